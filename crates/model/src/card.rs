@@ -1,0 +1,111 @@
+//! The card: what a mechanism or an operation declares about itself.
+//!
+//! A card is data. `list`, the documentation, completion, parameter checking, the plan and the
+//! conformance tests are all made from it. It is not the code that does the work.
+
+use crate::case::Workload;
+use crate::params::Param;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a row of the table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Moves bytes or a wake-up between two endpoints.
+    Mechanism,
+    /// The least that this machine allows for a hand-over between two endpoints; launched in every round.
+    Floor,
+    /// One primitive that needs no peer, timed alone.
+    Operation,
+}
+
+/// What becomes of the boundaries between messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// Bytes in order; one call may hand over part of a message.
+    Stream,
+    /// Whole messages in order; one call hands over one message.
+    Message,
+    /// Nothing but a small token that says "your turn".
+    Token,
+    /// Nothing is framed: an operation, or `null`.
+    None,
+}
+
+/// Between whom it works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// Processes that inherit a descriptor or are sent one.
+    Related,
+    /// Any two processes of one host that agree on a name.
+    Host,
+    /// Processes on two hosts.
+    Network,
+    /// A process alone.
+    Process,
+}
+
+/// Whether bytes arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Payload {
+    /// What near sends is what far receives, and the sequence number in it is checked.
+    Bytes,
+    /// Nothing arrives, so that nothing can be checked: the instrument measuring itself.
+    None,
+}
+
+/// What a row of the table declares about itself.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Card {
+    /// The name on the command line and in results.
+    pub name: &'static str,
+    /// What the row is.
+    pub kind: Kind,
+    /// One line: what it is.
+    pub summary: &'static str,
+    /// What becomes of message boundaries.
+    pub framing: Framing,
+    /// Between whom it works.
+    pub reach: Reach,
+    /// Whether bytes arrive.
+    pub payload: Payload,
+    /// Whether it can carry file descriptors.
+    pub fds: bool,
+    /// What can be set on it.
+    pub params: &'static [Param],
+    /// The workloads that make sense for it.
+    pub workloads: &'static [Workload],
+    /// Whether the message size means anything to it.
+    pub sized: bool,
+    /// Its limits in words, with where the kernel keeps them.
+    pub limits: &'static str,
+    /// The manual pages or documents that define it.
+    pub man: &'static [&'static str],
+}
+
+/// Whether a row works on this host with given parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Support {
+    /// It works.
+    Yes {
+        /// The largest message, in bytes, where there is a limit; found by trying, not read from a table.
+        largest_bytes: Option<u64>,
+    },
+    /// It does not work here.
+    No {
+        /// What the host lacks.
+        reason: String,
+        /// What would make it work.
+        remedy: String,
+    },
+}
+
+impl Support {
+    /// It works, with messages of any size.
+    pub const UNLIMITED: Support = Support::Yes { largest_bytes: None };
+}

@@ -1,0 +1,313 @@
+//! The case: mechanism with parameters × workload × size × placement. The unit of plans and results.
+
+use crate::card::Card;
+use crate::invalid::{Invalid, printable};
+use crate::params::Params;
+use crate::topology::{CpuPair, Distance};
+use crate::units::Size;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What the endpoints do. The definitions are in docs/method.md and are part of every result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// Near sends n bytes; far receives all n and sends n back. The time is of the round trip.
+    Latency,
+    /// Near sends messages of n bytes; the clock stops when far has received the last byte.
+    Throughput,
+    /// Near sends n bytes; far receives all n and answers with one byte.
+    Transfer,
+    /// One operation alone, in a loop long enough for the clock.
+    Cost,
+}
+
+impl Workload {
+    /// Every workload, in the order of reports.
+    pub const ALL: [Workload; 4] =
+        [Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Cost];
+
+    /// The workload's name in the CLI and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Latency => "latency",
+            Workload::Throughput => "throughput",
+            Workload::Transfer => "transfer",
+            Workload::Cost => "cost",
+        }
+    }
+
+    /// What one turn is.
+    pub fn turn(self) -> &'static str {
+        match self {
+            Workload::Latency => "round trip",
+            Workload::Throughput => "message",
+            Workload::Transfer => "acknowledged message",
+            Workload::Cost => "operation",
+        }
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Workload {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let found = Workload::ALL.into_iter().find(|workload| workload.name() == text);
+        found.ok_or_else(|| Invalid::unknown("workload", text, Workload::ALL.map(Workload::name)))
+    }
+}
+
+/// What the endpoints are.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Endpoints {
+    /// Two fresh processes.
+    #[default]
+    Processes,
+    /// Two threads of one fresh process.
+    Threads,
+}
+
+impl fmt::Display for Endpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Endpoints::Processes => "processes",
+            Endpoints::Threads => "threads",
+        })
+    }
+}
+
+/// Where the endpoints run, as asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Placement {
+    /// Both on one logical CPU.
+    SameCore,
+    /// On two hardware threads of one core.
+    Smt,
+    /// On two cores that share their last-level cache.
+    SameLlc,
+    /// On two cores of one node whose last-level caches differ.
+    CrossLlc,
+    /// On two NUMA nodes.
+    CrossNode,
+    /// Wherever the scheduler puts them.
+    Unpinned,
+    /// On these logical CPUs: near, far.
+    Cpus(CpuPair),
+}
+
+impl Placement {
+    /// The placements that have a name of their own.
+    pub const NAMED: [Placement; 6] = [
+        Placement::SameCore,
+        Placement::Smt,
+        Placement::SameLlc,
+        Placement::CrossLlc,
+        Placement::CrossNode,
+        Placement::Unpinned,
+    ];
+
+    /// The distance between two CPUs that this placement asks for, if it asks for one.
+    pub fn distance(self) -> Option<Distance> {
+        match self {
+            Placement::SameCore => Some(Distance::SameCpu),
+            Placement::Smt => Some(Distance::SameCore),
+            Placement::SameLlc => Some(Distance::SameLlc),
+            Placement::CrossLlc => Some(Distance::SameNode),
+            Placement::CrossNode => Some(Distance::CrossNode),
+            Placement::Unpinned | Placement::Cpus(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Placement::SameCore => "same-core",
+            Placement::Smt => "smt",
+            Placement::SameLlc => "same-llc",
+            Placement::CrossLlc => "cross-llc",
+            Placement::CrossNode => "cross-node",
+            Placement::Unpinned => "unpinned",
+            Placement::Cpus(pair) => return f.pad(&format!("cpus={},{}", pair.near, pair.far)),
+        })
+    }
+}
+
+impl FromStr for Placement {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        if let Some(pair) = text.strip_prefix("cpus=") {
+            let refuse = || {
+                Invalid::new(
+                    format!("'{}' is not a pair of CPUs", printable(text)),
+                    "give two CPU numbers, near first: cpus=0,1",
+                )
+            };
+            let (near, far) = pair.split_once(',').ok_or_else(refuse)?;
+            let cpu = |text: &str| text.trim().parse::<u32>().map_err(|_| refuse());
+            return Ok(Placement::Cpus(CpuPair { near: cpu(near)?, far: cpu(far)? }));
+        }
+        let found = Placement::NAMED.into_iter().find(|placement| placement.to_string() == text);
+        found.ok_or_else(|| {
+            let names = Placement::NAMED.map(|placement| placement.to_string());
+            Invalid::unknown("placement", text, names.iter().map(String::as_str).chain(["cpus=A,B"]))
+        })
+    }
+}
+
+/// Alternatives of which the first that the host has is meant: `same-llc|cross-llc|unpinned`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placements(pub Vec<Placement>);
+
+impl FromStr for Placements {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        text.split('|').map(|one| one.trim().parse()).collect::<Result<_, _>>().map(Placements)
+    }
+}
+
+impl fmt::Display for Placements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&names.join("|"))
+    }
+}
+
+macro_rules! serde_as_text {
+    ($type:ty, $example:literal) => {
+        impl Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+        impl JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "examples": [$example] })
+            }
+        }
+    };
+}
+serde_as_text!(Placement, "same-core");
+serde_as_text!(Placements, "same-llc|cross-llc");
+
+/// A row of the table with its parameters: `pipe:capacity=1M`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Spec {
+    /// The row's name.
+    pub name: String,
+    /// The parameters that differ from their defaults, in canonical text.
+    #[serde(default, skip_serializing_if = "Params::is_empty")]
+    pub params: Params,
+}
+
+impl Spec {
+    /// The row `name` with every parameter at its default.
+    pub fn plain(name: &str) -> Self {
+        Self { name: name.to_owned(), params: Params::default() }
+    }
+
+    /// Parses `NAME` or `NAME:k=v,…` against the cards of the table.
+    pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
+        let (name, params) = match text.split_once(':') {
+            Some((name, params)) => (name, Some(params)),
+            None => (text, None),
+        };
+        let Some(card) = cards.iter().find(|card| card.name == name) else {
+            return Err(Invalid::unknown("mechanism or operation", name, cards.iter().map(|card| card.name)));
+        };
+        let params = params.map(|params| Params::parse(params, card)).transpose()?.unwrap_or_default();
+        Ok(Self { name: name.to_owned(), params })
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.params.is_empty() {
+            return f.pad(&self.name);
+        }
+        f.pad(&format!("{}:{}", self.name, self.params))
+    }
+}
+
+/// One thing to measure.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Case {
+    /// What the endpoints do.
+    pub workload: Workload,
+    /// The message size; absent where the row has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<Size>,
+    /// Where the endpoints run, as asked for.
+    pub placement: Placement,
+    /// The logical CPUs that the placement became here; absent when unpinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<CpuPair>,
+    /// What the endpoints are.
+    pub endpoints: Endpoints,
+    /// The mechanism or operation, with parameters.
+    pub spec: Spec,
+}
+
+impl Case {
+    /// The text by which the case is known in messages and by which `compare` pairs two files.
+    ///
+    /// CPU numbers are left out unless they were asked for: another host has others.
+    pub fn key(&self) -> String {
+        let size = self.size_bytes.map(|size| format!(" {size}")).unwrap_or_default();
+        let threads = if self.endpoints == Endpoints::Threads { " threads" } else { "" };
+        format!("{} {}{size} {}{threads}", self.spec, self.workload, self.placement)
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn placements_survive_their_own_text() {
+        let all = Placement::NAMED.into_iter().chain([Placement::Cpus(CpuPair { near: 3, far: 0 })]);
+        for placement in all {
+            assert_eq!(placement.to_string().parse::<Placement>().unwrap(), placement);
+        }
+        assert!("same-cor".parse::<Placement>().unwrap_err().remedy.contains("same-core"));
+        assert!("cpus=1".parse::<Placement>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = text.parse::<Placements>();
+            let _ = text.parse::<Workload>();
+            let _ = Spec::parse(&text, &[]);
+        }
+    }
+}

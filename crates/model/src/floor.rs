@@ -1,0 +1,100 @@
+//! Floors: the least that this machine allows for the same work as a case.
+//!
+//! A floor is put together from cases that are launched in every round: a hand-over between the two
+//! endpoints and copies of the payload. The names of the rows that measure those stand here alone.
+
+use crate::case::{Case, Endpoints, Placement, Spec, Workload};
+use crate::topology::CpuPair;
+
+/// The row that hands a token over between two processes on one CPU, by sleeping and waking.
+pub const CONTEXT_SWITCH: &str = "context-switch";
+/// The row that hands one cache line over between two CPUs.
+pub const CACHE_LINE: &str = "cache-line";
+/// The row that copies n bytes.
+pub const MEMCPY: &str = "memcpy";
+/// The row that enters the kernel and comes back.
+pub const SYSCALL: &str = "syscall";
+/// The row that does nothing: the instrument itself.
+pub const NULL: &str = "null";
+
+/// The floor of one case: `handovers` round trips of `handover` and `copies` of `memcpy`, per turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Floor {
+    /// The hand-over and back; absent where a turn needs none.
+    pub handover: Option<Case>,
+    /// The copy of one message.
+    pub memcpy: Case,
+    /// How many copies of the message one turn needs in sequence.
+    pub copies: u32,
+}
+
+impl Floor {
+    /// The floor's cases.
+    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.handover.iter().chain([&self.memcpy])
+    }
+
+    /// Nanoseconds per turn, from the nanoseconds of each case; `None` when one was not measured.
+    pub fn turn_ns(&self, ns_of: impl Fn(&Case) -> Option<f64>) -> Option<f64> {
+        let handover = match &self.handover {
+            Some(case) => ns_of(case)?,
+            None => 0.0,
+        };
+        Some(handover + f64::from(self.copies) * ns_of(&self.memcpy)?)
+    }
+}
+
+impl std::fmt::Display for Floor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(handover) = &self.handover {
+            write!(f, "{} + ", handover.spec.name)?;
+        }
+        write!(f, "{} × memcpy", self.copies)
+    }
+}
+
+/// The floor of `case`; `None` for operations, floors and unpinned endpoints, which have none.
+///
+/// Every byte is copied out of near's memory and into far's. On two CPUs the two copies can overlap,
+/// so that the least is one in sequence; on one CPU they cannot, and it is two.
+pub fn floor_of(case: &Case) -> Option<Floor> {
+    let cpus = case.cpus?;
+    let size_bytes = case.size_bytes?;
+    let overlap = if cpus.near == cpus.far { 2 } else { 1 };
+    let (handover, copies) = match case.workload {
+        Workload::Latency => (Some(handover(case, cpus)), 2 * overlap),
+        Workload::Transfer => (Some(handover(case, cpus)), overlap),
+        Workload::Throughput => (None, overlap),
+        Workload::Cost => return None,
+    };
+    if [CONTEXT_SWITCH, CACHE_LINE, NULL].contains(&case.spec.name.as_str()) {
+        return None;
+    }
+    let memcpy = Case { size_bytes: Some(size_bytes), ..operation(MEMCPY, cpus.near) };
+    Some(Floor { handover, memcpy, copies })
+}
+
+/// The hand-over and back between `cpus`.
+fn handover(case: &Case, cpus: CpuPair) -> Case {
+    let name = if cpus.near == cpus.far { CONTEXT_SWITCH } else { CACHE_LINE };
+    Case {
+        workload: Workload::Latency,
+        size_bytes: Some(crate::Size(1)),
+        spec: Spec::plain(name),
+        cpus: Some(cpus),
+        placement: case.placement,
+        endpoints: case.endpoints,
+    }
+}
+
+/// The operation `name` alone on `cpu`.
+pub fn operation(name: &str, cpu: u32) -> Case {
+    Case {
+        workload: Workload::Cost,
+        size_bytes: None,
+        placement: Placement::SameCore,
+        cpus: Some(CpuPair { near: cpu, far: cpu }),
+        endpoints: Endpoints::Processes,
+        spec: Spec::plain(name),
+    }
+}

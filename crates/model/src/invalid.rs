@@ -1,0 +1,76 @@
+//! The one error of everything that a person types or a file says: what is wrong, and what to do next.
+//!
+//! It is not for what the kernel answers; see `sys::Failure`.
+
+use std::fmt;
+
+/// A refused input. Displays as `what is wrong: what to do next`; the binary exits with code 2.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Invalid {
+    /// What was given and why it is refused.
+    pub problem: String,
+    /// What to give instead.
+    pub remedy: String,
+}
+
+impl Invalid {
+    /// A refusal of `problem`, to be mended by `remedy`.
+    pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { problem: problem.into(), remedy: remedy.into() }
+    }
+
+    /// A refusal of the name `given`, with the nearest of `known` as a suggestion.
+    pub fn unknown<'a>(noun: &str, given: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let nearest = known
+            .iter()
+            .map(|name| (strsim::jaro_winkler(given, name), *name))
+            .filter(|(likeness, _)| *likeness > 0.7)
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let remedy = match nearest {
+            Some((_, name)) => format!("did you mean '{name}'? known: {}", known.join(", ")),
+            None => format!("known: {}", known.join(", ")),
+        };
+        Self::new(format!("unknown {noun} '{}'", printable(given)), remedy)
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n  {}", self.problem, self.remedy)
+    }
+}
+
+/// `text` cut to a length that fits a message, with control characters escaped, so that input
+/// quoted in an error can neither flood nor command a terminal.
+pub fn printable(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut out: String = text.chars().take(LONGEST).flat_map(escape).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+fn escape(c: char) -> Vec<char> {
+    if c.is_control() { c.escape_default().collect() } else { vec![c] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_miss_is_suggested_and_a_far_one_is_not() {
+        let near = Invalid::unknown("mechanism", "unix-steam", ["pipe", "unix-stream"]);
+        assert!(near.remedy.starts_with("did you mean 'unix-stream'?"), "{near}");
+        let far = Invalid::unknown("mechanism", "zzz", ["pipe", "unix-stream"]);
+        assert!(far.remedy.starts_with("known:"), "{far}");
+    }
+
+    #[test]
+    fn control_characters_and_floods_are_defused() {
+        assert_eq!(printable("a\u{1b}[31m"), "a\\u{1b}[31m");
+        assert!(printable(&"x".repeat(10_000)).chars().count() < 70);
+    }
+}

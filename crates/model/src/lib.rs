@@ -1,0 +1,29 @@
+//! The nouns of ipcmark and its pure decisions: units, cards, plans, records, statistics, comparison.
+//!
+//! Nothing here does I/O, reads a clock, starts a process or knows a mechanism by name. Every other
+//! crate knows `model`; `model` knows nobody.
+#![forbid(unsafe_code)]
+
+pub mod card;
+pub mod case;
+pub mod compare;
+pub mod floor;
+pub mod histogram;
+pub mod invalid;
+pub mod params;
+pub mod plan;
+pub mod record;
+pub mod stats;
+pub mod suite;
+pub mod summary;
+pub mod topology;
+pub mod units;
+pub mod warning;
+
+pub use card::{Card, Framing, Kind, Payload, Reach};
+pub use case::{Case, Endpoints, Placement, Placements, Spec, Workload};
+pub use histogram::Histogram;
+pub use invalid::Invalid;
+pub use params::{Domain, Param, Params};
+pub use record::{Header, Line, Outcome, Record, Sample};
+pub use units::{Percent, Size};

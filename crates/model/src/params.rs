@@ -1,0 +1,166 @@
+//! Parameters of a row: `pipe:capacity=1M,wait=spin`, checked against the row's card.
+//!
+//! Values are kept in canonical text, so that equal parameters are equal text in results files.
+
+use crate::card::Card;
+use crate::invalid::Invalid;
+use crate::units::{Size, parse_duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// One parameter that a card declares.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Param {
+    /// Its name before the `=`.
+    pub name: &'static str,
+    /// One line: what it does.
+    pub summary: &'static str,
+    /// What it may be.
+    pub domain: Domain,
+    /// What it is when not given. `None`: the kernel's own default.
+    pub default: Option<&'static str>,
+}
+
+/// What a parameter may be.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Domain {
+    /// A size of at least 1 byte, in binary units.
+    Size,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    /// A duration of at most 1 s, such as `10us`.
+    Duration,
+    /// A whole number of at least 1.
+    Count,
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Domain::Size => f.write_str("SIZE"),
+            Domain::Choice(words) => f.write_str(&words.join("|")),
+            Domain::Duration => f.write_str("DURATION"),
+            Domain::Count => f.write_str("N"),
+        }
+    }
+}
+
+impl Domain {
+    /// `text` in canonical form, or why it is not in the domain.
+    fn canonical(&self, text: &str) -> Result<String, Invalid> {
+        match self {
+            Domain::Size => match text.parse::<Size>()? {
+                Size(0) => Err(Invalid::new("a size of 0", "give a size of 1 or more")),
+                size if size > Size::LARGEST => Err(Invalid::new(
+                    format!("{size} is too large"),
+                    format!("give at most {}", Size::LARGEST),
+                )),
+                size => Ok(size.to_string()),
+            },
+            Domain::Choice(words) => words
+                .contains(&text)
+                .then(|| text.to_owned())
+                .ok_or_else(|| Invalid::unknown("value", text, words.iter().copied())),
+            Domain::Duration => match parse_duration(text)? {
+                long if long > Duration::from_secs(1) => {
+                    Err(Invalid::new(format!("{text} is too long"), "give at most 1s"))
+                }
+                duration => Ok(humantime::format_duration(duration).to_string()),
+            },
+            Domain::Count => match text.parse::<u32>() {
+                Ok(0) | Err(_) => Err(Invalid::new(
+                    format!("'{}' is not a count", crate::invalid::printable(text)),
+                    "give a whole number from 1 to 4294967295",
+                )),
+                Ok(count) => Ok(count.to_string()),
+            },
+        }
+    }
+}
+
+/// The parameters given for one row: name to canonical value. Those at their default are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Params(BTreeMap<String, String>);
+
+impl Params {
+    /// Parses `k=v,k=v` against what `card` declares.
+    pub fn parse(text: &str, card: &Card) -> Result<Self, Invalid> {
+        let mut params = BTreeMap::new();
+        for item in text.split(',') {
+            let Some((name, value)) = item.split_once('=') else {
+                return Err(Invalid::new(
+                    format!("'{}' is not a parameter of {}", crate::invalid::printable(item), card.name),
+                    format!("give parameters as {}:NAME=VALUE; known: {}", card.name, known(card)),
+                ));
+            };
+            let Some(param) = card.params.iter().find(|param| param.name == name.trim()) else {
+                let noun = format!("parameter of {}", card.name);
+                return Err(Invalid::unknown(&noun, name.trim(), card.params.iter().map(|param| param.name)));
+            };
+            let canonical = param.domain.canonical(value.trim()).map_err(|e| {
+                Invalid::new(format!("{}:{}: {}", card.name, param.name, e.problem), e.remedy)
+            })?;
+            if params.insert(param.name.to_owned(), canonical).is_some() {
+                return Err(Invalid::new(
+                    format!("{}:{} is given twice", card.name, param.name),
+                    "give it once",
+                ));
+            }
+        }
+        params.retain(|name, value| {
+            let default = card.params.iter().find(|param| param.name == name).and_then(|param| param.default);
+            default != Some(value.as_str())
+        });
+        Ok(Self(params))
+    }
+
+    /// Whether no parameter differs from its default.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the endpoints wait by spinning.
+    pub fn spins(&self) -> bool {
+        self.0.get("wait").is_some_and(|wait| wait == "spin")
+    }
+
+    /// The text of `name`: as given, else the card's default, else `None` for the kernel's.
+    pub fn text<'a>(&'a self, card: &'a Card, name: &str) -> Option<&'a str> {
+        let given = self.0.get(name).map(String::as_str);
+        given.or_else(|| card.params.iter().find(|param| param.name == name).and_then(|param| param.default))
+    }
+
+    /// The size of `name`, or `None` for the kernel's default.
+    pub fn size(&self, card: &Card, name: &str) -> Option<Size> {
+        self.text(card, name).and_then(|text| text.parse().ok())
+    }
+
+    /// The count of `name`, or `None` for the kernel's default.
+    pub fn count(&self, card: &Card, name: &str) -> Option<u32> {
+        self.text(card, name).and_then(|text| text.parse().ok())
+    }
+
+    /// The duration of `name`; zero when it has no default.
+    pub fn duration(&self, card: &Card, name: &str) -> Duration {
+        self.text(card, name).and_then(|text| parse_duration(text).ok()).unwrap_or_default()
+    }
+}
+
+fn known(card: &Card) -> String {
+    match card.params {
+        [] => "none".to_owned(),
+        params => params.iter().map(|p| format!("{}={}", p.name, p.domain)).collect::<Vec<_>>().join(", "),
+    }
+}
+
+impl fmt::Display for Params {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        f.write_str(&items.join(","))
+    }
+}

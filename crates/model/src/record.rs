@@ -1,0 +1,379 @@
+//! The results file: JSON Lines, one header, one record a case as it settles, one end.
+//!
+//! The file is the only way from measuring to reporting. Reading and writing it is not done here.
+
+use crate::case::{Case, Spec};
+use crate::histogram::EncodedHistogram;
+use crate::summary::Summary;
+use crate::topology::Topology;
+use crate::units::{Percent, Size};
+use crate::warning::Warning;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the first line of a results file says that it is.
+pub const FORMAT: &str = "ipcmark-results";
+/// The version of the format that this build writes, and the only one that it reads.
+pub const VERSION: u32 = 1;
+
+/// One line of a results file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Line {
+    /// The first line.
+    Header(Box<Header>),
+    /// The result of one case.
+    Record(Box<Record>),
+    /// The last line. A file without it was cut off.
+    End(End),
+}
+
+/// What was to be measured, by what, on what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Header {
+    /// Always `ipcmark-results`.
+    pub format: String,
+    /// The version of this format.
+    pub version: u32,
+    /// What made the file.
+    pub tool: Tool,
+    /// The run's id, which is also in the name of everything that it made.
+    pub run: String,
+    /// When the run began, in RFC 3339.
+    pub started_at: String,
+    /// The command line, as typed.
+    pub command: Vec<String>,
+    /// The host.
+    pub host: Host,
+    /// The clock that timed everything.
+    pub clock: Clock,
+    /// How long, how precisely.
+    pub settings: Settings,
+    /// The cases to measure.
+    pub plan: PlanRecord,
+    /// The floors as first measured; every round measures them again.
+    pub floors: Vec<FloorReading>,
+}
+
+/// What made a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// Always `ipcmark`.
+    pub name: String,
+    /// The version of the program.
+    pub version: String,
+    /// How it was built, such as `release` or `debug`.
+    pub profile: String,
+    /// The target it was built for.
+    pub target: String,
+}
+
+/// A value, or why it could not be had.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fact<T> {
+    /// The value.
+    Known(T),
+    /// Why there is none.
+    Unknown(String),
+}
+
+impl<T> Fact<T> {
+    /// The value, if there is one.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Fact::Known(value) => Some(value),
+            Fact::Unknown(_) => None,
+        }
+    }
+}
+
+/// The host, as far as it bears on a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// The host's name.
+    pub name: Fact<String>,
+    /// The kernel's release and version.
+    pub kernel: Fact<String>,
+    /// The machine's architecture.
+    pub arch: String,
+    /// The processor's name.
+    pub cpu: Fact<String>,
+    /// The CPUs that this run may use, and how they hang together.
+    pub topology: Topology,
+    /// Cache sizes in bytes by level: `L1d`, `L2`, `L3`.
+    pub caches_bytes: Fact<BTreeMap<String, u64>>,
+    /// The frequency governor of the first CPU.
+    pub governor: Fact<String>,
+    /// Whether hardware threads share cores.
+    pub smt: Fact<bool>,
+    /// Processor vulnerabilities and what the kernel does about each.
+    pub mitigations: Fact<BTreeMap<String, String>>,
+    /// The hypervisor, if the host is a guest; `none` on bare hardware.
+    pub virtualisation: Fact<String>,
+    /// The kernel's clock source.
+    pub clocksource: Fact<String>,
+    /// Transparent huge pages: the mode in force.
+    pub transparent_huge_pages: Fact<String>,
+    /// The period of the scheduler's tick, by which CPU time is split into user and system.
+    pub tick_ns: Fact<u64>,
+    /// The load average of the last minute at start.
+    pub load: Fact<f64>,
+    /// Memory in bytes.
+    pub memory_bytes: Fact<u64>,
+    /// Limits of the kernel, by the name of the file under /proc/sys or of the rlimit.
+    pub limits: BTreeMap<String, Fact<String>>,
+}
+
+/// The clock that timed a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Clock {
+    /// What is read.
+    pub source: ClockSource,
+    /// Why it was chosen.
+    pub reason: String,
+    /// The smallest step seen between two readings that differ, in nanoseconds.
+    pub precision_ns: f64,
+    /// What one reading costs, in nanoseconds.
+    pub cost_ns: f64,
+}
+
+/// A clock that can time turns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockSource {
+    /// The processor's invariant time-stamp counter, calibrated against `CLOCK_MONOTONIC_RAW`.
+    Tsc {
+        /// Nanoseconds per tick.
+        ns_per_tick: f64,
+    },
+    /// `clock_gettime(CLOCK_MONOTONIC_RAW)`.
+    MonotonicRaw,
+}
+
+/// How long, how precisely.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Settings {
+    /// The suite's name; absent when the cases were given by hand.
+    pub suite: Option<String>,
+    /// The half-width of the 95% interval at which a case is settled.
+    pub precision: Percent,
+    /// The time that the run may take, in nanoseconds.
+    pub time_ns: u64,
+    /// The rounds that the run may take; absent when only time limits it.
+    pub rounds: Option<u32>,
+    /// The time that one launch is to measure, in nanoseconds.
+    pub slice_ns: u64,
+    /// Whether every payload byte is checked in the timed part too.
+    pub check: bool,
+}
+
+/// The plan as the header records it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanRecord {
+    /// The cases to measure, floors first.
+    pub cases: Vec<Case>,
+    /// The cases that cannot be had here.
+    pub dropped: Vec<Dropped>,
+}
+
+/// A case that the plan left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Dropped {
+    /// Which.
+    pub case: String,
+    /// Why, and what would make it possible.
+    pub reason: String,
+}
+
+/// A floor as first measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FloorReading {
+    /// Which.
+    pub case: Case,
+    /// Nanoseconds per turn; absent when it failed.
+    pub turn_ns: Option<f64>,
+}
+
+/// The result of one case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// What was measured.
+    pub case: Case,
+    /// Whether the case is a floor, launched in every round whether settled or not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub floor: bool,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// One sample a launch, in the order in which they were taken. The warm-up launch is not among them.
+    pub samples: Vec<Sample>,
+    /// What the samples say; absent when there are none. It can be recomputed from them.
+    pub summary: Option<Summary>,
+    /// What the endpoints set, and what the kernel made of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
+    /// What a reader must know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+/// How a case ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Its interval became narrow enough.
+    Settled,
+    /// The rounds or the time ran out first.
+    Unsettled,
+    /// The run was interrupted first.
+    Interrupted,
+    /// A launch failed.
+    Failed {
+        /// The operation, the object, the kernel's answer, and what to do.
+        error: String,
+    },
+}
+
+/// What was asked of the kernel and what it gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Setting {
+    /// What was set, such as `SO_SNDBUF`.
+    pub name: String,
+    /// What was asked for; absent when the kernel's default was left.
+    pub asked: Option<String>,
+    /// What was got.
+    pub got: String,
+    /// Whether `got` differs from what was asked in a way that a reader must know.
+    pub clamped: bool,
+}
+
+/// What one launch measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// The round of the launch, from 0.
+    pub round: u32,
+    /// When the launch began, in nanoseconds since the start of the run.
+    pub started_ns: u64,
+    /// How many turns the `total` part had.
+    pub turns: u64,
+    /// How long they took together, between two clock readings.
+    pub elapsed_ns: f64,
+    /// What the floor of this case took for the same work in the same round, in nanoseconds per turn.
+    pub floor_ns: Option<f64>,
+    /// The `each` part: a clock reading every turn. Absent for `cost` and `throughput`.
+    pub each: Option<Each>,
+    /// What near used in the `total` part.
+    pub near: Usage,
+    /// What far used in the `total` part. Absent for operations, which have no far.
+    pub far: Option<Usage>,
+    /// Near's send calls and far's receive calls, one by one, from a part of their own. Only for `throughput`.
+    pub calls: Option<Calls>,
+}
+
+impl Sample {
+    /// Nanoseconds per turn.
+    pub fn turn_ns(&self) -> f64 {
+        self.elapsed_ns / self.turns as f64
+    }
+}
+
+/// The part of a launch in which every turn was timed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Each {
+    /// The mean turn in nanoseconds.
+    pub mean_ns: f64,
+    /// All turns, in nanoseconds.
+    pub turns: EncodedHistogram,
+}
+
+/// Send and receive calls timed one by one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calls {
+    /// How many messages the part had.
+    pub messages: u64,
+    /// Near's send calls.
+    pub send: CallCounts,
+    /// Far's receive calls.
+    pub receive: CallCounts,
+}
+
+/// The calls of one endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallCounts {
+    /// How many there were.
+    pub count: u64,
+    /// How long each took, in nanoseconds.
+    pub time: EncodedHistogram,
+    /// How many calls returned how many bytes: `[bytes, calls]`, ascending. Beyond 64 different counts, those of
+    /// further counts are added to the next count below.
+    pub returned_bytes: Vec<(u64, u64)>,
+}
+
+/// What one endpoint used, by the kernel's accounting of its thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// CPU time, exact to the scheduler's clock.
+    pub cpu_ns: u64,
+    /// The part in user mode; the split is by the tick on most kernels.
+    pub user_ns: u64,
+    /// The part in the kernel.
+    pub system_ns: u64,
+    /// Switches because the endpoint waited.
+    pub voluntary_switches: u64,
+    /// Switches because the scheduler said so.
+    pub involuntary_switches: u64,
+    /// Page faults served without I/O.
+    pub minor_faults: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+}
+
+/// The last line of a results file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct End {
+    /// Whether the run was interrupted.
+    pub interrupted: bool,
+    /// How many rounds there were.
+    pub rounds: u32,
+    /// How long the run took, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// The fraction of processor time that the hypervisor took during the run.
+    pub stolen: Fact<f64>,
+    /// How far the clock drifted against `CLOCK_MONOTONIC_RAW` over the run, as a fraction.
+    pub clock_drift: f64,
+}
+
+/// A whole results file in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Results {
+    /// The first line.
+    pub header: Header,
+    /// The records, in file order.
+    pub records: Vec<Record>,
+    /// The last line; absent when the run was cut off.
+    pub end: Option<End>,
+    /// What was wrong with the file though it could be read, such as a truncated last line.
+    pub notes: Vec<String>,
+}
+
+impl Results {
+    /// The message sizes that occur, ascending.
+    pub fn sizes(&self) -> Vec<Size> {
+        let mut sizes: Vec<Size> = self.records.iter().filter_map(|record| record.case.size_bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The rows that occur, in file order.
+    pub fn specs(&self) -> Vec<&Spec> {
+        let mut specs: Vec<&Spec> = Vec::new();
+        for record in &self.records {
+            if !specs.contains(&&record.case.spec) {
+                specs.push(&record.case.spec);
+            }
+        }
+        specs
+    }
+}

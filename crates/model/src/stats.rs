@@ -1,0 +1,182 @@
+//! The statistics of timing: medians with intervals that assume no distribution, and two modes.
+//!
+//! Every interval is over launches. General statistics (the t distribution) come from `statrs`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A median and its 95% interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The median.
+    pub median: f64,
+    /// The 95% interval, low and high; absent with fewer than six values, which allow none.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Estimate {
+    /// The estimate of `of(x)`, for a monotonic function; the interval's ends are put in order.
+    pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
+        let interval = self.interval.map(|(low, high)| (of(low), of(high)));
+        Self { median: of(self.median), interval: interval.map(|(a, b)| (a.min(b), a.max(b))) }
+    }
+
+    /// Half the interval's width as a fraction of the median.
+    pub fn half_width(self) -> Option<f64> {
+        self.interval.map(|(low, high)| (high - low) / 2.0 / self.median.abs())
+    }
+}
+
+/// The median of `values` with its 95% interval by order statistics; `None` of nothing.
+///
+/// The interval is the narrowest pair of order statistics, symmetric in rank, that covers the
+/// median with a probability of at least 95% for any continuous distribution (Hahn and Meeker,
+/// *Statistical Intervals*, 5.2).
+pub fn median_interval(values: &[f64]) -> Option<Estimate> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let interval = lower_rank(sorted.len()).map(|rank| (sorted[rank], sorted[sorted.len() - 1 - rank]));
+    Some(Estimate { median: median_of_sorted(&sorted)?, interval })
+}
+
+/// The median of `values`; `None` of nothing.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    median_of_sorted(&sorted)
+}
+
+fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(sorted[middle]),
+        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+    }
+}
+
+/// The largest 0-based rank r for which [x(r), x(n-1-r)] covers the median with 95%.
+///
+/// The coverage is 1 − 2·P(B ≤ r) with B binomial(n, ½); the sum is built in logarithms so that
+/// it holds for any n.
+fn lower_rank(n: usize) -> Option<usize> {
+    let mut log_term = -(n as f64) * std::f64::consts::LN_2;
+    let mut tail = log_term.exp();
+    if tail > 0.025 {
+        return None;
+    }
+    for rank in 1.. {
+        log_term += ((n - rank + 1) as f64 / rank as f64).ln();
+        tail += log_term.exp();
+        if tail > 0.025 {
+            return Some(rank - 1);
+        }
+    }
+    None
+}
+
+/// Two groups of launches.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Modes {
+    /// The median of the fast group.
+    pub fast: f64,
+    /// The median of the slow group.
+    pub slow: f64,
+    /// The fraction of launches in the fast group.
+    pub fast_share: f64,
+}
+
+/// The two groups into which `values` fall, if they do.
+///
+/// The split is the one that leaves the least variance within the groups (on logarithms). It counts
+/// as two modes when each group holds a fifth of the values and at least three, the slow median is
+/// 10% above the fast one, and Ashman's D, the distance of the means in units of spread, is above 4
+/// (a uniform distribution split in half has 3.5, a normal one 2.7).
+pub fn two_modes(values: &[f64]) -> Option<Modes> {
+    const LEAST_D: f64 = 4.0;
+    const LEAST_RATIO: f64 = 1.1;
+
+    let n = values.len();
+    let least = (n / 5).max(3);
+    if n < 2 * least || values.iter().any(|v| *v <= 0.0) {
+        return None;
+    }
+    let mut logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+    logs.sort_unstable_by(f64::total_cmp);
+    let split = (least..=n - least).min_by(|a, b| {
+        let within = |at: usize| squares(&logs[..at]) + squares(&logs[at..]);
+        within(*a).total_cmp(&within(*b))
+    })?;
+    let (fast, slow) = logs.split_at(split);
+    let spread = squares(fast) / fast.len() as f64 + squares(slow) / slow.len() as f64;
+    let d = std::f64::consts::SQRT_2 * (mean(slow) - mean(fast)) / spread.sqrt();
+    let (fast_ns, slow_ns) = (median_of_sorted(fast)?.exp(), median_of_sorted(slow)?.exp());
+    (d > LEAST_D && slow_ns / fast_ns > LEAST_RATIO).then(|| Modes {
+        fast: fast_ns,
+        slow: slow_ns,
+        fast_share: fast.len() as f64 / n as f64,
+    })
+}
+
+/// The mean of `values`.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The sum of squared distances of `values` from their mean.
+pub fn squares(values: &[f64]) -> f64 {
+    let centre = mean(values);
+    values.iter().map(|v| (v - centre).powi(2)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_ranks_are_those_of_the_tables() {
+        // Ranks of the 95% interval of a median (1-based lower rank in the literature, minus one).
+        for (n, rank) in [
+            (5, None),
+            (6, Some(0)),
+            (8, Some(0)),
+            (9, Some(1)),
+            (20, Some(5)),
+            (50, Some(17)),
+            (100, Some(39)),
+        ] {
+            assert_eq!(lower_rank(n), rank, "n = {n}");
+        }
+        assert!(lower_rank(100_000).is_some_and(|rank| (49_600..49_800).contains(&rank)));
+    }
+
+    #[test]
+    fn two_modes_are_seen_and_one_is_not() {
+        let two: Vec<f64> =
+            (0..40).map(|i| if i % 3 == 0 { 4.3 } else { 2.8 } + f64::from(i) * 0.001).collect();
+        let modes = two_modes(&two).unwrap();
+        assert!((modes.fast - 2.8).abs() < 0.1 && (modes.slow - 4.3).abs() < 0.1, "{modes:?}");
+        let uniform: Vec<f64> = (0..40).map(|i| 2.8 + f64::from(i) * 0.04).collect();
+        assert_eq!(two_modes(&uniform), None);
+        assert_eq!(two_modes(&[1.0; 40]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_median_lies_in_its_interval(values in proptest::collection::vec(0.1..1e9f64, 1..200)) {
+            let estimate = median_interval(&values).unwrap();
+            prop_assert_eq!(estimate.interval.is_some(), values.len() >= 6);
+            if let Some((low, high)) = estimate.interval {
+                prop_assert!(low <= estimate.median && estimate.median <= high);
+            }
+        }
+
+        #[test]
+        fn order_does_not_matter(mut values in proptest::collection::vec(0.1..1e9f64, 1..50)) {
+            let before = (median_interval(&values), two_modes(&values));
+            values.reverse();
+            prop_assert_eq!(before, (median_interval(&values), two_modes(&values)));
+        }
+    }
+}

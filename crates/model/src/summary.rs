@@ -1,0 +1,187 @@
+//! What the samples of one case say. Pure: recomputed from a results file at any time.
+
+use crate::case::{Case, Workload};
+use crate::histogram::Histogram;
+use crate::record::{Sample, Setting, Usage};
+use crate::stats::{self, Estimate, Modes};
+use crate::warning::Warning;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The summary of one case. Intervals are taken over launches, never over turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// How many launches.
+    pub launches: u32,
+    /// How many turns were timed, over all launches.
+    pub turns: u64,
+    /// Nanoseconds per turn: the median launch, with its 95% interval.
+    pub turn_ns: Estimate,
+    /// Payload bytes per second, one way; only for `throughput` and `transfer`.
+    pub bytes_per_s: Option<Estimate>,
+    /// Quantiles of single turns, from the `each` part of all launches together.
+    pub quantiles: Option<Quantiles>,
+    /// The mean of the `each` turns over that of the `total` turns, launch by launch: the instrument's own effect.
+    pub each_over_total: Option<Estimate>,
+    /// The multiple of the floor, round by round.
+    pub floor_multiple: Option<Estimate>,
+    /// What one turn costs near.
+    pub near: PerTurn,
+    /// What one turn costs far.
+    pub far: Option<PerTurn>,
+    /// The two groups of launches, where there are two.
+    pub modes: Option<Modes>,
+}
+
+/// Quantiles in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Quantiles {
+    /// The median turn.
+    pub p50_ns: u64,
+    /// 90% of turns are at most this.
+    pub p90_ns: u64,
+    /// 99% of turns are at most this.
+    pub p99_ns: u64,
+    /// 99.9% of turns are at most this.
+    pub p999_ns: u64,
+    /// The slowest turn.
+    pub max_ns: u64,
+    /// The 99th percentile over launches, with its interval.
+    pub p99_by_launch_ns: Estimate,
+}
+
+/// What one endpoint uses per turn: totals over all launches, divided by all turns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PerTurn {
+    /// CPU time in nanoseconds.
+    pub cpu_ns: f64,
+    /// The part in user mode.
+    pub user_ns: f64,
+    /// The part in the kernel.
+    pub system_ns: f64,
+    /// Switches because the endpoint waited.
+    pub voluntary_switches: f64,
+    /// Switches because the scheduler said so.
+    pub involuntary_switches: f64,
+    /// Page faults, minor and major.
+    pub faults: f64,
+}
+
+impl Summary {
+    /// CPU time of both ends per turn, in nanoseconds.
+    pub fn cpu_ns(&self) -> f64 {
+        self.near.cpu_ns + self.far.map_or(0.0, |far| far.cpu_ns)
+    }
+
+    /// Context switches of both ends per turn.
+    pub fn switches(&self) -> f64 {
+        let of = |per: PerTurn| per.voluntary_switches + per.involuntary_switches;
+        of(self.near) + self.far.map_or(0.0, of)
+    }
+}
+
+/// What `samples` of `case` say; `None` when there are none.
+pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
+    let turn_ns: Vec<f64> = samples.iter().map(Sample::turn_ns).collect();
+    let estimate = stats::median_interval(&turn_ns)?;
+    let turns: u64 = samples.iter().map(|sample| sample.turns).sum();
+    let bytes =
+        case.size_bytes.filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
+    let ratios = |of: fn(&Sample) -> Option<f64>| {
+        let logs: Vec<f64> = samples.iter().filter_map(of).map(f64::ln).collect();
+        stats::median_interval(&logs).map(|e| e.map(f64::exp))
+    };
+    Some(Summary {
+        launches: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+        turns,
+        turn_ns: estimate,
+        bytes_per_s: bytes.map(|size| estimate.map(|ns| size.0 as f64 / ns * 1e9)),
+        quantiles: quantiles(samples),
+        each_over_total: ratios(|s| s.each.as_ref().map(|each| each.mean_ns / s.turn_ns())),
+        floor_multiple: ratios(|s| s.floor_ns.map(|floor| s.turn_ns() / floor)),
+        near: per_turn(samples.iter().map(|s| s.near), turns),
+        far: samples.first()?.far.map(|_| per_turn(samples.iter().filter_map(|s| s.far), turns)),
+        modes: stats::two_modes(&turn_ns),
+    })
+}
+
+fn quantiles(samples: &[Sample]) -> Option<Quantiles> {
+    let mut all = Histogram::new();
+    let mut p99_by_launch = Vec::new();
+    for each in samples.iter().filter_map(|sample| sample.each.as_ref()) {
+        let launch = each.turns.decode();
+        p99_by_launch.push(launch.quantile_ns(0.99)? as f64);
+        all.merge(&launch);
+    }
+    Some(Quantiles {
+        p50_ns: all.quantile_ns(0.5)?,
+        p90_ns: all.quantile_ns(0.9)?,
+        p99_ns: all.quantile_ns(0.99)?,
+        p999_ns: all.quantile_ns(0.999)?,
+        max_ns: all.max_ns()?,
+        p99_by_launch_ns: stats::median_interval(&p99_by_launch)?,
+    })
+}
+
+fn per_turn(usages: impl Iterator<Item = Usage>, turns: u64) -> PerTurn {
+    let mut sum = Usage::default();
+    for usage in usages {
+        sum.cpu_ns += usage.cpu_ns;
+        sum.user_ns += usage.user_ns;
+        sum.system_ns += usage.system_ns;
+        sum.voluntary_switches += usage.voluntary_switches;
+        sum.involuntary_switches += usage.involuntary_switches;
+        sum.minor_faults += usage.minor_faults;
+        sum.major_faults += usage.major_faults;
+    }
+    let per = |count: u64| count as f64 / turns as f64;
+    PerTurn {
+        cpu_ns: per(sum.cpu_ns),
+        user_ns: per(sum.user_ns),
+        system_ns: per(sum.system_ns),
+        voluntary_switches: per(sum.voluntary_switches),
+        involuntary_switches: per(sum.involuntary_switches),
+        faults: per(sum.minor_faults + sum.major_faults),
+    }
+}
+
+/// Whether the interval of `summary` is as narrow as `precision` asks.
+pub fn settled(summary: &Summary, precision: f64) -> bool {
+    summary.turn_ns.half_width().is_some_and(|half| half <= precision)
+}
+
+/// What a reader of `summary` must know.
+pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision: f64) -> Vec<Warning> {
+    /// Below this effect, percentiles can be read as they stand.
+    const EFFECT_WORTH_SAYING: f64 = 0.1;
+    /// Spinning endpoints that lose their CPU more often than once in this many turns.
+    const PREEMPTIONS_WORTH_SAYING: f64 = 1e-3;
+
+    let mut warnings = Vec::new();
+    if !settled(summary, precision) {
+        warnings.push(Warning::Unsettled { reached: summary.turn_ns.half_width(), asked: precision });
+    }
+    if let Some(modes) = summary.modes {
+        warnings.push(Warning::TwoModes {
+            fast_ns: modes.fast,
+            slow_ns: modes.slow,
+            fast_share: modes.fast_share,
+        });
+    }
+    warnings.extend(settings.iter().filter(|setting| setting.clamped).map(|setting| Warning::Clamped {
+        name: setting.name.clone(),
+        asked: setting.asked.clone().unwrap_or_default(),
+        got: setting.got.clone(),
+    }));
+    if let Some(effect) = summary.each_over_total
+        && (effect.median - 1.0).abs() > EFFECT_WORTH_SAYING
+    {
+        warnings.push(Warning::InstrumentEffect { ratio: effect.median });
+    }
+    let involuntary =
+        summary.near.involuntary_switches + summary.far.map_or(0.0, |far| far.involuntary_switches);
+    if case.spec.params.spins() && involuntary > PREEMPTIONS_WORTH_SAYING {
+        warnings.push(Warning::Preempted { per_turn: involuntary });
+    }
+    warnings
+}
