@@ -1,1 +1,15 @@
-//! sys
+//! What ipcmark asks of the kernel and the processor that no safe library offers.
+//!
+//! The only crate with `unsafe`. One facility a file; each wrapper names its manual page. What
+//! `rustix` offers safely is used from there directly and is not wrapped again.
+
+pub mod delay;
+pub mod failure;
+pub mod process;
+pub mod ring;
+pub mod shared_memory;
+pub mod tsc;
+pub mod usage;
+
+pub use failure::{Failure, OrFail};
+pub use rustix::io::Errno;

@@ -1,0 +1,109 @@
+//! The contract that every row of the table keeps, and that the conformance tests check.
+
+use model::card::{Card, Support};
+use model::record::Setting;
+use model::{Params, Workload};
+use rustix::fd::OwnedFd;
+use std::path::Path;
+use sys::{Errno, Failure};
+
+/// What the endpoints are going to carry; a mechanism may size its kernel objects by it.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// The size of a message, in bytes.
+    pub size_bytes: usize,
+    /// What the endpoints do.
+    pub workload: Workload,
+}
+
+/// What one launch gives its mechanism.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The parameters, checked against the card.
+    pub params: &'a Params,
+    /// What will be carried.
+    pub shape: Shape,
+    /// An empty directory of this launch alone, for names in the file system. It is removed on every way out.
+    pub directory: &'a Path,
+}
+
+/// What near hands to far so that far can connect: address bytes and descriptors.
+///
+/// It crosses a Unix socket, so that anonymous, named and network mechanisms look alike.
+#[derive(Debug, Default)]
+pub struct Ticket {
+    /// At most 4 KiB, in a form of the mechanism's own.
+    pub address: Vec<u8>,
+    /// At most 8 descriptors.
+    pub fds: Vec<OwnedFd>,
+}
+
+/// A way to move bytes, or a wake-up, between two endpoints.
+///
+/// Near calls [`bind`](Self::bind), sends the ticket to far, and calls [`accept`](Self::accept);
+/// far calls [`connect`](Self::connect) with the ticket. `accept` and `connect` may wait for each
+/// other. When either end is dropped, or its process dies, the other's calls must not wait forever
+/// where the kernel can tell; where it cannot (spinning on shared memory), the coordinator's
+/// deadline ends them.
+pub trait Mechanism {
+    /// What it declares about itself.
+    const CARD: Card;
+    /// What near holds between `bind` and `accept`.
+    type Bound;
+    /// A connected end.
+    type End: Endpoint;
+
+    /// Whether it works on this host with `params`, by trying, and its largest message.
+    fn probe(params: &Params) -> Support;
+
+    /// Makes the kernel objects, and the ticket that lets far connect to them. Near's side.
+    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure>;
+
+    /// Near's end, once far holds the ticket. Names in the file system are unlinked here.
+    fn accept(bound: Self::Bound) -> Result<Self::End, Failure>;
+
+    /// Far's end.
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<Self::End, Failure>;
+}
+
+/// A connected end. Calls happen inside the measured loop: no allocation, no clock, no `dyn`.
+pub trait Endpoint {
+    /// Hands over a first part of `bytes`, which is not empty; waits as the end's `wait` says.
+    ///
+    /// Returns how many bytes were taken, at least 1. Where the card's framing is `message`, all
+    /// are. A message of the workload is over when all its bytes were taken: an end that gathers
+    /// bytes must hand them over by then.
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno>;
+
+    /// Receives at least 1 byte into `into`, which is not empty; waits likewise.
+    ///
+    /// Returns how many bytes arrived. Where the card's framing is `message`, one whole message.
+    /// When the peer has closed, `Errno::PIPE`.
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno>;
+
+    /// What was asked of the kernel for this end and what it gave. Read before and after the turns, never within.
+    fn settings(&self) -> Vec<Setting> {
+        Vec::new()
+    }
+}
+
+/// One primitive that needs no peer, timed alone.
+pub trait Operation: Sized {
+    /// What it declares about itself.
+    const CARD: Card;
+
+    /// Whether it works on this host with `params`, by trying.
+    fn probe(params: &Params) -> Support;
+
+    /// Makes ready what [`call`](Self::call) needs.
+    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure>;
+
+    /// Does it once. Its result must be kept alive, so that the compiler keeps the work.
+    fn call(&mut self) -> Result<(), Errno>;
+}
+
+/// The error of a read that returned `count`: no bytes mean that the peer has closed.
+#[inline(always)]
+pub fn read_error(count: usize) -> Result<usize, Errno> {
+    if count == 0 { Err(Errno::PIPE) } else { Ok(count) }
+}

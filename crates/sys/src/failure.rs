@@ -1,0 +1,84 @@
+//! The one error of everything that is asked of the kernel: the operation, the object, the
+//! kernel's answer, and what to do next.
+//!
+//! It is built off the measured path only; calls inside turns return a bare [`Errno`].
+
+use crate::Errno;
+use std::fmt::Display;
+
+/// A refusal by the kernel. Displays as `operation object: answer (next step)`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{operation} {object}: {answer} ({next})")]
+pub struct Failure {
+    /// What was tried, by the name of the call.
+    pub operation: String,
+    /// On what.
+    pub object: String,
+    /// What the kernel said.
+    pub answer: String,
+    /// What to do next.
+    pub next: String,
+}
+
+impl Failure {
+    /// A failure that is not an errno, such as a peer that closed.
+    pub fn new(
+        operation: impl Into<String>,
+        object: impl Display,
+        answer: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
+        Self {
+            operation: operation.into(),
+            object: object.to_string(),
+            answer: answer.into(),
+            next: next.into(),
+        }
+    }
+
+    /// The failure of `operation` on `object` with `errno`.
+    pub fn of(operation: &str, object: impl Display, errno: Errno) -> Self {
+        Self::new(operation, object, errno.to_string(), next_step(errno))
+    }
+}
+
+/// What usually mends `errno`.
+fn next_step(errno: Errno) -> &'static str {
+    match errno {
+        Errno::MFILE => "too many open descriptors: raise 'ulimit -n'",
+        Errno::NFILE => "the host is out of descriptors: raise fs.file-max",
+        Errno::MSGSIZE => "the message is above the limit: use smaller messages or raise the socket buffer limits",
+        Errno::NOMEM | Errno::NOBUFS => "out of memory: free some, or use smaller messages",
+        Errno::NOSPC => "the file system or the kernel's table is full: free some",
+        Errno::ACCESS | Errno::PERM => "not permitted to this user: see 'ipcmark list' for what it needs",
+        Errno::ROFS => "the file system is read-only: set TMPDIR to a writable one",
+        Errno::NOSYS | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT => {
+            "this kernel does not have it: see 'ipcmark list'"
+        }
+        Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED => "the peer is gone: see its own error",
+        Errno::AGAIN => "the kernel is short of a resource: try again, or see 'ipcmark doctor'",
+        Errno::EXIST => "left by an earlier run: 'ipcmark clean' removes it",
+        _ => "see 'ipcmark doctor'",
+    }
+}
+
+/// Turns an errno into a [`Failure`].
+pub trait OrFail<T> {
+    /// The value, or the failure of `operation` on `object`.
+    fn or_fail(self, operation: &str, object: impl Display) -> Result<T, Failure>;
+}
+
+impl<T> OrFail<T> for Result<T, Errno> {
+    fn or_fail(self, operation: &str, object: impl Display) -> Result<T, Failure> {
+        self.map_err(|errno| Failure::of(operation, object, errno))
+    }
+}
+
+impl<T> OrFail<T> for std::io::Result<T> {
+    fn or_fail(self, operation: &str, object: impl Display) -> Result<T, Failure> {
+        self.map_err(|error| match Errno::from_io_error(&error) {
+            Some(errno) => Failure::of(operation, object, errno),
+            None => Failure::new(operation, object, error.to_string(), "see 'ipcmark doctor'"),
+        })
+    }
+}

@@ -1,0 +1,20 @@
+//! What a process arranges for itself when it starts.
+
+use crate::{Failure, OrFail};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Has the kernel kill this process when the thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`).
+pub fn die_with_parent() -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(Signal::KILL)).or_fail("prctl(PR_SET_PDEATHSIG)", "this process")
+}
+
+/// Pins the calling thread to one logical CPU (sched_setaffinity(2)).
+pub fn pin_to(cpu: u32) -> Result<(), Failure> {
+    let mut set = CpuSet::new();
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return Err(Failure::new("sched_setaffinity", format!("CPU {cpu}"), "no such CPU", "name another"));
+    }
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).or_fail("sched_setaffinity", format!("CPU {cpu}"))
+}

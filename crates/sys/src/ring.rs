@@ -1,0 +1,1 @@
+//! A single-producer, single-consumer ring in shared memory.

@@ -1,0 +1,44 @@
+//! What the calling thread has used: CPU time, context switches, page faults.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// The kernel's accounting of one thread since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// CPU time by the scheduler's own clock: exact. `CLOCK_THREAD_CPUTIME_ID`, clock_gettime(2).
+    pub cpu_ns: u64,
+    /// User CPU time; on most kernels split from the whole by tick sampling. `ru_utime`, getrusage(2).
+    pub user_ns: u64,
+    /// System CPU time, split likewise. `ru_stime`.
+    pub system_ns: u64,
+    /// Switches because the thread waited. `ru_nvcsw`.
+    pub voluntary_switches: u64,
+    /// Switches because the scheduler said so. `ru_nivcsw`.
+    pub involuntary_switches: u64,
+    /// Page faults without I/O. `ru_minflt`.
+    pub minor_faults: u64,
+    /// Page faults with I/O. `ru_majflt`.
+    pub major_faults: u64,
+}
+
+/// Reads the accounting of the calling thread (getrusage(2) with `RUSAGE_THREAD`, Linux 2.6.26).
+pub fn of_this_thread() -> ThreadUsage {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is valid for writes of one rusage, which is plain old data and was zeroed, so
+    // that it is initialised whether or not the call succeeds; RUSAGE_THREAD cannot fail.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+    let cpu = clock_gettime(ClockId::ThreadCPUTime);
+    ThreadUsage {
+        cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+        voluntary_switches: usage.ru_nvcsw as u64,
+        involuntary_switches: usage.ru_nivcsw as u64,
+        minor_faults: usage.ru_minflt as u64,
+        major_faults: usage.ru_majflt as u64,
+    }
+}
