@@ -1,1 +1,12 @@
-//! harness
+//! The harness: where endpoints run, how they are launched, what they do, and the only clock.
+#![forbid(unsafe_code)]
+
+mod control;
+pub mod endpoint;
+pub mod host;
+pub mod launch;
+pub mod measure;
+pub mod run;
+pub mod run_directory;
+pub mod topology;
+mod workload;

@@ -38,6 +38,16 @@ pub struct Ticket {
     pub fds: Vec<OwnedFd>,
 }
 
+impl Ticket {
+    /// Exactly `N` descriptors, or the failure of a ticket that lost some on its way.
+    pub(crate) fn descriptors<const N: usize>(self, name: &str) -> Result<[OwnedFd; N], Failure> {
+        self.fds.try_into().map_err(|fds: Vec<OwnedFd>| {
+            let answer = format!("{} descriptors arrived instead of {N}", fds.len());
+            Failure::new("take the ticket of", name, answer, "raise 'ulimit -n'")
+        })
+    }
+}
+
 /// A way to move bytes, or a wake-up, between two endpoints.
 ///
 /// Near calls [`bind`](Self::bind), sends the ticket to far, and calls [`accept`](Self::accept);
@@ -102,8 +112,8 @@ pub trait Operation: Sized {
     fn call(&mut self) -> Result<(), Errno>;
 }
 
-/// The error of a read that returned `count`: no bytes mean that the peer has closed.
+/// The count of a read that may have met the end: no bytes mean that the peer has closed.
 #[inline(always)]
-pub fn read_error(count: usize) -> Result<usize, Errno> {
+pub(crate) fn bytes_or_closed(count: usize) -> Result<usize, Errno> {
     if count == 0 { Err(Errno::PIPE) } else { Ok(count) }
 }

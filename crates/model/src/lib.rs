@@ -13,6 +13,7 @@ pub mod invalid;
 pub mod params;
 pub mod plan;
 pub mod record;
+pub mod results;
 pub mod stats;
 pub mod suite;
 pub mod summary;

@@ -257,7 +257,9 @@ pub struct Sample {
     pub started_ns: u64,
     /// How many turns the `total` part had.
     pub turns: u64,
-    /// How long they took together, between two clock readings.
+    /// How many turns the launch had in all: lead-in, warm-up and every part. What the kernel counted.
+    pub turns_in_all: u64,
+    /// How long the turns of the `total` part took together, between two clock readings.
     pub elapsed_ns: f64,
     /// What the floor of this case took for the same work in the same round, in nanoseconds per turn.
     pub floor_ns: Option<f64>,

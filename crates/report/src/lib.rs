@@ -1,1 +1,90 @@
-//! report
+//! Records to bytes: the terminal table, Markdown, CSV and JSON.
+//!
+//! Everything here is a function from results to text. Nothing here measures, reads a clock, opens a
+//! file or decides what a number means: statistics and warnings are `model`'s.
+#![forbid(unsafe_code)]
+
+mod columns;
+mod csv;
+mod head;
+mod json;
+mod markdown;
+mod marks;
+mod quantity;
+mod sheet;
+mod table;
+mod text;
+
+#[cfg(test)]
+mod fixture;
+
+pub use self::csv::csv;
+pub use self::json::json;
+pub use self::markdown::markdown;
+pub use self::table::{Style, table};
+
+use model::record::{Record, Results};
+use model::summary::{Summary, summarise};
+use model::Invalid;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// What results can be turned into.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For a terminal.
+    #[default]
+    Table,
+    /// For issues and read-mes.
+    Markdown,
+    /// For spreadsheets and data frames.
+    Csv,
+    /// For other programs.
+    Json,
+}
+
+impl Format {
+    /// Every format, the default first.
+    pub const ALL: [Format; 4] = [Format::Table, Format::Markdown, Format::Csv, Format::Json];
+
+    /// The name that the command line takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Table => "table",
+            Format::Markdown => "markdown",
+            Format::Csv => "csv",
+            Format::Json => "json",
+        }
+    }
+
+    /// Writes `results` in this format. Only the table has a `style`.
+    pub fn write(self, results: &Results, style: &Style, mut out: impl io::Write) -> io::Result<()> {
+        match self {
+            Format::Table => out.write_all(table(results, style).as_bytes()),
+            Format::Markdown => out.write_all(markdown(results).as_bytes()),
+            Format::Csv => csv(results, out),
+            Format::Json => json(results, out),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let found = Format::ALL.into_iter().find(|format| format.name() == text);
+        found.ok_or_else(|| Invalid::unknown("format", text, Format::ALL.map(Format::name)))
+    }
+}
+
+/// The summary of `record`; worked out from the samples where the file has none.
+fn summary_of(record: &Record) -> Option<Summary> {
+    record.summary.clone().or_else(|| summarise(&record.case, &record.samples))
+}

@@ -47,7 +47,9 @@ fn next_step(errno: Errno) -> &'static str {
     match errno {
         Errno::MFILE => "too many open descriptors: raise 'ulimit -n'",
         Errno::NFILE => "the host is out of descriptors: raise fs.file-max",
-        Errno::MSGSIZE => "the message is above the limit: use smaller messages or raise the socket buffer limits",
+        Errno::MSGSIZE => {
+            "the message is above the limit: use smaller messages or raise the socket buffer limits"
+        }
         Errno::NOMEM | Errno::NOBUFS => "out of memory: free some, or use smaller messages",
         Errno::NOSPC => "the file system or the kernel's table is full: free some",
         Errno::ACCESS | Errno::PERM => "not permitted to this user: see 'ipcmark list' for what it needs",

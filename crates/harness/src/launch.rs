@@ -1,0 +1,185 @@
+//! A launch: fresh endpoints that measure one case once, under a deadline.
+
+use crate::control::{Channel, channel, wait_any};
+use crate::endpoint::{COMMAND, Orders, Report, Role, Sizing, Yield};
+use crate::measure::Timer;
+use crate::run_directory::RunDirectory;
+use model::record::ClockSource;
+use model::{Case, Endpoints, Workload};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use sys::{Errno, Failure, OrFail};
+
+/// What every launch of a run has in common.
+#[derive(Debug)]
+pub struct Launcher<'a> {
+    /// The clock that times turns.
+    pub clock: ClockSource,
+    /// Where names in the file system go.
+    pub directory: &'a RunDirectory,
+    /// Whether every byte of the timed part is checked.
+    pub check: bool,
+    /// Set from outside to end the run.
+    pub interrupted: &'a AtomicBool,
+    /// The time that a launch may take beyond the turns that it was told to make.
+    pub patience: Duration,
+}
+
+/// Why a launch yielded nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// The run is to end.
+    Interrupted,
+    /// In words for the record.
+    Failed(String),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Ended::Failed(failure.to_string())
+    }
+}
+
+/// An endpoint process. Whatever happens, it is dead and buried when this is dropped.
+struct Process {
+    child: Child,
+    control: Channel,
+    reported: bool,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A process that has reported ends by itself; any other may hang. Either may be gone already.
+        if !self.reported {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Launcher<'_> {
+    /// Launches `case`. `number` tells this launch's names from those of others, and its parity the order of its parts.
+    pub fn launch(&self, case: &Case, size: Sizing, number: u64) -> Result<Yield, Ended> {
+        let directory = self.directory.launch(number)?;
+        let orders = |role| Orders {
+            case: case.clone(),
+            role,
+            clock: self.clock,
+            directory: directory.path().to_owned(),
+            size,
+            check: self.check,
+            each_first: number % 2 == 1,
+        };
+        let processes = match (case.workload, case.endpoints) {
+            (Workload::Cost, _) => vec![start(&orders(Role::Alone), vec![])?],
+            (_, Endpoints::Processes) => {
+                let (near, far) = channel()?;
+                vec![start(&orders(Role::Near), vec![near])?, start(&orders(Role::Far), vec![far])?]
+            }
+            (_, Endpoints::Threads) => {
+                let (near, far) = channel()?;
+                vec![start(&orders(Role::Both), vec![near, far])?]
+            }
+        };
+        self.await_reports(processes, size)
+    }
+
+    /// Takes each process's report. The first failure ends them all.
+    fn await_reports(&self, mut processes: Vec<Process>, size: Sizing) -> Result<Yield, Ended> {
+        let timer = Timer::start();
+        let limit = self.patience + expected(size);
+        let mut result = None;
+        while let Some(waiting) = next(&processes) {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(Ended::Interrupted);
+            }
+            let channels: Vec<&Channel> = waiting.iter().map(|&at| &processes[at].control).collect();
+            let ready = match wait_any(&channels, timer.left_of(limit)) {
+                Ok(Some(ready)) => waiting[ready],
+                Ok(None) => return Err(Ended::Failed(no_progress(limit))),
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
+            };
+            let process = &mut processes[ready];
+            match process.control.receive::<Report>() {
+                Ok((Ok(report), _)) => {
+                    process.reported = true;
+                    result = result.or(report);
+                }
+                Ok((Err(error), _)) => return Err(Ended::Failed(self.root_cause(error, &mut processes))),
+                Err(_) => return Err(Ended::Failed(death(&mut process.child))),
+            }
+        }
+        result.ok_or_else(|| Ended::Failed("no endpoint measured anything; report this bug".to_owned()))
+    }
+
+    /// The failure of an endpoint whose peer may have failed first: of two errors, the one that does not blame the peer.
+    fn root_cause(&self, error: String, processes: &mut [Process]) -> String {
+        const GRACE: Duration = Duration::from_millis(100);
+        if !error.contains("peer") && !error.contains("the other side") {
+            return error;
+        }
+        let others: Vec<&Channel> = processes.iter().filter(|p| !p.reported).map(|p| &p.control).collect();
+        let timer = Timer::start();
+        while let Ok(Some(ready)) = wait_any(&others, timer.left_of(GRACE)) {
+            match others[ready].receive::<Report>() {
+                Ok((Err(theirs), _)) if theirs != error => return theirs,
+                _ => break,
+            }
+        }
+        error
+    }
+}
+
+/// The processes that have not reported.
+fn next(processes: &[Process]) -> Option<Vec<usize>> {
+    let waiting: Vec<usize> = (0..processes.len()).filter(|&at| !processes[at].reported).collect();
+    (!waiting.is_empty()).then_some(waiting)
+}
+
+/// What the turns themselves should take, generously.
+fn expected(size: Sizing) -> Duration {
+    match size {
+        Sizing::Slice { slice_ns, .. } => Duration::from_nanos(slice_ns) * 10,
+        Sizing::Turns(turns) => Duration::from_micros(turns),
+    }
+}
+
+fn no_progress(limit: Duration) -> String {
+    format!(
+        "the endpoints made no report within {:.1} s and were killed: they wait for each other, or a message was lost \
+         (try --patience with a longer time, or a smaller size)",
+        limit.as_secs_f64()
+    )
+}
+
+/// What became of a process that closed its channel without a report.
+fn death(child: &mut Child) -> String {
+    let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+    format!("an endpoint died without a report ({status}); what it said is on standard error")
+}
+
+/// Starts this very program as an endpoint, and gives it its orders.
+///
+/// It is a group of its own, so that Ctrl-C reaches the coordinator alone, which ends it in order.
+fn start(orders: &Orders, links: Vec<Channel>) -> Result<Process, Failure> {
+    let (ours, theirs) = channel()?;
+    let mut command = re_execution(COMMAND)?;
+    command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
+    let child = command.spawn().or_fail("start", "an endpoint")?;
+    let process = Process { child, control: ours, reported: false };
+    let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
+    process.control.send(orders, &fds)?;
+    Ok(process)
+}
+
+/// A command that runs this very program as its hidden sub-command `name`.
+pub(crate) fn re_execution(name: &str) -> Result<Command, Failure> {
+    use std::os::unix::process::CommandExt;
+    // The link in /proc stays right when the file was replaced while the run goes on.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(name).arg(std::process::id().to_string()).process_group(0);
+    Ok(command)
+}

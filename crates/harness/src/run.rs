@@ -1,0 +1,350 @@
+//! A run: rounds of launches until every case is known well enough, or time is up.
+//!
+//! In each round every floor has one launch, then every open case has one, in random order. The
+//! floors of the next round close the bracket: a case is divided by the geometric mean of the floor
+//! before it and the floor after it.
+
+use crate::endpoint::Sizing;
+use crate::launch::{Ended, Launcher};
+use crate::measure::Timer;
+use model::floor::{Floor, floor_of};
+use model::plan::Plan;
+use model::record::{Outcome, Record, Sample, Setting, Settings};
+use model::summary::{settled, summarise, warnings};
+use model::{Case, Workload};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The launches without which no case is called settled: fewer allow no honest 95% interval.
+const LEAST_LAUNCHES: usize = 8;
+/// The rounds for which a slice is chosen: many short launches beat few long ones.
+const ROUNDS_AIMED_AT: u32 = 40;
+/// What starting and ending the endpoints of one launch costs, for planning only.
+const LAUNCH_COST: Duration = Duration::from_micros(2500);
+const SHORTEST_SLICE: Duration = Duration::from_micros(1000);
+const LONGEST_SLICE: Duration = Duration::from_millis(10);
+
+/// The slice of a run of `launches_a_round` that may take `time`.
+pub fn slice_for(time: Duration, launches_a_round: usize) -> Duration {
+    let launches = u32::try_from(launches_a_round.max(1)).unwrap_or(u32::MAX);
+    (time / ROUNDS_AIMED_AT / launches).saturating_sub(LAUNCH_COST).clamp(SHORTEST_SLICE, LONGEST_SLICE)
+}
+
+/// What a run tells of itself while it goes on.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The floors were first measured; in nanoseconds per turn, where they could be.
+    Floors(Vec<(&'a Case, Option<f64>)>),
+    /// A launch is over.
+    Progress {
+        /// The round, from 0; `None` in the warm-up.
+        round: Option<u32>,
+        /// Cases that have ended.
+        done: usize,
+        /// Of how many.
+        cases: usize,
+        /// The part of the time that is used.
+        share: f64,
+    },
+    /// A case has ended.
+    Record(Box<Record>),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Finish {
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+    /// How many rounds were begun.
+    pub rounds: u32,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// What bounds a run.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// As the header records them.
+    pub settings: Settings,
+    /// The exact number of turns of each part, if asked for.
+    pub turns: Option<u64>,
+}
+
+/// One case on its way.
+struct Track {
+    case: Case,
+    is_floor: bool,
+    floor: Option<Floor>,
+    samples: Vec<Sample>,
+    settings: Vec<Setting>,
+    hint_ns: Option<f64>,
+    outcome: Option<Outcome>,
+}
+
+impl Track {
+    fn new(case: &Case, is_floor: bool) -> Self {
+        Self {
+            case: case.clone(),
+            is_floor,
+            floor: if is_floor { None } else { floor_of(case) },
+            samples: Vec::new(),
+            settings: Vec::new(),
+            hint_ns: None,
+            outcome: None,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.outcome.is_none()
+    }
+}
+
+/// A run under way.
+pub struct Run<'a, F> {
+    launcher: &'a Launcher<'a>,
+    bounds: &'a Bounds,
+    tell: F,
+    timer: Timer,
+    random: SmallRng,
+    launches: u64,
+    round: Option<u32>,
+    floors: Vec<Track>,
+    cases: Vec<Track>,
+    /// The floors of each round, in nanoseconds per turn.
+    floor_ns: Vec<HashMap<Case, f64>>,
+}
+
+/// The run is to stop, for want of time or by a signal.
+struct Stop;
+
+impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
+    /// A run of `plan` that tells `tell` what happens. Time runs from `timer`'s start.
+    pub fn new(plan: &Plan, launcher: &'a Launcher<'a>, bounds: &'a Bounds, timer: Timer, tell: F) -> Self {
+        Self {
+            launcher,
+            bounds,
+            tell,
+            timer,
+            random: SmallRng::from_os_rng(),
+            launches: 0,
+            round: None,
+            floors: plan.floors.iter().map(|case| Track::new(case, true)).collect(),
+            cases: plan.cases.iter().map(|case| Track::new(case, false)).collect(),
+            floor_ns: Vec::new(),
+        }
+    }
+
+    /// Runs until all is known, or time or rounds are up, or it is interrupted. Every case yields a record.
+    pub fn finish(mut self) -> Finish {
+        // Stopping early is no error: what was measured by then is the result.
+        let _ = self.rounds();
+        self.settle_all();
+        let interrupted = self.is_interrupted();
+        for at in 0..self.cases.len() {
+            self.end(at, if interrupted { Outcome::Interrupted } else { Outcome::Unsettled });
+        }
+        for floor in std::mem::take(&mut self.floors) {
+            let outcome = floor.outcome.clone().unwrap_or(Outcome::Unsettled);
+            self.tell_record(&floor, outcome);
+        }
+        Finish { interrupted, rounds: self.round.map_or(0, |round| round + 1), elapsed: self.timer.elapsed() }
+    }
+
+    fn rounds(&mut self) -> Result<(), Stop> {
+        self.warm_up()?;
+        for round in 0..self.bounds.settings.rounds.unwrap_or(u32::MAX) {
+            self.round = Some(round);
+            self.launch_floors()?;
+            self.settle_all();
+            self.launch_cases()?;
+            if self.cases.iter().all(|track| !track.is_open()) {
+                return Ok(());
+            }
+        }
+        self.launch_floors()
+    }
+
+    /// The first launch of everything: it calibrates and warms up, and is dropped.
+    fn warm_up(&mut self) -> Result<(), Stop> {
+        for at in 0..self.floors.len() {
+            let yielded = self.launch(|run| &run.floors[at])?;
+            note_hint(&mut self.floors[at], yielded);
+        }
+        let readings = self.floors.iter().map(|track| (&track.case, track.hint_ns)).collect();
+        (self.tell)(Event::Floors(readings));
+        for at in 0..self.cases.len() {
+            let yielded = self.launch(|run| &run.cases[at])?;
+            note_hint(&mut self.cases[at], yielded);
+            self.end_if_failed(at);
+        }
+        Ok(())
+    }
+
+    fn launch_floors(&mut self) -> Result<(), Stop> {
+        let mut order: Vec<usize> = (0..self.floors.len()).filter(|&at| self.floors[at].is_open()).collect();
+        order.shuffle(&mut self.random);
+        self.floor_ns.push(HashMap::new());
+        for at in order {
+            let started = self.timer.elapsed();
+            let yielded = self.launch(|run| &run.floors[at])?;
+            let round = self.floor_ns.len() as u32 - 1;
+            let track = &mut self.floors[at];
+            if let Some(turn_ns) = note_sample(track, yielded, round, started)
+                && let Some(floors) = self.floor_ns.last_mut()
+            {
+                floors.insert(track.case.clone(), turn_ns);
+            }
+        }
+        Ok(())
+    }
+
+    fn launch_cases(&mut self) -> Result<(), Stop> {
+        let mut order: Vec<usize> = (0..self.cases.len()).filter(|&at| self.cases[at].is_open()).collect();
+        order.shuffle(&mut self.random);
+        for at in order {
+            let started = self.timer.elapsed();
+            let yielded = self.launch(|run| &run.cases[at])?;
+            let round = self.round.unwrap_or(0);
+            note_sample(&mut self.cases[at], yielded, round, started);
+            self.end_if_failed(at);
+        }
+        Ok(())
+    }
+
+    /// One launch of the track that `of` picks, unless the run is to stop.
+    fn launch(&mut self, of: impl Fn(&Self) -> &Track) -> Result<Result<crate::endpoint::Yield, String>, Stop> {
+        let time = Duration::from_nanos(self.bounds.settings.time_ns);
+        if self.is_interrupted() || self.timer.elapsed() >= time {
+            return Err(Stop);
+        }
+        let track = of(self);
+        let size = match self.bounds.turns {
+            Some(turns) => Sizing::Turns(turns),
+            None => Sizing::Slice { slice_ns: self.bounds.settings.slice_ns, hint_ns: track.hint_ns },
+        };
+        let yielded = self.launcher.launch(&track.case, size, self.launches);
+        self.launches += 1;
+        (self.tell)(Event::Progress {
+            round: self.round,
+            done: self.cases.iter().filter(|track| !track.is_open()).count(),
+            cases: self.cases.len(),
+            share: self.timer.elapsed().as_secs_f64() / time.as_secs_f64(),
+        });
+        match yielded {
+            Ok(yielded) => Ok(Ok(yielded)),
+            Err(Ended::Failed(error)) => Ok(Err(error)),
+            Err(Ended::Interrupted) => Err(Stop),
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.launcher.interrupted.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Divides the samples of the round that is closed by its floors, and ends the cases that are settled.
+    fn settle_all(&mut self) {
+        for at in 0..self.cases.len() {
+            let track = &mut self.cases[at];
+            if let Some(floor) = &track.floor {
+                for sample in track.samples.iter_mut().filter(|sample| sample.floor_ns.is_none()) {
+                    sample.floor_ns = bracketed(&self.floor_ns, sample.round as usize, floor);
+                }
+            }
+            let enough = track.is_open() && track.samples.len() >= LEAST_LAUNCHES;
+            let precision = self.bounds.settings.precision.0;
+            if enough && summarise(&track.case, &track.samples).is_some_and(|summary| settled(&summary, precision)) {
+                self.end(at, Outcome::Settled);
+            }
+        }
+    }
+
+    fn end_if_failed(&mut self, at: usize) {
+        if let Some(outcome) = self.cases[at].outcome.take_if(|outcome| matches!(outcome, Outcome::Failed { .. })) {
+            self.end(at, outcome);
+        }
+    }
+
+    /// Ends the case at `at`, if it has not ended, and tells its record.
+    fn end(&mut self, at: usize, outcome: Outcome) {
+        if !self.cases[at].is_open() {
+            return;
+        }
+        self.cases[at].outcome = Some(outcome.clone());
+        let samples = std::mem::take(&mut self.cases[at].samples);
+        let track = Track { samples, ..Track::new(&self.cases[at].case, false) };
+        let track = Track { settings: std::mem::take(&mut self.cases[at].settings), ..track };
+        self.tell_record(&track, outcome);
+    }
+
+    fn tell_record(&mut self, track: &Track, outcome: Outcome) {
+        let summary = summarise(&track.case, &track.samples);
+        let precision = self.bounds.settings.precision.0;
+        let outcome = match (&summary, outcome) {
+            // A floor is launched in every round; whether it is settled is read off at the end.
+            (Some(summary), Outcome::Unsettled) if settled(summary, precision) && summary.launches as usize >= LEAST_LAUNCHES => Outcome::Settled,
+            (_, outcome) => outcome,
+        };
+        let warnings = summary
+            .as_ref()
+            .map(|summary| warnings(&track.case, summary, &track.settings, precision))
+            .unwrap_or_default();
+        (self.tell)(Event::Record(Box::new(Record {
+            case: track.case.clone(),
+            floor: track.is_floor,
+            outcome,
+            samples: track.samples.clone(),
+            summary,
+            settings: track.settings.clone(),
+            warnings,
+        })));
+    }
+}
+
+/// Notes what the warm-up launch of `track` showed: the time of a turn, or the failure.
+fn note_hint(track: &mut Track, yielded: Result<crate::endpoint::Yield, String>) {
+    match yielded {
+        Ok(yielded) => track.hint_ns = Some(yielded.sample.turn_ns()),
+        Err(error) => track.outcome = Some(Outcome::Failed { error }),
+    }
+}
+
+/// Notes one launch of `track`; says what a turn took.
+fn note_sample(
+    track: &mut Track,
+    yielded: Result<crate::endpoint::Yield, String>,
+    round: u32,
+    started: Duration,
+) -> Option<f64> {
+    match yielded {
+        Ok(yielded) => {
+            let started_ns = u64::try_from(started.as_nanos()).unwrap_or(u64::MAX);
+            let sample = Sample { round, started_ns, ..yielded.sample };
+            let turn_ns = sample.turn_ns();
+            track.hint_ns = Some(turn_ns);
+            track.settings = yielded.settings;
+            track.samples.push(sample);
+            Some(turn_ns)
+        }
+        Err(error) => {
+            track.outcome = Some(Outcome::Failed { error });
+            None
+        }
+    }
+}
+
+/// The floor of a sample of `round`: the geometric mean of the floors before and after it, as far as both are known.
+fn bracketed(floors: &[HashMap<Case, f64>], round: usize, floor: &Floor) -> Option<f64> {
+    let of_round = |round: usize| floors.get(round).and_then(|ns| floor.turn_ns(|case| ns.get(case).copied()));
+    match (of_round(round), of_round(round + 1)) {
+        (Some(before), Some(after)) => Some((before * after).sqrt()),
+        (before, after) => before.or(after),
+    }
+}
+
+/// Whether `case` has messages to a peer.
+pub fn has_peer(case: &Case) -> bool {
+    case.workload != Workload::Cost
+}

@@ -1,0 +1,144 @@
+//! The directory of a run, for names in the file system, and who removes it: on every way out this
+//! process, after `SIGKILL` a janitor that outlives it, and `ipcmark clean` if both were killed.
+
+use crate::launch::re_execution;
+use rustix::fd::OwnedFd;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use sys::{Failure, OrFail};
+
+/// The hidden sub-command by which the binary becomes a janitor.
+pub const JANITOR: &str = "__janitor";
+/// What the name of every run's directory begins with.
+const PREFIX: &str = "ipcmark-run-";
+
+/// The directory of a run. It is locked while the run lives and removed when this is dropped.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    id: String,
+    /// Held for its flock(2): `clean` leaves alone what somebody holds.
+    _lock: OwnedFd,
+    /// The janitor sleeps on the other end, which says that it is closed when this process ends in whatever way.
+    _janitor: OwnedFd,
+}
+
+impl RunDirectory {
+    /// Makes the directory of a new run under the directory for temporary files, and starts its janitor.
+    pub fn create() -> Result<Self, Failure> {
+        let id = format!("{}-{:08x}", std::process::id(), rand::random::<u32>());
+        let path = std::env::temp_dir().join(format!("{PREFIX}{id}"));
+        std::fs::DirBuilder::new().mode(0o700).create(&path).or_fail("mkdir", path.display())?;
+        let guarded = lock(&path).and_then(|lock| Ok((lock, start_janitor(&path)?)));
+        match guarded {
+            Ok((lock, janitor)) => Ok(Self { path, id, _lock: lock, _janitor: janitor }),
+            Err(failure) => {
+                remove(&path);
+                Err(failure)
+            }
+        }
+    }
+
+    /// The id of the run, which is in the name of everything that it makes.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// A fresh directory for one launch, removed when it is dropped.
+    pub(crate) fn launch(&self, number: u64) -> Result<LaunchDirectory, Failure> {
+        let path = self.path.join(number.to_string());
+        std::fs::DirBuilder::new().mode(0o700).create(&path).or_fail("mkdir", path.display())?;
+        Ok(LaunchDirectory(path))
+    }
+}
+
+impl Drop for RunDirectory {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+/// The directory of one launch.
+#[derive(Debug)]
+pub(crate) struct LaunchDirectory(PathBuf);
+
+impl LaunchDirectory {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for LaunchDirectory {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+/// Removes `path` and what is in it. Whoever comes later may find it gone, which is as good.
+fn remove(path: &Path) {
+    let _ = std::fs::remove_dir_all(path);
+}
+
+/// Opens the directory and locks it (flock(2)).
+fn lock(path: &Path) -> Result<OwnedFd, Failure> {
+    let directory = open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .or_fail("open", path.display())?;
+    flock(&directory, FlockOperation::NonBlockingLockExclusive).or_fail("flock", path.display())?;
+    Ok(directory)
+}
+
+fn start_janitor(path: &Path) -> Result<OwnedFd, Failure> {
+    let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the janitor's pipe")?;
+    let mut command = re_execution(JANITOR)?;
+    command.arg(path).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().or_fail("start", "the janitor")?;
+    Ok(ours)
+}
+
+/// The janitor: sleeps until the coordinator has ended, then removes what it left.
+pub fn janitor(path: &Path) {
+    // The coordinator never writes: the read ends when its end of the pipe is closed.
+    let _ = std::io::stdin().read(&mut [0]);
+    if is_run_directory(path) {
+        // Endpoints die with the coordinator; one that was just making a name may make the first try fail.
+        for _ in 0..10 {
+            remove(path);
+            if !path.exists() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+fn is_run_directory(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
+}
+
+/// Removes the directories of runs that are dead; says which, and which it could not.
+pub fn clean() -> Result<Vec<(PathBuf, Result<(), Failure>)>, Failure> {
+    let parent = std::env::temp_dir();
+    let entries = std::fs::read_dir(&parent).or_fail("readdir", parent.display())?;
+    let leftovers = entries.flatten().map(|entry| entry.path()).filter(|path| is_run_directory(path));
+    Ok(leftovers.filter(|path| !in_use(path)).map(|path| (path.clone(), discard(&path))).collect())
+}
+
+fn discard(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.or_fail("rm -r", path.display()),
+    }
+}
+
+/// Whether a living run holds `path`. One that cannot be opened belongs to somebody else, and is reported by `discard`.
+fn in_use(path: &Path) -> bool {
+    let Ok(directory) = open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+        return false;
+    };
+    flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+}

@@ -1,0 +1,320 @@
+//! The measured loops: what near and far do in each workload, compiled once for each kind of end.
+//!
+//! A part is a lead-in, which is not timed, and turns, which are. Both ends know beforehand how many
+//! of each there are: no control traffic passes while a part runs.
+
+use crate::measure::{Clock, Stamp};
+use mechanisms::{Endpoint, Operation};
+use model::Workload;
+use model::record::Usage;
+use std::ops::Range;
+use sys::Errno;
+
+/// What ended a part early.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// A call failed.
+    Call { name: &'static str, errno: Errno },
+    /// A message is not the one that was due.
+    Payload { turn: u64, at: usize },
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Broken::Call { name, errno: Errno::PIPE | Errno::CONNRESET } => {
+                write!(f, "{name}: the peer closed in the middle of a part; see the peer's own error")
+            }
+            Broken::Call { name, errno } => {
+                write!(f, "{}", sys::Failure::of(name, "the mechanism", *errno))
+            }
+            Broken::Payload { turn, at } => write!(
+                f,
+                "receive: message {turn} differs from what was sent at byte {at}: one was lost, doubled or changed on its way"
+            ),
+        }
+    }
+}
+
+/// How much of each payload is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Nothing: the mechanism carries no payload.
+    Nothing,
+    /// The sequence number in the first eight bytes, or as much of it as the message holds.
+    Sequence,
+    /// Every byte.
+    Everything,
+}
+
+/// The memory of an endpoint: what it sends and where it receives.
+pub(crate) struct Messages {
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+    check: Check,
+}
+
+impl Messages {
+    pub(crate) fn new(sends_bytes: usize, receives_bytes: usize) -> Self {
+        // Written, not just reserved, so that no page is first touched inside a turn.
+        Self { outgoing: vec![0xa5; sends_bytes], incoming: vec![0x5a; receives_bytes], check: Check::Nothing }
+    }
+
+    pub(crate) fn checking(&mut self, check: Check) -> &mut Self {
+        self.check = check;
+        self
+    }
+
+    /// Makes the message of `turn` ready in this endpoint's own memory.
+    #[inline(always)]
+    fn write(&mut self, turn: u64) {
+        if self.check == Check::Everything {
+            fill(&mut self.outgoing, turn);
+        }
+        match self.outgoing.first_chunk_mut::<8>() {
+            Some(number) => *number = turn.to_le_bytes(),
+            None => {
+                let length = self.outgoing.len();
+                self.outgoing.copy_from_slice(&turn.to_le_bytes()[..length]);
+            }
+        }
+    }
+
+    /// Whether the message received is that of `turn`.
+    #[inline(always)]
+    fn verify(&mut self, turn: u64) -> Result<(), Broken> {
+        let number = turn.to_le_bytes();
+        let right = match (self.check, self.incoming.first_chunk::<8>()) {
+            (Check::Nothing, _) => true,
+            (_, Some(found)) => *found == number,
+            (_, None) => self.incoming == number[..self.incoming.len()],
+        };
+        if !right {
+            return Err(Broken::Payload { turn, at: 0 });
+        }
+        if self.check == Check::Everything { verify_all(&self.incoming, turn) } else { Ok(()) }
+    }
+}
+
+/// Fills `message` with bytes that differ from turn to turn and from place to place.
+fn fill(message: &mut [u8], turn: u64) {
+    for (at, byte) in message.iter_mut().enumerate() {
+        *byte = expected(turn, at);
+    }
+}
+
+#[cold]
+fn verify_all(message: &[u8], turn: u64) -> Result<(), Broken> {
+    let wrong = message.iter().enumerate().skip(8).find(|(at, byte)| **byte != expected(turn, *at));
+    wrong.map_or(Ok(()), |(at, _)| Err(Broken::Payload { turn, at }))
+}
+
+/// The low byte of a product with the golden ratio: neighbours in place and in turn differ.
+fn expected(turn: u64, at: usize) -> u8 {
+    ((turn.wrapping_add(at as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+/// What is noted of single calls.
+pub(crate) trait Meter {
+    /// Makes one call and notes what it must.
+    fn call(&mut self, call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno>;
+}
+
+/// Notes nothing.
+pub(crate) struct Unmetered;
+
+impl Meter for Unmetered {
+    #[inline(always)]
+    fn call(&mut self, call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno> {
+        call()
+    }
+}
+
+/// Notes the time and the bytes of each call, in memory that was set aside before the turns.
+pub(crate) struct CallLog {
+    clock: Clock,
+    pub(crate) count: u64,
+    pub(crate) calls: Vec<(u64, usize)>,
+}
+
+impl CallLog {
+    /// How many calls are noted one by one; those beyond are only counted.
+    pub(crate) const CAPACITY: usize = 1 << 15;
+
+    pub(crate) fn new(clock: Clock) -> Self {
+        let mut calls = vec![(1, 1); Self::CAPACITY];
+        calls.clear();
+        Self { clock, count: 0, calls }
+    }
+}
+
+impl Meter for CallLog {
+    #[inline(always)]
+    fn call(&mut self, call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno> {
+        let start = self.clock.now();
+        let bytes = call()?;
+        let end = self.clock.now();
+        self.count += 1;
+        if self.calls.len() < Self::CAPACITY {
+            self.calls.push((Clock::ticks_between(start, end), bytes));
+        }
+        Ok(bytes)
+    }
+}
+
+#[inline(always)]
+fn send_all(end: &mut impl Endpoint, bytes: &[u8], meter: &mut impl Meter) -> Result<(), Broken> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        sent += meter
+            .call(|| end.send(&bytes[sent..]))
+            .map_err(|errno| Broken::Call { name: "send", errno })?;
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn receive_all(end: &mut impl Endpoint, into: &mut [u8], meter: &mut impl Meter) -> Result<(), Broken> {
+    let mut received = 0;
+    while received < into.len() {
+        received += meter
+            .call(|| end.receive(&mut into[received..]))
+            .map_err(|errno| Broken::Call { name: "receive", errno })?;
+    }
+    Ok(())
+}
+
+/// How many bytes far answers to a message of `size_bytes`.
+pub(crate) fn answer_bytes(workload: Workload, size_bytes: usize) -> usize {
+    match workload {
+        Workload::Latency => size_bytes,
+        Workload::Transfer | Workload::Throughput | Workload::Cost => 1,
+    }
+}
+
+/// Near's turns of `latency` and `transfer`: a message, and the answer to it.
+#[inline(always)]
+pub(crate) fn ask(
+    end: &mut impl Endpoint,
+    messages: &mut Messages,
+    turns: Range<u64>,
+    mut after_turn: impl FnMut(),
+) -> Result<(), Broken> {
+    for turn in turns {
+        messages.write(turn);
+        send_all(end, &messages.outgoing, &mut Unmetered)?;
+        receive_all(end, &mut messages.incoming, &mut Unmetered)?;
+        messages.verify(turn)?;
+        after_turn();
+    }
+    Ok(())
+}
+
+/// Far's turns of `latency` and `transfer`. `before_last_answer` runs when near waits for the last answer.
+#[inline(always)]
+pub(crate) fn answer(
+    end: &mut impl Endpoint,
+    messages: &mut Messages,
+    turns: Range<u64>,
+    before_last_answer: impl FnOnce(),
+) -> Result<(), Broken> {
+    let last = turns.end.saturating_sub(1);
+    let mut before_last_answer = Some(before_last_answer);
+    for turn in turns {
+        receive_all(end, &mut messages.incoming, &mut Unmetered)?;
+        messages.verify(turn)?;
+        messages.write(turn);
+        if turn == last && let Some(run) = before_last_answer.take() {
+            run();
+        }
+        send_all(end, &messages.outgoing, &mut Unmetered)?;
+    }
+    Ok(())
+}
+
+/// Near's turns of `throughput`: messages one after the other, then far's word that the last byte has arrived.
+#[inline(always)]
+pub(crate) fn stream(
+    end: &mut impl Endpoint,
+    messages: &mut Messages,
+    turns: Range<u64>,
+    meter: &mut impl Meter,
+) -> Result<(), Broken> {
+    let end_of_turns = turns.end;
+    for turn in turns {
+        messages.write(turn);
+        send_all(end, &messages.outgoing, meter)?;
+    }
+    receive_all(end, &mut messages.incoming, &mut Unmetered)?;
+    messages.verify(end_of_turns)
+}
+
+/// Far's turns of `throughput`.
+#[inline(always)]
+pub(crate) fn drain(
+    end: &mut impl Endpoint,
+    messages: &mut Messages,
+    turns: Range<u64>,
+    meter: &mut impl Meter,
+    before_answer: impl FnOnce(),
+) -> Result<(), Broken> {
+    let end_of_turns = turns.end;
+    for turn in turns {
+        receive_all(end, &mut messages.incoming, meter)?;
+        messages.verify(turn)?;
+    }
+    messages.write(end_of_turns);
+    before_answer();
+    send_all(end, &messages.outgoing, &mut Unmetered)
+}
+
+/// The turns of `cost`.
+#[inline(always)]
+pub(crate) fn repeat(operation: &mut impl Operation, turns: Range<u64>) -> Result<(), Broken> {
+    for _ in turns {
+        operation.call().map_err(|errno| Broken::Call { name: "call", errno })?;
+    }
+    Ok(())
+}
+
+/// What this thread used between two readings of its accounting.
+pub(crate) fn usage_between(start: sys::usage::ThreadUsage, end: sys::usage::ThreadUsage) -> Usage {
+    Usage {
+        cpu_ns: end.cpu_ns.saturating_sub(start.cpu_ns),
+        // The split of user and system is adjusted by the kernel as it learns and may step back a little.
+        user_ns: end.user_ns.saturating_sub(start.user_ns),
+        system_ns: end.system_ns.saturating_sub(start.system_ns),
+        voluntary_switches: end.voluntary_switches - start.voluntary_switches,
+        involuntary_switches: end.involuntary_switches - start.involuntary_switches,
+        minor_faults: end.minor_faults - start.minor_faults,
+        major_faults: end.major_faults - start.major_faults,
+    }
+}
+
+/// The readings of the `each` part: one for every turn, in memory set aside before the turns.
+pub(crate) struct TurnLog {
+    last: Stamp,
+    pub(crate) ticks: Vec<u64>,
+}
+
+impl TurnLog {
+    /// How many turns an `each` part may have.
+    pub(crate) const CAPACITY: u64 = 1 << 15;
+
+    pub(crate) fn new(clock: &Clock, turns: u64) -> Self {
+        let mut ticks = vec![1; turns as usize];
+        ticks.clear();
+        Self { last: clock.now(), ticks }
+    }
+
+    pub(crate) fn start(&mut self, clock: &Clock) {
+        self.last = clock.now();
+    }
+
+    #[inline(always)]
+    pub(crate) fn turn(&mut self, clock: &Clock) {
+        let now = clock.now();
+        self.ticks.push(Clock::ticks_between(self.last, now));
+        self.last = now;
+    }
+}

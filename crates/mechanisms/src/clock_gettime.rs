@@ -1,0 +1,69 @@
+//! The kernel's clocks: what one reading costs.
+
+use crate::contract::{Launch, Operation};
+use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::{Domain, Param, Params, Workload};
+use rustix::time::{ClockId, clock_gettime};
+use sys::{Errno, Failure};
+
+/// clock_gettime(2).
+#[derive(Debug)]
+pub struct ClockGettime {
+    clock: ClockId,
+}
+
+impl Operation for ClockGettime {
+    const CARD: Card = Card {
+        name: "clock_gettime",
+        kind: Kind::Operation,
+        summary: "one reading of a kernel clock, through the vDSO where it has it",
+        framing: Framing::None,
+        reach: Reach::Process,
+        payload: Payload::None,
+        fds: false,
+        params: &[Param {
+            name: "clock",
+            summary: "which clock",
+            domain: Domain::Choice(&[
+                "monotonic",
+                "monotonic-raw",
+                "monotonic-coarse",
+                "realtime",
+                "realtime-coarse",
+                "boottime",
+                "process-cpu",
+                "thread-cpu",
+            ]),
+            default: Some("monotonic"),
+        }],
+        workloads: &[Workload::Cost],
+        sized: false,
+        limits: "none",
+        man: &["clock_gettime(2)"],
+    };
+
+    fn probe(_: &Params) -> Support {
+        Support::UNLIMITED
+    }
+
+    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
+        let clock = match launch.params.text(&Self::CARD, "clock") {
+            Some("monotonic-raw") => ClockId::MonotonicRaw,
+            Some("monotonic-coarse") => ClockId::MonotonicCoarse,
+            Some("realtime") => ClockId::Realtime,
+            Some("realtime-coarse") => ClockId::RealtimeCoarse,
+            Some("boottime") => ClockId::Boottime,
+            Some("process-cpu") => ClockId::ProcessCPUTime,
+            Some("thread-cpu") => ClockId::ThreadCPUTime,
+            _ => ClockId::Monotonic,
+        };
+        Ok(Self { clock })
+    }
+
+    #[inline]
+    #[expect(clippy::disallowed_methods, reason = "the reading itself is what is timed; its value is not used")]
+    fn call(&mut self) -> Result<(), Errno> {
+        std::hint::black_box(clock_gettime(self.clock));
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! Two FIFOs, one for each direction, known to both ends by name until both have opened them.
+
+use crate::contract::{Launch, Mechanism, Ticket};
+use crate::descriptor::{DescriptorEnd, Fds, WAIT, supported};
+use crate::pipe::{CAPACITY, LIMITS, set_capacity};
+use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::record::Setting;
+use model::{Params, Workload};
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open, unlink};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use sys::{Failure, OrFail};
+
+/// fifo(7).
+#[derive(Debug)]
+pub struct Fifo;
+
+/// Near's reading end, the FIFO that it will write, and both names.
+#[derive(Debug)]
+pub struct Bound {
+    input: OwnedFd,
+    names: Names,
+    params: Params,
+}
+
+#[derive(Debug)]
+struct Names {
+    to_far: PathBuf,
+    to_near: PathBuf,
+}
+
+impl Names {
+    fn within(directory: &Path) -> Self {
+        Self { to_far: directory.join("to-far"), to_near: directory.join("to-near") }
+    }
+}
+
+impl Mechanism for Fifo {
+    const CARD: Card = Card {
+        name: "fifo",
+        kind: Kind::Mechanism,
+        summary: "named pipes, one for each direction",
+        framing: Framing::Stream,
+        reach: Reach::Host,
+        payload: Payload::Bytes,
+        fds: false,
+        params: &[CAPACITY, WAIT],
+        workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
+        sized: true,
+        limits: LIMITS,
+        man: &["fifo(7)", "mkfifo(3)", "pipe(7)"],
+    };
+    type Bound = Bound;
+    type End = DescriptorEnd;
+
+    fn probe(_: &Params) -> Support {
+        let name = std::env::temp_dir().join(format!("ipcmark-probe-{}", std::process::id()));
+        let made = make(&name);
+        // A FIFO that could not be made needs no unlinking.
+        let _ = unlink(&name);
+        supported(made)
+    }
+
+    fn bind(launch: &Launch<'_>) -> Result<(Bound, Ticket), Failure> {
+        let names = Names::within(launch.directory);
+        make(&names.to_far)?;
+        make(&names.to_near)?;
+        let input = open_reader(&names.to_near)?;
+        let address = launch.directory.as_os_str().as_bytes().to_vec();
+        Ok((Bound { input, names, params: launch.params.clone() }, Ticket { address, fds: Vec::new() }))
+    }
+
+    fn accept(bound: Bound) -> Result<DescriptorEnd, Failure> {
+        let Bound { input, names, params } = bound;
+        // Sleeps until far reads; by then far writes too, for it opens its writing end first.
+        let output = open_writer(&names.to_far)?;
+        for name in [&names.to_far, &names.to_near] {
+            unlink(name).or_fail("unlink", name.display())?;
+        }
+        let settings = vec![set_capacity(&[&input, &output], &params, &Self::CARD)?];
+        end(input, output, &params, settings)
+    }
+
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
+        let names = Names::within(Path::new(std::ffi::OsStr::from_bytes(&ticket.address)));
+        let output = open_writer(&names.to_near)?;
+        let input = open_reader(&names.to_far)?;
+        end(input, output, launch.params, Vec::new())
+    }
+}
+
+fn end(
+    input: OwnedFd,
+    output: OwnedFd,
+    params: &Params,
+    settings: Vec<Setting>,
+) -> Result<DescriptorEnd, Failure> {
+    DescriptorEnd::new(Fds { input, output }, params, &Fifo::CARD, settings)
+}
+
+fn make(name: &Path) -> Result<(), Failure> {
+    mknodat(CWD, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).or_fail("mkfifo", name.display())
+}
+
+/// Opens the reading end without waiting for a writer (fifo(7)); [`DescriptorEnd`] sets how it waits later.
+fn open_reader(name: &Path) -> Result<OwnedFd, Failure> {
+    open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).or_fail("open", name.display())
+}
+
+/// Opens the writing end, asleep until there is a reader.
+fn open_writer(name: &Path) -> Result<OwnedFd, Failure> {
+    open(name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).or_fail("open", name.display())
+}

@@ -1,0 +1,81 @@
+//! The table: every row that ipcmark knows, one line each. Nothing else names a row.
+
+use crate::contract::{Mechanism, Operation};
+use crate::{
+    clock_gettime, fifo, memcpy, null, pipe, syscall, tcp, tsc, udp,
+    unix_dgram, unix_seqpacket, unix_stream,
+};
+use model::Params;
+use model::card::{Card, Support};
+
+/// Code that is compiled once for each row, so that its loop holds no trait object.
+pub trait Visitor {
+    /// What the visit yields.
+    type Output;
+    /// The visit of a mechanism.
+    fn mechanism<M: Mechanism>(self) -> Self::Output;
+    /// The visit of an operation.
+    fn operation<O: Operation>(self) -> Self::Output;
+}
+
+macro_rules! table {
+    (mechanisms: $($mechanism:path,)* ; operations: $($operation:path,)*) => {
+        /// The cards of all rows, in the order of lists and reports.
+        pub const CARDS: &[Card] = &[
+            $(<$mechanism as Mechanism>::CARD,)*
+            $(<$operation as Operation>::CARD,)*
+        ];
+
+        /// Visits the row `name`; `None` when there is none.
+        pub fn visit<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
+            $(if name == <$mechanism as Mechanism>::CARD.name {
+                return Some(visitor.mechanism::<$mechanism>());
+            })*
+            $(if name == <$operation as Operation>::CARD.name {
+                return Some(visitor.operation::<$operation>());
+            })*
+            None
+        }
+    };
+}
+
+table! {
+    mechanisms:
+        pipe::Pipe,
+        fifo::Fifo,
+        unix_stream::UnixStream,
+        unix_seqpacket::UnixSeqpacket,
+        unix_dgram::UnixDgram,
+        tcp::Tcp,
+        udp::Udp,
+        //        shm_ring::ShmRing,
+        null::Null,
+        //        cache_line::CacheLine,
+        //        context_switch::ContextSwitch,
+    ;
+    operations:
+        syscall::Syscall,
+        clock_gettime::ClockGettime,
+        tsc::Tsc,
+        memcpy::Memcpy,
+}
+
+/// The card of the row `name`.
+pub fn card(name: &str) -> Option<&'static Card> {
+    CARDS.iter().find(|card| card.name == name)
+}
+
+/// Whether the row `name` works on this host with `params`.
+pub fn probe(name: &str, params: &Params) -> Option<Support> {
+    struct Probe<'a>(&'a Params);
+    impl Visitor for Probe<'_> {
+        type Output = Support;
+        fn mechanism<M: Mechanism>(self) -> Support {
+            M::probe(self.0)
+        }
+        fn operation<O: Operation>(self) -> Support {
+            O::probe(self.0)
+        }
+    }
+    visit(name, Probe(params))
+}

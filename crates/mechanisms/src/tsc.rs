@@ -1,0 +1,54 @@
+//! The processor's time-stamp counter: what one reading costs.
+
+use crate::contract::{Launch, Operation};
+use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::{Domain, Param, Params, Workload};
+use sys::{Errno, Failure};
+
+/// Intel SDM, RDTSC.
+#[derive(Debug)]
+pub struct Tsc {
+    ordered: bool,
+}
+
+impl Operation for Tsc {
+    const CARD: Card = Card {
+        name: "tsc",
+        kind: Kind::Operation,
+        summary: "one reading of the time-stamp counter",
+        framing: Framing::None,
+        reach: Reach::Process,
+        payload: Payload::None,
+        fds: false,
+        params: &[Param {
+            name: "order",
+            summary: "whether the reading waits for what comes before it (LFENCE; RDTSC), as a clock must",
+            domain: Domain::Choice(&["fenced", "bare"]),
+            default: Some("fenced"),
+        }],
+        workloads: &[Workload::Cost],
+        sized: false,
+        limits: "x86-64 with an invariant counter",
+        man: &["Intel SDM, RDTSC"],
+    };
+
+    fn probe(_: &Params) -> Support {
+        if sys::tsc::is_invariant() {
+            return Support::UNLIMITED;
+        }
+        Support::No {
+            reason: "the processor has no invariant time-stamp counter".to_owned(),
+            remedy: "measure clock_gettime instead".to_owned(),
+        }
+    }
+
+    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
+        Ok(Self { ordered: launch.params.text(&Self::CARD, "order") == Some("fenced") })
+    }
+
+    #[inline]
+    fn call(&mut self) -> Result<(), Errno> {
+        std::hint::black_box(if self.ordered { sys::tsc::read() } else { sys::tsc::read_unordered() });
+        Ok(())
+    }
+}

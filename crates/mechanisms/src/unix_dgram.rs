@@ -1,0 +1,29 @@
+//! A pair of connected Unix sockets of type `SOCK_DGRAM`.
+
+use crate::descriptor::WAIT;
+use crate::socket::{RCVBUF, SNDBUF, UnixPair};
+use model::Workload;
+use model::card::{Card, Framing, Kind, Payload, Reach};
+use rustix::net::SocketType;
+
+/// unix(7), `SOCK_DGRAM`.
+#[derive(Debug)]
+pub struct UnixDgram;
+
+impl UnixPair for UnixDgram {
+    const TYPE: SocketType = SocketType::DGRAM;
+    const CARD: Card = Card {
+        name: "unix-dgram",
+        kind: Kind::Mechanism,
+        summary: "connected Unix datagram sockets",
+        framing: Framing::Message,
+        reach: Reach::Host,
+        payload: Payload::Bytes,
+        fds: true,
+        params: &[SNDBUF, RCVBUF, WAIT],
+        workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
+        sized: true,
+        limits: "a message fits in SO_SNDBUF less the kernel's overhead: raise sndbuf, and net.core.wmem_max above it; at most net.unix.max_dgram_qlen messages wait",
+        man: &["unix(7)", "socketpair(2)"],
+    };
+}

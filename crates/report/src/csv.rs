@@ -1,0 +1,143 @@
+//! CSV: one line a case, for spreadsheets and data frames.
+//!
+//! Columns keep their names and their order; new ones are added at the end. Names end in the unit where
+//! there is one. What is missing is an empty field, never 0.
+
+use crate::summary_of;
+use crate::text::escape;
+use model::record::{Outcome, Record, Results};
+use model::stats::Estimate;
+use model::summary::{PerTurn, Quantiles, Summary};
+use model::Case;
+use std::io;
+
+/// One case on its way to a line.
+struct Row<'a> {
+    run: &'a str,
+    record: &'a Record,
+    summary: Option<Summary>,
+}
+
+/// A column: its name, and its field where the case has one.
+type Column = (&'static str, fn(&Row<'_>) -> Option<String>);
+
+/// Writes `results` as CSV (RFC 4180, but for lines that end in a bare line feed), with one line of names.
+pub fn csv(results: &Results, out: impl io::Write) -> io::Result<()> {
+    let mut lines = ::csv::Writer::from_writer(out);
+    lines.write_record(COLUMNS.iter().map(|(name, _)| name))?;
+    for record in &results.records {
+        let row = Row { run: &results.header.run, record, summary: summary_of(record) };
+        lines.write_record(COLUMNS.iter().map(|(_, field)| text(field(&row))))?;
+    }
+    lines.flush()
+}
+
+/// A field. Control characters are escaped, so that a case is one line whatever its error says.
+fn text(field: Option<String>) -> String {
+    field.map(|text| escape(text.chars())).unwrap_or_default()
+}
+
+const COLUMNS: &[Column] = &[
+    ("run", |row| Some(row.run.to_owned())),
+    ("workload", |row| Some(row.case().workload.to_string())),
+    ("size_bytes", |row| row.case().size_bytes.map(|size| size.0.to_string())),
+    ("placement", |row| Some(row.case().placement.to_string())),
+    ("cpu_near", |row| row.case().cpus.map(|cpus| cpus.near.to_string())),
+    ("cpu_far", |row| row.case().cpus.map(|cpus| cpus.far.to_string())),
+    ("endpoints", |row| Some(row.case().endpoints.to_string())),
+    ("name", |row| Some(row.case().spec.name.clone())),
+    ("params", |row| Some(row.case().spec.params.to_string())),
+    ("floor", |row| Some(row.record.floor.to_string())),
+    ("outcome", |row| Some(outcome(&row.record.outcome).to_owned())),
+    ("launches", |row| row.of(|s| s.launches)),
+    ("turns", |row| row.of(|s| s.turns)),
+    ("turn_ns_median", |row| row.of(|s| s.turn_ns.median)),
+    ("turn_ns_low", |row| row.and(|s| low(s.turn_ns))),
+    ("turn_ns_high", |row| row.and(|s| high(s.turn_ns))),
+    ("rate_bytes_per_s_median", |row| row.and(|s| Some(s.bytes_per_s?.median))),
+    ("rate_bytes_per_s_low", |row| row.and(|s| low(s.bytes_per_s?))),
+    ("rate_bytes_per_s_high", |row| row.and(|s| high(s.bytes_per_s?))),
+    ("p50_ns", |row| row.quantile(|q| q.p50_ns)),
+    ("p90_ns", |row| row.quantile(|q| q.p90_ns)),
+    ("p99_ns", |row| row.quantile(|q| q.p99_ns)),
+    ("p99.9_ns", |row| row.quantile(|q| q.p999_ns)),
+    ("max_ns", |row| row.quantile(|q| q.max_ns)),
+    ("p99_by_launch_ns_median", |row| row.and(|s| Some(s.quantiles?.p99_by_launch_ns.median))),
+    ("p99_by_launch_ns_low", |row| row.and(|s| low(s.quantiles?.p99_by_launch_ns))),
+    ("p99_by_launch_ns_high", |row| row.and(|s| high(s.quantiles?.p99_by_launch_ns))),
+    ("each_over_total_median", |row| row.and(|s| Some(s.each_over_total?.median))),
+    ("each_over_total_low", |row| row.and(|s| low(s.each_over_total?))),
+    ("each_over_total_high", |row| row.and(|s| high(s.each_over_total?))),
+    ("floor_multiple_median", |row| row.and(|s| Some(s.floor_multiple?.median))),
+    ("floor_multiple_low", |row| row.and(|s| low(s.floor_multiple?))),
+    ("floor_multiple_high", |row| row.and(|s| high(s.floor_multiple?))),
+    ("near_cpu_ns", |row| row.near(|near| near.cpu_ns)),
+    ("near_user_ns", |row| row.near(|near| near.user_ns)),
+    ("near_system_ns", |row| row.near(|near| near.system_ns)),
+    ("near_voluntary_switches", |row| row.near(|near| near.voluntary_switches)),
+    ("near_involuntary_switches", |row| row.near(|near| near.involuntary_switches)),
+    ("near_faults", |row| row.near(|near| near.faults)),
+    ("far_cpu_ns", |row| row.far(|far| far.cpu_ns)),
+    ("far_user_ns", |row| row.far(|far| far.user_ns)),
+    ("far_system_ns", |row| row.far(|far| far.system_ns)),
+    ("far_voluntary_switches", |row| row.far(|far| far.voluntary_switches)),
+    ("far_involuntary_switches", |row| row.far(|far| far.involuntary_switches)),
+    ("far_faults", |row| row.far(|far| far.faults)),
+    ("fast_mode_ns", |row| row.and(|s| Some(s.modes?.fast))),
+    ("slow_mode_ns", |row| row.and(|s| Some(s.modes?.slow))),
+    ("fast_mode_share", |row| row.and(|s| Some(s.modes?.fast_share))),
+    ("warnings", |row| Some(row.record.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))),
+    ("error", |row| error(&row.record.outcome)),
+];
+
+impl Row<'_> {
+    fn case(&self) -> &Case {
+        &self.record.case
+    }
+
+    fn of<T: ToString>(&self, value: fn(&Summary) -> T) -> Option<String> {
+        self.summary.as_ref().map(|summary| value(summary).to_string())
+    }
+
+    fn and(&self, value: fn(&Summary) -> Option<f64>) -> Option<String> {
+        self.summary.as_ref().and_then(value).map(|value| value.to_string())
+    }
+
+    fn quantile(&self, value: fn(Quantiles) -> u64) -> Option<String> {
+        let quantiles = self.summary.as_ref()?.quantiles?;
+        Some(value(quantiles).to_string())
+    }
+
+    fn near(&self, value: fn(PerTurn) -> f64) -> Option<String> {
+        self.summary.as_ref().map(|summary| value(summary.near).to_string())
+    }
+
+    fn far(&self, value: fn(PerTurn) -> f64) -> Option<String> {
+        let far = self.summary.as_ref()?.far?;
+        Some(value(far).to_string())
+    }
+}
+
+fn low(estimate: Estimate) -> Option<f64> {
+    estimate.interval.map(|(low, _)| low)
+}
+
+fn high(estimate: Estimate) -> Option<f64> {
+    estimate.interval.map(|(_, high)| high)
+}
+
+fn outcome(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Settled => "settled",
+        Outcome::Unsettled => "unsettled",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Failed { .. } => "failed",
+    }
+}
+
+fn error(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed { error } => Some(error.clone()),
+        _ => None,
+    }
+}

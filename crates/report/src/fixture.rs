@@ -1,0 +1,241 @@
+//! Results made by hand for the tests of this crate: a little of everything that can be in a file.
+
+use model::case::Placement;
+use model::floor;
+use model::record::{
+    Clock, ClockSource, Dropped, Each, End, Fact, Host, Outcome, PlanRecord, Results, Sample, Settings, Tool,
+    Usage,
+};
+use model::summary;
+use model::topology::{Cpu, CpuPair, Topology};
+use model::warning::Warning;
+use model::{Case, Endpoints, Header, Histogram, Percent, Record, Size, Spec, Workload};
+use std::collections::BTreeMap;
+
+/// Ten launches and what far and the clock did in them.
+struct Measurement {
+    case: Case,
+    turn_ns: [f64; 10],
+    floor_ns: Option<f64>,
+    far: bool,
+    each: bool,
+}
+
+/// Two sizes of latency on one CPU, throughput and transfer on two, operations, floors, and every mishap.
+pub(crate) fn results() -> Results {
+    let steady = |ns: f64| std::array::from_fn(|i| ns * (1.0 + 0.002 * i as f64));
+    let wandering = |ns: f64| std::array::from_fn(|i| ns * (1.0 + 0.05 * ((i * 7) % 10) as f64));
+    let modal = |ns: f64| std::array::from_fn(|i| ns * (1.0 + 0.001 * i as f64) * if i % 3 == 0 { 1.5 } else { 1.0 });
+
+    let latency = |name: &str, size, turn_ns, floor_ns| {
+        let (far, each) = (true, true);
+        record(Measurement { case: pair(Workload::Latency, name, size, SAME), turn_ns, floor_ns, far, each })
+    };
+    let stream = |workload, name: &str, turn_ns| {
+        let each = workload == Workload::Transfer;
+        let case = pair(workload, name, 65_536, APART);
+        record(Measurement { case, turn_ns, floor_ns: Some(9_000.0), far: true, each })
+    };
+    let cost = |case: Case, turn_ns| record(Measurement { case, turn_ns, floor_ns: None, far: false, each: false });
+
+    let mut clamped = latency("unix-stream:buffer=8M,wait=spin-then-block", 4096, steady(4_410.0), Some(1_900.0));
+    clamped.warnings.push(Warning::Clamped {
+        name: "SO_SNDBUF".to_owned(),
+        asked: "8M".to_owned(),
+        got: "416K".to_owned(),
+    });
+    let failed = Record {
+        outcome: Outcome::Failed {
+            error: "mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to \
+                    RLIMIT_MSGQUEUE: raise it with ulimit -q"
+                .to_owned(),
+        },
+        samples: Vec::new(),
+        summary: None,
+        warnings: Vec::new(),
+        ..latency("posix-mq", 4096, steady(1.0), None)
+    };
+    let token = Record {
+        case: Case { size_bytes: None, ..pair(Workload::Latency, "eventfd", 1, SAME) },
+        ..latency("eventfd", 1, steady(2_320.0), None)
+    };
+    let on_near = |name| floor::operation(name, 1);
+    let sized = |name, size| Case { size_bytes: Some(Size(size)), ..on_near(name) };
+    let floors = [
+        cost(Case { workload: Workload::Latency, size_bytes: Some(Size(1)), ..on_near(floor::NULL) }, steady(0.42)),
+        cost(on_near(floor::SYSCALL), steady(61.0)),
+        latency(floor::CONTEXT_SWITCH, 1, wandering(1_540.0), None),
+        cost(sized(floor::MEMCPY, 4096), steady(82.0)),
+        cost(sized(floor::MEMCPY, 1), steady(1.6)),
+        cost(sized(floor::MEMCPY, 65_536), steady(9_000.0)),
+        record(Measurement {
+            case: pair(Workload::Latency, floor::CACHE_LINE, 1, APART),
+            turn_ns: steady(142.0),
+            floor_ns: None,
+            far: true,
+            each: true,
+        }),
+    ]
+    .map(|record| Record { floor: true, ..record });
+
+    let mut records = vec![
+        latency("unix-stream", 1, wandering(3_900.0), Some(1_546.0)),
+        latency("pipe", 1, modal(2_810.0), Some(1_546.0)),
+        latency("shm-ring:wait=futex", 1, steady(2_120.0), Some(1_546.0)),
+        token,
+        clamped,
+        latency("pipe", 4096, modal(3_300.0), Some(1_900.0)),
+        latency("fifo", 4096, modal(3_420.0), Some(1_900.0)),
+        failed,
+        stream(Workload::Throughput, "pipe:capacity=1M", steady(31_000.0)),
+        stream(Workload::Throughput, "shm-ring:wait=spin", wandering(11_200.0)),
+        stream(Workload::Transfer, "pipe:capacity=1M", steady(38_000.0)),
+        stream(Workload::Transfer, "shm-ring:wait=spin", steady(12_700.0)),
+        cost(sized("write-devnull", 4096), steady(212.0)),
+        cost(on_near("getpid"), steady(58.0)),
+    ];
+    records.extend(floors);
+    let unfinished = pair(Workload::Latency, "tcp", 4096, SAME);
+    let cases = records.iter().map(|record| record.case.clone()).chain([unfinished]).collect();
+    Results {
+        header: header(PlanRecord { cases, dropped: dropped() }),
+        records,
+        end: Some(End {
+            interrupted: false,
+            rounds: 34,
+            elapsed_ns: 118_000_000_000,
+            stolen: Fact::Known(0.013),
+            clock_drift: 2e-7,
+        }),
+        notes: vec!["the last line was cut off; it is left out".to_owned()],
+    }
+}
+
+const SAME: (Placement, CpuPair) = (Placement::SameCore, CpuPair { near: 1, far: 1 });
+const APART: (Placement, CpuPair) = (Placement::SameLlc, CpuPair { near: 1, far: 0 });
+
+/// A case of `spec`, such as `pipe:wait=spin`.
+fn pair(workload: Workload, spec: &str, size: u64, (placement, cpus): (Placement, CpuPair)) -> Case {
+    let (name, params) = spec.split_once(':').unwrap_or((spec, ""));
+    let params: BTreeMap<&str, &str> = params.split(',').filter_map(|param| param.split_once('=')).collect();
+    let params = serde_json::from_value(serde_json::json!(params)).unwrap();
+    Case {
+        workload,
+        size_bytes: Some(Size(size)),
+        placement,
+        cpus: Some(cpus),
+        endpoints: Endpoints::Processes,
+        spec: Spec { name: name.to_owned(), params },
+    }
+}
+
+fn record(Measurement { case, turn_ns, floor_ns, far, each }: Measurement) -> Record {
+    const TURNS: u64 = 1000;
+    let spins = case.spec.params.spins();
+    let usage = |ns: f64| Usage {
+        cpu_ns: (ns * TURNS as f64 * if spins { 1.0 } else { 0.49 }) as u64,
+        voluntary_switches: if spins { 0 } else { TURNS },
+        ..Usage::default()
+    };
+    let sample = |(round, ns): (u32, f64)| Sample {
+        round,
+        started_ns: 0,
+        turns: TURNS,
+        turns_in_all: TURNS,
+        elapsed_ns: ns * TURNS as f64,
+        floor_ns,
+        each: each.then(|| timed(ns * 1.012)),
+        near: usage(ns),
+        far: far.then(|| usage(ns)),
+        calls: None,
+    };
+    let samples: Vec<Sample> = (0..).zip(turn_ns).map(sample).collect();
+    let summary = summary::summarise(&case, &samples).unwrap();
+    let precision = PRECISION.0;
+    let settled = summary::settled(&summary, precision);
+    Record {
+        outcome: if settled { Outcome::Settled } else { Outcome::Unsettled },
+        warnings: summary::warnings(&case, &summary, &[], precision),
+        case,
+        floor: false,
+        samples,
+        summary: Some(summary),
+        settings: Vec::new(),
+    }
+}
+
+const PRECISION: Percent = Percent(0.02);
+
+/// Turns with a tail, of which `ns` is the mean.
+fn timed(ns: f64) -> Each {
+    let mut turns = Histogram::new();
+    for i in 0..1000u32 {
+        turns.record((ns * if i % 50 == 0 { 1.6 } else { 0.98 }) as u64);
+    }
+    Each { mean_ns: ns, turns: turns.encode() }
+}
+
+fn dropped() -> Vec<Dropped> {
+    let large = |size| Dropped {
+        case: format!("posix-mq latency {size} same-core"),
+        reason: "its largest message here is 8192 bytes; /proc/sys/fs/mqueue/msgsize_max".to_owned(),
+    };
+    let smt = Dropped {
+        case: "pipe latency smt".to_owned(),
+        reason: "smt: this process may use no core with two hardware threads (CPUs 0,1)".to_owned(),
+    };
+    ["16K", "64K", "256K", "1M"].map(large).into_iter().chain([smt]).collect()
+}
+
+fn header(plan: PlanRecord) -> Header {
+    let known = |text: &str| Fact::Known(text.to_owned());
+    let unknown = || "/sys is not mounted".to_owned();
+    let cpu = |id| Cpu { id, package: 0, core: id, llc: Some(0), node: 0 };
+    Header {
+        format: model::record::FORMAT.to_owned(),
+        version: model::record::VERSION,
+        tool: Tool {
+            name: "ipcmark".to_owned(),
+            version: "0.1.0".to_owned(),
+            profile: "release".to_owned(),
+            target: "x86_64-unknown-linux-gnu".to_owned(),
+        },
+        run: "4f2a".to_owned(),
+        started_at: "2025-11-21T20:47:00Z".to_owned(),
+        command: vec!["ipcmark".to_owned(), "run".to_owned()],
+        host: Host {
+            name: known("vm-1"),
+            kernel: known("6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025"),
+            arch: "x86_64".to_owned(),
+            cpu: known("Intel(R) Xeon(R) Platinum 8481C"),
+            topology: Topology { cpus: vec![cpu(0), cpu(1)], unknown: None },
+            caches_bytes: Fact::Unknown(unknown()),
+            governor: Fact::Unknown(unknown()),
+            smt: Fact::Known(false),
+            mitigations: Fact::Unknown(unknown()),
+            virtualisation: known("kvm"),
+            clocksource: known("tsc"),
+            transparent_huge_pages: known("madvise"),
+            tick_ns: Fact::Known(4_000_000),
+            load: Fact::Known(0.2),
+            memory_bytes: Fact::Known(8 << 30),
+            limits: BTreeMap::new(),
+        },
+        clock: Clock {
+            source: ClockSource::Tsc { ns_per_tick: 0.37 },
+            reason: "invariant".to_owned(),
+            precision_ns: 0.37,
+            cost_ns: 21.0,
+        },
+        settings: Settings {
+            suite: Some("default".to_owned()),
+            precision: PRECISION,
+            time_ns: 120_000_000_000,
+            rounds: None,
+            slice_ns: 20_000_000,
+            check: false,
+        },
+        plan,
+        floors: Vec::new(),
+    }
+}

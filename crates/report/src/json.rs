@@ -1,0 +1,49 @@
+//! The JSON document: one object for other programs, with what was worked out from the samples.
+//!
+//! The samples themselves, which are by far the most of a results file, are left out: whoever needs
+//! them reads the results file, which is JSON Lines and has a schema.
+
+use crate::summary_of;
+use model::record::{End, Header, Outcome, Record, Results, Setting};
+use model::summary::Summary;
+use model::warning::Warning;
+use model::Case;
+use serde::Serialize;
+use std::io;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    header: &'a Header,
+    records: Vec<Summarised<'a>>,
+    /// `null` when the run was cut off.
+    end: Option<&'a End>,
+    notes: &'a [String],
+}
+
+/// A record whose samples stand as their summary.
+#[derive(Serialize)]
+struct Summarised<'a> {
+    case: &'a Case,
+    floor: bool,
+    outcome: &'a Outcome,
+    /// `null` when there are no samples.
+    summary: Option<Summary>,
+    settings: &'a [Setting],
+    warnings: &'a [Warning],
+}
+
+impl<'a> Summarised<'a> {
+    fn of(record: &'a Record) -> Self {
+        let Record { case, floor, outcome, samples: _, summary: _, settings, warnings } = record;
+        Self { case, floor: *floor, outcome, summary: summary_of(record), settings, warnings }
+    }
+}
+
+/// Writes `results` as one indented JSON document. Keys that end in `_ns` are nanoseconds.
+pub fn json(results: &Results, mut out: impl io::Write) -> io::Result<()> {
+    let Results { header, records, end, notes } = results;
+    let records = records.iter().map(Summarised::of).collect();
+    let document = Document { header, records, end: end.as_ref(), notes };
+    serde_json::to_writer_pretty(&mut out, &document)?;
+    writeln!(out)
+}

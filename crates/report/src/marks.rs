@@ -1,0 +1,83 @@
+//! Warnings as marks: a sign beside the row, its numbers under the block, its meaning once at the end.
+//!
+//! A sign always means the same, in every report. What each warning advises is the model's word.
+
+use crate::quantity::percent;
+use crate::text::clean;
+use model::record::Outcome;
+use model::units::{format_ns, three_digits};
+use model::warning::Warning;
+use model::Record;
+
+/// The sign of a case whose interval is wider than was asked for.
+pub(crate) const UNSETTLED: char = '!';
+
+/// What stands for one kind of warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Beside the row; absent where the warning is about the whole run.
+    pub(crate) sign: Option<char>,
+    /// Before the numbers under a block.
+    pub(crate) title: &'static str,
+    /// What happened.
+    pub(crate) meaning: &'static str,
+}
+
+impl Mark {
+    /// The sign with a blank, where there is one.
+    pub(crate) fn prefix(self) -> String {
+        self.sign.map(|sign| format!("{sign} ")).unwrap_or_default()
+    }
+}
+
+/// The mark of `warning`'s kind.
+pub(crate) fn mark(warning: &Warning) -> Mark {
+    let (sign, title, meaning) = match warning {
+        Warning::Unsettled { .. } => {
+            (Some(UNSETTLED), "unsettled", "the 95% interval is wider than was asked for")
+        }
+        Warning::TwoModes { .. } => (Some('m'), "two modes", "the launches fall into a fast and a slow group"),
+        Warning::Clamped { .. } => (Some('c'), "clamped", "the kernel gave something else than was asked"),
+        Warning::Stolen { .. } => (Some('s'), "stolen", "the hypervisor took processor time"),
+        Warning::Preempted { .. } => (Some('p'), "preempted", "an endpoint that spins was switched away"),
+        Warning::InstrumentEffect { .. } => {
+            (Some('i'), "instrument", "reading the clock every turn changed the turns and their percentiles")
+        }
+        Warning::SampledCpuSplit { .. } => {
+            (None, "cpu split", "user and system CPU time are told apart by the scheduler's tick only")
+        }
+    };
+    Mark { sign, title, meaning }
+}
+
+/// The numbers of `warning` for a line that names its mark and its row. `None`: the row itself shows them.
+pub(crate) fn numbers(warning: &Warning) -> Option<String> {
+    match warning {
+        Warning::Unsettled { .. } | Warning::SampledCpuSplit { .. } => None,
+        Warning::TwoModes { fast_ns, slow_ns, fast_share } => Some(format!(
+            "{} in {:.0}% of launches, else {}",
+            format_ns(*fast_ns),
+            fast_share * 100.0,
+            format_ns(*slow_ns)
+        )),
+        Warning::Clamped { name, asked, got } => {
+            Some(format!("{} asked for {}, got {}", clean(name), clean(asked), clean(got)))
+        }
+        Warning::Stolen { share } => Some(percent(*share)),
+        Warning::Preempted { per_turn } => Some(format!("{} times a turn", three_digits(*per_turn))),
+        Warning::InstrumentEffect { ratio } if *ratio >= 1.0 => Some(format!("{} slower", percent(ratio - 1.0))),
+        Warning::InstrumentEffect { ratio } => Some(format!("{} faster", percent(1.0 - ratio))),
+    }
+}
+
+/// The signs of `record`, each once.
+pub(crate) fn signs(record: &Record) -> String {
+    let unsettled = matches!(record.outcome, Outcome::Unsettled | Outcome::Interrupted).then_some(UNSETTLED);
+    let mut signs = String::new();
+    for sign in unsettled.into_iter().chain(record.warnings.iter().filter_map(|w| mark(w).sign)) {
+        if !signs.contains(sign) {
+            signs.push(sign);
+        }
+    }
+    signs
+}

@@ -1,0 +1,82 @@
+//! Numbers as the cells of tables show them. It decides no unit: that is `model::units`.
+//!
+//! `None` is a value that is missing or that is no number; it is printed as a dash, never as 0.
+
+use crate::text::clip;
+use model::stats::Estimate;
+use model::units::{format_ns, format_rate, three_digits};
+
+/// No number worth reading is longer. A results file can hold any, and the table must keep its shape.
+const LONGEST: usize = 9;
+
+/// A time in nanoseconds, with its unit.
+pub(crate) fn time(ns: f64) -> Option<String> {
+    ns.is_finite().then(|| clip(&format_ns(ns), LONGEST))
+}
+
+/// A time in nanoseconds, with the half-width of its interval.
+pub(crate) fn time_estimate(ns: Estimate) -> Option<String> {
+    time(ns.median).map(|time| format!("{time:>7} {:>5}", spread(ns)))
+}
+
+/// A rate in bytes per second, with the half-width of its interval.
+pub(crate) fn rate_estimate(bytes_per_s: Estimate) -> Option<String> {
+    let rate = bytes_per_s.median.is_finite().then(|| clip(&format_rate(bytes_per_s.median), LONGEST))?;
+    Some(format!("{rate:>9} {:>5}", spread(bytes_per_s)))
+}
+
+/// A count per turn.
+pub(crate) fn count(per_turn: f64) -> Option<String> {
+    per_turn.is_finite().then(|| clip(&three_digits(per_turn), LONGEST))
+}
+
+/// A multiple: `×3.1`.
+pub(crate) fn multiple(of: f64) -> Option<String> {
+    of.is_finite().then(|| clip(&format!("×{}", two_digits(of)), LONGEST))
+}
+
+/// A fraction in percent, without a sign: `0.8%`, `12%`.
+pub(crate) fn percent(fraction: f64) -> String {
+    format!("{}%", two_digits(fraction * 100.0))
+}
+
+/// Half the width of the 95% interval: `±0.8%`.
+fn spread(of: Estimate) -> String {
+    match of.half_width() {
+        Some(half) if half < 10.0 => format!("±{}", percent(half)),
+        Some(half) if half.is_finite() => ">999%".to_owned(),
+        _ => "-".to_owned(),
+    }
+}
+
+/// One decimal below 10, none above: what is left of a number that is known to some percent.
+fn two_digits(value: f64) -> String {
+    if value.abs() < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(median: f64, interval: Option<(f64, f64)>) -> Estimate {
+        Estimate { median, interval }
+    }
+
+    #[test]
+    fn an_estimate_shows_its_spread_and_a_missing_one_a_dash() {
+        let cell = |median, interval| time_estimate(estimate(median, interval));
+        assert_eq!(cell(2812.0, Some((2790.0, 2835.0))).as_deref(), Some("2.81 µs ±0.8%"));
+        assert_eq!(cell(812.0, Some((700.0, 900.0))).as_deref(), Some(" 812 ns  ±12%"));
+        assert_eq!(cell(812.0, None).as_deref(), Some(" 812 ns     -"));
+        assert_eq!(cell(1.0, Some((1.0, 100.0))).as_deref(), Some("1.00 ns >999%"));
+        assert_eq!(cell(f64::NAN, None), None);
+    }
+
+    #[test]
+    fn a_number_beyond_reason_is_clipped() {
+        assert_eq!(time(1e30).as_deref(), Some("10000000…"));
+        assert_eq!(multiple(f64::INFINITY), None);
+        assert_eq!(multiple(3.14).as_deref(), Some("×3.1"));
+        assert_eq!(rate_estimate(estimate(2.81e9, None)).as_deref(), Some("2.81 GB/s     -"));
+    }
+}
