@@ -1,1 +1,48 @@
-fn main() {}
+//! The project's own tasks: `cargo xtask test`, `bench`, `fuzz`, `docs`. Not part of what users install.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod docs;
+mod fuzz;
+mod steps;
+mod test;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+  test           format, lints, documentation, every test, and what only a whole build can show
+  bench NAME     print ratios measured in one interleaved run: bare, ring, same, launch
+  fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain
+  docs           write the generated documentation anew";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["test"] => test::run(),
+        ["bench", name] => bench::run(name),
+        ["fuzz"] => fuzz::run("60"),
+        ["fuzz", seconds] => fuzz::run(seconds),
+        ["docs"] => docs::write(),
+        // The benchmarks launch endpoints, which are re-executions of whatever program launches them.
+        [harness::endpoint::COMMAND, coordinator] => {
+            harness::endpoint::main(coordinator).map_err(|failure| failure.to_string())
+        }
+        [harness::run_directory::JANITOR, _, path] => {
+            harness::run_directory::janitor(Path::new(path));
+            Ok(())
+        }
+        [bench::BARE, rest @ ..] => bench::bare_peer(rest),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

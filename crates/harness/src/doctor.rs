@@ -59,7 +59,7 @@ pub fn findings(host: &Host, root: &Path) -> Vec<Finding> {
 
 type Rule = fn(&Here) -> Option<Finding>;
 
-const RULES: [Rule; 34] = [
+const RULES: [Rule; 33] = [
     emulation,
     kernel_imitation,
     tracer,
@@ -93,7 +93,6 @@ const RULES: [Rule; 34] = [
     socket_buffers,
     datagram_queue,
     open_files,
-    memory_locked,
 ];
 
 /// The host as the rules see it.
@@ -200,9 +199,12 @@ fn emulation(here: &Here) -> Option<Finding> {
 
 /// A processor runs the 32-bit programs of its own family by itself.
 fn family(arch: &str) -> &str {
-    const FAMILIES: [(&str, &str); 8] = [
+    const FAMILIES: [(&str, &str); 11] = [
         ("x86", "x86"),
-        ("i", "x86"),
+        ("i386", "x86"),
+        ("i486", "x86"),
+        ("i586", "x86"),
+        ("i686", "x86"),
         ("aarch64", "arm"),
         ("arm", "arm"),
         ("ppc", "power"),
@@ -252,7 +254,12 @@ fn steal(here: &Here) -> Option<Finding> {
 fn virtualisation(here: &Here) -> Option<Finding> {
     let hypervisor = here.host.virtualisation.known()?;
     if hypervisor == "none" {
-        return Some(Finding::new(Severity::Fine, "virtualisation", "bare hardware", "no hypervisor steals time"));
+        return Some(Finding::new(
+            Severity::Fine,
+            "virtualisation",
+            "bare hardware",
+            "no hypervisor steals time",
+        ));
     }
     let what = format!("the host is a virtual machine ({hypervisor})");
     let why = "waking another CPU, halting and timers may go through the hypervisor, which may also take \
@@ -268,7 +275,8 @@ fn cpu_quota(here: &Here) -> Option<Finding> {
     // Two endpoints that spin want two CPUs.
     let severity = if least.cpus < 2.0 { Severity::Spoils } else { Severity::Limits };
     let what = format!("a control group may use {:.2} CPUs{}", least.cpus, least.stopped);
-    let why = "when the quota of a period is used up, every process in the group stands until the next period";
+    let why =
+        "when the quota of a period is used up, every process in the group stands until the next period";
     Some(Finding::new(severity, "cpu-quota", what, why).mended_by(least.lift))
 }
 
@@ -309,7 +317,8 @@ fn load(here: &Here) -> Option<Finding> {
         return None;
     }
     let what = format!("the load is {load:.2} on {cpus} CPUs");
-    let why = "other processes take the endpoints' processors, caches and memory bandwidth; 'top' shows which";
+    let why =
+        "other processes take the endpoints' processors, caches and memory bandwidth; 'top' shows which";
     Some(Finding::new(Severity::Spoils, "load", what, why))
 }
 
@@ -334,18 +343,27 @@ fn governor(here: &Here) -> Option<Finding> {
     let of = |cpu: u32, file: &str| here.text(&format!("{CPUS}/cpu{cpu}/cpufreq/{file}"));
     let governors: BTreeSet<String> =
         here.allowed().into_iter().filter_map(|cpu| of(cpu, "scaling_governor")).collect();
-    let varying: Vec<&str> =
-        governors.iter().map(String::as_str).filter(|name| !["performance", "userspace"].contains(name)).collect();
+    let varying: Vec<&str> = governors
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !["performance", "userspace"].contains(name))
+        .collect();
     if governors.is_empty() {
         return None;
     }
     if varying.is_empty() {
         let all = governors.into_iter().collect::<Vec<_>>().join(", ");
         let what = format!("the frequency governor is {all}");
-        return Some(Finding::new(Severity::Fine, "governor", what, "the frequency does not follow the load"));
+        return Some(Finding::new(
+            Severity::Fine,
+            "governor",
+            what,
+            "the frequency does not follow the load",
+        ));
     }
     let available = here.allowed().first().and_then(|cpu| of(*cpu, "scaling_available_governors"));
-    let has_performance = available.is_some_and(|names| names.split_whitespace().any(|one| one == "performance"));
+    let has_performance =
+        available.is_some_and(|names| names.split_whitespace().any(|one| one == "performance"));
     let what = format!("the frequency governor is {}", varying.join(", "));
     let why = "the frequency follows the load: endpoints that wait run slower than endpoints that spin, and \
                the first turns slower than the last";
@@ -357,7 +375,8 @@ fn governor(here: &Here) -> Option<Finding> {
 fn turbo(here: &Here) -> Option<Finding> {
     let switches =
         [(format!("{CPUS}/intel_pstate/no_turbo"), "0", "1"), (format!("{CPUS}/cpufreq/boost"), "1", "0")];
-    let (path, _, off) = switches.iter().find(|(path, on, _)| here.text(path).is_some_and(|now| now == *on))?;
+    let (path, _, off) =
+        switches.iter().find(|(path, on, _)| here.text(path).is_some_and(|now| now == *on))?;
     let why = "the frequency depends on the temperature and on how many cores are busy, also with other work";
     let finding = Finding::new(Severity::Limits, "turbo", "turbo frequencies are allowed", why);
     Some(finding.mended_by(here.write(off, path)))
@@ -410,7 +429,8 @@ fn core_kinds(here: &Here) -> Option<Finding> {
     if kinds.len() < 2 {
         return None;
     }
-    let kinds: Vec<String> = kinds.iter().map(|(kind, cpus)| format!("{} ({kind})", format_cpulist(cpus))).collect();
+    let kinds: Vec<String> =
+        kinds.iter().map(|(kind, cpus)| format!("{} ({kind})", format_cpulist(cpus))).collect();
     let what = format!("the cores are of {} kinds: CPUs {}", kinds.len(), kinds.join(", "));
     let why = "a placement takes the highest-numbered CPUs that fit, so its result is of their kind; name \
                CPUs of the other kind with cpus=A,B, and do not mean unpinned to be either";
@@ -430,7 +450,8 @@ fn topology_unknown(here: &Here) -> Option<Finding> {
     let reason = here.host.topology.unknown.as_ref()?;
     let mount = !here.root.join("sys/devices").exists();
     let why = "placements by shared cores and caches cannot be found; name CPUs with cpus=A,B";
-    let finding = Finding::new(Severity::Limits, "topology", format!("the topology is unknown: {reason}"), why);
+    let finding =
+        Finding::new(Severity::Limits, "topology", format!("the topology is unknown: {reason}"), why);
     Some(finding.mended_by(mount.then(|| here.as_root("mount -t sysfs sysfs /sys"))))
 }
 
@@ -439,7 +460,9 @@ fn affinity(here: &Here) -> Option<Finding> {
     let online = here.online().unwrap_or_default();
     // What a cpuset forbids, taskset cannot give: cpuset(7).
     let sets = here.control_groups("cpuset");
-    let mut sets = sets.iter().flat_map(|group| ["cpuset.cpus.effective", "cpuset.effective_cpus"].map(|f| format!("{group}/{f}")));
+    let mut sets = sets
+        .iter()
+        .flat_map(|group| ["cpuset.cpus.effective", "cpuset.effective_cpus"].map(|f| format!("{group}/{f}")));
     let set = sets.find_map(|path| cpulist(here.root, &path).ok());
     let others: Vec<u32> =
         online.into_iter().filter(|cpu| set.as_ref().is_none_or(|set| set.contains(cpu))).collect();
@@ -480,7 +503,8 @@ fn numa_balancing(here: &Here) -> Option<Finding> {
     let nodes: BTreeSet<u32> = here.host.topology.cpus.iter().map(|cpu| cpu.node).collect();
     here.number::<u32>("proc/sys/kernel/numa_balancing").filter(|mode| *mode != 0 && nodes.len() > 1)?;
     let why = "the kernel unmaps pages to see who uses them, and moves them: faults come at any time";
-    let finding = Finding::new(Severity::Limits, "numa-balancing", "the kernel balances memory between nodes", why);
+    let finding =
+        Finding::new(Severity::Limits, "numa-balancing", "the kernel balances memory between nodes", why);
     Some(finding.mended_by(here.as_root("sysctl -w kernel.numa_balancing=0")))
 }
 
@@ -494,10 +518,14 @@ fn clock_source(here: &Here) -> Option<Finding> {
             let why = "clock_gettime reads a counter of the processor without entering the kernel";
             return Some(Finding::new(Severity::Fine, "clock-source", what, why));
         }
-        "hpet" | "acpi_pm" | "pit" | "jiffies" | "refined-jiffies" | "hyperv_clocksource_msr" => {
-            (Severity::Spoils, "every clock reading is a system call that asks a slow device, or steps by a whole tick")
-        }
-        _ => (Severity::Limits, "clock readings cost more than those of the processor's counter, and may enter the kernel"),
+        "hpet" | "acpi_pm" | "pit" | "jiffies" | "refined-jiffies" | "hyperv_clocksource_msr" => (
+            Severity::Spoils,
+            "every clock reading is a system call that asks a slow device, or steps by a whole tick",
+        ),
+        _ => (
+            Severity::Limits,
+            "clock readings cost more than those of the processor's counter, and may enter the kernel",
+        ),
     };
     let available = here.text(&format!("{directory}/available_clocksource")).unwrap_or_default();
     let has_tsc = available.split_whitespace().any(|one| one == "tsc");
@@ -508,7 +536,8 @@ fn clock_source(here: &Here) -> Option<Finding> {
 fn tsc(here: &Here) -> Option<Finding> {
     let info = here.text("proc/cpuinfo")?;
     let flags: Vec<&str> = cpuinfo(&info, "flags").next()?.split_whitespace().collect();
-    let lacking: Vec<&str> = ["constant_tsc", "nonstop_tsc"].into_iter().filter(|flag| !flags.contains(flag)).collect();
+    let lacking: Vec<&str> =
+        ["constant_tsc", "nonstop_tsc"].into_iter().filter(|flag| !flags.contains(flag)).collect();
     if lacking.is_empty() {
         return None;
     }
@@ -530,7 +559,8 @@ fn cpu_split(here: &Here) -> Option<Finding> {
         let what = "user and system CPU time are told apart at every change of mode";
         return Some(Finding::new(Severity::Fine, "cpu-split", what, "both are exact, not only their sum"));
     }
-    let every = here.host.tick_ns.known().map_or(String::new(), |ns| format!(", every {}", format_ns(*ns as f64)));
+    let every =
+        here.host.tick_ns.known().map_or(String::new(), |ns| format!(", every {}", format_ns(*ns as f64)));
     let what = format!("user and system CPU time are told apart by the tick{every}");
     let why = "their sum is exact; the split is where the process happened to be at each tick, good only over \
                many ticks. A kernel with VIRT_CPU_ACCOUNTING_GEN counts it on CPUs booted with nohz_full=";
@@ -548,10 +578,17 @@ fn perf_events(here: &Here) -> Option<Finding> {
         return Some(Finding::new(Severity::Limits, "perf-events", "there are no performance events", why));
     }
     let level: i64 = here.limit(name)?;
-    let capabilities = here.status("CapEff").and_then(|bits| u64::from_str_radix(&bits, 16).ok()).unwrap_or(0);
+    let capabilities =
+        here.status("CapEff").and_then(|bits| u64::from_str_radix(&bits, 16).ok()).unwrap_or(0);
     if level <= 1 || capabilities & (CAP_SYS_ADMIN | CAP_PERFMON) != 0 {
-        let what = format!("performance events of user and kernel mode are allowed (perf_event_paranoid {level})");
-        return Some(Finding::new(Severity::Fine, "perf-events", what, "counters see the kernel's part of a message"));
+        let what =
+            format!("performance events of user and kernel mode are allowed (perf_event_paranoid {level})");
+        return Some(Finding::new(
+            Severity::Fine,
+            "perf-events",
+            what,
+            "what is counted includes the kernel's part of a message",
+        ));
     }
     let (what, why) = match level {
         2 => (
@@ -596,7 +633,8 @@ fn address_layout(here: &Here) -> Option<Finding> {
         let command = here.as_root("sysctl -w kernel.randomize_va_space=2");
         return Some(Finding::new(Severity::Spoils, "address-layout", what, why).mended_by(command));
     }
-    let why = "that is wanted: launches differ as two runs would, so the intervals tell the truth. Leave it on";
+    let why =
+        "that is wanted: launches differ as two runs would, so the intervals tell the truth. Leave it on";
     Some(Finding::new(Severity::Fine, "address-layout", "address layout is random", why))
 }
 
@@ -605,7 +643,8 @@ fn huge_pages(here: &Here) -> Option<Finding> {
     here.host.transparent_huge_pages.known().filter(|mode| *mode == "always")?;
     let why = "large buffers are in huge pages in some launches and not in others, as memory happens to be \
                free: the launches fall into two modes";
-    let finding = Finding::new(Severity::Limits, "huge-pages", "transparent huge pages are given always", why);
+    let finding =
+        Finding::new(Severity::Limits, "huge-pages", "transparent huge pages are given always", why);
     Some(finding.mended_by(here.write("madvise", "sys/kernel/mm/transparent_hugepage/enabled")))
 }
 
@@ -686,14 +725,16 @@ fn socket_buffers(here: &Here) -> Option<Finding> {
     Some(Finding::new(Severity::Limits, "socket-buffers", what, why).mended_by(command))
 }
 
-/// `unix(7)`: the queue is limited for a receiver that is not connected back to the sender.
+/// `unix_dgram_sendmsg` in the kernel's `net/unix/af_unix.c` looks at the queue's length only where the receiver
+/// is not connected back to the sender. Socket pairs are, so nothing is limited unless a receiver is shared.
 fn datagram_queue(here: &Here) -> Option<Finding> {
     let length: u64 = here.limit("net/unix/max_dgram_qlen").filter(|length| *length < 64)?;
     let what = format!("max_dgram_qlen is {length}");
-    let why = "a receiver of unix datagrams that is not connected back to its sender queues hardly more than \
-               these, however small: the sender waits, and throughput is that of wake-ups";
+    let why = "it binds only unix datagram sockets whose receiver is not connected back to the sender, such as a \
+               server's: hardly more than these wait there, however small, then the sender does. Pairs are \
+               bound by their buffers alone";
     let command = here.as_root("sysctl -w net.unix.max_dgram_qlen=512");
-    Some(Finding::new(Severity::Limits, "datagram-queue", what, why).mended_by(command))
+    Some(Finding::new(Severity::Fine, "datagram-queue", what, why).mended_by(command))
 }
 
 fn open_files(here: &Here) -> Option<Finding> {
@@ -706,4 +747,515 @@ fn open_files(here: &Here) -> Option<Finding> {
         _ => here.as_root(&format!("prlimit --pid $$ --nofile={WANTED}")),
     };
     Some(Finding::new(Severity::Limits, "open-files", what, why).mended_by(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::topology::{Cpu, Topology};
+    use tempfile::TempDir;
+
+    /// A bare host of two idle CPUs that no rule has anything against.
+    fn good() -> Host {
+        let known = |text: &str| Fact::Known(text.to_owned());
+        let limits = [
+            ("kernel/perf_event_paranoid", "1"),
+            ("fs/pipe-max-size", "1048576"),
+            ("net/core/rmem_max", "4194304"),
+            ("net/core/wmem_max", "4194304"),
+            ("net/unix/max_dgram_qlen", "512"),
+            ("RLIMIT_NOFILE", "1024/524288"),
+        ];
+        let cpu = |id| Cpu { id, package: 0, core: id, llc: Some(0), node: 0 };
+        Host {
+            name: known("host"),
+            kernel: known("6.12.0 #1 SMP"),
+            arch: "x86_64".to_owned(),
+            cpu: known("Some processor"),
+            topology: Topology { cpus: vec![cpu(0), cpu(1)], unknown: None },
+            caches_bytes: Fact::Unknown(String::new()),
+            governor: Fact::Unknown(String::new()),
+            smt: Fact::Known(false),
+            mitigations: Fact::Known(BTreeMap::new()),
+            virtualisation: known("none"),
+            clocksource: known("tsc"),
+            transparent_huge_pages: known("madvise"),
+            tick_ns: Fact::Known(4_000_000),
+            load: Fact::Known(0.1),
+            memory_bytes: Fact::Known(1 << 30),
+            limits: limits.into_iter().map(|(name, value)| (name.to_owned(), known(value))).collect(),
+        }
+    }
+
+    const STATUS: &str = "Name:\tipcmark\nTracerPid:\t0\nUid:\t1000\t1000\t1000\t1000\n\
+                          CapEff:\t0000000000000000\nSeccomp:\t0\nSeccomp_filters:\t0\n";
+
+    /// The files of that host, then `files` over them.
+    fn root(files: &[(&str, &str)]) -> TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let good = [
+            ("proc/self/status", STATUS),
+            ("proc/self/cgroup", "0::/user.slice\n"),
+            ("proc/self/personality", "00000000\n"),
+            ("proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu constant_tsc nonstop_tsc\n"),
+            ("proc/stat", "cpu  900 0 100 5000 0 0 0 0 0 0\n"),
+            ("proc/meminfo", "MemAvailable: 900 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"),
+            ("proc/sys/kernel/randomize_va_space", "2\n"),
+            ("proc/sys/kernel/arch", "x86_64\n"),
+            ("sys/devices/system/cpu/online", "0-1\n"),
+            ("sys/devices/system/cpu/nohz_full", "0-1\n"),
+            ("sys/devices/system/cpu/isolated", "\n"),
+            ("sys/bus/event_source/devices/cpu/type", "4\n"),
+            ("sys/fs/cgroup/cpu.stat", "nr_throttled 0\n"),
+        ];
+        for (path, content) in good.iter().chain(files) {
+            let file = root.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, content).unwrap();
+        }
+        root
+    }
+
+    /// The finding about `subject` on the good host once `change`d and with `files` over its own.
+    fn finding(subject: &str, change: impl FnOnce(&mut Host), files: &[(&str, &str)]) -> Option<Finding> {
+        let mut host = good();
+        change(&mut host);
+        findings(&host, root(files).path()).into_iter().find(|finding| finding.subject == subject)
+    }
+
+    #[track_caller]
+    fn assert_finds(found: Option<Finding>, severity: Severity, what: &str, command: Option<&str>) {
+        let found = found.expect("the rule says nothing");
+        assert_eq!(found.severity, severity, "{found:?}");
+        assert!(found.what.contains(what), "{found:?}");
+        assert_eq!(found.command.as_deref(), command, "{found:?}");
+    }
+
+    const AS_IS: fn(&mut Host) = |_| ();
+
+    fn limit(name: &'static str, value: &'static str) -> impl FnOnce(&mut Host) {
+        move |host| {
+            host.limits.insert(name.to_owned(), Fact::Known(value.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_good_host_has_nothing_against_it() {
+        let findings = findings(&good(), root(&[]).path());
+        let bad: Vec<_> = findings.iter().filter(|finding| finding.severity != Severity::Fine).collect();
+        assert!(bad.is_empty(), "{bad:#?}");
+        let fine: Vec<&str> = findings.iter().map(|finding| finding.subject.as_str()).collect();
+        let expected =
+            ["virtualisation", "clock-source", "cpu-split", "perf-events", "address-layout", "mitigations"];
+        assert_eq!(fine, expected);
+    }
+
+    #[test]
+    fn of_a_host_that_tells_nothing_only_that_is_said() {
+        let mut host = good();
+        host.topology = crate::topology::read(Path::new("/nowhere"), &[0, 1]);
+        host.limits.clear();
+        (host.virtualisation, host.clocksource) =
+            (Fact::Unknown(String::new()), Fact::Unknown(String::new()));
+        (host.load, host.smt) = (Fact::Unknown(String::new()), Fact::Unknown(String::new()));
+        (host.mitigations, host.tick_ns) = (Fact::Unknown(String::new()), Fact::Unknown(String::new()));
+        host.transparent_huge_pages = Fact::Unknown(String::new());
+        let root = tempfile::tempdir().unwrap();
+        let found = findings(&host, root.path());
+        let subjects: Vec<&str> = found.iter().map(|finding| finding.subject.as_str()).collect();
+        assert_eq!(subjects, ["proc", "topology", "cpu-split"]);
+        assert_eq!(found[0].command.as_deref(), Some("sudo mount -t proc proc /proc"));
+        assert_eq!(found[1].command.as_deref(), Some("sudo mount -t sysfs sysfs /sys"));
+    }
+
+    #[test]
+    fn the_worst_comes_first() {
+        let mut host = good();
+        host.load = Fact::Known(7.0);
+        host.smt = Fact::Known(true);
+        let severities: Vec<_> =
+            findings(&host, root(&[]).path()).iter().map(|found| found.severity).collect();
+        assert!(severities.is_sorted() && severities.first() == Some(&Severity::Spoils), "{severities:?}");
+    }
+
+    #[test]
+    fn root_is_told_commands_without_sudo() {
+        let status = STATUS.replace("1000", "0");
+        let found =
+            finding("pipe-size", limit("fs/pipe-max-size", "65536"), &[("proc/self/status", &status)]);
+        let command = "sysctl -w fs.pipe-max-size=1048576";
+        assert_finds(found, Severity::Limits, "at most 64K", Some(command));
+    }
+
+    #[test]
+    fn emulation_is_told_by_the_kernel_or_the_processor() {
+        let arch = |name| [("proc/sys/kernel/arch", name)];
+        assert_finds(
+            finding("emulation", AS_IS, &arch("aarch64")),
+            Severity::Spoils,
+            "emulated on aarch64",
+            None,
+        );
+        assert_eq!(finding("emulation", |host| host.arch = "i686".to_owned(), &arch("x86_64")), None);
+        assert_eq!(finding("emulation", |host| host.arch = "armv7l".to_owned(), &arch("aarch64")), None);
+        let rosetta = [("proc/cpuinfo", "vendor_id\t: VirtualApple\n")];
+        assert_finds(finding("emulation", AS_IS, &rosetta), Severity::Spoils, "Rosetta", None);
+        let tcg = |host: &mut Host| host.cpu = Fact::Known("QEMU TCG CPU version 2.5+".to_owned());
+        assert_finds(finding("emulation", tcg, &[]), Severity::Spoils, "QEMU", None);
+    }
+
+    #[test]
+    fn kernels_that_are_not_linux_are_named() {
+        let kernel =
+            |release: &'static str| move |host: &mut Host| host.kernel = Fact::Known(release.to_owned());
+        assert_finds(finding("kernel", kernel("4.19.0-gvisor #1"), &[]), Severity::Limits, "gVisor", None);
+        assert_finds(
+            finding("kernel", kernel("4.4.0-19041-Microsoft"), &[]),
+            Severity::Limits,
+            "WSL 1",
+            None,
+        );
+        assert_eq!(finding("kernel", kernel("5.15.90.1-microsoft-standard-WSL2"), &[]), None);
+    }
+
+    #[test]
+    fn a_tracer_is_named() {
+        let status = STATUS.replace("TracerPid:\t0", "TracerPid:\t42");
+        let files = [("proc/self/status", status.as_str()), ("proc/42/comm", "strace\n")];
+        assert_finds(finding("tracer", AS_IS, &files), Severity::Spoils, "42 (strace)", None);
+    }
+
+    #[test]
+    fn steal_is_set_against_wanted_time() {
+        let stat = |line| [("proc/stat", line)];
+        let found = finding("steal", AS_IS, &stat("cpu  900 0 70 900000 0 0 0 30 0 0\n"));
+        assert_finds(found, Severity::Spoils, "3.0%", None);
+        assert_eq!(finding("steal", AS_IS, &stat("cpu  900 0 95 900000 0 0 0 5 0 0\n")), None);
+    }
+
+    #[test]
+    fn a_guest_is_limited() {
+        let guest = |host: &mut Host| host.virtualisation = Fact::Known("kvm".to_owned());
+        assert_finds(finding("virtualisation", guest, &[]), Severity::Limits, "(kvm)", None);
+    }
+
+    #[test]
+    fn quotas_count_on_every_level_and_in_both_versions() {
+        let group = |max| [("sys/fs/cgroup/user.slice/cpu.max", max)];
+        let lift = "echo max | sudo tee /sys/fs/cgroup/user.slice/cpu.max";
+        let found = finding("cpu-quota", AS_IS, &group("150000 100000\n"));
+        assert_finds(found, Severity::Spoils, "1.50 CPUs", Some(lift));
+        let found = finding("cpu-quota", AS_IS, &group("400000 100000\n"));
+        assert_finds(found, Severity::Limits, "4.00 CPUs", Some(lift));
+        assert_eq!(finding("cpu-quota", AS_IS, &group("max 100000\n")), None);
+
+        let above = [
+            ("sys/fs/cgroup/user.slice/cpu.max", "400000 100000\n"),
+            ("sys/fs/cgroup/cpu.max", "50000 100000\n"),
+            ("sys/fs/cgroup/cpu.stat", "nr_periods 9\nnr_throttled 7\n"),
+        ];
+        let lift = "echo max | sudo tee /sys/fs/cgroup/cpu.max";
+        assert_finds(finding("cpu-quota", AS_IS, &above), Severity::Spoils, "stopped 7 times", Some(lift));
+
+        let first = |quota| {
+            [
+                ("proc/self/cgroup", "4:cpu,cpuacct:/box\n3:memory:/elsewhere\n"),
+                ("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", quota),
+                ("sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n"),
+            ]
+        };
+        let lift = "echo -1 | sudo tee /sys/fs/cgroup/cpu/box/cpu.cfs_quota_us";
+        assert_finds(finding("cpu-quota", AS_IS, &first("100000\n")), Severity::Spoils, "1.00", Some(lift));
+        assert_eq!(finding("cpu-quota", AS_IS, &first("-1\n")), None);
+    }
+
+    #[test]
+    fn load_is_set_against_all_cpus() {
+        let load = |load| move |host: &mut Host| host.load = Fact::Known(load);
+        assert_finds(finding("load", load(0.5), &[]), Severity::Spoils, "0.50 on 2 CPUs", None);
+        assert_eq!(finding("load", load(0.5), &[("sys/devices/system/cpu/online", "0-63\n")]), None);
+    }
+
+    #[test]
+    fn a_battery_counts_when_it_discharges_and_is_the_hosts() {
+        let supply = |status, scope| {
+            [
+                ("sys/class/power_supply/BAT0/type", "Battery\n"),
+                ("sys/class/power_supply/BAT0/status", status),
+                ("sys/class/power_supply/BAT0/scope", scope),
+            ]
+        };
+        let found = finding("battery", AS_IS, &supply("Discharging\n", "System\n"));
+        assert_finds(found, Severity::Spoils, "(BAT0)", None);
+        assert_eq!(finding("battery", AS_IS, &supply("Charging\n", "System\n")), None);
+        assert_eq!(finding("battery", AS_IS, &supply("Discharging\n", "Device\n")), None);
+    }
+
+    #[test]
+    fn one_varying_governor_spoils() {
+        let governors = |second, available| {
+            [
+                ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
+                ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", second),
+                ("sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors", available),
+            ]
+        };
+        let command = Some("sudo cpupower frequency-set -g performance");
+        let found = finding("governor", AS_IS, &governors("schedutil\n", "performance schedutil\n"));
+        assert_finds(found, Severity::Spoils, "governor is schedutil", command);
+        let found = finding("governor", AS_IS, &governors("schedutil\n", "schedutil\n"));
+        assert_finds(found, Severity::Spoils, "schedutil", None);
+        let found = finding("governor", AS_IS, &governors("performance\n", "performance\n"));
+        assert_finds(found, Severity::Fine, "performance", None);
+    }
+
+    #[test]
+    fn turbo_is_switched_where_the_driver_has_its_switch() {
+        let intel = |now| [("sys/devices/system/cpu/intel_pstate/no_turbo", now)];
+        let command = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo";
+        assert_finds(finding("turbo", AS_IS, &intel("0\n")), Severity::Limits, "allowed", Some(command));
+        assert_eq!(finding("turbo", AS_IS, &intel("1\n")), None);
+        let other = |now| [("sys/devices/system/cpu/cpufreq/boost", now)];
+        let command = "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost";
+        assert_finds(finding("turbo", AS_IS, &other("1\n")), Severity::Limits, "allowed", Some(command));
+        assert_eq!(finding("turbo", AS_IS, &other("0\n")), None);
+    }
+
+    #[test]
+    fn slow_idle_states_count_unless_disabled() {
+        let state = |latency, disable| {
+            [
+                ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "1\n"),
+                ("sys/devices/system/cpu/cpu0/cpuidle/state0/disable", "0\n"),
+                ("sys/devices/system/cpu/cpu0/cpuidle/state1/latency", latency),
+                ("sys/devices/system/cpu/cpu0/cpuidle/state1/disable", disable),
+            ]
+        };
+        let command = Some("sudo cpupower idle-set -D 10");
+        assert_finds(
+            finding("idle-states", AS_IS, &state("133\n", "0\n")),
+            Severity::Limits,
+            "133 µs",
+            command,
+        );
+        assert_eq!(finding("idle-states", AS_IS, &state("133\n", "1\n")), None);
+        assert_eq!(finding("idle-states", AS_IS, &state("2\n", "0\n")), None);
+    }
+
+    #[test]
+    fn smt_is_switched_only_where_it_can_be() {
+        let smt = |host: &mut Host| host.smt = Fact::Known(true);
+        let control = |state| [("sys/devices/system/cpu/smt/control", state)];
+        let command = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
+        assert_finds(finding("smt", smt, &control("on\n")), Severity::Limits, "share cores", Some(command));
+        assert_finds(finding("smt", smt, &control("notsupported\n")), Severity::Limits, "share cores", None);
+    }
+
+    #[test]
+    fn kinds_of_cores_are_told_by_device_or_capacity() {
+        let hybrid = [("sys/devices/cpu_core/cpus", "0\n"), ("sys/devices/cpu_atom/cpus", "1-8\n")];
+        let what = "of 2 kinds: CPUs 1 (cpu_atom), 0 (cpu_core)";
+        assert_finds(finding("core-kinds", AS_IS, &hybrid), Severity::Limits, what, None);
+        let capacity = |of_second| {
+            [
+                ("sys/devices/system/cpu/cpu0/cpu_capacity", "1024\n"),
+                ("sys/devices/system/cpu/cpu1/cpu_capacity", of_second),
+            ]
+        };
+        let found = finding("core-kinds", AS_IS, &capacity("485\n"));
+        assert_finds(found, Severity::Limits, "0 (capacity 1024), 1 (capacity 485)", None);
+        assert_eq!(finding("core-kinds", AS_IS, &capacity("1024\n")), None);
+    }
+
+    #[test]
+    fn an_unknown_topology_gives_its_reason() {
+        let unknown = |host: &mut Host| host.topology.unknown = Some("no caches".to_owned());
+        assert_finds(finding("topology", unknown, &[]), Severity::Limits, "no caches", None);
+    }
+
+    #[test]
+    fn one_cpu_is_few_and_more_are_offered_where_there_are() {
+        let one = |host: &mut Host| host.topology.cpus.truncate(1);
+        assert_finds(
+            finding("affinity", one, &[]),
+            Severity::Limits,
+            "CPU 0 alone",
+            Some("taskset -pc 0-1 $$"),
+        );
+        let single = [("sys/devices/system/cpu/online", "0\n")];
+        assert_finds(finding("affinity", one, &single), Severity::Limits, "CPU 0 alone", None);
+        let set = [("sys/fs/cgroup/user.slice/cpuset.cpus.effective", "0\n")];
+        assert_finds(finding("affinity", one, &set), Severity::Limits, "CPU 0 alone", None);
+    }
+
+    #[test]
+    fn isolated_cpus_are_offered() {
+        let isolated = |list| {
+            [("sys/devices/system/cpu/isolated", list), ("sys/devices/system/cpu/nohz_full", "(null)\n")]
+        };
+        assert_finds(
+            finding("isolated", AS_IS, &isolated("1\n")),
+            Severity::Fine,
+            "CPUs 1 are isolated",
+            None,
+        );
+        let command = Some("taskset -pc 0-1,4-5 $$");
+        assert_finds(finding("isolated", AS_IS, &isolated("4-5\n")), Severity::Fine, "CPUs 4-5", command);
+        let tickless = [("sys/devices/system/cpu/isolated", "1\n")];
+        assert_finds(
+            finding("isolated", AS_IS, &tickless),
+            Severity::Fine,
+            "isolated and without tick",
+            None,
+        );
+    }
+
+    #[test]
+    fn balancing_matters_between_nodes() {
+        let nodes = |host: &mut Host| host.topology.cpus[1].node = 1;
+        let on = [("proc/sys/kernel/numa_balancing", "1\n")];
+        let command = Some("sudo sysctl -w kernel.numa_balancing=0");
+        assert_finds(finding("numa-balancing", nodes, &on), Severity::Limits, "between nodes", command);
+        assert_eq!(finding("numa-balancing", AS_IS, &on), None);
+        assert_eq!(finding("numa-balancing", nodes, &[("proc/sys/kernel/numa_balancing", "0\n")]), None);
+    }
+
+    #[test]
+    fn clock_sources_have_three_grades() {
+        let source =
+            |name: &'static str| move |host: &mut Host| host.clocksource = Fact::Known(name.to_owned());
+        let directory = "/sys/devices/system/clocksource/clocksource0";
+        let available = format!("{}/available_clocksource", &directory[1..]);
+        let command = format!("echo tsc | sudo tee {directory}/current_clocksource");
+        let found = finding("clock-source", source("hpet"), &[(&available, "tsc hpet acpi_pm\n")]);
+        assert_finds(found, Severity::Spoils, "hpet", Some(&command));
+        let found = finding("clock-source", source("hpet"), &[(&available, "hpet acpi_pm\n")]);
+        assert_finds(found, Severity::Spoils, "hpet", None);
+        assert_finds(finding("clock-source", source("kvm-clock"), &[]), Severity::Limits, "kvm-clock", None);
+        let found = finding("clock-source", source("arch_sys_counter"), &[]);
+        assert_finds(found, Severity::Fine, "arch_sys_counter", None);
+    }
+
+    #[test]
+    fn a_counter_that_varies_cannot_time() {
+        let flags = [("proc/cpuinfo", "flags\t\t: fpu tsc constant_tsc\n")];
+        assert_finds(finding("tsc", AS_IS, &flags), Severity::Limits, "not nonstop_tsc", None);
+        assert_eq!(finding("tsc", AS_IS, &[("proc/cpuinfo", "CPU implementer\t: 0x41\n")]), None);
+    }
+
+    #[test]
+    fn the_split_is_sampled_where_the_tick_runs() {
+        let ticking = [("sys/devices/system/cpu/nohz_full", "1\n")];
+        assert_finds(finding("cpu-split", AS_IS, &ticking), Severity::Limits, "every 4.00 ms", None);
+        assert_eq!(finding("cpu-split", |host| host.arch = "s390x".to_owned(), &ticking), None);
+    }
+
+    #[test]
+    fn events_are_allowed_by_level_or_capability() {
+        let level = |level| limit("kernel/perf_event_paranoid", level);
+        let command = Some("sudo sysctl -w kernel.perf_event_paranoid=1");
+        assert_finds(finding("perf-events", level("2"), &[]), Severity::Limits, "user mode alone", command);
+        assert_finds(finding("perf-events", level("4"), &[]), Severity::Limits, "forbids", command);
+        assert_finds(finding("perf-events", level("-1"), &[]), Severity::Fine, "allowed", None);
+        let status = STATUS.replace("CapEff:\t0000000000000000", "CapEff:\t0000004000000000");
+        let found = finding("perf-events", level("2"), &[("proc/self/status", &status)]);
+        assert_finds(found, Severity::Fine, "allowed", None);
+        let without = |host: &mut Host| {
+            host.limits
+                .insert("kernel/perf_event_paranoid".to_owned(), Fact::Unknown("no such file".to_owned()));
+        };
+        assert_finds(finding("perf-events", without, &[]), Severity::Limits, "no performance events", None);
+    }
+
+    #[test]
+    fn counters_are_looked_for_by_device() {
+        let devices = |name: &str| {
+            let root = root(&[(&format!("sys/bus/event_source/devices/{name}/type"), "8\n")]);
+            std::fs::remove_dir_all(root.path().join("sys/bus/event_source/devices/cpu")).unwrap();
+            let found = findings(&good(), root.path());
+            found.into_iter().find(|finding| finding.subject == "hardware-counters")
+        };
+        assert_finds(devices("software"), Severity::Limits, "no hardware counters", None);
+        for name in ["cpu_atom", "armv8_cortex_a72", "apple_icestorm_pmu"] {
+            assert_eq!(devices(name), None);
+        }
+    }
+
+    #[test]
+    fn random_layouts_are_wanted() {
+        let mode = |mode| [("proc/sys/kernel/randomize_va_space", mode)];
+        let command = Some("sudo sysctl -w kernel.randomize_va_space=2");
+        assert_finds(finding("address-layout", AS_IS, &mode("0\n")), Severity::Spoils, "not wholly", command);
+        assert_finds(finding("address-layout", AS_IS, &mode("2\n")), Severity::Fine, "is random", None);
+        let personality = [("proc/self/personality", "00040000\n")];
+        assert_finds(finding("address-layout", AS_IS, &personality), Severity::Spoils, "setarch -R", None);
+    }
+
+    #[test]
+    fn huge_pages_matter_when_given_always() {
+        let always = |host: &mut Host| host.transparent_huge_pages = Fact::Known("always".to_owned());
+        let command = Some("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
+        assert_finds(finding("huge-pages", always, &[]), Severity::Limits, "always", command);
+    }
+
+    #[test]
+    fn swap_is_emptied_only_where_it_fits() {
+        let used = |available: &str| {
+            format!("MemAvailable: {available} kB\nSwapTotal: 9000 kB\nSwapFree: 4904 kB\n")
+        };
+        let found = finding("swap", AS_IS, &[("proc/meminfo", &used("8000"))]);
+        assert_finds(found, Severity::Limits, "4 MiB", Some("sudo swapoff -a"));
+        let found = finding("swap", AS_IS, &[("proc/meminfo", &used("80"))]);
+        assert_finds(found, Severity::Limits, "4 MiB", None);
+    }
+
+    #[test]
+    fn filters_of_system_calls_are_told() {
+        let status = STATUS.replace("Seccomp:\t0\nSeccomp_filters:\t0", "Seccomp:\t2\nSeccomp_filters:\t3");
+        let found = finding("seccomp", AS_IS, &[("proc/self/status", &status)]);
+        assert_finds(found, Severity::Limits, "seccomp (3)", None);
+    }
+
+    #[test]
+    fn mitigations_are_a_fact_and_not_a_fault() {
+        let some = |host: &mut Host| {
+            let states =
+                [("mds", "Not affected"), ("meltdown", "Mitigation: PTI"), ("retbleed", "Vulnerable")];
+            let states = states.map(|(name, state)| (name.to_owned(), state.to_owned()));
+            host.mitigations = Fact::Known(states.into());
+        };
+        assert_finds(finding("mitigations", some, &[]), Severity::Fine, "vulnerabilities: meltdown", None);
+        assert_finds(finding("mitigations", AS_IS, &[]), Severity::Fine, "no processor vulnerability", None);
+    }
+
+    #[test]
+    fn autogroup_is_told_when_on() {
+        let path = "proc/sys/kernel/sched_autogroup_enabled";
+        assert_finds(finding("autogroup", AS_IS, &[(path, "1\n")]), Severity::Fine, "by session", None);
+        assert_eq!(finding("autogroup", AS_IS, &[(path, "0\n")]), None);
+    }
+
+    #[test]
+    fn small_socket_buffers_are_raised_where_they_are_small() {
+        let found = finding("socket-buffers", limit("net/core/wmem_max", "212992"), &[]);
+        let command = Some("sudo sysctl -w net.core.wmem_max=4194304");
+        assert_finds(found, Severity::Limits, "capped: wmem_max 208K", command);
+    }
+
+    #[test]
+    fn a_short_datagram_queue_is_told() {
+        let found = finding("datagram-queue", limit("net/unix/max_dgram_qlen", "10"), &[]);
+        let command = Some("sudo sysctl -w net.unix.max_dgram_qlen=512");
+        assert_finds(found, Severity::Fine, "max_dgram_qlen is 10", command);
+    }
+
+    #[test]
+    fn few_files_are_raised_within_the_hard_limit() {
+        let files = |value| finding("open-files", limit("RLIMIT_NOFILE", value), &[]);
+        assert_finds(files("32/unlimited"), Severity::Limits, "32 files", Some("ulimit -n 1024"));
+        assert_finds(files("32/48"), Severity::Limits, "32 files", Some("ulimit -n 48"));
+        let command = Some("sudo prlimit --pid $$ --nofile=1024");
+        assert_finds(files("32/32"), Severity::Limits, "32 files", command);
+        assert_eq!(files("64/64"), None);
+    }
 }

@@ -102,10 +102,15 @@ impl Ticks {
     }
 }
 
-/// What the file at `path`, relative to `root`, says, without white space around it; or why it says nothing.
+/// What the file at `path`, relative to `root`, says, or why it says nothing.
+///
+/// White space around it is dropped, and NUL bytes too: some kernels end a node's `cpulist` with one.
 pub(crate) fn text(root: &Path, path: &str) -> Result<String, String> {
     match std::fs::read(root.join(path)) {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).trim().to_owned()),
+        Ok(bytes) => {
+            let padding = |c: char| c.is_whitespace() || c == '\0';
+            Ok(String::from_utf8_lossy(&bytes).trim_matches(padding).to_owned())
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Err(format!("/{path}: no such file")),
         Err(error) => Err(format!("/{path}: {error}")),
     }
@@ -206,61 +211,63 @@ fn mitigations(root: &Path) -> Result<BTreeMap<String, String>, String> {
     names(root, &directory)?.into_iter().map(one).collect()
 }
 
-/// Words in the DMI names of virtual machines, and what makes the machine.
-const VIRTUAL_PRODUCTS: [(&str, &str); 14] = [
+/// Words in the DMI names that only virtual machines have, and what makes the machine.
+const VIRTUAL_PRODUCTS: [(&str, &str); 12] = [
     ("VMware", "vmware"),
     ("VirtualBox", "virtualbox"),
     ("innotek", "virtualbox"),
-    ("Xen", "xen"),
+    ("HVM domU", "xen"),
     ("Parallels Virtual", "parallels"),
     ("Microsoft Corporation Virtual Machine", "hyper-v"),
     ("Apple Virtualization", "apple"),
     ("BHYVE", "bhyve"),
-    ("OpenStack", "openstack"),
+    ("OpenStack Nova", "openstack"),
     ("Bochs", "bochs"),
     ("KVM", "kvm"),
     ("QEMU", "qemu"),
-    ("Amazon EC2", "kvm"),
-    ("Google Compute Engine", "kvm"),
 ];
+
+/// Words that bare machines of a cloud have too.
+const CLOUD_PRODUCTS: [(&str, &str); 2] = [("Amazon EC2", "kvm"), ("Google Compute Engine", "kvm")];
 
 /// The hypervisor; `guest` when it hides its name; `none` on bare hardware.
 ///
-/// On x86 the processor itself says whether it is virtual: CPUID's bit `hypervisor`. Elsewhere names may
-/// tell that it is, and nothing tells that it is not.
+/// On x86 the processor itself says whether it is virtual, by CPUID's bit `hypervisor`, which few hypervisors
+/// hide. Elsewhere names may tell that it is, and nothing tells that it is not.
 fn virtualisation(root: &Path) -> Result<String, String> {
     let info = text(root, "proc/cpuinfo")?;
     let flags = cpuinfo(&info, "flags").next();
     let guest = flags.map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    // The kernel that manages Xen's guests is a guest too, though its processor may look bare.
     let xen = text(root, "sys/hypervisor/type").ok().filter(|kind| !kind.is_empty());
-    match (guest, xen) {
-        // The kernel that manages Xen's guests is a guest too, though its processor may look bare.
-        (_, Some(xen)) => Ok(xen),
-        (Some(false), None) => Ok("none".to_owned()),
-        (Some(true), None) => Ok(hypervisor_name(root).unwrap_or_else(|| "guest".to_owned())),
+    let certain = xen.or_else(|| among(&VIRTUAL_PRODUCTS, &dmi(root)?));
+    match (certain, guest) {
+        (Some(name), _) => Ok(name),
+        (None, Some(false)) => Ok("none".to_owned()),
+        (None, Some(true)) => Ok(hypervisor_name(root).unwrap_or_else(|| "guest".to_owned())),
         (None, None) => hypervisor_name(root)
             .ok_or_else(|| "neither processor nor firmware names a hypervisor; there may be one".to_owned()),
     }
 }
 
+/// The name of the hypervisor of what is a guest, or cannot say that it is not.
 fn hypervisor_name(root: &Path) -> Option<String> {
-    let within = |text: String, known: &[(&str, &str)]| {
-        let found = known.iter().find(|(words, _)| text.contains(words));
-        found.map(|(_, name)| (*name).to_owned())
-    };
-    let product = || within(dmi(root)?, &VIRTUAL_PRODUCTS);
     let clock = || {
         let clocks = text(root, "sys/devices/system/clocksource/clocksource0/available_clocksource").ok()?;
-        within(clocks, &[("kvm-clock", "kvm"), ("hyperv_clocksource", "hyper-v"), ("xen", "xen")])
+        among(&[("kvm-clock", "kvm"), ("hyperv_clocksource", "hyper-v"), ("xen", "xen")], &clocks)
     };
     // `linux,dummy-virt` is the machine `virt` of QEMU.
     let device_tree = || {
         let hypervisor = text(root, "proc/device-tree/hypervisor/compatible").unwrap_or_default();
         let machine = text(root, "proc/device-tree/compatible").unwrap_or_default();
         let known = [("xen", "xen"), ("kvm", "kvm"), ("vmware", "vmware"), ("dummy-virt", "qemu")];
-        within(format!("{hypervisor} {machine}"), &known)
+        among(&known, &format!("{hypervisor} {machine}"))
     };
-    product().or_else(clock).or_else(device_tree)
+    dmi(root).and_then(|dmi| among(&CLOUD_PRODUCTS, &dmi)).or_else(clock).or_else(device_tree)
+}
+
+fn among(known: &[(&str, &str)], text: &str) -> Option<String> {
+    known.iter().find(|(words, _)| text.contains(words)).map(|(_, name)| (*name).to_owned())
 }
 
 /// Vendor and product in one line; `None` where the firmware has no DMI, as on most boards, and where it
@@ -314,4 +321,145 @@ fn limits(root: &Path) -> BTreeMap<String, Fact<String>> {
         ((*name).to_owned(), Fact::Known(format!("{}/{}", word(limit.current), word(limit.maximum))))
     });
     sysctls.chain(rlimits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    /// A root with these files, `(path, content)`.
+    fn root(files: &[(&str, &str)]) -> TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let file = root.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, content).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn an_empty_root_gives_reasons_and_no_numbers() {
+        let host = read(root(&[]).path());
+        let Fact::Unknown(why) = &host.load else { panic!("{:?}", host.load) };
+        assert_eq!(why, "/proc/loadavg: no such file");
+        assert!(host.memory_bytes.known().is_none() && host.virtualisation.known().is_none());
+        assert!(host.smt.known().is_none() && host.mitigations.known().is_none());
+        let Fact::Unknown(why) = &host.governor else { panic!("{:?}", host.governor) };
+        assert!(why.contains("this kernel does not set the frequency"), "{why}");
+        assert!(host.limits["fs/pipe-max-size"].known().is_none());
+        assert!(host.limits["RLIMIT_NOFILE"].known().is_some_and(|limit| limit.contains('/')));
+        assert!(steal_ticks(root(&[]).path()).is_none());
+    }
+
+    #[test]
+    fn files_become_facts() {
+        let root = root(&[
+            ("proc/loadavg", "0.24 0.33 0.16 2/96 6424\n"),
+            ("proc/meminfo", "MemTotal:       24684096 kB\nMemFree:        24260880 kB\n"),
+            ("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t33554432\n"),
+            ("sys/devices/system/cpu/smt/active", "1\n"),
+            ("sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n"),
+            ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+        ]);
+        let host = read(root.path());
+        assert_eq!(host.load, Fact::Known(0.24));
+        assert_eq!(host.memory_bytes, Fact::Known(24_684_096 * 1024));
+        assert_eq!(host.limits["net/ipv4/tcp_rmem"], Fact::Known("4096 131072 33554432".to_owned()));
+        assert_eq!(host.smt, Fact::Known(true));
+        assert_eq!(host.mitigations.known().unwrap()["meltdown"], "Mitigation: PTI");
+        assert_eq!(host.transparent_huge_pages, Fact::Known("madvise".to_owned()));
+        assert!(
+            host.tick_ns.known().is_some_and(|ns| (100_000..=100_000_000).contains(ns)),
+            "{:?}",
+            host.tick_ns
+        );
+    }
+
+    #[test]
+    fn garbled_files_are_unknown_and_quoted() {
+        let root = root(&[
+            ("proc/loadavg", "plenty"),
+            ("proc/meminfo", "MemTotal: much kB"),
+            ("sys/devices/system/cpu/smt/active", "maybe"),
+            ("sys/kernel/mm/transparent_hugepage/enabled", "always"),
+        ]);
+        let host = read(root.path());
+        assert_eq!(host.load, Fact::Unknown("/proc/loadavg: 'plenty' does not begin with a load".to_owned()));
+        assert_eq!(host.memory_bytes, Fact::Unknown("/proc/meminfo: no MemTotal".to_owned()));
+        assert!(host.smt.known().is_none() && host.transparent_huge_pages.known().is_none());
+    }
+
+    #[test]
+    fn caches_go_by_level_and_leave_instructions_out() {
+        let index = |number: u32, level: &'static str, holds: &'static str, size: &'static str| {
+            let path = |file| format!("sys/devices/system/cpu/cpu7/cache/index{number}/{file}");
+            [(path("level"), level), (path("type"), holds), (path("size"), size)]
+        };
+        let files = [
+            index(0, "1", "Data\n", "48K\n"),
+            index(1, "1", "Instruction\n", "32K\n"),
+            index(2, "2", "Unified\n", "1280K\n"),
+            index(3, "3", "Unified\n", "12288K\n"),
+        ];
+        let files: Vec<(&str, &str)> =
+            files.iter().flatten().map(|(path, text)| (path.as_str(), *text)).collect();
+        let found = caches(root(&files).path(), 7).unwrap();
+        let expected = [("L1d", 48 << 10), ("L2", 1280 << 10), ("L3", 12_288 << 10)];
+        assert_eq!(found, expected.map(|(name, bytes)| (name.to_owned(), bytes)).into());
+        assert!(caches(root(&files).path(), 8).is_err());
+    }
+
+    #[test]
+    fn processors_are_named_as_each_architecture_does() {
+        let named = |info: &str| cpu_name(root(&[("proc/cpuinfo", info)]).path());
+        assert_eq!(named("processor\t: 0\nmodel name\t: AMD EPYC\n"), Ok("AMD EPYC".to_owned()));
+        let big_little = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd03\n\n\
+                          processor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd08\n";
+        let expected = "ARM implementer 0x41 part 0xd03, implementer 0x41 part 0xd08";
+        assert_eq!(named(big_little), Ok(expected.to_owned()));
+        assert_eq!(named("processor: 0\nuarch: sifive,u74-mc\n"), Ok("sifive,u74-mc".to_owned()));
+        assert!(named("nothing here").is_err());
+    }
+
+    #[test]
+    fn guests_are_known_by_flag_and_by_name() {
+        let guest = ("proc/cpuinfo", "flags\t\t: fpu hypervisor lahf_lm\n");
+        let bare = ("proc/cpuinfo", "flags\t\t: fpu lahf_lm\n");
+        let arm = ("proc/cpuinfo", "CPU implementer\t: 0x41\n");
+        let vendor = |name| ("sys/class/dmi/id/sys_vendor", name);
+        let product = |name| ("sys/class/dmi/id/product_name", name);
+        let clocks =
+            ("sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc kvm-clock acpi_pm");
+        let named = |files: &[(&str, &str)]| virtualisation(root(files).path());
+        assert_eq!(named(&[guest]), Ok("guest".to_owned()));
+        assert_eq!(named(&[guest, clocks]), Ok("kvm".to_owned()));
+        assert_eq!(named(&[guest, vendor("VMware, Inc."), product("VMware7,1")]), Ok("vmware".to_owned()));
+        assert_eq!(named(&[guest, ("sys/hypervisor/type", "xen\n")]), Ok("xen".to_owned()));
+        assert_eq!(
+            named(&[bare, vendor("innotek GmbH"), product("VirtualBox")]),
+            Ok("virtualbox".to_owned())
+        );
+        assert_eq!(
+            named(&[bare, vendor("Microsoft Corporation"), product("Surface Pro")]),
+            Ok("none".to_owned())
+        );
+        assert_eq!(named(&[bare, vendor("Google"), product("Google Compute Engine")]), Ok("none".to_owned()));
+        assert_eq!(named(&[arm, vendor("Amazon EC2"), product("m6g.large")]), Ok("kvm".to_owned()));
+        assert_eq!(
+            named(&[arm, ("proc/device-tree/compatible", "linux,dummy-virt\0")]),
+            Ok("qemu".to_owned())
+        );
+        assert!(named(&[arm, vendor("Amazon EC2"), product("m6g.metal")]).is_err());
+        assert!(named(&[arm]).is_err() && named(&[]).is_err());
+    }
+
+    #[test]
+    fn stolen_time_is_a_part_of_all_time() {
+        let stat = "cpu  14914 0 4405 246577 1480 0 64 615 7 0\ncpu0 6674 0 1749 125201 104 0 9 279 0 0\n";
+        let total = 14914 + 4405 + 246_577 + 1480 + 64 + 615;
+        assert_eq!(steal_ticks(root(&[("proc/stat", stat)]).path()), Some((615, total)));
+        assert_eq!(steal_ticks(root(&[("proc/stat", "cpu  1 2 3 4\n")]).path()), None);
+    }
 }

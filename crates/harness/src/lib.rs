@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod control;
+pub mod doctor;
 pub mod endpoint;
 pub mod host;
 pub mod launch;

@@ -11,7 +11,7 @@ use model::floor::{Floor, floor_of};
 use model::plan::Plan;
 use model::record::{Outcome, Record, Sample, Setting, Settings};
 use model::summary::{settled, summarise, warnings};
-use model::{Case, Workload};
+use model::Case;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -48,6 +48,8 @@ pub enum Event<'a> {
         cases: usize,
         /// The part of the time that is used.
         share: f64,
+        /// The time that is left at most.
+        left: Duration,
     },
     /// A case has ended.
     Record(Box<Record>),
@@ -76,7 +78,6 @@ pub struct Bounds {
 /// One case on its way.
 struct Track {
     case: Case,
-    is_floor: bool,
     floor: Option<Floor>,
     samples: Vec<Sample>,
     settings: Vec<Setting>,
@@ -88,7 +89,6 @@ impl Track {
     fn new(case: &Case, is_floor: bool) -> Self {
         Self {
             case: case.clone(),
-            is_floor,
             floor: if is_floor { None } else { floor_of(case) },
             samples: Vec::new(),
             settings: Vec::new(),
@@ -148,7 +148,7 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
         }
         for floor in std::mem::take(&mut self.floors) {
             let outcome = floor.outcome.clone().unwrap_or(Outcome::Unsettled);
-            self.tell_record(&floor, outcome);
+            self.tell_record(floor.case, true, outcome, floor.samples, floor.settings);
         }
         Finish { interrupted, rounds: self.round.map_or(0, |round| round + 1), elapsed: self.timer.elapsed() }
     }
@@ -232,6 +232,7 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             done: self.cases.iter().filter(|track| !track.is_open()).count(),
             cases: self.cases.len(),
             share: self.timer.elapsed().as_secs_f64() / time.as_secs_f64(),
+            left: self.timer.left_of(time),
         });
         match yielded {
             Ok(yielded) => Ok(Ok(yielded)),
@@ -273,33 +274,21 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             return;
         }
         self.cases[at].outcome = Some(outcome.clone());
+        // What was measured is told once and not kept: a run of many cases stays small.
         let samples = std::mem::take(&mut self.cases[at].samples);
-        let track = Track { samples, ..Track::new(&self.cases[at].case, false) };
-        let track = Track { settings: std::mem::take(&mut self.cases[at].settings), ..track };
-        self.tell_record(&track, outcome);
+        let settings = std::mem::take(&mut self.cases[at].settings);
+        let case = self.cases[at].case.clone();
+        self.tell_record(case, false, outcome, samples, settings);
     }
 
-    fn tell_record(&mut self, track: &Track, outcome: Outcome) {
-        let summary = summarise(&track.case, &track.samples);
+    fn tell_record(&mut self, case: Case, floor: bool, outcome: Outcome, samples: Vec<Sample>, settings: Vec<Setting>) {
         let precision = self.bounds.settings.precision.0;
-        let outcome = match (&summary, outcome) {
-            // A floor is launched in every round; whether it is settled is read off at the end.
-            (Some(summary), Outcome::Unsettled) if settled(summary, precision) && summary.launches as usize >= LEAST_LAUNCHES => Outcome::Settled,
-            (_, outcome) => outcome,
-        };
-        let warnings = summary
-            .as_ref()
-            .map(|summary| warnings(&track.case, summary, &track.settings, precision))
-            .unwrap_or_default();
-        (self.tell)(Event::Record(Box::new(Record {
-            case: track.case.clone(),
-            floor: track.is_floor,
-            outcome,
-            samples: track.samples.clone(),
-            summary,
-            settings: track.settings.clone(),
-            warnings,
-        })));
+        let summary = summarise(&case, &samples);
+        let is_settled = samples.len() >= LEAST_LAUNCHES && summary.as_ref().is_some_and(|s| settled(s, precision));
+        // Whether a floor is settled is read off at the end: it is launched in every round all the same.
+        let outcome = if floor && is_settled && outcome == Outcome::Unsettled { Outcome::Settled } else { outcome };
+        let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, precision)).unwrap_or_default();
+        (self.tell)(Event::Record(Box::new(Record { case, floor, outcome, samples, summary, settings, warnings })));
     }
 }
 
@@ -342,9 +331,4 @@ fn bracketed(floors: &[HashMap<Case, f64>], round: usize, floor: &Floor) -> Opti
         (Some(before), Some(after)) => Some((before * after).sqrt()),
         (before, after) => before.or(after),
     }
-}
-
-/// Whether `case` has messages to a peer.
-pub fn has_peer(case: &Case) -> bool {
-    case.workload != Workload::Cost
 }

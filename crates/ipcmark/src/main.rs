@@ -1,1 +1,49 @@
-fn main() {}
+//! The binary: takes what was typed, does it, and says by its exit code how it went.
+//!
+//! It measures nothing itself; `cmd` tells the story of each sub-command.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod cmd;
+mod exit;
+mod output;
+mod progress;
+mod results_file;
+mod suites;
+
+use clap::Parser;
+use exit::{Error, Exit};
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // An endpoint is on somebody's critical path: it must not pay for parsing the command line.
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next().as_deref().and_then(|name| name.to_str()) {
+        Some(harness::endpoint::COMMAND) => {
+            let coordinator = arguments.next().unwrap_or_default();
+            return exit::code(harness::endpoint::main(&coordinator.to_string_lossy()).map_err(Error::from));
+        }
+        Some(harness::run_directory::JANITOR) => {
+            harness::run_directory::janitor(Path::new(&arguments.nth(1).unwrap_or_default()));
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
+    }
+    exit::code(dispatch(cli::Cli::parse()))
+}
+
+fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
+    use cli::Command;
+    match cli.command.unwrap_or_default() {
+        Command::Run(arguments) => cmd::run::run(&arguments),
+        Command::List(arguments) => cmd::list::run(&arguments),
+        Command::Doctor(arguments) => cmd::doctor::run(&arguments),
+        Command::Report(arguments) => cmd::report::run(&arguments),
+        Command::Compare(arguments) => cmd::compare::run(&arguments),
+        Command::Clean => cmd::clean::run(),
+        Command::Schema => cmd::schema::run(),
+        Command::Completions(arguments) => cmd::completions::run(&arguments),
+        Command::Man(arguments) => cmd::man::run(&arguments),
+    }
+}

@@ -6,7 +6,7 @@
 
 use crate::case::Case;
 use crate::invalid::{Invalid, printable};
-use crate::record::{End, FORMAT, Header, Line, Record, Results, Sample, VERSION};
+use crate::record::{Calls, End, FORMAT, Header, Line, Record, Results, Sample, VERSION};
 use crate::stats::Estimate;
 use crate::summary::{Summary, summarise};
 use crate::units::Size;
@@ -69,7 +69,10 @@ pub fn parse(reader: impl BufRead, name: &str) -> Result<Results, Invalid> {
 /// One line of a results file, with its newline. Times must be finite: JSON has no other numbers.
 pub fn to_line(line: &Line) -> String {
     let json = serde_json::to_string(line);
-    #[expect(clippy::expect_used, reason = "every map of a line has text keys, and memory cannot fail to write")]
+    #[expect(
+        clippy::expect_used,
+        reason = "every map of a line has text keys, and memory cannot fail to write"
+    )]
     let mut text = json.expect("a line is representable in JSON");
     text.push('\n');
     text
@@ -119,16 +122,25 @@ impl<R: BufRead> Lines<'_, R> {
             if bytes.trim_ascii().is_empty() {
                 continue;
             }
-            let last = !whole || self.reader.fill_buf().map_err(|e| self.unreadable(&e))?.is_empty();
+            let last = !whole || self.peek()?.is_none();
             return Ok(Some(OneLine { bytes, last }));
+        }
+    }
+
+    /// The next byte, which stays where it is; `None` at the end.
+    fn peek(&mut self) -> Result<Option<u8>, Invalid> {
+        loop {
+            match self.reader.fill_buf().map(|bytes| bytes.first().copied()) {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                next => return next.map_err(|e| self.unreadable(&e)),
+            }
         }
     }
 
     /// The first line, which says what the file is. Its first byte is looked at before the line is
     /// read, so that a binary file or an endless device is refused at once.
     fn header(&mut self) -> Result<Header, Invalid> {
-        let first = self.reader.fill_buf().map_err(|e| self.unreadable(&e))?.first().copied();
-        match first {
+        match self.peek()? {
             None => return Err(self.refused("is empty", "the run may have failed: measure again")),
             Some(b'{') => {}
             Some(_) => return Err(self.foreign("it does not begin with a JSON object")),
@@ -139,7 +151,9 @@ impl<R: BufRead> Lines<'_, R> {
         let mark: Mark = match from_json(&line.bytes) {
             Ok(mark) => mark,
             Err(Broken::Text(_)) if line.last && line.bytes.starts_with(br#"{"type":"header""#) => {
-                return Err(self.refused("was cut off within its header", "nothing was measured: measure again"));
+                return Err(
+                    self.refused("was cut off within its header", "nothing was measured: measure again")
+                );
             }
             Err(Broken::Text(why) | Broken::Meaning(why)) => return Err(self.foreign(&why)),
         };
@@ -169,7 +183,10 @@ impl<R: BufRead> Lines<'_, R> {
     }
 
     fn foreign(&self, why: &str) -> Invalid {
-        self.refused(&format!("is not a results file of ipcmark: {why}"), "give a file that 'ipcmark run' wrote")
+        self.refused(
+            &format!("is not a results file of ipcmark: {why}"),
+            "give a file that 'ipcmark run' wrote",
+        )
     }
 
     fn other_version(&self, version: u64) -> Invalid {
@@ -199,7 +216,11 @@ impl<R: BufRead> Lines<'_, R> {
             );
         }
         self.refused(
-            &format!("is broken at line {}: the line is longer than {} bytes", self.number, Size(LONGEST_LINE_BYTES)),
+            &format!(
+                "is broken at line {}: the line is longer than {} bytes",
+                self.number,
+                Size(LONGEST_LINE_BYTES)
+            ),
             "give a file that 'ipcmark run' wrote; end a run that long with --time or --rounds",
         )
     }
@@ -275,11 +296,6 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
 fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
     checked_case(&record.case)?;
     record.samples.iter().try_for_each(checked_sample)?;
-    check(
-        record.summary.is_some() != record.samples.is_empty(),
-        "summary",
-        "present where there are samples, and only there",
-    )?;
     record.summary.iter().try_for_each(checked_summary)?;
     Ok(record)
 }
@@ -291,11 +307,15 @@ fn checked_case(case: &Case) -> Result<(), Broken> {
         "size_bytes",
         "from 1 to 1073741824",
     )?;
-    check(key.len() <= 1000 && !key.contains(char::is_control), "spec", "short, and without control characters")
+    check(
+        key.len() <= 1000 && !key.contains(char::is_control),
+        "spec",
+        "short, and without control characters",
+    )
 }
 
 fn checked_sample(sample: &Sample) -> Result<(), Broken> {
-    check((1..=LARGEST_COUNT).contains(&sample.turns), "turns", A_COUNT)?;
+    check((1..=LARGEST_COUNT).contains(&sample.turns), "turns", "from 1 to 17592186044416")?;
     check(sample.turns_in_all <= LARGEST_COUNT, "turns_in_all", A_COUNT)?;
     check(is_time(sample.elapsed_ns) && is_time(sample.turn_ns()), "elapsed_ns", A_TIME)?;
     check(sample.floor_ns.is_none_or(is_time), "floor_ns", A_TIME)?;
@@ -312,13 +332,14 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
         ];
         check(counts.iter().all(|count| *count <= LARGEST_COUNT), "near or far", A_COUNT)?;
     }
-    for calls in &sample.calls {
-        let returned = calls.send.returned_bytes.iter().chain(&calls.receive.returned_bytes);
-        let counts = [calls.messages, calls.send.count, calls.receive.count];
-        let mut all = returned.flat_map(|(bytes, calls)| [*bytes, *calls]).chain(counts);
-        check(all.all(|count| count <= LARGEST_COUNT), "calls", A_COUNT)?;
-    }
-    Ok(())
+    sample.calls.as_ref().map_or(Ok(()), checked_calls)
+}
+
+fn checked_calls(calls: &Calls) -> Result<(), Broken> {
+    let returned = calls.send.returned_bytes.iter().chain(&calls.receive.returned_bytes);
+    let counts = [calls.messages, calls.send.count, calls.receive.count];
+    let mut all = returned.flat_map(|(bytes, calls)| [*bytes, *calls]).chain(counts);
+    check(all.all(|count| count <= LARGEST_COUNT), "calls", A_COUNT)
 }
 
 fn checked_summary(summary: &Summary) -> Result<(), Broken> {
@@ -329,13 +350,14 @@ fn checked_summary(summary: &Summary) -> Result<(), Broken> {
         summary.floor_multiple,
         summary.quantiles.map(|quantiles| quantiles.p99_by_launch_ns),
     ];
-    check(estimates.into_iter().flatten().all(is_estimate), "summary", "of positive numbers in order")?;
+    check(summary.turn_ns.median > 0.0, "summary.turn_ns", A_TIME)?;
+    check(estimates.into_iter().flatten().all(is_estimate), "summary", "of numbers not below 0, in order")?;
     let modes = summary.modes.is_none_or(|modes| modes.fast > 0.0 && modes.slow >= modes.fast);
     check(modes, "summary.modes", "of positive times in order")
 }
 
 const A_TIME: &str = "a time above 0 and at most 4.9 hours, in nanoseconds";
-const A_COUNT: &str = "a count of at most 17592186044416, and at least one turn";
+const A_COUNT: &str = "of counts of at most 17592186044416";
 
 fn is_time(ns: f64) -> bool {
     (SHORTEST_NS..=LARGEST_COUNT as f64).contains(&ns)
@@ -348,4 +370,401 @@ fn is_estimate(estimate: Estimate) -> bool {
 
 fn check(holds: bool, field: &str, must: &str) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(Broken::Meaning(format!("{field} must be {must}"))) }
+}
+
+/// Small results, for the tests here and of what is computed from results.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use crate::record::{Outcome, Usage};
+
+    /// A header as it stands in a file.
+    pub(crate) const HEADER: &str = concat!(
+        r#"{"type":"header","format":"ipcmark-results","version":1,"#,
+        r#""tool":{"name":"ipcmark","version":"0.1.0","profile":"release","target":"x86_64-unknown-linux-gnu"},"#,
+        r#""run":"k3x9","started_at":"2025-01-01T00:00:00Z","command":["ipcmark","run"],"#,
+        r#""host":{"name":{"known":"h"},"kernel":{"known":"6.1"},"arch":"x86_64","cpu":{"known":"c"},"#,
+        r#""topology":{"cpus":[{"id":0,"package":0,"core":0,"llc":0,"node":0}]},"#,
+        r#""caches_bytes":{"known":{"L1d":32768}},"governor":{"unknown":"a guest has none"},"smt":{"known":false},"#,
+        r#""mitigations":{"known":{}},"virtualisation":{"known":"kvm"},"clocksource":{"known":"tsc"},"#,
+        r#""transparent_huge_pages":{"known":"madvise"},"tick_ns":{"known":4000000},"load":{"known":0.5},"#,
+        r#""memory_bytes":{"known":1073741824},"limits":{"fs/pipe-max-size":{"known":"1048576"}}},"#,
+        r#""clock":{"source":{"tsc":{"ns_per_tick":0.4}},"reason":"it is invariant","precision_ns":8.0,"cost_ns":9.5},"#,
+        r#""settings":{"suite":"default","precision":0.02,"time_ns":60000000000,"rounds":null,"slice_ns":1000000,"#,
+        r#""check":false},"plan":{"cases":[],"dropped":[{"case":"pipe latency smt","reason":"one thread"}]},"#,
+        r#""floors":[]}"#,
+        "\n"
+    );
+
+    /// Results of no case.
+    pub(crate) fn results() -> Results {
+        parse(HEADER.as_bytes(), "header").unwrap()
+    }
+
+    /// One launch of 1000 turns.
+    pub(crate) fn sample(round: u32, turn_ns: f64, floor_ns: Option<f64>) -> Sample {
+        Sample {
+            round,
+            started_ns: u64::from(round) * 1_000_000,
+            turns: 1000,
+            turns_in_all: 1200,
+            elapsed_ns: turn_ns * 1000.0,
+            floor_ns,
+            each: None,
+            near: Usage::default(),
+            far: Some(Usage::default()),
+            calls: None,
+        }
+    }
+
+    /// A settled record with its summary.
+    pub(crate) fn record(case: Case, samples: Vec<Sample>) -> Record {
+        let summary = summarise(&case, &samples);
+        Record {
+            case,
+            floor: false,
+            outcome: Outcome::Settled,
+            samples,
+            summary,
+            settings: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::HEADER;
+    use super::*;
+    use crate::case::{Endpoints, Placement, Spec, Workload};
+    use crate::histogram::Histogram;
+    use crate::record::{CallCounts, Each, Fact, Outcome, Setting, Usage};
+    use crate::topology::CpuPair;
+    use crate::warning::Warning;
+    use proptest::prelude::*;
+    use std::io::{BufReader, Cursor};
+
+    const END: &str = concat!(
+        r#"{"type":"end","interrupted":false,"rounds":8,"elapsed_ns":1000,"stolen":{"unknown":"no field"},"#,
+        r#""clock_drift":1e-6}"#,
+        "\n"
+    );
+
+    fn read(text: impl AsRef<[u8]>) -> Result<Results, Invalid> {
+        parse(text.as_ref(), "r.jsonl")
+    }
+
+    fn problem(text: impl AsRef<[u8]>) -> String {
+        let invalid = read(text).unwrap_err();
+        assert!(!invalid.remedy.is_empty(), "{invalid}");
+        invalid.problem
+    }
+
+    fn text_of(results: &Results) -> String {
+        let mut text = to_line(&Line::Header(Box::new(results.header.clone())));
+        let records = results.records.iter().map(|record| to_line(&Line::Record(Box::new(record.clone()))));
+        text.extend(records);
+        text.extend(results.end.iter().map(|end| to_line(&Line::End(end.clone()))));
+        text
+    }
+
+    fn record(name: &str, samples: Vec<Sample>) -> Record {
+        testing::record(case(name), samples)
+    }
+
+    fn case(name: &str) -> Case {
+        Case {
+            workload: Workload::Latency,
+            size_bytes: Some(Size(64)),
+            placement: Placement::SameCore,
+            cpus: Some(CpuPair { near: 1, far: 1 }),
+            endpoints: Endpoints::Processes,
+            spec: Spec::plain(name),
+        }
+    }
+
+    fn sample(round: u32, elapsed_ns: f64) -> Sample {
+        Sample { turns: 1000, elapsed_ns, ..testing::sample(round, 1.0, Some(700.0)) }
+    }
+
+    fn small() -> Results {
+        let samples: Vec<Sample> = (0..8).map(|round| sample(round, 1e6 + f64::from(round))).collect();
+        let mut results = read(HEADER).unwrap();
+        results.records = vec![record("pipe", samples), record("fifo", Vec::new())];
+        results.end = read([HEADER, END].concat()).unwrap().end;
+        results
+    }
+
+    fn line_with(from: &str, to: &str) -> String {
+        let text = text_of(&small());
+        assert!(text.contains(from), "{from}");
+        text.replacen(from, to, 1)
+    }
+
+    #[test]
+    fn a_whole_file_is_read_back_as_it_was() {
+        let results = small();
+        assert_eq!(read(text_of(&results)).unwrap(), results);
+        assert!(results.notes.is_empty());
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_keeps_every_complete_record() {
+        let (whole, text) = (small(), text_of(&small()));
+        let header_bytes = text.find('\n').unwrap();
+        for cut in 0..text.len() {
+            let part = &text.as_bytes()[..cut];
+            if cut < header_bytes {
+                let problem = problem(part);
+                assert!(problem.contains("cut off") || problem.contains("not a results file") || cut == 0);
+                continue;
+            }
+            let read = read(part).unwrap();
+            // A line counts once all but its newline is there.
+            let complete = text.match_indices('\n').filter(|(at, _)| *at <= cut).count() - 1;
+            assert_eq!(read.records, whole.records[..complete.min(whole.records.len())], "cut at {cut}");
+            assert_eq!(read.end.is_some(), complete > whole.records.len());
+            let between = part.ends_with(b"\n") || text.as_bytes()[cut] == b'\n';
+            assert_eq!(read.notes.is_empty(), between, "cut at {cut}: {:?}", read.notes);
+        }
+    }
+
+    #[test]
+    fn a_last_line_of_rubbish_is_dropped_with_a_note_and_one_in_the_middle_is_not() {
+        let cut = read([HEADER, "{\"type\":\"rec\u{fffd}\n"].concat()).unwrap();
+        assert!(cut.notes[0].starts_with("line 2, the last, was cut off"), "{:?}", cut.notes);
+        let not_utf8 = [HEADER.as_bytes(), b"{\"type\":\"rec\xff"].concat();
+        assert_eq!(read(&not_utf8).unwrap().notes.len(), 1);
+        let middle = [&not_utf8[..], b"\"}\n", END.as_bytes()].concat();
+        assert!(problem(middle).contains("broken at line 2: it is not UTF-8"));
+        assert!(problem([HEADER, "{\"type\":\n", END].concat()).contains("line 2: it is not JSON: EOF"));
+        assert!(problem([HEADER, "\n{}\n"].concat()).contains("line 3: it has no type"));
+    }
+
+    #[test]
+    fn what_is_no_results_file_is_refused_by_what_it_is() {
+        for (text, says) in [
+            ("", "is empty"),
+            ("\n\n", "is not a results file"),
+            ("hello", "does not begin with a JSON object"),
+            ("[1,2]\n", "does not begin with a JSON object"),
+            ("{\n  \"type\": 1\n}", "it is not JSON"),
+            ("{}", "names no format"),
+            (r#"{"format":"other"}"#, "its format is 'other'"),
+            (r#"{"format":7}"#, "is not a results file"),
+            (r#"{"format":"ipcmark-results"}"#, "names no version"),
+            (
+                r#"{"format":"ipcmark-results","version":9}"#,
+                "has version 9 of the results format; this ipcmark reads version 1",
+            ),
+            (r#"{"format":"ipcmark-results","version":0}"#, "has version 0"),
+            (r#"{"type":"record"}"#, "has no header"),
+            (END, "has no header"),
+            (&HEADER[..100], "was cut off within its header"),
+        ] {
+            let found = problem(text);
+            assert!(found.contains(says), "{text}: {found}");
+            assert!(found.contains("'r.jsonl'"), "{found}");
+        }
+        let newer = read(r#"{"format":"ipcmark-results","version":2}"#).unwrap_err();
+        assert!(newer.remedy.contains("or a later one"), "{newer}");
+    }
+
+    #[test]
+    fn order_and_repetition_are_checked() {
+        let text = text_of(&small());
+        let record = text.lines().nth(1).unwrap();
+        assert!(problem([HEADER, HEADER].concat()).contains("line 2: there is a second header"));
+        assert!(problem([HEADER, END, record].concat()).contains("line 3: it stands after the end"));
+        assert!(problem([HEADER, record, "\n", record].concat()).contains("line 3: it repeats the case"));
+        assert!(problem([HEADER, r#"{"type":"footer"}"#].concat()).contains("its type 'footer' is unknown"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_line() {
+        for (from, to) in [
+            (r#""turns":1000,"#, r#""turns":0,"#),
+            (r#""turns":1000,"#, r#""turns":-1,"#),
+            (r#""turns":1000,"#, r#""turns":18446744073709551615,"#),
+            (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":0"#),
+            (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":-1.5"#),
+            (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":1e300"#),
+            (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":1e999"#),
+            (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":null"#),
+            (r#""floor_ns":700.0"#, r#""floor_ns":0.0"#),
+            (r#""cpu_ns":0"#, r#""cpu_ns":18446744073709551615"#),
+            (r#""size_bytes":64"#, r#""size_bytes":0"#),
+            (r#""size_bytes":64"#, r#""size_bytes":1073741825"#),
+            (r#""name":"pipe""#, r#""name":"\u001b[2J""#),
+        ] {
+            let found = problem(line_with(from, to));
+            assert!(found.contains("broken at line 2"), "{to}: {found}");
+            assert!(!found.contains('\u{1b}'), "{found:?}");
+        }
+        assert!(
+            problem(line_with(r#""precision":0.02"#, r#""precision":0"#))
+                .contains("line 1: settings.precision")
+        );
+        let deep = ["{\"type\":\"record\",\"case\":", &"[".repeat(100_000), "\n"].concat();
+        assert!(problem([HEADER, &deep, END].concat()).contains("broken at line 2"));
+    }
+
+    #[test]
+    fn endless_input_is_refused_soon() {
+        let endless = |byte| BufReader::new(std::io::repeat(byte));
+        let zeros = parse(endless(0), "/dev/zero").unwrap_err();
+        assert!(zeros.problem.contains("does not begin with"), "{zeros}");
+        let spaces = parse(HEADER.as_bytes().chain(endless(b' ')), "x").unwrap_err();
+        assert!(spaces.problem.contains("line 2: the line is longer than 64M bytes"), "{spaces}");
+        let braces = parse(endless(b'{'), "x").unwrap_err();
+        assert!(braces.problem.contains("line 1: the line is longer"), "{braces}");
+    }
+
+    #[test]
+    fn a_failing_reader_is_named() {
+        struct Failing;
+        impl Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("is a directory"))
+            }
+        }
+        let error = parse(BufReader::new(Failing), "d").unwrap_err();
+        assert!(error.problem.contains("'d' cannot be read at line 1: is a directory"), "{error}");
+    }
+
+    #[test]
+    fn a_file_of_the_largest_size_is_not_read_further() {
+        let mut lines = Lines { reader: Cursor::new("ab\ncdef\n"), name: "x", number: 0, bytes_left: 5 };
+        assert!(lines.next().unwrap().is_some());
+        let error = lines.next().err().unwrap();
+        assert!(error.problem.contains("is longer than 4G bytes"), "{error}");
+    }
+
+    fn times() -> impl Strategy<Value = f64> {
+        (-2.0..6.0f64).prop_map(|exponent| 10f64.powf(exponent))
+    }
+
+    fn histograms() -> impl Strategy<Value = Histogram> {
+        proptest::collection::vec(1..1_000_000_000u64, 1..20).prop_map(|values| {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|value| histogram.record(*value));
+            histogram
+        })
+    }
+
+    fn usages() -> impl Strategy<Value = Usage> {
+        proptest::array::uniform7(0..LARGEST_COUNT).prop_map(
+            |[cpu_ns, user_ns, system_ns, voluntary, involuntary, minor_faults, major_faults]| Usage {
+                cpu_ns,
+                user_ns,
+                system_ns,
+                voluntary_switches: voluntary,
+                involuntary_switches: involuntary,
+                minor_faults,
+                major_faults,
+            },
+        )
+    }
+
+    fn calls() -> impl Strategy<Value = Calls> {
+        let counts = || {
+            (0..LARGEST_COUNT, histograms(), proptest::collection::vec((1..9999u64, 1..99u64), 0..4))
+                .prop_map(|(count, time, returned_bytes)| CallCounts {
+                    count,
+                    time: time.encode(),
+                    returned_bytes,
+                })
+        };
+        (1..LARGEST_COUNT, counts(), counts()).prop_map(|(messages, send, receive)| Calls {
+            messages,
+            send,
+            receive,
+        })
+    }
+
+    fn samples() -> impl Strategy<Value = Vec<Sample>> {
+        let each =
+            (times(), histograms()).prop_map(|(mean_ns, turns)| Each { mean_ns, turns: turns.encode() });
+        let one = (
+            1..1_000_000u64,
+            times(),
+            proptest::option::of(times()),
+            proptest::option::of(each),
+            usages(),
+            proptest::option::of(usages()),
+            proptest::option::of(calls()),
+        );
+        let one = one.prop_map(|(turns, turn_ns, floor_ns, each, near, far, calls)| Sample {
+            turns,
+            elapsed_ns: turn_ns * turns as f64,
+            floor_ns,
+            each,
+            near,
+            far,
+            calls,
+            ..sample(0, 1.0)
+        });
+        proptest::collection::vec(one, 0..10).prop_map(|mut samples| {
+            samples.iter_mut().zip(0..).for_each(|(sample, round)| sample.round = round);
+            samples
+        })
+    }
+
+    fn outcomes() -> impl Strategy<Value = Outcome> {
+        prop_oneof![
+            Just(Outcome::Settled),
+            Just(Outcome::Unsettled),
+            Just(Outcome::Interrupted),
+            ".{0,30}".prop_map(|error| Outcome::Failed { error }),
+        ]
+    }
+
+    fn files() -> impl Strategy<Value = Results> {
+        let one = (samples(), outcomes(), any::<bool>(), ".{0,20}", times());
+        (proptest::collection::vec(one, 0..4), any::<bool>()).prop_map(|(records, ended)| {
+            let mut results = small();
+            let records = records.into_iter().enumerate();
+            results.records = records
+                .map(|(nth, (samples, outcome, floor, text, ns))| Record {
+                    outcome,
+                    floor,
+                    settings: vec![Setting {
+                        name: text.clone(),
+                        asked: Some(text.clone()),
+                        got: text,
+                        clamped: floor,
+                    }],
+                    warnings: vec![Warning::TwoModes { fast_ns: ns, slow_ns: ns * 1.5, fast_share: 0.3 }],
+                    ..record(&format!("row-{nth}"), samples)
+                })
+                .collect();
+            results.end = results.end.filter(|_| ended);
+            if let Some(end) = &mut results.end {
+                end.stolen = Fact::Known(0.1);
+            }
+            results
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn every_file_survives_its_own_text(results in files()) {
+            let mut back = read(text_of(&results)).unwrap();
+            prop_assert_eq!(&back, &results);
+            recompute(&mut back);
+            prop_assert_eq!(back, results);
+        }
+
+        #[test]
+        fn no_damage_panics(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+            let mut text = text_of(&small()).into_bytes();
+            let at = at.index(text.len());
+            text[at] = byte;
+            if let Ok(mut results) = read(&text) {
+                recompute(&mut results);
+            }
+        }
+    }
 }

@@ -33,9 +33,16 @@ impl Estimate {
 /// median with a probability of at least 95% for any continuous distribution (Hahn and Meeker,
 /// *Statistical Intervals*, 5.2).
 pub fn median_interval(values: &[f64]) -> Option<Estimate> {
+    median_interval_at(values, 0.95)
+}
+
+/// As [`median_interval`], with the coverage `confidence` (0 to 1), as when several intervals are to
+/// hold together. The interval is absent where there are too few values for it.
+pub fn median_interval_at(values: &[f64], confidence: f64) -> Option<Estimate> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let interval = lower_rank(sorted.len()).map(|rank| (sorted[rank], sorted[sorted.len() - 1 - rank]));
+    let rank = lower_rank(sorted.len(), (1.0 - confidence) / 2.0);
+    let interval = rank.map(|rank| (sorted[rank], sorted[sorted.len() - 1 - rank]));
     Some(Estimate { median: median_of_sorted(&sorted)?, interval })
 }
 
@@ -55,20 +62,20 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     }
 }
 
-/// The largest 0-based rank r for which [x(r), x(n-1-r)] covers the median with 95%.
+/// The largest 0-based rank r for which [x(r), x(n-1-r)] misses the median with at most `tail` on each side.
 ///
-/// The coverage is 1 − 2·P(B ≤ r) with B binomial(n, ½); the sum is built in logarithms so that
+/// What is missed on one side is P(B ≤ r) with B binomial(n, ½); the sum is built in logarithms so that
 /// it holds for any n.
-fn lower_rank(n: usize) -> Option<usize> {
+fn lower_rank(n: usize, most_tail: f64) -> Option<usize> {
     let mut log_term = -(n as f64) * std::f64::consts::LN_2;
     let mut tail = log_term.exp();
-    if tail > 0.025 {
+    if tail > most_tail {
         return None;
     }
     for rank in 1.. {
         log_term += ((n - rank + 1) as f64 / rank as f64).ln();
         tail += log_term.exp();
-        if tail > 0.025 {
+        if tail > most_tail {
             return Some(rank - 1);
         }
     }
@@ -146,9 +153,20 @@ mod tests {
             (50, Some(17)),
             (100, Some(39)),
         ] {
-            assert_eq!(lower_rank(n), rank, "n = {n}");
+            assert_eq!(lower_rank(n, 0.025), rank, "n = {n}");
         }
-        assert!(lower_rank(100_000).is_some_and(|rank| (49_600..49_800).contains(&rank)));
+        assert!(lower_rank(100_000, 0.025).is_some_and(|rank| (49_600..49_800).contains(&rank)));
+    }
+
+    #[test]
+    fn a_higher_confidence_takes_more_values_and_is_wider() {
+        let values: Vec<f64> = (0..20).map(f64::from).collect();
+        let at = |confidence| median_interval_at(&values, confidence).unwrap().interval;
+        assert_eq!(at(0.95), median_interval(&values).unwrap().interval);
+        assert_eq!(at(0.95), Some((5.0, 14.0)));
+        assert_eq!(at(0.999), Some((2.0, 17.0)));
+        assert_eq!(at(0.999_999), None);
+        assert_eq!(median_interval_at(&[], 0.95), None);
     }
 
     #[test]

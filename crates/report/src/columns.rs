@@ -2,27 +2,30 @@
 //!
 //! The title of a block says what everything in it is per: a round trip, a message, an operation.
 
+use crate::block::{Heading, place};
 use crate::quantity::{count, multiple, rate_estimate, time, time_estimate};
 use model::summary::Summary;
 use model::{Case, Workload};
 
 /// One column of the blocks of a workload.
 pub(crate) struct Column {
-    /// What stands above it.
-    pub(crate) title: &'static str,
-    /// Whether a reader can do without it where there is little room.
-    pub(crate) spare: bool,
+    /// Its head.
+    pub(crate) heading: Heading,
     /// The cell of one row; `None` where the row has no such value.
     pub(crate) cell: fn(&Case, &Summary) -> Option<String>,
 }
 
 impl Column {
     const fn new(title: &'static str, cell: fn(&Case, &Summary) -> Option<String>) -> Self {
-        Self { title, spare: false, cell }
+        Self { heading: Heading::new(title), cell }
+    }
+
+    const fn meaning(self, meaning: &'static str) -> Self {
+        Self { heading: self.heading.meaning(meaning), ..self }
     }
 
     const fn spare(self) -> Self {
-        Self { spare: true, ..self }
+        Self { heading: self.heading.spare(), ..self }
     }
 }
 
@@ -51,22 +54,24 @@ const THROUGHPUT: &[Column] = &[RATE, TIME, CPU, SWITCHES, FAULTS, FLOOR];
 
 const TRANSFER: &[Column] = &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAULTS, FLOOR];
 
-const COST: &[Column] =
-    &[Column::new("time", |_, s| time_estimate(s.turn_ns)), CPU, SWITCHES, FAULTS];
+const COST: &[Column] = &[Column::new("time", |_, s| time_estimate(s.turn_ns)), CPU, SWITCHES, FAULTS];
 
 /// The columns of the floors, which are of several workloads: each row says what its time is of.
 pub(crate) const FLOORS: &[Column] = &[
     Column::new("time", |_, s| time_estimate(s.turn_ns)),
     Column::new("of one", |case, _| Some(case.workload.turn().to_owned())),
-    Column::new("on", |case, _| crate::sheet::cpus(case)),
+    Column::new("on", |case, _| Some(place(case))),
 ];
 
 const RATE: Column = Column::new("rate", |_, s| s.bytes_per_s.and_then(rate_estimate));
 const TIME: Column = Column::new("time", |_, s| time(s.turn_ns.median));
-const P99: Column = Column::new("p99", |_, s| s.quantiles.and_then(|q| time(q.p99_ns as f64)));
+const P99: Column = Column::new("p99", |_, s| s.quantiles.and_then(|q| time(q.p99_ns as f64)))
+    .meaning("99% of turns take at most this, all launches together, each turn timed");
 const P999: Column = Column::new("p99.9", |_, s| s.quantiles.and_then(|q| time(q.p999_ns as f64))).spare();
-const CPU: Column = Column::new("cpu", |_, s| time(s.cpu_ns()));
+const CPU: Column = Column::new("cpu", |_, s| time(s.cpu_ns()))
+    .meaning("CPU time of both ends; switches: context switches of both ends");
 const SWITCHES: Column = Column::new("switches", |_, s| count(s.switches()));
 const FAULTS: Column =
     Column::new("faults", |_, s| count(s.near.faults + s.far.map_or(0.0, |far| far.faults))).spare();
-const FLOOR: Column = Column::new("×floor", |_, s| s.floor_multiple.and_then(|m| multiple(m.median)));
+const FLOOR: Column = Column::new("×floor", |_, s| s.floor_multiple.and_then(|m| multiple(m.median)))
+    .meaning("the time over that of the floor in the same round, median over rounds");

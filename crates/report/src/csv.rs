@@ -3,12 +3,12 @@
 //! Columns keep their names and their order; new ones are added at the end. Names end in the unit where
 //! there is one. What is missing is an empty field, never 0.
 
-use crate::summary_of;
 use crate::text::escape;
+use crate::{outcome_name, summary_of};
+use model::Case;
 use model::record::{Outcome, Record, Results};
 use model::stats::Estimate;
 use model::summary::{PerTurn, Quantiles, Summary};
-use model::Case;
 use std::io;
 
 /// One case on its way to a line.
@@ -48,7 +48,7 @@ const COLUMNS: &[Column] = &[
     ("name", |row| Some(row.case().spec.name.clone())),
     ("params", |row| Some(row.case().spec.params.to_string())),
     ("floor", |row| Some(row.record.floor.to_string())),
-    ("outcome", |row| Some(outcome(&row.record.outcome).to_owned())),
+    ("outcome", |row| Some(outcome_name(&row.record.outcome).to_owned())),
     ("launches", |row| row.of(|s| s.launches)),
     ("turns", |row| row.of(|s| s.turns)),
     ("turn_ns_median", |row| row.of(|s| s.turn_ns.median)),
@@ -60,7 +60,7 @@ const COLUMNS: &[Column] = &[
     ("p50_ns", |row| row.quantile(|q| q.p50_ns)),
     ("p90_ns", |row| row.quantile(|q| q.p90_ns)),
     ("p99_ns", |row| row.quantile(|q| q.p99_ns)),
-    ("p99.9_ns", |row| row.quantile(|q| q.p999_ns)),
+    ("p999_ns", |row| row.quantile(|q| q.p999_ns)),
     ("max_ns", |row| row.quantile(|q| q.max_ns)),
     ("p99_by_launch_ns_median", |row| row.and(|s| Some(s.quantiles?.p99_by_launch_ns.median))),
     ("p99_by_launch_ns_low", |row| row.and(|s| low(s.quantiles?.p99_by_launch_ns))),
@@ -86,7 +86,9 @@ const COLUMNS: &[Column] = &[
     ("fast_mode_ns", |row| row.and(|s| Some(s.modes?.fast))),
     ("slow_mode_ns", |row| row.and(|s| Some(s.modes?.slow))),
     ("fast_mode_share", |row| row.and(|s| Some(s.modes?.fast_share))),
-    ("warnings", |row| Some(row.record.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))),
+    ("warnings", |row| {
+        Some(row.record.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    }),
     ("error", |row| error(&row.record.outcome)),
 ];
 
@@ -124,15 +126,6 @@ fn low(estimate: Estimate) -> Option<f64> {
 
 fn high(estimate: Estimate) -> Option<f64> {
     estimate.interval.map(|(_, high)| high)
-}
-
-fn outcome(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Settled => "settled",
-        Outcome::Unsettled => "unsettled",
-        Outcome::Interrupted => "interrupted",
-        Outcome::Failed { .. } => "failed",
-    }
 }
 
 fn error(outcome: &Outcome) -> Option<String> {

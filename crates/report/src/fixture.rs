@@ -25,7 +25,8 @@ struct Measurement {
 pub(crate) fn results() -> Results {
     let steady = |ns: f64| std::array::from_fn(|i| ns * (1.0 + 0.002 * i as f64));
     let wandering = |ns: f64| std::array::from_fn(|i| ns * (1.0 + 0.05 * ((i * 7) % 10) as f64));
-    let modal = |ns: f64| std::array::from_fn(|i| ns * (1.0 + 0.001 * i as f64) * if i % 3 == 0 { 1.5 } else { 1.0 });
+    let modal =
+        |ns: f64| std::array::from_fn(|i| ns * (1.0 + 0.001 * i as f64) * if i % 3 == 0 { 1.5 } else { 1.0 });
 
     let latency = |name: &str, size, turn_ns, floor_ns| {
         let (far, each) = (true, true);
@@ -36,9 +37,11 @@ pub(crate) fn results() -> Results {
         let case = pair(workload, name, 65_536, APART);
         record(Measurement { case, turn_ns, floor_ns: Some(9_000.0), far: true, each })
     };
-    let cost = |case: Case, turn_ns| record(Measurement { case, turn_ns, floor_ns: None, far: false, each: false });
+    let cost =
+        |case: Case, turn_ns| record(Measurement { case, turn_ns, floor_ns: None, far: false, each: false });
 
-    let mut clamped = latency("unix-stream:buffer=8M,wait=spin-then-block", 4096, steady(4_410.0), Some(1_900.0));
+    let mut clamped =
+        latency("unix-stream:buffer=8M,wait=spin-then-block", 4096, steady(4_410.0), Some(1_900.0));
     clamped.warnings.push(Warning::Clamped {
         name: "SO_SNDBUF".to_owned(),
         asked: "8M".to_owned(),
@@ -62,7 +65,10 @@ pub(crate) fn results() -> Results {
     let on_near = |name| floor::operation(name, 1);
     let sized = |name, size| Case { size_bytes: Some(Size(size)), ..on_near(name) };
     let floors = [
-        cost(Case { workload: Workload::Latency, size_bytes: Some(Size(1)), ..on_near(floor::NULL) }, steady(0.42)),
+        cost(
+            Case { workload: Workload::Latency, size_bytes: Some(Size(1)), ..on_near(floor::NULL) },
+            steady(0.42),
+        ),
         cost(on_near(floor::SYSCALL), steady(61.0)),
         latency(floor::CONTEXT_SWITCH, 1, wandering(1_540.0), None),
         cost(sized(floor::MEMCPY, 4096), steady(82.0)),
@@ -238,4 +244,25 @@ fn header(plan: PlanRecord) -> Header {
         plan,
         floors: Vec::new(),
     }
+}
+
+/// The same a day later: `fifo` is half as slow again, `shm-ring` by futex a quarter faster, and `tcp` is new.
+pub(crate) fn later_results() -> Results {
+    let mut later = results();
+    for record in &mut later.records {
+        let factor = match record.case.spec.to_string().as_str() {
+            "fifo" => 1.5,
+            "shm-ring:wait=futex" => 0.75,
+            _ => 1.01,
+        };
+        for sample in &mut record.samples {
+            sample.elapsed_ns *= factor;
+        }
+        record.summary = summary::summarise(&record.case, &record.samples);
+    }
+    later.records.retain(|record| record.case.spec.name != "write-devnull");
+    let tcp = Record { case: pair(Workload::Latency, "tcp", 4096, SAME), ..later.records[0].clone() };
+    later.records.push(tcp);
+    later.header.host.kernel = Fact::Known("6.13.1 #1 SMP PREEMPT_DYNAMIC".to_owned());
+    later
 }

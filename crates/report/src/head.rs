@@ -3,7 +3,7 @@
 use crate::quantity::percent;
 use crate::sheet::Measured;
 use crate::text::clean;
-use model::record::{Clock, ClockSource, Fact, Header, Host, Outcome, Results};
+use model::record::{Clock, ClockSource, Fact, FloorReading, Header, Host, Outcome, Results};
 use model::stats;
 use model::units::format_ns;
 
@@ -25,7 +25,11 @@ pub(crate) fn title(header: &Header) -> String {
 }
 
 /// The lines under the first, each with its label.
-pub(crate) fn lines(results: &Results, cases: &[Measured<'_>]) -> Vec<(&'static str, String)> {
+pub(crate) fn lines(
+    results: &Results,
+    cases: &[Measured<'_>],
+    floors: &[Measured<'_>],
+) -> Vec<(&'static str, String)> {
     let host = &results.header.host;
     let mut lines = vec![
         ("host", self::host(host)),
@@ -33,6 +37,9 @@ pub(crate) fn lines(results: &Results, cases: &[Measured<'_>]) -> Vec<(&'static 
         ("run", run(results, cases)),
         ("instrument", instrument(&results.header.clock, cases)),
     ];
+    if floors.is_empty() && !results.header.floors.is_empty() {
+        lines.push(("floors", first_floors(&results.header.floors)));
+    }
     lines.extend(results.notes.iter().map(|note| ("note", clean(note))));
     lines
 }
@@ -66,15 +73,25 @@ fn run(results: &Results, cases: &[Measured<'_>]) -> String {
         }
     };
     let precision = results.header.settings.precision;
-    let count = |wanted: fn(&Outcome) -> bool| cases.iter().filter(|case| wanted(&case.record.outcome)).count();
+    let count =
+        |wanted: fn(&Outcome) -> bool| cases.iter().filter(|case| wanted(&case.record.outcome)).count();
     let settled = count(|outcome| *outcome == Outcome::Settled);
     let failed = match count(|outcome| matches!(outcome, Outcome::Failed { .. })) {
         0 => String::new(),
         n => format!(", {n} failed"),
     };
     let stolen = results.end.as_ref().and_then(|end| end.stolen.known()).filter(|share| **share > 0.0);
-    let stolen = stolen.map(|share| format!("; the hypervisor took {}", percent(*share))).unwrap_or_default();
+    let stolen = stolen.map(|share| format!("; {} of CPU time stolen", percent(*share))).unwrap_or_default();
     format!("{length}; {settled} of {} cases settled to ±{precision}{failed}{stolen}", cases.len())
+}
+
+/// The floors of a run that was cut off before it had records of them.
+fn first_floors(floors: &[FloorReading]) -> String {
+    let reading = |floor: &FloorReading| {
+        let time = floor.turn_ns.map_or("-".to_owned(), format_ns);
+        format!("{} {time}", clean(&floor.case.key()))
+    };
+    format!("as first measured: {}", floors.iter().map(reading).collect::<Vec<_>>().join(", "))
 }
 
 /// The clock and what reading it does to what it times.
@@ -83,7 +100,8 @@ fn instrument(clock: &Clock, cases: &[Measured<'_>]) -> String {
         ClockSource::Tsc { .. } => "tsc",
         ClockSource::MonotonicRaw => "CLOCK_MONOTONIC_RAW",
     };
-    let ratios: Vec<f64> = cases.iter().filter_map(|case| Some(case.summary.as_ref()?.each_over_total?.median)).collect();
+    let ratios: Vec<f64> =
+        cases.iter().filter_map(|case| Some(case.summary.as_ref()?.each_over_total?.median)).collect();
     let effect = stats::median(&ratios).map(|ratio| {
         let changes = if ratio >= 1.0 { "adds" } else { "takes off" };
         format!("; a reading per turn {changes} {} (median over cases)", percent((ratio - 1.0).abs()))

@@ -4,10 +4,11 @@
 //! them reads the results file, which is JSON Lines and has a schema.
 
 use crate::summary_of;
+use crate::text::hidden;
+use model::Case;
 use model::record::{End, Header, Outcome, Record, Results, Setting};
 use model::summary::Summary;
 use model::warning::Warning;
-use model::Case;
 use serde::Serialize;
 use std::io;
 
@@ -44,6 +45,20 @@ pub fn json(results: &Results, mut out: impl io::Write) -> io::Result<()> {
     let Results { header, records, end, notes } = results;
     let records = records.iter().map(Summarised::of).collect();
     let document = Document { header, records, end: end.as_ref(), notes };
-    serde_json::to_writer_pretty(&mut out, &document)?;
-    writeln!(out)
+    writeln!(out, "{}", visible(&serde_json::to_string_pretty(&document)?))
+}
+
+/// `json` with what a terminal would obey or hide escaped, which is the same JSON: outside strings there is
+/// no such character but the ends of lines, and inside strings JSON allows no bare end of a line.
+fn visible(json: &str) -> String {
+    let mut visible = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character != '\n' && hidden(character) {
+            let mut units = [0; 2];
+            visible.extend(character.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            visible.push(character);
+        }
+    }
+    visible
 }

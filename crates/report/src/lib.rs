@@ -1,13 +1,16 @@
-//! Records to bytes: the terminal table, Markdown, CSV and JSON.
+//! Records to bytes: the terminal table, Markdown, CSV and JSON, and comparisons for the terminal.
 //!
 //! Everything here is a function from results to text. Nothing here measures, reads a clock, opens a
 //! file or decides what a number means: statistics and warnings are `model`'s.
 #![forbid(unsafe_code)]
 
+mod block;
 mod columns;
+mod comparison;
 mod csv;
 mod head;
 mod json;
+mod layout;
 mod markdown;
 mod marks;
 mod quantity;
@@ -17,15 +20,19 @@ mod text;
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod tests;
 
+pub use self::comparison::{comparison, paired};
 pub use self::csv::csv;
 pub use self::json::json;
+pub use self::layout::Style;
 pub use self::markdown::markdown;
-pub use self::table::{Style, table};
+pub use self::table::table;
 
-use model::record::{Record, Results};
-use model::summary::{Summary, summarise};
 use model::Invalid;
+use model::record::{Outcome, Record, Results};
+use model::summary::{Summary, summarise};
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -87,4 +94,14 @@ impl FromStr for Format {
 /// The summary of `record`; worked out from the samples where the file has none.
 fn summary_of(record: &Record) -> Option<Summary> {
     record.summary.clone().or_else(|| summarise(&record.case, &record.samples))
+}
+
+/// How a case ended, in one word.
+fn outcome_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Settled => "settled",
+        Outcome::Unsettled => "unsettled",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Failed { .. } => "failed",
+    }
 }

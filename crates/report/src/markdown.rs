@@ -2,7 +2,8 @@
 //!
 //! It says what the terminal table says, with every column: a page has room, a terminal may not.
 
-use crate::sheet::{Block, Row, sheet};
+use crate::block::{Block, Row};
+use crate::sheet::sheet;
 use model::record::Results;
 
 /// `results` as GitHub-flavoured Markdown.
@@ -31,7 +32,9 @@ fn list(lines: impl Iterator<Item = String>) -> String {
 pub(crate) fn block(block: &Block) -> Vec<String> {
     let titles = block.columns.iter().map(|column| column.title);
     let titles = line([block.rows_are].into_iter().chain(titles).chain([""]).map(plain));
-    let rule = line([":--"].into_iter().chain(block.columns.iter().map(|_| "--:")).chain([":--"]).map(str::to_owned));
+    let rule = line(
+        [":--"].into_iter().chain(block.columns.iter().map(|_| "--:")).chain([":--"]).map(str::to_owned),
+    );
     let rows = block.rows.iter().map(row);
     let table = list([titles, rule].into_iter().chain(rows));
     let below = list(block.below.iter().map(|text| format!("- {}", plain(text))));
@@ -41,7 +44,7 @@ pub(crate) fn block(block: &Block) -> Vec<String> {
 
 fn row(row: &Row) -> String {
     let cells = row.cells.iter().map(|cell| cell.as_deref().unwrap_or("-"));
-    line([row.name.as_str()].into_iter().chain(cells).chain([row.signs.as_str()]).map(plain))
+    line([row.name.as_str()].into_iter().chain(cells).chain([row.tail.as_str()]).map(plain))
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {

@@ -4,13 +4,9 @@
 
 use crate::quantity::percent;
 use crate::text::clean;
-use model::record::Outcome;
+use model::Record;
 use model::units::{format_ns, three_digits};
 use model::warning::Warning;
-use model::Record;
-
-/// The sign of a case whose interval is wider than was asked for.
-pub(crate) const UNSETTLED: char = '!';
 
 /// What stands for one kind of warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,10 +29,10 @@ impl Mark {
 /// The mark of `warning`'s kind.
 pub(crate) fn mark(warning: &Warning) -> Mark {
     let (sign, title, meaning) = match warning {
-        Warning::Unsettled { .. } => {
-            (Some(UNSETTLED), "unsettled", "the 95% interval is wider than was asked for")
+        Warning::Unsettled { .. } => (Some('!'), "unsettled", "the 95% interval is wider than was asked for"),
+        Warning::TwoModes { .. } => {
+            (Some('m'), "two modes", "the launches fall into a fast and a slow group")
         }
-        Warning::TwoModes { .. } => (Some('m'), "two modes", "the launches fall into a fast and a slow group"),
         Warning::Clamped { .. } => (Some('c'), "clamped", "the kernel gave something else than was asked"),
         Warning::Stolen { .. } => (Some('s'), "stolen", "the hypervisor took processor time"),
         Warning::Preempted { .. } => (Some('p'), "preempted", "an endpoint that spins was switched away"),
@@ -65,16 +61,17 @@ pub(crate) fn numbers(warning: &Warning) -> Option<String> {
         }
         Warning::Stolen { share } => Some(percent(*share)),
         Warning::Preempted { per_turn } => Some(format!("{} times a turn", three_digits(*per_turn))),
-        Warning::InstrumentEffect { ratio } if *ratio >= 1.0 => Some(format!("{} slower", percent(ratio - 1.0))),
+        Warning::InstrumentEffect { ratio } if *ratio >= 1.0 => {
+            Some(format!("{} slower", percent(ratio - 1.0)))
+        }
         Warning::InstrumentEffect { ratio } => Some(format!("{} faster", percent(1.0 - ratio))),
     }
 }
 
 /// The signs of `record`, each once.
 pub(crate) fn signs(record: &Record) -> String {
-    let unsettled = matches!(record.outcome, Outcome::Unsettled | Outcome::Interrupted).then_some(UNSETTLED);
     let mut signs = String::new();
-    for sign in unsettled.into_iter().chain(record.warnings.iter().filter_map(|w| mark(w).sign)) {
+    for sign in record.warnings.iter().filter_map(|warning| mark(warning).sign) {
         if !signs.contains(sign) {
             signs.push(sign);
         }

@@ -35,6 +35,14 @@ pub(crate) fn multiple(of: f64) -> Option<String> {
     of.is_finite().then(|| clip(&format!("×{}", two_digits(of)), LONGEST))
 }
 
+/// A ratio as the change that it is, with half of its interval: `+14% ±6.0%`.
+pub(crate) fn change(ratio: f64, interval: Option<(f64, f64)>) -> Option<String> {
+    let spread = half_width(interval.map(|(low, high)| (high - low) / 2.0));
+    let sign = if ratio < 1.0 { '-' } else { '+' };
+    let change = clip(&format!("{sign}{}", percent((ratio - 1.0).abs())), LONGEST);
+    ratio.is_finite().then(|| format!("{change:>5} {spread:>5}"))
+}
+
 /// A fraction in percent, without a sign: `0.8%`, `12%`.
 pub(crate) fn percent(fraction: f64) -> String {
     format!("{}%", two_digits(fraction * 100.0))
@@ -42,10 +50,15 @@ pub(crate) fn percent(fraction: f64) -> String {
 
 /// Half the width of the 95% interval: `±0.8%`.
 fn spread(of: Estimate) -> String {
-    match of.half_width() {
+    half_width(of.half_width())
+}
+
+/// Half the width of an interval, as a fraction; a dash where there is none.
+fn half_width(half: Option<f64>) -> String {
+    match half.filter(|half| half.is_finite()) {
         Some(half) if half < 10.0 => format!("±{}", percent(half)),
-        Some(half) if half.is_finite() => ">999%".to_owned(),
-        _ => "-".to_owned(),
+        Some(_) => ">999%".to_owned(),
+        None => "-".to_owned(),
     }
 }
 
@@ -73,10 +86,17 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_is_shown_as_a_change() {
+        assert_eq!(change(1.138, Some((1.08, 1.2))).as_deref(), Some(" +14% ±6.0%"));
+        assert_eq!(change(0.75, None).as_deref(), Some(" -25%     -"));
+        assert_eq!(change(f64::INFINITY, None), None);
+    }
+
+    #[test]
     fn a_number_beyond_reason_is_clipped() {
         assert_eq!(time(1e30).as_deref(), Some("10000000…"));
         assert_eq!(multiple(f64::INFINITY), None);
-        assert_eq!(multiple(3.14).as_deref(), Some("×3.1"));
+        assert_eq!(multiple(3.07).as_deref(), Some("×3.1"));
         assert_eq!(rate_estimate(estimate(2.81e9, None)).as_deref(), Some("2.81 GB/s     -"));
     }
 }

@@ -3,17 +3,17 @@
 //! The terminal table and the Markdown document print the same sheet. A sheet is words; how they are
 //! laid out is not decided here.
 
+use crate::block::{Block, Common, Row, Tone, comparable, floor_order, grouped, meanings, name};
 use crate::columns::{self, Column};
 use crate::quantity::time;
 use crate::text::clean;
-use crate::{head, marks, summary_of};
-use model::floor::{self, floor_of};
+use crate::{head, marks, outcome_name, summary_of};
+use model::floor::floor_of;
 use model::record::{Outcome, Results};
 use model::summary::Summary;
-use model::topology::CpuPair;
-use model::{Case, Endpoints, Placement, Record, Size, Workload};
+use model::{Case, Record, Workload};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// Everything that a report says, in words.
 pub(crate) struct Sheet {
@@ -29,40 +29,6 @@ pub(crate) struct Sheet {
     pub(crate) missing: Vec<String>,
 }
 
-/// Rows that can be compared with each other.
-pub(crate) struct Block {
-    /// What they have in common.
-    pub(crate) heading: String,
-    /// What a row is.
-    pub(crate) rows_are: &'static str,
-    /// The columns after the name.
-    pub(crate) columns: Vec<Heading>,
-    /// The rows.
-    pub(crate) rows: Vec<Row>,
-    /// What is to be said under the rows.
-    pub(crate) below: Vec<String>,
-}
-
-/// The head of one column.
-pub(crate) struct Heading {
-    /// What stands above the column.
-    pub(crate) title: &'static str,
-    /// Whether it can go where there is little room.
-    pub(crate) spare: bool,
-}
-
-/// One row of a block.
-pub(crate) struct Row {
-    /// The first column.
-    pub(crate) name: String,
-    /// The other columns; `None` is a value that is missing.
-    pub(crate) cells: Vec<Option<String>>,
-    /// The signs of its warnings.
-    pub(crate) signs: String,
-    /// Whether it failed, so that it has no values.
-    pub(crate) failed: bool,
-}
-
 /// A record with its summary, which is worked out once.
 pub(crate) struct Measured<'a> {
     /// The record.
@@ -75,91 +41,29 @@ pub(crate) struct Measured<'a> {
 pub(crate) fn sheet(results: &Results) -> Sheet {
     let measured = results.records.iter().map(|record| Measured { record, summary: summary_of(record) });
     let (floors, cases): (Vec<_>, Vec<_>) = measured.partition(|measured| measured.record.floor);
+    let groups = comparable(&cases, |measured| &measured.record.case);
     let mut blocks: Vec<Block> =
-        comparable(&cases).into_iter().map(|(what, rows)| block(what, rows, &floors)).collect();
+        groups.into_iter().map(|(common, rows)| block(common, rows, &floors)).collect();
     blocks.extend(floors_block(&floors));
     Sheet {
         title: head::title(&results.header),
-        head: head::lines(results, &cases),
+        head: head::lines(results, &cases, &floors),
+        notes: notes(results, &blocks),
         blocks,
-        notes: notes(results),
         missing: missing(results),
     }
 }
 
-/// What the rows of one block have in common, in the order of the blocks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Common {
-    workload: Workload,
-    placement: Placement,
-    cpus: Option<CpuPair>,
-    endpoints: Endpoints,
-    size_bytes: Option<Size>,
-}
-
-impl Common {
-    /// Operations share one block whatever their size: each is a row of its own.
-    fn of(case: &Case) -> Self {
-        Self {
-            workload: case.workload,
-            placement: case.placement,
-            cpus: case.cpus,
-            endpoints: case.endpoints,
-            size_bytes: case.size_bytes.filter(|_| case.workload != Workload::Cost),
-        }
-    }
-
-    fn heading(&self) -> String {
-        let size = match (self.size_bytes, self.workload) {
-            (Some(size), _) => format!(", {size}"),
-            (None, Workload::Cost) => String::new(),
-            (None, _) => ", no payload".to_owned(),
-        };
-        let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
-        let cpus = self.cpus.map(|pair| format!(" ({})", cpus_text(pair))).unwrap_or_default();
-        format!("{}{size}, {}{cpus}{threads}, per {}", self.workload, self.placement, self.workload.turn())
-    }
-}
-
-fn cpus_text(pair: CpuPair) -> String {
-    if pair.near == pair.far {
-        format!("cpu {}", pair.near)
-    } else {
-        format!("cpus {},{}", pair.near, pair.far)
-    }
-}
-
-/// The CPUs of `case`, near's first; `None` when it is pinned to none.
-pub(crate) fn cpus(case: &Case) -> Option<String> {
-    case.cpus.map(cpus_text)
-}
-
-fn comparable<'a, 'r>(cases: &'a [Measured<'r>]) -> BTreeMap<Common, Vec<&'a Measured<'r>>> {
-    let mut blocks: BTreeMap<Common, Vec<&Measured<'_>>> = BTreeMap::new();
-    for case in cases {
-        blocks.entry(Common::of(&case.record.case)).or_default().push(case);
-    }
-    blocks
-}
-
 fn block(common: Common, mut rows: Vec<&Measured<'_>>, floors: &[Measured<'_>]) -> Block {
     rows.sort_by(|a, b| fastest_first(a, b));
-    let rows_are = if common.workload == Workload::Cost { "operation" } else { "mechanism" };
     let floor = floor_line(common, &rows, floors);
     let below = floor.into_iter().chain(remarks(&rows)).collect();
-    of_rows(common.heading(), rows_are, columns::of(common.workload), &rows, below)
+    of_rows(common.heading(), common.rows_are(), columns::of(common.workload), &rows, below)
 }
 
-/// The floors, in the order in which a reader meets them: the instrument, the kernel, a hand-over, copies.
 fn floors_block(floors: &[Measured<'_>]) -> Option<Block> {
-    const ORDER: [&str; 5] =
-        [floor::NULL, floor::SYSCALL, floor::CONTEXT_SWITCH, floor::CACHE_LINE, floor::MEMCPY];
     let mut rows: Vec<&Measured<'_>> = floors.iter().collect();
-    rows.sort_by_key(|row| {
-        let case = &row.record.case;
-        let rank = ORDER.iter().position(|name| *name == case.spec.name).unwrap_or(ORDER.len());
-        (rank, case.cpus, case.endpoints, case.size_bytes)
-    });
+    rows.sort_by_key(|row| floor_order(&row.record.case));
     let heading = "floors: the least that this machine takes".to_owned();
     let below = remarks(&rows);
     (!rows.is_empty()).then(|| of_rows(heading, "floor", columns::FLOORS, &rows, below))
@@ -179,7 +83,7 @@ fn of_rows(
     Block {
         heading,
         rows_are,
-        columns: columns.iter().map(|c| Heading { title: c.title, spare: c.spare }).collect(),
+        columns: columns.iter().map(|c| c.heading).collect(),
         rows: rows.iter().map(|row| row.row(&columns)).collect(),
         below,
     }
@@ -188,34 +92,32 @@ fn of_rows(
 impl Measured<'_> {
     fn row(&self, columns: &[&Column]) -> Row {
         let mut cells: Vec<Option<String>> = columns.iter().map(|column| self.cell(column)).collect();
-        let failed = matches!(self.record.outcome, Outcome::Failed { .. });
-        if failed {
-            cells[0] = Some("failed".to_owned());
+        if self.values().is_none() {
+            cells[0] = Some(outcome_name(&self.record.outcome).to_owned());
         }
-        Row { name: self.name(), cells, signs: marks::signs(self.record), failed }
+        let tail = marks::signs(self.record);
+        let tone = match self.record.outcome {
+            Outcome::Failed { .. } => Tone::Bad,
+            _ if tail.is_empty() => Tone::Plain,
+            _ => Tone::Doubtful,
+        };
+        Row { name: name(&self.record.case), cells, tail, tone }
+    }
+
+    fn cell(&self, column: &Column) -> Option<String> {
+        self.values().and_then(|summary| (column.cell)(&self.record.case, summary))
     }
 
     /// A failed case has no values: what was measured before it failed is not to be trusted.
-    fn cell(&self, column: &Column) -> Option<String> {
-        match (&self.record.outcome, &self.summary) {
-            (Outcome::Failed { .. }, _) | (_, None) => None,
-            (_, Some(summary)) => (column.cell)(&self.record.case, summary),
+    fn values(&self) -> Option<&Summary> {
+        match self.record.outcome {
+            Outcome::Failed { .. } => None,
+            _ => self.summary.as_ref(),
         }
-    }
-
-    /// The name of the row: what the block's heading leaves open.
-    fn name(&self) -> String {
-        let case = &self.record.case;
-        let size = case.size_bytes.filter(|_| case.workload == Workload::Cost);
-        let size = size.map(|size| format!(" {size}")).unwrap_or_default();
-        clean(&format!("{}{size}", case.spec))
     }
 
     fn turn_ns(&self) -> Option<f64> {
-        match self.record.outcome {
-            Outcome::Failed { .. } => None,
-            _ => self.summary.as_ref().map(|summary| summary.turn_ns.median),
-        }
+        self.values().map(|summary| summary.turn_ns.median)
     }
 }
 
@@ -243,16 +145,19 @@ fn floor_line(common: Common, rows: &[&Measured<'_>], floors: &[Measured<'_>]) -
 /// What the signs of `rows` stand for here, and why the failed ones failed.
 fn remarks(rows: &[&Measured<'_>]) -> Vec<String> {
     let warnings = rows.iter().flat_map(|row| {
-        row.record.warnings.iter().filter_map(|w| Some((marks::mark(w), (marks::numbers(w)?, row.name()))))
+        row.record
+            .warnings
+            .iter()
+            .filter_map(|w| Some((marks::mark(w), (marks::numbers(w)?, name(&row.record.case)))))
     });
     let warnings = grouped(warnings).into_iter().map(|(mark, numbers)| {
-        let each = grouped(numbers.into_iter());
+        let each = grouped(numbers);
         let each: Vec<String> =
             each.into_iter().map(|(numbers, names)| format!("{} {numbers}", names.join(", "))).collect();
         format!("{}{}: {}", mark.prefix(), mark.title, each.join("; "))
     });
     let failures = rows.iter().filter_map(|row| match &row.record.outcome {
-        Outcome::Failed { error } => Some((clean(error), row.name())),
+        Outcome::Failed { error } => Some((clean(error), name(&row.record.case))),
         _ => None,
     });
     let failures =
@@ -260,23 +165,16 @@ fn remarks(rows: &[&Measured<'_>]) -> Vec<String> {
     warnings.chain(failures).collect()
 }
 
-/// What the signs and columns mean, for those that occur.
-fn notes(results: &Results) -> Vec<(String, String)> {
-    let mut notes = vec![
-        ("±".to_owned(), "half the 95% interval of the median over launches".to_owned()),
-        ("cpu".to_owned(), "CPU time of both ends together; so are switches".to_owned()),
-    ];
-    if results.records.iter().any(|record| floor_of(&record.case).is_some()) {
-        let multiple = "the time over that of the floor in the same round, median over rounds";
-        notes.push(("×floor".to_owned(), multiple.to_owned()));
-    }
+/// What the columns and the signs mean, for those that occur.
+fn notes(results: &Results, blocks: &[Block]) -> Vec<(String, String)> {
+    let spread = ("±".to_owned(), "half the 95% interval of the median over launches".to_owned());
     let warnings = results.records.iter().flat_map(|record| &record.warnings);
-    let kinds = grouped(warnings.map(|warning| (marks::mark(warning), warning)));
-    notes.extend(kinds.into_iter().map(|(mark, warnings)| {
-        let sign = mark.sign.map_or(String::new(), String::from);
-        (sign, format!("{}: {}; {}", mark.title, mark.meaning, warnings[0].advice()))
-    }));
-    notes
+    let kinds = grouped(warnings.map(|warning| (marks::mark(warning), warning.advice())));
+    let signs = kinds.into_iter().map(|(mark, advice)| {
+        let sign = mark.sign.map(String::from).unwrap_or_default();
+        (sign, format!("{}: {}; {}", mark.title, mark.meaning, advice[0]))
+    });
+    [spread].into_iter().chain(meanings(blocks)).chain(signs).collect()
 }
 
 /// The cases that the plan dropped and those that it kept and that have no record, by reason.
@@ -287,29 +185,15 @@ fn missing(results: &Results) -> Vec<String> {
     let recorded: HashSet<&Case> = results.records.iter().map(|record| &record.case).collect();
     let plan = &results.header.plan;
     let unfinished = plan.cases.iter().filter(|case| !recorded.contains(case));
-    let unfinished = unfinished.map(|case| ("the run ended before they were done".to_owned(), case.key()));
+    let unfinished = unfinished.map(|case| ("not done when the run ended".to_owned(), case.key()));
     let dropped = plan.dropped.iter().map(|dropped| (clean(&dropped.reason), dropped.case.clone()));
-    let by_reason = grouped(dropped.chain(unfinished)).into_iter();
-    by_reason
-        .map(|(reason, cases)| {
-            let named: Vec<String> = cases.iter().take(NAMED).map(|case| clean(case)).collect();
-            let more = match cases.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                n => format!(" and {n} more"),
-            };
-            format!("{}{more}: {reason}", named.join(", "))
-        })
-        .collect()
-}
-
-/// The values of each key, keys in the order in which they first occur.
-fn grouped<K: PartialEq, V>(pairs: impl Iterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
-    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
-    for (key, value) in pairs {
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, values)) => values.push(value),
-            None => groups.push((key, vec![value])),
-        }
-    }
-    groups
+    let line = |(reason, cases): (String, Vec<String>)| {
+        let named: Vec<String> = cases.iter().take(NAMED).map(|case| clean(case)).collect();
+        let more = match cases.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        format!("{}{more}: {reason}", named.join(", "))
+    };
+    grouped(dropped.chain(unfinished)).into_iter().map(line).collect()
 }

@@ -4,7 +4,7 @@
 //! table out of shape, so that every text passes through [`clean`] before it is laid out.
 
 use textwrap::core::{Word, display_width};
-use textwrap::{Options, WordSeparator};
+use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// More characters of one text than this are cut off with an ellipsis. The JSON document has them all.
 const LONGEST: usize = 400;
@@ -24,14 +24,19 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn escape(characters: impl Iterator<Item = char>) -> String {
     let mut shown = String::new();
     for character in characters {
-        let separates_lines = matches!(character, '\u{2028}' | '\u{2029}');
-        if separates_lines || width(character.encode_utf8(&mut [0; 4])) == 0 {
+        if hidden(character) {
             shown.extend(character.escape_default());
         } else {
             shown.push(character);
         }
     }
     shown
+}
+
+/// Whether `character` takes no column, or ends a line.
+pub(crate) fn hidden(character: char) -> bool {
+    let separates_lines = matches!(character, '\u{2028}' | '\u{2029}');
+    separates_lines || width(character.encode_utf8(&mut [0; 4])) == 0
 }
 
 /// How many columns `text` takes.
@@ -41,15 +46,19 @@ pub(crate) fn width(text: &str) -> usize {
 
 /// `text` on lines of at most `width` columns: the first opens with `first`, every other with `other`.
 pub(crate) fn wrap(text: &str, width: usize, first: &str, other: &str) -> Vec<String> {
-    let options = Options::new(width).initial_indent(first).subsequent_indent(other);
+    let options = options(width).initial_indent(first).subsequent_indent(other);
     textwrap::wrap(text, options).into_iter().map(String::from).collect()
 }
 
 /// The name of a row on lines of at most `width` columns, broken where one parameter ends and the next begins.
 pub(crate) fn wrap_name(name: &str, width: usize) -> Vec<String> {
-    let options =
-        Options::new(width).subsequent_indent("  ").word_separator(WordSeparator::Custom(parameters));
+    let options = options(width).subsequent_indent("  ").word_separator(WordSeparator::Custom(parameters));
     textwrap::wrap(name, options).into_iter().map(String::from).collect()
+}
+
+/// A hyphen is part of a name here: no line is broken after one.
+fn options<'a>(width: usize) -> Options<'a> {
+    Options::new(width).word_splitter(WordSplitter::NoHyphenation)
 }
 
 /// The pieces of `row:name=value,name=value`, each with the mark that ends it.
@@ -79,14 +88,20 @@ mod tests {
 
     #[test]
     fn what_takes_no_column_is_shown_escaped() {
-        assert_eq!(clean("a\u{1b}[31m\n\u{202e}b\u{2028}c\u{300}"), "a\\u{1b}[31m\\n\\u{202e}b\\u{2028}c\\u{300}");
+        assert_eq!(
+            clean("a\u{1b}[31m\n\u{202e}b\u{2028}c\u{300}"),
+            "a\\u{1b}[31m\\n\\u{202e}b\\u{2028}c\\u{300}"
+        );
         assert_eq!(clean("µs ± × 漢"), "µs ± × 漢");
         assert!(clean(&"x".repeat(10_000)).chars().count() <= LONGEST + 1);
     }
 
     #[test]
     fn names_break_between_parameters() {
-        assert_eq!(wrap_name("unix-stream:buffer=1M,wait=spin", 24), ["unix-stream:buffer=1M,", "  wait=spin"]);
+        assert_eq!(
+            wrap_name("unix-stream:buffer=1M,wait=spin-then-block", 22),
+            ["unix-stream:buffer=1M,", "  wait=spin-then-block"]
+        );
         assert_eq!(wrap_name("pipe", 24), ["pipe"]);
     }
 

@@ -1,0 +1,256 @@
+//! What can be typed. It computes nothing: values are parsed by the types of `model`.
+
+use crate::exit;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use model::units::{parse_duration, parse_sizes};
+use model::{Invalid, Percent, Placements, Size, Workload};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Measure the ways in which processes communicate on this machine.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ipcmark",
+    version,
+    after_help = "Without a command, `ipcmark` runs the default suite.",
+    after_long_help = exit::CODES,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// What to do; `run` when nothing is said.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// The sub-commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure: a suite, or the mechanisms and operations named with -m
+    Run(Run),
+    /// List every mechanism and operation, and whether it works here
+    List(List),
+    /// Say what on this host spoils or limits measurements, and what mends it
+    Doctor(Doctor),
+    /// Show results files
+    Report(Report),
+    /// Compare two results files, or two mechanisms measured side by side
+    Compare(Compare),
+    /// Remove what dead runs left behind
+    Clean,
+    /// Print the JSON Schema of the results file
+    Schema,
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Print the manual page, or write those of all commands
+    Man(Man),
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Command::Run(Run::default())
+    }
+}
+
+/// `ipcmark run`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct Run {
+    /// A suite by name, or a suite file
+    #[arg(default_value = crate::suites::DEFAULT, value_name = "SUITE")]
+    pub suite: String,
+    /// A mechanism or operation to measure instead of a suite's, as NAME or NAME:key=value,…
+    #[arg(short, long = "mechanism", value_name = "MECH", conflicts_with = "suite")]
+    pub mechanisms: Vec<String>,
+    /// Workloads: latency, throughput, transfer, cost
+    #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
+    pub workloads: Vec<Workload>,
+    /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles
+    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser)]
+    pub sizes: Option<Sizes>,
+    /// Where the endpoints run: same-core, smt, same-llc, cross-llc, cross-node, unpinned or cpus=A,B;
+    /// repeat for several, join with | for the first that this host has
+    #[arg(short, long = "placement", value_name = "PLACEMENT")]
+    pub placements: Vec<Placements>,
+    #[command(flatten)]
+    pub effort: Effort,
+    /// Take exactly this many launches of each case, unless it settles or time runs out before
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: Option<u32>,
+    /// Make exactly this many turns in each part of a launch, instead of as many as fill a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub turns: Option<u64>,
+    /// Check every byte of every payload in the timed part too, not only sequence numbers
+    #[arg(long)]
+    pub check: bool,
+    /// Say what would be measured, and stop
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Where to keep the results; an existing file is never overwritten
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub show: Show,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        /// `run` with nothing typed after it, so that every default stands in one place.
+        #[derive(Parser)]
+        struct Nothing {
+            #[command(flatten)]
+            run: Run,
+        }
+        Nothing::parse_from(["ipcmark"]).run
+    }
+}
+
+/// How much effort measuring is worth.
+#[derive(Debug, Args)]
+pub struct Effort {
+    /// A case is settled when its 95% interval is within ± this [default: the suite's, or 2%]
+    #[arg(long, value_name = "PERCENT")]
+    pub precision: Option<Percent>,
+    /// The time that measuring may take [default: the suite's, or 60s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time: Option<Duration>,
+    /// What the endpoints are
+    #[arg(long, value_name = "WHAT", default_value = "processes")]
+    pub endpoints: Endpoints,
+    /// How long a launch may go without a report before it is killed
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "5s")]
+    pub patience: Duration,
+}
+
+/// What the endpoints are.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Endpoints {
+    /// Two fresh processes
+    Processes,
+    /// Two threads of one fresh process
+    Threads,
+}
+
+impl From<Endpoints> for model::Endpoints {
+    fn from(typed: Endpoints) -> Self {
+        match typed {
+            Endpoints::Processes => model::Endpoints::Processes,
+            Endpoints::Threads => model::Endpoints::Threads,
+        }
+    }
+}
+
+/// Message sizes, as one list.
+#[derive(Debug, Clone)]
+pub struct Sizes(pub Vec<Size>);
+
+/// Parses [`Sizes`]; a type of its own because clap would take a bare vector for a repeated option.
+#[derive(Debug, Clone)]
+struct SizesParser;
+
+impl clap::builder::TypedValueParser for SizesParser {
+    type Value = Sizes;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Sizes, clap::Error> {
+        let sizes = parse_sizes(&value.to_string_lossy()).map(Sizes);
+        sizes.map_err(|invalid: Invalid| {
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("--sizes: {invalid}\n")).with_cmd(command)
+        })
+    }
+}
+
+/// How results are shown.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The form of what is shown: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
+}
+
+/// `ipcmark list`.
+#[derive(Debug, Args)]
+pub struct List {
+    /// Rows to show in full; all rows in short when none is named
+    pub names: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ipcmark doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ipcmark report`.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Results files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub show: Show,
+}
+
+/// `ipcmark compare`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct Compare {
+    /// A results file, or a mechanism: what is compared against
+    #[arg(value_name = "A")]
+    pub before: String,
+    /// A results file, or a mechanism: what is judged
+    #[arg(value_name = "B")]
+    pub after: String,
+    /// Exit with code 3 when B is slower than A by more than this in some case
+    #[arg(long, value_name = "PERCENT")]
+    pub fail_above: Option<Percent>,
+    /// With mechanisms: the workloads to compare them in
+    #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
+    pub workloads: Vec<Workload>,
+    /// With mechanisms: the message sizes
+    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser)]
+    pub sizes: Option<Sizes>,
+    /// With mechanisms: where the endpoints run
+    #[arg(short, long = "placement", value_name = "PLACEMENT")]
+    pub placements: Vec<Placements>,
+    #[command(flatten)]
+    pub effort: Effort,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ipcmark completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// `ipcmark man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Write the pages of all commands into this directory
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,21 @@
+//! `ipcmark clean`: removes what dead runs left behind.
+
+use crate::exit::{Error, Exit};
+use crate::output::print;
+
+/// Removes it, and says what it was.
+pub fn run() -> Result<Exit, Error> {
+    let cleaned = harness::run_directory::clean()?;
+    let mut text = String::new();
+    for (path, outcome) in &cleaned {
+        text += &match outcome {
+            Ok(()) => format!("removed {}\n", path.display()),
+            Err(failure) => format!("not removed: {failure}\n"),
+        };
+    }
+    if cleaned.is_empty() {
+        text += "nothing to clean: no dead run left anything\n";
+    }
+    print(&text)?;
+    Ok(if cleaned.iter().all(|(_, outcome)| outcome.is_ok()) { Exit::Success } else { Exit::CaseFailed })
+}

@@ -1,0 +1,20 @@
+//! `ipcmark completions`: a completion script, made from the command line's definition and the table.
+
+use crate::cli::{Cli, Completions};
+use crate::exit::{Error, Exit};
+use crate::output::write;
+use clap::CommandFactory;
+use clap::builder::PossibleValuesParser;
+use mechanisms::table::CARDS;
+
+/// Prints it.
+pub fn run(arguments: &Completions) -> Result<Exit, Error> {
+    let names = PossibleValuesParser::new(CARDS.iter().map(|card| card.name));
+    let mut command = Cli::command()
+        .mut_subcommand("run", |run| run.mut_arg("mechanisms", |arg| arg.value_parser(names.clone())))
+        .mut_subcommand("list", |list| list.mut_arg("names", |arg| arg.value_parser(names)));
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, "ipcmark", &mut script);
+    write(|out| out.write_all(&script))?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,34 @@
+//! `ipcmark doctor`: what on this host spoils or limits measurements, and the command that mends it.
+
+use crate::cli::Doctor;
+use crate::exit::{Error, Exit};
+use crate::output::print;
+use harness::doctor::{Finding, Severity, findings};
+use std::path::Path;
+
+/// Examines the host and says what it found, the worst first.
+pub fn run(arguments: &Doctor) -> Result<Exit, Error> {
+    let root = Path::new("/");
+    let mut found = findings(&harness::host::read(root), root);
+    found.sort_by_key(|finding| finding.severity);
+    let text = if arguments.json {
+        format!("{:#}\n", serde_json::json!(found))
+    } else {
+        found.iter().map(paragraph).collect::<Vec<_>>().join("\n")
+    };
+    print(&text)?;
+    Ok(Exit::Success)
+}
+
+fn paragraph(finding: &Finding) -> String {
+    let label = match finding.severity {
+        Severity::Spoils => "spoils",
+        Severity::Limits => "limits",
+        Severity::Fine => "fine",
+    };
+    let mut text = format!("{label:<6}  {}: {}\n        {}\n", finding.subject, finding.what, finding.why);
+    if let Some(command) = &finding.command {
+        text += &format!("        mend it: {command}\n");
+    }
+    text
+}

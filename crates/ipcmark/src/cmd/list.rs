@@ -1,0 +1,95 @@
+//! `ipcmark list`: every row of the table, and whether it works on this host.
+
+use crate::cli::List;
+use crate::exit::{Error, Exit};
+use crate::output::{print, style};
+use mechanisms::table::{self, CARDS};
+use model::card::{Card, Support};
+use model::{Invalid, Params};
+
+/// Lists the rows named, in full, or all, a line each.
+pub fn run(arguments: &List) -> Result<Exit, Error> {
+    let cards = arguments.names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
+    let text = match (arguments.json, cards.is_empty()) {
+        (true, true) => json(&CARDS.iter().collect::<Vec<_>>()),
+        (true, false) => json(&cards),
+        (false, true) => short(),
+        (false, false) => cards.into_iter().map(full).collect::<Vec<_>>().join("\n"),
+    };
+    print(&text)?;
+    Ok(Exit::Success)
+}
+
+fn find(name: &str) -> Result<&'static Card, Invalid> {
+    table::card(name).ok_or_else(|| {
+        Invalid::unknown("mechanism or operation", name, CARDS.iter().map(|card| card.name))
+    })
+}
+
+/// Whether `card`'s row works here with every parameter at its default.
+fn support(card: &Card) -> Support {
+    table::probe(card.name, &Params::default()).unwrap_or(Support::UNLIMITED)
+}
+
+fn short() -> String {
+    let longest = CARDS.iter().map(|card| card.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for card in CARDS {
+        text += &format!("{:longest$}  {}\n", card.name, card.summary);
+        if let Support::No { reason, remedy } = support(card) {
+            text += &format!("{:longest$}  not here: {reason}; {remedy}\n", "");
+        }
+    }
+    text + "\n`ipcmark list NAME` shows a row in full: its parameters, limits and manual pages.\n"
+}
+
+fn full(card: &Card) -> String {
+    let mut text = format!("{}: {}\n", card.name, card.summary);
+    let mut line = |label: &str, value: &str| text += &field(label, value);
+    line("kind", &kebab(&card.kind));
+    line("works here", &match support(card) {
+        Support::Yes { largest_bytes: Some(largest) } => format!("yes, with messages of up to {largest} bytes"),
+        Support::Yes { largest_bytes: None } => "yes".to_owned(),
+        Support::No { reason, remedy } => format!("no: {reason}; {remedy}"),
+    });
+    line("framing", &kebab(&card.framing));
+    line("reach", &kebab(&card.reach));
+    line("carries descriptors", if card.fds { "yes" } else { "no" });
+    line("workloads", &card.workloads.iter().map(|w| w.name()).collect::<Vec<_>>().join(", "));
+    line("limits", card.limits);
+    line("see", &card.man.join(", "));
+    for param in card.params {
+        let default = param.default.map_or("the kernel's".to_owned(), ToOwned::to_owned);
+        line(&format!("{}={}", param.name, param.domain), &format!("{} [default: {default}]", param.summary));
+    }
+    text
+}
+
+/// `label` and `value` in two columns; a long label has a line of its own, a long value is wrapped.
+fn field(label: &str, value: &str) -> String {
+    const LABEL: usize = 22;
+    let mut lines = vec![String::new()];
+    for word in value.split(' ') {
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && lines[last].chars().count() + word.chars().count() + LABEL + 1 > style().width {
+            lines.push(word.to_owned());
+        } else {
+            let space = if lines[last].is_empty() { "" } else { " " };
+            lines[last] += space;
+            lines[last] += word;
+        }
+    }
+    let value = lines.join(&format!("\n{:LABEL$}", ""));
+    if label.len() + 3 > LABEL { format!("  {label}\n{:LABEL$}{value}\n", "") } else { format!("  {label:<width$}{value}\n", width = LABEL - 2) }
+}
+
+/// The word by which results and JSON spell `value`.
+fn kebab(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(ToOwned::to_owned)).unwrap_or_default()
+}
+
+fn json(cards: &[&Card]) -> String {
+    let rows: Vec<_> =
+        cards.iter().map(|card| serde_json::json!({ "card": card, "support": support(card) })).collect();
+    format!("{:#}\n", serde_json::Value::from(rows))
+}

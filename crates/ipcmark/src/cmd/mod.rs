@@ -1,0 +1,11 @@
+//! The sub-commands, one file each. Each reads as the data flows.
+
+pub mod clean;
+pub mod compare;
+pub mod completions;
+pub mod doctor;
+pub mod list;
+pub mod man;
+pub mod report;
+pub mod run;
+pub mod schema;

@@ -1,0 +1,311 @@
+//! `ipcmark run`: from the request to the plan, the launches, the results file and the table.
+
+use crate::cli::{Effort, Run};
+use crate::exit::{Error, Exit};
+use crate::output::{print, style, write};
+use crate::progress::Progress;
+use crate::results_file::ResultsFile;
+use crate::suites;
+use harness::launch::Launcher;
+use harness::measure::{Calibration, Timer};
+use harness::run::{Bounds, Event, Finish, slice_for};
+use harness::run_directory::RunDirectory;
+use mechanisms::table::{self, CARDS};
+use model::card::Support;
+use model::plan::{Plan, Row};
+use model::record::{
+    End, Fact, FORMAT, FloorReading, Header, Line, PlanRecord, Results, Settings, Tool, VERSION,
+};
+use model::suite::{Block, Suite};
+use model::{Invalid, Outcome, Percent, Placements, Size, Spec, Workload};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The precision of cases given by hand.
+const PRECISION: Percent = Percent(0.02);
+/// The time of a run of cases given by hand.
+const TIME: Duration = Duration::from_secs(60);
+
+/// Measures what is asked for and shows it.
+pub fn run(arguments: &Run) -> Result<Exit, Error> {
+    let timer = Timer::start();
+    let suite = requested(arguments)?;
+    let host = harness::host::read(Path::new("/"));
+    let plan = model::plan::plan(&suite.blocks, arguments.effort.endpoints.into(), &host.topology, row);
+    if plan.cases.is_empty() && plan.floors.is_empty() {
+        return Err(nothing_left(&plan).into());
+    }
+    let settings = settings(arguments, &suite, &plan);
+    if arguments.dry_run {
+        print(&dry_run(&plan, &settings))?;
+        return Ok(Exit::Success);
+    }
+
+    let file = arguments.output.as_deref().map(ResultsFile::create).transpose()?;
+    let interrupted = watch_signals()?;
+    let directory = RunDirectory::create()?;
+    let calibration = Calibration::choose(Path::new("/"));
+    refuse_short_slices(&settings, &calibration)?;
+    let header = Header {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        tool: tool(),
+        run: directory.id().to_owned(),
+        started_at: jiff::Timestamp::now().to_string(),
+        command: std::env::args().collect(),
+        host,
+        clock: calibration.record.clone(),
+        settings: settings.clone(),
+        plan: PlanRecord { cases: [plan.floors.clone(), plan.cases.clone()].concat(), dropped: plan.dropped.clone() },
+        floors: Vec::new(),
+    };
+    let launcher = Launcher {
+        clock: calibration.record.source,
+        directory: &directory,
+        check: arguments.check,
+        interrupted: &interrupted,
+        patience: arguments.effort.patience,
+    };
+    let bounds = Bounds { settings, turns: arguments.turns };
+    let mut collector = Collector::new(header, file, &interrupted);
+    let steal_before = harness::host::steal_ticks(Path::new("/"));
+    let finish = harness::run::Run::new(&plan, &launcher, &bounds, timer, |event| collector.take(event)).finish();
+    let results = collector.finish(end(finish, steal_before, &calibration))?;
+    write(|out| arguments.show.format.write(&results, &style(), out))?;
+    Ok(exit_of(&results))
+}
+
+/// The suite that `arguments` ask for, with its axes as they say.
+fn requested(arguments: &Run) -> Result<Suite, Invalid> {
+    let mut suite = if arguments.mechanisms.is_empty() {
+        suites::find(&arguments.suite)?
+    } else {
+        by_hand(&arguments.mechanisms, &arguments.workloads)?
+    };
+    let Effort { precision, time, .. } = arguments.effort;
+    suite.precision = precision.unwrap_or(suite.precision);
+    suite.time = time.unwrap_or(suite.time);
+    restrict(&mut suite, &arguments.workloads, arguments.sizes.as_ref().map(|sizes| &sizes.0), &arguments.placements)?;
+    Ok(suite)
+}
+
+/// Narrows the workloads of `suite`, and replaces its sizes and placements, where they are given.
+fn restrict(
+    suite: &mut Suite,
+    workloads: &[Workload],
+    sizes: Option<&Vec<Size>>,
+    placements: &[Placements],
+) -> Result<(), Invalid> {
+    for block in &mut suite.blocks {
+        block.workloads.retain(|workload| workloads.is_empty() || workloads.contains(workload));
+        if let Some(sizes) = sizes {
+            block.sizes.clone_from(sizes);
+        }
+        if !placements.is_empty() {
+            block.placements = placements.to_vec();
+        }
+    }
+    if suite.blocks.iter().all(|block| block.workloads.is_empty()) {
+        let asked: Vec<&str> = workloads.iter().map(|workload| workload.name()).collect();
+        return Err(Invalid::new(
+            format!("the suite '{}' has no workload {}", suite.name, asked.join(" or ")),
+            "name mechanisms with -m, or leave -w out",
+        ));
+    }
+    Ok(())
+}
+
+/// A suite of the rows in `texts`: of `workloads`, or of each row's first.
+pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invalid> {
+    let block = |text: &String| -> Result<Block, Invalid> {
+        let spec = Spec::parse(text, CARDS)?;
+        let card = table::card(&spec.name);
+        let first = card.and_then(|card| card.workloads.first().copied()).unwrap_or(Workload::Latency);
+        Ok(Block {
+            specs: vec![spec],
+            workloads: if workloads.is_empty() { vec![first] } else { workloads.to_vec() },
+            sizes: vec![Size(1)],
+            placements: vec!["same-core".parse()?, "same-llc|cross-llc|cross-node|smt|unpinned".parse()?],
+        })
+    };
+    Ok(Suite {
+        name: "by hand".to_owned(),
+        summary: String::new(),
+        precision: PRECISION,
+        time: TIME,
+        blocks: texts.iter().map(block).collect::<Result<_, _>>()?,
+    })
+}
+
+/// The row of `spec` on this host.
+pub fn row(spec: &Spec) -> Row {
+    let card = table::card(&spec.name).copied();
+    let support = table::probe(&spec.name, &spec.params);
+    // A spec was parsed against the table, so that its row exists.
+    Row { spec: spec.clone(), card: card.unwrap_or(CARDS[0]), support: support.unwrap_or(Support::UNLIMITED) }
+}
+
+/// The error of a plan of which everything was dropped.
+fn nothing_left(plan: &Plan) -> Invalid {
+    let reasons: Vec<String> = plan.dropped.iter().map(|d| format!("{}: {}", d.case, d.reason)).collect();
+    Invalid::new("nothing that was asked for can be measured here", reasons.join("\n  "))
+}
+
+fn settings(arguments: &Run, suite: &Suite, plan: &Plan) -> Settings {
+    let launches = plan.cases.len() + plan.floors.len();
+    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    Settings {
+        suite: arguments.mechanisms.is_empty().then(|| suite.name.clone()),
+        precision: suite.precision,
+        time_ns: ns(suite.time),
+        rounds: arguments.rounds,
+        slice_ns: ns(slice_for(suite.time, launches)),
+        check: arguments.check,
+    }
+}
+
+/// Refuses to time less than 100 steps of the clock.
+fn refuse_short_slices(settings: &Settings, calibration: &Calibration) -> Result<(), Invalid> {
+    let least_ns = calibration.record.precision_ns * 100.0;
+    if (settings.slice_ns as f64) < least_ns {
+        return Err(Invalid::new(
+            format!("a launch would measure {} ns, and the clock here steps by {} ns", settings.slice_ns, calibration.record.precision_ns),
+            "give it more --time, or fewer cases",
+        ));
+    }
+    Ok(())
+}
+
+/// What would be measured, and what would not.
+fn dry_run(plan: &Plan, settings: &Settings) -> String {
+    let launches = plan.cases.len() + plan.floors.len();
+    let mut text = format!(
+        "{} cases and {} floors, {} of turns in each launch, settled at ±{}, at most {} s\n",
+        plan.cases.len(),
+        plan.floors.len(),
+        model::units::format_ns(settings.slice_ns as f64),
+        settings.precision,
+        settings.time_ns / 1_000_000_000,
+    );
+    let cpus = |case: &model::Case| case.cpus.map(|c| format!("  (cpus {},{})", c.near, c.far)).unwrap_or_default();
+    text += &format!("one round takes about {} launches\n\n", launches);
+    for case in &plan.floors {
+        text += &format!("floor  {case}{}\n", cpus(case));
+    }
+    for case in &plan.cases {
+        text += &format!("case   {case}{}\n", cpus(case));
+    }
+    for dropped in &plan.dropped {
+        text += &format!("not    {}: {}\n", dropped.case, dropped.reason);
+    }
+    text
+}
+
+/// A flag that SIGINT, SIGTERM and SIGHUP set. A second SIGINT ends at once; the janitor then sweeps.
+pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::flag::{register, register_conditional_shutdown};
+    let flag = Arc::new(AtomicBool::new(false));
+    let refuse = |error: std::io::Error| sys::Failure::new("sigaction", "SIGINT", error.to_string(), "report this bug");
+    register_conditional_shutdown(SIGINT, 130, Arc::clone(&flag)).map_err(refuse)?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        register(signal, Arc::clone(&flag)).map_err(refuse)?;
+    }
+    Ok(flag)
+}
+
+pub fn tool() -> Tool {
+    Tool {
+        name: "ipcmark".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+        target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+    }
+}
+
+fn end(finish: Finish, steal_before: Option<(u64, u64)>, calibration: &Calibration) -> End {
+    let stolen = steal_before.zip(harness::host::steal_ticks(Path::new("/"))).map(|((steal, total), (steal_now, total_now))| {
+        (steal_now - steal) as f64 / (total_now - total).max(1) as f64
+    });
+    End {
+        interrupted: finish.interrupted,
+        rounds: finish.rounds,
+        elapsed_ns: u64::try_from(finish.elapsed.as_nanos()).unwrap_or(u64::MAX),
+        stolen: stolen.map_or(Fact::Unknown("/proc/stat cannot be read".to_owned()), Fact::Known),
+        clock_drift: calibration.drift(),
+    }
+}
+
+fn exit_of(results: &Results) -> Exit {
+    let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
+    match &results.end {
+        Some(end) if end.interrupted => Exit::Interrupted,
+        _ if results.records.iter().any(|record| failed(&record.outcome)) => Exit::CaseFailed,
+        _ => Exit::Success,
+    }
+}
+
+/// Takes what a run tells: appends records to the file as they come, shows progress, keeps all for the table.
+struct Collector<'a> {
+    results: Results,
+    file: Option<ResultsFile>,
+    header_written: bool,
+    /// The first refusal to write, after which nothing more is written.
+    refused: Option<sys::Failure>,
+    interrupted: &'a AtomicBool,
+    progress: Progress,
+}
+
+impl<'a> Collector<'a> {
+    fn new(header: Header, file: Option<ResultsFile>, interrupted: &'a AtomicBool) -> Self {
+        let results = Results { header, records: Vec::new(), end: None, notes: Vec::new() };
+        Self { results, file, header_written: false, refused: None, interrupted, progress: Progress::new() }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Floors(readings) => {
+                let reading = |(case, turn_ns): (&model::Case, Option<f64>)| FloorReading { case: case.clone(), turn_ns };
+                self.results.header.floors = readings.into_iter().map(reading).collect();
+                self.append_header();
+            }
+            Event::Progress { round, done, cases, share, left } => self.progress.show(round, done, cases, share, left),
+            Event::Record(record) => {
+                self.append_header();
+                self.append(&Line::Record(record.clone()));
+                self.results.records.push(*record);
+            }
+        }
+    }
+
+    fn append_header(&mut self) {
+        if !self.header_written {
+            self.header_written = true;
+            self.append(&Line::Header(Box::new(self.results.header.clone())));
+        }
+    }
+
+    /// Appends `line`. When the file refuses, the run is ended: its results are still shown.
+    fn append(&mut self, line: &Line) {
+        let Some(file) = self.file.as_mut().filter(|_| self.refused.is_none()) else { return };
+        if let Err(failure) = file.append(line) {
+            self.refused = Some(failure);
+            self.interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    fn finish(mut self, end: End) -> Result<Results, Error> {
+        self.append_header();
+        self.append(&Line::End(end.clone()));
+        self.results.end = Some(end);
+        self.progress.finish();
+        if let Some(failure) = self.refused {
+            self.results.notes.push(format!("the results file is incomplete: {failure}"));
+        } else if let Some(file) = &self.file {
+            self.results.notes.push(format!("kept in {}", file.path().display()));
+        }
+        Ok(self.results)
+    }
+}

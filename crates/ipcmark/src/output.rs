@@ -1,0 +1,30 @@
+//! Standard output: its width, and what happens when nobody reads it.
+
+use crate::exit::Error;
+use std::io::{ErrorKind, IsTerminal, Write};
+
+/// Prints `text` on standard output as it is.
+pub fn print(text: &str) -> Result<(), Error> {
+    write(|out| out.write_all(text.as_bytes()))
+}
+
+/// Has `writer` write to standard output.
+pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Error> {
+    let mut out = anstream::AutoStream::auto(std::io::stdout()).lock();
+    match writer(&mut out).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Error::ReaderGone),
+        Err(error) => Err(sys::Failure::new("write", "standard output", error.to_string(), "send it elsewhere").into()),
+    }
+}
+
+/// How tables are to look: as wide as the terminal, and 80 columns where there is none.
+pub fn style() -> report::Style {
+    const NARROWEST: usize = 60;
+    const WIDEST: usize = 120;
+    let terminal = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+    report::Style {
+        width: terminal.unwrap_or(80).clamp(NARROWEST, WIDEST),
+        color: std::io::stdout().is_terminal(),
+    }
+}

@@ -1,0 +1,56 @@
+//! What is shown while a run goes on, on standard error: a bar on a terminal, else a line now and then.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// How many plain lines a run that uses all its time prints.
+const LINES: f64 = 10.0;
+
+/// The progress of one run.
+#[derive(Debug)]
+pub enum Progress {
+    /// On a terminal.
+    Bar(ProgressBar),
+    /// Elsewhere: the share of the time at which the next line is due.
+    Lines(f64),
+}
+
+impl Progress {
+    /// Of the kind that standard error is.
+    pub fn new() -> Self {
+        const STEPS: u64 = 1000;
+        if !std::io::stderr().is_terminal() {
+            return Progress::Lines(0.0);
+        }
+        let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(5));
+        // The template is constant and valid; the default stands in if the library should change its mind.
+        let style = ProgressStyle::with_template("{bar:30} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style);
+        Progress::Bar(bar)
+    }
+
+    /// Shows how far the run is: `round` is `None` in the warm-up, `share` is of the time.
+    pub fn show(&mut self, round: Option<u32>, done: usize, cases: usize, share: f64, left: Duration) {
+        let stage = round.map_or("warming up".to_owned(), |round| format!("round {}", round + 1));
+        let text = format!("{stage}, {done} of {cases} cases settled, at most {} s left", left.as_secs());
+        match self {
+            Progress::Bar(bar) => {
+                bar.set_position((share * 1000.0) as u64);
+                bar.set_message(text);
+            }
+            Progress::Lines(due) if share >= *due => {
+                *due = share + 1.0 / LINES;
+                anstream::eprintln!("{text}");
+            }
+            Progress::Lines(_) => {}
+        }
+    }
+
+    /// Removes the bar, so that the table stands alone.
+    pub fn finish(&self) {
+        if let Progress::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Results files on disk: made once, appended line by line, read back whole.
+
+use model::record::{Line, Results};
+use model::{Invalid, results};
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use sys::{Failure, OrFail};
+
+/// A results file that is being written.
+#[derive(Debug)]
+pub struct ResultsFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl ResultsFile {
+    /// Makes the file. What exists is never overwritten, except what is no regular file, such as /dev/null.
+    pub fn create(path: &Path) -> Result<Self, Invalid> {
+        let special = path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+        let file = OpenOptions::new().write(true).create_new(!special).open(path);
+        let file = file.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Invalid::new(
+                format!("{} exists, and results are never overwritten", path.display()),
+                "name another file with -o, or remove it",
+            ),
+            _ => Invalid::new(
+                format!("{} cannot be written: {error}", path.display()),
+                "name a file in a directory that exists and that you may write",
+            ),
+        })?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Appends one line, so that it is in the file whatever happens next.
+    pub fn append(&mut self, line: &Line) -> Result<(), Failure> {
+        self.file.write_all(results::to_line(line).as_bytes()).or_fail("write", self.path.display())
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Reads the results file at `path`.
+pub fn read(path: &Path) -> Result<Results, Invalid> {
+    results::parse(BufReader::new(open(path)?), &path.display().to_string())
+}
+
+/// Reads the text file at `path`, if it is at most `longest_bytes` long.
+pub fn read_text(path: &Path, longest_bytes: u64) -> Result<String, Invalid> {
+    let mut text = String::new();
+    let refuse = |why: String| Invalid::new(format!("{} cannot be read: {why}", path.display()), "name a text file");
+    open(path)?.take(longest_bytes + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
+    if text.len() as u64 > longest_bytes { Err(refuse(format!("it is longer than {longest_bytes} bytes"))) } else { Ok(text) }
+}
+
+fn open(path: &Path) -> Result<File, Invalid> {
+    let refuse = |why: &dyn std::fmt::Display| {
+        Invalid::new(format!("{} cannot be read: {why}", path.display()), "name a file that exists and that you may read")
+    };
+    let file = File::open(path).map_err(|error| refuse(&error))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(refuse(&"it is a directory"));
+    }
+    Ok(file)
+}

@@ -1,0 +1,313 @@
+//! The conformance suite: one set of checks, run over every row of the table and every way of waiting.
+//!
+//! It checks the contract of `Mechanism`, not the workings of any one; speed is no part of it.
+
+use mechanisms::table::{CARDS, probe, visit};
+use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Visitor};
+use model::card::{Card, Framing, Kind, Payload, Support};
+use model::{Domain, Params, Workload};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A test that hangs is a test that fails: the longest that one check may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One way of setting up a row: its card, and one choice of how it waits.
+fn variants() -> Vec<(&'static Card, Params)> {
+    let mut variants = Vec::new();
+    for card in CARDS {
+        let waits = card.params.iter().find(|param| param.name == "wait").map(|param| param.domain);
+        let Some(Domain::Choice(waits)) = waits else {
+            variants.push((card, Params::default()));
+            continue;
+        };
+        for wait in waits {
+            variants.push((card, Params::parse(&format!("wait={wait}"), card).unwrap()));
+        }
+    }
+    variants
+}
+
+/// Runs `check` on every mechanism in every variant, each under a deadline.
+fn each_mechanism<C>(check: C)
+where
+    C: Visitor<Output = ()> + Clone + WithParams + Send + 'static,
+{
+    for (card, params) in variants().into_iter().filter(|(card, _)| card.kind != Kind::Operation) {
+        let name = format!("{}:{params}", card.name);
+        let check = check.clone().with(params);
+        let (done, ended) = mpsc::channel();
+        let checking = std::thread::Builder::new().name(name.clone()).spawn(move || {
+            visit(card.name, check).unwrap();
+            done.send(()).unwrap();
+        });
+        match ended.recv_timeout(PATIENCE) {
+            Ok(()) => checking.unwrap().join().unwrap(),
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("{name} hangs"),
+            Err(mpsc::RecvTimeoutError::Disconnected) => panic!("{name} failed"),
+        }
+    }
+}
+
+trait WithParams {
+    fn with(self, params: Params) -> Self;
+}
+
+macro_rules! check {
+    ($name:ident, |$params:ident, $mechanism:ident| $body:block) => {
+        #[test]
+        fn $name() {
+            #[derive(Clone, Default)]
+            struct Check(Params);
+            impl WithParams for Check {
+                fn with(self, params: Params) -> Self {
+                    Self(params)
+                }
+            }
+            impl Visitor for Check {
+                type Output = ();
+                fn mechanism<$mechanism: Mechanism>(self) {
+                    let $params = &self.0;
+                    $body
+                }
+                fn operation<O: Operation>(self) {}
+            }
+            each_mechanism(Check::default());
+        }
+    };
+}
+
+/// Connects two ends of `M` in two threads and runs `near` and `far` with them.
+fn connected<M: Mechanism>(
+    params: &Params,
+    shape: Shape,
+    near: impl FnOnce(M::End) + Send,
+    far: impl FnOnce(M::End) + Send,
+) {
+    let directory = tempfile::tempdir().unwrap();
+    let launch = Launch { params, shape, directory: directory.path() };
+    let (tickets, ticket) = mpsc::channel();
+    // An end that is gone before the other has accepted is a death during set-up, which the deadline ends.
+    let both_connected = std::sync::Barrier::new(2);
+    std::thread::scope(|threads| {
+        let far_connected = &both_connected;
+        threads.spawn(move || {
+            let end = M::connect(&launch, ticket.recv().unwrap()).unwrap();
+            far_connected.wait();
+            far(end);
+        });
+        let (bound, ticket) = M::bind(&launch).unwrap();
+        tickets.send(ticket).unwrap();
+        let end = M::accept(bound).unwrap();
+        both_connected.wait();
+        near(end);
+    });
+    assert_empty(directory.path());
+}
+
+fn assert_empty(directory: &Path) {
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0, "names are left in {}", directory.display());
+}
+
+fn send_all(end: &mut impl Endpoint, bytes: &[u8], framing: Framing) {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        let taken = end.send(&bytes[sent..]).unwrap();
+        assert!(taken > 0 && taken <= bytes.len() - sent);
+        assert!(framing != Framing::Message || taken == bytes.len(), "a message was split");
+        sent += taken;
+    }
+}
+
+fn receive_all(end: &mut impl Endpoint, into: &mut [u8], framing: Framing) {
+    let mut received = 0;
+    while received < into.len() {
+        let count = end.receive(&mut into[received..]).unwrap();
+        assert!(count > 0 && count <= into.len() - received);
+        assert!(framing != Framing::Message || count == into.len(), "a message arrived in pieces");
+        received += count;
+    }
+}
+
+/// Bytes that differ from message to message and from place to place.
+fn content(number: usize, size: usize) -> Vec<u8> {
+    (0..size).map(|at| (at.wrapping_mul(31) ^ number.wrapping_mul(131) ^ (at >> 8)) as u8).collect()
+}
+
+/// The sizes worth trying: the ends of every class, and the row's limit.
+fn sizes(card: &Card, params: &Params) -> Vec<usize> {
+    let mut sizes = vec![1, 2, 7, 8, 9, 55, 56, 57, 63, 64, 65, 4095, 4096, 4097, 65_536, 100_000, 1 << 20];
+    if let Some(Support::Yes { largest_bytes: Some(largest) }) = probe(card.name, params) {
+        let largest = usize::try_from(largest).unwrap();
+        sizes.retain(|size| *size < largest);
+        sizes.extend([largest - 1, largest]);
+        sizes.retain(|size| *size > 0);
+    }
+    sizes
+}
+
+check!(what_is_sent_arrives_whole_and_in_order_both_ways, |params, M| {
+    for size_bytes in sizes(&M::CARD, params) {
+        let rounds = if size_bytes > 10_000 { 5 } else { 50 };
+        let framing = M::CARD.framing;
+        let shape = Shape { size_bytes, workload: Workload::Latency };
+        let near = |mut end: M::End| {
+            let mut answer = vec![0; size_bytes];
+            for round in 0..rounds {
+                send_all(&mut end, &content(round, size_bytes), framing);
+                receive_all(&mut end, &mut answer, framing);
+                if M::CARD.payload == Payload::Bytes {
+                    assert!(answer == content(round + 1, size_bytes), "{size_bytes} bytes back, round {round}");
+                }
+            }
+        };
+        let far = |mut end: M::End| {
+            let mut question = vec![0; size_bytes];
+            for round in 0..rounds {
+                receive_all(&mut end, &mut question, framing);
+                if M::CARD.payload == Payload::Bytes {
+                    assert!(question == content(round, size_bytes), "{size_bytes} bytes, round {round}");
+                }
+                send_all(&mut end, &content(round + 1, size_bytes), framing);
+            }
+        };
+        connected::<M>(params, shape, near, far);
+    }
+});
+
+check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
+    if M::CARD.workloads.contains(&Workload::Throughput) {
+        for size_bytes in [1, 60, 4096, 65_000] {
+            let messages = if size_bytes > 10_000 { 200 } else { 3000 };
+            let framing = M::CARD.framing;
+            let near = |mut end: M::End| {
+                for number in 0..messages {
+                    send_all(&mut end, &content(number, size_bytes), framing);
+                }
+                receive_all(&mut end, &mut [0], framing);
+            };
+            let far = |mut end: M::End| {
+                // Near runs far ahead: whatever can fill up is full.
+                std::thread::sleep(Duration::from_millis(30));
+                let mut message = vec![0; size_bytes];
+                for number in 0..messages {
+                    receive_all(&mut end, &mut message, framing);
+                    if M::CARD.payload == Payload::Bytes {
+                        assert!(message == content(number, size_bytes), "{size_bytes} bytes, message {number}");
+                    }
+                }
+                send_all(&mut end, &[1], framing);
+            };
+            connected::<M>(params, Shape { size_bytes, workload: Workload::Throughput }, near, far);
+        }
+    }
+});
+
+check!(a_message_above_the_limit_is_refused, |params, M| {
+    if let Support::Yes { largest_bytes: Some(largest) } = M::probe(params) {
+        if M::CARD.framing == Framing::Message {
+            let size_bytes = usize::try_from(largest).unwrap() + 1;
+            let near = |mut end: M::End| {
+                assert_eq!(end.send(&vec![1; size_bytes]), Err(sys::Errno::MSGSIZE));
+                end.send(&[1]).unwrap();
+            };
+            let far = |mut end: M::End| {
+                assert_eq!(end.receive(&mut [0; 8]), Ok(1), "the refused message left something behind");
+            };
+            connected::<M>(params, Shape { size_bytes, workload: Workload::Latency }, near, far);
+        }
+    }
+});
+
+check!(the_death_of_the_peer_ends_a_receive, |params, M| {
+    // A datagram socket has no end of file, and spinning on shared memory sees no death: there the deadline serves.
+    let sees_death = M::CARD.reach != model::card::Reach::Network || M::CARD.framing == Framing::Stream;
+    let carries = M::CARD.kind == Kind::Mechanism && M::CARD.payload == Payload::Bytes;
+    if carries && sees_death && M::CARD.name != "unix-dgram" && !params.spins() {
+        let near = |mut end: M::End| {
+            receive_all(&mut end, &mut [0], M::CARD.framing);
+            assert_eq!(end.receive(&mut [0]), Err(sys::Errno::PIPE));
+        };
+        let far = |mut end: M::End| send_all(&mut end, &[1], M::CARD.framing);
+        connected::<M>(params, Shape { size_bytes: 1, workload: Workload::Latency }, near, far);
+    }
+});
+
+#[test]
+fn launches_leak_no_descriptor_and_no_mapping() {
+    #[derive(Clone)]
+    struct Cycle(Params);
+    impl Visitor for Cycle {
+        type Output = ();
+        fn mechanism<M: Mechanism>(self) {
+            let shape = Shape { size_bytes: 1, workload: Workload::Latency };
+            connected::<M>(&self.0, shape, drop, drop);
+        }
+        fn operation<O: Operation>(self) {
+            let directory = tempfile::tempdir().unwrap();
+            let shape = Shape { size_bytes: 4096, workload: Workload::Cost };
+            let launch = Launch { params: &self.0, shape, directory: directory.path() };
+            O::prepare(&launch).unwrap().call().unwrap();
+        }
+    }
+    // The descriptors of other tests come and go in this process: count in one of its own.
+    const ALONE: &str = "IPCMARK_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let test = std::env::current_exe().unwrap();
+        let name = "launches_leak_no_descriptor_and_no_mapping";
+        let status = std::process::Command::new(test).args(["--exact", name]).env(ALONE, "1").status().unwrap();
+        return assert!(status.success());
+    }
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("memfd:").count();
+    for (card, params) in variants() {
+        let cycle = || visit(card.name, Cycle(params.clone())).unwrap();
+        cycle();
+        let before = (descriptors(), shared());
+        (0..50).for_each(|_| cycle());
+        assert_eq!((descriptors(), shared()), before, "{}:{params}", card.name);
+    }
+}
+
+#[test]
+fn cards_are_sound() {
+    for (at, card) in CARDS.iter().enumerate() {
+        assert!(CARDS[..at].iter().all(|other| other.name != card.name), "{} stands twice", card.name);
+        assert!(card.summary.len() < 75 && !card.summary.ends_with('.'), "{}: {}", card.name, card.summary);
+        assert!(!card.workloads.is_empty(), "{} has no workload", card.name);
+        assert!(card.name == "null" || !card.man.is_empty(), "{} names no manual page", card.name);
+        for param in card.params {
+            let Some(default) = param.default else { continue };
+            let given = Params::parse(&format!("{}={default}", param.name), card).unwrap();
+            assert!(given.is_empty(), "{}:{} is kept though it is the default", card.name, param.name);
+        }
+    }
+}
+
+#[test]
+fn a_size_that_the_kernel_clamps_is_said_to_be_clamped() {
+    struct Settings(Params);
+    impl Visitor for Settings {
+        type Output = bool;
+        fn mechanism<M: Mechanism>(self) -> bool {
+            let (sender, clamped) = mpsc::channel();
+            let near = move |end: M::End| sender.send(end.settings().iter().any(|s| s.clamped)).unwrap();
+            connected::<M>(&self.0, Shape { size_bytes: 1, workload: Workload::Latency }, near, drop);
+            clamped.recv().unwrap()
+        }
+        fn operation<O: Operation>(self) -> bool {
+            false
+        }
+    }
+    for (name, modest, immodest) in [
+        ("pipe", "capacity=64K", "capacity=5000"),
+        ("unix-stream", "sndbuf=64K", "sndbuf=512M"),
+        ("tcp", "rcvbuf=64K", "rcvbuf=512M"),
+    ] {
+        let card = mechanisms::table::card(name).unwrap();
+        let clamped = |params| visit(name, Settings(Params::parse(params, card).unwrap())).unwrap();
+        assert!(!clamped(modest), "{name}:{modest}");
+        assert!(clamped(immodest), "{name}:{immodest}");
+    }
+}

@@ -1,0 +1,189 @@
+//! Where words stand: blocks in columns, texts behind labels, lines no longer than they may be.
+//!
+//! It decides how things look, not what they say: that is the sheet's.
+
+use crate::block::{Block, Heading, Row, Tone};
+use crate::text::{width, wrap, wrap_name};
+use anstyle::{AnsiColor, Style as Paint};
+use std::collections::HashSet;
+
+/// A narrower terminal gets lines of this many columns all the same.
+const LEAST_WIDTH: usize = 80;
+/// Between two columns.
+const GAP: usize = 2;
+/// Before everything that belongs to a heading.
+pub(crate) const INDENT: &str = "  ";
+/// Before what goes on from the line above.
+pub(crate) const DEEPER: &str = "    ";
+/// Columns of numbers have at least this width, so that those of one block stand above those of the next.
+const LEAST_COLUMN: usize = 6;
+/// A longer name is wrapped, so that one with many parameters does not push all the numbers away.
+const LONGEST_NAME: usize = 34;
+
+const HEADING: Paint = Paint::new().bold();
+const TITLES: Paint = Paint::new().dimmed();
+const PLAIN: Paint = Paint::new();
+const DOUBTFUL: Paint = AnsiColor::Yellow.on_default();
+const GOOD: Paint = AnsiColor::Green.on_default();
+const BAD: Paint = AnsiColor::Red.on_default();
+
+/// How text for a terminal is to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// The columns that a line may take; less than 80 is taken as 80.
+    pub width: usize,
+    /// Whether to paint with ANSI escapes. Without them the text says the same.
+    pub color: bool,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self { width: LEAST_WIDTH, color: false }
+    }
+}
+
+impl Style {
+    /// The columns that a line may take.
+    pub(crate) fn width(&self) -> usize {
+        self.width.max(LEAST_WIDTH)
+    }
+
+    fn paint(&self, paint: Paint, text: &str) -> String {
+        if self.color { format!("{paint}{text}{paint:#}") } else { text.to_owned() }
+    }
+}
+
+/// `lines` as text, without blanks at their ends.
+pub(crate) fn finish(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// A heading with its lines, after an empty line; nothing where there are none.
+pub(crate) fn section(heading: &str, lines: Vec<String>, style: &Style) -> Vec<String> {
+    if lines.is_empty() {
+        return lines;
+    }
+    [String::new(), style.paint(HEADING, heading)].into_iter().chain(lines).collect()
+}
+
+/// Texts, each behind its label.
+pub(crate) fn labelled<L: AsRef<str>>(texts: &[(L, String)], style: &Style) -> Vec<String> {
+    let widest = texts.iter().map(|(label, _)| width(label.as_ref())).max().unwrap_or_default();
+    let lines = |(label, text): &(L, String)| {
+        let first = format!("{INDENT}{}  ", left(label.as_ref(), widest));
+        wrap(text, style.width(), &first, &" ".repeat(width(&first)))
+    };
+    texts.iter().flat_map(lines).collect()
+}
+
+/// `blocks`, each after an empty line. They share the width of the name and the choice of spare columns.
+pub(crate) fn blocks(blocks: &[Block], style: &Style) -> Vec<String> {
+    let names = blocks.iter().flat_map(|block| &block.rows).map(|row| width(&row.name));
+    let titles = blocks.iter().map(|block| width(block.rows_are));
+    let longest = names.chain(titles).max().unwrap_or_default().min(LONGEST_NAME);
+    let rooms = blocks.iter().map(|block| room(block, style).saturating_sub(taken(&needed(block))));
+    let name_width = rooms.min().unwrap_or_default().min(longest);
+    let left_out: HashSet<&str> =
+        blocks.iter().flat_map(|block| too_many(block, room(block, style) - name_width)).collect();
+    blocks.iter().flat_map(|block| lay_out(block, name_width, &left_out, style)).collect()
+}
+
+/// `block` without those spare columns whose titles are in `left_out`.
+fn lay_out(block: &Block, name_width: usize, left_out: &HashSet<&str>, style: &Style) -> Vec<String> {
+    let mut columns = placed(block);
+    columns.retain(|column| !(column.heading.spare && left_out.contains(column.heading.title)));
+    let titles = columns.iter().map(|column| column.heading.title);
+    let titles = line(block.rows_are, name_width, titles, &columns);
+    let heading = wrap(&block.heading, style.width(), "", INDENT);
+
+    let mut lines = vec![String::new()];
+    lines.extend(heading.iter().map(|line| style.paint(HEADING, line)));
+    lines.push(style.paint(TITLES, &titles));
+    lines.extend(block.rows.iter().flat_map(|row| row_lines(row, name_width, &columns, style)));
+    lines.extend(block.below.iter().flat_map(|text| wrap(text, style.width(), INDENT, DEEPER)));
+    lines
+}
+
+/// What a line has for the name and the numbers of `block`, what stands after them taken off.
+fn room(block: &Block, style: &Style) -> usize {
+    let tail = block.rows.iter().map(|row| width(&row.tail)).max().unwrap_or_default();
+    style.width() - INDENT.len() - if tail > 0 { GAP + tail } else { 0 }
+}
+
+/// A column with its place in the table.
+struct Placed<'a> {
+    heading: &'a Heading,
+    /// Its index in the block.
+    at: usize,
+    width: usize,
+}
+
+/// All columns of `block`.
+fn placed(block: &Block) -> Vec<Placed<'_>> {
+    let widest = |at: usize, heading: &Heading| {
+        let cells = block.rows.iter().filter_map(|row| row.cells[at].as_deref()).map(width);
+        cells.chain([width(heading.title), LEAST_COLUMN]).max().unwrap_or_default()
+    };
+    let columns = block.columns.iter().enumerate();
+    columns.map(|(at, heading)| Placed { heading, at, width: widest(at, heading) }).collect()
+}
+
+/// What `columns` take of a line.
+fn taken(columns: &[Placed<'_>]) -> usize {
+    columns.iter().map(|column| GAP + column.width).sum()
+}
+
+/// The columns of `block` that are not spare.
+fn needed(block: &Block) -> Vec<Placed<'_>> {
+    placed(block).into_iter().filter(|column| !column.heading.spare).collect()
+}
+
+/// The titles of as many of the spare columns of `block`, from the last, as do not fit in `room`.
+fn too_many(block: &Block, room: usize) -> Vec<&'static str> {
+    let mut columns = placed(block);
+    let mut too_many = Vec::new();
+    while taken(&columns) > room
+        && let Some(spare) = columns.iter().rposition(|column| column.heading.spare)
+    {
+        too_many.push(columns.remove(spare).heading.title);
+    }
+    too_many
+}
+
+/// One row. A name that is longer than its column goes on below.
+fn row_lines(row: &Row, name_width: usize, columns: &[Placed<'_>], style: &Style) -> Vec<String> {
+    let mut names = wrap_name(&row.name, name_width).into_iter();
+    let cells = columns.iter().map(|column| row.cells[column.at].as_deref().unwrap_or("-"));
+    let numbers = line(&names.next().unwrap_or_default(), name_width, cells, columns);
+    let (of_numbers, of_tail) = match row.tone {
+        Tone::Plain => (PLAIN, PLAIN),
+        Tone::Doubtful => (PLAIN, DOUBTFUL),
+        Tone::Good => (GOOD, GOOD),
+        Tone::Bad => (BAD, BAD),
+    };
+    let tail = match row.tail.as_str() {
+        "" => String::new(),
+        tail => format!("{}{}", " ".repeat(GAP), style.paint(of_tail, tail)),
+    };
+    let others = names.map(|name| format!("{INDENT}{name}"));
+    [style.paint(of_numbers, &numbers) + &tail].into_iter().chain(others).collect()
+}
+
+/// A name at the left of its column and cells at the right of theirs.
+fn line<'a>(
+    name: &str,
+    name_width: usize,
+    cells: impl Iterator<Item = &'a str>,
+    columns: &[Placed<'_>],
+) -> String {
+    let cells = cells.zip(columns).map(|(cell, column)| right(cell, GAP + column.width));
+    format!("{INDENT}{}{}", left(name, name_width), cells.collect::<String>())
+}
+
+fn left(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+fn right(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}

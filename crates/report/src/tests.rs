@@ -1,0 +1,709 @@
+//! Every format over the fixture, as snapshots, and over content that nobody would want to print.
+
+use crate::{Format, Style, comparison, fixture, markdown, paired, table};
+use model::compare;
+use model::record::{Fact, Outcome, Results};
+use model::stats::Estimate;
+use model::warning::Warning;
+use model::{Endpoints, Placement, Size};
+use proptest::prelude::*;
+
+const PLAIN: Style = Style { width: 80, color: false };
+
+fn bytes(format: Format, results: &Results) -> String {
+    let mut out = Vec::new();
+    format.write(results, &PLAIN, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn columns(line: &str) -> usize {
+    textwrap::core::display_width(line)
+}
+
+/// The lines of the fixture's table that concern latency with 4K, to keep a snapshot short.
+fn one_block(text: &str) -> String {
+    let from = text.find("latency, 4K").unwrap();
+    let block = &text[from..];
+    block[..block.find("\n\n").unwrap()].to_owned()
+}
+
+#[test]
+fn the_table_in_80_columns() {
+    insta::assert_snapshot!(table(&fixture::results(), &PLAIN), @r#"
+    ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
+      host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
+      kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
+      run         34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3%
+                  of CPU time stolen
+      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per turn
+                  adds 1.2% (median over cases)
+      note        the last line was cut off; it is left out
+
+    latency, no payload, same-core (cpu 1), per round trip
+      mechanism                  round trip      p99      cpu  switches
+      eventfd                 2.34 µs ±0.7%  3.79 µs  2.29 µs      2.00
+      floor: none without a payload
+
+    latency, 1 byte, same-core (cpu 1), per round trip
+      mechanism                  round trip      p99      cpu  switches  ×floor
+      shm-ring:wait=futex     2.14 µs ±0.7%  3.46 µs  2.10 µs      2.00    ×1.4
+      pipe                    2.83 µs  ±25%  4.58 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream             4.78 µs  ±14%  7.58 µs  4.68 µs      2.00    ×3.1  !
+      floor: context-switch + 4 × memcpy = 1.89 µs
+      m two modes: pipe 2.82 µs in 60% of launches, else 4.23 µs
+
+    latency, 4K, same-core (cpu 1), per round trip
+      mechanism                  round trip      p99      cpu  switches  ×floor
+      pipe                    3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  !m
+      fifo                    3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  !m
+      unix-stream:buffer=8M,  4.45 µs ±0.7%  7.20 µs  4.36 µs      2.00    ×2.3  c
+        wait=spin-then-block
+      posix-mq                       failed        -        -         -       -
+      floor: context-switch + 4 × memcpy = 2.22 µs
+      m two modes: pipe 3.31 µs in 60% of launches, else 4.97 µs; fifo 3.44 µs in
+        60% of launches, else 5.15 µs
+      c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
+        got 416K
+      posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the
+        queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q
+
+    throughput, 64K, same-llc (cpus 1,0), per message
+      mechanism                          rate     time      cpu  switches  ×floor
+      shm-ring:wait=spin      4.78 GB/s  ±15%  13.7 µs  27.4 µs         0    ×1.5  !
+      pipe:capacity=1M        2.10 GB/s ±0.7%  31.3 µs  30.7 µs      2.00    ×3.5
+      floor: 1 × memcpy = 9.08 µs
+
+    transfer, 64K, same-llc (cpus 1,0), per acknowledged message
+      mechanism                          rate      p99      cpu  switches  ×floor
+      shm-ring:wait=spin      5.11 GB/s ±0.7%  20.7 µs  25.6 µs         0    ×1.4
+      pipe:capacity=1M        1.71 GB/s ±0.7%  62.0 µs  37.6 µs      2.00    ×4.3
+      floor: cache-line + 1 × memcpy = 9.22 µs
+
+    cost, same-core (cpu 1), per operation
+      operation                        time      cpu  switches
+      getpid                  58.5 ns ±0.7%  28.7 ns      1.00
+      write-devnull 4K         214 ns ±0.7%   105 ns      1.00
+
+    floors: the least that this machine takes
+      floor                             time      of one        on
+      null                    0.424 ns ±0.7%  round trip     cpu 1
+      syscall                  61.5 ns ±0.7%   operation     cpu 1
+      context-switch           1.89 µs  ±14%  round trip     cpu 1  !
+      cache-line                143 ns ±0.7%  round trip  cpus 1,0
+      memcpy 1                 1.61 ns ±0.7%   operation     cpu 1
+      memcpy 4K                82.7 ns ±0.7%   operation     cpu 1
+      memcpy 64K               9.08 µs ±0.7%   operation     cpu 1
+
+    notes
+      ±       half the 95% interval of the median over launches
+      p99     99% of turns take at most this, all launches together, each turn timed
+      cpu     CPU time of both ends; switches: context switches of both ends
+      ×floor  the time over that of the floor in the same round, median over rounds
+      !       unsettled: the 95% interval is wider than was asked for; give it more
+              --time, or measure fewer cases
+      m       two modes: the launches fall into a fast and a slow group; the fast
+              mode is the mechanism undisturbed; quiet the host, or run again
+      c       clamped: the kernel gave something else than was asked; ask for less,
+              or raise the limit that 'ipcmark list' names
+
+    not measured
+      posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq
+        latency 256K same-core and 1 more: its largest message here is 8192 bytes;
+        /proc/sys/fs/mqueue/msgsize_max
+      pipe latency smt: smt: this process may use no core with two hardware threads
+        (CPUs 0,1)
+      tcp latency 4K same-core: not done when the run ended
+    "#);
+}
+
+#[test]
+fn the_table_in_120_columns() {
+    insta::assert_snapshot!(table(&fixture::results(), &Style { width: 120, color: false }), @r#"
+    ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
+      host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
+      kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
+      run         34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3% of CPU time stolen
+      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per turn adds 1.2% (median over cases)
+      note        the last line was cut off; it is left out
+
+    latency, no payload, same-core (cpu 1), per round trip
+      mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  faults
+      eventfd                             2.34 µs ±0.7%  1.17 µs  3.79 µs  3.83 µs  2.29 µs      2.00       0
+      floor: none without a payload
+
+    latency, 1 byte, same-core (cpu 1), per round trip
+      mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  faults  ×floor
+      shm-ring:wait=futex                 2.14 µs ±0.7%  1.07 µs  3.46 µs  3.50 µs  2.10 µs      2.00       0    ×1.4
+      pipe                                2.83 µs  ±25%  1.42 µs  4.58 µs  6.89 µs  3.32 µs      2.00       0    ×1.8  !m
+      unix-stream                         4.78 µs  ±14%  2.39 µs  7.58 µs  9.16 µs  4.68 µs      2.00       0    ×3.1  !
+      floor: context-switch + 4 × memcpy = 1.89 µs
+      m two modes: pipe 2.82 µs in 60% of launches, else 4.23 µs
+
+    latency, 4K, same-core (cpu 1), per round trip
+      mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  faults  ×floor
+      pipe                                3.32 µs  ±25%  1.66 µs  5.38 µs  8.09 µs  3.90 µs      2.00       0    ×1.7  !m
+      fifo                                3.45 µs  ±25%  1.72 µs  5.58 µs  8.38 µs  4.04 µs      2.00       0    ×1.8  !m
+      unix-stream:buffer=8M,              4.45 µs ±0.7%  2.22 µs  7.20 µs  7.27 µs  4.36 µs      2.00       0    ×2.3  c
+        wait=spin-then-block
+      posix-mq                                   failed        -        -        -        -         -       -       -
+      floor: context-switch + 4 × memcpy = 2.22 µs
+      m two modes: pipe 3.31 µs in 60% of launches, else 4.97 µs; fifo 3.44 µs in 60% of launches, else 5.15 µs
+      c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M, got 416K
+      posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to
+        RLIMIT_MSGQUEUE: raise it with ulimit -q
+
+    throughput, 64K, same-llc (cpus 1,0), per message
+      mechanism                                      rate     time      cpu  switches  faults  ×floor
+      shm-ring:wait=spin                  4.78 GB/s  ±15%  13.7 µs  27.4 µs         0       0    ×1.5  !
+      pipe:capacity=1M                    2.10 GB/s ±0.7%  31.3 µs  30.7 µs      2.00       0    ×3.5
+      floor: 1 × memcpy = 9.08 µs
+
+    transfer, 64K, same-llc (cpus 1,0), per acknowledged message
+      mechanism                                      rate     time      p99    p99.9      cpu  switches  faults  ×floor
+      shm-ring:wait=spin                  5.11 GB/s ±0.7%  12.8 µs  20.7 µs  20.9 µs  25.6 µs         0       0    ×1.4
+      pipe:capacity=1M                    1.71 GB/s ±0.7%  38.3 µs  62.0 µs  62.7 µs  37.6 µs      2.00       0    ×4.3
+      floor: cache-line + 1 × memcpy = 9.22 µs
+
+    cost, same-core (cpu 1), per operation
+      operation                                    time      cpu  switches  faults
+      getpid                              58.5 ns ±0.7%  28.7 ns      1.00       0
+      write-devnull 4K                     214 ns ±0.7%   105 ns      1.00       0
+
+    floors: the least that this machine takes
+      floor                                         time      of one        on
+      null                                0.424 ns ±0.7%  round trip     cpu 1
+      syscall                              61.5 ns ±0.7%   operation     cpu 1
+      context-switch                       1.89 µs  ±14%  round trip     cpu 1  !
+      cache-line                            143 ns ±0.7%  round trip  cpus 1,0
+      memcpy 1                             1.61 ns ±0.7%   operation     cpu 1
+      memcpy 4K                            82.7 ns ±0.7%   operation     cpu 1
+      memcpy 64K                           9.08 µs ±0.7%   operation     cpu 1
+
+    notes
+      ±       half the 95% interval of the median over launches
+      p99     99% of turns take at most this, all launches together, each turn timed
+      cpu     CPU time of both ends; switches: context switches of both ends
+      ×floor  the time over that of the floor in the same round, median over rounds
+      !       unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
+      m       two modes: the launches fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet
+              the host, or run again
+      c       clamped: the kernel gave something else than was asked; ask for less, or raise the limit that 'ipcmark list'
+              names
+
+    not measured
+      posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq latency 256K same-core and 1 more: its
+        largest message here is 8192 bytes; /proc/sys/fs/mqueue/msgsize_max
+      pipe latency smt: smt: this process may use no core with two hardware threads (CPUs 0,1)
+      tcp latency 4K same-core: not done when the run ended
+    "#);
+}
+
+#[test]
+fn colour_adds_only_escapes() {
+    let painted = table(&fixture::results(), &Style { width: 80, color: true });
+    insta::assert_snapshot!(one_block(&painted).replace('\u{1b}', "ESC"), @r#"
+    latency, 4K, same-core (cpu 1), per round tripESC[0m
+    ESC[2m  mechanism                  round trip      p99      cpu  switches  ×floorESC[0m
+      pipe                    3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
+      fifo                    3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  ESC[33m!mESC[0m
+      unix-stream:buffer=8M,  4.45 µs ±0.7%  7.20 µs  4.36 µs      2.00    ×2.3  ESC[33mcESC[0m
+        wait=spin-then-block
+    ESC[31m  posix-mq                       failed        -        -         -       -ESC[0m
+      floor: context-switch + 4 × memcpy = 2.22 µs
+      m two modes: pipe 3.31 µs in 60% of launches, else 4.97 µs; fifo 3.44 µs in
+        60% of launches, else 5.15 µs
+      c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
+        got 416K
+      posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the
+        queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q
+    "#);
+    let bare: Vec<&str> =
+        painted.split('\u{1b}').map(|part| part.split_once('m').map_or(part, |(_, text)| text)).collect();
+    let first = painted.split('\u{1b}').next().unwrap();
+    assert_eq!(format!("{first}{}", bare[1..].concat()), table(&fixture::results(), &PLAIN));
+}
+
+#[test]
+fn markdown_says_what_the_table_says() {
+    insta::assert_snapshot!(markdown(&fixture::results()), @r#"
+    ## ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
+
+    - **host** vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
+    - **kernel** 6.12.8 \#1 SMP PREEMPT\_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
+    - **run** 34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3% of CPU time stolen
+    - **instrument** clock tsc, precision 0.370 ns, read 21.0 ns; a reading per turn adds 1.2% (median over cases)
+    - **note** the last line was cut off; it is left out
+
+    ### latency, no payload, same-core (cpu 1), per round trip
+
+    | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults |  |
+    | :-- | --: | --: | --: | --: | --: | --: | --: | :-- |
+    | eventfd | 2.34 µs ±0.7% | 1.17 µs | 3.79 µs | 3.83 µs | 2.29 µs | 2.00 | 0 |  |
+
+    - floor: none without a payload
+
+    ### latency, 1 byte, same-core (cpu 1), per round trip
+
+    | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults | ×floor |  |
+    | :-- | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
+    | shm-ring:wait=futex | 2.14 µs ±0.7% | 1.07 µs | 3.46 µs | 3.50 µs | 2.10 µs | 2.00 | 0 | ×1.4 |  |
+    | pipe | 2.83 µs ±25% | 1.42 µs | 4.58 µs | 6.89 µs | 3.32 µs | 2.00 | 0 | ×1.8 | \!m |
+    | unix-stream | 4.78 µs ±14% | 2.39 µs | 7.58 µs | 9.16 µs | 4.68 µs | 2.00 | 0 | ×3.1 | \! |
+
+    - floor: context-switch + 4 × memcpy = 1.89 µs
+    - m two modes: pipe 2.82 µs in 60% of launches, else 4.23 µs
+
+    ### latency, 4K, same-core (cpu 1), per round trip
+
+    | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults | ×floor |  |
+    | :-- | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
+    | pipe | 3.32 µs ±25% | 1.66 µs | 5.38 µs | 8.09 µs | 3.90 µs | 2.00 | 0 | ×1.7 | \!m |
+    | fifo | 3.45 µs ±25% | 1.72 µs | 5.58 µs | 8.38 µs | 4.04 µs | 2.00 | 0 | ×1.8 | \!m |
+    | unix-stream:buffer=8M,wait=spin-then-block | 4.45 µs ±0.7% | 2.22 µs | 7.20 µs | 7.27 µs | 4.36 µs | 2.00 | 0 | ×2.3 | c |
+    | posix-mq | failed | - | - | - | - | - | - | - |  |
+
+    - floor: context-switch + 4 × memcpy = 2.22 µs
+    - m two modes: pipe 3.31 µs in 60% of launches, else 4.97 µs; fifo 3.44 µs in 60% of launches, else 5.15 µs
+    - c clamped: unix-stream:buffer=8M,wait=spin-then-block SO\_SNDBUF asked for 8M, got 416K
+    - posix-mq failed: mq\_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT\_MSGQUEUE: raise it with ulimit -q
+
+    ### throughput, 64K, same-llc (cpus 1,0), per message
+
+    | mechanism | rate | time | cpu | switches | faults | ×floor |  |
+    | :-- | --: | --: | --: | --: | --: | --: | :-- |
+    | shm-ring:wait=spin | 4.78 GB/s ±15% | 13.7 µs | 27.4 µs | 0 | 0 | ×1.5 | \! |
+    | pipe:capacity=1M | 2.10 GB/s ±0.7% | 31.3 µs | 30.7 µs | 2.00 | 0 | ×3.5 |  |
+
+    - floor: 1 × memcpy = 9.08 µs
+
+    ### transfer, 64K, same-llc (cpus 1,0), per acknowledged message
+
+    | mechanism | rate | time | p99 | p99.9 | cpu | switches | faults | ×floor |  |
+    | :-- | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
+    | shm-ring:wait=spin | 5.11 GB/s ±0.7% | 12.8 µs | 20.7 µs | 20.9 µs | 25.6 µs | 0 | 0 | ×1.4 |  |
+    | pipe:capacity=1M | 1.71 GB/s ±0.7% | 38.3 µs | 62.0 µs | 62.7 µs | 37.6 µs | 2.00 | 0 | ×4.3 |  |
+
+    - floor: cache-line + 1 × memcpy = 9.22 µs
+
+    ### cost, same-core (cpu 1), per operation
+
+    | operation | time | cpu | switches | faults |  |
+    | :-- | --: | --: | --: | --: | :-- |
+    | getpid | 58.5 ns ±0.7% | 28.7 ns | 1.00 | 0 |  |
+    | write-devnull 4K | 214 ns ±0.7% | 105 ns | 1.00 | 0 |  |
+
+    ### floors: the least that this machine takes
+
+    | floor | time | of one | on |  |
+    | :-- | --: | --: | --: | :-- |
+    | null | 0.424 ns ±0.7% | round trip | cpu 1 |  |
+    | syscall | 61.5 ns ±0.7% | operation | cpu 1 |  |
+    | context-switch | 1.89 µs ±14% | round trip | cpu 1 | \! |
+    | cache-line | 143 ns ±0.7% | round trip | cpus 1,0 |  |
+    | memcpy 1 | 1.61 ns ±0.7% | operation | cpu 1 |  |
+    | memcpy 4K | 82.7 ns ±0.7% | operation | cpu 1 |  |
+    | memcpy 64K | 9.08 µs ±0.7% | operation | cpu 1 |  |
+
+    ### notes
+
+    - **±** half the 95% interval of the median over launches
+    - **p99** 99% of turns take at most this, all launches together, each turn timed
+    - **cpu** CPU time of both ends; switches: context switches of both ends
+    - **×floor** the time over that of the floor in the same round, median over rounds
+    - **\!** unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
+    - **m** two modes: the launches fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the host, or run again
+    - **c** clamped: the kernel gave something else than was asked; ask for less, or raise the limit that 'ipcmark list' names
+
+    ### not measured
+
+    - posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq latency 256K same-core and 1 more: its largest message here is 8192 bytes; /proc/sys/fs/mqueue/msgsize\_max
+    - pipe latency smt: smt: this process may use no core with two hardware threads (CPUs 0,1)
+    - tcp latency 4K same-core: not done when the run ended
+    "#);
+}
+
+#[test]
+fn csv_has_a_line_a_case() {
+    let mut results = fixture::results();
+    results
+        .records
+        .retain(|record| record.case.spec.name == "unix-stream" || record.case.spec.name == "posix-mq");
+    insta::assert_snapshot!(bytes(Format::Csv, &results), @r#"
+    run,workload,size_bytes,placement,cpu_near,cpu_far,endpoints,name,params,floor,outcome,launches,turns,turn_ns_median,turn_ns_low,turn_ns_high,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,p99_by_launch_ns_median,p99_by_launch_ns_low,p99_by_launch_ns_high,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,near_cpu_ns,near_user_ns,near_system_ns,near_voluntary_switches,near_involuntary_switches,near_faults,far_cpu_ns,far_user_ns,far_system_ns,far_voluntary_switches,far_involuntary_switches,far_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error
+    4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10000,4777.5,4095,5460,,,,4835,5611,7579,9159,9159,7737,6631,8847,1.012,1.012,1.012,3.0895892615958584,2.6487710219922382,3.531694695989651,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±14.3%, asked for ±2.0%",
+    4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10000,4449.6900000000005,4418.82,4480.56,,,,4419,4455,7199,7271,7271,7207,7155,7255,1.012,1.012,1.012,2.3419409550881323,2.325694736842105,2.358189473684211,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",
+    4f2a,latency,4096,same-core,1,1,processes,posix-mq,,false,failed,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q
+    "#);
+}
+
+#[test]
+fn json_has_summaries_and_no_samples() {
+    let mut results = fixture::results();
+    results.records.truncate(1);
+    results.records[0].summary = None;
+    let document: serde_json::Value = serde_json::from_str(&bytes(Format::Json, &results)).unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&document["records"][0]).unwrap(), @r#"
+    {
+      "case": {
+        "cpus": {
+          "far": 1,
+          "near": 1
+        },
+        "endpoints": "processes",
+        "placement": "same-core",
+        "size_bytes": 1,
+        "spec": {
+          "name": "unix-stream"
+        },
+        "workload": "latency"
+      },
+      "floor": false,
+      "outcome": "unsettled",
+      "settings": [],
+      "summary": {
+        "bytes_per_s": null,
+        "each_over_total": {
+          "interval": [
+            1.012,
+            1.012
+          ],
+          "median": 1.012
+        },
+        "far": {
+          "cpu_ns": 2340.975,
+          "faults": 0.0,
+          "involuntary_switches": 0.0,
+          "system_ns": 0.0,
+          "user_ns": 0.0,
+          "voluntary_switches": 1.0
+        },
+        "floor_multiple": {
+          "interval": [
+            2.6487710219922382,
+            3.531694695989651
+          ],
+          "median": 3.0895892615958584
+        },
+        "launches": 10,
+        "modes": null,
+        "near": {
+          "cpu_ns": 2340.975,
+          "faults": 0.0,
+          "involuntary_switches": 0.0,
+          "system_ns": 0.0,
+          "user_ns": 0.0,
+          "voluntary_switches": 1.0
+        },
+        "quantiles": {
+          "max_ns": 9159,
+          "p50_ns": 4835,
+          "p90_ns": 5611,
+          "p999_ns": 9159,
+          "p99_by_launch_ns": {
+            "interval": [
+              6631.0,
+              8847.0
+            ],
+            "median": 7737.0
+          },
+          "p99_ns": 7579
+        },
+        "turn_ns": {
+          "interval": [
+            4095.0,
+            5460.0
+          ],
+          "median": 4777.5
+        },
+        "turns": 10000
+      },
+      "warnings": [
+        {
+          "asked": 0.02,
+          "kind": "unsettled",
+          "reached": 0.14285714285714285
+        }
+      ]
+    }
+    "#);
+    let keys: Vec<&String> = document.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["end", "header", "notes", "records"]);
+}
+
+#[test]
+fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
+    let mut results = fixture::results();
+    let floors = results.records.iter().filter(|record| record.floor);
+    results.header.floors = floors
+        .map(|record| model::record::FloorReading {
+            case: record.case.clone(),
+            turn_ns: record.summary.as_ref().map(|summary| summary.turn_ns.median),
+        })
+        .take(3)
+        .collect();
+    results.records.truncate(2);
+    results.end = None;
+    insta::assert_snapshot!(table(&results, &PLAIN), @r#"
+    ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
+      host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
+      kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
+      run         cut off: no end line; 0 of 2 cases settled to ±2%
+      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per turn
+                  adds 1.2% (median over cases)
+      floors      as first measured: null latency 1 same-core 0.424 ns, syscall cost
+                  same-core 61.5 ns, context-switch latency 1 same-core 1.89 µs
+      note        the last line was cut off; it is left out
+
+    latency, 1 byte, same-core (cpu 1), per round trip
+      mechanism       round trip    rtt/2      p99      cpu  switches  ×floor
+      pipe         2.83 µs  ±25%  1.42 µs  4.58 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream  4.78 µs  ±14%  2.39 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
+      floor: context-switch + 4 × memcpy
+      m two modes: pipe 2.82 µs in 60% of launches, else 4.23 µs
+
+    notes
+      ±       half the 95% interval of the median over launches
+      p99     99% of turns take at most this, all launches together, each turn timed
+      cpu     CPU time of both ends; switches: context switches of both ends
+      ×floor  the time over that of the floor in the same round, median over rounds
+      !       unsettled: the 95% interval is wider than was asked for; give it more
+              --time, or measure fewer cases
+      m       two modes: the launches fall into a fast and a slow group; the fast
+              mode is the mechanism undisturbed; quiet the host, or run again
+
+    not measured
+      posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq
+        latency 256K same-core and 1 more: its largest message here is 8192 bytes;
+        /proc/sys/fs/mqueue/msgsize_max
+      pipe latency smt: smt: this process may use no core with two hardware threads
+        (CPUs 0,1)
+      shm-ring:wait=futex latency 1 same-core, eventfd latency same-core,
+        unix-stream:buffer=8M,wait=spin-then-block latency 4K same-core and 17 more:
+        not done when the run ended
+    "#);
+}
+
+#[test]
+fn unpinned_endpoints_and_threads_are_named_and_have_no_floor() {
+    let mut results = fixture::results();
+    results.records.truncate(1);
+    let case = &mut results.records[0].case;
+    (case.placement, case.cpus, case.endpoints) = (Placement::Unpinned, None, Endpoints::Threads);
+    let text = table(&results, &PLAIN);
+    assert!(text.contains("latency, 1 byte, unpinned, threads, per round trip\n"), "{text}");
+    assert!(text.contains("floor: none for endpoints that are not pinned\n"), "{text}");
+}
+
+#[test]
+fn a_case_without_samples_is_a_row_that_says_how_it_ended() {
+    let mut results = fixture::results();
+    results.records.truncate(1);
+    let record = &mut results.records[0];
+    (record.outcome, record.summary) = (Outcome::Interrupted, None);
+    record.samples.clear();
+    record.warnings.clear();
+    assert!(table(&results, &PLAIN).contains("unix-stream  interrupted\n"), "{}", table(&results, &PLAIN));
+}
+
+#[test]
+fn formats_have_names_that_parse() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
+    }
+    assert!("tabel".parse::<Format>().unwrap_err().remedy.contains("'table'"));
+}
+
+fn compared() -> compare::Comparison {
+    compare::compare(&fixture::results(), &fixture::later_results(), compare::Options::default())
+}
+
+fn pairs() -> Vec<compare::PairedCompared> {
+    let pair = |name: &str, log_ratio: f64, rounds: u32| compare::Paired {
+        name: name.to_owned(),
+        log_ratios: (0..rounds).map(|round| log_ratio + 0.01 * f64::from(round % 5)).collect(),
+    };
+    let pairs = [
+        pair("unix-stream against pipe, latency 4K same-core", 0.3, 30),
+        pair("fifo against pipe, latency 4K same-core", -0.02, 30),
+        pair("tcp against pipe, latency 4K same-core", 1.0, 4),
+    ];
+    compare::compare_paired(&pairs, compare::Options::default())
+}
+
+#[test]
+fn a_comparison_in_80_columns() {
+    insta::assert_snapshot!(comparison(&compared(), &PLAIN), @r#"
+    B against A, 13 cases: 1 faster, 0 slower, 6 no difference found, 6 cannot tell
+      on average  time +1.8% ±8.4%, ×floor +1.7% ±12%, floors +1.0% ±2.2%
+      differs     kernel: 6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
+                  in A, 6.13.1 #1 SMP PREEMPT_DYNAMIC in B
+
+    latency, no payload, same-core (cpu 1), per round trip
+      mechanism                     A         time       ×floor
+      eventfd                 2.34 µs  +1.0% ±6.3%  +0.0% ±6.1%  no difference found
+
+    latency, 1 byte, same-core (cpu 1), per round trip
+      mechanism                     A         time       ×floor
+      shm-ring:wait=futex     2.14 µs   -25% ±4.7%   -25% ±4.7%  faster
+      pipe                    2.83 µs  +1.0%  ±58%  +1.0%  ±58%  cannot tell
+      unix-stream             4.78 µs  +1.0% ±8.5%  +1.0% ±8.5%  cannot tell
+      pipe, unix-stream: its interval reaches beyond ±5%: give both runs more time
+
+    latency, 4K, same-core (cpu 1), per round trip
+      mechanism                     A         time       ×floor
+      pipe                    3.32 µs  +1.0%  ±58%  +1.0%  ±58%  cannot tell
+      fifo                    3.45 µs   +50%  ±86%   +50%  ±86%  cannot tell
+      unix-stream:buffer=8M,  4.45 µs  +1.0% ±6.3%  +1.0% ±6.3%  no difference found
+        wait=spin-then-block
+      posix-mq                      -            -            -  cannot tell
+      pipe: its interval reaches beyond ±5%: give both runs more time
+      fifo: the difference is within what two runs of 12 cases can differ by
+        (±72.1%)
+      posix-mq: A has 0 of the 6 launches needed (mq_open /ipcmark-4f2a-0: too many
+        open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise
+        it with ulimit -q); B has 0 of the 6 launches needed (mq_open
+        /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged
+        to RLIMIT_MSGQUEUE: raise it with ulimit -q)
+
+    throughput, 64K, same-llc (cpus 1,0), per message
+      mechanism                     A         time       ×floor
+      shm-ring:wait=spin      13.7 µs  +1.0% ±8.5%  +1.0% ±8.5%  cannot tell
+      pipe:capacity=1M        31.3 µs  +1.0% ±6.3%  +1.0% ±6.3%  no difference found
+      shm-ring:wait=spin: its interval reaches beyond ±5%: give both runs more time
+
+    transfer, 64K, same-llc (cpus 1,0), per acknowledged message
+      mechanism                     A         time       ×floor
+      shm-ring:wait=spin      12.8 µs  +1.0% ±6.3%  +1.0% ±6.3%  no difference found
+      pipe:capacity=1M        38.3 µs  +1.0% ±6.3%  +1.0% ±6.3%  no difference found
+
+    cost, same-core (cpu 1), per operation
+      operation                     A         time       ×floor
+      getpid                  58.5 ns  +1.0% ±6.3%  +0.0% ±6.1%  no difference found
+
+    floors: what became of the host
+      floor                          A         time        on
+      null                    0.424 ns  +1.0% ±6.0%     cpu 1  no difference found
+      syscall                  61.5 ns  +1.0% ±6.0%     cpu 1  no difference found
+      context-switch           1.89 µs  +1.0% ±7.9%     cpu 1  cannot tell
+      cache-line                143 ns  +1.0% ±6.0%  cpus 1,0  no difference found
+      memcpy 1                 1.61 ns  +1.0% ±6.0%     cpu 1  no difference found
+      memcpy 4K                82.7 ns  +1.0% ±6.0%     cpu 1  no difference found
+      memcpy 64K               9.08 µs  +1.0% ±6.0%     cpu 1  no difference found
+      context-switch: its interval reaches beyond ±5%: give both runs more time
+
+    notes
+      time    of B over A; ± holds for all cases together and allows for what
+              differs from run to run
+      ×floor  the same of the multiples of the floor in each round (for operations,
+              of a bare system call): the mechanism, not the host
+      margin  no difference found: the 95% interval of the case alone lies within
+              ±5%
+
+    only in A
+      write-devnull cost 4K same-core
+
+    only in B
+      tcp latency 4K same-core
+    "#);
+}
+
+#[test]
+fn pairs_in_80_columns() {
+    insta::assert_snapshot!(paired(&pairs(), &PLAIN), @r#"
+    B against A, measured in turn in every round
+      pair                                rounds         time
+      unix-stream against pipe, latency       30   +38% ±1.4%  slower
+        4K same-core
+      fifo against pipe, latency 4K           30  +0.0% ±1.0%  no difference found
+        same-core
+      tcp against pipe, latency 4K             4  +176%     -  cannot tell
+        same-core
+      tcp against pipe, latency 4K same-core: 4 rounds are too few for 2 pairs
+
+    notes
+      time  of B over A in the same round, median over rounds; ± holds for all pairs
+            together
+    "#);
+}
+
+/// The fixture with `text` wherever a file can put text, and `number` wherever it can put a number.
+fn hostile(text: &str, number: f64, size: u64) -> Results {
+    let mut results = fixture::results();
+    let header = &mut results.header;
+    let known = || Fact::Known(text.to_owned());
+    (header.host.name, header.host.kernel, header.host.cpu) =
+        (known(), known(), Fact::Unknown(text.to_owned()));
+    (header.host.virtualisation, header.tool.profile, header.run) =
+        (known(), text.to_owned(), text.to_owned());
+    (header.started_at, header.settings.suite) = (text.to_owned(), Some(text.to_owned()));
+    (header.clock.precision_ns, header.clock.cost_ns, header.settings.precision.0) = (number, number, number);
+    for dropped in &mut header.plan.dropped {
+        (dropped.case, dropped.reason) = (text.to_owned(), text.to_owned());
+    }
+    results.notes = vec![text.to_owned()];
+    let estimate = Estimate { median: number, interval: Some((number / 2.0, number)) };
+    for (at, record) in results.records.iter_mut().enumerate() {
+        if at % 2 == 0 {
+            record.case.spec.name = text.to_owned();
+            record.case.spec.params =
+                serde_json::from_value(serde_json::json!({ text: text, "wait": text })).unwrap();
+            record.case.size_bytes = record.case.size_bytes.map(|_| Size(size));
+        }
+        if let Some(summary) = &mut record.summary {
+            (summary.turn_ns, summary.near.cpu_ns, summary.near.faults) = (estimate, number, number);
+            summary.near.voluntary_switches = number;
+            summary.bytes_per_s = summary.bytes_per_s.map(|_| estimate);
+            summary.floor_multiple = Some(estimate);
+            summary.each_over_total = Some(estimate);
+        }
+        if let Outcome::Failed { error } = &mut record.outcome {
+            *error = text.to_owned();
+        }
+        let (name, asked, got) = (text.to_owned(), text.to_owned(), text.to_owned());
+        record.warnings.extend([
+            Warning::Clamped { name, asked, got },
+            Warning::TwoModes { fast_ns: number, slow_ns: number, fast_share: number },
+            Warning::Stolen { share: number },
+            Warning::Preempted { per_turn: number },
+            Warning::InstrumentEffect { ratio: number },
+            Warning::SampledCpuSplit { tick_ns: size },
+        ]);
+    }
+    results
+}
+
+fn text() -> impl Strategy<Value = String> {
+    let awkward = "[\\x00-\\x1f\\x7f-\\x9f\\u{200b}-\\u{202e}|`*<>\"',:=\\\\漢 a-z-]{0,120}";
+    prop_oneof![any::<String>(), awkward.prop_map(|text: String| text), "[a-z]{300,500}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_content_breaks_a_format(text in text(), number in proptest::num::f64::ANY, size in any::<u64>(), width in 0..200usize) {
+        let results = hostile(&text, number, size);
+        let style = Style { width, color: false };
+        let table = table(&results, &style);
+        let compare = |other| comparison(&compare::compare(&results, other, compare::Options::default()), &style);
+        let compared = compare(&results) + &compare(&fixture::results());
+        let pair = compare::Paired { name: text.clone(), log_ratios: vec![number; 10] };
+        let paired = paired(&compare::compare_paired(&[pair], compare::Options::default()), &style);
+        for line in [&table, &compared, &paired].into_iter().flat_map(|text| text.lines()) {
+            prop_assert!(columns(line) <= width.max(80), "{} columns: {line}", columns(line));
+            prop_assert_eq!(line, line.trim_end());
+        }
+        let csv = bytes(Format::Csv, &results);
+        prop_assert_eq!(csv.lines().count(), results.records.len() + 1);
+        for record in ::csv::Reader::from_reader(csv.as_bytes()).records() {
+            record.unwrap();
+        }
+        let json = bytes(Format::Json, &results);
+        let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+        prop_assert_eq!(document["notes"][0].as_str(), Some(text.as_str()));
+        for shown in [table, compared, paired, markdown(&results), csv, json] {
+            let bad = shown.chars().find(|c| c.is_control() && *c != '\n');
+            prop_assert_eq!(bad, None);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Results files: what is read can be computed with, compared, and written to be read as the same.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use model::compare::{Options, Verdict, compare, compare_paired, Paired, round_log_ratios};
+use model::record::{Line, Results};
+use model::results::{parse, recompute, to_line};
+use model::summary::{summarise, warnings};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(mut results) = parse(bytes, "fuzz") else { return };
+    results.notes.clear();
+    assert_eq!(parse(text_of(&results).as_bytes(), "again"), Ok(results.clone()));
+
+    let comparison = compare(&results, &results, Options::default());
+    assert_eq!(comparison.cases.len() + comparison.floors.len(), results.records.len());
+    assert!(comparison.only_in_a.is_empty() && comparison.only_in_b.is_empty());
+    for case in comparison.cases.iter().chain(&comparison.floors) {
+        assert!(matches!(case.verdict, Verdict::NoDifference | Verdict::CannotTell), "{case:?}");
+        assert!(case.ratio.is_none_or(|ratio| ratio.ratio == 1.0), "{case:?}");
+    }
+    // JSON has no number for what is not finite: it would come out as null.
+    let json = serde_json::to_string(&comparison).expect("a comparison has text keys");
+    assert!(!json.contains("[null"), "{json}");
+
+    let pairs = results.records.iter().zip(results.records.iter().skip(1));
+    let pairs = pairs.map(|(a, b)| Paired {
+        name: a.case.key(),
+        log_ratios: round_log_ratios(&a.samples, &b.samples),
+    });
+    let paired = compare_paired(&pairs.collect::<Vec<_>>(), Options::default());
+    let finite = |ratio: model::stats::Estimate| ratio.median.is_finite() && ratio.median > 0.0;
+    assert!(paired.iter().all(|pair| pair.ratio.is_none_or(finite)));
+
+    for record in &results.records {
+        let Some(summary) = summarise(&record.case, &record.samples) else { continue };
+        assert_eq!(summary.launches as usize, record.samples.len());
+        assert!(summary.turn_ns.median > 0.0 && summary.turn_ns.median.is_finite());
+        assert!(summary.floor_multiple.is_none_or(|multiple| multiple.median > 0.0 && multiple.median.is_finite()));
+        assert!(summary.cpu_ns().is_finite() && summary.switches().is_finite());
+        let _ = warnings(&record.case, &summary, &record.settings, 0.02);
+    }
+    recompute(&mut results);
+    assert_eq!(parse(text_of(&results).as_bytes(), "recomputed"), Ok(results));
+});
+
+fn text_of(results: &Results) -> String {
+    let header = to_line(&Line::Header(Box::new(results.header.clone())));
+    let records = results.records.iter().map(|record| to_line(&Line::Record(Box::new(record.clone()))));
+    let end = results.end.iter().map(|end| to_line(&Line::End(end.clone())));
+    std::iter::once(header).chain(records).chain(end).collect()
+}

@@ -1,0 +1,58 @@
+//! What the fuzz targets share: cards to parse against. They are made up, so that every domain occurs
+//! and no target changes its meaning when a mechanism does.
+
+#![forbid(unsafe_code)]
+
+use model::card::{Card, Framing, Kind, Payload, Reach};
+use model::{Domain, Param, Workload};
+
+const fn param(name: &'static str, domain: Domain, default: Option<&'static str>) -> Param {
+    Param { name, summary: "made up", domain, default }
+}
+
+const fn card(
+    name: &'static str,
+    kind: Kind,
+    params: &'static [Param],
+    workloads: &'static [Workload],
+    sized: bool,
+) -> Card {
+    Card {
+        name,
+        kind,
+        summary: "made up",
+        framing: Framing::Stream,
+        reach: Reach::Host,
+        payload: Payload::Bytes,
+        fds: false,
+        params,
+        workloads,
+        sized,
+        limits: "none",
+        man: &[],
+    }
+}
+
+const TWO_ENDED: &[Workload] = &[Workload::Latency, Workload::Throughput, Workload::Transfer];
+
+/// A table of rows: every kind, every domain, with defaults and without.
+pub const CARDS: &[Card] = &[
+    card(
+        "pipe",
+        Kind::Mechanism,
+        &[
+            param("capacity", Domain::Size, None),
+            param("chunk", Domain::Size, Some("64K")),
+            param("wait", Domain::Choice(&["block", "spin", "spin-then-block"]), Some("block")),
+            param("spin", Domain::Duration, Some("10us")),
+            param("depth", Domain::Count, Some("8")),
+        ],
+        TWO_ENDED,
+        true,
+    ),
+    card("context-switch", Kind::Floor, &[], &[Workload::Latency], true),
+    card("cache-line", Kind::Floor, &[], &[Workload::Latency], true),
+    card("null", Kind::Mechanism, &[param("delay", Domain::Duration, None)], TWO_ENDED, true),
+    card("memcpy", Kind::Operation, &[], &[Workload::Cost], true),
+    card("syscall", Kind::Operation, &[], &[Workload::Cost], false),
+];
