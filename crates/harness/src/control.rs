@@ -52,15 +52,21 @@ impl AsFd for Channel {
 impl Channel {
     /// Sends `message` with `fds`: a length of four bytes, then JSON; the descriptors go with the first byte.
     pub(crate) fn send(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<(), Failure> {
-        let body = serde_json::to_vec(message)
-            .map_err(|error| Failure::new("encode", "a control message", error.to_string(), "report this bug"))?;
+        let body = serde_json::to_vec(message).map_err(|error| {
+            Failure::new("encode", "a control message", error.to_string(), "report this bug")
+        })?;
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let frame = [&length.to_le_bytes(), body.as_slice()].concat();
 
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
-            return Err(Failure::new("sendmsg", "control channel", "too many descriptors", "report this bug"));
+            return Err(Failure::new(
+                "sendmsg",
+                "control channel",
+                "too many descriptors",
+                "report this bug",
+            ));
         }
         let sent = sendmsg(&self.0, &[IoSlice::new(&frame)], &mut ancillary, SendFlags::NOSIGNAL)
             .or_fail("sendmsg", "control channel")?;
@@ -81,7 +87,12 @@ impl Channel {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let got = loop {
-            match recvmsg(&self.0, &mut [IoSliceMut::new(&mut length)], &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            match recvmsg(
+                &self.0,
+                &mut [IoSliceMut::new(&mut length)],
+                &mut ancillary,
+                RecvFlags::CMSG_CLOEXEC,
+            ) {
                 Err(Errno::INTR) => {}
                 answer => break answer.or_fail("recvmsg", "control channel")?,
             }
@@ -132,7 +143,8 @@ fn closed() -> Failure {
 ///
 /// A signal ends the wait with `Errno::INTR`, so that the caller looks at its flags.
 pub(crate) fn wait_any(channels: &[&Channel], limit: Duration) -> Result<Option<usize>, Errno> {
-    let mut fds: Vec<PollFd<'_>> = channels.iter().map(|channel| PollFd::new(*channel, PollFlags::IN)).collect();
+    let mut fds: Vec<PollFd<'_>> =
+        channels.iter().map(|channel| PollFd::new(*channel, PollFlags::IN)).collect();
     let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
     poll(&mut fds, Some(&limit))?;
     Ok(fds.iter().position(|fd| !fd.revents().is_empty()))

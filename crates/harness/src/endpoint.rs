@@ -119,7 +119,8 @@ fn text(error: impl std::fmt::Display) -> String {
 /// Runs an endpoint over the control channel on standard input. `coordinator` is the process id of its parent.
 pub fn main(coordinator: &str) -> Result<(), Failure> {
     sys::process::die_with_parent()?;
-    if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string()).as_deref() != Some(coordinator) {
+    if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string()).as_deref() != Some(coordinator)
+    {
         // The coordinator ended before the kernel was told to end this process with it.
         return Ok(());
     }
@@ -139,7 +140,10 @@ fn obey(orders: Orders, links: Vec<Channel>) -> Report {
     let (reports, outcomes) = std::sync::mpsc::channel();
     for role in [Role::Near, Role::Far] {
         let (orders, link, reports) = (orders.clone(), links.next(), reports.clone());
-        std::thread::spawn(move || reports.send(take_part(orders, role, link)));
+        std::thread::spawn(move || {
+            // Nobody listens any more when the other endpoint has failed.
+            let _ = reports.send(take_part(orders, role, link));
+        });
     }
     drop(reports);
     let panicked = |_| "an endpoint panicked; report this bug".to_owned();
@@ -180,7 +184,9 @@ impl Visitor for Session {
             // Near must not keep far's descriptors open: far's death would go unseen.
             drop(ticket);
             let end = M::accept(bound).map_err(text)?;
-            Near { session: &self, link, clock: Clock::new(self.orders.clock), end, carries }.measure().map(Some)
+            Near { session: &self, link, clock: Clock::new(self.orders.clock), end, carries }
+                .measure()
+                .map(Some)
         } else {
             let (address, fds): (Vec<u8>, _) = link.receive().map_err(text)?;
             let end = M::connect(&self.launch(), Ticket { address, fds }).map_err(text)?;
@@ -201,7 +207,11 @@ impl Visitor for Session {
 impl Session {
     fn launch(&self) -> Launch<'_> {
         let Orders { case, directory, .. } = &self.orders;
-        Launch { params: &case.spec.params, shape: Shape { size_bytes: self.size_bytes(), workload: case.workload }, directory }
+        Launch {
+            params: &case.spec.params,
+            shape: Shape { size_bytes: self.size_bytes(), workload: case.workload },
+            directory,
+        }
     }
 
     fn size_bytes(&self) -> usize {
@@ -242,10 +252,8 @@ impl<E: Endpoint> Near<'_, E> {
     fn measure(mut self) -> Outcome<Yield> {
         let (far_settings, _): (Vec<Setting>, _) = self.link.receive().map_err(text)?;
         let workload = self.session.orders.case.workload;
-        let mut messages = Messages::new(
-            self.session.size_bytes(),
-            answer_bytes(workload, self.session.size_bytes()),
-        );
+        let mut messages =
+            Messages::new(self.session.size_bytes(), answer_bytes(workload, self.session.size_bytes()));
         let mut turns_in_all = 0;
         let (total_turns, each_turns) = self.warm_up(&mut messages, &mut turns_in_all)?;
 
@@ -292,7 +300,8 @@ impl<E: Endpoint> Near<'_, E> {
         };
         let enough_ns = slice_ns * WARM_UP_SHARE;
         let fitting = |ns: f64, turn_ns: f64| ((ns / turn_ns) as u64).max(1);
-        let mut turns = hint_ns.map_or(LEAST_WARM_UP_TURNS, |hint| fitting(enough_ns, hint).max(LEAST_WARM_UP_TURNS));
+        let mut turns =
+            hint_ns.map_or(LEAST_WARM_UP_TURNS, |hint| fitting(enough_ns, hint).max(LEAST_WARM_UP_TURNS));
         let (mut turns_so_far, mut ns_so_far) = (0, 0.0);
         loop {
             // One slow turn fills a slice: a warm-up of many would outlast what it warms.
@@ -312,7 +321,13 @@ impl<E: Endpoint> Near<'_, E> {
     }
 
     /// Announces a part to far, runs near's side of it, and takes far's account of it.
-    fn part(&mut self, kind: PartKind, turns: u64, check: bool, messages: &mut Messages) -> Outcome<(NearPart, FarPart)> {
+    fn part(
+        &mut self,
+        kind: PartKind,
+        turns: u64,
+        check: bool,
+        messages: &mut Messages,
+    ) -> Outcome<(NearPart, FarPart)> {
         self.announce(kind, turns, check, messages)?;
         let (lead_in, timed) = lead_in_and_turns(turns);
         let workload = self.session.orders.case.workload;

@@ -108,7 +108,7 @@ impl Launcher<'_> {
                     process.reported = true;
                     result = result.or(report);
                 }
-                Ok((Err(error), _)) => return Err(Ended::Failed(self.root_cause(error, &mut processes))),
+                Ok((Err(error), _)) => return Err(Ended::Failed(self.root_cause(error, &processes))),
                 Err(_) => return Err(Ended::Failed(death(&mut process.child))),
             }
         }
@@ -116,20 +116,16 @@ impl Launcher<'_> {
     }
 
     /// The failure of an endpoint whose peer may have failed first: of two errors, the one that does not blame the peer.
-    fn root_cause(&self, error: String, processes: &mut [Process]) -> String {
+    fn root_cause(&self, error: String, processes: &[Process]) -> String {
         const GRACE: Duration = Duration::from_millis(100);
         if !error.contains("peer") && !error.contains("the other side") {
             return error;
         }
         let others: Vec<&Channel> = processes.iter().filter(|p| !p.reported).map(|p| &p.control).collect();
-        let timer = Timer::start();
-        while let Ok(Some(ready)) = wait_any(&others, timer.left_of(GRACE)) {
-            match others[ready].receive::<Report>() {
-                Ok((Err(theirs), _)) if theirs != error => return theirs,
-                _ => break,
-            }
+        match wait_any(&others, GRACE).map(|ready| ready.map(|at| others[at].receive::<Report>())) {
+            Ok(Some(Ok((Err(theirs), _)))) => theirs,
+            _ => error,
         }
-        error
     }
 }
 

@@ -5,6 +5,7 @@ mod control;
 pub mod doctor;
 pub mod endpoint;
 pub mod host;
+pub mod in_turn;
 pub mod launch;
 pub mod measure;
 pub mod run;

@@ -98,11 +98,17 @@ impl Calibration {
     /// The counter is sound where the processor calls it invariant and the kernel, which watches
     /// it against other clocks and compares it between CPUs, keeps time by it.
     pub fn choose(root: &Path) -> Self {
-        let clocksource = std::fs::read_to_string(root.join("sys/devices/system/clocksource/clocksource0/current_clocksource"));
+        let clocksource = std::fs::read_to_string(
+            root.join("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        );
         let doubt = match clocksource {
-            _ if !sys::tsc::is_invariant() => Some("the processor has no invariant time-stamp counter".to_owned()),
+            _ if !sys::tsc::is_invariant() => {
+                Some("the processor has no invariant time-stamp counter".to_owned())
+            }
             Ok(name) if name.trim() == "tsc" => None,
-            Ok(name) => Some(format!("the kernel keeps time by {}, so that it may distrust the counter", name.trim())),
+            Ok(name) => {
+                Some(format!("the kernel keeps time by {}, so that it may distrust the counter", name.trim()))
+            }
             Err(error) => Some(format!("the kernel does not say by which clock it keeps time: {error}")),
         };
         match doubt {

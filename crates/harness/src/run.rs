@@ -7,11 +7,11 @@
 use crate::endpoint::Sizing;
 use crate::launch::{Ended, Launcher};
 use crate::measure::Timer;
+use model::Case;
 use model::floor::{Floor, floor_of};
 use model::plan::Plan;
 use model::record::{Outcome, Record, Sample, Setting, Settings};
 use model::summary::{settled, summarise, warnings};
-use model::Case;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// The launches without which no case is called settled: fewer allow no honest 95% interval.
-const LEAST_LAUNCHES: usize = 8;
+pub const LEAST_LAUNCHES: usize = 8;
 /// The rounds for which a slice is chosen: many short launches beat few long ones.
 const ROUNDS_AIMED_AT: u32 = 40;
 /// What starting and ending the endpoints of one launch costs, for planning only.
@@ -215,7 +215,10 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
     }
 
     /// One launch of the track that `of` picks, unless the run is to stop.
-    fn launch(&mut self, of: impl Fn(&Self) -> &Track) -> Result<Result<crate::endpoint::Yield, String>, Stop> {
+    fn launch(
+        &mut self,
+        of: impl Fn(&Self) -> &Track,
+    ) -> Result<Result<crate::endpoint::Yield, String>, Stop> {
         let time = Duration::from_nanos(self.bounds.settings.time_ns);
         if self.is_interrupted() || self.timer.elapsed() >= time {
             return Err(Stop);
@@ -256,14 +259,18 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             }
             let enough = track.is_open() && track.samples.len() >= LEAST_LAUNCHES;
             let precision = self.bounds.settings.precision.0;
-            if enough && summarise(&track.case, &track.samples).is_some_and(|summary| settled(&summary, precision)) {
+            if enough
+                && summarise(&track.case, &track.samples).is_some_and(|summary| settled(&summary, precision))
+            {
                 self.end(at, Outcome::Settled);
             }
         }
     }
 
     fn end_if_failed(&mut self, at: usize) {
-        if let Some(outcome) = self.cases[at].outcome.take_if(|outcome| matches!(outcome, Outcome::Failed { .. })) {
+        if let Some(outcome) =
+            self.cases[at].outcome.take_if(|outcome| matches!(outcome, Outcome::Failed { .. }))
+        {
             self.end(at, outcome);
         }
     }
@@ -281,14 +288,31 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
         self.tell_record(case, false, outcome, samples, settings);
     }
 
-    fn tell_record(&mut self, case: Case, floor: bool, outcome: Outcome, samples: Vec<Sample>, settings: Vec<Setting>) {
+    fn tell_record(
+        &mut self,
+        case: Case,
+        floor: bool,
+        outcome: Outcome,
+        samples: Vec<Sample>,
+        settings: Vec<Setting>,
+    ) {
         let precision = self.bounds.settings.precision.0;
         let summary = summarise(&case, &samples);
-        let is_settled = samples.len() >= LEAST_LAUNCHES && summary.as_ref().is_some_and(|s| settled(s, precision));
+        let is_settled =
+            samples.len() >= LEAST_LAUNCHES && summary.as_ref().is_some_and(|s| settled(s, precision));
         // Whether a floor is settled is read off at the end: it is launched in every round all the same.
-        let outcome = if floor && is_settled && outcome == Outcome::Unsettled { Outcome::Settled } else { outcome };
+        let outcome =
+            if floor && is_settled && outcome == Outcome::Unsettled { Outcome::Settled } else { outcome };
         let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, precision)).unwrap_or_default();
-        (self.tell)(Event::Record(Box::new(Record { case, floor, outcome, samples, summary, settings, warnings })));
+        (self.tell)(Event::Record(Box::new(Record {
+            case,
+            floor,
+            outcome,
+            samples,
+            summary,
+            settings,
+            warnings,
+        })));
     }
 }
 
@@ -326,7 +350,8 @@ fn note_sample(
 
 /// The floor of a sample of `round`: the geometric mean of the floors before and after it, as far as both are known.
 fn bracketed(floors: &[HashMap<Case, f64>], round: usize, floor: &Floor) -> Option<f64> {
-    let of_round = |round: usize| floors.get(round).and_then(|ns| floor.turn_ns(|case| ns.get(case).copied()));
+    let of_round =
+        |round: usize| floors.get(round).and_then(|ns| floor.turn_ns(|case| ns.get(case).copied()));
     match (of_round(round), of_round(round + 1)) {
         (Some(before), Some(after)) => Some((before * after).sqrt()),
         (before, after) => before.or(after),

@@ -120,8 +120,11 @@ fn is_run_directory(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
 }
 
+/// A directory that a dead run left, and whether it could be removed.
+pub type Cleaned = (PathBuf, Result<(), Failure>);
+
 /// Removes the directories of runs that are dead; says which, and which it could not.
-pub fn clean() -> Result<Vec<(PathBuf, Result<(), Failure>)>, Failure> {
+pub fn clean() -> Result<Vec<Cleaned>, Failure> {
     let parent = std::env::temp_dir();
     let entries = std::fs::read_dir(&parent).or_fail("readdir", parent.display())?;
     let leftovers = entries.flatten().map(|entry| entry.path()).filter(|path| is_run_directory(path));
@@ -137,7 +140,8 @@ fn discard(path: &Path) -> Result<(), Failure> {
 
 /// Whether a living run holds `path`. One that cannot be opened belongs to somebody else, and is reported by `discard`.
 fn in_use(path: &Path) -> bool {
-    let Ok(directory) = open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+    let Ok(directory) = open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+    else {
         return false;
     };
     flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)

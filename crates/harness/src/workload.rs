@@ -57,7 +57,11 @@ pub(crate) struct Messages {
 impl Messages {
     pub(crate) fn new(sends_bytes: usize, receives_bytes: usize) -> Self {
         // Written, not just reserved, so that no page is first touched inside a turn.
-        Self { outgoing: vec![0xa5; sends_bytes], incoming: vec![0x5a; receives_bytes], check: Check::Nothing }
+        Self {
+            outgoing: vec![0xa5; sends_bytes],
+            incoming: vec![0x5a; receives_bytes],
+            check: Check::Nothing,
+        }
     }
 
     pub(crate) fn checking(&mut self, check: Check) -> &mut Self {
@@ -166,9 +170,8 @@ impl Meter for CallLog {
 fn send_all(end: &mut impl Endpoint, bytes: &[u8], meter: &mut impl Meter) -> Result<(), Broken> {
     let mut sent = 0;
     while sent < bytes.len() {
-        sent += meter
-            .call(|| end.send(&bytes[sent..]))
-            .map_err(|errno| Broken::Call { name: "send", errno })?;
+        sent +=
+            meter.call(|| end.send(&bytes[sent..])).map_err(|errno| Broken::Call { name: "send", errno })?;
     }
     Ok(())
 }
@@ -224,7 +227,9 @@ pub(crate) fn answer(
         receive_all(end, &mut messages.incoming, &mut Unmetered)?;
         messages.verify(turn)?;
         messages.write(turn);
-        if turn == last && let Some(run) = before_last_answer.take() {
+        if turn == last
+            && let Some(run) = before_last_answer.take()
+        {
             run();
         }
         send_all(end, &messages.outgoing, &mut Unmetered)?;

@@ -159,7 +159,8 @@ impl clap::builder::TypedValueParser for SizesParser {
     ) -> Result<Sizes, clap::Error> {
         let sizes = parse_sizes(&value.to_string_lossy()).map(Sizes);
         sizes.map_err(|invalid: Invalid| {
-            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("--sizes: {invalid}\n")).with_cmd(command)
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("--sizes: {invalid}\n"))
+                .with_cmd(command)
         })
     }
 }

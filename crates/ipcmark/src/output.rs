@@ -14,7 +14,9 @@ pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
     match writer(&mut out).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Error::ReaderGone),
-        Err(error) => Err(sys::Failure::new("write", "standard output", error.to_string(), "send it elsewhere").into()),
+        Err(error) => {
+            Err(sys::Failure::new("write", "standard output", error.to_string(), "send it elsewhere").into())
+        }
     }
 }
 

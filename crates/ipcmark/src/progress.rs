@@ -25,7 +25,8 @@ impl Progress {
         }
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(5));
         // The template is constant and valid; the default stands in if the library should change its mind.
-        let style = ProgressStyle::with_template("{bar:30} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style =
+            ProgressStyle::with_template("{bar:30} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         Progress::Bar(bar)
     }

@@ -51,14 +51,25 @@ pub fn read(path: &Path) -> Result<Results, Invalid> {
 /// Reads the text file at `path`, if it is at most `longest_bytes` long.
 pub fn read_text(path: &Path, longest_bytes: u64) -> Result<String, Invalid> {
     let mut text = String::new();
-    let refuse = |why: String| Invalid::new(format!("{} cannot be read: {why}", path.display()), "name a text file");
-    open(path)?.take(longest_bytes + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
-    if text.len() as u64 > longest_bytes { Err(refuse(format!("it is longer than {longest_bytes} bytes"))) } else { Ok(text) }
+    let refuse =
+        |why: String| Invalid::new(format!("{} cannot be read: {why}", path.display()), "name a text file");
+    open(path)?
+        .take(longest_bytes + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| refuse(error.to_string()))?;
+    if text.len() as u64 > longest_bytes {
+        Err(refuse(format!("it is longer than {longest_bytes} bytes")))
+    } else {
+        Ok(text)
+    }
 }
 
 fn open(path: &Path) -> Result<File, Invalid> {
     let refuse = |why: &dyn std::fmt::Display| {
-        Invalid::new(format!("{} cannot be read: {why}", path.display()), "name a file that exists and that you may read")
+        Invalid::new(
+            format!("{} cannot be read: {why}", path.display()),
+            "name a file that exists and that you may read",
+        )
     };
     let file = File::open(path).map_err(|error| refuse(&error))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {

@@ -20,11 +20,15 @@ pub fn find(name: &str) -> Result<Suite, Invalid> {
     if !name.contains('/') && !name.ends_with(".toml") {
         let known = SUITES.iter().map(|(name, _)| *name);
         let Invalid { problem, remedy } = Invalid::unknown("suite", name, known);
-        return Err(Invalid::new(problem, format!("{remedy}; a file is named by its path, such as ./{name}.toml")));
+        return Err(Invalid::new(
+            problem,
+            format!("{remedy}; a file is named by its path, such as ./{name}.toml"),
+        ));
     }
     const LONGEST_BYTES: u64 = 1 << 20;
     let text = read_text(Path::new(name), LONGEST_BYTES)?;
-    Suite::parse(&text, CARDS).map_err(|Invalid { problem, remedy }| Invalid::new(format!("{name}: {problem}"), remedy))
+    Suite::parse(&text, CARDS)
+        .map_err(|Invalid { problem, remedy }| Invalid::new(format!("{name}: {problem}"), remedy))
 }
 
 #[cfg(test)]

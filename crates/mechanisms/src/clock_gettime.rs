@@ -61,7 +61,10 @@ impl Operation for ClockGettime {
     }
 
     #[inline]
-    #[expect(clippy::disallowed_methods, reason = "the reading itself is what is timed; its value is not used")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the reading itself is what is timed; its value is not used"
+    )]
     fn call(&mut self) -> Result<(), Errno> {
         std::hint::black_box(clock_gettime(self.clock));
         Ok(())

@@ -55,7 +55,12 @@ impl Fds {
 
 impl DescriptorEnd {
     /// The end over `fds` of a row with `card`, waiting as `params` say.
-    pub(crate) fn new(fds: Fds, params: &Params, card: &Card, settings: Vec<Setting>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        fds: Fds,
+        params: &Params,
+        card: &Card,
+        settings: Vec<Setting>,
+    ) -> Result<Self, Failure> {
         let Fds { input, output } = fds;
         let wait = match params.text(card, WAIT.name) {
             Some("spin") => Wait::Spin,

@@ -105,7 +105,8 @@ fn make(name: &Path) -> Result<(), Failure> {
 
 /// Opens the reading end without waiting for a writer (fifo(7)); [`DescriptorEnd`] sets how it waits later.
 fn open_reader(name: &Path) -> Result<OwnedFd, Failure> {
-    open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).or_fail("open", name.display())
+    open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+        .or_fail("open", name.display())
 }
 
 /// Opens the writing end, asleep until there is a reader.

@@ -22,8 +22,7 @@ pub(crate) const CAPACITY: Param = Param {
 };
 
 /// What limits pipes and FIFOs.
-pub(crate) const LIMITS: &str =
-    "any message size; capacity up to /proc/sys/fs/pipe-max-size, and /proc/sys/fs/pipe-user-pages-soft in all";
+pub(crate) const LIMITS: &str = "any message size; capacity up to /proc/sys/fs/pipe-max-size, and /proc/sys/fs/pipe-user-pages-soft in all";
 
 impl Pair for Pipe {
     const CARD: Card = Card {

@@ -28,10 +28,12 @@ pub(crate) const RCVBUF: Param = Param {
 pub(crate) fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
     let (send_asked, receive_asked) = (params.size(card, SNDBUF.name), params.size(card, RCVBUF.name));
     if let Some(size) = send_asked {
-        sockopt::set_socket_send_buffer_size(socket, size.as_usize()).or_fail("setsockopt(SO_SNDBUF)", card.name)?;
+        sockopt::set_socket_send_buffer_size(socket, size.as_usize())
+            .or_fail("setsockopt(SO_SNDBUF)", card.name)?;
     }
     if let Some(size) = receive_asked {
-        sockopt::set_socket_recv_buffer_size(socket, size.as_usize()).or_fail("setsockopt(SO_RCVBUF)", card.name)?;
+        sockopt::set_socket_recv_buffer_size(socket, size.as_usize())
+            .or_fail("setsockopt(SO_RCVBUF)", card.name)?;
     }
     let send_got = sockopt::socket_send_buffer_size(socket).or_fail("getsockopt(SO_SNDBUF)", card.name)?;
     let receive_got = sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", card.name)?;
@@ -70,7 +72,9 @@ impl<U: UnixPair> Pair for U {
     fn probe(params: &Params) -> Support {
         match unix_pair(U::TYPE, params, &U::CARD) {
             Ok(_) if U::TYPE == SocketType::STREAM => Support::UNLIMITED,
-            Ok(_) => largest_message(|| unix_pair(U::TYPE, params, &U::CARD).map(|(near, far, _)| (near, far))),
+            Ok(_) => {
+                largest_message(|| unix_pair(U::TYPE, params, &U::CARD).map(|(near, far, _)| (near, far)))
+            }
             failed => supported(failed),
         }
     }

@@ -2,8 +2,7 @@
 
 use crate::contract::{Mechanism, Operation};
 use crate::{
-    clock_gettime, fifo, memcpy, null, pipe, syscall, tcp, tsc, udp,
-    unix_dgram, unix_seqpacket, unix_stream,
+    clock_gettime, fifo, memcpy, null, pipe, syscall, tcp, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};

@@ -106,7 +106,8 @@ pub(crate) fn inet_socket(kind: SocketType, name: &str) -> Result<OwnedFd, Failu
 pub(crate) fn bind_to_loopback(socket: &OwnedFd, name: &str) -> Result<u16, Failure> {
     bind(socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).or_fail("bind", format!("{name} 127.0.0.1"))?;
     let address: SocketAddrAny = getsockname(socket).or_fail("getsockname", name)?;
-    let address = SocketAddrV4::try_from(address).map_err(|_| Failure::of("getsockname", name, Errno::AFNOSUPPORT))?;
+    let address =
+        SocketAddrV4::try_from(address).map_err(|_| Failure::of("getsockname", name, Errno::AFNOSUPPORT))?;
     Ok(address.port())
 }
 

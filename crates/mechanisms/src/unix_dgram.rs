@@ -23,7 +23,7 @@ impl UnixPair for UnixDgram {
         params: &[SNDBUF, RCVBUF, WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
-        limits: "a message fits in SO_SNDBUF less the kernel's overhead: raise sndbuf, and net.core.wmem_max above it; at most net.unix.max_dgram_qlen messages wait",
+        limits: "a message fits in SO_SNDBUF less the kernel's overhead: raise sndbuf, and net.core.wmem_max above it; a connected pair queues what its buffers hold",
         man: &["unix(7)", "socketpair(2)"],
     };
 }

@@ -158,7 +158,10 @@ check!(what_is_sent_arrives_whole_and_in_order_both_ways, |params, M| {
                 send_all(&mut end, &content(round, size_bytes), framing);
                 receive_all(&mut end, &mut answer, framing);
                 if M::CARD.payload == Payload::Bytes {
-                    assert!(answer == content(round + 1, size_bytes), "{size_bytes} bytes back, round {round}");
+                    assert!(
+                        answer == content(round + 1, size_bytes),
+                        "{size_bytes} bytes back, round {round}"
+                    );
                 }
             }
         };
@@ -194,7 +197,10 @@ check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
                 for number in 0..messages {
                     receive_all(&mut end, &mut message, framing);
                     if M::CARD.payload == Payload::Bytes {
-                        assert!(message == content(number, size_bytes), "{size_bytes} bytes, message {number}");
+                        assert!(
+                            message == content(number, size_bytes),
+                            "{size_bytes} bytes, message {number}"
+                        );
                     }
                 }
                 send_all(&mut end, &[1], framing);
@@ -256,7 +262,8 @@ fn launches_leak_no_descriptor_and_no_mapping() {
     if std::env::var_os(ALONE).is_none() {
         let test = std::env::current_exe().unwrap();
         let name = "launches_leak_no_descriptor_and_no_mapping";
-        let status = std::process::Command::new(test).args(["--exact", name]).env(ALONE, "1").status().unwrap();
+        let status =
+            std::process::Command::new(test).args(["--exact", name]).env(ALONE, "1").status().unwrap();
         return assert!(status.success());
     }
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();

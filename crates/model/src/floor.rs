@@ -70,7 +70,12 @@ pub fn floor_of(case: &Case) -> Option<Floor> {
     if [CONTEXT_SWITCH, CACHE_LINE, NULL].contains(&case.spec.name.as_str()) {
         return None;
     }
-    let memcpy = Case { size_bytes: Some(size_bytes), ..operation(MEMCPY, cpus.near) };
+    // CPUs that were asked for are in a case's key. Without them, copies on two CPUs would share one key.
+    let placement = match case.placement {
+        Placement::Cpus(_) => Placement::Cpus(CpuPair { near: cpus.near, far: cpus.near }),
+        _ => Placement::SameCore,
+    };
+    let memcpy = Case { size_bytes: Some(size_bytes), placement, ..operation(MEMCPY, cpus.near) };
     Some(Floor { handover, memcpy, copies })
 }
 

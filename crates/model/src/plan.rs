@@ -78,6 +78,11 @@ impl Plan {
                 return self.drop(&row.spec, workload, "", format!("{reason}; {remedy}"));
             }
         };
+        if row.card.sized && block.sizes.is_empty() {
+            let reason =
+                "it needs message sizes, and none are given; give them as 1,64,4K or 1..1M".to_owned();
+            return self.drop(&row.spec, workload, "", reason);
+        }
         for placements in places(row.card.kind, block) {
             let (placement, cpus) = match resolve(&placements, topology) {
                 Ok(place) => place,
@@ -86,7 +91,7 @@ impl Plan {
                     continue;
                 }
             };
-            if let Some(reason) = unplaceable(row, cpus) {
+            if let Some(reason) = unplaceable(row, cpus, topology) {
                 self.drop(&row.spec, workload, &placement.to_string(), reason);
                 continue;
             }
@@ -149,9 +154,9 @@ fn resolve(placements: &Placements, topology: &Topology) -> Result<(Placement, O
     Err(reasons.join("; "))
 }
 
-/// Why `row` cannot run on `cpus`, if it cannot.
-fn unplaceable(row: &Row, cpus: Option<CpuPair>) -> Option<String> {
-    let one_cpu = cpus.is_some_and(|pair| pair.near == pair.far);
+/// Why `row` cannot run on `cpus`, or unpinned on `topology`, if it cannot.
+fn unplaceable(row: &Row, cpus: Option<CpuPair>, topology: &Topology) -> Option<String> {
+    let one_cpu = cpus.map_or(topology.cpus.len() == 1, |pair| pair.near == pair.far);
     let name = row.card.name;
     if one_cpu && row.spec.params.spins() {
         return Some("two endpoints that spin on one CPU only move at the scheduler's tick".to_owned());

@@ -64,19 +64,30 @@ impl Suite {
         let file: File = toml::from_str(text).map_err(|e| {
             Invalid::new(format!("the suite is not valid: {e}"), "see suites/default.toml for the form")
         })?;
+        if file.block.is_empty() {
+            return Err(Invalid::new("the suite has no block", "give at least one [[block]]"));
+        }
         let blocks = file.block.iter().map(|block| Block::resolve(block, cards)).collect::<Result<_, _>>()?;
-        Ok(Self {
-            name: file.name,
-            summary: file.summary,
-            precision: file.precision.parse()?,
-            time: parse_duration(&file.time)?,
-            blocks,
-        })
+        let time = parse_duration(&file.time)?;
+        if time.is_zero() {
+            return Err(Invalid::new("the suite's time is 0", "give it as time = \"60s\""));
+        }
+        Ok(Self { name: file.name, summary: file.summary, precision: file.precision.parse()?, time, blocks })
     }
 }
 
 impl Block {
     fn resolve(file: &BlockInFile, cards: &[Card]) -> Result<Self, Invalid> {
+        for (name, list) in
+            [("rows", &file.rows), ("workloads", &file.workloads), ("placements", &file.placements)]
+        {
+            if list.is_empty() {
+                return Err(Invalid::new(
+                    format!("a block of the suite has no {name}, so that nothing would come of it"),
+                    format!("give at least one of its {name}, or leave the block out"),
+                ));
+            }
+        }
         Ok(Self {
             specs: file.rows.iter().map(|text| Spec::parse(text, cards)).collect::<Result<_, _>>()?,
             workloads: file.workloads.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,

@@ -96,9 +96,6 @@ impl Topology {
         if self.cpus.len() == 1 {
             return format!("this process may use CPU {} alone; allow more with taskset", self.ids());
         }
-        if let Some(why) = &self.unknown {
-            return format!("the topology is unknown ({why}); name CPUs with cpus=A,B");
-        }
         let lack = match distance {
             Distance::SameCpu => "no CPU",
             Distance::SameCore => "no core with two hardware threads",
@@ -106,7 +103,8 @@ impl Topology {
             Distance::SameNode => "no two cores of one node with different last-level caches",
             Distance::CrossNode => "no second NUMA node",
         };
-        format!("this process may use {lack} (CPUs {})", self.ids())
+        let doubt = self.unknown.as_ref().map(|why| format!("; not all is known: {why}; CPUs can be named with cpus=A,B"));
+        format!("this process may use {lack} (CPUs {}){}", self.ids(), doubt.unwrap_or_default())
     }
 
     fn ids(&self) -> String {

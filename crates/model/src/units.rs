@@ -139,13 +139,14 @@ impl FromStr for Percent {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let refuse = || {
             Invalid::new(
-                format!("'{}' is not a percentage above 0% and up to 100%", printable(text)),
+                format!("'{}' is not a percentage from 0.001% to 100%", printable(text)),
                 "give it as 2% or 0.5%",
             )
         };
         let number = text.trim().strip_suffix('%').ok_or_else(refuse)?;
         let value: f64 = number.trim().parse().map_err(|_| refuse())?;
-        if value > 0.0 && value <= 100.0 { Ok(Percent(value / 100.0)) } else { Err(refuse()) }
+        // Three decimals are shown: less than the last of them would be shown as 0%.
+        if (0.001..=100.0).contains(&value) { Ok(Percent(value / 100.0)) } else { Err(refuse()) }
     }
 }
 
@@ -236,7 +237,8 @@ mod tests {
     fn percent_and_durations() {
         assert_eq!("2%".parse::<Percent>().unwrap(), Percent(0.02));
         assert_eq!(Percent(0.025).to_string(), "2.5%");
-        for text in ["2", "0%", "-1%", "nan%", "101%", "%"] {
+        assert_eq!("0.001%".parse::<Percent>().unwrap().to_string(), "0.001%");
+        for text in ["2", "0%", "0.0009%", "-1%", "nan%", "101%", "%"] {
             assert!(text.parse::<Percent>().is_err(), "{text}");
         }
         assert_eq!(parse_duration("10us").unwrap(), Duration::from_micros(10));

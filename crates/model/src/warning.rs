@@ -113,7 +113,7 @@ impl Warning {
                 "believe the median of `total`; read percentiles as upper bounds"
             }
             Warning::SampledCpuSplit { .. } => {
-                "read the sum; for the split use many launches or a kernel with VIRT_CPU_ACCOUNTING_GEN"
+                "read the sum; for the split use many launches, or CPUs booted with nohz_full="
             }
         }
     }

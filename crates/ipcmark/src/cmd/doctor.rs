@@ -28,7 +28,8 @@ fn paragraph(finding: &Finding) -> String {
     };
     let mut text = format!("{label:<6}  {}: {}\n        {}\n", finding.subject, finding.what, finding.why);
     if let Some(command) = &finding.command {
-        text += &format!("        mend it: {command}\n");
+        let label = if finding.severity == Severity::Fine { "to change it" } else { "mend it" };
+        text += &format!("        {label}: {command}\n");
     }
     text
 }

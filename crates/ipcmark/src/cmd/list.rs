@@ -21,9 +21,8 @@ pub fn run(arguments: &List) -> Result<Exit, Error> {
 }
 
 fn find(name: &str) -> Result<&'static Card, Invalid> {
-    table::card(name).ok_or_else(|| {
-        Invalid::unknown("mechanism or operation", name, CARDS.iter().map(|card| card.name))
-    })
+    table::card(name)
+        .ok_or_else(|| Invalid::unknown("mechanism or operation", name, CARDS.iter().map(|card| card.name)))
 }
 
 /// Whether `card`'s row works here with every parameter at its default.
@@ -47,11 +46,16 @@ fn full(card: &Card) -> String {
     let mut text = format!("{}: {}\n", card.name, card.summary);
     let mut line = |label: &str, value: &str| text += &field(label, value);
     line("kind", &kebab(&card.kind));
-    line("works here", &match support(card) {
-        Support::Yes { largest_bytes: Some(largest) } => format!("yes, with messages of up to {largest} bytes"),
-        Support::Yes { largest_bytes: None } => "yes".to_owned(),
-        Support::No { reason, remedy } => format!("no: {reason}; {remedy}"),
-    });
+    line(
+        "works here",
+        &match support(card) {
+            Support::Yes { largest_bytes: Some(largest) } => {
+                format!("yes, with messages of up to {largest} bytes")
+            }
+            Support::Yes { largest_bytes: None } => "yes".to_owned(),
+            Support::No { reason, remedy } => format!("no: {reason}; {remedy}"),
+        },
+    );
     line("framing", &kebab(&card.framing));
     line("reach", &kebab(&card.reach));
     line("carries descriptors", if card.fds { "yes" } else { "no" });
@@ -71,7 +75,9 @@ fn field(label: &str, value: &str) -> String {
     let mut lines = vec![String::new()];
     for word in value.split(' ') {
         let last = lines.len() - 1;
-        if !lines[last].is_empty() && lines[last].chars().count() + word.chars().count() + LABEL + 1 > style().width {
+        if !lines[last].is_empty()
+            && lines[last].chars().count() + word.chars().count() + LABEL + 1 > style().width
+        {
             lines.push(word.to_owned());
         } else {
             let space = if lines[last].is_empty() { "" } else { " " };
@@ -80,12 +86,19 @@ fn field(label: &str, value: &str) -> String {
         }
     }
     let value = lines.join(&format!("\n{:LABEL$}", ""));
-    if label.len() + 3 > LABEL { format!("  {label}\n{:LABEL$}{value}\n", "") } else { format!("  {label:<width$}{value}\n", width = LABEL - 2) }
+    if label.len() + 3 > LABEL {
+        format!("  {label}\n{:LABEL$}{value}\n", "")
+    } else {
+        format!("  {label:<width$}{value}\n", width = LABEL - 2)
+    }
 }
 
 /// The word by which results and JSON spell `value`.
 fn kebab(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(ToOwned::to_owned)).unwrap_or_default()
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(ToOwned::to_owned))
+        .unwrap_or_default()
 }
 
 fn json(cards: &[&Card]) -> String {

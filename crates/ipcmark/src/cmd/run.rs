@@ -14,7 +14,7 @@ use mechanisms::table::{self, CARDS};
 use model::card::Support;
 use model::plan::{Plan, Row};
 use model::record::{
-    End, Fact, FORMAT, FloorReading, Header, Line, PlanRecord, Results, Settings, Tool, VERSION,
+    End, FORMAT, Fact, FloorReading, Header, Line, PlanRecord, Results, Settings, Tool, VERSION,
 };
 use model::suite::{Block, Suite};
 use model::{Invalid, Outcome, Percent, Placements, Size, Spec, Workload};
@@ -58,7 +58,10 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
         host,
         clock: calibration.record.clone(),
         settings: settings.clone(),
-        plan: PlanRecord { cases: [plan.floors.clone(), plan.cases.clone()].concat(), dropped: plan.dropped.clone() },
+        plan: PlanRecord {
+            cases: [plan.floors.clone(), plan.cases.clone()].concat(),
+            dropped: plan.dropped.clone(),
+        },
         floors: Vec::new(),
     };
     let launcher = Launcher {
@@ -71,7 +74,8 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
     let bounds = Bounds { settings, turns: arguments.turns };
     let mut collector = Collector::new(header, file, &interrupted);
     let steal_before = harness::host::steal_ticks(Path::new("/"));
-    let finish = harness::run::Run::new(&plan, &launcher, &bounds, timer, |event| collector.take(event)).finish();
+    let finish =
+        harness::run::Run::new(&plan, &launcher, &bounds, timer, |event| collector.take(event)).finish();
     let results = collector.finish(end(finish, steal_before, &calibration))?;
     write(|out| arguments.show.format.write(&results, &style(), out))?;
     Ok(exit_of(&results))
@@ -87,12 +91,17 @@ fn requested(arguments: &Run) -> Result<Suite, Invalid> {
     let Effort { precision, time, .. } = arguments.effort;
     suite.precision = precision.unwrap_or(suite.precision);
     suite.time = time.unwrap_or(suite.time);
-    restrict(&mut suite, &arguments.workloads, arguments.sizes.as_ref().map(|sizes| &sizes.0), &arguments.placements)?;
+    restrict(
+        &mut suite,
+        &arguments.workloads,
+        arguments.sizes.as_ref().map(|sizes| &sizes.0),
+        &arguments.placements,
+    )?;
     Ok(suite)
 }
 
 /// Narrows the workloads of `suite`, and replaces its sizes and placements, where they are given.
-fn restrict(
+pub fn restrict(
     suite: &mut Suite,
     workloads: &[Workload],
     sizes: Option<&Vec<Size>>,
@@ -148,7 +157,7 @@ pub fn row(spec: &Spec) -> Row {
 }
 
 /// The error of a plan of which everything was dropped.
-fn nothing_left(plan: &Plan) -> Invalid {
+pub fn nothing_left(plan: &Plan) -> Invalid {
     let reasons: Vec<String> = plan.dropped.iter().map(|d| format!("{}: {}", d.case, d.reason)).collect();
     Invalid::new("nothing that was asked for can be measured here", reasons.join("\n  "))
 }
@@ -171,7 +180,10 @@ fn refuse_short_slices(settings: &Settings, calibration: &Calibration) -> Result
     let least_ns = calibration.record.precision_ns * 100.0;
     if (settings.slice_ns as f64) < least_ns {
         return Err(Invalid::new(
-            format!("a launch would measure {} ns, and the clock here steps by {} ns", settings.slice_ns, calibration.record.precision_ns),
+            format!(
+                "a launch would measure {} ns, and the clock here steps by {} ns",
+                settings.slice_ns, calibration.record.precision_ns
+            ),
             "give it more --time, or fewer cases",
         ));
     }
@@ -189,8 +201,9 @@ fn dry_run(plan: &Plan, settings: &Settings) -> String {
         settings.precision,
         settings.time_ns / 1_000_000_000,
     );
-    let cpus = |case: &model::Case| case.cpus.map(|c| format!("  (cpus {},{})", c.near, c.far)).unwrap_or_default();
-    text += &format!("one round takes about {} launches\n\n", launches);
+    let cpus =
+        |case: &model::Case| case.cpus.map(|c| format!("  (cpus {},{})", c.near, c.far)).unwrap_or_default();
+    text += &format!("one round is {launches} launches\n\n");
     for case in &plan.floors {
         text += &format!("floor  {case}{}\n", cpus(case));
     }
@@ -208,7 +221,9 @@ pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag::{register, register_conditional_shutdown};
     let flag = Arc::new(AtomicBool::new(false));
-    let refuse = |error: std::io::Error| sys::Failure::new("sigaction", "SIGINT", error.to_string(), "report this bug");
+    let refuse = |error: std::io::Error| {
+        sys::Failure::new("sigaction", "SIGINT", error.to_string(), "report this bug")
+    };
     register_conditional_shutdown(SIGINT, 130, Arc::clone(&flag)).map_err(refuse)?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         register(signal, Arc::clone(&flag)).map_err(refuse)?;
@@ -226,9 +241,11 @@ pub fn tool() -> Tool {
 }
 
 fn end(finish: Finish, steal_before: Option<(u64, u64)>, calibration: &Calibration) -> End {
-    let stolen = steal_before.zip(harness::host::steal_ticks(Path::new("/"))).map(|((steal, total), (steal_now, total_now))| {
-        (steal_now - steal) as f64 / (total_now - total).max(1) as f64
-    });
+    let stolen = steal_before.zip(harness::host::steal_ticks(Path::new("/"))).map(
+        |((steal, total), (steal_now, total_now))| {
+            (steal_now - steal) as f64 / (total_now - total).max(1) as f64
+        },
+    );
     End {
         interrupted: finish.interrupted,
         rounds: finish.rounds,
@@ -267,11 +284,16 @@ impl<'a> Collector<'a> {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Floors(readings) => {
-                let reading = |(case, turn_ns): (&model::Case, Option<f64>)| FloorReading { case: case.clone(), turn_ns };
+                let reading = |(case, turn_ns): (&model::Case, Option<f64>)| FloorReading {
+                    case: case.clone(),
+                    turn_ns,
+                };
                 self.results.header.floors = readings.into_iter().map(reading).collect();
                 self.append_header();
             }
-            Event::Progress { round, done, cases, share, left } => self.progress.show(round, done, cases, share, left),
+            Event::Progress { round, done, cases, share, left } => {
+                self.progress.show(round, done, cases, share, left)
+            }
             Event::Record(record) => {
                 self.append_header();
                 self.append(&Line::Record(record.clone()));

@@ -1,0 +1,115 @@
+//! Two cases measured in turn: each round launches A B B A, or B A A B, so that what drifts cancels.
+//!
+//! It yields samples; the ratio and the verdict are `model::compare`'s.
+
+use crate::endpoint::Sizing;
+use crate::launch::{Ended, Launcher};
+use crate::measure::Timer;
+use crate::run::LEAST_LAUNCHES;
+use model::Case;
+use model::compare::round_log_ratios;
+use model::record::Sample;
+use model::stats::median_interval;
+use std::time::Duration;
+
+/// Two cases to compare.
+#[derive(Debug)]
+pub struct Pair {
+    /// What is compared against, and what is judged.
+    pub cases: [Case; 2],
+    /// What was measured of each.
+    pub samples: [Vec<Sample>; 2],
+    /// Why there is no more.
+    pub failure: Option<String>,
+    hints_ns: [Option<f64>; 2],
+}
+
+impl Pair {
+    /// Two cases of which nothing was measured yet.
+    pub fn new(a: Case, b: Case) -> Self {
+        Self { cases: [a, b], samples: [Vec::new(), Vec::new()], failure: None, hints_ns: [None; 2] }
+    }
+
+    /// The log-ratio of each round, B over A.
+    pub fn log_ratios(&self) -> Vec<f64> {
+        round_log_ratios(&self.samples[0], &self.samples[1])
+    }
+
+    /// Whether the ratio is known to within `precision`.
+    fn is_settled(&self, precision: f64) -> bool {
+        let logs = self.log_ratios();
+        let interval = median_interval(&logs).and_then(|estimate| estimate.interval);
+        logs.len() >= LEAST_LAUNCHES && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
+    }
+}
+
+/// How far measuring in turn is.
+#[derive(Debug, Clone, Copy)]
+pub struct Reached {
+    /// The round, from 0; `None` in the warm-up.
+    pub round: Option<u32>,
+    /// The pairs that are settled.
+    pub settled: usize,
+    /// The part of the time that is used.
+    pub share: f64,
+    /// The time that is left at most.
+    pub left: Duration,
+}
+
+/// Measures `pairs` in turn until each ratio is known to within `precision`, or `time` is up, or it is interrupted.
+pub fn measure(
+    pairs: &mut [Pair],
+    launcher: &Launcher<'_>,
+    slice: Duration,
+    precision: f64,
+    time: Duration,
+    mut tell: impl FnMut(Reached),
+) {
+    let timer = Timer::start();
+    let mut number = 0;
+    let mut launch = |pair: &mut Pair, which: usize, round: Option<u32>| -> bool {
+        let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
+        let size = Sizing::Slice { slice_ns, hint_ns: pair.hints_ns[which] };
+        number += 1;
+        match launcher.launch(&pair.cases[which], size, number) {
+            Ok(yielded) => {
+                pair.hints_ns[which] = Some(yielded.sample.turn_ns());
+                // The first launch of each case is a warm-up and is dropped.
+                if let Some(round) = round {
+                    pair.samples[which].push(Sample { round, ..yielded.sample });
+                }
+                timer.elapsed() < time
+            }
+            Err(Ended::Failed(error)) => {
+                pair.failure = Some(format!("{}: {error}", pair.cases[which]));
+                true
+            }
+            Err(Ended::Interrupted) => false,
+        }
+    };
+    for round in std::iter::once(None).chain((0..).map(Some)) {
+        let order = match round {
+            None => [0, 1].as_slice(),
+            Some(even) if even % 2 == 0 => &[0, 1, 1, 0],
+            Some(_) => &[1, 0, 0, 1],
+        };
+        for pair in pairs.iter_mut().filter(|pair| pair.failure.is_none() && !pair.is_settled(precision)) {
+            for &which in order {
+                if pair.failure.is_none() && !launch(pair, which, round) {
+                    return;
+                }
+            }
+        }
+        let open = |pair: &&Pair| pair.failure.is_none() && !pair.is_settled(precision);
+        let still_open = pairs.iter().filter(open).count();
+        tell(Reached {
+            round,
+            settled: pairs.len() - still_open,
+            share: timer.elapsed().as_secs_f64() / time.as_secs_f64(),
+            left: timer.left_of(time),
+        });
+        if still_open == 0 {
+            return;
+        }
+    }
+}
