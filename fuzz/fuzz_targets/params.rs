@@ -17,8 +17,12 @@ fuzz_target!(|text: &str| {
             let text = spec.params.text(card, param.name);
             assert!(text.is_some() || param.default.is_none());
             match param.domain {
-                model::Domain::Size => assert_eq!(spec.params.size(card, param.name).is_some(), text.is_some()),
-                model::Domain::Count => assert_eq!(spec.params.count(card, param.name).is_some(), text.is_some()),
+                model::Domain::Size => {
+                    assert_eq!(spec.params.size(card, param.name).is_some(), text.is_some())
+                }
+                model::Domain::Count => {
+                    assert_eq!(spec.params.count(card, param.name).is_some(), text.is_some())
+                }
                 model::Domain::Duration => assert!(spec.params.duration(card, param.name).as_secs() <= 1),
                 model::Domain::Choice(words) => assert!(text.is_none_or(|text| words.contains(&text))),
             }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::compare::{Options, Verdict, compare, compare_paired, Paired, round_log_ratios};
+use model::compare::{Options, Paired, Verdict, compare, compare_paired, round_log_ratios};
 use model::record::{Line, Results};
 use model::results::{parse, recompute, to_line};
 use model::summary::{summarise, warnings};
@@ -20,15 +20,22 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(matches!(case.verdict, Verdict::NoDifference | Verdict::CannotTell), "{case:?}");
         assert!(case.ratio.is_none_or(|ratio| ratio.ratio == 1.0), "{case:?}");
     }
+    let mut slower = results.clone();
+    for sample in slower.records.iter_mut().flat_map(|record| &mut record.samples) {
+        sample.elapsed_ns *= 2.0;
+    }
+    let twice = compare(&results, &slower, Options::default());
+    for case in twice.cases.iter().chain(&twice.floors) {
+        assert!(case.ratio.is_none_or(|ratio| (ratio.ratio - 2.0).abs() < 1e-9), "{case:?}");
+        assert!(case.verdict != Verdict::Faster, "{case:?}");
+    }
     // JSON has no number for what is not finite: it would come out as null.
     let json = serde_json::to_string(&comparison).expect("a comparison has text keys");
     assert!(!json.contains("[null"), "{json}");
 
     let pairs = results.records.iter().zip(results.records.iter().skip(1));
-    let pairs = pairs.map(|(a, b)| Paired {
-        name: a.case.key(),
-        log_ratios: round_log_ratios(&a.samples, &b.samples),
-    });
+    let pairs = pairs
+        .map(|(a, b)| Paired { name: a.case.key(), log_ratios: round_log_ratios(&a.samples, &b.samples) });
     let paired = compare_paired(&pairs.collect::<Vec<_>>(), Options::default());
     let finite = |ratio: model::stats::Estimate| ratio.median.is_finite() && ratio.median > 0.0;
     assert!(paired.iter().all(|pair| pair.ratio.is_none_or(finite)));
@@ -37,7 +44,11 @@ fuzz_target!(|bytes: &[u8]| {
         let Some(summary) = summarise(&record.case, &record.samples) else { continue };
         assert_eq!(summary.launches as usize, record.samples.len());
         assert!(summary.turn_ns.median > 0.0 && summary.turn_ns.median.is_finite());
-        assert!(summary.floor_multiple.is_none_or(|multiple| multiple.median > 0.0 && multiple.median.is_finite()));
+        assert!(
+            summary
+                .floor_multiple
+                .is_none_or(|multiple| multiple.median > 0.0 && multiple.median.is_finite())
+        );
         assert!(summary.cpu_ns().is_finite() && summary.switches().is_finite());
         let _ = warnings(&record.case, &summary, &record.settings, 0.02);
     }

@@ -60,7 +60,10 @@ fn text_of(suite: &Suite) -> String {
         let rows = texts(&mut block.specs.iter().map(ToString::to_string));
         let workloads = texts(&mut block.workloads.iter().map(ToString::to_string));
         let placements = texts(&mut block.placements.iter().map(ToString::to_string));
-        let _ = writeln!(out, "[[block]]\nrows = [{rows}]\nworkloads = [{workloads}]\nplacements = [{placements}]");
+        let _ = writeln!(
+            out,
+            "[[block]]\nrows = [{rows}]\nworkloads = [{workloads}]\nplacements = [{placements}]"
+        );
         let sizes: Vec<String> = block.sizes.iter().map(ToString::to_string).collect();
         if !sizes.is_empty() {
             let _ = writeln!(out, "sizes = {}", quoted(&sizes.join(",")));

@@ -103,3 +103,53 @@ pub fn operation(name: &str, cpu: u32) -> Case {
         spec: Spec::plain(name),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(workload: Workload, near: u32, far: u32) -> Case {
+        Case {
+            workload,
+            size_bytes: Some(crate::Size(4096)),
+            placement: if near == far { Placement::SameCore } else { Placement::SameLlc },
+            cpus: Some(CpuPair { near, far }),
+            endpoints: Endpoints::Processes,
+            spec: Spec::plain("pipe"),
+        }
+    }
+
+    #[test]
+    fn a_floor_counts_hand_overs_and_copies_in_sequence() {
+        for (workload, near, far, shown) in [
+            (Workload::Latency, 1, 1, "context-switch + 4 × memcpy"),
+            (Workload::Latency, 1, 0, "cache-line + 2 × memcpy"),
+            (Workload::Transfer, 1, 1, "context-switch + 2 × memcpy"),
+            (Workload::Transfer, 1, 0, "cache-line + 1 × memcpy"),
+            (Workload::Throughput, 1, 1, "2 × memcpy"),
+            (Workload::Throughput, 1, 0, "1 × memcpy"),
+        ] {
+            assert_eq!(floor_of(&case(workload, near, far)).unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn its_time_is_the_sum_or_nothing() {
+        let floor = floor_of(&case(Workload::Latency, 1, 1)).unwrap();
+        let ns_of = |case: &Case| Some(if case.spec.name == MEMCPY { 50.0 } else { 1000.0 });
+        assert_eq!(floor.turn_ns(ns_of), Some(1200.0));
+        assert_eq!(floor.turn_ns(|case| ns_of(case).filter(|_| case.spec.name != MEMCPY)), None);
+        assert_eq!(floor.turn_ns(|case| ns_of(case).filter(|_| case.spec.name == MEMCPY)), None);
+        assert_eq!(floor.cases().count(), 2);
+    }
+
+    #[test]
+    fn operations_floors_and_unpinned_endpoints_have_none() {
+        assert_eq!(floor_of(&case(Workload::Cost, 1, 1)), None);
+        assert_eq!(floor_of(&Case { cpus: None, ..case(Workload::Latency, 1, 1) }), None);
+        assert_eq!(floor_of(&Case { size_bytes: None, ..case(Workload::Latency, 1, 1) }), None);
+        for name in [CONTEXT_SWITCH, CACHE_LINE, NULL] {
+            assert_eq!(floor_of(&Case { spec: Spec::plain(name), ..case(Workload::Latency, 1, 0) }), None);
+        }
+    }
+}

@@ -164,3 +164,106 @@ impl fmt::Display for Params {
         f.write_str(&items.join(","))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::{Framing, Kind, Payload, Reach};
+    use proptest::prelude::*;
+
+    const fn param(name: &'static str, domain: Domain, default: Option<&'static str>) -> Param {
+        Param { name, summary: "", domain, default }
+    }
+
+    const CARD: Card = Card {
+        name: "pipe",
+        kind: Kind::Mechanism,
+        summary: "",
+        framing: Framing::Stream,
+        reach: Reach::Related,
+        payload: Payload::Bytes,
+        fds: false,
+        params: &[
+            param("capacity", Domain::Size, None),
+            param("wait", Domain::Choice(&["block", "spin"]), Some("block")),
+            param("spin", Domain::Duration, Some("10us")),
+            param("depth", Domain::Count, Some("8")),
+        ],
+        workloads: &[],
+        sized: true,
+        limits: "",
+        man: &[],
+    };
+
+    fn parse(text: &str) -> Result<Params, Invalid> {
+        Params::parse(text, &CARD)
+    }
+
+    #[test]
+    fn equal_parameters_are_equal_text() {
+        for (text, canonical) in [
+            ("capacity=1048576", "capacity=1M"),
+            ("wait=spin,capacity=4KiB", "capacity=4K,wait=spin"),
+            ("capacity = 1M , wait = spin", "capacity=1M,wait=spin"),
+            ("spin=1500us", "spin=1ms 500us"),
+            ("depth=007", "depth=7"),
+            ("wait=block", ""),
+            ("spin=10000ns,depth=8", ""),
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), canonical, "{text}");
+        }
+        assert!(parse("wait=block").unwrap().is_empty());
+        assert!(parse("wait=spin").unwrap().spins() && !parse("capacity=1").unwrap().spins());
+    }
+
+    #[test]
+    fn values_come_from_what_was_given_else_from_the_card() {
+        let params = parse("capacity=64K,depth=3").unwrap();
+        assert_eq!(params.size(&CARD, "capacity"), Some(Size(65_536)));
+        assert_eq!(params.count(&CARD, "depth"), Some(3));
+        assert_eq!(params.duration(&CARD, "spin"), Duration::from_micros(10));
+        assert_eq!(params.text(&CARD, "wait"), Some("block"));
+        let none = Params::default();
+        assert_eq!((none.size(&CARD, "capacity"), none.count(&CARD, "depth")), (None, Some(8)));
+        assert_eq!((none.text(&CARD, "other"), none.duration(&CARD, "other")), (None, Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, says) in [
+            ("", "'' is not a parameter of pipe"),
+            ("capacity", "'capacity' is not a parameter"),
+            ("capacity=1,,", "'' is not a parameter"),
+            ("capacty=1", "unknown parameter of pipe 'capacty'"),
+            ("capacity=0", "pipe:capacity: a size of 0"),
+            ("capacity=2G", "pipe:capacity: 2G is too large"),
+            ("capacity=1,capacity=1", "given twice"),
+            ("wait=sleep", "unknown value 'sleep'"),
+            ("spin=2s", "2s is too long"),
+            ("depth=0", "'0' is not a count"),
+            ("depth=-1", "'-1' is not a count"),
+            ("depth=4294967296", "is not a count"),
+        ] {
+            let invalid = parse(text).unwrap_err();
+            assert!(invalid.problem.contains(says), "{text}: {invalid}");
+            assert!(!invalid.remedy.is_empty());
+        }
+        assert!(parse("capacty=1").unwrap_err().remedy.contains("did you mean 'capacity'"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_accepted_survives_its_own_text(
+            capacity in 1..=Size::LARGEST.0,
+            spin_ns in 0..=1_000_000_000u64,
+            depth in 1..=u32::MAX,
+            wait in prop_oneof![Just("block"), Just("spin")],
+        ) {
+            let params = parse(&format!("capacity={capacity},spin={spin_ns}ns,depth={depth},wait={wait}")).unwrap();
+            prop_assert_eq!(parse(&params.to_string()).unwrap(), params.clone());
+            prop_assert_eq!(params.size(&CARD, "capacity"), Some(Size(capacity)));
+            prop_assert_eq!(params.duration(&CARD, "spin"), Duration::from_nanos(spin_ns));
+            prop_assert_eq!(params.count(&CARD, "depth"), Some(depth));
+        }
+    }
+}

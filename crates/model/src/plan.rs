@@ -191,3 +191,236 @@ fn floors(cases: &[Case]) -> Vec<Case> {
     }
     floors
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::{Framing, Payload, Reach};
+    use crate::params::{Domain, Param};
+    use crate::topology::Cpu;
+
+    const WAIT: Param = Param {
+        name: "wait",
+        summary: "how a reader waits",
+        domain: Domain::Choice(&["block", "spin"]),
+        default: Some("block"),
+    };
+    const TWO_ENDED: &[Workload] = &[Workload::Latency, Workload::Throughput];
+
+    const fn card(name: &'static str, kind: Kind, workloads: &'static [Workload], sized: bool) -> Card {
+        Card {
+            name,
+            kind,
+            summary: "",
+            framing: Framing::Stream,
+            reach: Reach::Host,
+            payload: Payload::Bytes,
+            fds: false,
+            params: &[WAIT],
+            workloads,
+            sized,
+            limits: "fs.mqueue.msgsize_max",
+            man: &[],
+        }
+    }
+
+    const CARDS: &[Card] = &[
+        card("pipe", Kind::Mechanism, TWO_ENDED, true),
+        card("mq", Kind::Mechanism, TWO_ENDED, true),
+        card("vmsplice", Kind::Mechanism, TWO_ENDED, true),
+        card("null", Kind::Mechanism, TWO_ENDED, true),
+        card("context-switch", Kind::Floor, &[Workload::Latency], true),
+        card("cache-line", Kind::Floor, &[Workload::Latency], true),
+        card("memcpy", Kind::Operation, &[Workload::Cost], true),
+        card("syscall", Kind::Operation, &[Workload::Cost], false),
+        card("getpid", Kind::Operation, &[Workload::Cost], false),
+    ];
+
+    fn row(spec: &Spec) -> Row {
+        let support = match spec.name.as_str() {
+            "mq" => Support::Yes { largest_bytes: Some(8192) },
+            "vmsplice" => {
+                Support::No { reason: "no vmsplice".to_owned(), remedy: "take a newer kernel".to_owned() }
+            }
+            _ => Support::UNLIMITED,
+        };
+        let card = *CARDS.iter().find(|card| card.name == spec.name).unwrap();
+        Row { spec: spec.clone(), card, support }
+    }
+
+    fn cores(count: u32) -> Topology {
+        let cpus = (0..count).map(|id| Cpu { id, package: 0, core: id, llc: Some(0), node: 0 }).collect();
+        Topology { cpus, unknown: None }
+    }
+
+    fn block(rows: &[&str], workloads: &[Workload], sizes: &[u64], placements: &[&str]) -> Block {
+        Block {
+            specs: rows.iter().map(|text| Spec::parse(text, CARDS).unwrap()).collect(),
+            workloads: workloads.to_vec(),
+            sizes: sizes.iter().copied().map(Size).collect(),
+            placements: placements.iter().map(|text| text.parse().unwrap()).collect(),
+        }
+    }
+
+    fn planned(block: Block, topology: &Topology) -> Plan {
+        plan(&[block], Endpoints::Processes, topology, row)
+    }
+
+    fn keys(cases: &[Case]) -> Vec<String> {
+        cases.iter().map(Case::key).collect()
+    }
+
+    fn only_reason(plan: &Plan) -> &str {
+        assert_eq!(plan.dropped.len(), 1, "{:?}", plan.dropped);
+        &plan.dropped[0].reason
+    }
+
+    #[test]
+    fn a_block_is_a_product_in_order() {
+        let block = block(&["pipe", "mq"], &[Workload::Latency], &[1, 4096], &["same-core", "same-llc"]);
+        let plan = planned(block, &cores(2));
+        assert_eq!(
+            keys(&plan.cases),
+            [
+                "pipe latency 1 same-core",
+                "pipe latency 4K same-core",
+                "pipe latency 1 same-llc",
+                "pipe latency 4K same-llc",
+                "mq latency 1 same-core",
+                "mq latency 4K same-core",
+                "mq latency 1 same-llc",
+                "mq latency 4K same-llc",
+            ]
+        );
+        assert!(plan.dropped.is_empty());
+    }
+
+    #[test]
+    fn floors_are_what_the_cases_need_each_once() {
+        let workloads = [Workload::Latency, Workload::Throughput];
+        let plan = planned(block(&["pipe", "mq"], &workloads, &[64], &["same-core", "same-llc"]), &cores(2));
+        assert_eq!(
+            keys(&plan.floors),
+            [
+                "null latency 1 same-core",
+                "syscall cost same-core",
+                "context-switch latency 1 same-core",
+                "memcpy cost 64 same-core",
+                "cache-line latency 1 same-llc",
+            ]
+        );
+        let cache_line = plan.floors.last().unwrap();
+        assert_eq!(cache_line.cpus, Some(CpuPair { near: 1, far: 0 }));
+    }
+
+    #[test]
+    fn a_floor_that_is_asked_for_is_measured_once() {
+        let rows = ["pipe", "null", "syscall", "context-switch"];
+        let workloads = [Workload::Latency, Workload::Cost];
+        let plan = planned(block(&rows, &workloads, &[1], &["same-core"]), &cores(1));
+        assert_eq!(keys(&plan.cases), ["pipe latency 1 same-core"]);
+        assert_eq!(plan.floors.len(), 4, "{:?}", keys(&plan.floors));
+        // A null of another size is a case like any other.
+        let plan = planned(block(&["null"], &[Workload::Latency], &[1, 64], &["same-core"]), &cores(1));
+        assert_eq!(keys(&plan.cases), ["null latency 64 same-core"]);
+    }
+
+    #[test]
+    fn what_is_asked_twice_is_planned_once() {
+        let one = || {
+            block(&["pipe", "pipe:wait=block"], &[Workload::Latency], &[1], &["same-core", "smt|same-core"])
+        };
+        let plan = plan(&[one(), one()], Endpoints::Processes, &cores(1), row);
+        assert_eq!(keys(&plan.cases), ["pipe latency 1 same-core"]);
+    }
+
+    #[test]
+    fn an_operation_has_one_place_whatever_is_asked() {
+        let placements = ["same-core", "same-llc", "unpinned"];
+        let block = block(&["getpid"], &[Workload::Cost], &[1, 64], &placements);
+        let plan = plan(&[block], Endpoints::Threads, &cores(2), row);
+        assert_eq!(keys(&plan.cases), ["getpid cost same-core"]);
+        assert_eq!(plan.cases[0].endpoints, Endpoints::Processes);
+    }
+
+    #[test]
+    fn alternatives_take_the_first_that_the_host_has_or_say_all_reasons() {
+        let at = |placements: &str, topology: &Topology| {
+            planned(block(&["pipe"], &[Workload::Latency], &[1], &[placements]), topology)
+        };
+        assert_eq!(keys(&at("smt|same-llc|unpinned", &cores(2)).cases), ["pipe latency 1 same-llc"]);
+        assert_eq!(keys(&at("smt|same-llc|unpinned", &cores(1)).cases), ["pipe latency 1 unpinned"]);
+        let plan = at("smt|cross-node", &cores(2));
+        assert_eq!(plan.dropped[0].case, "pipe latency smt|cross-node");
+        let reason = only_reason(&plan);
+        assert!(reason.contains("smt: ") && reason.contains("; cross-node: "), "{reason}");
+        assert!(plan.cases.is_empty() && plan.floors.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_dropped_with_its_reason() {
+        let two = cores(2);
+        let of = |rows: &[&str], workload, sizes: &[u64], place: &str| {
+            planned(block(rows, &[workload], sizes, &[place]), &two)
+        };
+        let latency = Workload::Latency;
+        assert!(
+            only_reason(&of(&["pipe:wait=spin"], latency, &[1], "same-core")).contains("spin on one CPU")
+        );
+        assert_eq!(
+            only_reason(&of(&["mq"], latency, &[1 << 20], "same-core")),
+            "its largest message here is 8192 bytes; fs.mqueue.msgsize_max"
+        );
+        assert_eq!(
+            only_reason(&of(&["pipe"], Workload::Cost, &[1], "same-core")),
+            "the workload has no meaning for it; it has latency, throughput"
+        );
+        assert_eq!(
+            only_reason(&of(&["vmsplice"], latency, &[1, 2, 3], "same-core")),
+            "no vmsplice; take a newer kernel"
+        );
+        assert!(only_reason(&of(&["cache-line"], latency, &[1], "same-core")).contains("no cache line"));
+        assert!(
+            only_reason(&of(&["context-switch"], latency, &[1], "same-llc")).contains("no context switch")
+        );
+        assert!(only_reason(&of(&["pipe"], latency, &[], "same-core")).contains("needs message sizes"));
+        let limited = of(&["mq"], latency, &[1, 8192, 8193], "same-core");
+        assert_eq!((limited.cases.len(), limited.dropped.len()), (2, 1));
+        assert_eq!(limited.dropped[0].case, "mq latency 8193 same-core");
+    }
+
+    #[test]
+    fn one_cpu_is_one_cpu_when_nothing_is_pinned_too() {
+        let spin = |topology: &Topology| {
+            planned(block(&["pipe:wait=spin"], &[Workload::Latency], &[1], &["unpinned"]), topology)
+        };
+        assert!(only_reason(&spin(&cores(1))).contains("spin on one CPU"));
+        assert_eq!(spin(&cores(2)).cases.len(), 1);
+    }
+
+    #[test]
+    fn unpinned_cases_alone_have_unpinned_floors() {
+        let plan = planned(block(&["pipe"], &[Workload::Latency], &[1], &["unpinned"]), &cores(2));
+        assert_eq!(keys(&plan.floors), ["null latency 1 unpinned", "syscall cost unpinned"]);
+        assert!(plan.floors.iter().all(|floor| floor.cpus.is_none()));
+    }
+
+    #[test]
+    fn copies_on_different_cpus_have_different_keys() {
+        let placements = ["same-core", "cpus=0,2"];
+        let plan = planned(block(&["pipe"], &[Workload::Latency], &[64], &placements), &cores(3));
+        let mut keys = keys(&plan.floors);
+        assert!(keys.contains(&"memcpy cost 64 cpus=0,0".to_owned()), "{keys:?}");
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), plan.floors.len());
+    }
+
+    #[test]
+    fn threads_hand_over_between_threads() {
+        let block = block(&["pipe"], &[Workload::Latency], &[64], &["same-core"]);
+        let plan = plan(&[block], Endpoints::Threads, &cores(1), row);
+        let of = |name: &str| plan.floors.iter().find(|floor| floor.spec.name == name).unwrap().endpoints;
+        assert_eq!((of("context-switch"), of("memcpy")), (Endpoints::Threads, Endpoints::Processes));
+    }
+}

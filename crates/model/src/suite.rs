@@ -96,3 +96,81 @@ impl Block {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::{Framing, Kind, Payload, Reach};
+    use crate::case::Placement;
+
+    const CARDS: &[Card] = &[Card {
+        name: "pipe",
+        kind: Kind::Mechanism,
+        summary: "",
+        framing: Framing::Stream,
+        reach: Reach::Related,
+        payload: Payload::Bytes,
+        fds: false,
+        params: &[],
+        workloads: &[Workload::Latency],
+        sized: true,
+        limits: "",
+        man: &[],
+    }];
+
+    const SUITE: &str = r#"
+name = "small"
+summary = "one block"
+precision = "2%"
+time = "1m 30s"
+
+[[block]]
+rows = ["pipe"]
+workloads = ["latency", "throughput"]
+sizes = "1..4,64"
+placements = ["smt|same-llc", "cpus=1,0"]
+"#;
+
+    #[test]
+    fn a_suite_is_what_its_file_says() {
+        let suite = Suite::parse(SUITE, CARDS).unwrap();
+        assert_eq!((suite.name.as_str(), suite.summary.as_str()), ("small", "one block"));
+        assert_eq!((suite.precision, suite.time), (Percent(0.02), Duration::from_secs(90)));
+        let [block] = suite.blocks.as_slice() else { panic!("{suite:?}") };
+        assert_eq!(block.specs, [Spec::plain("pipe")]);
+        assert_eq!(block.workloads, [Workload::Latency, Workload::Throughput]);
+        assert_eq!(block.sizes, [1, 2, 4, 64].map(Size));
+        assert_eq!(block.placements[0].0, [Placement::Smt, Placement::SameLlc]);
+    }
+
+    #[test]
+    fn sizes_may_be_left_out() {
+        let suite = Suite::parse(&SUITE.replace("sizes = \"1..4,64\"", ""), CARDS).unwrap();
+        assert!(suite.blocks[0].sizes.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let no_block = "name = 'n'\nsummary = 's'\nprecision = '2%'\ntime = '1s'\nblock = []";
+        for (text, says) in [
+            (String::new(), "missing field"),
+            (SUITE.replace("name =", "nam ="), "unknown field `nam`"),
+            (SUITE.replace("\"2%\"", "2"), "line 4"),
+            (SUITE.replace("2%", "200%"), "'200%' is not a percentage"),
+            (SUITE.replace("1m 30s", "90"), "'90' is not a duration"),
+            (SUITE.replace("1m 30s", "0s"), "time is 0"),
+            (SUITE.replace("[\"pipe\"]", "[\"pip\"]"), "unknown mechanism or operation 'pip'"),
+            (SUITE.replace("[\"pipe\"]", "[]"), "no rows"),
+            (SUITE.replace("\"latency\", ", "\"latancy\", "), "unknown workload 'latancy'"),
+            (SUITE.replace("[\"latency\", \"throughput\"]", "[]"), "no workloads"),
+            (SUITE.replace("[\"smt|same-llc\", \"cpus=1,0\"]", "[]"), "no placements"),
+            (SUITE.replace("smt|", "smt|near|"), "unknown placement 'near'"),
+            (SUITE.replace("1..4", "4..1"), "runs downwards"),
+            (no_block.to_owned(), "no block"),
+        ] {
+            let invalid = Suite::parse(&text, CARDS).unwrap_err();
+            assert!(invalid.problem.contains(says), "{says}: {invalid}");
+            assert!(!invalid.remedy.is_empty());
+        }
+    }
+}

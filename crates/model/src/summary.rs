@@ -185,3 +185,124 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Spec;
+    use crate::floor;
+    use crate::histogram::Histogram;
+    use crate::record::Each;
+    use crate::results::testing;
+    use crate::units::Size;
+
+    fn case(workload: Workload, size_bytes: u64) -> Case {
+        Case {
+            workload,
+            size_bytes: Some(Size(size_bytes)),
+            spec: Spec::plain("pipe"),
+            ..floor::operation("", 1)
+        }
+    }
+
+    /// Launches of 100, 110, 120, … ns a turn on a floor of 50 ns, 1000 turns each.
+    fn launches(count: u32) -> Vec<Sample> {
+        (0..count).map(|n| testing::sample(n, 100.0 + 10.0 * f64::from(n), Some(50.0))).collect()
+    }
+
+    fn of(workload: Workload, samples: &[Sample]) -> Summary {
+        summarise(&case(workload, 1000), samples).unwrap()
+    }
+
+    #[test]
+    fn times_and_multiples_are_medians_over_launches() {
+        let summary = of(Workload::Latency, &launches(9));
+        assert_eq!((summary.launches, summary.turns), (9, 9000));
+        assert_eq!(summary.turn_ns, Estimate { median: 140.0, interval: Some((110.0, 170.0)) });
+        let multiple = summary.floor_multiple.unwrap();
+        assert!((multiple.median - 2.8).abs() < 1e-12);
+        let (low, high) = multiple.interval.unwrap();
+        assert!((low - 2.2).abs() < 1e-12 && (high - 3.4).abs() < 1e-12);
+        assert_eq!((summary.bytes_per_s, summary.quantiles, summary.each_over_total), (None, None, None));
+        assert_eq!(summarise(&case(Workload::Latency, 1), &[]), None);
+    }
+
+    #[test]
+    fn few_launches_have_no_interval_and_are_not_settled() {
+        let summary = of(Workload::Latency, &launches(5));
+        assert_eq!(summary.turn_ns.interval, None);
+        assert!(!settled(&summary, 1.0));
+        let warnings = warnings(&case(Workload::Latency, 1), &summary, &[], 0.02);
+        assert_eq!(warnings, [Warning::Unsettled { reached: None, asked: 0.02 }]);
+    }
+
+    #[test]
+    fn a_rate_is_the_size_over_the_time_and_its_interval_is_in_order() {
+        for workload in [Workload::Throughput, Workload::Transfer] {
+            let rate = of(workload, &launches(9)).bytes_per_s.unwrap();
+            assert_eq!(rate.median, 1000.0 / 140.0 * 1e9);
+            assert_eq!(rate.interval, Some((1000.0 / 170.0 * 1e9, 1000.0 / 110.0 * 1e9)));
+        }
+    }
+
+    #[test]
+    fn usage_is_all_of_it_over_all_turns() {
+        let mut samples = launches(2);
+        for (sample, cpu_ns) in samples.iter_mut().zip([1000, 3000]) {
+            sample.near =
+                Usage { cpu_ns, user_ns: 400, system_ns: cpu_ns - 400, minor_faults: 1, ..Usage::default() };
+            sample.far = Some(Usage { cpu_ns: 6000, voluntary_switches: 1000, ..Usage::default() });
+        }
+        let summary = of(Workload::Latency, &samples);
+        assert_eq!((summary.near.cpu_ns, summary.near.user_ns, summary.near.system_ns), (2.0, 0.4, 1.6));
+        assert_eq!((summary.near.faults, summary.far.unwrap().cpu_ns), (0.001, 6.0));
+        assert_eq!((summary.cpu_ns(), summary.switches()), (8.0, 1.0));
+        samples.iter_mut().for_each(|sample| sample.far = None);
+        assert_eq!(of(Workload::Cost, &samples).cpu_ns(), 2.0);
+    }
+
+    #[test]
+    fn quantiles_are_of_all_turns_and_p99_also_by_launch() {
+        let mut samples = launches(3);
+        for (sample, slow_ns) in samples.iter_mut().zip([1000, 2000, 3000]) {
+            let mut turns = Histogram::new();
+            (0..98).for_each(|_| turns.record(100));
+            (0..2).for_each(|_| turns.record(slow_ns));
+            sample.each = Some(Each { mean_ns: 1.2 * sample.turn_ns(), turns: turns.encode() });
+        }
+        let summary = of(Workload::Latency, &samples);
+        let quantiles = summary.quantiles.unwrap();
+        assert_eq!((quantiles.p50_ns, quantiles.p90_ns), (100, 100));
+        // 294 of 300 turns take 100 ns, then two each take 1, 2 and 3 µs.
+        assert!((1990..=2010).contains(&quantiles.p99_ns), "{quantiles:?}");
+        assert!((2990..=3010).contains(&quantiles.max_ns), "{quantiles:?}");
+        assert!((1990.0..=2010.0).contains(&quantiles.p99_by_launch_ns.median), "{quantiles:?}");
+        let effect = summary.each_over_total.unwrap();
+        assert!((effect.median - 1.2).abs() < 1e-12);
+        let warnings = warnings(&case(Workload::Latency, 1), &summary, &[], 0.02);
+        assert!(warnings.iter().any(|warning| matches!(warning, Warning::InstrumentEffect { .. })));
+    }
+
+    #[test]
+    fn two_modes_and_clamped_settings_are_warned_of() {
+        let samples: Vec<Sample> = (0..20)
+            .map(|n| testing::sample(n, if n % 2 == 0 { 100.0 } else { 150.0 } + f64::from(n) * 0.01, None))
+            .collect();
+        let summary = of(Workload::Latency, &samples);
+        let modes = summary.modes.unwrap();
+        assert!((modes.fast - 100.0).abs() < 1.0 && (modes.slow - 150.0).abs() < 1.0);
+        assert_eq!(modes.fast_share, 0.5);
+        let setting = |clamped| Setting {
+            name: "SO_SNDBUF".to_owned(),
+            asked: Some("1M".to_owned()),
+            got: "208K".to_owned(),
+            clamped,
+        };
+        let warnings = warnings(&case(Workload::Latency, 1), &summary, &[setting(true), setting(false)], 0.5);
+        let kinds: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(kinds.len(), 2, "{kinds:?}");
+        assert!(kinds[0].starts_with("two modes: 100 ns in 50%"), "{kinds:?}");
+        assert_eq!(kinds[1], "SO_SNDBUF: asked for 1M, got 208K");
+        assert_eq!(summary.floor_multiple, None);
+    }
+}

@@ -103,11 +103,124 @@ impl Topology {
             Distance::SameNode => "no two cores of one node with different last-level caches",
             Distance::CrossNode => "no second NUMA node",
         };
-        let doubt = self.unknown.as_ref().map(|why| format!("; not all is known: {why}; CPUs can be named with cpus=A,B"));
+        let doubt = self
+            .unknown
+            .as_ref()
+            .map(|why| format!("; not all is known: {why}; CPUs can be named with cpus=A,B"));
         format!("this process may use {lack} (CPUs {}){}", self.ids(), doubt.unwrap_or_default())
     }
 
     fn ids(&self) -> String {
         self.cpus.iter().map(|cpu| cpu.id.to_string()).collect::<Vec<_>>().join(",")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpu(id: u32, core: u32, llc: u32, node: u32) -> Cpu {
+        Cpu { id, package: node, core, llc: Some(llc), node }
+    }
+
+    fn topology(cpus: Vec<Cpu>) -> Topology {
+        Topology { cpus, unknown: None }
+    }
+
+    /// Four cores of two hardware threads each, numbered as Linux does: 0 to 3, then their siblings 4 to 7.
+    fn four_cores_with_siblings() -> Topology {
+        topology((0..8).map(|id| cpu(id, id % 4, 0, 0)).collect())
+    }
+
+    /// Two sockets, each a node with two last-level caches of two cores.
+    fn two_sockets() -> Topology {
+        topology((0..8).map(|id| cpu(id, id, id / 2 * 2, id / 4)).collect())
+    }
+
+    fn place(topology: &Topology, placement: Placement) -> Result<(u32, u32), String> {
+        topology.place(placement).map(|pair| pair.map(|pair| (pair.near, pair.far)).unwrap())
+    }
+
+    #[test]
+    fn one_cpu_has_one_placement() {
+        let one = topology(vec![cpu(3, 3, 3, 0)]);
+        assert_eq!(place(&one, Placement::SameCore), Ok((3, 3)));
+        assert_eq!(one.place(Placement::Unpinned), Ok(None));
+        for placement in [Placement::Smt, Placement::SameLlc, Placement::CrossLlc, Placement::CrossNode] {
+            let reason = place(&one, placement).unwrap_err();
+            assert!(reason.contains("CPU 3 alone") && reason.contains("taskset"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn two_cores_share_a_cache() {
+        let two = topology(vec![cpu(0, 0, 0, 0), cpu(1, 1, 0, 0)]);
+        assert_eq!(place(&two, Placement::SameCore), Ok((1, 1)));
+        assert_eq!(place(&two, Placement::SameLlc), Ok((1, 0)));
+        assert!(place(&two, Placement::Smt).unwrap_err().contains("two hardware threads"));
+        assert!(place(&two, Placement::CrossLlc).unwrap_err().contains("different last-level caches"));
+        assert!(place(&two, Placement::CrossNode).unwrap_err().ends_with("no second NUMA node (CPUs 0,1)"));
+    }
+
+    #[test]
+    fn siblings_are_smt_and_never_two_cores() {
+        let smt = four_cores_with_siblings();
+        assert_eq!(place(&smt, Placement::Smt), Ok((7, 3)));
+        assert_eq!(place(&smt, Placement::SameLlc), Ok((7, 6)));
+        assert!(place(&smt, Placement::CrossLlc).is_err());
+    }
+
+    #[test]
+    fn two_sockets_have_every_distance_but_smt() {
+        let two = two_sockets();
+        assert_eq!(place(&two, Placement::SameCore), Ok((7, 7)));
+        assert_eq!(place(&two, Placement::SameLlc), Ok((7, 6)));
+        assert_eq!(place(&two, Placement::CrossLlc), Ok((7, 5)));
+        assert_eq!(place(&two, Placement::CrossNode), Ok((7, 3)));
+        assert!(place(&two, Placement::Smt).is_err());
+    }
+
+    #[test]
+    fn cpus_by_number_are_taken_as_given_or_refused_by_name() {
+        let two = two_sockets();
+        let cpus = |near, far| Placement::Cpus(CpuPair { near, far });
+        assert_eq!(place(&two, cpus(0, 5)), Ok((0, 5)));
+        assert_eq!(place(&two, cpus(2, 2)), Ok((2, 2)));
+        let reason = place(&two, cpus(0, 64)).unwrap_err();
+        assert_eq!(reason, "cpus=0,64: CPU 64 is not among those that this process may use: 0,1,2,3,4,5,6,7");
+    }
+
+    #[test]
+    fn an_unknown_topology_knows_only_single_cpus() {
+        let cpus = (0..2).map(|id| Cpu { id, package: 0, core: id, llc: None, node: 0 }).collect();
+        let unknown = Topology { cpus, unknown: Some("no sysfs".to_owned()) };
+        assert_eq!(place(&unknown, Placement::SameCore), Ok((1, 1)));
+        assert_eq!(place(&unknown, Placement::Cpus(CpuPair { near: 0, far: 1 })), Ok((0, 1)));
+        for placement in [Placement::Smt, Placement::SameLlc, Placement::CrossLlc, Placement::CrossNode] {
+            let reason = place(&unknown, placement).unwrap_err();
+            assert!(reason.contains("no sysfs") && reason.contains("cpus=A,B"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn without_cpus_there_is_a_reason_and_no_panic() {
+        let none = topology(Vec::new());
+        assert!(Placement::NAMED[..5].iter().all(|placement| none.place(*placement).is_err()));
+    }
+
+    #[test]
+    fn what_is_named_is_as_far_apart_as_its_name_says() {
+        for topology in [four_cores_with_siblings(), two_sockets()] {
+            let find = |id| topology.cpus.iter().find(|cpu| cpu.id == id).unwrap();
+            for placement in Placement::NAMED {
+                if let Ok(Some(pair)) = topology.place(placement) {
+                    assert_eq!(
+                        Distance::between(find(pair.near), find(pair.far)),
+                        placement.distance(),
+                        "{placement}"
+                    );
+                }
+            }
+        }
     }
 }

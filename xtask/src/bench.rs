@@ -1,0 +1,439 @@
+//! `cargo xtask bench`: how ipcmark stands against the bare thing, as ratios measured in turn.
+//!
+//! Nothing here passes or fails: these hosts are shared, and a number is for people to judge.
+
+use crate::steps::{cargo, root, step};
+use harness::endpoint::Sizing;
+use harness::in_turn::{self, Pair};
+use harness::launch::Launcher;
+use harness::measure::{Calibration, Timer};
+use harness::run_directory::RunDirectory;
+use mechanisms::table::CARDS;
+use model::compare::Verdict;
+use model::stats::{Estimate, median, median_interval};
+use model::topology::Topology;
+use model::units::format_ns;
+use model::{Case, Endpoints, Placement, Size, Spec, Workload};
+use rustix::fd::OwnedFd;
+use rustix::io::{read, write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use sys::shared_memory::SharedMemory;
+
+/// The hidden task by which this program becomes an end of a hand-written loop.
+pub const BARE: &str = "__bare";
+/// Set in the environment of the optimised build of this very program, which measures.
+const OPTIMISED: &str = "IPCMARK_BENCH_OPTIMISED";
+
+/// The time that one ratio may take, and how well it is to be known.
+const TIME: Duration = Duration::from_secs(15);
+const PRECISION: f64 = 0.005;
+/// What one launch measures.
+const SLICE: Duration = Duration::from_millis(6);
+
+/// Runs the benchmark `name`, in an optimised build of this program.
+pub fn run(name: &str) -> Result<(), String> {
+    if std::env::var_os(OPTIMISED).is_none() {
+        let mut optimised = cargo(&["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name]);
+        return step(&format!("bench {name}"), optimised.env(OPTIMISED, "1"));
+    }
+    let bench = Bench::new()?;
+    match name {
+        "bare" => bench.bare(),
+        "ring" => bench.ring(),
+        "launch" => bench.launch_cost(),
+        "same" => same_suite_twice(),
+        _ => Err("known benchmarks: bare, ring, launch, same".to_owned()),
+    }
+}
+
+/// What every benchmark needs of the harness.
+struct Bench {
+    directory: RunDirectory,
+    calibration: Calibration,
+    topology: Topology,
+    interrupted: AtomicBool,
+}
+
+/// A loop written by hand, and the case of ipcmark that does the same work.
+const LOOPS: [(&str, &str, Workload, u64); 6] = [
+    ("pipe", "pipe", Workload::Latency, 1),
+    ("unix-stream", "unix-stream", Workload::Latency, 1),
+    ("tcp", "tcp", Workload::Latency, 1),
+    ("futex", "context-switch", Workload::Latency, 1),
+    ("pipe", "pipe", Workload::Throughput, 65_536),
+    ("unix-stream", "unix-stream", Workload::Throughput, 65_536),
+];
+
+impl Bench {
+    fn new() -> Result<Self, String> {
+        let root = Path::new("/");
+        Ok(Self {
+            directory: RunDirectory::create().map_err(|failure| failure.to_string())?,
+            calibration: Calibration::choose(root),
+            topology: harness::host::read(root).topology,
+            interrupted: AtomicBool::new(false),
+        })
+    }
+
+    fn launcher(&self) -> Launcher<'_> {
+        Launcher {
+            clock: self.calibration.record.source,
+            directory: &self.directory,
+            check: false,
+            interrupted: &self.interrupted,
+            patience: Duration::from_secs(5),
+        }
+    }
+
+    fn case(&self, spec: &str, workload: Workload, size: u64, placement: Placement) -> Result<Case, String> {
+        Ok(Case {
+            workload,
+            size_bytes: Some(Size(size)),
+            placement,
+            cpus: self.topology.place(placement)?,
+            endpoints: Endpoints::Processes,
+            spec: Spec::parse(spec, CARDS).map_err(|invalid| invalid.to_string())?,
+        })
+    }
+
+    /// ipcmark against a loop written by hand.
+    fn bare(&self) -> Result<(), String> {
+        println!("ipcmark over a minimal loop written by hand, fresh processes each, in ABBA order");
+        println!("{:<34} {:>11} {:>11}  ratio (95% interval), rounds", "", "by hand", "ipcmark");
+        for placement in [Placement::SameCore, Placement::SameLlc] {
+            for (bare, spec, workload, size) in LOOPS {
+                // Two CPUs need no context switch: the floor is of one CPU alone.
+                if bare == "futex" && placement != Placement::SameCore {
+                    continue;
+                }
+                match self.case(spec, workload, size, placement) {
+                    Ok(case) => self.against_bare(bare, &case)?,
+                    Err(reason) => println!("{reason}"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn against_bare(&self, bare: &str, case: &Case) -> Result<(), String> {
+        let mut hint_ns = None;
+        let mut number = 0;
+        let mut measured = |turns: Option<u64>| -> Result<f64, String> {
+            number += 1;
+            let Some(turns) = turns else {
+                let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
+                let yielded = self.launcher().launch(case, size, number).map_err(|ended| format!("{case}: {ended:?}"))?;
+                hint_ns = Some(yielded.sample.turn_ns());
+                return Ok(yielded.sample.turn_ns());
+            };
+            bare_launch(bare, case, turns)
+        };
+        let mut turns = ((SLICE.as_nanos() as f64 / measured(None)?) as u64).max(20);
+        let (mut logs, mut by_hand, mut ours) = (Vec::new(), Vec::new(), Vec::new());
+        let timer = Timer::start();
+        for round in 0.. {
+            let order = if round % 2 == 0 { [true, false, false, true] } else { [false, true, true, false] };
+            let mut log = 0.0;
+            for is_bare in order {
+                let ns = measured(is_bare.then_some(turns))?;
+                log += if is_bare { -ns.ln() } else { ns.ln() } / 2.0;
+                if is_bare { by_hand.push(ns) } else { ours.push(ns) }
+            }
+            logs.push(log);
+            turns = ((SLICE.as_nanos() as f64 / median(&ours).unwrap_or(1.0)) as u64).max(20);
+            let known = median_interval(&logs).and_then(|e| e.interval).is_some_and(|(low, high)| (high - low) / 2.0 < PRECISION);
+            if (known && logs.len() >= 12) || timer.elapsed() > TIME {
+                break;
+            }
+        }
+        let time = |values: &[f64]| format_ns(median(values).unwrap_or(f64::NAN));
+        let ratio = median_interval(&logs).map(|estimate| estimate.map(f64::exp));
+        println!("{:<34} {:>11} {:>11}  {}, {}", case.key(), time(&by_hand), time(&ours), shown(ratio), logs.len());
+        Ok(())
+    }
+
+    /// The ring against the cache line and against memcpy.
+    fn ring(&self) -> Result<(), String> {
+        let two = Placement::SameLlc;
+        let spin = "shm-ring:wait=spin";
+        let copy = Case { placement: Placement::SameCore, ..self.case("memcpy", Workload::Cost, 65_536, two)? };
+        let mut pairs = [
+            Pair::new(self.case("cache-line", Workload::Latency, 1, two)?, self.case(spin, Workload::Latency, 1, two)?),
+            Pair::new(copy, self.case(spin, Workload::Throughput, 65_536, two)?),
+            Pair::new(self.case("cache-line", Workload::Latency, 1, two)?, self.case(spin, Workload::Throughput, 32, two)?),
+        ];
+        in_turn::measure(&mut pairs, &self.launcher(), SLICE, PRECISION, 3 * TIME, |_| {});
+        for pair in &pairs {
+            if let Some(failure) = &pair.failure {
+                return Err(failure.clone());
+            }
+            let ns = |which: usize| {
+                let turns: Vec<f64> = pair.samples[which].iter().map(model::Sample::turn_ns).collect();
+                (median(&turns).unwrap_or(f64::NAN), model::stats::mean(&turns))
+            };
+            let ratio = median_interval(&pair.log_ratios()).map(|estimate| estimate.map(f64::exp));
+            let ((a, a_mean), (b, b_mean)) = (ns(0), ns(1));
+            println!("{} over {}", pair.cases[1], pair.cases[0]);
+            println!(
+                "  median {} over {}, mean {} over {}: ratio {} in {} rounds",
+                format_ns(b), format_ns(a), format_ns(b_mean), format_ns(a_mean), shown(ratio), pair.log_ratios().len()
+            );
+            match (pair.cases[1].workload, pair.cases[1].size_bytes) {
+                (Workload::Throughput, Some(Size(32))) => println!(
+                    "  {:.1} million messages a second, where a hand-over one way takes {}", 1e3 / b, format_ns(a / 2.0)
+                ),
+                (Workload::Throughput, _) => println!(
+                    "  {:.2} of what two copies by memcpy allow", 2.0 / ratio.map_or(f64::NAN, |ratio| ratio.median)
+                ),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What a launch costs beyond what it measures.
+    fn launch_cost(&self) -> Result<(), String> {
+        const LAUNCHES: u64 = 200;
+        for placement in [Placement::SameCore, Placement::SameLlc] {
+            let case = self.case("pipe", Workload::Latency, 1, placement)?;
+            let (mut whole, mut timed) = (Vec::new(), Vec::new());
+            let mut hint_ns = None;
+            for number in 0..LAUNCHES {
+                let timer = Timer::start();
+                let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
+                let sample = self.launcher().launch(&case, size, number).map_err(|ended| format!("{ended:?}"))?.sample;
+                whole.push(timer.elapsed().as_nanos() as f64);
+                timed.push(sample.turns_in_all as f64 * sample.turn_ns());
+                hint_ns = Some(sample.turn_ns());
+            }
+            let overhead: Vec<f64> = whole.iter().zip(&timed).map(|(whole, timed)| whole - timed).collect();
+            let time = |values: &[f64]| format_ns(median(values).unwrap_or(f64::NAN));
+            println!("{case}: a launch takes {}, of which turns {}, the rest {}", time(&whole), time(&timed), time(&overhead));
+        }
+        Ok(())
+    }
+}
+
+fn shown(ratio: Option<Estimate>) -> String {
+    match ratio {
+        Some(Estimate { median, interval: Some((low, high)) }) => format!("{median:.3} ({low:.3} to {high:.3})"),
+        Some(Estimate { median, interval: None }) => format!("{median:.3} (too few rounds for an interval)"),
+        None => "-".to_owned(),
+    }
+}
+
+/// Runs the default suite eleven times and compares each run with the next.
+fn same_suite_twice() -> Result<(), String> {
+    const RUNS: usize = 11;
+    let directory = root().join("target/bench-same");
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+    let file = |run: usize| directory.join(format!("{run}.jsonl"));
+    let read = |run: usize| -> Result<model::record::Results, String> {
+        let file = std::fs::File::open(file(run)).map_err(|error| error.to_string())?;
+        model::results::parse(std::io::BufReader::new(file), "run").map_err(|invalid| invalid.to_string())
+    };
+    let (mut cases, mut different) = (0, 0);
+    for run in 0..RUNS {
+        let mut command = cargo(&["run", "--quiet", "--release", "--package", "ipcmark", "--", "run", "--output"]);
+        step(&format!("run {run}"), command.arg(file(run)).stdout(Stdio::null()).stderr(Stdio::null()))?;
+        if run == 0 {
+            continue;
+        }
+        let compared = model::compare::compare(&read(run - 1)?, &read(run)?, model::compare::Options::default());
+        let totals = &compared.totals;
+        cases += compared.cases.len();
+        different += (totals.faster + totals.slower) as usize;
+        println!(
+            "pair {run}: {} cases, {} faster, {} slower, {} no difference, {} cannot tell",
+            compared.cases.len(), totals.faster, totals.slower, totals.no_difference, totals.cannot_tell
+        );
+        for case in compared.cases.iter().filter(|case| matches!(case.verdict, Verdict::Faster | Verdict::Slower)) {
+            println!("  {} {} {}", case.key, case.verdict, case.ratio.map_or(f64::NAN, |ratio| ratio.ratio));
+        }
+    }
+    println!("{different} of {cases} cases called different: 1 in {:.0}", cases as f64 / different.max(1) as f64);
+    Ok(())
+}
+
+// ---- the loops written by hand ----
+
+/// Launches both ends of the loop `bare` on the CPUs of `case`; nanoseconds per turn.
+fn bare_launch(bare: &str, case: &Case, turns: u64) -> Result<f64, String> {
+    let cpus = case.cpus.ok_or("the case has no CPUs")?;
+    let size = case.size_bytes.map_or(1, |size| size.0);
+    let output = Command::new("/proc/self/exe")
+        .args([BARE, "near", bare, case.workload.name()])
+        .args([size, turns, u64::from(cpus.near), u64::from(cpus.far)].map(|number| number.to_string()))
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| error.to_string())?;
+    String::from_utf8_lossy(&output.stdout).trim().parse().map_err(|error| format!("{bare} by hand: {error}"))
+}
+
+/// What an end of a hand-written loop is told.
+struct Bare<'a> {
+    name: &'a str,
+    streams: bool,
+    size: usize,
+    turns: u64,
+    near_cpu: u32,
+    far_cpu: u32,
+}
+
+/// One end of a hand-written loop, in a process of its own.
+pub fn bare_peer(arguments: &[&str]) -> Result<(), String> {
+    let [role, name, workload, numbers @ ..] = arguments else { return Err("too few arguments".to_owned()) };
+    let number = |at: usize| numbers.get(at).and_then(|text| text.parse::<u64>().ok()).ok_or("not a number");
+    let bare = Bare {
+        name,
+        streams: *workload == Workload::Throughput.name(),
+        size: number(0)? as usize,
+        turns: number(1)?,
+        near_cpu: number(2)? as u32,
+        far_cpu: number(3)? as u32,
+    };
+    let cpu = if *role == "near" { bare.near_cpu } else { bare.far_cpu };
+    sys::process::pin_to(cpu).map_err(|failure| failure.to_string())?;
+    let ns = if *role == "near" { bare.near(arguments) } else { bare.far().map(|()| 0.0) }.map_err(|e| e.to_string())?;
+    if *role == "near" {
+        println!("{ns}");
+    }
+    Ok(())
+}
+
+type Io<T> = Result<T, Box<dyn std::error::Error>>;
+
+impl Bare<'_> {
+    fn near(&self, arguments: &[&str]) -> Io<f64> {
+        let (input, output, far_input, far_output) = self.open()?;
+        let mut far = Command::new("/proc/self/exe");
+        far.args([BARE, "far"]).args(&arguments[1..]).stdin(far_input).stdout(far_output);
+        let mut far_process = far.spawn()?;
+        // The command keeps far's descriptors open, and with them the loop alive, until it is dropped.
+        drop(far);
+        let ns = if self.name == "futex" { self.hand_over(&input, true)? } else { self.near_loop(&input, &output)? };
+        drop((input, output));
+        far_process.wait()?;
+        Ok(ns)
+    }
+
+    /// Near's input and output, and far's.
+    fn open(&self) -> Io<(OwnedFd, OwnedFd, OwnedFd, OwnedFd)> {
+        Ok(match self.name {
+            "pipe" => {
+                let ((far_input, output), (input, far_output)) = (std::io::pipe()?, std::io::pipe()?);
+                (input.into(), output.into(), far_input.into(), far_output.into())
+            }
+            "unix-stream" => {
+                let (near, far) = UnixStream::pair()?;
+                (near.try_clone()?.into(), near.into(), far.try_clone()?.into(), far.into())
+            }
+            "tcp" => {
+                let listener = TcpListener::bind("127.0.0.1:0")?;
+                let near = TcpStream::connect(listener.local_addr()?)?;
+                let (far, _) = listener.accept()?;
+                near.set_nodelay(true)?;
+                far.set_nodelay(true)?;
+                (near.try_clone()?.into(), near.into(), far.try_clone()?.into(), far.into())
+            }
+            _ => {
+                let memory = SharedMemory::create(4096)?;
+                let fd = || memory.fd().try_clone_to_owned();
+                (fd()?, fd()?, fd()?, fd()?)
+            }
+        })
+    }
+
+    fn near_loop(&self, input: &OwnedFd, output: &OwnedFd) -> Io<f64> {
+        let message = vec![1; self.size];
+        let mut answer = vec![0; if self.streams { 1 } else { self.size }];
+        let mut start = Instant::now();
+        let warm_up = self.warm_up();
+        for turn in 0..warm_up + self.turns {
+            if turn == warm_up {
+                if self.streams {
+                    read(input, &mut answer)?;
+                }
+                start = Instant::now();
+            }
+            let mut sent = 0;
+            while sent < message.len() {
+                sent += write(output, &message[sent..])?;
+            }
+            if !self.streams {
+                read(input, &mut answer)?;
+            }
+        }
+        if self.streams {
+            read(input, &mut answer)?;
+        }
+        Ok(start.elapsed().as_nanos() as f64 / self.turns as f64)
+    }
+
+    fn warm_up(&self) -> u64 {
+        self.turns / 5 + 8
+    }
+
+    fn far(&self) -> Io<()> {
+        use rustix::fd::AsFd;
+        let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
+        if self.name == "futex" {
+            return self.hand_over(&stdin.as_fd().try_clone_to_owned()?, false).map(drop);
+        }
+        let mut message = vec![0; self.size];
+        for turns in if self.streams { vec![self.warm_up(), self.turns] } else { vec![self.warm_up() + self.turns] } {
+            let mut left = turns as usize * self.size;
+            while left > 0 {
+                let most = left.min(self.size);
+                let count = read(&stdin, &mut message[..most])?;
+                left -= count;
+                if !self.streams {
+                    write(&stdout, &message[..count])?;
+                }
+            }
+            if self.streams {
+                write(&stdout, &[1])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A futex word that is near's turn when even and far's when odd.
+    fn hand_over(&self, memory: &OwnedFd, near: bool) -> Io<f64> {
+        use rustix::thread::futex;
+        let memory = SharedMemory::open(memory.try_clone()?, 4096)?;
+        let word: &AtomicU32 = memory.atomic_u32(0);
+        let mine = u32::from(!near);
+        let warm_up = self.warm_up();
+        let mut start = Instant::now();
+        for turn in 0..warm_up + self.turns {
+            if turn == warm_up {
+                start = Instant::now();
+            }
+            let give = || {
+                word.fetch_add(1, Ordering::AcqRel);
+                futex::wake(word, futex::Flags::empty(), 1)
+            };
+            if near {
+                give()?;
+            }
+            loop {
+                let value = word.load(Ordering::Acquire);
+                if value % 2 == mine {
+                    break;
+                }
+                let _ = futex::wait(word, futex::Flags::empty(), value, None);
+            }
+            if !near {
+                give()?;
+            }
+        }
+        Ok(start.elapsed().as_nanos() as f64 / self.turns as f64)
+    }
+}
