@@ -38,7 +38,8 @@ const SLICE: Duration = Duration::from_millis(6);
 /// Runs the benchmark `name`, in an optimised build of this program.
 pub fn run(name: &str) -> Result<(), String> {
     if std::env::var_os(OPTIMISED).is_none() {
-        let mut optimised = cargo(&["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name]);
+        let mut optimised =
+            cargo(&["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name]);
         return step(&format!("bench {name}"), optimised.env(OPTIMISED, "1"));
     }
     let bench = Bench::new()?;
@@ -127,7 +128,10 @@ impl Bench {
             number += 1;
             let Some(turns) = turns else {
                 let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
-                let yielded = self.launcher().launch(case, size, number).map_err(|ended| format!("{case}: {ended:?}"))?;
+                let yielded = self
+                    .launcher()
+                    .launch(case, size, number)
+                    .map_err(|ended| format!("{case}: {ended:?}"))?;
                 hint_ns = Some(yielded.sample.turn_ns());
                 return Ok(yielded.sample.turn_ns());
             };
@@ -146,14 +150,23 @@ impl Bench {
             }
             logs.push(log);
             turns = ((SLICE.as_nanos() as f64 / median(&ours).unwrap_or(1.0)) as u64).max(20);
-            let known = median_interval(&logs).and_then(|e| e.interval).is_some_and(|(low, high)| (high - low) / 2.0 < PRECISION);
+            let known = median_interval(&logs)
+                .and_then(|e| e.interval)
+                .is_some_and(|(low, high)| (high - low) / 2.0 < PRECISION);
             if (known && logs.len() >= 12) || timer.elapsed() > TIME {
                 break;
             }
         }
         let time = |values: &[f64]| format_ns(median(values).unwrap_or(f64::NAN));
         let ratio = median_interval(&logs).map(|estimate| estimate.map(f64::exp));
-        println!("{:<34} {:>11} {:>11}  {}, {}", case.key(), time(&by_hand), time(&ours), shown(ratio), logs.len());
+        println!(
+            "{:<34} {:>11} {:>11}  {}, {}",
+            case.key(),
+            time(&by_hand),
+            time(&ours),
+            shown(ratio),
+            logs.len()
+        );
         Ok(())
     }
 
@@ -161,11 +174,18 @@ impl Bench {
     fn ring(&self) -> Result<(), String> {
         let two = Placement::SameLlc;
         let spin = "shm-ring:wait=spin";
-        let copy = Case { placement: Placement::SameCore, ..self.case("memcpy", Workload::Cost, 65_536, two)? };
+        let copy =
+            Case { placement: Placement::SameCore, ..self.case("memcpy", Workload::Cost, 65_536, two)? };
         let mut pairs = [
-            Pair::new(self.case("cache-line", Workload::Latency, 1, two)?, self.case(spin, Workload::Latency, 1, two)?),
+            Pair::new(
+                self.case("cache-line", Workload::Latency, 1, two)?,
+                self.case(spin, Workload::Latency, 1, two)?,
+            ),
             Pair::new(copy, self.case(spin, Workload::Throughput, 65_536, two)?),
-            Pair::new(self.case("cache-line", Workload::Latency, 1, two)?, self.case(spin, Workload::Throughput, 32, two)?),
+            Pair::new(
+                self.case("cache-line", Workload::Latency, 1, two)?,
+                self.case(spin, Workload::Throughput, 32, two)?,
+            ),
         ];
         in_turn::measure(&mut pairs, &self.launcher(), SLICE, PRECISION, 3 * TIME, |_| {});
         for pair in &pairs {
@@ -181,14 +201,22 @@ impl Bench {
             println!("{} over {}", pair.cases[1], pair.cases[0]);
             println!(
                 "  median {} over {}, mean {} over {}: ratio {} in {} rounds",
-                format_ns(b), format_ns(a), format_ns(b_mean), format_ns(a_mean), shown(ratio), pair.log_ratios().len()
+                format_ns(b),
+                format_ns(a),
+                format_ns(b_mean),
+                format_ns(a_mean),
+                shown(ratio),
+                pair.log_ratios().len()
             );
             match (pair.cases[1].workload, pair.cases[1].size_bytes) {
                 (Workload::Throughput, Some(Size(32))) => println!(
-                    "  {:.1} million messages a second, where a hand-over one way takes {}", 1e3 / b, format_ns(a / 2.0)
+                    "  {:.1} million messages a second, where a hand-over one way takes {}",
+                    1e3 / b,
+                    format_ns(a / 2.0)
                 ),
                 (Workload::Throughput, _) => println!(
-                    "  {:.2} of what two copies by memcpy allow", 2.0 / ratio.map_or(f64::NAN, |ratio| ratio.median)
+                    "  {:.2} of what two copies by memcpy allow",
+                    2.0 / ratio.map_or(f64::NAN, |ratio| ratio.median)
                 ),
                 _ => {}
             }
@@ -206,14 +234,20 @@ impl Bench {
             for number in 0..LAUNCHES {
                 let timer = Timer::start();
                 let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
-                let sample = self.launcher().launch(&case, size, number).map_err(|ended| format!("{ended:?}"))?.sample;
+                let sample =
+                    self.launcher().launch(&case, size, number).map_err(|ended| format!("{ended:?}"))?.sample;
                 whole.push(timer.elapsed().as_nanos() as f64);
                 timed.push(sample.turns_in_all as f64 * sample.turn_ns());
                 hint_ns = Some(sample.turn_ns());
             }
             let overhead: Vec<f64> = whole.iter().zip(&timed).map(|(whole, timed)| whole - timed).collect();
             let time = |values: &[f64]| format_ns(median(values).unwrap_or(f64::NAN));
-            println!("{case}: a launch takes {}, of which turns {}, the rest {}", time(&whole), time(&timed), time(&overhead));
+            println!(
+                "{case}: a launch takes {}, of which turns {}, the rest {}",
+                time(&whole),
+                time(&timed),
+                time(&overhead)
+            );
         }
         Ok(())
     }
@@ -221,7 +255,9 @@ impl Bench {
 
 fn shown(ratio: Option<Estimate>) -> String {
     match ratio {
-        Some(Estimate { median, interval: Some((low, high)) }) => format!("{median:.3} ({low:.3} to {high:.3})"),
+        Some(Estimate { median, interval: Some((low, high)) }) => {
+            format!("{median:.3} ({low:.3} to {high:.3})")
+        }
         Some(Estimate { median, interval: None }) => format!("{median:.3} (too few rounds for an interval)"),
         None => "-".to_owned(),
     }
@@ -240,24 +276,35 @@ fn same_suite_twice() -> Result<(), String> {
     };
     let (mut cases, mut different) = (0, 0);
     for run in 0..RUNS {
-        let mut command = cargo(&["run", "--quiet", "--release", "--package", "ipcmark", "--", "run", "--output"]);
+        let mut command =
+            cargo(&["run", "--quiet", "--release", "--package", "ipcmark", "--", "run", "--output"]);
         step(&format!("run {run}"), command.arg(file(run)).stdout(Stdio::null()).stderr(Stdio::null()))?;
         if run == 0 {
             continue;
         }
-        let compared = model::compare::compare(&read(run - 1)?, &read(run)?, model::compare::Options::default());
+        let compared =
+            model::compare::compare(&read(run - 1)?, &read(run)?, model::compare::Options::default());
         let totals = &compared.totals;
         cases += compared.cases.len();
         different += (totals.faster + totals.slower) as usize;
         println!(
             "pair {run}: {} cases, {} faster, {} slower, {} no difference, {} cannot tell",
-            compared.cases.len(), totals.faster, totals.slower, totals.no_difference, totals.cannot_tell
+            compared.cases.len(),
+            totals.faster,
+            totals.slower,
+            totals.no_difference,
+            totals.cannot_tell
         );
-        for case in compared.cases.iter().filter(|case| matches!(case.verdict, Verdict::Faster | Verdict::Slower)) {
+        for case in
+            compared.cases.iter().filter(|case| matches!(case.verdict, Verdict::Faster | Verdict::Slower))
+        {
             println!("  {} {} {}", case.key, case.verdict, case.ratio.map_or(f64::NAN, |ratio| ratio.ratio));
         }
     }
-    println!("{different} of {cases} cases called different: 1 in {:.0}", cases as f64 / different.max(1) as f64);
+    println!(
+        "{different} of {cases} cases called different: 1 in {:.0}",
+        cases as f64 / different.max(1) as f64
+    );
     Ok(())
 }
 
@@ -300,7 +347,8 @@ pub fn bare_peer(arguments: &[&str]) -> Result<(), String> {
     };
     let cpu = if *role == "near" { bare.near_cpu } else { bare.far_cpu };
     sys::process::pin_to(cpu).map_err(|failure| failure.to_string())?;
-    let ns = if *role == "near" { bare.near(arguments) } else { bare.far().map(|()| 0.0) }.map_err(|e| e.to_string())?;
+    let ns = if *role == "near" { bare.near(arguments) } else { bare.far().map(|()| 0.0) }
+        .map_err(|e| e.to_string())?;
     if *role == "near" {
         println!("{ns}");
     }
@@ -317,7 +365,11 @@ impl Bare<'_> {
         let mut far_process = far.spawn()?;
         // The command keeps far's descriptors open, and with them the loop alive, until it is dropped.
         drop(far);
-        let ns = if self.name == "futex" { self.hand_over(&input, true)? } else { self.near_loop(&input, &output)? };
+        let ns = if self.name == "futex" {
+            self.hand_over(&input, true)?
+        } else {
+            self.near_loop(&input, &output)?
+        };
         drop((input, output));
         far_process.wait()?;
         Ok(ns)
@@ -387,7 +439,9 @@ impl Bare<'_> {
             return self.hand_over(&stdin.as_fd().try_clone_to_owned()?, false).map(drop);
         }
         let mut message = vec![0; self.size];
-        for turns in if self.streams { vec![self.warm_up(), self.turns] } else { vec![self.warm_up() + self.turns] } {
+        for turns in
+            if self.streams { vec![self.warm_up(), self.turns] } else { vec![self.warm_up() + self.turns] }
+        {
             let mut left = turns as usize * self.size;
             while left > 0 {
                 let most = left.min(self.size);

@@ -35,7 +35,9 @@ fn mechanisms_page() -> String {
     let mut page = "# Mechanisms and operations\n\n\
         Made from the cards by `cargo xtask docs`. `ipcmark list NAME` shows the same, and whether the row works on this host.\n"
         .to_owned();
-    for (title, kind) in [("Mechanisms", Kind::Mechanism), ("Floors", Kind::Floor), ("Operations", Kind::Operation)] {
+    for (title, kind) in
+        [("Mechanisms", Kind::Mechanism), ("Floors", Kind::Floor), ("Operations", Kind::Operation)]
+    {
         page += &format!("\n## {title}\n");
         CARDS.iter().filter(|card| card.kind == kind).for_each(|card| page += &section(card));
     }

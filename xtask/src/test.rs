@@ -11,7 +11,8 @@ pub fn run() -> Result<(), String> {
     step("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     step(
         "documentation",
-        cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]).env("RUSTDOCFLAGS", "-D warnings"),
+        cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
     println!("== generated documentation");
     docs::check()?;

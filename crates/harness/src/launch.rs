@@ -176,6 +176,6 @@ pub(crate) fn re_execution(name: &str) -> Result<Command, Failure> {
     use std::os::unix::process::CommandExt;
     // The link in /proc stays right when the file was replaced while the run goes on.
     let mut command = Command::new("/proc/self/exe");
-    command.arg(name).arg(std::process::id().to_string()).process_group(0);
+    command.arg0("ipcmark").arg(name).arg(std::process::id().to_string()).process_group(0);
     Ok(command)
 }

@@ -33,11 +33,6 @@ pub enum Warning {
         /// What the kernel gave.
         got: String,
     },
-    /// The hypervisor took the processor away during the run.
-    Stolen {
-        /// The fraction of the run's processor time that was stolen.
-        share: f64,
-    },
     /// An endpoint that should never sleep was switched away from.
     Preempted {
         /// Involuntary context switches per turn, both ends together.
@@ -75,9 +70,6 @@ impl fmt::Display for Warning {
                 crate::units::format_ns(*slow_ns)
             ),
             Warning::Clamped { name, asked, got } => write!(f, "{name}: asked for {asked}, got {got}"),
-            Warning::Stolen { share } => {
-                write!(f, "the hypervisor took {:.1}% of the processor time", share * 100.0)
-            }
             Warning::Preempted { per_turn } => {
                 write!(f, "an endpoint that spins was switched away {per_turn:.4} times a turn")
             }
@@ -105,9 +97,6 @@ impl Warning {
                 "the fast mode is the mechanism undisturbed; quiet the host, or run again"
             }
             Warning::Clamped { .. } => "ask for less, or raise the limit that 'ipcmark list' names",
-            Warning::Stolen { .. } => {
-                "measure on a dedicated host, or compare by multiples of the floor only"
-            }
             Warning::Preempted { .. } => "give the endpoints idle CPUs of their own",
             Warning::InstrumentEffect { .. } => {
                 "believe the median of `total`; read percentiles as upper bounds"

@@ -34,7 +34,6 @@ pub(crate) fn mark(warning: &Warning) -> Mark {
             (Some('m'), "two modes", "the launches fall into a fast and a slow group")
         }
         Warning::Clamped { .. } => (Some('c'), "clamped", "the kernel gave something else than was asked"),
-        Warning::Stolen { .. } => (Some('s'), "stolen", "the hypervisor took processor time"),
         Warning::Preempted { .. } => (Some('p'), "preempted", "an endpoint that spins was switched away"),
         Warning::InstrumentEffect { .. } => {
             (Some('i'), "instrument", "reading the clock every turn changed the turns and their percentiles")
@@ -59,7 +58,6 @@ pub(crate) fn numbers(warning: &Warning) -> Option<String> {
         Warning::Clamped { name, asked, got } => {
             Some(format!("{} asked for {}, got {}", clean(name), clean(asked), clean(got)))
         }
-        Warning::Stolen { share } => Some(percent(*share)),
         Warning::Preempted { per_turn } => Some(format!("{} times a turn", three_digits(*per_turn))),
         Warning::InstrumentEffect { ratio } if *ratio >= 1.0 => {
             Some(format!("{} slower", percent(ratio - 1.0)))

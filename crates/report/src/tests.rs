@@ -663,7 +663,6 @@ fn hostile(text: &str, number: f64, size: u64) -> Results {
         record.warnings.extend([
             Warning::Clamped { name, asked, got },
             Warning::TwoModes { fast_ns: number, slow_ns: number, fast_share: number },
-            Warning::Stolen { share: number },
             Warning::Preempted { per_turn: number },
             Warning::InstrumentEffect { ratio: number },
             Warning::SampledCpuSplit { tick_ns: size },

@@ -17,6 +17,7 @@ use model::record::{
     End, FORMAT, Fact, FloorReading, Header, Line, PlanRecord, Results, Settings, Tool, VERSION,
 };
 use model::suite::{Block, Suite};
+use model::warning::Warning;
 use model::{Invalid, Outcome, Percent, Placements, Size, Spec, Workload};
 use std::path::Path;
 use std::sync::Arc;
@@ -292,14 +293,21 @@ impl<'a> Collector<'a> {
                 self.append_header();
             }
             Event::Progress { round, done, cases, share, left } => {
-                self.progress.show(round, done, cases, share, left)
+                self.progress.show(round, done, cases, share, left);
             }
-            Event::Record(record) => {
+            Event::Record(mut record) => {
+                record.warnings.extend(self.cpu_split_warning(&record));
                 self.append_header();
                 self.append(&Line::Record(record.clone()));
                 self.results.records.push(*record);
             }
         }
+    }
+
+    /// The scheduler's tick splits CPU time on this host: true of every record, and said once in reports.
+    fn cpu_split_warning(&self, record: &model::Record) -> Option<Warning> {
+        let tick_ns = *self.results.header.host.tick_ns.known()?;
+        (!record.samples.is_empty()).then_some(Warning::SampledCpuSplit { tick_ns })
     }
 
     fn append_header(&mut self) {
