@@ -83,6 +83,8 @@ struct Track {
     settings: Vec<Setting>,
     hint_ns: Option<f64>,
     outcome: Option<Outcome>,
+    /// Of a floor: whether it was asked for, so that the run goes on until it is settled.
+    awaited: bool,
 }
 
 impl Track {
@@ -94,6 +96,7 @@ impl Track {
             settings: Vec::new(),
             hint_ns: None,
             outcome: None,
+            awaited: false,
         }
     }
 
@@ -131,7 +134,11 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             random: SmallRng::from_os_rng(),
             launches: 0,
             round: None,
-            floors: plan.floors.iter().map(|case| Track::new(case, true)).collect(),
+            floors: plan
+                .floors
+                .iter()
+                .map(|case| Track { awaited: plan.awaited.contains(case), ..Track::new(case, true) })
+                .collect(),
             cases: plan.cases.iter().map(|case| Track::new(case, false)).collect(),
             floor_ns: Vec::new(),
         }
@@ -160,11 +167,21 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             self.launch_floors()?;
             self.settle_all();
             self.launch_cases()?;
-            if self.cases.iter().all(|track| !track.is_open()) {
+            if self.cases.iter().all(|track| !track.is_open()) && !self.awaits_floors() {
                 return Ok(());
             }
         }
         self.launch_floors()
+    }
+
+    /// Whether a floor that was asked for is not settled yet.
+    fn awaits_floors(&self) -> bool {
+        let unsettled = |track: &Track| {
+            let summary = summarise(&track.case, &track.samples);
+            let few = track.samples.len() < LEAST_LAUNCHES;
+            few || !summary.is_some_and(|summary| settled(&summary, self.bounds.settings.precision.0))
+        };
+        self.floors.iter().any(|track| track.awaited && track.is_open() && unsettled(track))
     }
 
     /// The first launch of everything: it calibrates and warms up, and is dropped.

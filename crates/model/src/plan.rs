@@ -28,6 +28,8 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// The floors that they are measured against, launched in every round.
     pub floors: Vec<Case>,
+    /// The floors that were also asked for: the run is not done before they are settled.
+    pub awaited: Vec<Case>,
     /// What was asked for and cannot be had.
     pub dropped: Vec<Dropped>,
 }
@@ -49,8 +51,8 @@ pub fn plan(
     }
     plan.floors = floors(&plan.cases);
     // A floor that was also asked for is measured once, as a floor.
-    let floors = &plan.floors;
-    plan.cases.retain(|case| !floors.contains(case));
+    let (awaited, cases) = plan.cases.into_iter().partition(|case| plan.floors.contains(case));
+    (plan.awaited, plan.cases) = (awaited, cases);
     plan
 }
 

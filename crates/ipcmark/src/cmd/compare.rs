@@ -117,9 +117,13 @@ fn planned(arguments: &Compare, spec: &Spec) -> Result<Plan, Invalid> {
 fn paired(before: &Plan, after: &Plan) -> Vec<Pair> {
     let pair = |a: &Case| {
         let same = |b: &&Case| Case { spec: a.spec.clone(), ..(*b).clone() } == *a;
-        after.cases.iter().find(same).map(|b| Pair::new(a.clone(), b.clone()))
+        asked_for(after).find(same).map(|b| Pair::new(a.clone(), b.clone()))
     };
-    before.cases.iter().filter_map(pair).collect()
+    asked_for(before).filter_map(pair).collect()
+}
+
+fn asked_for(plan: &Plan) -> impl Iterator<Item = &Case> {
+    plan.cases.iter().chain(&plan.awaited)
 }
 
 fn pair_name(pair: &Pair) -> String {

@@ -35,7 +35,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
     let suite = requested(arguments)?;
     let host = harness::host::read(Path::new("/"));
     let plan = model::plan::plan(&suite.blocks, arguments.effort.endpoints.into(), &host.topology, row);
-    if plan.cases.is_empty() && plan.floors.is_empty() {
+    if plan.cases.is_empty() && plan.awaited.is_empty() {
         return Err(nothing_left(&plan).into());
     }
     let settings = settings(arguments, &suite, &plan);
