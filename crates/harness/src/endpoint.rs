@@ -28,6 +28,8 @@ pub const COMMAND: &str = "__endpoint";
 pub const LEAD_IN_TURNS: u64 = 8;
 /// The least turns of a warm-up.
 const LEAST_WARM_UP_TURNS: u64 = 16;
+/// The most turns of a part, however short they are.
+const MOST_TURNS: u64 = 1 << 32;
 /// The part of a launch's slice that warm-up must fill.
 const WARM_UP_SHARE: f64 = 0.1;
 /// The part of a launch's slice that goes to `total` turns; the rest goes to `each` turns or single calls.
@@ -311,12 +313,12 @@ impl<E: Endpoint> Near<'_, E> {
             ns_so_far += part.elapsed_ns;
             let turn_ns = part.elapsed_ns.max(1.0) / turns as f64;
             let warm = turns_so_far >= LEAST_WARM_UP_TURNS && ns_so_far >= enough_ns;
-            if warm || ns_so_far >= slice_ns {
+            if warm || ns_so_far >= slice_ns || turns == MOST_TURNS {
                 let each_ns = slice_ns * (1.0 - TOTAL_SHARE);
                 let each_turns = fitting(each_ns, turn_ns).min(TurnLog::CAPACITY);
-                return Ok((fitting(slice_ns * TOTAL_SHARE, turn_ns), each_turns));
+                return Ok((fitting(slice_ns * TOTAL_SHARE, turn_ns).min(MOST_TURNS), each_turns));
             }
-            turns = fitting(enough_ns, turn_ns).clamp(turns, turns * 16);
+            turns = fitting(enough_ns, turn_ns).clamp(turns, turns.saturating_mul(16)).min(MOST_TURNS);
         }
     }
 

@@ -108,24 +108,32 @@ impl Launcher<'_> {
                     process.reported = true;
                     result = result.or(report);
                 }
-                Ok((Err(error), _)) => return Err(Ended::Failed(self.root_cause(error, &processes))),
+                Ok((Err(error), _)) => {
+                    process.reported = true;
+                    processes.retain(|process| !process.reported);
+                    return Err(Ended::Failed(root_cause(error, &mut processes)));
+                }
                 Err(_) => return Err(Ended::Failed(death(&mut process.child))),
             }
         }
         result.ok_or_else(|| Ended::Failed("no endpoint measured anything; report this bug".to_owned()))
     }
+}
 
-    /// The failure of an endpoint whose peer may have failed first: of two errors, the one that does not blame the peer.
-    fn root_cause(&self, error: String, processes: &[Process]) -> String {
-        const GRACE: Duration = Duration::from_millis(100);
-        if !error.contains("peer") && !error.contains("the other side") {
-            return error;
-        }
-        let others: Vec<&Channel> = processes.iter().filter(|p| !p.reported).map(|p| &p.control).collect();
-        match wait_any(&others, GRACE).map(|ready| ready.map(|at| others[at].receive::<Report>())) {
-            Ok(Some(Ok((Err(theirs), _)))) => theirs,
-            _ => error,
-        }
+/// The failure of an endpoint whose peer may have failed first: of two, the one that does not blame the peer.
+fn root_cause(error: String, others: &mut [Process]) -> String {
+    const GRACE: Duration = Duration::from_millis(100);
+    if !error.contains("peer") && !error.contains("the other side") {
+        return error;
+    }
+    let channels: Vec<&Channel> = others.iter().map(|process| &process.control).collect();
+    match wait_any(&channels, GRACE) {
+        Ok(Some(at)) => match others[at].control.receive::<Report>() {
+            Ok((Err(theirs), _)) => theirs,
+            Ok((Ok(_), _)) => error,
+            Err(_) => death(&mut others[at].child),
+        },
+        _ => error,
     }
 }
 

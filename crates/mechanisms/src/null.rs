@@ -62,7 +62,8 @@ impl Mechanism for Null {
 impl Endpoint for NullEnd {
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        Ok(bytes.len())
+        // Without this the compiler sees that nobody reads the message and does away with the whole loop.
+        Ok(std::hint::black_box(bytes).len())
     }
 
     #[inline]
@@ -70,6 +71,6 @@ impl Endpoint for NullEnd {
         if !self.delay.is_zero() {
             sys::delay::burn(self.delay);
         }
-        Ok(into.len())
+        Ok(std::hint::black_box(into).len())
     }
 }

@@ -16,14 +16,16 @@
 //! 4. The interval of a verdict is simultaneous over all cases compared (Bonferroni).
 //! 5. Each case is looked at in several *views*: its time, its time as a multiple of its floor in the
 //!    same round, and as multiples of the run's other floors that resemble it. It is faster or slower
-//!    when its multiple of the floor is, and the time is too, and no other floor explains the change.
-//!    Where the time wandered too much to say, it is enough that it does not contradict, but then the
-//!    floor must be granted a repeatability of its own.
+//!    when its multiple of the floor is, and the time is too, and nothing else explains the change:
+//!    neither another floor nor the other rows of its place, if they moved as much. Where the time
+//!    wandered too much to say, and the floor has a hand-over in it as the case has, it is enough that
+//!    the time does not contradict; but then the floor is granted a repeatability of its own.
 //! 6. There is no difference when the case's own 95% interval lies within [`Options::margin`]. Neither
 //!    the correction for many cases nor repeatability enters: they guard against a false "different".
 //!
-//! What this cannot see: a speed that changes from run to run for some cases and for none of their
-//! floors looks like a change of those cases. Only further runs of each side, in turn, tell.
+//! What this cannot see: a speed that changes from run to run for one row alone looks like a change of
+//! that row; and a real change of all rows of a place that no floor shares is taken for one of the host.
+//! Only further runs of each side, in turn, tell.
 //!
 //! Two mechanisms measured in one run, in turn, need none of this: see [`compare_paired`].
 
@@ -203,13 +205,15 @@ pub fn compare(a: &Results, b: &Results, options: Options) -> Comparison {
         options,
     };
     let (of_cases, of_floors) = (caution(&cases), caution(&floors));
-    let cases: Vec<Judged> = cases.iter().map(|pair| judge_case(pair, &references, of_cases)).collect();
+    let peers = Peers::of(&cases);
+    let cases: Vec<Judged> =
+        cases.iter().map(|pair| judge_case(pair, &references, &peers, of_cases)).collect();
     let floors: Vec<Judged> = floors.iter().map(|pair| judge_floor(pair, of_floors)).collect();
     let totals = totals(&cases, &floors, options);
     Comparison {
         options,
         differences: differences(&a.header, &b.header),
-        notes: notes(a, b, &totals),
+        notes: notes(a, b, &cases),
         cases: cases.into_iter().map(|judged| judged.compared).collect(),
         floors: floors.into_iter().map(|judged| judged.compared).collect(),
         only_in_a,
@@ -426,6 +430,11 @@ fn logs(samples: &[Sample], floor_ns: impl Fn(&Sample) -> Option<f64>) -> Vec<f6
     timed.into_iter().map(|(_, log)| log).collect()
 }
 
+/// The logarithms of the times of a record.
+fn times(record: &Record) -> Vec<f64> {
+    logs(&record.samples, |_| Some(1.0))
+}
+
 /// A floor that ran in every round of both runs.
 struct Reference<'a> {
     case: &'a Case,
@@ -451,6 +460,47 @@ impl<'a> Reference<'a> {
             logs(&record.samples, |sample| self.ns_by_round[run].get(&sample.round).copied())
         };
         View::of(&logs(pair.a, 0), &logs(pair.b, 1), caution)
+    }
+}
+
+/// How the rows of a place moved from A to B, to tell whether one of them moved alone.
+///
+/// Rows are taken together, because all sizes of one mechanism may well change for one reason.
+struct Peers {
+    /// The median shift of each row, by workload and placement.
+    rows: HashMap<(Workload, String), BTreeMap<String, f64>>,
+}
+
+impl Peers {
+    /// The fewest other rows whose common movement says something of the host.
+    const FEWEST: usize = 3;
+
+    fn of(cases: &[Pair<'_>]) -> Self {
+        let mut shifts: HashMap<(Workload, String), BTreeMap<String, Vec<f64>>> = HashMap::new();
+        for pair in cases {
+            let Some(shift) = Shift::between(&times(pair.a), &times(pair.b)) else { continue };
+            let rows = shifts.entry(Self::place(&pair.a.case)).or_default();
+            rows.entry(pair.a.case.spec.name.clone()).or_default().push(shift.log);
+        }
+        let median_of = |(name, logs): (String, Vec<f64>)| Some((name, stats::median(&logs)?));
+        let rows = shifts
+            .into_iter()
+            .map(|(place, rows)| (place, rows.into_iter().filter_map(median_of).collect()))
+            .collect();
+        Self { rows }
+    }
+
+    fn place(case: &Case) -> (Workload, String) {
+        (case.workload, case.placement.to_string())
+    }
+
+    /// `time`, the view of `case`, less what the other rows of its place moved; `None` with too few.
+    fn view(&self, case: &Case, time: View) -> Option<View> {
+        let rows = self.rows.get(&Self::place(case))?;
+        let others: Vec<f64> =
+            rows.iter().filter(|(name, _)| **name != case.spec.name).map(|(_, log)| *log).collect();
+        let moved = stats::median(&others).filter(|_| others.len() >= Self::FEWEST)?;
+        Some(View { shift: Shift { log: time.shift.log - moved, ..time.shift }, ..time })
     }
 }
 
@@ -480,23 +530,36 @@ impl Finding {
     }
 }
 
-fn judge_case(pair: &Pair<'_>, references: &[Reference<'_>], caution: Caution) -> Judged {
+/// A view that may leave nothing of a change.
+struct Explanation {
+    what: String,
+    is_floor: bool,
+    view: View,
+}
+
+fn judge_case(pair: &Pair<'_>, references: &[Reference<'_>], peers: &Peers, caution: Caution) -> Judged {
     let Some(time) = time_view(pair, caution) else {
         return judged(pair, None, None, Finding::cannot_tell(lack(pair)));
     };
     let own_floor = |record: &Record| logs(&record.samples, |sample| sample.floor_ns);
     let own = View::of(&own_floor(pair.a), &own_floor(pair.b), caution).map(|view| ("its floor", view));
-    let mut others: Vec<(&str, View)> = references
+    let has_handover =
+        own.is_some() && matches!(pair.a.case.workload, Workload::Latency | Workload::Transfer);
+    let mut floors: Vec<(&str, View)> = references
         .iter()
         .filter(|reference| reference.resembles(&pair.a.case))
         .filter_map(|reference| Some((reference.case.spec.name.as_str(), reference.view(pair, caution)?)))
         .collect();
     // A case without a floor of its own, such as an operation, is held against the bare system call.
-    let stand_in = || others.iter().position(|(name, _)| *name == SYSCALL).map(|at| others.remove(at));
+    let stand_in = || floors.iter().position(|(name, _)| *name == SYSCALL).map(|at| floors.remove(at));
     let Some(adjusted) = own.or_else(stand_in) else {
         return judged(pair, Some(time), None, without_floor(time, caution));
     };
-    let finding = weigh(time, adjusted.1, &others, caution);
+    let of_floor = |(name, view)| Explanation { what: format!("the floor '{name}'"), is_floor: true, view };
+    let of_peers = |view| Explanation { what: "the other rows there".to_owned(), is_floor: false, view };
+    let peers = peers.view(&pair.a.case, time).map(of_peers);
+    let others: Vec<Explanation> = floors.into_iter().map(of_floor).chain(peers).collect();
+    let finding = weigh(time, adjusted.1, has_handover, &others, caution);
     judged(pair, Some(time), Some(adjusted), finding)
 }
 
@@ -513,20 +576,28 @@ fn judge_floor(pair: &Pair<'_>, caution: Caution) -> Judged {
 }
 
 fn time_view(pair: &Pair<'_>, caution: Caution) -> Option<View> {
-    let logs = |record: &Record| logs(&record.samples, |_| Some(1.0));
-    View::of(&logs(pair.a), &logs(pair.b), caution)
+    View::of(&times(pair.a), &times(pair.b), caution)
 }
 
 /// The verdict of a case from its time, its multiple of its floor, and its multiples of `others`.
-fn weigh(time: View, adjusted: View, others: &[(&str, View)], caution: Caution) -> Finding {
+///
+/// Where the time alone says nothing, its multiple of a floor is believed only if that floor has a
+/// hand-over in it, as the case has: a copy or a bare system call drifts by laws of its own.
+fn weigh(
+    time: View,
+    adjusted: View,
+    has_handover: bool,
+    others: &[Explanation],
+    caution: Caution,
+) -> Finding {
     let strictly = side_of(adjusted.shift.log, adjusted.strict_half).is_some();
-    let agreed = time.side() == adjusted.side() || (strictly && time.allows(adjusted));
-    let explained_by = others.iter().find(|(_, other)| !other.allows(adjusted)).map(|(name, _)| *name);
+    let agreed = time.side() == adjusted.side() || (has_handover && strictly && time.allows(adjusted));
+    let explained_by = others.iter().find(|other| !other.view.allows(adjusted));
     match (adjusted.side(), explained_by) {
         (Some(side), None) if agreed => Finding::plain(side),
-        (Some(_), Some(floor)) if agreed => Finding {
-            floors_differ: true,
-            ..Finding::cannot_tell(format!("the floor '{floor}' changed too, which explains it"))
+        (Some(_), Some(other)) if agreed => Finding {
+            floors_differ: other.is_floor,
+            ..Finding::cannot_tell(format!("{} changed too, which may explain it", other.what))
         },
         (Some(_), _) if time.side().is_none() => Finding::cannot_tell(
             "only its multiple of the floor changed: the floor may have, instead of the case".to_owned(),
@@ -662,9 +733,9 @@ fn geometric_mean(shifts: &[Shift], options: Options) -> Option<Estimate> {
 }
 
 /// What a reader must know of the comparison as a whole.
-fn notes(a: &Results, b: &Results, totals: &Totals) -> Vec<String> {
+fn notes(a: &Results, b: &Results, cases: &[Judged]) -> Vec<String> {
     /// From so many cases on, most of them moving together is no accident.
-    const MANY: u32 = 4;
+    const MANY: usize = 4;
 
     let mut notes = Vec::new();
     for (run, results) in [("A", a), ("B", b)] {
@@ -672,12 +743,15 @@ fn notes(a: &Results, b: &Results, totals: &Totals) -> Vec<String> {
             notes.push(format!("run {run} was cut off: its cases have fewer launches than planned"));
         }
     }
-    for (word, moved) in [("faster", totals.faster), ("slower", totals.slower)] {
-        if totals.compared >= MANY && moved * 2 > totals.compared {
+    let times: Vec<Ratio> = cases.iter().filter_map(|case| case.compared.ratio).collect();
+    let slower = times.iter().filter(|ratio| ratio.interval.0 > 1.0).count();
+    let faster = times.iter().filter(|ratio| ratio.interval.1 < 1.0).count();
+    for (word, moved) in [("less", faster), ("more", slower)] {
+        if times.len() >= MANY && moved * 2 > times.len() {
             notes.push(format!(
-                "most cases ({moved} of {}) are {word} together: the host may have changed in a way that its \
-                 floors do not show; measure A and B again, in turn",
-                totals.compared
+                "most cases ({moved} of {}) take {word} time together: the host may have changed; measure A and \
+                 B again, in turn",
+                times.len()
             ));
         }
     }
@@ -801,6 +875,7 @@ fn judge_paired(pair: &Paired, caution: Caution) -> PairedCompared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Spec;
     use crate::floor;
     use crate::results::testing;
     use crate::units::Size;
@@ -1227,20 +1302,48 @@ mod tests {
     }
 
     #[test]
-    fn all_moving_together_without_the_floors_is_noted() {
+    fn rows_that_move_together_without_their_floors_are_not_called_and_noted() {
         let mut random = Random(5);
         let (a, mut b) = (WORLD.run(1.0, &mut random), WORLD.run(1.0, &mut random));
         for record in b.records.iter_mut().filter(|record| !record.floor) {
             record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= 1.4);
         }
         let comparison = compare(&a, &b, Options::default());
-        assert_eq!(comparison.totals.slower as usize, CASES);
+        // Of the two operations each has only one other in its place, which is too few to blame the host.
+        let called: Vec<&str> = slower(&comparison);
+        assert_eq!(called, ["row-9", "row-19"]);
         assert!(
-            comparison.notes.iter().any(|note| note.contains("slower together")),
+            comparison.cases[0].reason.as_deref().is_some_and(|why| why.contains("the other rows there"))
+        );
+        assert!(!comparison.cases[0].floors_differ);
+        assert!(
+            comparison.notes.iter().any(|note| note.contains("more time together")),
             "{:?}",
             comparison.notes
         );
         assert!(comparison.notes.iter().any(|note| note.starts_with("run A was cut off")));
+    }
+
+    #[test]
+    fn all_sizes_of_one_row_may_change_for_one_reason() {
+        let mut random = Random(6);
+        let (mut a, mut b) = (WORLD.run(1.0, &mut random), WORLD.run(1.0, &mut random));
+        // The first four are round trips: one row in four sizes.
+        for results in [&mut a, &mut b] {
+            for (nth, record) in results.records[..4].iter_mut().enumerate() {
+                record.case.spec = Spec::plain("pipe");
+                record.case.size_bytes = Some(Size(1 << nth));
+            }
+        }
+        for record in &mut b.records[..4] {
+            record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= 1.4);
+        }
+        assert_eq!(slower(&compare(&a, &b, Options::default())), ["pipe"; 4]);
+    }
+
+    fn slower(comparison: &Comparison) -> Vec<&str> {
+        let slower = comparison.cases.iter().filter(|case| case.verdict == Verdict::Slower);
+        slower.map(|case| case.case.spec.name.as_str()).collect()
     }
 
     #[test]

@@ -281,7 +281,8 @@ fn processes(which: impl Fn(&Process) -> bool) -> Vec<Process> {
     let mut found: Vec<Process> = pids
         .filter_map(|pid: i32| {
             let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-            let words = command.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+            let words =
+                command.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
             Some(Process { pid, command: words.collect() })
         })
         .filter(which)
@@ -292,7 +293,9 @@ fn processes(which: impl Fn(&Process) -> bool) -> Vec<Process> {
 
 /// The endpoints that `coordinator` has now: near, then far, for near is started first.
 pub fn endpoints(coordinator: i32) -> Vec<Process> {
-    processes(|process| process.is_endpoint() && stat(process.pid).is_some_and(|(_, parent)| parent == coordinator))
+    processes(|process| {
+        process.is_endpoint() && stat(process.pid).is_some_and(|(_, parent)| parent == coordinator)
+    })
 }
 
 /// The janitor of `coordinator`.
