@@ -323,6 +323,9 @@ fn bare_launch(bare: &str, case: &Case, turns: u64) -> Result<f64, String> {
     String::from_utf8_lossy(&output.stdout).trim().parse().map_err(|error| format!("{bare} by hand: {error}"))
 }
 
+/// The memory that holds the futex word.
+const FUTEX_MEMORY_BYTES: usize = 4096;
+
 /// What an end of a hand-written loop is told.
 struct Bare<'a> {
     name: &'a str,
@@ -395,9 +398,8 @@ impl Bare<'_> {
                 (near.try_clone()?.into(), near.into(), far.try_clone()?.into(), far.into())
             }
             _ => {
-                let memory = SharedMemory::create(4096)?;
-                let fd = || memory.fd().try_clone_to_owned();
-                (fd()?, fd()?, fd()?, fd()?)
+                let (_, memory) = SharedMemory::create("by-hand", FUTEX_MEMORY_BYTES)?;
+                (memory.try_clone()?, memory.try_clone()?, memory.try_clone()?, memory)
             }
         })
     }
@@ -461,8 +463,8 @@ impl Bare<'_> {
     /// A futex word that is near's turn when even and far's when odd.
     fn hand_over(&self, memory: &OwnedFd, near: bool) -> Io<f64> {
         use rustix::thread::futex;
-        let memory = SharedMemory::open(memory.try_clone()?, 4096)?;
-        let word: &AtomicU32 = memory.atomic_u32(0);
+        let memory = SharedMemory::open(memory, FUTEX_MEMORY_BYTES)?;
+        let word: &AtomicU32 = memory.u32_at(0);
         let mine = u32::from(!near);
         let warm_up = self.warm_up();
         let mut start = Instant::now();

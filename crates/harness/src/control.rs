@@ -145,7 +145,8 @@ fn closed() -> Failure {
 pub(crate) fn wait_any(channels: &[&Channel], limit: Duration) -> Result<Option<usize>, Errno> {
     let mut fds: Vec<PollFd<'_>> =
         channels.iter().map(|channel| PollFd::new(*channel, PollFlags::IN)).collect();
-    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+    let tv_sec = i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
+    let limit = Timespec { tv_sec, tv_nsec: i64::from(limit.subsec_nanos()) };
     poll(&mut fds, Some(&limit))?;
     Ok(fds.iter().position(|fd| !fd.revents().is_empty()))
 }

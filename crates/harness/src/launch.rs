@@ -89,7 +89,7 @@ impl Launcher<'_> {
     /// Takes each process's report. The first failure ends them all.
     fn await_reports(&self, mut processes: Vec<Process>, size: Sizing) -> Result<Yield, Ended> {
         let timer = Timer::start();
-        let limit = self.patience + expected(size);
+        let limit = self.patience.saturating_add(expected(size));
         let mut result = None;
         while let Some(waiting) = next(&processes) {
             if self.interrupted.load(Ordering::Relaxed) {

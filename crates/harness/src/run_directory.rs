@@ -33,10 +33,13 @@ impl RunDirectory {
     pub fn create() -> Result<Self, Failure> {
         let id = format!("{}-{:08x}", std::process::id(), rand::random::<u32>());
         let path = std::env::temp_dir().join(format!("{PREFIX}{id}"));
-        std::fs::DirBuilder::new().mode(0o700).create(&path).or_fail("mkdir", path.display())?;
-        let guarded = lock(&path).and_then(|lock| Ok((lock, start_janitor(&path)?)));
-        match guarded {
-            Ok((lock, janitor)) => Ok(Self { path, id, _lock: lock, _janitor: janitor }),
+        // The janitor comes first: there is no moment at which a directory would outlive a killed run.
+        let janitor = start_janitor(&path)?;
+        std::fs::DirBuilder::new().mode(0o700).create(&path).or_fail("mkdir", path.display()).map_err(
+            |failure| Failure { next: "set TMPDIR to a directory that you may write".to_owned(), ..failure },
+        )?;
+        match lock(&path) {
+            Ok(lock) => Ok(Self { path, id, _lock: lock, _janitor: janitor }),
             Err(failure) => {
                 remove(&path);
                 Err(failure)

@@ -2,7 +2,7 @@
 
 use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use model::units::{parse_duration, parse_sizes};
+use model::units::{parse_duration, parse_sizes, parse_some_time};
 use model::{Invalid, Percent, Placements, Size, Workload};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub struct Run {
     #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
     pub workloads: Vec<Workload>,
     /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles
-    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser)]
+    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser, allow_hyphen_values = true)]
     pub sizes: Option<Sizes>,
     /// Where the endpoints run: same-core, smt, same-llc, cross-llc, cross-node, unpinned or cpus=A,B;
     /// repeat for several, join with | for the first that this host has
@@ -109,10 +109,10 @@ impl Default for Run {
 #[derive(Debug, Args)]
 pub struct Effort {
     /// A case is settled when its 95% interval is within ± this [default: the suite's, or 2%]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub precision: Option<Percent>,
     /// The time that measuring may take [default: the suite's, or 60s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
     /// What the endpoints are
     #[arg(long, value_name = "WHAT", default_value = "processes")]
@@ -218,7 +218,7 @@ pub struct Compare {
     #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
     pub workloads: Vec<Workload>,
     /// With mechanisms: the message sizes
-    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser)]
+    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser, allow_hyphen_values = true)]
     pub sizes: Option<Sizes>,
     /// With mechanisms: where the endpoints run
     #[arg(short, long = "placement", value_name = "PLACEMENT")]

@@ -1,6 +1,7 @@
 //! How a command ends: the exit codes, and the errors that lead to them.
 
 use model::Invalid;
+use std::io::Write;
 use std::process::ExitCode;
 use sys::Failure;
 
@@ -58,14 +59,19 @@ pub fn code(end: impl Into<End>) -> ExitCode {
         Ok(Exit::Slower) => ExitCode::from(3),
         Ok(Exit::Interrupted) => ExitCode::from(130),
         Err(Error::Invalid(invalid)) => {
-            anstream::eprintln!("ipcmark: {invalid}");
+            complain(&invalid);
             ExitCode::from(2)
         }
         Err(Error::Failure(failure)) => {
-            anstream::eprintln!("ipcmark: {failure}");
+            complain(&failure);
             ExitCode::from(1)
         }
     }
+}
+
+/// Says `error` on standard error. The exit code says it all the same where nobody reads that.
+fn complain(error: &impl std::fmt::Display) {
+    let _ = writeln!(anstream::stderr(), "ipcmark: {error}");
 }
 
 /// What [`code`] takes: the end of a command, or of an endpoint, which has no shades of success.

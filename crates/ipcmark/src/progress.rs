@@ -1,7 +1,7 @@
 //! What is shown while a run goes on, on standard error: a bar on a terminal, else a line now and then.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 /// How many plain lines a run that uses all its time prints.
@@ -42,7 +42,8 @@ impl Progress {
             }
             Progress::Lines(due) if share >= *due => {
                 *due = share + 1.0 / LINES;
-                anstream::eprintln!("{text}");
+                // Measuring goes on when nobody reads of it.
+                let _ = writeln!(anstream::stderr(), "{text}");
             }
             Progress::Lines(_) => {}
         }

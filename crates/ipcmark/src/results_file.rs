@@ -20,6 +20,9 @@ impl ResultsFile {
         let special = path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
         let file = OpenOptions::new().write(true).create_new(!special).open(path);
         let file = file.map_err(|error| match error.kind() {
+            _ if path.is_dir() => {
+                Invalid::new(format!("{} is a directory", path.display()), "name a file in it with -o")
+            }
             ErrorKind::AlreadyExists => Invalid::new(
                 format!("{} exists, and results are never overwritten", path.display()),
                 "name another file with -o, or remove it",

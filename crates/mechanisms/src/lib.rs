@@ -9,9 +9,9 @@ mod descriptor;
 mod socket;
 pub mod table;
 
-//mod cache_line;
+mod cache_line;
 mod clock_gettime;
-//mod context_switch;
+mod context_switch;
 mod fifo;
 mod memcpy;
 mod null;

@@ -31,7 +31,7 @@ impl Mechanism for Null {
             name: "delay",
             summary: "a known time that near burns for every answer, to see that it is recovered",
             domain: Domain::Duration,
-            default: None,
+            default: Some("0s"),
         }],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

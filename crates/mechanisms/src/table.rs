@@ -2,7 +2,8 @@
 
 use crate::contract::{Mechanism, Operation};
 use crate::{
-    clock_gettime, fifo, memcpy, null, pipe, syscall, tcp, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
+    cache_line, clock_gettime, context_switch, fifo, memcpy, null, pipe, syscall, tcp, tsc, udp, unix_dgram,
+    unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -49,8 +50,8 @@ table! {
         udp::Udp,
         //        shm_ring::ShmRing,
         null::Null,
-        //        cache_line::CacheLine,
-        //        context_switch::ContextSwitch,
+        cache_line::CacheLine,
+        context_switch::ContextSwitch,
     ;
     operations:
         syscall::Syscall,

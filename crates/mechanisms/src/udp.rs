@@ -123,11 +123,14 @@ impl UdpEnd {
     }
 }
 
-/// How many messages of `size_bytes` surely fit the receive buffer: the kernel charges a datagram its
-/// buffers' true size, which is below twice its length and a kilobyte more, and the peer may lag by half.
+/// How many messages of `size_bytes` surely fit the receive buffer.
+///
+/// The kernel charges a datagram the true size of its memory, which is below twice its length and a
+/// kilobyte more, and gives back what was read only in portions of up to a quarter of the buffer
+/// (`udp_rmem_release`): half of the buffer can be relied upon.
 fn fitting(socket: &OwnedFd, size_bytes: usize) -> Result<u32, Failure> {
     let buffer = sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", "udp")?;
-    Ok(u32::try_from(buffer / (2 * size_bytes + 1024) / 2 * 2).unwrap_or(u32::MAX))
+    Ok(u32::try_from(buffer / 2 / (2 * size_bytes + 1024)).unwrap_or(u32::MAX))
 }
 
 impl Endpoint for UdpEnd {

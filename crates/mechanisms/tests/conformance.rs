@@ -1,17 +1,18 @@
 //! The conformance suite: one set of checks, run over every row of the table and every way of waiting.
 //!
 //! It checks the contract of `Mechanism`, not the workings of any one; speed is no part of it.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mechanisms::table::{CARDS, probe, visit};
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Visitor};
 use model::card::{Card, Framing, Kind, Payload, Support};
 use model::{Domain, Params, Workload};
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 /// A test that hangs is a test that fails: the longest that one check may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// One way of setting up a row: its card, and one choice of how it waits.
 fn variants() -> Vec<(&'static Card, Params)> {
@@ -34,6 +35,9 @@ fn each_mechanism<C>(check: C)
 where
     C: Visitor<Output = ()> + Clone + WithParams + Send + 'static,
 {
+    // Ends that spin take the CPUs from one another: one check at a time.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for (card, params) in variants().into_iter().filter(|(card, _)| card.kind != Kind::Operation) {
         let name = format!("{}:{params}", card.name);
         let check = check.clone().with(params);
@@ -211,18 +215,18 @@ check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
 });
 
 check!(a_message_above_the_limit_is_refused, |params, M| {
-    if let Support::Yes { largest_bytes: Some(largest) } = M::probe(params) {
-        if M::CARD.framing == Framing::Message {
-            let size_bytes = usize::try_from(largest).unwrap() + 1;
-            let near = |mut end: M::End| {
-                assert_eq!(end.send(&vec![1; size_bytes]), Err(sys::Errno::MSGSIZE));
-                end.send(&[1]).unwrap();
-            };
-            let far = |mut end: M::End| {
-                assert_eq!(end.receive(&mut [0; 8]), Ok(1), "the refused message left something behind");
-            };
-            connected::<M>(params, Shape { size_bytes, workload: Workload::Latency }, near, far);
-        }
+    if let Support::Yes { largest_bytes: Some(largest) } = M::probe(params)
+        && M::CARD.framing == Framing::Message
+    {
+        let size_bytes = usize::try_from(largest).unwrap() + 1;
+        let near = |mut end: M::End| {
+            assert_eq!(end.send(&vec![1; size_bytes]), Err(sys::Errno::MSGSIZE));
+            end.send(&[1]).unwrap();
+        };
+        let far = |mut end: M::End| {
+            assert_eq!(end.receive(&mut [0; 8]), Ok(1), "the refused message left something behind");
+        };
+        connected::<M>(params, Shape { size_bytes, workload: Workload::Latency }, near, far);
     }
 });
 

@@ -28,6 +28,7 @@ impl Invalid {
             .filter(|(likeness, _)| *likeness > 0.7)
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let remedy = match nearest {
+            _ if known.is_empty() => "there are none".to_owned(),
             Some((_, name)) => format!("did you mean '{name}'? known: {}", known.join(", ")),
             None => format!("known: {}", known.join(", ")),
         };

@@ -62,7 +62,10 @@ impl Suite {
     /// Parses a suite file against the cards of the table. Errors of form carry line and column.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
         let file: File = toml::from_str(text).map_err(|e| {
-            Invalid::new(format!("the suite is not valid: {e}"), "see suites/default.toml for the form")
+            // The library quotes the line at fault as it stands, control characters included.
+            let why = e.to_string().replace(|c: char| c.is_control() && c != '\n', "?");
+            let problem = format!("the suite is not valid: {}", why.trim_end());
+            Invalid::new(problem, "see suites/default.toml for the form")
         })?;
         if file.block.is_empty() {
             return Err(Invalid::new("the suite has no block", "give at least one [[block]]"));

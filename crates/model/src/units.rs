@@ -122,6 +122,16 @@ pub fn parse_duration(text: &str) -> Result<Duration, Invalid> {
     })
 }
 
+/// A duration in which something is to be done, so that it is not 0.
+pub fn parse_some_time(text: &str) -> Result<Duration, Invalid> {
+    match parse_duration(text)? {
+        Duration::ZERO => {
+            Err(Invalid::new("a time of 0 leaves nothing to measure", "give more, such as 60s"))
+        }
+        time => Ok(time),
+    }
+}
+
 /// A fraction that people write in percent: `2%` is 0.02.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -243,6 +253,8 @@ mod tests {
         }
         assert_eq!(parse_duration("10us").unwrap(), Duration::from_micros(10));
         assert!(parse_duration("10").is_err());
+        assert_eq!(parse_some_time("1ns").unwrap(), Duration::from_nanos(1));
+        assert!(parse_some_time("0s").unwrap_err().problem.contains("nothing to measure"));
     }
 
     #[test]

@@ -61,7 +61,9 @@ fn full(card: &Card) -> String {
     line("carries descriptors", if card.fds { "yes" } else { "no" });
     line("workloads", &card.workloads.iter().map(|w| w.name()).collect::<Vec<_>>().join(", "));
     line("limits", card.limits);
-    line("see", &card.man.join(", "));
+    if !card.man.is_empty() {
+        line("see", &card.man.join(", "));
+    }
     for param in card.params {
         let default = param.default.map_or("the kernel's".to_owned(), ToOwned::to_owned);
         line(&format!("{}={}", param.name, param.domain), &format!("{} [default: {default}]", param.summary));

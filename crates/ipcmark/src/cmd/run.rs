@@ -44,18 +44,19 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
         return Ok(Exit::Success);
     }
 
-    let file = arguments.output.as_deref().map(ResultsFile::create).transpose()?;
     let interrupted = watch_signals()?;
     let directory = RunDirectory::create()?;
     let calibration = Calibration::choose(Path::new("/"));
     refuse_short_slices(&settings, &calibration)?;
+    // Made last: a run that is refused must not leave an empty file in the way of the next.
+    let file = arguments.output.as_deref().map(ResultsFile::create).transpose()?;
     let header = Header {
         format: FORMAT.to_owned(),
         version: VERSION,
         tool: tool(),
         run: directory.id().to_owned(),
         started_at: jiff::Timestamp::now().to_string(),
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         host,
         clock: calibration.record.clone(),
         settings: settings.clone(),
@@ -77,9 +78,9 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
     let steal_before = harness::host::steal_ticks(Path::new("/"));
     let finish =
         harness::run::Run::new(&plan, &launcher, &bounds, timer, |event| collector.take(event)).finish();
-    let results = collector.finish(end(finish, steal_before, &calibration))?;
+    let (results, refused) = collector.finish(end(finish, steal_before, &calibration));
     write(|out| arguments.show.format.write(&results, &style(), out))?;
-    Ok(exit_of(&results))
+    refused.map_or_else(|| Ok(exit_of(&results)), |failure| Err(failure.into()))
 }
 
 /// The suite that `arguments` ask for, with its axes as they say.
@@ -326,16 +327,17 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn finish(mut self, end: End) -> Result<Results, Error> {
+    /// All that was measured, and the refusal of the file, if it refused.
+    fn finish(mut self, end: End) -> (Results, Option<sys::Failure>) {
         self.append_header();
         self.append(&Line::End(end.clone()));
         self.results.end = Some(end);
         self.progress.finish();
-        if let Some(failure) = self.refused {
+        if let Some(failure) = &self.refused {
             self.results.notes.push(format!("the results file is incomplete: {failure}"));
         } else if let Some(file) = &self.file {
             self.results.notes.push(format!("kept in {}", file.path().display()));
         }
-        Ok(self.results)
+        (self.results, self.refused)
     }
 }

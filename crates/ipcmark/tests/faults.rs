@@ -1,0 +1,367 @@
+//! What is left, and what is said, when processes of a run die or stall at random moments.
+//!
+//! It kills the coordinator, near, far and the janitor, interrupts runs by signals, and stops endpoints.
+//! Speed is no part of it: the only deadlines are those beyond which something hangs or was left behind.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod common;
+
+use common::{Place, Running, asked, endpoints, error, janitor, read, run, send, wait_until};
+use mechanisms::table;
+use model::Outcome;
+use rand::Rng;
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{scope, sleep};
+use std::time::Duration;
+
+/// How many coordinators are killed, and how many endpoints of each role.
+const COORDINATORS: u32 = 120;
+const ENDPOINTS: u32 = 50;
+/// Runs that are killed at one time: more than the cores, so that kills meet every order of events.
+const AT_ONCE: u32 = 3;
+/// Of the endpoints that are killed, how many may have reported just before.
+const MOST_TOO_LATE: u32 = ENDPOINTS / 2;
+
+/// The rows that faults are tried on: one of each kind of name, descriptor and way of waiting.
+fn rows() -> Vec<&'static str> {
+    let all = ["pipe", "fifo", "unix-stream", "tcp", "udp", "shm-ring", "shm-ring:wait=spin"];
+    all.into_iter().filter(|row| table::card(row.split(':').next().unwrap_or(row)).is_some()).collect()
+}
+
+/// One test at a time: each counts on its share of two cores to get anywhere.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// `ipcmark run` over every row, in many short launches, that ends by itself within a second or so.
+fn short_run(place: &Place) -> Command {
+    let mut command = place.ipcmark(["run", "-s", "64", "-p", "unpinned", "--turns", "40"]);
+    // With a precision of 100% records are appended from the eighth round on, while others go on.
+    command.args(["--precision", "100%", "--rounds", "12", "-o"]).arg(place.path("results.jsonl"));
+    rows().iter().for_each(|row| drop(command.args(["-m", row])));
+    command
+}
+
+/// `ipcmark run` over `row`, in launches of minutes, and then over an operation that needs no peer.
+fn long_run(place: &Place, row: &str) -> Command {
+    let mut command = place.ipcmark(["run", "-m", row, "-m", "tsc", "-s", "64", "-p", "unpinned", "-o"]);
+    command.arg(place.path("results.jsonl")).args(["--turns", "100000", "--rounds", "1"]);
+    // On a loaded machine a hundred thousand turns may need long: only a death is to end a launch.
+    command.args(["--patience", "10m"]);
+    command
+}
+
+fn random_ms(most: u64) -> Duration {
+    Duration::from_micros(rand::rng().random_range(0..=most * 1000))
+}
+
+/// Calls `attempt` in some threads at once until it has said yes `times` times.
+fn repeat(times: u32, attempt: impl Fn() -> bool + Sync) {
+    let done = AtomicU32::new(0);
+    scope(|threads| {
+        for _ in 0..AT_ONCE {
+            threads.spawn(|| {
+                while done.load(Ordering::Relaxed) < times {
+                    if attempt() {
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Fails unless every line of the results file that was completed can be read. There may be no file.
+fn assert_completed_lines_are_kept(path: &Path) {
+    let Ok(text) = fs::read_to_string(path) else { return };
+    let completed = text.matches('\n').count();
+    if completed == 0 {
+        return;
+    }
+    let results = read(path);
+    let ends = usize::from(results.end.is_some());
+    // A line that lacks nothing but its newline is whole all the same.
+    let lines = 1 + results.records.len() + ends;
+    assert!(lines == completed || lines == completed + 1, "{lines} of {completed} lines of {}", path.display());
+    assert!(results.notes.len() <= 1, "{:?}", results.notes);
+}
+
+#[test]
+fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
+    let _alone = ALONE.lock();
+    let (with_header, with_records) = (AtomicU32::new(0), AtomicU32::new(0));
+    repeat(COORDINATORS, || {
+        let place = Place::new();
+        let running = Running::start(&mut short_run(&place));
+        sleep(random_ms(700));
+        let in_time = running.kill();
+        place.assert_nothing_is_left("after SIGKILL of the coordinator");
+        let file = place.path("results.jsonl");
+        assert_completed_lines_are_kept(&file);
+        if in_time && let Ok(text) = fs::read_to_string(file) {
+            let lines = text.matches('\n').count();
+            with_header.fetch_add(u32::from(lines > 0), Ordering::Relaxed);
+            with_records.fetch_add(u32::from(lines > 1), Ordering::Relaxed);
+        }
+        in_time
+    });
+    let (headers, records) = (with_header.into_inner(), with_records.into_inner());
+    eprintln!("{COORDINATORS} coordinators killed, {headers} after the header, {records} after the first record");
+    assert!(headers > COORDINATORS / 10, "only {headers} runs had begun to measure when they were killed");
+}
+
+/// Which of the two endpoints.
+#[derive(Debug, Clone, Copy)]
+enum Which {
+    Near,
+    Far,
+}
+
+/// Kills one endpoint of a run over `row` at a random moment; says whether that was in time to end its launch.
+fn kill_endpoint(row: &str, which: Which) -> bool {
+    let place = Place::new();
+    let mut running = Running::start(&mut long_run(&place, row));
+    let coordinator = running.pid();
+    let victim = loop {
+        sleep(random_ms(12));
+        if let [near, far] = endpoints(coordinator).as_slice() {
+            break if matches!(which, Which::Near) { near.clone() } else { far.clone() };
+        }
+        assert!(running.lives(), "the run over {row} ended before anything was killed\n{}", running.finish());
+    };
+    send(victim.pid, Signal::KILL);
+    let said = running.finish();
+    place.assert_nothing_is_left("after SIGKILL of an endpoint");
+    let results = read(&place.path("results.jsonl"));
+    let failed: Vec<_> = results.records.iter().filter_map(error).collect();
+    if said.code() == 0 && failed.is_empty() {
+        // It had already reported: nothing depended on it any more.
+        return false;
+    }
+    let said = said.expect(1);
+    assert_eq!(failed.len(), 1, "{which:?} of {row}: one launch lost an endpoint\n{said}");
+    assert!(
+        failed[0].contains("an endpoint died") && failed[0].contains("SIGKILL"),
+        "{which:?} of {row}: the death is not said: {}\n{said}",
+        failed[0]
+    );
+    assert!(said.out.contains("failed"), "{said}");
+    let others = results.records.iter().filter(|record| error(record).is_none());
+    for record in others {
+        assert!(!record.samples.is_empty(), "{which:?} of {row}: {} was not measured\n{said}", record.case);
+    }
+    assert!(results.end.is_some_and(|end| !end.interrupted), "{said}");
+    true
+}
+
+/// Kills endpoints of one role until enough deaths mattered.
+fn kill_endpoints(which: Which) {
+    let _alone = ALONE.lock();
+    let (rows, next, too_late) = (rows(), AtomicU32::new(0), AtomicU32::new(0));
+    repeat(ENDPOINTS, || {
+        let row = rows[next.fetch_add(1, Ordering::Relaxed) as usize % rows.len()];
+        let in_time = kill_endpoint(row, which);
+        let late = too_late.fetch_add(u32::from(!in_time), Ordering::Relaxed);
+        assert!(late <= MOST_TOO_LATE, "most endpoints had reported before they were killed");
+        in_time
+    });
+    eprintln!("{ENDPOINTS} endpoints killed ({which:?}), {} more too late to matter", too_late.into_inner());
+}
+
+#[test]
+fn a_killed_near_fails_its_case_and_no_other() {
+    kill_endpoints(Which::Near);
+}
+
+#[test]
+fn a_killed_far_fails_its_case_and_no_other() {
+    kill_endpoints(Which::Far);
+}
+
+#[test]
+fn a_killed_comparison_leaves_nothing_behind() {
+    let _alone = ALONE.lock();
+    repeat(6, || {
+        let place = Place::new();
+        let mut command = place.ipcmark(["compare", "fifo", "unix-stream", "-p", "unpinned", "--time", "5s"]);
+        let running = Running::start(command.args(["--precision", "0.001%"]));
+        sleep(random_ms(300));
+        let in_time = running.kill();
+        place.assert_nothing_is_left("after SIGKILL of a comparison");
+        in_time
+    });
+}
+
+#[test]
+fn a_signal_ends_a_run_in_order() {
+    let _alone = ALONE.lock();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        // The first two rounds trip over every part of a launch; the last lets some records be finished.
+        for delay_ms in [0, 20, 100, 300, 700] {
+            let place = Place::new();
+            let mut command = short_run(&place);
+            let running = Running::start(command.args(["--rounds", "100000", "--precision", "5%"]));
+            begun(&place);
+            sleep(Duration::from_millis(delay_ms));
+            running.signal(signal);
+            let said = running.finish().expect(130);
+            place.assert_nothing_is_left("after a signal");
+            assert!(said.out.contains("interrupted"), "{signal:?}: {said}");
+            let results = read(&place.path("results.jsonl"));
+            assert!(results.end.as_ref().unwrap().interrupted, "{said}");
+            assert_eq!(results.notes, Vec::<String>::new());
+            assert_eq!(asked(&results).count(), rows().len(), "every case has a record\n{said}");
+            for record in asked(&results) {
+                let ended = matches!(record.outcome, Outcome::Interrupted | Outcome::Settled);
+                assert!(ended, "{signal:?}: {} ended as {:?}", record.case, record.outcome);
+                let name = record.case.spec.to_string();
+                assert!(said.out.contains(&name), "{name} is not shown\n{said}");
+            }
+        }
+    }
+}
+
+/// Waits until the run in `place` has a directory, from when on it also minds signals.
+fn begun(place: &Place) {
+    let has_directory = || place.leftovers().iter().any(|name| name.starts_with("ipcmark-run-"));
+    assert!(wait_until(common::PATIENCE, has_directory), "the run did not begin");
+}
+
+/// Waits until `coordinator` has both endpoints of a launch that lasts, and gives them.
+fn lasting_endpoints(coordinator: i32) -> [common::Process; 2] {
+    let mut last = Vec::new();
+    let lasting = || {
+        let now = endpoints(coordinator);
+        let same = now.len() == 2 && now == last;
+        last = now;
+        sleep(Duration::from_millis(100));
+        same
+    };
+    assert!(wait_until(common::PATIENCE, lasting), "no launch lasts");
+    last.try_into().unwrap()
+}
+
+#[test]
+fn a_comparison_that_is_interrupted_shows_what_it_has() {
+    let _alone = ALONE.lock();
+    let place = Place::new();
+    let mut command = place.ipcmark(["compare", "fifo", "unix-stream", "-p", "unpinned"]);
+    let running = Running::start(command.args(["--precision", "0.001%", "--time", "10m"]));
+    begun(&place);
+    sleep(Duration::from_millis(500));
+    running.signal(Signal::INT);
+    let said = running.finish().expect(130);
+    assert!(said.out.contains("unix-stream against fifo"), "{said}");
+    place.assert_nothing_is_left("after an interrupted comparison");
+}
+
+#[test]
+fn a_stopped_endpoint_is_ended_by_the_deadline() {
+    let _alone = ALONE.lock();
+    for role in [0, 1] {
+        let place = Place::new();
+        let mut command = place.ipcmark(["run", "-m", "pipe", "-m", "tsc", "-p", "unpinned"]);
+        // A deadline is the patience plus a microsecond for each turn: 1.5 s.
+        command.args(["--turns", "1000000", "--rounds", "1", "--patience", "500ms", "-o", "results.jsonl"]);
+        let running = Running::start(&mut command);
+        let victim = lasting_endpoints(running.pid())[role].clone();
+        assert!(send(victim.pid, Signal::STOP));
+        let said = running.finish().expect(1);
+        place.assert_nothing_is_left("after a deadline");
+        let results = read(&place.path("results.jsonl"));
+        let pipe = asked(&results).find(|record| record.case.spec.name == "pipe").unwrap();
+        let error = error(pipe).unwrap_or_else(|| panic!("the stopped launch did not fail\n{said}"));
+        assert!(error.starts_with("the endpoints made no report within 1.5 s and were killed"), "{error}");
+        assert!(error.contains("--patience"), "the error names no remedy: {error}");
+        let tsc = asked(&results).find(|record| record.case.spec.name == "tsc").unwrap();
+        assert_eq!(tsc.samples.len(), 1, "{said}");
+    }
+}
+
+#[test]
+fn endpoints_that_are_stopped_at_any_moment_never_hang_a_run() {
+    let _alone = ALONE.lock();
+    repeat(24, || {
+        let place = Place::new();
+        let mut command = short_run(&place);
+        let mut running = Running::start(command.args(["--patience", "200ms"]));
+        let coordinator = running.pid();
+        let victim = loop {
+            sleep(random_ms(8));
+            if let Some(found) = endpoints(coordinator).pop() {
+                break Some(found);
+            }
+            if !running.lives() {
+                break None;
+            }
+        };
+        let stopped = victim.is_some_and(|victim| send(victim.pid, Signal::STOP));
+        let said = running.finish();
+        assert!([0, 1].contains(&said.code()), "{said}");
+        place.assert_nothing_is_left("after an endpoint was stopped");
+        let results = read(&place.path("results.jsonl"));
+        for error in results.records.iter().filter_map(error) {
+            assert!(error.starts_with("the endpoints made no report"), "{error}");
+        }
+        stopped
+    });
+}
+
+#[test]
+fn a_run_whose_janitor_is_killed_cleans_up_itself() {
+    let _alone = ALONE.lock();
+    let place = Place::new();
+    let running = Running::start(&mut short_run(&place));
+    begun(&place);
+    assert!(janitor(running.pid()).is_some_and(|janitor| send(janitor.pid, Signal::KILL)));
+    running.finish().expect(0);
+    place.assert_nothing_is_left("after SIGKILL of the janitor");
+}
+
+#[test]
+fn clean_removes_what_dead_runs_left_and_leaves_a_living_run_alone() {
+    let _alone = ALONE.lock();
+    let place = Place::new();
+    let nothing = run(&mut place.ipcmark(["clean"])).expect(0);
+    assert_eq!(nothing.out, "nothing to clean: no dead run left anything\n");
+
+    let mut leftovers = Vec::new();
+    for _ in 0..2 {
+        let dying = Running::start(&mut long_run(&place, "fifo"));
+        let before = leftovers.clone();
+        assert!(wait_until(common::PATIENCE, || place.leftovers().len() > before.len()));
+        lasting_endpoints(dying.pid());
+        // Without a janitor, what the run leaves stays until somebody cleans.
+        assert!(janitor(dying.pid()).is_some_and(|janitor| send(janitor.pid, Signal::KILL)));
+        assert!(dying.kill());
+        assert!(wait_until(common::GONE_WITHIN, || place.processes().is_empty()), "{:?}", place.processes());
+        fs::remove_file(place.path("results.jsonl")).unwrap();
+        leftovers = place.leftovers();
+    }
+    assert_eq!(leftovers.len(), 2, "{leftovers:?}");
+    // Neither a file that only resembles a run's, nor anybody else's directory, is any of its business.
+    fs::create_dir(place.tmp().join("ipcmark-runs")).unwrap();
+    fs::write(place.tmp().join("notes"), "precious").unwrap();
+
+    let living = Running::start(&mut long_run(&place, "fifo"));
+    lasting_endpoints(living.pid());
+    let cleaned = run(&mut place.ipcmark(["clean"])).expect(0);
+    let mut removed: Vec<&str> = cleaned.out.lines().filter_map(|line| line.strip_prefix("removed ")).collect();
+    removed.sort_unstable();
+    let mut expected: Vec<String> =
+        leftovers.iter().map(|name| place.tmp().join(name).display().to_string()).collect();
+    expected.sort_unstable();
+    assert_eq!(removed, expected, "{cleaned}");
+
+    let left = place.leftovers();
+    assert_eq!(left.len(), 3, "{left:?}");
+    assert!(left.iter().any(|name| name.starts_with("ipcmark-run-")), "the living run's is gone: {left:?}");
+    living.signal(Signal::TERM);
+    living.finish().expect(130);
+    let mut left = place.leftovers();
+    left.sort();
+    assert_eq!(left, ["ipcmark-runs", "notes"]);
+}
