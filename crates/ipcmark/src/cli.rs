@@ -118,7 +118,7 @@ pub struct Effort {
     #[arg(long, value_name = "WHAT", default_value = "processes")]
     pub endpoints: Endpoints,
     /// How long a launch may go without a report before it is killed
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "5s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     pub patience: Duration,
 }
 
