@@ -25,7 +25,9 @@ use sys::{Failure, OrFail};
 pub const COMMAND: &str = "__endpoint";
 
 /// Turns before the timed ones of each part, so that both ends are under way when the clock starts.
-pub const LEAD_IN_TURNS: u64 = 8;
+const LEAD_IN_TURNS: u64 = 8;
+/// Turns after the timed ones, so that both ends still are when it stops.
+const LEAD_OUT_TURNS: u64 = 8;
 /// The least turns of a warm-up.
 const LEAST_WARM_UP_TURNS: u64 = 16;
 /// The most turns of a part, however short they are.
@@ -230,9 +232,23 @@ impl Session {
     }
 }
 
-/// The turns of a part: those of the lead-in, then those that are timed.
-fn lead_in_and_turns(turns: u64) -> (Range<u64>, Range<u64>) {
-    (0..LEAD_IN_TURNS, LEAD_IN_TURNS..LEAD_IN_TURNS + turns)
+/// The turns of one part, numbered on from the first.
+struct Turns {
+    lead_in: Range<u64>,
+    timed: Range<u64>,
+    lead_out: Range<u64>,
+}
+
+impl Turns {
+    fn of(timed: u64) -> Self {
+        let (start, end) = (LEAD_IN_TURNS, LEAD_IN_TURNS + timed);
+        Self { lead_in: 0..start, timed: start..end, lead_out: end..end + LEAD_OUT_TURNS }
+    }
+
+    /// How many turns a part has in all of which `timed` are timed.
+    fn in_all(timed: u64) -> u64 {
+        Self::of(timed).lead_out.end
+    }
 }
 
 /// Near's side of a connected launch.
@@ -269,7 +285,7 @@ impl<E: Endpoint> Near<'_, E> {
                 (false, Workload::Throughput) => calls = Some(self.calls(each_turns, &mut messages)?),
                 (false, _) => each = Some(self.each(each_turns, &mut messages)?),
             }
-            turns_in_all += LEAD_IN_TURNS + if is_total { total_turns } else { each_turns };
+            turns_in_all += Turns::in_all(if is_total { total_turns } else { each_turns });
         }
         self.link.send(&Part { kind: PartKind::End, turns: 0, check: false }, &[]).map_err(text)?;
 
@@ -294,7 +310,7 @@ impl<E: Endpoint> Near<'_, E> {
     fn warm_up(&mut self, messages: &mut Messages, turns_in_all: &mut u64) -> Outcome<(u64, u64)> {
         let (slice_ns, hint_ns) = match self.session.orders.size {
             Sizing::Turns(turns) => {
-                *turns_in_all += LEAD_IN_TURNS + turns;
+                *turns_in_all += Turns::in_all(turns);
                 self.part(PartKind::Total, turns, true, messages)?;
                 return Ok((turns, turns.min(TurnLog::CAPACITY)));
             }
@@ -308,7 +324,7 @@ impl<E: Endpoint> Near<'_, E> {
         loop {
             // One slow turn fills a slice: a warm-up of many would outlast what it warms.
             let (part, _) = self.part(PartKind::Total, turns, true, messages)?;
-            *turns_in_all += LEAD_IN_TURNS + turns;
+            *turns_in_all += Turns::in_all(turns);
             turns_so_far += turns;
             ns_so_far += part.elapsed_ns;
             let turn_ns = part.elapsed_ns.max(1.0) / turns as f64;
@@ -331,7 +347,7 @@ impl<E: Endpoint> Near<'_, E> {
         messages: &mut Messages,
     ) -> Outcome<(NearPart, FarPart)> {
         self.announce(kind, turns, check, messages)?;
-        let (lead_in, timed) = lead_in_and_turns(turns);
+        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
         let workload = self.session.orders.case.workload;
         let mut run = |turns: Range<u64>, end: &mut E| -> Result<(), Broken> {
             match workload {
@@ -345,6 +361,7 @@ impl<E: Endpoint> Near<'_, E> {
         run(timed, &mut self.end).map_err(text)?;
         let end = self.clock.now();
         let usage = usage_between(before, of_this_thread());
+        run(lead_out, &mut self.end).map_err(text)?;
         let (far, _) = self.link.receive().map_err(text)?;
         Ok((NearPart { elapsed_ns: self.clock.ns_between(start, end), usage }, far))
     }
@@ -353,11 +370,12 @@ impl<E: Endpoint> Near<'_, E> {
     fn each(&mut self, turns: u64, messages: &mut Messages) -> Outcome<Each> {
         let mut log = TurnLog::new(&self.clock, turns);
         self.announce(PartKind::Total, turns, false, messages)?;
-        let (lead_in, timed) = lead_in_and_turns(turns);
+        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
         ask(&mut self.end, messages, lead_in, || {}).map_err(text)?;
         let clock = self.clock;
         log.start(&clock);
         ask(&mut self.end, messages, timed, || log.turn(&clock)).map_err(text)?;
+        ask(&mut self.end, messages, lead_out, || {}).map_err(text)?;
         let _: (FarPart, _) = self.link.receive().map_err(text)?;
 
         let mut histogram = Histogram::new();
@@ -370,9 +388,10 @@ impl<E: Endpoint> Near<'_, E> {
     fn calls(&mut self, messages_count: u64, messages: &mut Messages) -> Outcome<Calls> {
         let mut log = CallLog::new(self.clock);
         self.announce(PartKind::Calls, messages_count, false, messages)?;
-        let (lead_in, timed) = lead_in_and_turns(messages_count);
+        let Turns { lead_in, timed, lead_out } = Turns::of(messages_count);
         stream(&mut self.end, messages, lead_in, &mut Unmetered).map_err(text)?;
         stream(&mut self.end, messages, timed, &mut log).map_err(text)?;
+        stream(&mut self.end, messages, lead_out, &mut Unmetered).map_err(text)?;
         let (far, _): (FarPart, _) = self.link.receive().map_err(text)?;
         let receive = far.calls.ok_or("far did not note its calls; report this bug")?;
         Ok(Calls { messages: messages_count, send: call_counts(&log, &self.clock), receive })
@@ -411,28 +430,37 @@ impl<E: Endpoint> Far<'_, E> {
         }
     }
 
+    /// Far's usage is taken when the last message of the lead-in and the first of the lead-out have come:
+    /// it is that of the timed turns, and noting it delays none of them.
     fn total(&mut self, turns: u64, messages: &mut Messages) -> Result<FarPart, Broken> {
-        let (lead_in, timed) = lead_in_and_turns(turns);
-        let mut before = of_this_thread();
-        let note = || before = of_this_thread();
+        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
+        let (mut before, mut after) = (of_this_thread(), None);
+        let mut note_start = || before = of_this_thread();
+        let mut note_end = || {
+            after.get_or_insert_with(of_this_thread);
+        };
+        let end = &mut self.end;
         match self.session.orders.case.workload {
             Workload::Throughput => {
-                drain(&mut self.end, messages, lead_in, &mut Unmetered, note)?;
-                drain(&mut self.end, messages, timed, &mut Unmetered, || {})?;
+                drain(end, messages, lead_in, &mut Unmetered, &mut note_start)?;
+                drain(end, messages, timed, &mut Unmetered, || {})?;
+                drain(end, messages, lead_out, &mut Unmetered, &mut note_end)?;
             }
             _ => {
-                answer(&mut self.end, messages, lead_in, note)?;
-                answer(&mut self.end, messages, timed, || {})?;
+                answer(end, messages, lead_in, &mut note_start)?;
+                answer(end, messages, timed, || {})?;
+                answer(end, messages, lead_out, &mut note_end)?;
             }
         }
-        Ok(FarPart { usage: usage_between(before, of_this_thread()), calls: None })
+        Ok(FarPart { usage: usage_between(before, after.unwrap_or(before)), calls: None })
     }
 
     fn calls(&mut self, turns: u64, messages: &mut Messages) -> Result<FarPart, Broken> {
-        let (lead_in, timed) = lead_in_and_turns(turns);
+        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
         let mut log = CallLog::new(self.clock);
         drain(&mut self.end, messages, lead_in, &mut Unmetered, || {})?;
         drain(&mut self.end, messages, timed, &mut log, || {})?;
+        drain(&mut self.end, messages, lead_out, &mut Unmetered, || {})?;
         Ok(FarPart { usage: Usage::default(), calls: Some(call_counts(&log, &self.clock)) })
     }
 }

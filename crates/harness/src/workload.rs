@@ -1,7 +1,9 @@
 //! The measured loops: what near and far do in each workload, compiled once for each kind of end.
 //!
-//! A part is a lead-in, which is not timed, and turns, which are. Both ends know beforehand how many
-//! of each there are: no control traffic passes while a part runs.
+//! A part is a lead-in, which is not timed, turns, which are, and a lead-out, which is not: when the
+//! clock starts both ends are under way, and when it stops the peer still answers, so that what it does
+//! after its last answer does not delay the one that reads the clock. Both ends know beforehand how
+//! many turns of each there are: no control traffic passes while a part runs.
 
 use crate::measure::{Clock, Stamp};
 use mechanisms::{Endpoint, Operation};
@@ -213,25 +215,19 @@ pub(crate) fn ask(
     Ok(())
 }
 
-/// Far's turns of `latency` and `transfer`. `before_last_answer` runs when near waits for the last answer.
+/// Far's turns of `latency` and `transfer`. `between` runs after each message and before the answer to it.
 #[inline(always)]
 pub(crate) fn answer(
     end: &mut impl Endpoint,
     messages: &mut Messages,
     turns: Range<u64>,
-    before_last_answer: impl FnOnce(),
+    mut between: impl FnMut(),
 ) -> Result<(), Broken> {
-    let last = turns.end.saturating_sub(1);
-    let mut before_last_answer = Some(before_last_answer);
     for turn in turns {
         receive_all(end, &mut messages.incoming, &mut Unmetered)?;
         messages.verify(turn)?;
         messages.write(turn);
-        if turn == last
-            && let Some(run) = before_last_answer.take()
-        {
-            run();
-        }
+        between();
         send_all(end, &messages.outgoing, &mut Unmetered)?;
     }
     Ok(())
@@ -254,22 +250,22 @@ pub(crate) fn stream(
     messages.verify(end_of_turns)
 }
 
-/// Far's turns of `throughput`.
+/// Far's turns of `throughput`. `between` runs after each message, and so after the last before the answer.
 #[inline(always)]
 pub(crate) fn drain(
     end: &mut impl Endpoint,
     messages: &mut Messages,
     turns: Range<u64>,
     meter: &mut impl Meter,
-    before_answer: impl FnOnce(),
+    mut between: impl FnMut(),
 ) -> Result<(), Broken> {
     let end_of_turns = turns.end;
     for turn in turns {
         receive_all(end, &mut messages.incoming, meter)?;
         messages.verify(turn)?;
+        between();
     }
     messages.write(end_of_turns);
-    before_answer();
     send_all(end, &messages.outgoing, &mut Unmetered)
 }
 
