@@ -51,10 +51,8 @@ struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // A process that has reported ends by itself; any other may hang. Either may be gone already.
-        if !self.reported {
-            let _ = self.child.kill();
-        }
+        // It may hang, even after its report, which is the last that anybody wants of it; or be gone already.
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

@@ -13,7 +13,6 @@ use rand::Rng;
 use rand::seq::IndexedRandom;
 use rustix::process::Signal;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,8 +20,8 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 /// How many coordinators are killed, and how many endpoints of each role.
-const COORDINATORS: u32 = 120;
-const ENDPOINTS: u32 = 50;
+const COORDINATORS: u32 = 150;
+const ENDPOINTS: u32 = 60;
 /// Runs that are killed at one time: more than the cores, so that kills meet every order of events.
 const AT_ONCE: u32 = 3;
 /// Of the endpoints that are killed, how many may have reported just before.
@@ -39,9 +38,16 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// `ipcmark run` over `rows`, in many short launches, that ends by itself within a second or so.
 fn short_run(place: &Place, rows: &[&str]) -> Command {
-    let mut command = place.ipcmark(["run", "-s", "64", "-p", "unpinned", "--turns", "40"]);
+    let mut command = run_of(place, rows);
     // With a precision of 100% records are appended from the eighth round on, while others go on.
-    command.args(["--precision", "100%", "--rounds", "12", "-o"]).arg(place.path("results.jsonl"));
+    command.args(["--turns", "40", "--precision", "100%", "--rounds", "12"]);
+    command
+}
+
+/// `ipcmark run` over `rows`, that keeps its results.
+fn run_of(place: &Place, rows: &[&str]) -> Command {
+    let mut command = place.ipcmark(["run", "-s", "64", "-p", "unpinned", "-o"]);
+    command.arg(place.path("results.jsonl"));
     for row in rows {
         command.args(["-m", row]);
     }
@@ -57,8 +63,8 @@ fn two_rows() -> Vec<&'static str> {
 /// operation that needs no peer.
 fn long_run(place: &Place, row: &str) -> Command {
     let turns = if row.ends_with("wait=spin") { "300000" } else { "5000" };
-    let mut command = place.ipcmark(["run", "-m", row, "-m", "tsc", "-s", "64", "-p", "unpinned", "-o"]);
-    command.arg(place.path("results.jsonl")).args(["--turns", turns, "--rounds", "1"]);
+    let mut command = run_of(place, &[row, "tsc"]);
+    command.args(["--turns", turns, "--rounds", "1"]);
     // On a loaded machine so many turns may need long: only a death is to end a launch.
     command.args(["--patience", "10m"]);
     command
@@ -66,8 +72,8 @@ fn long_run(place: &Place, row: &str) -> Command {
 
 /// `ipcmark run` over `row` in launches of minutes.
 fn endless_run(place: &Place, row: &str) -> Command {
-    let mut command = place.ipcmark(["run", "-m", row, "-s", "64", "-p", "unpinned", "-o"]);
-    command.arg(place.path("results.jsonl")).args(["--turns", "10000000", "--patience", "10m"]);
+    let mut command = run_of(place, &[row]);
+    command.args(["--turns", "10000000", "--patience", "10m"]);
     command
 }
 
@@ -92,21 +98,15 @@ fn repeat(times: u32, attempt: impl Fn() -> bool + Sync) {
 }
 
 /// Fails unless every line of the results file that was completed can be read. There may be no file.
-fn assert_completed_lines_are_kept(path: &Path) {
-    let Ok(text) = fs::read_to_string(path) else { return };
-    let completed = text.matches('\n').count();
+fn assert_completed_lines_are_kept(place: &Place) {
+    let completed = lines(place);
     if completed == 0 {
         return;
     }
-    let results = read(path);
-    let ends = usize::from(results.end.is_some());
+    let results = read(&place.path("results.jsonl"));
+    let read = 1 + results.records.len() + usize::from(results.end.is_some());
     // A line that lacks nothing but its newline is whole all the same.
-    let lines = 1 + results.records.len() + ends;
-    assert!(
-        lines == completed || lines == completed + 1,
-        "{lines} of {completed} lines of {}",
-        path.display()
-    );
+    assert!(read == completed || read == completed + 1, "{read} of {completed} lines could be read");
     assert!(results.notes.len() <= 1, "{:?}", results.notes);
 }
 
@@ -116,16 +116,19 @@ fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
     let (with_header, with_records) = (AtomicU32::new(0), AtomicU32::new(0));
     repeat(COORDINATORS, || {
         let place = Place::new();
-        let running = Running::start(&mut short_run(&place, &two_rows()));
-        sleep(random_ms(600));
+        let mut running = Running::start(&mut short_run(&place, &two_rows()));
+        if rand::random() {
+            sleep(random_ms(400));
+        } else {
+            wait_until(common::PATIENCE, || lines(&place) > 1 || !running.lives());
+            sleep(random_ms(30));
+        }
         let in_time = running.kill();
         place.assert_nothing_is_left("after SIGKILL of the coordinator");
-        let file = place.path("results.jsonl");
-        assert_completed_lines_are_kept(&file);
-        if in_time && let Ok(text) = fs::read_to_string(file) {
-            let lines = text.matches('\n').count();
-            with_header.fetch_add(u32::from(lines > 0), Ordering::Relaxed);
-            with_records.fetch_add(u32::from(lines > 1), Ordering::Relaxed);
+        assert_completed_lines_are_kept(&place);
+        if in_time {
+            with_header.fetch_add(u32::from(lines(&place) > 0), Ordering::Relaxed);
+            with_records.fetch_add(u32::from(lines(&place) > 1), Ordering::Relaxed);
         }
         in_time
     });
@@ -133,7 +136,8 @@ fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
     eprintln!(
         "{COORDINATORS} coordinators killed, {headers} after the header, {records} after the first record"
     );
-    assert!(headers > COORDINATORS / 10, "only {headers} runs had begun to measure when they were killed");
+    assert!(headers > COORDINATORS / 4, "only {headers} runs had begun to measure when they were killed");
+    assert!(records > COORDINATORS / 8, "only {records} runs had a record when they were killed");
 }
 
 /// Which of the two endpoints.
@@ -227,30 +231,52 @@ fn a_killed_comparison_leaves_nothing_behind() {
 fn a_signal_ends_a_run_in_order() {
     let _alone = ALONE.lock();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        // The first two rounds trip over every part of a launch; the last lets some records be finished.
-        for delay_ms in [0, 20, 100, 300, 700] {
-            let place = Place::new();
-            let rows = two_rows();
-            let mut command = short_run(&place, &rows);
-            let running = Running::start(command.args(["--rounds", "100000", "--precision", "5%"]));
-            begun(&place);
-            sleep(Duration::from_millis(delay_ms));
-            running.signal(signal);
-            let said = running.finish().expect(130);
-            place.assert_nothing_is_left("after a signal");
-            assert!(said.out.contains("interrupted"), "{signal:?}: {said}");
-            let results = read(&place.path("results.jsonl"));
-            assert!(results.end.as_ref().unwrap().interrupted, "{said}");
-            assert_eq!(results.notes, Vec::<String>::new());
-            assert_eq!(asked(&results).count(), rows.len(), "every case has a record\n{said}");
-            for record in asked(&results) {
-                let ended = matches!(record.outcome, Outcome::Interrupted | Outcome::Settled);
-                assert!(ended, "{signal:?}: {} ended as {:?}", record.case, record.outcome);
-                let name = record.case.spec.to_string();
-                assert!(said.out.contains(&name), "{name} is not shown\n{said}");
-            }
+        for delay_ms in [0, 20, 100, 300] {
+            interrupt(signal, |_| sleep(Duration::from_millis(delay_ms)));
         }
+        // The header and one record: whether a case settles in time is up to the machine.
+        let a_record = |place: &Place| {
+            wait_until(Duration::from_secs(20), || lines(place) > 1);
+        };
+        let finished = (0..3).find_map(|_| interrupt(signal, a_record));
+        eprintln!("{finished:?} of 2 cases were finished when {signal:?} came");
     }
+}
+
+/// How many lines of its results file the run in `place` has completed.
+fn lines(place: &Place) -> usize {
+    fs::read_to_string(place.path("results.jsonl")).map_or(0, |text| text.matches('\n').count())
+}
+
+/// Interrupts a run that would go on for a minute, after `until`; says how many cases were finished by then.
+/// `None` when all were, so that the run had ended by itself.
+fn interrupt(signal: Signal, until: impl Fn(&Place)) -> Option<usize> {
+    let place = Place::new();
+    // Burning a known time is the steadiest that there is: it settles long before a wake-up does.
+    let rows = [rows().choose(&mut rand::rng()).copied().unwrap_or("pipe"), "null:delay=10us"];
+    let mut command = run_of(&place, &rows);
+    let running = Running::start(command.args(["--turns", "40", "--precision", "2%", "--time", "60s"]));
+    begun(&place);
+    until(&place);
+    running.signal(signal);
+    let said = running.finish();
+    place.assert_nothing_is_left("after a signal");
+    if said.code() == 0 {
+        return None;
+    }
+    let said = said.expect(130);
+    assert!(said.out.contains("interrupted"), "{signal:?}: {said}");
+    let results = read(&place.path("results.jsonl"));
+    assert!(results.end.as_ref().is_some_and(|end| end.interrupted), "{said}");
+    assert_eq!(results.notes, Vec::<String>::new());
+    assert_eq!(asked(&results).count(), rows.len(), "every case has a record\n{said}");
+    for record in asked(&results) {
+        let ended = matches!(record.outcome, Outcome::Interrupted | Outcome::Settled);
+        assert!(ended, "{signal:?}: {} ended as {:?}", record.case, record.outcome);
+        let name = record.case.spec.to_string();
+        assert!(said.out.contains(&name), "{name} is not shown\n{said}");
+    }
+    Some(asked(&results).filter(|record| record.outcome == Outcome::Settled).count())
 }
 
 /// Waits until the run in `place` has a directory, from when on it also minds signals.

@@ -16,7 +16,7 @@ mod fifo;
 mod memcpy;
 mod null;
 mod pipe;
-//mod shm_ring;
+mod shm_ring;
 mod syscall;
 mod tcp;
 mod tsc;

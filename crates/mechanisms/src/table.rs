@@ -2,8 +2,8 @@
 
 use crate::contract::{Mechanism, Operation};
 use crate::{
-    cache_line, clock_gettime, context_switch, fifo, memcpy, null, pipe, syscall, tcp, tsc, udp, unix_dgram,
-    unix_seqpacket, unix_stream,
+    cache_line, clock_gettime, context_switch, fifo, memcpy, null, pipe, shm_ring, syscall, tcp, tsc, udp,
+    unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -48,7 +48,7 @@ table! {
         unix_dgram::UnixDgram,
         tcp::Tcp,
         udp::Udp,
-        //        shm_ring::ShmRing,
+        shm_ring::ShmRing,
         null::Null,
         cache_line::CacheLine,
         context_switch::ContextSwitch,

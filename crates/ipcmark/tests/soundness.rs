@@ -1,0 +1,278 @@
+//! Whether the numbers are what they say: exact counts, an injected delay recovered, records as they were told.
+//!
+//! It tests the instrument against the kernel's own account and against what is known beforehand; no number
+//! that this machine makes is tested for being good.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod common;
+
+use common::{IPCMARK, Place, Said, asked, assert_none_failed, has, lacking, read, run};
+use mechanisms::table::{self, CARDS};
+use model::card::{Card, Kind, Support};
+use model::record::{Results, Sample};
+use model::{Params, Workload};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// A size that no other write of an endpoint has: neither a tick, a length nor a report.
+const SIZE: u64 = 777;
+const TURNS: u64 = 23;
+
+/// Runs `ipcmark run ARGUMENTS -o results.jsonl` to a good end.
+fn measured(place: &Place, arguments: &[&str]) -> (Results, Said) {
+    let said = run(place.ipcmark(["run"]).args(arguments).args(["-o", "results.jsonl"])).expect(0);
+    (read(&place.path("results.jsonl")), said)
+}
+
+/// The only sample of the case of `name`.
+fn only_sample<'a>(results: &'a Results, name: &str) -> &'a Sample {
+    let record = asked(results).find(|record| record.case.spec.name == name).unwrap();
+    let [sample] = record.samples.as_slice() else { panic!("{} samples", record.samples.len()) };
+    sample
+}
+
+/// How many calls of each name each process made that moved exactly `SIZE` bytes, from `strace -ff`'s files.
+fn moves(place: &Place) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut of_all = BTreeMap::new();
+    for entry in fs::read_dir(place.path("traces")).unwrap().flatten() {
+        let mut of_one = BTreeMap::new();
+        for line in fs::read_to_string(entry.path()).unwrap().lines() {
+            if let Some((call, _)) = line.split_once('(')
+                && line.ends_with(&format!(" = {SIZE}"))
+            {
+                *of_one.entry(call.to_owned()).or_default() += 1;
+            }
+        }
+        if !of_one.is_empty() {
+            of_all.insert(entry.file_name().to_string_lossy().into_owned(), of_one);
+        }
+    }
+    of_all
+}
+
+#[test]
+fn the_kernel_sees_as_many_messages_as_a_sample_says() {
+    let arguments = |row: &str| {
+        let of = |text: &str| text.to_owned();
+        [of("-m"), of(row), of("-s"), SIZE.to_string(), of("-p"), of("same-core")]
+            .into_iter()
+            .chain([of("--turns"), TURNS.to_string(), of("--rounds"), of("1"), of("-o"), of("results.jsonl")])
+            .collect::<Vec<_>>()
+    };
+    let traced = has("strace", "messages are counted by context switches instead");
+    for (row, out, back) in [("pipe", "write", "read"), ("unix-seqpacket", "write", "read")] {
+        let place = Place::new();
+        if !traced {
+            run(place.ipcmark(["run"]).args(arguments(row))).expect(0);
+            let results = read(&place.path("results.jsonl"));
+            counts_of_sample(&results, row);
+            switches_of_sample(&results, row);
+            continue;
+        }
+        fs::create_dir(place.path("traces")).unwrap();
+        let mut strace = place.command("strace");
+        strace.args(["-ff", "-qq", "-e", "trace=read,write,sendto,recvfrom,sendmsg,recvmsg", "-o", "traces/of"]);
+        let said = run(strace.args([IPCMARK, "run"]).args(arguments(row)));
+        if said.err.contains("PTRACE") || said.err.contains("ptrace") {
+            lacking(&format!("strace may not trace here: {}", said.err.trim()), "messages are not counted");
+            return;
+        }
+        let said = said.expect(0);
+        let results = read(&place.path("results.jsonl"));
+        let in_all = counts_of_sample(&results, row);
+        let moves = moves(&place);
+        // Near and far of the warm-up launch and of the one round.
+        assert_eq!(moves.len(), 4, "{row}: {moves:?}\n{said}");
+        for (process, calls) in &moves {
+            let expected = BTreeMap::from([(out.to_owned(), in_all), (back.to_owned(), in_all)]);
+            assert_eq!(*calls, expected, "{row}: what {process} moved, and the sample's turns_in_all");
+        }
+    }
+}
+
+/// Checks that the sample of `row` has the turns that were asked for; gives the turns of its launch in all.
+fn counts_of_sample(results: &Results, row: &str) -> u64 {
+    let sample = only_sample(results, row);
+    assert_eq!(sample.turns, TURNS, "{row}");
+    // A lead-in and the turns, in the warm-up, in the part timed as a whole and in the part timed turn by turn.
+    assert_eq!(sample.turns_in_all, 3 * (harness::endpoint::LEAD_IN_TURNS + TURNS), "{row}");
+    let each = sample.each.as_ref().unwrap();
+    let timed = model::Histogram::decode(&each.turns).unwrap().count();
+    assert_eq!(timed, TURNS, "{row}: turns that were timed one by one");
+    sample.turns_in_all
+}
+
+/// On one core each turn switches to the peer and back: far fewer switches than turns means turns not made.
+fn switches_of_sample(results: &Results, row: &str) {
+    let sample = only_sample(results, row);
+    let switches = sample.near.voluntary_switches + sample.near.involuntary_switches;
+    assert!(switches >= TURNS - 1, "{row}: {switches} switches in {TURNS} turns");
+}
+
+#[test]
+fn an_injected_delay_is_recovered() {
+    const DELAY_NS: f64 = 10_000.0;
+    const WITHIN: f64 = 0.02;
+    const TRIES: u32 = 8;
+    let least = |results: &Results, name: &str, delayed: bool| {
+        let record = results.records.iter().find(|record| {
+            record.case.spec.name == name && record.case.spec.params.is_empty() != delayed
+        });
+        record.unwrap().samples.iter().map(Sample::turn_ns).fold(f64::INFINITY, f64::min)
+    };
+    let mut seen = Vec::new();
+    for _ in 0..TRIES {
+        let place = Place::new();
+        let arguments = ["-m", "null:delay=10us", "-p", "same-core", "--turns", "200", "--rounds", "20"];
+        let (results, _) = measured(&place, &arguments);
+        // Load only adds, so that the smallest launch is the one nearest to the truth.
+        let (delayed, plain) = (least(&results, "null", true), least(&results, "null", false));
+        // What burns the delay and what times the turn are two clocks; a turn cannot be shorter than its delay.
+        assert!(delayed > DELAY_NS * 0.999, "{delayed} ns a turn, of which {DELAY_NS} are burnt");
+        let excess = delayed / (DELAY_NS + plain) - 1.0;
+        if excess.abs() <= WITHIN {
+            return;
+        }
+        seen.push(excess);
+    }
+    panic!("an injected delay of {DELAY_NS} ns was exceeded by {seen:?} in {TRIES} runs");
+}
+
+#[test]
+fn a_delay_that_is_doubled_is_seen_by_a_comparison() {
+    let arguments = ["compare", "null:delay=20us", "null:delay=40us", "-p", "same-core", "--json"];
+    let said = run(Place::new().ipcmark(arguments).args(["--precision", "5%", "--fail-above", "50%"])).expect(3);
+    let pairs: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(pairs[0]["verdict"], "slower", "{said}");
+}
+
+/// The mechanisms that work here, floors included.
+fn working() -> Vec<&'static Card> {
+    let works = |card: &&Card| {
+        card.kind != Kind::Operation
+            && matches!(table::probe(card.name, &Params::default()), Some(Support::Yes { .. }))
+    };
+    CARDS.iter().filter(works).collect()
+}
+
+/// `-m NAME` for every mechanism that works here.
+fn every_mechanism() -> Vec<&'static str> {
+    working().into_iter().flat_map(|card| ["-m", card.name]).collect()
+}
+
+#[test]
+fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
+    const SIZES: [u64; 3] = [1, 4096, 65_507];
+    let place = Place::new();
+    let mut arguments = every_mechanism();
+    arguments.extend(["-w", "latency,throughput,transfer", "-s", "1,4096,65507", "-p", "same-core"]);
+    arguments.extend(["-p", "same-llc|cross-llc|cross-node|smt|unpinned", "--turns", "30", "--rounds", "1"]);
+    let (results, said) = measured(&place, &arguments);
+    assert_none_failed(&results);
+    for card in working() {
+        for &workload in card.workloads {
+            for size in SIZES {
+                let is_it = |case: &model::Case| {
+                    case.spec.name == card.name
+                        && case.workload == workload
+                        && case.size_bytes.is_none_or(|bytes| bytes.0 == size)
+                };
+                let measured: Vec<_> = results.records.iter().filter(|record| is_it(&record.case)).collect();
+                for record in &measured {
+                    assert!(!record.samples.is_empty(), "{} was not measured\n{said}", record.case);
+                    let sample = &record.samples[0];
+                    let is_throughput = workload == Workload::Throughput;
+                    assert_eq!(sample.calls.is_some(), is_throughput, "{}", record.case);
+                    assert_eq!(sample.each.is_some(), !is_throughput, "{}", record.case);
+                    assert!(sample.far.is_some(), "{}", record.case);
+                }
+                let start = format!("{} {workload}", card.name);
+                let dropped = results.header.plan.dropped.iter().find(|dropped| {
+                    dropped.case == start || dropped.case.starts_with(&format!("{start} "))
+                });
+                assert!(
+                    !measured.is_empty() || dropped.is_some_and(|dropped| !dropped.reason.is_empty()),
+                    "{start} {size} was neither measured nor dropped with a reason\n{said}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn two_threads_measure_every_mechanism_too() {
+    let place = Place::new();
+    let mut arguments = every_mechanism();
+    arguments.extend(["-w", "latency,throughput,transfer", "-s", "512", "-p", "unpinned"]);
+    arguments.extend(["--endpoints", "threads", "--turns", "30", "--rounds", "1"]);
+    let (results, said) = measured(&place, &arguments);
+    assert_none_failed(&results);
+    for card in working() {
+        let mut of_card = results.records.iter().filter(|record| record.case.spec.name == card.name);
+        assert!(of_card.all(|record| record.case.endpoints == model::Endpoints::Threads), "{said}");
+        let dropped = |name: &str| results.header.plan.dropped.iter().any(|d| d.case.starts_with(name));
+        let recorded = results.records.iter().any(|record| record.case.spec.name == card.name);
+        assert!(recorded || dropped(card.name), "{} has no record\n{said}", card.name);
+    }
+}
+
+#[test]
+fn every_byte_can_be_checked_in_the_timed_part() {
+    let place = Place::new();
+    let mut arguments = every_mechanism();
+    arguments.extend(["-w", "latency,throughput,transfer", "-s", "4096", "-p", "unpinned", "--check"]);
+    arguments.extend(["--turns", "30", "--rounds", "1"]);
+    let (results, _) = measured(&place, &arguments);
+    assert!(results.header.settings.check);
+    assert_none_failed(&results);
+}
+
+#[test]
+fn what_was_shown_is_what_is_kept() {
+    let place = Place::new();
+    let arguments = [
+        "-m", "pipe", "-m", "unix-dgram", "-m", "syscall", "-w", "latency,throughput,transfer,cost", "-s", "64,4096",
+        "-p", "same-core", "-p", "unpinned", "--turns", "20", "--rounds", "9",
+    ];
+    let (mut results, said) = measured(&place, &arguments);
+    assert_none_failed(&results);
+    let shown = run(&mut place.ipcmark(["report", "results.jsonl"])).expect(0);
+    // Where the file lies is known to the run that wrote it alone.
+    let kept: Vec<&str> =
+        said.out.lines().filter(|line| line.trim() != "note        kept in results.jsonl").collect();
+    assert_eq!(shown.out.lines().collect::<Vec<_>>(), kept);
+
+    let told = results.records.clone();
+    model::results::recompute(&mut results);
+    for (told, again) in told.iter().zip(&results.records) {
+        assert_eq!(told.summary, again.summary, "{}: what the samples say changed on its way", told.case);
+        assert!(told.summary.is_some());
+    }
+    let end = results.end.unwrap();
+    assert!(!end.interrupted && end.rounds == 9, "{end:?}");
+}
+
+#[test]
+fn records_hold_together() {
+    let place = Place::new();
+    let arguments = ["-m", "pipe", "-w", "latency,throughput", "-s", "1024", "-p", "same-core", "--rounds", "3"];
+    let (results, _) = measured(&place, &arguments);
+    for record in asked(&results) {
+        assert_eq!(record.samples.iter().map(|sample| sample.round).collect::<Vec<_>>(), [0, 1, 2]);
+        for sample in &record.samples {
+            let far = sample.far.unwrap();
+            // On one core two endpoints cannot use more processor time than passes, but for what each reads
+            // of its account just outside of the turns.
+            let cpu_ns = (sample.near.cpu_ns + far.cpu_ns) as f64;
+            assert!(cpu_ns < 1.1 * sample.elapsed_ns + 100_000.0, "{}: {cpu_ns} ns of CPU: {sample:?}", record.case);
+            assert!(sample.turns_in_all > sample.turns, "{sample:?}");
+            if let Some(calls) = &sample.calls {
+                let bytes = |counts: &model::record::CallCounts| -> u64 {
+                    counts.returned_bytes.iter().map(|(bytes, calls)| bytes * calls).sum()
+                };
+                assert_eq!(bytes(&calls.send), 1024 * calls.messages, "{}", record.case);
+                assert_eq!(bytes(&calls.receive), 1024 * calls.messages, "{}", record.case);
+            }
+        }
+    }
+}

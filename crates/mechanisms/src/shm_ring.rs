@@ -1,0 +1,137 @@
+//! A pair of rings in shared memory, one for each direction: the fastest way that two processes have.
+//!
+//! The ring itself is `sys::ring`, because its copies are unsafe. Here are its parameters and how its ends meet.
+
+use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::descriptor::supported;
+use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::record::Setting;
+use model::{Domain, Param, Params, Size, Workload};
+use sys::ring::{End, Futex, Geometry, Side, Spin};
+use sys::shared_memory::SharedMemory;
+use sys::{Errno, Failure};
+
+/// Rings over a memfd.
+#[derive(Debug)]
+pub struct ShmRing;
+
+/// One end, by how it waits. The match on every call is on a branch that never changes.
+#[derive(Debug)]
+enum Waiting {
+    Spin(End<Spin>),
+    Futex(End<Futex>),
+}
+
+/// One end of the pair.
+#[derive(Debug)]
+pub struct ShmRingEnd {
+    waiting: Waiting,
+    settings: Vec<Setting>,
+}
+
+impl Mechanism for ShmRing {
+    const CARD: Card = Card {
+        name: "shm-ring",
+        kind: Kind::Mechanism,
+        summary: "rings in shared memory, one for each direction",
+        framing: Framing::Stream,
+        reach: Reach::Related,
+        payload: Payload::Bytes,
+        fds: false,
+        params: &[
+            Param {
+                name: "capacity",
+                summary: "bytes of long messages that each direction holds; rounded up to a power of two from 4K to 1G",
+                domain: Domain::Size,
+                default: Some("256K"),
+            },
+            Param {
+                name: "wait",
+                summary: "how an endpoint waits: asleep on a futex, or by looking again",
+                domain: Domain::Choice(&["futex", "spin"]),
+                default: Some("futex"),
+            },
+        ],
+        workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
+        sized: true,
+        limits: "any message size: what is larger than a piece goes in pieces",
+        man: &["memfd_create(2)", "mmap(2)", "futex(2)"],
+    };
+    type Bound = ShmRingEnd;
+    type End = ShmRingEnd;
+
+    fn probe(params: &Params) -> Support {
+        supported(SharedMemory::create("ipcmark-probe", geometry(params).memory_bytes()))
+    }
+
+    fn bind(launch: &Launch<'_>) -> Result<(ShmRingEnd, Ticket), Failure> {
+        let (memory, fd) = SharedMemory::create("ipcmark-shm-ring", geometry(launch.params).memory_bytes())?;
+        let end = ShmRingEnd::new(memory, launch.params, Side::Near)?;
+        Ok((end, Ticket { address: Vec::new(), fds: vec![fd] }))
+    }
+
+    fn accept(bound: ShmRingEnd) -> Result<ShmRingEnd, Failure> {
+        Ok(bound)
+    }
+
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<ShmRingEnd, Failure> {
+        let [fd] = ticket.descriptors("shm-ring")?;
+        let memory = SharedMemory::open(fd, geometry(launch.params).memory_bytes())?;
+        ShmRingEnd::new(memory, launch.params, Side::Far)
+    }
+}
+
+fn geometry(params: &Params) -> Geometry {
+    // The card has a default, so that there is always a size.
+    Geometry::with_bulk(params.size(&ShmRing::CARD, "capacity").map_or(0, Size::as_usize))
+}
+
+impl ShmRingEnd {
+    fn new(memory: SharedMemory, params: &Params, side: Side) -> Result<Self, Failure> {
+        let geometry = geometry(params);
+        let waiting = if params.spins() {
+            Waiting::Spin(End::claim(memory, geometry, side)?)
+        } else {
+            Waiting::Futex(End::claim(memory, geometry, side)?)
+        };
+        Ok(Self { waiting, settings: settings(params, geometry) })
+    }
+}
+
+fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
+    let asked = params.size(&ShmRing::CARD, "capacity");
+    let got = Size(geometry.bulk_bytes() as u64);
+    let fixed = |name: &str, got: String| Setting { name: name.to_owned(), asked: None, got, clamped: false };
+    vec![
+        Setting {
+            name: "ring capacity".to_owned(),
+            asked: asked.map(|size| size.to_string()),
+            got: got.to_string(),
+            clamped: asked.is_some_and(|size| size != got),
+        },
+        fixed("ring slots", geometry.slots().to_string()),
+        fixed("ring piece", Size(geometry.piece_bytes() as u64).to_string()),
+    ]
+}
+
+impl Endpoint for ShmRingEnd {
+    #[inline(always)]
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        match &mut self.waiting {
+            Waiting::Spin(end) => end.send(bytes),
+            Waiting::Futex(end) => end.send(bytes),
+        }
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        match &mut self.waiting {
+            Waiting::Spin(end) => end.receive(into),
+            Waiting::Futex(end) => end.receive(into),
+        }
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        self.settings.clone()
+    }
+}
