@@ -170,7 +170,7 @@ fn start(orders: &Orders, links: Vec<Channel>) -> Result<Process, Failure> {
     let (ours, theirs) = channel()?;
     let mut command = re_execution(COMMAND)?;
     command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
-    let child = command.spawn().or_fail("start", "an endpoint")?;
+    let child = command.spawn().or_fail("start", "an endpoint (/proc/self/exe)")?;
     let process = Process { child, control: ours, reported: false };
     let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
     process.control.send(orders, &fds)?;

@@ -99,7 +99,7 @@ fn start_janitor(path: &Path) -> Result<OwnedFd, Failure> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the janitor's pipe")?;
     let mut command = re_execution(JANITOR)?;
     command.arg(path).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().or_fail("start", "the janitor")?;
+    command.spawn().or_fail("start", "the janitor (/proc/self/exe)")?;
     Ok(ours)
 }
 

@@ -390,7 +390,7 @@ fn any_other_broken_line_is_an_error_with_its_number() {
     assert_data_eq!(
         broken_at_2("cut", line[..line.len() / 2].to_owned()),
         str![[r#"
-ipcmark: 'cut' is broken at line 2: it is not JSON: EOF while parsing [..]
+ipcmark: 'cut' is broken at line 2: it is not JSON: [..]
   take the file from its source again, or remove that line if you can do without it
 
 "#]]
@@ -424,9 +424,11 @@ fn a_line_without_end_is_refused_and_not_read_to_its_end() {
 
 #[test]
 fn text_in_a_results_file_cannot_command_a_terminal() {
+    /// A name, the line, and what is put into it.
+    type Edit = (&'static str, usize, fn(&mut Value));
     const EVIL: &str = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}31m\r\u{8}";
     let place = Place::new();
-    let fields: [(&str, usize, fn(&mut Value)); 7] = [
+    let fields: [Edit; 7] = [
         ("run", 0, |header| header["run"] = EVIL.into()),
         ("started", 0, |header| header["started_at"] = EVIL.into()),
         ("tool", 0, |header| header["tool"]["version"] = EVIL.into()),
@@ -437,7 +439,7 @@ fn text_in_a_results_file_cannot_command_a_terminal() {
             header["plan"]["dropped"] = serde_json::json!([{ "case": EVIL, "reason": EVIL }]);
         }),
     ];
-    let in_record: [(&str, usize, fn(&mut Value)); 3] = [
+    let in_record: [Edit; 3] = [
         ("error", line_of("pipe"), |record| {
             record["outcome"] = serde_json::json!({ "failed": { "error": EVIL } });
         }),

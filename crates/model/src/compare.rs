@@ -18,7 +18,7 @@
 //!    same round, and as multiples of the run's other floors that resemble it. It is faster or slower
 //!    when its multiple of the floor is, and the time is too, and nothing else explains the change:
 //!    neither another floor nor the other rows of its place, if they moved as much. Where the time
-//!    wandered too much to say, and the floor has a hand-over in it as the case has, it is enough that
+//!    wandered too much to say, and the floor is a switch on one CPU as the case is, it is enough that
 //!    the time does not contradict; but then the floor is granted a repeatability of its own.
 //! 6. There is no difference when the case's own 95% interval lies within [`Options::margin`]. Neither
 //!    the correction for many cases nor repeatability enters: they guard against a false "different".
@@ -543,8 +543,7 @@ fn judge_case(pair: &Pair<'_>, references: &[Reference<'_>], peers: &Peers, caut
     };
     let own_floor = |record: &Record| logs(&record.samples, |sample| sample.floor_ns);
     let own = View::of(&own_floor(pair.a), &own_floor(pair.b), caution).map(|view| ("its floor", view));
-    let has_handover =
-        own.is_some() && matches!(pair.a.case.workload, Workload::Latency | Workload::Transfer);
+    let floor_is_alike = own.is_some() && is_switch(&pair.a.case) && is_switch(&pair.b.case);
     let mut floors: Vec<(&str, View)> = references
         .iter()
         .filter(|reference| reference.resembles(&pair.a.case))
@@ -559,8 +558,14 @@ fn judge_case(pair: &Pair<'_>, references: &[Reference<'_>], peers: &Peers, caut
     let of_peers = |view| Explanation { what: "the other rows there".to_owned(), is_floor: false, view };
     let peers = peers.view(&pair.a.case, time).map(of_peers);
     let others: Vec<Explanation> = floors.into_iter().map(of_floor).chain(peers).collect();
-    let finding = weigh(time, adjusted.1, has_handover, &others, caution);
+    let finding = weigh(time, adjusted.1, floor_is_alike, &others, caution);
     judged(pair, Some(time), Some(adjusted), finding)
+}
+
+/// Whether a turn of `case` hands over and back by switching on one CPU.
+fn is_switch(case: &Case) -> bool {
+    matches!(case.workload, Workload::Latency | Workload::Transfer)
+        && case.cpus.is_some_and(|cpus| cpus.near == cpus.far)
 }
 
 /// A floor is the measure of the host itself, so that its time is all there is to look at.
@@ -581,17 +586,19 @@ fn time_view(pair: &Pair<'_>, caution: Caution) -> Option<View> {
 
 /// The verdict of a case from its time, its multiple of its floor, and its multiples of `others`.
 ///
-/// Where the time alone says nothing, its multiple of a floor is believed only if that floor has a
-/// hand-over in it, as the case has: a copy or a bare system call drifts by laws of its own.
+/// Where the time alone says nothing, its multiple of a floor is believed only if that floor does as
+/// the case does. A switch between two processes on one CPU is in every round trip there. A copy or
+/// a bare system call drifts by laws of its own, and so does a cache line handed over by spinning,
+/// beside an end that sleeps on another CPU.
 fn weigh(
     time: View,
     adjusted: View,
-    has_handover: bool,
+    floor_is_alike: bool,
     others: &[Explanation],
     caution: Caution,
 ) -> Finding {
     let strictly = side_of(adjusted.shift.log, adjusted.strict_half).is_some();
-    let agreed = time.side() == adjusted.side() || (has_handover && strictly && time.allows(adjusted));
+    let agreed = time.side() == adjusted.side() || (floor_is_alike && strictly && time.allows(adjusted));
     let explained_by = others.iter().find(|other| !other.view.allows(adjusted));
     match (adjusted.side(), explained_by) {
         (Some(side), None) if agreed => Finding::plain(side),
@@ -878,6 +885,7 @@ mod tests {
     use crate::case::Spec;
     use crate::floor;
     use crate::results::testing;
+    use crate::topology::CpuPair;
     use crate::units::Size;
     use proptest::prelude::*;
 
@@ -1223,6 +1231,26 @@ mod tests {
         let case = only_case(&run(20, 1000.0, Some(500.0)), &after);
         assert_eq!((case.verdict, case.floors_differ), (Verdict::CannotTell, true));
         assert!(case.reason.unwrap().contains("'syscall'"));
+    }
+
+    #[test]
+    fn a_time_that_wanders_is_told_by_a_floor_that_does_as_the_case_does_and_by_no_other() {
+        // Both move between two speeds every ten launches; B takes 15% more in either.
+        let wandering = |factor: f64, cpus: CpuPair| {
+            let speed = |round: u32| if (round / 10).is_multiple_of(2) { 1.0 } else { 1.5 };
+            let samples = (0..40).map(|round| {
+                let ripple = 1.0 + 0.002 * f64::from(round * 7 % 5);
+                testing::sample(round, 1000.0 * factor * ripple * speed(round), Some(500.0 * speed(round)))
+            });
+            let case = Case { cpus: Some(cpus), ..on_cpu("pipe", Workload::Latency) };
+            Results { records: vec![testing::record(case, samples.collect())], ..testing::results() }
+        };
+        let compared = |cpus| only_case(&wandering(1.0, cpus), &wandering(1.15, cpus));
+        let one_cpu = compared(CpuPair { near: 1, far: 1 });
+        let ratio = one_cpu.ratio.unwrap();
+        assert!(ratio.interval.0 < 1.0 && ratio.interval.1 > 1.0, "{ratio:?}");
+        assert_eq!(one_cpu.verdict, Verdict::Slower);
+        assert_eq!(compared(CpuPair { near: 1, far: 0 }).verdict, Verdict::CannotTell);
     }
 
     #[test]

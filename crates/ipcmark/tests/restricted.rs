@@ -1,0 +1,298 @@
+//! Little is allowed: an ordinary user, few descriptors, no directory for names, one CPU, no /sys, no /dev/shm.
+//!
+//! The run must measure what it can and say what it dropped and why, or end with an error that says what to
+//! mend. What stands for a privilege here is that the tests themselves may be run by root: then they give it up.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod common;
+
+use common::{IPCMARK, Place, Said, asked, assert_none_failed, has, lacking, read, run};
+use mechanisms::table::{self, CARDS};
+use model::card::{Kind, Support};
+use model::record::{ClockSource, Results};
+use model::{Params, Placement};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Who owns nothing, on every Linux.
+const NOBODY: u32 = 65_534;
+
+fn root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A place that an ordinary user may enter and write, with a copy of the binary that it may execute.
+fn open_place() -> Place {
+    let place = Place::new();
+    let all = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(place.path("."), all(0o777)).unwrap();
+    fs::copy(IPCMARK, place.path("ipcmark")).unwrap();
+    fs::set_permissions(place.path("ipcmark"), all(0o755)).unwrap();
+    if root() {
+        chown(place.tmp(), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    place
+}
+
+/// `program`, found by its path or in `PATH`, as an ordinary user in `place`.
+fn ordinary(place: &Place, program: &str) -> Command {
+    let mut command = place.command(program);
+    if root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// `ipcmark ARGUMENTS` as an ordinary user, after `setup` in a shell.
+fn after(place: &Place, setup: &str, arguments: &[&str]) -> Command {
+    let mut command = ordinary(place, "sh");
+    command.args(["-c", &format!("{setup}; exec ./ipcmark \"$@\""), "sh"]).args(arguments);
+    command
+}
+
+/// `ipcmark ARGUMENTS` as an ordinary user in a mount namespace of its own, after `setup` as its root. `None`, and
+/// a word on standard error, where this host allows no such thing.
+fn in_namespace(place: &Place, setup: &str, arguments: &[&str]) -> Option<Command> {
+    let otherwise = "what a missing file system does is not tested";
+    if !has("unshare", otherwise) || !has("setpriv", otherwise) {
+        return None;
+    }
+    let mut command = place.command("unshare");
+    // An ordinary user is root in a user namespace of its own, where that is allowed.
+    let kind = if root() { "-m" } else { "-rm" };
+    let drop = if root() { "setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs" } else { "" };
+    command.args([
+        kind,
+        "sh",
+        "-c",
+        &format!("{setup} && echo READY >&2 && exec {drop} ./ipcmark \"$@\""),
+        "sh",
+    ]);
+    let tried = run(place.command("unshare").args([kind, "sh", "-c", setup]));
+    if tried.status.success() {
+        command.args(arguments);
+        Some(command)
+    } else {
+        lacking(&format!("unshare(1) refuses: {}", tried.err.trim()), otherwise);
+        None
+    }
+}
+
+/// `-m NAME` for every mechanism that works here for whoever runs the tests.
+fn every_mechanism() -> Vec<&'static str> {
+    let works = |name| matches!(table::probe(name, &Params::default()), Some(Support::Yes { .. }));
+    let mechanisms = CARDS.iter().filter(|card| card.kind != Kind::Operation && works(card.name));
+    mechanisms.flat_map(|card| ["-m", card.name]).collect()
+}
+
+/// The arguments of a short run over every mechanism.
+fn short_run() -> Vec<&'static str> {
+    let effort = ["-s", "64,4096", "--turns", "20", "--rounds", "1", "-o", "results.jsonl"];
+    [["run"].as_slice(), &every_mechanism(), &effort].concat()
+}
+
+/// Runs `command`, which must measure all that it did not drop, and say why it dropped what it dropped.
+fn measures_what_it_can(place: &Place, command: &mut Command) -> (Results, Said) {
+    let said = run(command).expect(0);
+    place.assert_nothing_is_left("after a restricted run");
+    let results = read(&place.path("results.jsonl"));
+    assert_none_failed(&results);
+    assert!(asked(&results).count() > 0, "nothing was measured\n{said}");
+    for record in asked(&results) {
+        assert!(!record.samples.is_empty(), "{} was not measured\n{said}", record.case);
+    }
+    for dropped in &results.header.plan.dropped {
+        assert!(dropped.reason.len() > 10, "{} was dropped without a word\n{said}", dropped.case);
+    }
+    (results, said)
+}
+
+/// The reason for which the case that begins with `start` was dropped.
+fn dropped<'a>(results: &'a Results, start: &str) -> Option<&'a str> {
+    let found = results.header.plan.dropped.iter().find(|dropped| dropped.case.starts_with(start));
+    found.map(|dropped| dropped.reason.as_str())
+}
+
+#[test]
+fn an_ordinary_user_measures_as_much_as_any() {
+    let place = open_place();
+    assert_ordinary(&place);
+    let (results, _) = measures_what_it_can(&place, ordinary(&place, "./ipcmark").args(short_run()));
+    // A floor has no meaning in some placements; a mechanism has one in all.
+    for card in CARDS.iter().filter(|card| card.kind == Kind::Mechanism) {
+        assert_eq!(
+            dropped(&results, &format!("{} latency ", card.name)),
+            None,
+            "{} needs no privilege",
+            card.name
+        );
+    }
+    for command in ["list", "doctor", "clean"] {
+        run(ordinary(&place, "./ipcmark").arg(command)).expect(0);
+    }
+}
+
+/// Fails unless commands really run as an ordinary user.
+fn assert_ordinary(place: &Place) {
+    let id = run(ordinary(place, "id").arg("-u")).expect(0);
+    assert_ne!(id.out.trim(), "0");
+}
+
+#[test]
+fn descriptors_are_few() {
+    let place = open_place();
+    measures_what_it_can(&place, &mut after(&place, "ulimit -n 32", &short_run()));
+}
+
+#[test]
+fn descriptors_are_too_few() {
+    for limit in 3..12 {
+        let place = open_place();
+        let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--turns", "20", "--rounds", "1"];
+        let said = run(&mut after(&place, &format!("ulimit -n {limit}"), &arguments));
+        place.assert_nothing_is_left("after a run that was out of descriptors");
+        let all = format!("{}{}", said.out, said.err);
+        let words: Vec<&str> = all.split_whitespace().collect();
+        match said.status.code() {
+            Some(0) => return,
+            // With fewer than the loader or a shell needs, nothing of the program's own runs.
+            Some(126 | 127) => {}
+            // It began and failed, or it saw beforehand that it could not.
+            Some(1 | 2) => assert!(
+                words.join(" ").contains("raise 'ulimit -n'") || !all.contains("ipcmark"),
+                "{limit} descriptors: the remedy is not said\n{said}"
+            ),
+            _ => panic!("{limit} descriptors\n{said}"),
+        }
+        assert!(!said.err.contains("panicked"), "{limit} descriptors\n{said}");
+    }
+}
+
+#[test]
+fn names_have_no_place_to_go() {
+    for home in ["/proc", "/nonexistent"] {
+        let place = open_place();
+        let said = run(ordinary(&place, "./ipcmark").env("TMPDIR", home).args(short_run())).expect(1);
+        assert!(said.err.contains(&format!("mkdir {home}/ipcmark-run-")), "{said}");
+        assert!(said.err.contains("set TMPDIR to a directory that you may write"), "{said}");
+        assert_eq!(said.out, "");
+        assert!(!place.path("results.jsonl").exists(), "a run that could not begin left a file");
+        // What needs no name is listed as working, and what does is not.
+        let list =
+            run(ordinary(&place, "./ipcmark").env("TMPDIR", home).args(["list", "pipe", "fifo"])).expect(0);
+        let works: Vec<&str> = list.out.lines().filter(|line| line.contains("works here")).collect();
+        assert!(works[0].ends_with("yes"), "{list}");
+        assert!(works[1].contains(&format!("no: access {home}")), "{list}");
+        let clean = run(ordinary(&place, "./ipcmark").env("TMPDIR", home).arg("clean"));
+        assert!([0, 1].contains(&clean.code()), "{clean}");
+    }
+}
+
+#[test]
+fn processes_are_too_many() {
+    if !has("prlimit", "a limit of processes is not tested") {
+        return;
+    }
+    let place = open_place();
+    let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--turns", "20", "--rounds", "1"];
+    let mut command = ordinary(&place, "prlimit");
+    let said = run(command.args(["--nproc=1", "./ipcmark"]).args(arguments)).expect(1);
+    place.assert_nothing_is_left("after a run that was out of processes");
+    assert!(
+        said.err.contains("start the janitor (/proc/self/exe): Resource temporarily unavailable"),
+        "{said}"
+    );
+}
+
+#[test]
+fn standard_streams_are_closed() {
+    let place = open_place();
+    let said = run(&mut after(&place, "exec <&- >&- 2>&-", &short_run()));
+    assert_eq!((said.code(), said.out.as_str(), said.err.as_str()), (0, "", ""));
+    assert_none_failed(&read(&place.path("results.jsonl")));
+    place.assert_nothing_is_left("after a run without standard streams");
+}
+
+#[test]
+fn one_cpu_is_allowed() {
+    if !has("taskset", "a single CPU is not tested") {
+        return;
+    }
+    let place = open_place();
+    let cpu = harness::topology::allowed()[0];
+    let mut arguments = short_run();
+    arguments.extend(["-m", "pipe:wait=spin", "-p", "same-core", "-p", "same-llc", "-p", "unpinned"]);
+    let mut command = ordinary(&place, "taskset");
+    command.args(["-c", &cpu.to_string(), "./ipcmark"]).args(arguments);
+    let (results, _) = measures_what_it_can(&place, &mut command);
+    let reason = dropped(&results, "pipe latency same-llc").unwrap();
+    assert!(reason.contains(&format!("this process may use CPU {cpu} alone")), "{reason}");
+    let reason = dropped(&results, "pipe:wait=spin latency same-core").unwrap();
+    assert!(reason.contains("spin on one CPU"), "{reason}");
+    let reason = dropped(&results, "pipe:wait=spin latency unpinned").unwrap();
+    assert!(reason.contains("spin on one CPU"), "{reason}");
+    let pipe = asked(&results).filter(|record| record.case.spec.to_string() == "pipe");
+    let placements: Vec<Placement> = pipe.map(|record| record.case.placement).collect();
+    assert!(placements.contains(&Placement::SameCore) && placements.contains(&Placement::Unpinned));
+    for record in &results.records {
+        let own = |pair: model::topology::CpuPair| pair.near == cpu && pair.far == cpu;
+        assert!(record.case.cpus.is_none_or(own), "{}", record.case);
+    }
+    // What is asked for by default takes the placement that there is.
+    let mut command = ordinary(&place, "taskset");
+    let mut by_default = place_free(&short_run());
+    by_default.push("second.jsonl");
+    run(command.args(["-c", &cpu.to_string(), "./ipcmark"]).args(by_default)).expect(0);
+    assert_none_failed(&read(&place.path("second.jsonl")));
+}
+
+/// `arguments` without the name of the results file, which comes last.
+fn place_free<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    arguments[..arguments.len() - 1].to_vec()
+}
+
+#[test]
+fn sysfs_is_not_mounted() {
+    let place = open_place();
+    let setup = "mount -t tmpfs none /sys";
+    let Some(mut command) = in_namespace(&place, setup, &short_run()) else { return };
+    let (results, _) = measures_what_it_can(&place, &mut command);
+    let header = &results.header;
+    let unknown = header.host.topology.unknown.as_deref().unwrap();
+    assert!(unknown.contains("is sysfs mounted?"), "{unknown}");
+    assert_eq!(header.clock.source, ClockSource::MonotonicRaw, "{}", header.clock.reason);
+    assert!(header.clock.reason.contains("does not say by which clock"), "{}", header.clock.reason);
+    assert!(header.host.caches_bytes.known().is_none() && header.host.governor.known().is_none());
+    let arguments = ["run", "--dry-run", "-m", "pipe", "-p", "same-core", "-p", "same-llc"];
+    let said = run(&mut in_namespace(&place, setup, &arguments).unwrap()).expect(0);
+    assert!(said.out.contains("case   pipe latency 1 same-core"), "{said}");
+    assert!(said.out.contains("not    pipe latency same-llc: "), "{said}");
+    for command in ["doctor", "list", "clean"] {
+        run(&mut in_namespace(&place, setup, &[command]).unwrap()).expect(0);
+    }
+}
+
+#[test]
+fn shared_memory_has_no_file_system() {
+    let place = open_place();
+    let setup = "mount -t tmpfs -o ro none /dev/shm";
+    let Some(mut command) = in_namespace(&place, setup, &short_run()) else { return };
+    measures_what_it_can(&place, &mut command);
+}
+
+#[test]
+fn procfs_is_not_mounted() {
+    let place = open_place();
+    let setup = "mount -t tmpfs none /proc";
+    let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--turns", "20", "--rounds", "1"];
+    let Some(mut command) = in_namespace(&place, setup, &arguments) else { return };
+    // Endpoints are this very program again, which only /proc can name: without it there is no run.
+    let said = run(&mut command).expect(1);
+    assert!(said.err.contains("/proc"), "what is missing is not said: {said}");
+    assert!(place.leftovers().is_empty());
+    for command in ["doctor", "list", "clean"] {
+        run(&mut in_namespace(&place, setup, &[command]).unwrap()).expect(0);
+    }
+}
