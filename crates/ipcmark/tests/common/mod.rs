@@ -26,7 +26,7 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 /// Within what time a dead run must be gone with all that it had.
 pub const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// How often something that is awaited is looked at.
-const LOOK: Duration = Duration::from_millis(2);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A place for one run: its directory for temporary files, and one for what it is to keep.
 pub struct Place {
