@@ -14,7 +14,7 @@ use model::stats::{Estimate, median, median_interval};
 use model::topology::Topology;
 use model::units::format_ns;
 use model::{Case, Endpoints, Placement, Size, Spec, Workload};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{read, write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -311,16 +311,56 @@ fn same_suite_twice() -> Result<(), String> {
 // ---- the loops written by hand ----
 
 /// Launches both ends of the loop `bare` on the CPUs of `case`; nanoseconds per turn.
+///
+/// Both are children of this process, near first, as the harness starts its endpoints: how the
+/// scheduler treats two processes on one CPU depends on how they are related.
 fn bare_launch(bare: &str, case: &Case, turns: u64) -> Result<f64, String> {
     let cpus = case.cpus.ok_or("the case has no CPUs")?;
     let size = case.size_bytes.map_or(1, |size| size.0);
-    let output = Command::new("/proc/self/exe")
-        .args([BARE, "near", bare, case.workload.name()])
-        .args([size, turns, u64::from(cpus.near), u64::from(cpus.far)].map(|number| number.to_string()))
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| error.to_string())?;
-    String::from_utf8_lossy(&output.stdout).trim().parse().map_err(|error| format!("{bare} by hand: {error}"))
+    let [near, far] = open(bare).map_err(|error| error.to_string())?;
+    let start = |role: &str, cpu: u32, [input, output]: [OwnedFd; 2], errors: Stdio| {
+        Command::new("/proc/self/exe")
+            .args([BARE, role, bare, case.workload.name()])
+            .args([size, turns, u64::from(cpu)].map(|number| number.to_string()))
+            .stdin(input)
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| error.to_string())
+    };
+    // Near's output is the loop's, so that it says the result on standard error.
+    let near = start("near", cpus.near, near, Stdio::piped())?;
+    let mut far = start("far", cpus.far, far, Stdio::inherit())?;
+    let said = near.wait_with_output().map_err(|error| error.to_string())?.stderr;
+    far.wait().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&said);
+    said.trim().parse().map_err(|_| format!("{bare} by hand: {said}"))
+}
+
+/// The input and the output of near, and those of far.
+fn open(bare: &str) -> Io<[[OwnedFd; 2]; 2]> {
+    Ok(match bare {
+        "pipe" => {
+            let ((far_input, near_output), (near_input, far_output)) = (std::io::pipe()?, std::io::pipe()?);
+            [[near_input.into(), near_output.into()], [far_input.into(), far_output.into()]]
+        }
+        "unix-stream" => {
+            let (near, far) = UnixStream::pair()?;
+            [[near.try_clone()?.into(), near.into()], [far.try_clone()?.into(), far.into()]]
+        }
+        "tcp" => {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let near = TcpStream::connect(listener.local_addr()?)?;
+            let (far, _) = listener.accept()?;
+            near.set_nodelay(true)?;
+            far.set_nodelay(true)?;
+            [[near.try_clone()?.into(), near.into()], [far.try_clone()?.into(), far.into()]]
+        }
+        _ => {
+            let (_, memory) = SharedMemory::create("by-hand", FUTEX_MEMORY_BYTES)?;
+            [[memory.try_clone()?, memory.try_clone()?], [memory.try_clone()?, memory]]
+        }
+    })
 }
 
 /// The memory that holds the futex word.
@@ -332,79 +372,30 @@ struct Bare<'a> {
     streams: bool,
     size: usize,
     turns: u64,
-    near_cpu: u32,
-    far_cpu: u32,
 }
 
-/// One end of a hand-written loop, in a process of its own.
+/// One end of a hand-written loop, in a process of its own, over its standard input and output.
 pub fn bare_peer(arguments: &[&str]) -> Result<(), String> {
     let [role, name, workload, numbers @ ..] = arguments else { return Err("too few arguments".to_owned()) };
     let number = |at: usize| numbers.get(at).and_then(|text| text.parse::<u64>().ok()).ok_or("not a number");
-    let bare = Bare {
-        name,
-        streams: *workload == Workload::Throughput.name(),
-        size: number(0)? as usize,
-        turns: number(1)?,
-        near_cpu: number(2)? as u32,
-        far_cpu: number(3)? as u32,
-    };
-    let cpu = if *role == "near" { bare.near_cpu } else { bare.far_cpu };
-    sys::process::pin_to(cpu).map_err(|failure| failure.to_string())?;
-    let ns = if *role == "near" { bare.near(arguments) } else { bare.far().map(|()| 0.0) }
-        .map_err(|e| e.to_string())?;
-    if *role == "near" {
-        println!("{ns}");
+    let streams = *workload == Workload::Throughput.name();
+    let bare = Bare { name, streams, size: number(0)? as usize, turns: number(1)? };
+    sys::process::pin_to(number(2)? as u32).map_err(|failure| failure.to_string())?;
+    match *role {
+        "near" => bare.near().map(|ns| eprintln!("{ns}")),
+        _ => bare.far(),
     }
-    Ok(())
+    .map_err(|error| error.to_string())
 }
 
 type Io<T> = Result<T, Box<dyn std::error::Error>>;
 
 impl Bare<'_> {
-    fn near(&self, arguments: &[&str]) -> Io<f64> {
-        let (input, output, far_input, far_output) = self.open()?;
-        let mut far = Command::new("/proc/self/exe");
-        far.args([BARE, "far"]).args(&arguments[1..]).stdin(far_input).stdout(far_output);
-        let mut far_process = far.spawn()?;
-        // The command keeps far's descriptors open, and with them the loop alive, until it is dropped.
-        drop(far);
-        let ns = if self.name == "futex" {
-            self.hand_over(&input, true)?
-        } else {
-            self.near_loop(&input, &output)?
-        };
-        drop((input, output));
-        far_process.wait()?;
-        Ok(ns)
-    }
-
-    /// Near's input and output, and far's.
-    fn open(&self) -> Io<(OwnedFd, OwnedFd, OwnedFd, OwnedFd)> {
-        Ok(match self.name {
-            "pipe" => {
-                let ((far_input, output), (input, far_output)) = (std::io::pipe()?, std::io::pipe()?);
-                (input.into(), output.into(), far_input.into(), far_output.into())
-            }
-            "unix-stream" => {
-                let (near, far) = UnixStream::pair()?;
-                (near.try_clone()?.into(), near.into(), far.try_clone()?.into(), far.into())
-            }
-            "tcp" => {
-                let listener = TcpListener::bind("127.0.0.1:0")?;
-                let near = TcpStream::connect(listener.local_addr()?)?;
-                let (far, _) = listener.accept()?;
-                near.set_nodelay(true)?;
-                far.set_nodelay(true)?;
-                (near.try_clone()?.into(), near.into(), far.try_clone()?.into(), far.into())
-            }
-            _ => {
-                let (_, memory) = SharedMemory::create("by-hand", FUTEX_MEMORY_BYTES)?;
-                (memory.try_clone()?, memory.try_clone()?, memory.try_clone()?, memory)
-            }
-        })
-    }
-
-    fn near_loop(&self, input: &OwnedFd, output: &OwnedFd) -> Io<f64> {
+    fn near(&self) -> Io<f64> {
+        let (input, output) = (std::io::stdin(), std::io::stdout());
+        if self.name == "futex" {
+            return self.hand_over(&input.as_fd().try_clone_to_owned()?, true);
+        }
         let message = vec![1; self.size];
         let mut answer = vec![0; if self.streams { 1 } else { self.size }];
         let mut start = Instant::now();
@@ -412,20 +403,20 @@ impl Bare<'_> {
         for turn in 0..warm_up + self.turns {
             if turn == warm_up {
                 if self.streams {
-                    read(input, &mut answer)?;
+                    read(&input, &mut answer)?;
                 }
                 start = Instant::now();
             }
             let mut sent = 0;
             while sent < message.len() {
-                sent += write(output, &message[sent..])?;
+                sent += write(&output, &message[sent..])?;
             }
             if !self.streams {
-                read(input, &mut answer)?;
+                read(&input, &mut answer)?;
             }
         }
         if self.streams {
-            read(input, &mut answer)?;
+            read(&input, &mut answer)?;
         }
         Ok(start.elapsed().as_nanos() as f64 / self.turns as f64)
     }
@@ -435,7 +426,6 @@ impl Bare<'_> {
     }
 
     fn far(&self) -> Io<()> {
-        use rustix::fd::AsFd;
         let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
         if self.name == "futex" {
             return self.hand_over(&stdin.as_fd().try_clone_to_owned()?, false).map(drop);

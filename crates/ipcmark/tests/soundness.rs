@@ -175,7 +175,16 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
     let place = Place::new();
     let mut arguments = every_mechanism();
     arguments.extend(["-w", "latency,throughput,transfer", "-s", "1,4096,65507", "-p", "same-core"]);
-    arguments.extend(["-p", "same-llc|cross-llc|cross-node|smt|unpinned", "--turns", "30", "--rounds", "1"]);
+    arguments.extend([
+        "-p",
+        "same-llc|cross-llc|cross-node|smt|unpinned",
+        "--turns",
+        "30",
+        "--rounds",
+        "1",
+        "--time",
+        "5m",
+    ]);
     let (results, said) = measured(&place, &arguments);
     assert_none_failed(&results);
     for card in working() {
@@ -214,7 +223,7 @@ fn two_threads_measure_every_mechanism_too() {
     let place = Place::new();
     let mut arguments = every_mechanism();
     arguments.extend(["-w", "latency,throughput,transfer", "-s", "512", "-p", "unpinned"]);
-    arguments.extend(["--endpoints", "threads", "--turns", "30", "--rounds", "1"]);
+    arguments.extend(["--endpoints", "threads", "--turns", "30", "--rounds", "1", "--time", "5m"]);
     let (results, said) = measured(&place, &arguments);
     assert_none_failed(&results);
     for card in working() {
@@ -231,7 +240,7 @@ fn every_byte_can_be_checked_in_the_timed_part() {
     let place = Place::new();
     let mut arguments = every_mechanism();
     arguments.extend(["-w", "latency,throughput,transfer", "-s", "4096", "-p", "unpinned", "--check"]);
-    arguments.extend(["--turns", "30", "--rounds", "1"]);
+    arguments.extend(["--turns", "30", "--rounds", "1", "--time", "5m"]);
     let (results, _) = measured(&place, &arguments);
     assert!(results.header.settings.check);
     assert_none_failed(&results);
@@ -275,7 +284,8 @@ fn what_was_shown_is_what_is_kept() {
         assert!(told.summary.is_some());
     }
     let end = results.end.unwrap();
-    assert!(!end.interrupted && end.rounds == 9, "{end:?}");
+    // All may have settled one round before the last.
+    assert!(!end.interrupted && (8..=9).contains(&end.rounds), "{end:?}");
 }
 
 #[test]

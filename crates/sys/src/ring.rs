@@ -1455,11 +1455,11 @@ mod loom_tests {
         }
     }
 
-    const SLOTS: usize = 2;
-    type Tiny<W> = Engine<Cells, W, SLOTS>;
+    type Tiny<W, const SLOTS: usize> = Engine<Cells, W, SLOTS>;
 
-    /// Two slots, two lines of bulk, one line a piece.
-    fn pair<W: Wait>() -> (Tiny<W>, Tiny<W>) {
+    /// A few slots, two lines of bulk, one line a piece. With more slots than pieces fit into bulk, bulk is full
+    /// first, so that its own progress alone orders the writer after the reader.
+    fn pair<W: Wait, const SLOTS: usize>() -> (Tiny<W, SLOTS>, Tiny<W, SLOTS>) {
         let geometry = Geometry { slots: SLOTS, bulk_bytes: 2 * LINE_BYTES, piece_bytes: LINE_BYTES };
         let cells = Cells::new(&geometry);
         // SAFETY: the cells are new, and loom checks the rest.
@@ -1478,7 +1478,7 @@ mod loom_tests {
         (0..len_bytes).map(|at| (at as u8).wrapping_mul(31) ^ number.wrapping_mul(131)).collect()
     }
 
-    fn send_all<W: Wait>(end: &mut Tiny<W>, number: u8, len_bytes: usize) {
+    fn send_all<W: Wait, const SLOTS: usize>(end: &mut Tiny<W, SLOTS>, number: u8, len_bytes: usize) {
         let bytes = content(number, len_bytes);
         let mut sent = 0;
         while sent < bytes.len() {
@@ -1486,7 +1486,7 @@ mod loom_tests {
         }
     }
 
-    fn receive_all<W: Wait>(end: &mut Tiny<W>, number: u8, len_bytes: usize) {
+    fn receive_all<W: Wait, const SLOTS: usize>(end: &mut Tiny<W, SLOTS>, number: u8, len_bytes: usize) {
         let mut into = vec![0; len_bytes];
         let mut received = 0;
         while received < len_bytes {
@@ -1496,9 +1496,9 @@ mod loom_tests {
     }
 
     /// Near sends messages of `sizes`, far receives them.
-    fn stream<W: Wait + 'static>(sizes: &'static [usize]) {
+    fn stream<W: Wait + 'static, const SLOTS: usize>(sizes: &'static [usize]) {
         model(move || {
-            let (mut near, mut far) = pair::<W>();
+            let (mut near, mut far) = pair::<W, SLOTS>();
             let reader = loom::thread::spawn(move || {
                 for (number, size) in sizes.iter().enumerate() {
                     receive_all(&mut far, number as u8, *size);
@@ -1514,9 +1514,9 @@ mod loom_tests {
     }
 
     /// The ends take turns, with messages of `sizes`.
-    fn turns<W: Wait + 'static>(sizes: &'static [usize]) {
+    fn turns<W: Wait + 'static, const SLOTS: usize>(sizes: &'static [usize]) {
         model(move || {
-            let (mut near, mut far) = pair::<W>();
+            let (mut near, mut far) = pair::<W, SLOTS>();
             let answering = loom::thread::spawn(move || {
                 for (number, size) in sizes.iter().enumerate() {
                     receive_all(&mut far, number as u8, *size);
@@ -1535,53 +1535,54 @@ mod loom_tests {
     #[test]
     fn ring_of_slots_over_laps() {
         // The first goes through the door; then two laps and a half.
-        stream::<Spin>(&[1, 2, 3, 56, 1, 2]);
+        stream::<Spin, 2>(&[1, 2, 3, 56, 1, 2]);
     }
 
     #[test]
     fn ring_of_bulk_over_laps() {
-        stream::<Spin>(&[320]);
+        // The rest of 64 bytes goes through slots.
+        stream::<Spin, 8>(&[320]);
     }
 
     #[test]
     fn ring_mixes_slots_and_bulk() {
-        stream::<Spin>(&[1, 130, 1]);
+        stream::<Spin, 2>(&[1, 130, 1]);
     }
 
     #[test]
     fn ring_door_in_turns() {
-        turns::<Spin>(&[1, 2, 3]);
+        turns::<Spin, 2>(&[1, 2, 3]);
     }
 
     #[test]
     fn ring_door_of_two_lines() {
-        turns::<Spin>(&[1, 100]);
+        turns::<Spin, 2>(&[1, 100]);
     }
 
     #[test]
     fn ring_passes_the_door_with_bulk() {
-        turns::<Spin>(&[130, 1]);
+        turns::<Spin, 2>(&[130, 1]);
     }
 
     #[test]
     fn ring_wakes_sleepers_of_slots() {
-        stream::<Futex>(&[1, 2, 3, 4]);
+        stream::<Futex, 2>(&[1, 2, 3, 4]);
     }
 
     #[test]
     fn ring_wakes_sleepers_of_bulk() {
-        stream::<Futex>(&[256]);
+        stream::<Futex, 8>(&[256]);
     }
 
     #[test]
     fn ring_wakes_sleepers_in_turns() {
-        turns::<Futex>(&[1, 2]);
+        turns::<Futex, 2>(&[1, 2]);
     }
 
     #[test]
     fn ring_that_closes_wakes_the_reader() {
         model(|| {
-            let (mut near, mut far) = pair::<Futex>();
+            let (mut near, mut far) = pair::<Futex, 2>();
             let reader = loom::thread::spawn(move || {
                 receive_all(&mut far, 0, 1);
                 assert_eq!(far.receive(&mut [0]), Err(Errno::PIPE));

@@ -254,24 +254,13 @@ impl Process {
     pub fn is_janitor(&self) -> bool {
         self.command.get(1).is_some_and(|word| word == harness::run_directory::JANITOR)
     }
-
-    /// The state as `/proc/PID/stat` has it: `R`, `S`, `T`, `Z`; `None` when it is gone.
-    pub fn state(&self) -> Option<char> {
-        stat(self.pid).map(|(state, _)| state)
-    }
-
-    /// Whether it runs or can run: neither gone nor a zombie.
-    pub fn lives(&self) -> bool {
-        self.state().is_some_and(|state| state != 'Z' && state != 'X')
-    }
 }
 
-/// The state and the parent of process `pid`.
-fn stat(pid: i32) -> Option<(char, i32)> {
+/// The parent of process `pid`; `None` when it is gone.
+fn parent(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, so that what counts begins after the last of them.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// All processes of which `which` holds, by ascending id. Zombies have no environment and no command line.
@@ -293,16 +282,12 @@ fn processes(which: impl Fn(&Process) -> bool) -> Vec<Process> {
 
 /// The endpoints that `coordinator` has now: near, then far, for near is started first.
 pub fn endpoints(coordinator: i32) -> Vec<Process> {
-    processes(|process| {
-        process.is_endpoint() && stat(process.pid).is_some_and(|(_, parent)| parent == coordinator)
-    })
+    processes(|process| process.is_endpoint() && parent(process.pid) == Some(coordinator))
 }
 
 /// The janitor of `coordinator`.
 pub fn janitor(coordinator: i32) -> Option<Process> {
-    let of = |process: &Process| {
-        process.is_janitor() && stat(process.pid).is_some_and(|(_, parent)| parent == coordinator)
-    };
+    let of = |process: &Process| process.is_janitor() && parent(process.pid) == Some(coordinator);
     processes(of).into_iter().next()
 }
 
