@@ -124,34 +124,34 @@ impl Bench {
     fn against_bare(&self, bare: &str, case: &Case) -> Result<(), String> {
         let mut hint_ns = None;
         let mut number = 0;
-        let mut measured = |turns: Option<u64>| -> Result<f64, String> {
-            number += 1;
-            let Some(turns) = turns else {
+        // The loop by hand has as many turns as ipcmark's last launch timed: what disturbs comes with time.
+        let mut turns = 100;
+        let (mut logs, mut by_hand, mut ours) = (Vec::new(), Vec::new(), Vec::new());
+        let timer = Timer::start();
+        for round in 0.. {
+            let order = if round % 2 == 0 { [false, true, true, false] } else { [true, false, false, true] };
+            let mut log = 0.0;
+            for is_bare in order {
+                if is_bare {
+                    let ns = bare_launch(bare, case, turns)?;
+                    log -= ns.ln() / 2.0;
+                    by_hand.push(ns);
+                    continue;
+                }
+                number += 1;
                 let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
                 let yielded = self
                     .launcher()
                     .launch(case, size, number)
                     .map_err(|ended| format!("{case}: {ended:?}"))?;
-                hint_ns = Some(yielded.sample.turn_ns());
-                return Ok(yielded.sample.turn_ns());
-            };
-            bare_launch(bare, case, turns)
-        };
-        let mut turns = ((SLICE.as_nanos() as f64 / measured(None)?) as u64).max(20);
-        let (mut logs, mut by_hand, mut ours) = (Vec::new(), Vec::new(), Vec::new());
-        let timer = Timer::start();
-        for round in 0.. {
-            let order = if round % 2 == 0 { [true, false, false, true] } else { [false, true, true, false] };
-            let mut log = 0.0;
-            for is_bare in order {
-                let ns = measured(is_bare.then_some(turns))?;
-                log += if is_bare { -ns.ln() } else { ns.ln() } / 2.0;
-                if is_bare { by_hand.push(ns) } else { ours.push(ns) }
+                let ns = yielded.sample.turn_ns();
+                (hint_ns, turns) = (Some(ns), yielded.sample.turns);
+                log += ns.ln() / 2.0;
+                ours.push(ns);
             }
             logs.push(log);
-            turns = ((SLICE.as_nanos() as f64 / median(&ours).unwrap_or(1.0)) as u64).max(20);
             let known = median_interval(&logs)
-                .and_then(|e| e.interval)
+                .and_then(|estimate| estimate.interval)
                 .is_some_and(|(low, high)| (high - low) / 2.0 < PRECISION);
             if (known && logs.len() >= 12) || timer.elapsed() > TIME {
                 break;
