@@ -312,8 +312,7 @@ fn same_suite_twice() -> Result<(), String> {
 
 /// Launches both ends of the loop `bare` on the CPUs of `case`; nanoseconds per turn.
 ///
-/// Both are children of this process, near first, as the harness starts its endpoints: how the
-/// scheduler treats two processes on one CPU depends on how they are related.
+/// Both are children of this process, near first, as the harness starts its endpoints.
 fn bare_launch(bare: &str, case: &Case, turns: u64) -> Result<f64, String> {
     let cpus = case.cpus.ok_or("the case has no CPUs")?;
     let size = case.size_bytes.map_or(1, |size| size.0);
