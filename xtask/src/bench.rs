@@ -22,6 +22,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use sys::Errno;
 use sys::shared_memory::SharedMemory;
 
 /// The hidden task by which this program becomes an end of a hand-written loop.
@@ -395,55 +396,46 @@ impl Bare<'_> {
         if self.name == "futex" {
             return self.hand_over(&input.as_fd().try_clone_to_owned()?, true);
         }
-        let message = vec![1; self.size];
-        let mut answer = vec![0; if self.streams { 1 } else { self.size }];
-        let mut start = Instant::now();
-        let warm_up = self.warm_up();
-        for turn in 0..warm_up + self.turns {
-            if turn == warm_up {
-                if self.streams {
-                    read(&input, &mut answer)?;
+        let mut message = vec![1; self.size];
+        let mut part = |turns| {
+            for _ in 0..turns {
+                write_all(&output, &message)?;
+                if !self.streams {
+                    read_all(&input, &mut message)?;
                 }
-                start = Instant::now();
             }
-            let mut sent = 0;
-            while sent < message.len() {
-                sent += write(&output, &message[sent..])?;
-            }
-            if !self.streams {
-                read(&input, &mut answer)?;
-            }
-        }
-        if self.streams {
-            read(&input, &mut answer)?;
-        }
-        Ok(start.elapsed().as_nanos() as f64 / self.turns as f64)
+            if self.streams { read_all(&input, &mut [0]) } else { Ok(()) }
+        };
+        part(self.warm_up())?;
+        let start = Instant::now();
+        part(self.turns)?;
+        let elapsed = start.elapsed();
+        part(Self::LEAD_OUT)?;
+        Ok(elapsed.as_nanos() as f64 / self.turns as f64)
     }
+
+    /// Turns after the clock has stopped, for far's exit may come before near's last look at the clock.
+    const LEAD_OUT: u64 = 8;
 
     fn warm_up(&self) -> u64 {
         self.turns / 5 + 8
     }
 
     fn far(&self) -> Io<()> {
-        let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
+        let (input, output) = (std::io::stdin(), std::io::stdout());
         if self.name == "futex" {
-            return self.hand_over(&stdin.as_fd().try_clone_to_owned()?, false).map(drop);
+            return self.hand_over(&input.as_fd().try_clone_to_owned()?, false).map(drop);
         }
         let mut message = vec![0; self.size];
-        for turns in
-            if self.streams { vec![self.warm_up(), self.turns] } else { vec![self.warm_up() + self.turns] }
-        {
-            let mut left = turns as usize * self.size;
-            while left > 0 {
-                let most = left.min(self.size);
-                let count = read(&stdin, &mut message[..most])?;
-                left -= count;
+        for turns in [self.warm_up(), self.turns, Self::LEAD_OUT] {
+            for _ in 0..turns {
+                read_all(&input, &mut message)?;
                 if !self.streams {
-                    write(&stdout, &message[..count])?;
+                    write_all(&output, &message)?;
                 }
             }
             if self.streams {
-                write(&stdout, &[1])?;
+                write_all(&output, &[1])?;
             }
         }
         Ok(())
@@ -455,30 +447,54 @@ impl Bare<'_> {
         let memory = SharedMemory::open(memory, FUTEX_MEMORY_BYTES)?;
         let word: &AtomicU32 = memory.u32_at(0);
         let mine = u32::from(!near);
-        let warm_up = self.warm_up();
-        let mut start = Instant::now();
-        for turn in 0..warm_up + self.turns {
-            if turn == warm_up {
-                start = Instant::now();
-            }
-            let give = || {
-                word.fetch_add(1, Ordering::AcqRel);
-                futex::wake(word, futex::Flags::empty(), 1)
-            };
-            if near {
-                give()?;
-            }
-            loop {
-                let value = word.load(Ordering::Acquire);
-                if value % 2 == mine {
-                    break;
+        let give = || {
+            word.fetch_add(1, Ordering::AcqRel);
+            futex::wake(word, futex::Flags::empty(), 1).map(drop)
+        };
+        let part = |turns| -> Result<(), Errno> {
+            for _ in 0..turns {
+                if near {
+                    give()?;
                 }
-                let _ = futex::wait(word, futex::Flags::empty(), value, None);
+                loop {
+                    let value = word.load(Ordering::Acquire);
+                    if value % 2 == mine {
+                        break;
+                    }
+                    let _ = futex::wait(word, futex::Flags::empty(), value, None);
+                }
+                if !near {
+                    give()?;
+                }
             }
-            if !near {
-                give()?;
-            }
-        }
-        Ok(start.elapsed().as_nanos() as f64 / self.turns as f64)
+            Ok(())
+        };
+        part(self.warm_up())?;
+        let start = Instant::now();
+        part(self.turns)?;
+        let elapsed = start.elapsed();
+        part(Self::LEAD_OUT)?;
+        Ok(elapsed.as_nanos() as f64 / self.turns as f64)
     }
+}
+
+#[inline(always)]
+fn write_all(output: impl AsFd, bytes: &[u8]) -> Result<(), Errno> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        sent += write(&output, &bytes[sent..])?;
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn read_all(input: impl AsFd, into: &mut [u8]) -> Result<(), Errno> {
+    let mut received = 0;
+    while received < into.len() {
+        match read(&input, &mut into[received..])? {
+            0 => return Err(Errno::PIPE),
+            count => received += count,
+        }
+    }
+    Ok(())
 }

@@ -76,21 +76,23 @@ pub(crate) fn probe_token() -> Support {
 /// `bytes`, at most four, as a number.
 #[inline(always)]
 pub(crate) fn pack(bytes: &[u8]) -> Result<u32, Errno> {
-    let mut token = [0; TOKEN_BYTES];
-    token.get_mut(..bytes.len()).ok_or(Errno::MSGSIZE)?.copy_from_slice(bytes);
-    Ok(u32::from_le_bytes(token))
+    if bytes.len() > TOKEN_BYTES {
+        return Err(Errno::MSGSIZE);
+    }
+    Ok(bytes.iter().rev().fold(0, |token, byte| token << 8 | u32::from(*byte)))
 }
 
 /// The first bytes of `token` into `into`; how many.
 #[inline(always)]
 pub(crate) fn unpack(token: u32, into: &mut [u8]) -> usize {
-    let count = into.len().min(TOKEN_BYTES);
-    into[..count].copy_from_slice(&token.to_le_bytes()[..count]);
-    count
+    for (at, byte) in into.iter_mut().take(TOKEN_BYTES).enumerate() {
+        *byte = (token >> (8 * at)) as u8;
+    }
+    into.len().min(TOKEN_BYTES)
 }
 
 impl Endpoint for CacheLineEnd {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         self.hand_overs = self.hand_overs.wrapping_add(1);
         let word = u64::from(self.hand_overs) << 32 | u64::from(pack(bytes)?);
@@ -98,7 +100,7 @@ impl Endpoint for CacheLineEnd {
         Ok(bytes.len())
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         self.hand_overs = self.hand_overs.wrapping_add(1);
         let word = self.memory.u64_at(0);

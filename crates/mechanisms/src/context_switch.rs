@@ -65,7 +65,7 @@ impl Mechanism for ContextSwitch {
 }
 
 impl Endpoint for ContextSwitchEnd {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         self.hand_overs = self.hand_overs.wrapping_add(1);
         self.memory.u32_at(0).store(pack(bytes)?, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl Endpoint for ContextSwitchEnd {
         Ok(bytes.len())
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         self.hand_overs = self.hand_overs.wrapping_add(1);
         let word = self.memory.u32_at(WORD);

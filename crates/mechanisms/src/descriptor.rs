@@ -104,7 +104,7 @@ fn sleep_until_ready(instance: impl AsFd) -> Result<(), Errno> {
 }
 
 impl Endpoint for DescriptorEnd {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         loop {
             match (write(&self.output, bytes), &self.wait) {
@@ -116,7 +116,7 @@ impl Endpoint for DescriptorEnd {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         loop {
             if let Wait::Epoll { readable, .. } = &self.wait {

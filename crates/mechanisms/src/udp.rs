@@ -134,7 +134,7 @@ fn fitting(socket: &OwnedFd, size_bytes: usize) -> Result<u32, Failure> {
 }
 
 impl Endpoint for UdpEnd {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         if self.role == Role::Near
             && let Some(window) = &mut self.window
@@ -148,7 +148,7 @@ impl Endpoint for UdpEnd {
         self.end.send(bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         match (&mut self.window, self.role) {
             (Some(window), Role::Near) => {
