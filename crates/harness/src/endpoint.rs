@@ -6,8 +6,7 @@
 use crate::control::Channel;
 use crate::measure::Clock;
 use crate::workload::{
-    Broken, CallLog, Check, Messages, TurnLog, Unmetered, answer, answer_bytes, ask, drain, repeat, stream,
-    usage_between,
+    Broken, CallLog, Check, Station, TurnLog, Unmetered, answer_bytes, repeat, usage_between,
 };
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, Visitor, table};
 use model::card::Payload;
@@ -188,14 +187,16 @@ impl Visitor for Session {
             // Near must not keep far's descriptors open: far's death would go unseen.
             drop(ticket);
             let end = M::accept(bound).map_err(text)?;
-            Near { session: &self, link, clock: Clock::new(self.orders.clock), end, carries }
+            let station = Station::new(end, self.size_bytes(), self.answer_bytes());
+            Near { session: &self, link, clock: Clock::new(self.orders.clock), station, carries }
                 .measure()
                 .map(Some)
         } else {
             let (address, fds): (Vec<u8>, _) = link.receive().map_err(text)?;
             let end = M::connect(&self.launch(), Ticket { address, fds }).map_err(text)?;
             link.send(&end.settings(), &[]).map_err(text)?;
-            Far { session: &self, link, clock: Clock::new(self.orders.clock), end, carries }.serve()?;
+            let station = Station::new(end, self.answer_bytes(), self.size_bytes());
+            Far { session: &self, link, clock: Clock::new(self.orders.clock), station, carries }.serve()?;
             Ok(None)
         }
     }
@@ -220,6 +221,10 @@ impl Session {
 
     fn size_bytes(&self) -> usize {
         self.orders.case.size_bytes.map_or(1, model::Size::as_usize)
+    }
+
+    fn answer_bytes(&self) -> usize {
+        answer_bytes(self.orders.case.workload, self.size_bytes())
     }
 
     /// How the payload is checked in a part that asks for everything, or not.
@@ -256,7 +261,7 @@ struct Near<'a, E> {
     session: &'a Session,
     link: &'a Channel,
     clock: Clock,
-    end: E,
+    station: Box<Station<E>>,
     carries: bool,
 }
 
@@ -270,10 +275,8 @@ impl<E: Endpoint> Near<'_, E> {
     fn measure(mut self) -> Outcome<Yield> {
         let (far_settings, _): (Vec<Setting>, _) = self.link.receive().map_err(text)?;
         let workload = self.session.orders.case.workload;
-        let mut messages =
-            Messages::new(self.session.size_bytes(), answer_bytes(workload, self.session.size_bytes()));
         let mut turns_in_all = 0;
-        let (total_turns, each_turns) = self.warm_up(&mut messages, &mut turns_in_all)?;
+        let (total_turns, each_turns) = self.warm_up(&mut turns_in_all)?;
 
         let mut total = None;
         let mut each = None;
@@ -281,9 +284,9 @@ impl<E: Endpoint> Near<'_, E> {
         let parts = if self.session.orders.each_first { [false, true] } else { [true, false] };
         for is_total in parts {
             match (is_total, workload) {
-                (true, _) => total = Some(self.part(PartKind::Total, total_turns, false, &mut messages)?),
-                (false, Workload::Throughput) => calls = Some(self.calls(each_turns, &mut messages)?),
-                (false, _) => each = Some(self.each(each_turns, &mut messages)?),
+                (true, _) => total = Some(self.part(PartKind::Total, total_turns, false)?),
+                (false, Workload::Throughput) => calls = Some(self.calls(each_turns)?),
+                (false, _) => each = Some(self.each(each_turns)?),
             }
             turns_in_all += Turns::in_all(if is_total { total_turns } else { each_turns });
         }
@@ -302,16 +305,16 @@ impl<E: Endpoint> Near<'_, E> {
             far: Some(far.usage),
             calls,
         };
-        Ok(Yield { sample, settings: merged(self.end.settings(), far_settings) })
+        Ok(Yield { sample, settings: merged(self.station.end.settings(), far_settings) })
     }
 
     /// Runs turns, every byte of them checked, until there were enough of them and they took long
     /// enough; says how many turns the `total` and the `each` part are to have.
-    fn warm_up(&mut self, messages: &mut Messages, turns_in_all: &mut u64) -> Outcome<(u64, u64)> {
+    fn warm_up(&mut self, turns_in_all: &mut u64) -> Outcome<(u64, u64)> {
         let (slice_ns, hint_ns) = match self.session.orders.size {
             Sizing::Turns(turns) => {
                 *turns_in_all += Turns::in_all(turns);
-                self.part(PartKind::Total, turns, true, messages)?;
+                self.part(PartKind::Total, turns, true)?;
                 return Ok((turns, turns.min(TurnLog::CAPACITY)));
             }
             Sizing::Slice { slice_ns, hint_ns } => (slice_ns as f64, hint_ns),
@@ -323,7 +326,7 @@ impl<E: Endpoint> Near<'_, E> {
         let (mut turns_so_far, mut ns_so_far) = (0, 0.0);
         loop {
             // One slow turn fills a slice: a warm-up of many would outlast what it warms.
-            let (part, _) = self.part(PartKind::Total, turns, true, messages)?;
+            let (part, _) = self.part(PartKind::Total, turns, true)?;
             *turns_in_all += Turns::in_all(turns);
             turns_so_far += turns;
             ns_so_far += part.elapsed_ns;
@@ -339,43 +342,35 @@ impl<E: Endpoint> Near<'_, E> {
     }
 
     /// Announces a part to far, runs near's side of it, and takes far's account of it.
-    fn part(
-        &mut self,
-        kind: PartKind,
-        turns: u64,
-        check: bool,
-        messages: &mut Messages,
-    ) -> Outcome<(NearPart, FarPart)> {
-        self.announce(kind, turns, check, messages)?;
+    fn part(&mut self, kind: PartKind, turns: u64, check: bool) -> Outcome<(NearPart, FarPart)> {
+        self.announce(kind, turns, check)?;
         let Turns { lead_in, timed, lead_out } = Turns::of(turns);
-        let workload = self.session.orders.case.workload;
-        let mut run = |turns: Range<u64>, end: &mut E| -> Result<(), Broken> {
-            match workload {
-                Workload::Throughput => stream(end, messages, turns, &mut Unmetered),
-                _ => ask(end, messages, turns, || {}),
-            }
+        let station = &mut *self.station;
+        let mut run = |turns: Range<u64>| match self.session.orders.case.workload {
+            Workload::Throughput => station.stream(turns, &mut Unmetered),
+            _ => station.ask(turns, || {}),
         };
-        run(lead_in, &mut self.end).map_err(text)?;
+        run(lead_in).map_err(text)?;
         let before = of_this_thread();
         let start = self.clock.now();
-        run(timed, &mut self.end).map_err(text)?;
+        run(timed).map_err(text)?;
         let end = self.clock.now();
         let usage = usage_between(before, of_this_thread());
-        run(lead_out, &mut self.end).map_err(text)?;
+        run(lead_out).map_err(text)?;
         let (far, _) = self.link.receive().map_err(text)?;
         Ok((NearPart { elapsed_ns: self.clock.ns_between(start, end), usage }, far))
     }
 
     /// The part in which every turn is timed.
-    fn each(&mut self, turns: u64, messages: &mut Messages) -> Outcome<Each> {
+    fn each(&mut self, turns: u64) -> Outcome<Each> {
         let mut log = TurnLog::new(&self.clock, turns);
-        self.announce(PartKind::Total, turns, false, messages)?;
+        self.announce(PartKind::Total, turns, false)?;
         let Turns { lead_in, timed, lead_out } = Turns::of(turns);
-        ask(&mut self.end, messages, lead_in, || {}).map_err(text)?;
+        self.station.ask(lead_in, || {}).map_err(text)?;
         let clock = self.clock;
         log.start(&clock);
-        ask(&mut self.end, messages, timed, || log.turn(&clock)).map_err(text)?;
-        ask(&mut self.end, messages, lead_out, || {}).map_err(text)?;
+        self.station.ask(timed, || log.turn(&clock)).map_err(text)?;
+        self.station.ask(lead_out, || {}).map_err(text)?;
         let _: (FarPart, _) = self.link.receive().map_err(text)?;
 
         let mut histogram = Histogram::new();
@@ -385,20 +380,20 @@ impl<E: Endpoint> Near<'_, E> {
     }
 
     /// The part in which every send and receive call is timed.
-    fn calls(&mut self, messages_count: u64, messages: &mut Messages) -> Outcome<Calls> {
+    fn calls(&mut self, messages: u64) -> Outcome<Calls> {
         let mut log = CallLog::new(self.clock);
-        self.announce(PartKind::Calls, messages_count, false, messages)?;
-        let Turns { lead_in, timed, lead_out } = Turns::of(messages_count);
-        stream(&mut self.end, messages, lead_in, &mut Unmetered).map_err(text)?;
-        stream(&mut self.end, messages, timed, &mut log).map_err(text)?;
-        stream(&mut self.end, messages, lead_out, &mut Unmetered).map_err(text)?;
+        self.announce(PartKind::Calls, messages, false)?;
+        let Turns { lead_in, timed, lead_out } = Turns::of(messages);
+        self.station.stream(lead_in, &mut Unmetered).map_err(text)?;
+        self.station.stream(timed, &mut log).map_err(text)?;
+        self.station.stream(lead_out, &mut Unmetered).map_err(text)?;
         let (far, _): (FarPart, _) = self.link.receive().map_err(text)?;
         let receive = far.calls.ok_or("far did not note its calls; report this bug")?;
-        Ok(Calls { messages: messages_count, send: call_counts(&log, &self.clock), receive })
+        Ok(Calls { messages, send: call_counts(&log, &self.clock), receive })
     }
 
-    fn announce(&self, kind: PartKind, turns: u64, check: bool, messages: &mut Messages) -> Outcome<()> {
-        messages.checking(self.session.check(self.carries, check));
+    fn announce(&mut self, kind: PartKind, turns: u64, check: bool) -> Outcome<()> {
+        self.station.check(self.session.check(self.carries, check));
         self.link.send(&Part { kind, turns, check }, &[]).map_err(text)
     }
 }
@@ -408,23 +403,20 @@ struct Far<'a, E> {
     session: &'a Session,
     link: &'a Channel,
     clock: Clock,
-    end: E,
+    station: Box<Station<E>>,
     carries: bool,
 }
 
 impl<E: Endpoint> Far<'_, E> {
     /// Serves one part after the other until near says that there are no more.
     fn serve(mut self) -> Outcome<()> {
-        let workload = self.session.orders.case.workload;
-        let size_bytes = self.session.size_bytes();
-        let mut messages = Messages::new(answer_bytes(workload, size_bytes), size_bytes);
         loop {
             let (part, _): (Part, _) = self.link.receive().map_err(text)?;
-            messages.checking(self.session.check(self.carries, part.check));
+            self.station.check(self.session.check(self.carries, part.check));
             let done = match part.kind {
                 PartKind::End => return Ok(()),
-                PartKind::Total => self.total(part.turns, &mut messages).map_err(text)?,
-                PartKind::Calls => self.calls(part.turns, &mut messages).map_err(text)?,
+                PartKind::Total => self.total(part.turns).map_err(text)?,
+                PartKind::Calls => self.calls(part.turns).map_err(text)?,
             };
             self.link.send(&done, &[]).map_err(text)?;
         }
@@ -432,35 +424,35 @@ impl<E: Endpoint> Far<'_, E> {
 
     /// Far's usage is taken when the last message of the lead-in and the first of the lead-out have come:
     /// it is that of the timed turns, and noting it delays none of them.
-    fn total(&mut self, turns: u64, messages: &mut Messages) -> Result<FarPart, Broken> {
+    fn total(&mut self, turns: u64) -> Result<FarPart, Broken> {
         let Turns { lead_in, timed, lead_out } = Turns::of(turns);
         let (mut before, mut after) = (of_this_thread(), None);
         let mut note_start = || before = of_this_thread();
         let mut note_end = || {
             after.get_or_insert_with(of_this_thread);
         };
-        let end = &mut self.end;
+        let station = &mut *self.station;
         match self.session.orders.case.workload {
             Workload::Throughput => {
-                drain(end, messages, lead_in, &mut Unmetered, &mut note_start)?;
-                drain(end, messages, timed, &mut Unmetered, || {})?;
-                drain(end, messages, lead_out, &mut Unmetered, &mut note_end)?;
+                station.drain(lead_in, &mut Unmetered, &mut note_start)?;
+                station.drain(timed, &mut Unmetered, || {})?;
+                station.drain(lead_out, &mut Unmetered, &mut note_end)?;
             }
             _ => {
-                answer(end, messages, lead_in, &mut note_start)?;
-                answer(end, messages, timed, || {})?;
-                answer(end, messages, lead_out, &mut note_end)?;
+                station.answer(lead_in, &mut note_start)?;
+                station.answer(timed, || {})?;
+                station.answer(lead_out, &mut note_end)?;
             }
         }
         Ok(FarPart { usage: usage_between(before, after.unwrap_or(before)), calls: None })
     }
 
-    fn calls(&mut self, turns: u64, messages: &mut Messages) -> Result<FarPart, Broken> {
+    fn calls(&mut self, turns: u64) -> Result<FarPart, Broken> {
         let Turns { lead_in, timed, lead_out } = Turns::of(turns);
         let mut log = CallLog::new(self.clock);
-        drain(&mut self.end, messages, lead_in, &mut Unmetered, || {})?;
-        drain(&mut self.end, messages, timed, &mut log, || {})?;
-        drain(&mut self.end, messages, lead_out, &mut Unmetered, || {})?;
+        self.station.drain(lead_in, &mut Unmetered, || {})?;
+        self.station.drain(timed, &mut log, || {})?;
+        self.station.drain(lead_out, &mut Unmetered, || {})?;
         Ok(FarPart { usage: Usage::default(), calls: Some(call_counts(&log, &self.clock)) })
     }
 }

@@ -53,38 +53,59 @@ pub(crate) enum Check {
     Everything,
 }
 
-/// The memory of an endpoint: what it sends and where it receives.
-pub(crate) struct Messages {
-    outgoing: Vec<u8>,
-    incoming: Vec<u8>,
+/// An endpoint at work: its end, and its own memory, from which it sends and into which it receives.
+///
+/// It lives in one place of the heap with its messages beside it, so that a turn touches few pages.
+pub(crate) struct Station<E> {
+    pub(crate) end: E,
+    memory: Vec<u8>,
+    outgoing: Range<usize>,
+    incoming: Range<usize>,
     check: Check,
 }
 
-impl Messages {
-    pub(crate) fn new(sends_bytes: usize, receives_bytes: usize) -> Self {
+impl<E> Station<E> {
+    /// A station over `end` that sends messages of `sends_bytes` and receives messages of `receives_bytes`.
+    ///
+    /// Messages begin on a cache line, and where they are as large as a page on a page: how they lie
+    /// moves a copy's speed by some percent, and would else be left to the allocator.
+    pub(crate) fn new(end: E, sends_bytes: usize, receives_bytes: usize) -> Box<Self> {
+        const LINE_BYTES: usize = 64;
+        const PAGE_BYTES: usize = 4096;
+        let align = if sends_bytes.max(receives_bytes) < PAGE_BYTES { LINE_BYTES } else { PAGE_BYTES };
+        let incoming_offset = sends_bytes.next_multiple_of(align);
         // Written, not just reserved, so that no page is first touched inside a turn.
-        Self {
-            outgoing: vec![0xa5; sends_bytes],
-            incoming: vec![0x5a; receives_bytes],
+        let memory = vec![0xa5; align + incoming_offset + receives_bytes];
+        let start = memory.as_ptr().align_offset(align);
+        Box::new(Self {
+            end,
+            memory,
+            outgoing: start..start + sends_bytes,
+            incoming: start + incoming_offset..start + incoming_offset + receives_bytes,
             check: Check::Nothing,
-        }
+        })
     }
 
-    pub(crate) fn checking(&mut self, check: Check) -> &mut Self {
+    pub(crate) fn check(&mut self, check: Check) {
         self.check = check;
-        self
+    }
+
+    #[inline(always)]
+    fn incoming(&self) -> &[u8] {
+        &self.memory[self.incoming.clone()]
     }
 
     /// Makes the message of `turn` ready in this endpoint's own memory.
     #[inline(always)]
     fn write(&mut self, turn: u64) {
+        let outgoing = &mut self.memory[self.outgoing.clone()];
         if self.check == Check::Everything {
-            fill(&mut self.outgoing, turn);
+            fill(outgoing, turn);
         }
-        match self.outgoing.first_chunk_mut::<8>() {
+        match outgoing.first_chunk_mut::<8>() {
             Some(number) => *number = turn.to_le_bytes(),
             None => {
-                for (at, byte) in self.outgoing.iter_mut().enumerate() {
+                for (at, byte) in outgoing.iter_mut().enumerate() {
                     *byte = (turn >> (8 * at)) as u8;
                 }
             }
@@ -93,16 +114,17 @@ impl Messages {
 
     /// Whether the message received is that of `turn`.
     #[inline(always)]
-    fn verify(&mut self, turn: u64) -> Result<(), Broken> {
-        let right = match (self.check, self.incoming.first_chunk::<8>()) {
+    fn verify(&self, turn: u64) -> Result<(), Broken> {
+        let incoming = self.incoming();
+        let right = match (self.check, incoming.first_chunk::<8>()) {
             (Check::Nothing, _) => true,
             (_, Some(found)) => u64::from_le_bytes(*found) == turn,
-            (_, None) => self.incoming.iter().enumerate().all(|(at, byte)| *byte == (turn >> (8 * at)) as u8),
+            (_, None) => incoming.iter().enumerate().all(|(at, byte)| *byte == (turn >> (8 * at)) as u8),
         };
         if !right {
             return Err(Broken::Payload { turn, at: 0 });
         }
-        if self.check == Check::Everything { verify_all(&self.incoming, turn) } else { Ok(()) }
+        if self.check == Check::Everything { verify_all(incoming, turn) } else { Ok(()) }
     }
 }
 
@@ -124,20 +146,27 @@ fn expected(turn: u64, at: usize) -> u8 {
     ((turn.wrapping_add(at as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// What is noted of single calls.
+/// What is noted of single calls. (Not a closure around the call: the compiler may leave that out of line.)
 pub(crate) trait Meter {
-    /// Makes one call and notes what it must.
-    fn call(&mut self, call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno>;
+    /// What is known when a call begins.
+    type Start;
+    /// A call begins.
+    fn start(&self) -> Self::Start;
+    /// The call that began at `start` has returned `bytes`.
+    fn end(&mut self, start: Self::Start, bytes: usize);
 }
 
 /// Notes nothing.
 pub(crate) struct Unmetered;
 
 impl Meter for Unmetered {
+    type Start = ();
+
     #[inline(always)]
-    fn call(&mut self, call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno> {
-        call()
-    }
+    fn start(&self) {}
+
+    #[inline(always)]
+    fn end(&mut self, _: (), _: usize) {}
 }
 
 /// Notes the time and the bytes of each call, in memory that was set aside before the turns.
@@ -159,38 +188,21 @@ impl CallLog {
 }
 
 impl Meter for CallLog {
+    type Start = Stamp;
+
     #[inline(always)]
-    fn call(&mut self, call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno> {
-        let start = self.clock.now();
-        let bytes = call()?;
+    fn start(&self) -> Stamp {
+        self.clock.now()
+    }
+
+    #[inline(always)]
+    fn end(&mut self, start: Stamp, bytes: usize) {
         let end = self.clock.now();
         self.count += 1;
         if self.calls.len() < Self::CAPACITY {
             self.calls.push((Clock::ticks_between(start, end), bytes));
         }
-        Ok(bytes)
     }
-}
-
-#[inline(always)]
-fn send_all(end: &mut impl Endpoint, bytes: &[u8], meter: &mut impl Meter) -> Result<(), Broken> {
-    let mut sent = 0;
-    while sent < bytes.len() {
-        sent +=
-            meter.call(|| end.send(&bytes[sent..])).map_err(|errno| Broken::Call { name: "send", errno })?;
-    }
-    Ok(())
-}
-
-#[inline(always)]
-fn receive_all(end: &mut impl Endpoint, into: &mut [u8], meter: &mut impl Meter) -> Result<(), Broken> {
-    let mut received = 0;
-    while received < into.len() {
-        received += meter
-            .call(|| end.receive(&mut into[received..]))
-            .map_err(|errno| Broken::Call { name: "receive", errno })?;
-    }
-    Ok(())
 }
 
 /// How many bytes far answers to a message of `size_bytes`.
@@ -201,76 +213,88 @@ pub(crate) fn answer_bytes(workload: Workload, size_bytes: usize) -> usize {
     }
 }
 
-/// Near's turns of `latency` and `transfer`: a message, and the answer to it.
-#[inline(always)]
-pub(crate) fn ask(
-    end: &mut impl Endpoint,
-    messages: &mut Messages,
-    turns: Range<u64>,
-    mut after_turn: impl FnMut(),
-) -> Result<(), Broken> {
-    for turn in turns {
-        messages.write(turn);
-        send_all(end, &messages.outgoing, &mut Unmetered)?;
-        receive_all(end, &mut messages.incoming, &mut Unmetered)?;
-        messages.verify(turn)?;
-        after_turn();
+impl<E: Endpoint> Station<E> {
+    #[inline(always)]
+    fn send(&mut self, meter: &mut impl Meter) -> Result<(), Broken> {
+        let Range { mut start, end } = self.outgoing;
+        while start < end {
+            let began = meter.start();
+            let bytes = self.end.send(&self.memory[start..end]);
+            let bytes = bytes.map_err(|errno| Broken::Call { name: "send", errno })?;
+            meter.end(began, bytes);
+            start += bytes;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Far's turns of `latency` and `transfer`. `between` runs after each message and before the answer to it.
-#[inline(always)]
-pub(crate) fn answer(
-    end: &mut impl Endpoint,
-    messages: &mut Messages,
-    turns: Range<u64>,
-    mut between: impl FnMut(),
-) -> Result<(), Broken> {
-    for turn in turns {
-        receive_all(end, &mut messages.incoming, &mut Unmetered)?;
-        messages.verify(turn)?;
-        messages.write(turn);
-        between();
-        send_all(end, &messages.outgoing, &mut Unmetered)?;
+    #[inline(always)]
+    fn receive(&mut self, meter: &mut impl Meter) -> Result<(), Broken> {
+        let Range { mut start, end } = self.incoming;
+        while start < end {
+            let began = meter.start();
+            let bytes = self.end.receive(&mut self.memory[start..end]);
+            let bytes = bytes.map_err(|errno| Broken::Call { name: "receive", errno })?;
+            meter.end(began, bytes);
+            start += bytes;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Near's turns of `throughput`: messages one after the other, then far's word that the last byte has arrived.
-#[inline(always)]
-pub(crate) fn stream(
-    end: &mut impl Endpoint,
-    messages: &mut Messages,
-    turns: Range<u64>,
-    meter: &mut impl Meter,
-) -> Result<(), Broken> {
-    let end_of_turns = turns.end;
-    for turn in turns {
-        messages.write(turn);
-        send_all(end, &messages.outgoing, meter)?;
+    /// Near's turns of `latency` and `transfer`: a message, and the answer to it.
+    #[inline(always)]
+    pub(crate) fn ask(&mut self, turns: Range<u64>, mut after_turn: impl FnMut()) -> Result<(), Broken> {
+        for turn in turns {
+            self.write(turn);
+            self.send(&mut Unmetered)?;
+            self.receive(&mut Unmetered)?;
+            self.verify(turn)?;
+            after_turn();
+        }
+        Ok(())
     }
-    receive_all(end, &mut messages.incoming, &mut Unmetered)?;
-    messages.verify(end_of_turns)
-}
 
-/// Far's turns of `throughput`. `between` runs after each message, and so after the last before the answer.
-#[inline(always)]
-pub(crate) fn drain(
-    end: &mut impl Endpoint,
-    messages: &mut Messages,
-    turns: Range<u64>,
-    meter: &mut impl Meter,
-    mut between: impl FnMut(),
-) -> Result<(), Broken> {
-    let end_of_turns = turns.end;
-    for turn in turns {
-        receive_all(end, &mut messages.incoming, meter)?;
-        messages.verify(turn)?;
-        between();
+    /// Far's turns of `latency` and `transfer`. `between` runs after each message and before the answer to it.
+    #[inline(always)]
+    pub(crate) fn answer(&mut self, turns: Range<u64>, mut between: impl FnMut()) -> Result<(), Broken> {
+        for turn in turns {
+            self.receive(&mut Unmetered)?;
+            self.verify(turn)?;
+            self.write(turn);
+            between();
+            self.send(&mut Unmetered)?;
+        }
+        Ok(())
     }
-    messages.write(end_of_turns);
-    send_all(end, &messages.outgoing, &mut Unmetered)
+
+    /// Near's turns of `throughput`: messages one after the other, then far's word that the last byte has arrived.
+    #[inline(always)]
+    pub(crate) fn stream(&mut self, turns: Range<u64>, meter: &mut impl Meter) -> Result<(), Broken> {
+        let end_of_turns = turns.end;
+        for turn in turns {
+            self.write(turn);
+            self.send(meter)?;
+        }
+        self.receive(&mut Unmetered)?;
+        self.verify(end_of_turns)
+    }
+
+    /// Far's turns of `throughput`. `between` runs after each message, and so after the last before the answer.
+    #[inline(always)]
+    pub(crate) fn drain(
+        &mut self,
+        turns: Range<u64>,
+        meter: &mut impl Meter,
+        mut between: impl FnMut(),
+    ) -> Result<(), Broken> {
+        let end_of_turns = turns.end;
+        for turn in turns {
+            self.receive(meter)?;
+            self.verify(turn)?;
+            between();
+        }
+        self.write(end_of_turns);
+        self.send(&mut Unmetered)
+    }
 }
 
 /// The turns of `cost`.
