@@ -43,11 +43,11 @@ pub(crate) struct Orders {
     pub(crate) role: Role,
     pub(crate) clock: ClockSource,
     pub(crate) directory: PathBuf,
+    /// The number of the launch in its run. Its parity gives the order of the parts, so that drift within a launch cancels.
+    pub(crate) number: u64,
     pub(crate) size: Sizing,
     /// Every byte of the timed part is checked too.
     pub(crate) check: bool,
-    /// The `each` part comes before the `total` part: alternates, so that drift within a launch cancels.
-    pub(crate) each_first: bool,
 }
 
 /// Which part of a launch a process takes.
@@ -211,11 +211,12 @@ impl Visitor for Session {
 
 impl Session {
     fn launch(&self) -> Launch<'_> {
-        let Orders { case, directory, .. } = &self.orders;
+        let Orders { case, directory, number, .. } = &self.orders;
         Launch {
             params: &case.spec.params,
             shape: Shape { size_bytes: self.size_bytes(), workload: case.workload },
             directory,
+            number: *number,
         }
     }
 
@@ -281,7 +282,8 @@ impl<E: Endpoint> Near<'_, E> {
         let mut total = None;
         let mut each = None;
         let mut calls = None;
-        let parts = if self.session.orders.each_first { [false, true] } else { [true, false] };
+        let each_first = self.session.orders.number % 2 == 1;
+        let parts = if each_first { [false, true] } else { [true, false] };
         for is_total in parts {
             match (is_total, workload) {
                 (true, _) => total = Some(self.part(PartKind::Total, total_turns, false)?),

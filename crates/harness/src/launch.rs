@@ -60,15 +60,14 @@ impl Drop for Process {
 impl Launcher<'_> {
     /// Launches `case`. `number` tells this launch's names from those of others, and its parity the order of its parts.
     pub fn launch(&self, case: &Case, size: Sizing, number: u64) -> Result<Yield, Ended> {
-        let directory = self.directory.launch(number)?;
         let orders = |role| Orders {
             case: case.clone(),
             role,
             clock: self.clock,
-            directory: directory.path().to_owned(),
+            directory: self.directory.path().to_owned(),
+            number,
             size,
             check: self.check,
-            each_first: number % 2 == 1,
         };
         let processes = match (case.workload, case.endpoints) {
             (Workload::Cost, _) => vec![start(&orders(Role::Alone), vec![])?],

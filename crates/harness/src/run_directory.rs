@@ -18,12 +18,15 @@ pub const JANITOR: &str = "__janitor";
 const PREFIX: &str = "ipcmark-run-";
 
 /// The directory of a run. It is locked while the run lives and removed when this is dropped.
+///
+/// Where none can be made there is none: the rows that need one say so when they are probed, and the
+/// others are measured.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
     id: String,
     /// Held for its flock(2): `clean` leaves alone what somebody holds.
-    _lock: OwnedFd,
+    _lock: Option<OwnedFd>,
     /// The janitor sleeps on the other end, which says that it is closed when this process ends in whatever way.
     _janitor: OwnedFd,
 }
@@ -35,16 +38,11 @@ impl RunDirectory {
         let path = std::env::temp_dir().join(format!("{PREFIX}{id}"));
         // The janitor comes first: there is no moment at which a directory would outlive a killed run.
         let janitor = start_janitor(&path)?;
-        std::fs::DirBuilder::new().mode(0o700).create(&path).or_fail("mkdir", path.display()).map_err(
-            |failure| Failure { next: "set TMPDIR to a directory that you may write".to_owned(), ..failure },
-        )?;
-        match lock(&path) {
-            Ok(lock) => Ok(Self { path, id, _lock: lock, _janitor: janitor }),
-            Err(failure) => {
-                remove(&path);
-                Err(failure)
-            }
-        }
+        let lock = match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => Some(lock(&path).inspect_err(|_| remove(&path))?),
+            Err(_) => None,
+        };
+        Ok(Self { path, id, _lock: lock, _janitor: janitor })
     }
 
     /// The id of the run, which is in the name of everything that it makes.
@@ -52,33 +50,15 @@ impl RunDirectory {
         &self.id
     }
 
-    /// A fresh directory for one launch, removed when it is dropped.
-    pub(crate) fn launch(&self, number: u64) -> Result<LaunchDirectory, Failure> {
-        let path = self.path.join(number.to_string());
-        std::fs::DirBuilder::new().mode(0o700).create(&path).or_fail("mkdir", path.display())?;
-        Ok(LaunchDirectory(path))
+    /// Where the directory is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 }
 
 impl Drop for RunDirectory {
     fn drop(&mut self) {
         remove(&self.path);
-    }
-}
-
-/// The directory of one launch.
-#[derive(Debug)]
-pub(crate) struct LaunchDirectory(PathBuf);
-
-impl LaunchDirectory {
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for LaunchDirectory {
-    fn drop(&mut self) {
-        remove(&self.0);
     }
 }
 

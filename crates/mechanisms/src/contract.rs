@@ -4,7 +4,7 @@ use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Params, Workload};
 use rustix::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use sys::{Errno, Failure};
 
 /// What the endpoints are going to carry; a mechanism may size its kernel objects by it.
@@ -23,8 +23,17 @@ pub struct Launch<'a> {
     pub params: &'a Params,
     /// What will be carried.
     pub shape: Shape,
-    /// An empty directory of this launch alone, for names in the file system. It is removed on every way out.
+    /// The directory of the run, for names in the file system. It is removed with all in it on every way out.
     pub directory: &'a Path,
+    /// The number of this launch in the run.
+    pub number: u64,
+}
+
+impl Launch<'_> {
+    /// A path in the run's directory whose name no other launch begins its names with.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.join(self.number.to_string())
+    }
 }
 
 /// What near hands to far so that far can connect: address bytes and descriptors.

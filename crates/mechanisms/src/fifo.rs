@@ -31,8 +31,8 @@ struct Names {
 }
 
 impl Names {
-    fn within(directory: &Path) -> Self {
-        Self { to_far: directory.join("to-far"), to_near: directory.join("to-near") }
+    fn of(launch: &Path) -> Self {
+        Self { to_far: launch.with_extension("to-far"), to_near: launch.with_extension("to-near") }
     }
 }
 
@@ -57,17 +57,21 @@ impl Mechanism for Fifo {
     fn probe(_: &Params) -> Support {
         // A FIFO made on trial would be left behind by a process that is killed before it is unlinked.
         let directory = std::env::temp_dir();
-        supported(
-            access(&directory, Access::WRITE_OK | Access::EXEC_OK).or_fail("access", directory.display()),
-        )
+        let writable =
+            access(&directory, Access::WRITE_OK | Access::EXEC_OK).or_fail("access", directory.display());
+        supported(writable.map_err(|failure| Failure {
+            next: "set TMPDIR to a directory that you may write".to_owned(),
+            ..failure
+        }))
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(Bound, Ticket), Failure> {
-        let names = Names::within(launch.directory);
+        let path = launch.path();
+        let names = Names::of(&path);
         make(&names.to_far)?;
         make(&names.to_near)?;
         let input = open_reader(&names.to_near)?;
-        let address = launch.directory.as_os_str().as_bytes().to_vec();
+        let address = path.into_os_string().into_encoded_bytes();
         Ok((Bound { input, names, params: launch.params.clone() }, Ticket { address, fds: Vec::new() }))
     }
 
@@ -83,7 +87,7 @@ impl Mechanism for Fifo {
     }
 
     fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
-        let names = Names::within(Path::new(std::ffi::OsStr::from_bytes(&ticket.address)));
+        let names = Names::of(Path::new(std::ffi::OsStr::from_bytes(&ticket.address)));
         let output = open_writer(&names.to_near)?;
         let input = open_reader(&names.to_far)?;
         end(input, output, launch.params, Vec::new())

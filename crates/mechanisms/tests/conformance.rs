@@ -90,7 +90,7 @@ fn connected<M: Mechanism>(
     far: impl FnOnce(M::End) + Send,
 ) {
     let directory = tempfile::tempdir().unwrap();
-    let launch = Launch { params, shape, directory: directory.path() };
+    let launch = Launch { params, shape, directory: directory.path(), number: 1 };
     let (tickets, ticket) = mpsc::channel();
     // An end that is gone before the other has accepted is a death during set-up, which the deadline ends.
     let both_connected = std::sync::Barrier::new(2);
@@ -257,7 +257,7 @@ fn launches_leak_no_descriptor_and_no_mapping() {
         fn operation<O: Operation>(self) {
             let directory = tempfile::tempdir().unwrap();
             let shape = Shape { size_bytes: 4096, workload: Workload::Cost };
-            let launch = Launch { params: &self.0, shape, directory: directory.path() };
+            let launch = Launch { params: &self.0, shape, directory: directory.path(), number: 1 };
             O::prepare(&launch).unwrap().call().unwrap();
         }
     }
