@@ -62,8 +62,9 @@ impl Drop for RunDirectory {
     }
 }
 
-/// Removes `path` and what is in it. Whoever comes later may find it gone, which is as good.
+/// Removes `path`, what is in it, and what is noted there. Whoever comes later may find it gone, which is as good.
 fn remove(path: &Path) {
+    mechanisms::remove_noted(path);
     let _ = std::fs::remove_dir_all(path);
 }
 
@@ -115,6 +116,7 @@ pub fn clean() -> Result<Vec<Cleaned>, Failure> {
 }
 
 fn discard(path: &Path) -> Result<(), Failure> {
+    mechanisms::remove_noted(path);
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other.or_fail("rm -r", path.display()),

@@ -62,16 +62,8 @@ pub struct Run {
     /// A mechanism or operation to measure instead of a suite's, as NAME or NAME:key=value,…
     #[arg(short, long = "mechanism", value_name = "MECH", conflicts_with = "suite")]
     pub mechanisms: Vec<String>,
-    /// Workloads: latency, throughput, transfer, cost
-    #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
-    pub workloads: Vec<Workload>,
-    /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles
-    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser, allow_hyphen_values = true)]
-    pub sizes: Option<Sizes>,
-    /// Where the endpoints run: same-core, smt, same-llc, cross-llc, cross-node, unpinned or cpus=A,B;
-    /// repeat for several, join with | for the first that this host has
-    #[arg(short, long = "placement", value_name = "PLACEMENT")]
-    pub placements: Vec<Placements>,
+    #[command(flatten)]
+    pub axes: Axes,
     #[command(flatten)]
     pub effort: Effort,
     /// Take exactly this many launches of each case, unless it settles or time runs out before
@@ -103,6 +95,21 @@ impl Default for Run {
         }
         Nothing::parse_from(["ipcmark"]).run
     }
+}
+
+/// In what mechanisms are measured: each workload at each size in each placement.
+#[derive(Debug, Args)]
+pub struct Axes {
+    /// Workloads: latency, throughput, transfer, cost
+    #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
+    pub workloads: Vec<Workload>,
+    /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles
+    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser, allow_hyphen_values = true)]
+    pub sizes: Option<Sizes>,
+    /// Where the endpoints run: same-core, smt, same-llc, cross-llc, cross-node, unpinned or cpus=A,B;
+    /// repeat for several, join with | for the first that this host has
+    #[arg(short, long = "placement", value_name = "PLACEMENT")]
+    pub placements: Vec<Placements>,
 }
 
 /// How much effort measuring is worth.
@@ -214,20 +221,13 @@ pub struct Compare {
     /// Exit with code 3 when B is slower than A by more than this in some case
     #[arg(long, value_name = "PERCENT")]
     pub fail_above: Option<Percent>,
-    /// With mechanisms: the workloads to compare them in
-    #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
-    pub workloads: Vec<Workload>,
-    /// With mechanisms: the message sizes
-    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser, allow_hyphen_values = true)]
-    pub sizes: Option<Sizes>,
-    /// With mechanisms: where the endpoints run
-    #[arg(short, long = "placement", value_name = "PLACEMENT")]
-    pub placements: Vec<Placements>,
-    #[command(flatten)]
-    pub effort: Effort,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten, next_help_heading = "When A and B are mechanisms")]
+    pub axes: Axes,
+    #[command(flatten)]
+    pub effort: Effort,
 }
 
 /// `ipcmark completions`.

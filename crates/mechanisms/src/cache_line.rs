@@ -37,6 +37,7 @@ impl Mechanism for CacheLine {
         reach: Reach::Related,
         payload: Payload::Bytes,
         fds: false,
+        hangup: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

@@ -1,8 +1,8 @@
 //! The kernel's clocks: what one reading costs.
 
 use crate::contract::{Launch, Operation};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
-use model::{Domain, Param, Params, Workload};
+use model::card::{Card, Support};
+use model::{Domain, Param, Params};
 use rustix::time::{ClockId, clock_gettime};
 use sys::{Errno, Failure};
 
@@ -15,12 +15,7 @@ pub struct ClockGettime {
 impl Operation for ClockGettime {
     const CARD: Card = Card {
         name: "clock_gettime",
-        kind: Kind::Operation,
         summary: "one reading of a kernel clock, through the vDSO where it has it",
-        framing: Framing::None,
-        reach: Reach::Process,
-        payload: Payload::None,
-        fds: false,
         params: &[Param {
             name: "clock",
             summary: "which clock",
@@ -36,10 +31,8 @@ impl Operation for ClockGettime {
             ]),
             default: Some("monotonic"),
         }],
-        workloads: &[Workload::Cost],
-        sized: false,
-        limits: "none",
         man: &["clock_gettime(2)"],
+        ..Card::OPERATION
     };
 
     fn probe(_: &Params) -> Support {

@@ -36,6 +36,7 @@ impl Mechanism for ContextSwitch {
         reach: Reach::Related,
         payload: Payload::Bytes,
         fds: false,
+        hangup: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

@@ -1,13 +1,13 @@
 //! Two FIFOs, one for each direction, known to both ends by name until both have opened them.
 
-use crate::contract::{Launch, Mechanism, Ticket};
-use crate::descriptor::{DescriptorEnd, Fds, WAIT, supported};
+use crate::contract::{Launch, Mechanism, Ticket, names_have_a_place};
+use crate::descriptor::{DescriptorEnd, Fds, WAIT};
 use crate::pipe::{CAPACITY, LIMITS, set_capacity};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Params, Workload};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Access, CWD, FileType, Mode, OFlags, access, mknodat, open, unlink};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open, unlink};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use sys::{Failure, OrFail};
@@ -45,6 +45,7 @@ impl Mechanism for Fifo {
         reach: Reach::Host,
         payload: Payload::Bytes,
         fds: false,
+        hangup: true,
         params: &[CAPACITY, WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
@@ -56,13 +57,7 @@ impl Mechanism for Fifo {
 
     fn probe(_: &Params) -> Support {
         // A FIFO made on trial would be left behind by a process that is killed before it is unlinked.
-        let directory = std::env::temp_dir();
-        let writable =
-            access(&directory, Access::WRITE_OK | Access::EXEC_OK).or_fail("access", directory.display());
-        supported(writable.map_err(|failure| Failure {
-            next: "set TMPDIR to a directory that you may write".to_owned(),
-            ..failure
-        }))
+        names_have_a_place()
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(Bound, Ticket), Failure> {

@@ -6,18 +6,34 @@
 
 mod contract;
 mod descriptor;
+mod inet_stream;
 mod socket;
 pub mod table;
+mod wake;
 
 mod cache_line;
 mod clock_gettime;
 mod context_switch;
+mod eventfd;
 mod fifo;
+mod futex;
 mod memcpy;
+mod mptcp;
+mod mutex_cond;
 mod null;
+mod pidfd_signal;
 mod pipe;
+mod posix_mq;
+mod posix_sem;
+mod pty;
+mod sctp;
 mod shm_ring;
+mod signal;
+mod signalfd;
+mod sigqueue;
 mod syscall;
+mod sysv_msg;
+mod sysv_sem;
 mod tcp;
 mod tsc;
 mod udp;
@@ -25,5 +41,5 @@ mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;
 
-pub use contract::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket};
+pub use contract::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, remove_noted};
 pub use table::Visitor;

@@ -1,8 +1,8 @@
 //! A copy of n bytes, source and destination in cache if they fit: the floor of every copy.
 
 use crate::contract::{Launch, Operation};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
-use model::{Params, Workload};
+use model::Params;
+use model::card::{Card, Support};
 use sys::{Errno, Failure};
 
 /// memcpy(3).
@@ -15,17 +15,10 @@ pub struct Memcpy {
 impl Operation for Memcpy {
     const CARD: Card = Card {
         name: "memcpy",
-        kind: Kind::Operation,
         summary: "a copy of n bytes from memory to memory of one process",
-        framing: Framing::None,
-        reach: Reach::Process,
-        payload: Payload::None,
-        fds: false,
-        params: &[],
-        workloads: &[Workload::Cost],
         sized: true,
-        limits: "none",
         man: &["memcpy(3)"],
+        ..Card::OPERATION
     };
 
     fn probe(_: &Params) -> Support {

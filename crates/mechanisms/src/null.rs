@@ -27,6 +27,7 @@ impl Mechanism for Null {
         reach: Reach::Process,
         payload: Payload::None,
         fds: false,
+        hangup: false,
         params: &[Param {
             name: "delay",
             summary: "a known time that near burns for every answer, to see that it is recovered",

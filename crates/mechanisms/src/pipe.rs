@@ -33,6 +33,7 @@ impl Pair for Pipe {
         reach: Reach::Related,
         payload: Payload::Bytes,
         fds: false,
+        hangup: true,
         params: &[CAPACITY, WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

@@ -38,6 +38,7 @@ impl Mechanism for ShmRing {
         reach: Reach::Related,
         payload: Payload::Bytes,
         fds: false,
+        hangup: true,
         params: &[
             Param {
                 name: "capacity",

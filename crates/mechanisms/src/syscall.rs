@@ -1,8 +1,8 @@
 //! A system call that does next to nothing and that no library answers from memory.
 
 use crate::contract::{Launch, Operation};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
-use model::{Params, Workload};
+use model::Params;
+use model::card::{Card, Support};
 use sys::{Errno, Failure};
 
 /// getppid(2).
@@ -12,17 +12,9 @@ pub struct Syscall;
 impl Operation for Syscall {
     const CARD: Card = Card {
         name: "syscall",
-        kind: Kind::Operation,
         summary: "a bare system call: into the kernel and back",
-        framing: Framing::None,
-        reach: Reach::Process,
-        payload: Payload::None,
-        fds: false,
-        params: &[],
-        workloads: &[Workload::Cost],
-        sized: false,
-        limits: "none",
         man: &["getppid(2)"],
+        ..Card::OPERATION
     };
 
     fn probe(_: &Params) -> Support {

@@ -1,9 +1,12 @@
 //! The table: every row that ipcmark knows, one line each. Nothing else names a row.
 
 use crate::contract::{Mechanism, Operation};
+use crate::inet_stream::Loopback;
+use crate::wake::Introduced;
 use crate::{
-    cache_line, clock_gettime, context_switch, fifo, memcpy, null, pipe, shm_ring, syscall, tcp, tsc, udp,
-    unix_dgram, unix_seqpacket, unix_stream,
+    cache_line, clock_gettime, context_switch, eventfd, fifo, futex, memcpy, mptcp, mutex_cond, null,
+    pidfd_signal, pipe, posix_mq, posix_sem, pty, sctp, shm_ring, signal, signalfd, sigqueue, syscall,
+    sysv_msg, sysv_sem, tcp, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -46,9 +49,23 @@ table! {
         unix_stream::UnixStream,
         unix_seqpacket::UnixSeqpacket,
         unix_dgram::UnixDgram,
-        tcp::Tcp,
+        Loopback<tcp::Tcp>,
+        Loopback<mptcp::Mptcp>,
+        Loopback<sctp::Sctp>,
         udp::Udp,
+        sysv_msg::SysvMsg,
+        posix_mq::PosixMq,
+        pty::Pty,
         shm_ring::ShmRing,
+        futex::Futex,
+        eventfd::Eventfd,
+        sysv_sem::SysvSem,
+        posix_sem::PosixSem,
+        mutex_cond::MutexCond,
+        Introduced<signal::KillAndSuspend>,
+        Introduced<sigqueue::Sigqueue>,
+        Introduced<signalfd::Signalfd>,
+        Introduced<pidfd_signal::PidfdSignal>,
         null::Null,
         cache_line::CacheLine,
         context_switch::ContextSwitch,

@@ -1,8 +1,8 @@
 //! The processor's time-stamp counter: what one reading costs.
 
 use crate::contract::{Launch, Operation};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
-use model::{Domain, Param, Params, Workload};
+use model::card::{Card, Support};
+use model::{Domain, Param, Params};
 use sys::{Errno, Failure};
 
 /// Intel SDM, RDTSC.
@@ -14,22 +14,16 @@ pub struct Tsc {
 impl Operation for Tsc {
     const CARD: Card = Card {
         name: "tsc",
-        kind: Kind::Operation,
         summary: "one reading of the time-stamp counter",
-        framing: Framing::None,
-        reach: Reach::Process,
-        payload: Payload::None,
-        fds: false,
         params: &[Param {
             name: "order",
             summary: "whether the reading waits for what comes before it (LFENCE; RDTSC), as a clock must",
             domain: Domain::Choice(&["fenced", "bare"]),
             default: Some("fenced"),
         }],
-        workloads: &[Workload::Cost],
-        sized: false,
         limits: "x86-64 with an invariant counter",
         man: &["Intel SDM, RDTSC"],
+        ..Card::OPERATION
     };
 
     fn probe(_: &Params) -> Support {

@@ -6,8 +6,8 @@
 
 use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT};
+use crate::inet_stream::{bind_to_loopback, inet_socket};
 use crate::socket::{RCVBUF, SNDBUF, largest_message, set_buffers};
-use crate::tcp::{bind_to_loopback, inet_socket};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
@@ -29,6 +29,7 @@ impl Mechanism for Udp {
         reach: Reach::Network,
         payload: Payload::Bytes,
         fds: false,
+        hangup: false,
         params: &[
             Param {
                 name: "window",
@@ -69,7 +70,8 @@ impl Mechanism for Udp {
 }
 
 fn connected_pair(params: &Params) -> Result<(OwnedFd, OwnedFd), Failure> {
-    let (near, far) = (inet_socket(SocketType::DGRAM, "udp")?, inet_socket(SocketType::DGRAM, "udp")?);
+    let (near, far) =
+        (inet_socket(SocketType::DGRAM, None, "udp")?, inet_socket(SocketType::DGRAM, None, "udp")?);
     set_buffers(&near, params, &Udp::CARD)?;
     set_buffers(&far, params, &Udp::CARD)?;
     let (near_port, far_port) = (bind_to_loopback(&near, "udp")?, bind_to_loopback(&far, "udp")?);

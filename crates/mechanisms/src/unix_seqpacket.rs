@@ -20,6 +20,7 @@ impl UnixPair for UnixSeqpacket {
         reach: Reach::Host,
         payload: Payload::Bytes,
         fds: true,
+        hangup: true,
         params: &[SNDBUF, RCVBUF, WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

@@ -54,7 +54,7 @@ pub enum Reach {
 pub enum Payload {
     /// What near sends is what far receives, and the sequence number in it is checked.
     Bytes,
-    /// Nothing arrives, so that nothing can be checked: the instrument measuring itself.
+    /// Nothing arrives, so that nothing can be checked: a wake-up alone, or the instrument measuring itself.
     None,
 }
 
@@ -75,6 +75,8 @@ pub struct Card {
     pub payload: Payload,
     /// Whether it can carry file descriptors.
     pub fds: bool,
+    /// Whether an end that waits learns that its peer has gone. Where it does not, a deadline ends the wait.
+    pub hangup: bool,
     /// What can be set on it.
     pub params: &'static [Param],
     /// The workloads that make sense for it.
@@ -85,6 +87,25 @@ pub struct Card {
     pub limits: &'static str,
     /// The manual pages or documents that define it.
     pub man: &'static [&'static str],
+}
+
+impl Card {
+    /// The card of an operation, but for its name, summary and manual pages.
+    pub const OPERATION: Card = Card {
+        name: "",
+        kind: Kind::Operation,
+        summary: "",
+        framing: Framing::None,
+        reach: Reach::Process,
+        payload: Payload::None,
+        fds: false,
+        hangup: false,
+        params: &[],
+        workloads: &[Workload::Cost],
+        sized: false,
+        limits: "none",
+        man: &[],
+    };
 }
 
 /// Whether a row works on this host with given parameters.

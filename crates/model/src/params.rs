@@ -183,6 +183,7 @@ mod tests {
         reach: Reach::Related,
         payload: Payload::Bytes,
         fds: false,
+        hangup: false,
         params: &[
             param("capacity", Domain::Size, None),
             param("wait", Domain::Choice(&["block", "spin"]), Some("block")),

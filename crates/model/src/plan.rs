@@ -218,6 +218,7 @@ mod tests {
             reach: Reach::Host,
             payload: Payload::Bytes,
             fds: false,
+            hangup: false,
             params: &[WAIT],
             workloads,
             sized,

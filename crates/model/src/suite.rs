@@ -114,6 +114,7 @@ mod tests {
         reach: Reach::Related,
         payload: Payload::Bytes,
         fds: false,
+        hangup: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

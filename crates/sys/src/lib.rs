@@ -5,9 +5,16 @@
 
 pub mod delay;
 pub mod failure;
+mod libc_call;
+pub mod name;
+pub mod posix_mq;
+pub mod posix_sync;
 pub mod process;
 pub mod ring;
 pub mod shared_memory;
+pub mod signal;
+pub mod sysctl;
+pub mod sysv;
 pub mod tsc;
 pub mod usage;
 

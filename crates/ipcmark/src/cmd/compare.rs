@@ -102,13 +102,8 @@ fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Resul
 }
 
 fn planned(arguments: &Compare, spec: &Spec) -> Result<Plan, Invalid> {
-    let mut suite = by_hand(&[spec.to_string()], &arguments.workloads)?;
-    restrict(
-        &mut suite,
-        &arguments.workloads,
-        arguments.sizes.as_ref().map(|sizes| &sizes.0),
-        &arguments.placements,
-    )?;
+    let mut suite = by_hand(&[spec.to_string()], &arguments.axes.workloads)?;
+    restrict(&mut suite, &arguments.axes)?;
     let topology = harness::host::read(Path::new("/")).topology;
     Ok(plan(&suite.blocks, arguments.effort.endpoints.into(), &topology, row))
 }

@@ -1,6 +1,6 @@
 //! `ipcmark run`: from the request to the plan, the launches, the results file and the table.
 
-use crate::cli::{Effort, Run};
+use crate::cli::{Axes, Effort, Run};
 use crate::exit::{Error, Exit};
 use crate::output::{print, style, write};
 use crate::progress::Progress;
@@ -18,7 +18,7 @@ use model::record::{
 };
 use model::suite::{Block, Suite};
 use model::warning::Warning;
-use model::{Invalid, Outcome, Percent, Placements, Size, Spec, Workload};
+use model::{Invalid, Outcome, Percent, Size, Spec, Workload};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -88,34 +88,25 @@ fn requested(arguments: &Run) -> Result<Suite, Invalid> {
     let mut suite = if arguments.mechanisms.is_empty() {
         suites::find(&arguments.suite)?
     } else {
-        by_hand(&arguments.mechanisms, &arguments.workloads)?
+        by_hand(&arguments.mechanisms, &arguments.axes.workloads)?
     };
     let Effort { precision, time, .. } = arguments.effort;
     suite.precision = precision.unwrap_or(suite.precision);
     suite.time = time.unwrap_or(suite.time);
-    restrict(
-        &mut suite,
-        &arguments.workloads,
-        arguments.sizes.as_ref().map(|sizes| &sizes.0),
-        &arguments.placements,
-    )?;
+    restrict(&mut suite, &arguments.axes)?;
     Ok(suite)
 }
 
 /// Narrows the workloads of `suite`, and replaces its sizes and placements, where they are given.
-pub fn restrict(
-    suite: &mut Suite,
-    workloads: &[Workload],
-    sizes: Option<&Vec<Size>>,
-    placements: &[Placements],
-) -> Result<(), Invalid> {
+pub fn restrict(suite: &mut Suite, axes: &Axes) -> Result<(), Invalid> {
+    let Axes { workloads, sizes, placements } = axes;
     for block in &mut suite.blocks {
         block.workloads.retain(|workload| workloads.is_empty() || workloads.contains(workload));
         if let Some(sizes) = sizes {
-            block.sizes.clone_from(sizes);
+            block.sizes.clone_from(&sizes.0);
         }
         if !placements.is_empty() {
-            block.placements = placements.to_vec();
+            block.placements.clone_from(placements);
         }
     }
     if suite.blocks.iter().all(|block| block.workloads.is_empty()) {

@@ -1,0 +1,84 @@
+//! Two eventfds, one for each direction: a counter that one end raises and the other sleeps for.
+
+use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::descriptor::{DescriptorEnd, Fds, WAIT, supported};
+use crate::wake::WAKE_UP;
+use model::Params;
+use model::card::{Card, Payload, Support};
+use model::record::Setting;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use sys::{Errno, Failure, OrFail};
+
+/// eventfd(2).
+#[derive(Debug)]
+pub struct Eventfd;
+
+/// An end that raises one counter by one and takes from the other.
+#[derive(Debug)]
+pub struct EventfdEnd(DescriptorEnd);
+
+impl Mechanism for Eventfd {
+    const CARD: Card = Card {
+        name: "eventfd",
+        summary: "a counter in the kernel, one for each direction",
+        payload: Payload::None,
+        params: &[WAIT],
+        limits: "carries a count; wake-ups that are not taken in time become one",
+        man: &["eventfd(2)"],
+        ..WAKE_UP
+    };
+    type Bound = EventfdEnd;
+    type End = EventfdEnd;
+
+    fn probe(_: &Params) -> Support {
+        supported(open())
+    }
+
+    fn bind(launch: &Launch<'_>) -> Result<(EventfdEnd, Ticket), Failure> {
+        let (to_far, to_near) = (open()?, open()?);
+        let far = [to_far.try_clone(), to_near.try_clone()];
+        let [Ok(input), Ok(output)] = far else {
+            return Err(Failure::of("dup", "eventfd", Errno::MFILE));
+        };
+        let end = end(Fds { input: to_near, output: to_far }, launch.params)?;
+        Ok((end, Ticket { address: Vec::new(), fds: vec![input, output] }))
+    }
+
+    fn accept(bound: EventfdEnd) -> Result<EventfdEnd, Failure> {
+        Ok(bound)
+    }
+
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<EventfdEnd, Failure> {
+        let [input, output] = ticket.descriptors("eventfd")?;
+        end(Fds { input, output }, launch.params)
+    }
+}
+
+fn open() -> Result<OwnedFd, Failure> {
+    eventfd(0, EventfdFlags::CLOEXEC).or_fail("eventfd", "a counter of 0")
+}
+
+fn end(fds: Fds, params: &Params) -> Result<EventfdEnd, Failure> {
+    DescriptorEnd::new(fds, params, &Eventfd::CARD, Vec::new()).map(EventfdEnd)
+}
+
+impl Endpoint for EventfdEnd {
+    #[inline(always)]
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        self.0.send(&1_u64.to_ne_bytes())?;
+        Ok(bytes.len())
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        let mut count = [0; 8];
+        self.0.receive(&mut count)?;
+        // Two wake-ups in one mean that a turn was lost.
+        if u64::from_ne_bytes(count) == 1 { Ok(into.len()) } else { Err(Errno::BADMSG) }
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        self.0.settings()
+    }
+}

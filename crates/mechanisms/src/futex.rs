@@ -1,0 +1,39 @@
+//! A futex in shared memory, as the context-switch floor has it, between any two CPUs.
+
+use crate::context_switch::{ContextSwitch, ContextSwitchEnd};
+use crate::contract::{Launch, Mechanism, Ticket};
+use model::Params;
+use model::card::{Card, Kind, Support};
+use sys::Failure;
+
+/// futex(2).
+#[derive(Debug)]
+pub struct Futex;
+
+impl Mechanism for Futex {
+    const CARD: Card = Card {
+        name: "futex",
+        kind: Kind::Mechanism,
+        summary: "a word in shared memory, with a wake-up by futex",
+        limits: "4 bytes",
+        ..ContextSwitch::CARD
+    };
+    type Bound = ContextSwitchEnd;
+    type End = ContextSwitchEnd;
+
+    fn probe(params: &Params) -> Support {
+        ContextSwitch::probe(params)
+    }
+
+    fn bind(launch: &Launch<'_>) -> Result<(ContextSwitchEnd, Ticket), Failure> {
+        ContextSwitch::bind(launch)
+    }
+
+    fn accept(bound: ContextSwitchEnd) -> Result<ContextSwitchEnd, Failure> {
+        ContextSwitch::accept(bound)
+    }
+
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<ContextSwitchEnd, Failure> {
+        ContextSwitch::connect(launch, ticket)
+    }
+}

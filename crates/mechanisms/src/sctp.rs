@@ -1,0 +1,26 @@
+//! One SCTP association over the loopback interface, in the style of a connection.
+
+use crate::descriptor::WAIT;
+use crate::inet_stream::InetStream;
+use crate::socket::{RCVBUF, SNDBUF};
+use crate::tcp::Tcp;
+use model::card::{Card, Framing};
+use rustix::net::{Protocol, ipproto};
+
+/// sctp(7), one-to-one style.
+#[derive(Debug)]
+pub struct Sctp;
+
+impl InetStream for Sctp {
+    const PROTOCOL: Option<Protocol> = Some(ipproto::SCTP);
+    const CARD: Card = Card {
+        name: "sctp",
+        summary: "an SCTP association over loopback",
+        framing: Framing::Message,
+        // SCTP has an option of its own for what NODELAY is to TCP, and sends small messages at once on loopback.
+        params: &[SNDBUF, RCVBUF, WAIT],
+        limits: "a message fits in SO_SNDBUF; CONFIG_IP_SCTP: 'modprobe sctp'",
+        man: &["sctp(7)", "RFC 9260"],
+        ..Tcp::CARD
+    };
+}

@@ -1,0 +1,79 @@
+//! Two System V semaphores, one for each direction.
+
+use crate::contract::{Launch, Mechanism, Registered, Ticket, names_have_a_place};
+use crate::wake::{WAKE_UP, WakeEnd, Waker};
+use model::card::{Card, Reach, Support};
+use model::{Domain, Param, Params};
+use sys::name::Name;
+use sys::sysv::{Key, Semaphores};
+use sys::{Errno, Failure};
+
+/// semop(2).
+#[derive(Debug)]
+pub struct SysvSem;
+
+/// An end that raises one semaphore and lowers the other.
+#[derive(Debug)]
+pub struct SemaphoreEnd {
+    semaphores: Semaphores,
+    raises: u16,
+    lowers: u16,
+    /// Near's, which removes the set.
+    _registered: Option<Registered>,
+}
+
+impl Mechanism for SysvSem {
+    const CARD: Card = Card {
+        name: "sysv-sem",
+        summary: "System V semaphores, one for each direction",
+        reach: Reach::Host,
+        params: &[Param {
+            name: "undo",
+            summary: "have the kernel undo what a process did when it ends (SEM_UNDO)",
+            domain: Domain::Choice(&["off", "on"]),
+            default: Some("off"),
+        }],
+        limits: "sets and semaphores as kernel.sem allows",
+        man: &["semop(2)", "semget(2)", "sysvipc(7)"],
+        ..WAKE_UP
+    };
+    type Bound = WakeEnd<SemaphoreEnd>;
+    type End = WakeEnd<SemaphoreEnd>;
+
+    fn probe(_: &Params) -> Support {
+        names_have_a_place()
+    }
+
+    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+        let key = Key::of(launch.path());
+        let registered = launch.register(Name::SysvSem(key))?;
+        let semaphores = Semaphores::create(key, 2, undo(launch))?;
+        let end = SemaphoreEnd { semaphores, raises: 0, lowers: 1, _registered: Some(registered) };
+        Ok((WakeEnd(end), Ticket::default()))
+    }
+
+    fn accept(bound: Self::Bound) -> Result<Self::End, Failure> {
+        Ok(bound)
+    }
+
+    fn connect(launch: &Launch<'_>, _: Ticket) -> Result<Self::End, Failure> {
+        let semaphores = Semaphores::open(Key::of(launch.path()), 2, undo(launch))?;
+        Ok(WakeEnd(SemaphoreEnd { semaphores, raises: 1, lowers: 0, _registered: None }))
+    }
+}
+
+fn undo(launch: &Launch<'_>) -> bool {
+    launch.params.text(&SysvSem::CARD, "undo") == Some("on")
+}
+
+impl Waker for SemaphoreEnd {
+    #[inline(always)]
+    fn wake(&mut self) -> Result<(), Errno> {
+        self.semaphores.add(self.raises, 1)
+    }
+
+    #[inline(always)]
+    fn sleep(&mut self) -> Result<(), Errno> {
+        self.semaphores.add(self.lowers, -1)
+    }
+}

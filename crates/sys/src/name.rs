@@ -1,0 +1,83 @@
+//! Names outside of the file system, of kernel objects that outlive their makers, and their removal.
+//!
+//! A note of each is written before the object is made, so that whoever clears up after a process that was
+//! killed knows what to remove. Where notes are kept is not known here.
+
+use crate::sysv::{self, Key};
+use crate::{Errno, posix_mq};
+use std::fmt;
+use std::str::FromStr;
+
+/// The name of a kernel object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Name {
+    /// A System V message queue.
+    SysvMsg(Key),
+    /// A set of System V semaphores.
+    SysvSem(Key),
+    /// A POSIX message queue.
+    PosixMq(String),
+}
+
+impl Name {
+    /// Removes the object. One that is gone, or never was, is as good as removed.
+    pub fn remove(&self) -> Result<(), Errno> {
+        let removed = match self {
+            Name::SysvMsg(key) => sysv::remove_queue(*key),
+            Name::SysvSem(key) => sysv::remove_semaphores(*key),
+            Name::PosixMq(name) => posix_mq::unlink(name),
+        };
+        match removed {
+            Err(Errno::NOENT | Errno::IDRM) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::SysvMsg(key) => write!(f, "sysv-msg {key}"),
+            Name::SysvSem(key) => write!(f, "sysv-sem {key}"),
+            Name::PosixMq(name) => write!(f, "posix-mq {name}"),
+        }
+    }
+}
+
+impl FromStr for Name {
+    type Err = ();
+
+    /// What [`Display`](fmt::Display) wrote.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (kind, name) = text.split_once(' ').ok_or(())?;
+        let key = || name.parse().map_err(drop);
+        match kind {
+            "sysv-msg" => key().map(Name::SysvMsg),
+            "sysv-sem" => key().map(Name::SysvSem),
+            "posix-mq" if name.starts_with("/ipcmark-") => Ok(Name::PosixMq(name.to_owned())),
+            _ => Err(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        for name in
+            [Name::SysvMsg(Key::of("a")), Name::SysvSem(Key::of("b")), Name::PosixMq("/ipcmark-1".to_owned())]
+        {
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        for foreign in ["", "posix-mq /other", "sysv-msg x", "file /etc/passwd"] {
+            assert_eq!(foreign.parse::<Name>(), Err(()), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_as_good_as_removed() {
+        assert_eq!(Name::SysvSem(Key::of("no such set, by all likelihood")).remove(), Ok(()));
+    }
+}

@@ -1,0 +1,199 @@
+//! POSIX semaphores, and a robust mutex with a condition variable, in memory that two processes share.
+//!
+//! Each lies at the start of a [`SharedMemory`] of its own; near initialises, far only maps.
+
+use crate::libc_call::{checked, uninterrupted};
+use crate::shared_memory::SharedMemory;
+use crate::{Errno, Failure, OrFail};
+use rustix::fd::{AsFd, OwnedFd};
+use std::mem::{MaybeUninit, offset_of};
+use std::ptr::{NonNull, addr_of_mut};
+
+/// The memory of either: one page.
+const MEMORY_BYTES: usize = 4096;
+
+/// Semaphores of sem_overview(7), all zero at first.
+#[derive(Debug)]
+pub struct Semaphores<const N: usize>(SharedMemory);
+
+impl<const N: usize> Semaphores<N> {
+    /// Makes them, and the descriptor with which a peer can [`open`](Self::open) them (sem_init(3)).
+    pub fn create() -> Result<(Self, OwnedFd), Failure> {
+        const { assert!(N * size_of::<libc::sem_t>() <= MEMORY_BYTES) };
+        let (memory, fd) = SharedMemory::create("ipcmark-posix-sem", MEMORY_BYTES)?;
+        let semaphores = Self(memory);
+        for at in 0..N {
+            // SAFETY: the semaphore lies in the mapping, and nobody else has it yet.
+            checked(unsafe { libc::sem_init(semaphores.at(at), 1, 0) })
+                .or_fail("sem_init", "shared memory")?;
+        }
+        Ok((semaphores, fd))
+    }
+
+    /// Maps what a peer made.
+    pub fn open(fd: impl AsFd) -> Result<Self, Failure> {
+        SharedMemory::open(fd, MEMORY_BYTES).map(Self)
+    }
+
+    #[inline(always)]
+    fn at(&self, at: usize) -> *mut libc::sem_t {
+        assert!(at < N);
+        // SAFETY: inside the mapping, which is aligned to a page, by the checks here and in `create`.
+        unsafe { self.0.base().cast::<libc::sem_t>().as_ptr().add(at) }
+    }
+
+    /// Raises semaphore `at` by one (sem_post(3)).
+    #[inline(always)]
+    pub fn post(&self, at: usize) -> Result<(), Errno> {
+        // SAFETY: the semaphore was initialised by `create` and lives as long as the mapping.
+        checked(unsafe { libc::sem_post(self.at(at)) }).map(drop)
+    }
+
+    /// Lowers semaphore `at` by one; sleeps while it is zero (sem_wait(3)).
+    #[inline(always)]
+    pub fn wait(&self, at: usize) -> Result<(), Errno> {
+        // SAFETY: as in `post`.
+        uninterrupted(|| checked(unsafe { libc::sem_wait(self.at(at)) })).map(drop)
+    }
+}
+
+/// A count of turns under a robust mutex, with a condition variable that says that it has changed.
+#[derive(Debug)]
+pub struct Turnstile(SharedMemory);
+
+#[repr(C)]
+struct Layout {
+    mutex: libc::pthread_mutex_t,
+    changed: libc::pthread_cond_t,
+    count: u32,
+}
+
+const _: () = assert!(size_of::<Layout>() <= MEMORY_BYTES && offset_of!(Layout, mutex) == 0);
+
+/// The error number that a pthread function returned, as a result.
+fn returned(error: libc::c_int) -> Result<(), Errno> {
+    if error == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(error)) }
+}
+
+impl Turnstile {
+    /// Makes it, with a count of 0, and the descriptor with which a peer can [`open`](Self::open) it
+    /// (pthread_mutexattr_setrobust(3), pthread_mutexattr_setpshared(3), pthread_condattr_setpshared(3p)).
+    pub fn create() -> Result<(Self, OwnedFd), Failure> {
+        let (memory, fd) = SharedMemory::create("ipcmark-mutex-cond", MEMORY_BYTES)?;
+        let turnstile = Self(memory);
+        let layout = turnstile.layout().as_ptr();
+        let mut mutex_attributes = MaybeUninit::uninit();
+        let mut changed_attributes = MaybeUninit::uninit();
+        // SAFETY: the attributes are initialised before they are set and used, and destroyed after; the mutex and
+        // the condition variable lie in the mapping, and nobody else has them yet.
+        let made = unsafe {
+            let (mutex, changed) = (mutex_attributes.as_mut_ptr(), changed_attributes.as_mut_ptr());
+            let made = returned(libc::pthread_mutexattr_init(mutex))
+                .and_then(|()| {
+                    returned(libc::pthread_mutexattr_setpshared(mutex, libc::PTHREAD_PROCESS_SHARED))
+                })
+                .and_then(|()| returned(libc::pthread_mutexattr_setrobust(mutex, libc::PTHREAD_MUTEX_ROBUST)))
+                .and_then(|()| returned(libc::pthread_mutex_init(addr_of_mut!((*layout).mutex), mutex)))
+                .and_then(|()| returned(libc::pthread_condattr_init(changed)))
+                .and_then(|()| {
+                    returned(libc::pthread_condattr_setpshared(changed, libc::PTHREAD_PROCESS_SHARED))
+                })
+                .and_then(|()| returned(libc::pthread_cond_init(addr_of_mut!((*layout).changed), changed)));
+            libc::pthread_mutexattr_destroy(mutex);
+            made
+        };
+        made.or_fail("pthread_mutex_init", "a robust mutex in shared memory")?;
+        Ok((turnstile, fd))
+    }
+
+    /// Maps what a peer made.
+    pub fn open(fd: impl AsFd) -> Result<Self, Failure> {
+        SharedMemory::open(fd, MEMORY_BYTES).map(Self)
+    }
+
+    fn layout(&self) -> NonNull<Layout> {
+        self.0.base().cast()
+    }
+
+    /// Sets the count to `count` under the mutex, and wakes who waits for it.
+    #[inline(always)]
+    pub fn set(&self, count: u32) -> Result<(), Errno> {
+        let layout = self.layout().as_ptr();
+        self.lock()?;
+        // SAFETY: the count is touched under the mutex only; both were initialised by `create` and live as long
+        // as the mapping.
+        unsafe {
+            (*layout).count = count;
+            returned(libc::pthread_cond_signal(addr_of_mut!((*layout).changed)))?;
+            returned(libc::pthread_mutex_unlock(addr_of_mut!((*layout).mutex)))
+        }
+    }
+
+    /// Sleeps until the count is `count`.
+    #[inline(always)]
+    pub fn wait_for(&self, count: u32) -> Result<(), Errno> {
+        let layout = self.layout().as_ptr();
+        self.lock()?;
+        // SAFETY: as in `set`; the wait gives the mutex up and takes it again.
+        unsafe {
+            while (*layout).count != count {
+                let (changed, mutex) = (addr_of_mut!((*layout).changed), addr_of_mut!((*layout).mutex));
+                owned(returned(libc::pthread_cond_wait(changed, mutex)))?;
+            }
+            returned(libc::pthread_mutex_unlock(addr_of_mut!((*layout).mutex)))
+        }
+    }
+
+    #[inline(always)]
+    fn lock(&self) -> Result<(), Errno> {
+        // SAFETY: the mutex was initialised by `create` and lives as long as the mapping.
+        owned(returned(unsafe { libc::pthread_mutex_lock(addr_of_mut!((*self.layout().as_ptr()).mutex)) }))
+    }
+}
+
+/// An owner that died with the mutex in its hands is a peer that is gone.
+#[inline(always)]
+fn owned(locked: Result<(), Errno>) -> Result<(), Errno> {
+    if locked == Err(Errno::OWNERDEAD) { Err(Errno::PIPE) } else { locked }
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_semaphore_counts_across_mappings() {
+        let (near, fd) = Semaphores::<2>::create().unwrap();
+        let far = Semaphores::<2>::open(&fd).unwrap();
+        near.post(1).unwrap();
+        near.post(1).unwrap();
+        far.wait(1).unwrap();
+        far.wait(1).unwrap();
+    }
+
+    #[test]
+    fn a_turnstile_wakes_who_waits_across_mappings() {
+        let (near, fd) = Turnstile::create().unwrap();
+        let far = Turnstile::open(&fd).unwrap();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                for count in (1..100).step_by(2) {
+                    far.wait_for(count).unwrap();
+                    far.set(count + 1).unwrap();
+                }
+            });
+            for count in (1..100).step_by(2) {
+                near.set(count).unwrap();
+                near.wait_for(count + 1).unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn an_owner_that_dies_with_the_mutex_is_a_peer_that_is_gone() {
+        let (near, fd) = Turnstile::create().unwrap();
+        let far = Turnstile::open(&fd).unwrap();
+        std::thread::scope(|threads| threads.spawn(|| far.lock().unwrap()).join()).unwrap();
+        assert_eq!(near.set(1), Err(Errno::PIPE));
+    }
+}

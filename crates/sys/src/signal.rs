@@ -1,0 +1,252 @@
+//! Signals that wake one thread: how they are sent to it, and how it sleeps until one comes.
+//!
+//! A signal here is always blocked, but while its receiver sleeps for it, so that none is lost between
+//! two sleeps. Between processes it is sent to the process, between threads of one to the thread.
+
+use crate::libc_call::{checked, uninterrupted};
+use crate::{Errno, Failure, OrFail};
+use rustix::fd::{FromRawFd, OwnedFd};
+use std::mem::MaybeUninit;
+
+/// A thread that signals are sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thread {
+    /// Its process.
+    pub pid: i32,
+    /// Itself.
+    pub tid: i32,
+}
+
+impl Thread {
+    /// The calling thread (getpid(2), gettid(2)).
+    pub fn current() -> Self {
+        // SAFETY: neither call can fail, and neither touches memory of this process.
+        unsafe { Self { pid: libc::getpid(), tid: libc::gettid() } }
+    }
+
+    /// Whether it is of this process.
+    pub fn is_of_this_process(self) -> bool {
+        self.pid == Self::current().pid
+    }
+
+    /// As bytes for a ticket.
+    pub fn to_bytes(self) -> [u8; 8] {
+        let [a, b, c, d] = self.pid.to_ne_bytes();
+        let [e, f, g, h] = self.tid.to_ne_bytes();
+        [a, b, c, d, e, f, g, h]
+    }
+
+    /// What [`Self::to_bytes`] made.
+    pub fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
+        Self { pid: i32::from_ne_bytes([a, b, c, d]), tid: i32::from_ne_bytes([e, f, g, h]) }
+    }
+}
+
+/// What serves as a wake-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// `SIGUSR1`: one that is pending already takes up the next.
+    Standard,
+    /// `SIGRTMIN`: each is queued, with a value.
+    Queued,
+}
+
+impl Signal {
+    fn number(self) -> libc::c_int {
+        match self {
+            Signal::Standard => libc::SIGUSR1,
+            Signal::Queued => libc::SIGRTMIN(),
+        }
+    }
+
+    fn set(self) -> libc::sigset_t {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: sigemptyset initialises the set that it is given, and sigaddset takes an initialised one;
+        // both succeed for a valid set and signal.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigaddset(set.as_mut_ptr(), self.number());
+            set.assume_init()
+        }
+    }
+}
+
+/// Where a thread's signals go. Whether the receiver is a process or a thread of this one is known beforehand.
+#[derive(Debug, Clone, Copy)]
+pub struct Sender {
+    receiver: Thread,
+    signal: libc::c_int,
+    within: bool,
+}
+
+impl Sender {
+    /// Sends `signal` to `receiver`.
+    pub fn new(receiver: Thread, signal: Signal) -> Self {
+        Self { receiver, signal: signal.number(), within: receiver.is_of_this_process() }
+    }
+
+    /// kill(2), or tgkill(2) to a thread of this process.
+    #[inline(always)]
+    pub fn kill(&self) -> Result<(), Errno> {
+        // SAFETY: the calls take numbers only.
+        let sent = unsafe {
+            if self.within {
+                libc::syscall(libc::SYS_tgkill, self.receiver.pid, self.receiver.tid, self.signal)
+            } else {
+                libc::c_long::from(libc::kill(self.receiver.pid, self.signal))
+            }
+        };
+        checked(sent).map(drop)
+    }
+
+    /// sigqueue(3) with `value`, which is rt_sigqueueinfo(2), or rt_tgsigqueueinfo(2) to a thread of this process.
+    #[inline(always)]
+    pub fn queue(&self, value: u32) -> Result<(), Errno> {
+        /// `siginfo_t` as the kernel lays it out for `SI_QUEUE`.
+        #[repr(C)]
+        struct Info {
+            signal: libc::c_int,
+            errno: libc::c_int,
+            code: libc::c_int,
+            _pad: libc::c_int,
+            pid: libc::pid_t,
+            uid: libc::uid_t,
+            value: u64,
+            _rest: [u64; 12],
+        }
+        const { assert!(size_of::<Info>() == size_of::<libc::siginfo_t>()) };
+        let (pid, tid) = (self.receiver.pid, self.receiver.tid);
+        let info = Info {
+            signal: self.signal,
+            errno: 0,
+            code: libc::SI_QUEUE,
+            _pad: 0,
+            pid,
+            uid: 0,
+            value: u64::from(value),
+            _rest: [0; 12],
+        };
+        // SAFETY: `info` is as large as the siginfo_t that the kernel reads, and lives through the call.
+        let sent = unsafe {
+            if self.within {
+                libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, self.signal, &raw const info)
+            } else {
+                libc::syscall(libc::SYS_rt_sigqueueinfo, pid, self.signal, &raw const info)
+            }
+        };
+        checked(sent).map(drop)
+    }
+}
+
+/// Blocks `signal` in the calling thread (pthread_sigmask(3)); says which signals were blocked before.
+fn block(signal: Signal) -> Result<libc::sigset_t, Failure> {
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: the first set is initialised, the second is written when the call succeeds.
+    let error = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signal.set(), before.as_mut_ptr()) };
+    match error {
+        // SAFETY: the call succeeded and so wrote the set.
+        0 => Ok(unsafe { before.assume_init() }),
+        error => Err(Failure::of("pthread_sigmask", "the wake-up signal", Errno::from_raw_os_error(error))),
+    }
+}
+
+/// A thread that sleeps in sigsuspend(2).
+#[derive(Debug)]
+pub struct Suspender {
+    /// The signals that are blocked during the sleep.
+    mask: libc::sigset_t,
+}
+
+extern "C" fn wake(_: libc::c_int) {}
+
+impl Suspender {
+    /// Blocks `signal` in the calling thread, and handles it by doing nothing (sigaction(2)).
+    pub fn new(signal: Signal) -> Result<Self, Failure> {
+        let mut mask = block(signal)?;
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: a zeroed sigaction is a valid one, with an empty mask and no flags; the handler does nothing,
+        // and so nothing that a handler must not do.
+        let installed = unsafe {
+            (*action.as_mut_ptr()).sa_sigaction = wake as *const () as usize;
+            libc::sigaction(signal.number(), action.as_ptr(), std::ptr::null_mut())
+        };
+        checked(installed).or_fail("sigaction", "the wake-up signal")?;
+        // SAFETY: the set is initialised.
+        unsafe { libc::sigdelset(&raw mut mask, signal.number()) };
+        Ok(Self { mask })
+    }
+
+    /// Sleeps until the signal has come.
+    #[inline(always)]
+    pub fn sleep(&self) -> Result<(), Errno> {
+        // SAFETY: the set is initialised. The call always ends with EINTR, after the handler has run.
+        match checked(unsafe { libc::sigsuspend(&self.mask) }) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// A thread that takes signals by sigwaitinfo(2), without a handler.
+#[derive(Debug)]
+pub struct Waiter {
+    set: libc::sigset_t,
+}
+
+impl Waiter {
+    /// Blocks `signal` in the calling thread.
+    pub fn new(signal: Signal) -> Result<Self, Failure> {
+        block(signal)?;
+        Ok(Self { set: signal.set() })
+    }
+
+    /// Sleeps until the signal has come; the value that was queued with it.
+    #[inline(always)]
+    pub fn wait(&self) -> Result<u32, Errno> {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: the set is initialised and `info` is valid for writes.
+        uninterrupted(|| checked(unsafe { libc::sigwaitinfo(&self.set, info.as_mut_ptr()) }))?;
+        // SAFETY: the call succeeded and wrote the information; it was zeroed, so that a signal that carries no
+        // value has one of zero.
+        Ok(unsafe { info.assume_init().si_value().sival_ptr.addr() as u32 })
+    }
+}
+
+/// Blocks `signal` in the calling thread and makes a descriptor from which it is read (signalfd(2)).
+pub fn descriptor(signal: Signal) -> Result<OwnedFd, Failure> {
+    block(signal)?;
+    // SAFETY: the set is initialised; -1 asks for a fresh descriptor.
+    let fd = checked(unsafe { libc::signalfd(-1, &signal.set(), libc::SFD_CLOEXEC) })
+        .or_fail("signalfd", "the wake-up signal")?;
+    // SAFETY: the kernel made it just now, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_the_same_from_its_bytes() {
+        let thread = Thread { pid: 1234, tid: -5 };
+        assert_eq!(Thread::from_bytes(thread.to_bytes()), thread);
+        assert!(Thread::current().is_of_this_process());
+    }
+
+    #[test]
+    fn queued_signals_arrive_each_with_its_value() {
+        let waiter = Waiter::new(Signal::Queued).unwrap();
+        let sender = Sender::new(Thread::current(), Signal::Queued);
+        for value in [7, u32::MAX, 0] {
+            sender.queue(value).unwrap();
+        }
+        assert_eq!([(); 3].map(|()| waiter.wait().unwrap()), [7, u32::MAX, 0]);
+    }
+
+    #[test]
+    fn a_signal_that_came_before_the_sleep_ends_it() {
+        let suspender = Suspender::new(Signal::Standard).unwrap();
+        Sender::new(Thread::current(), Signal::Standard).kill().unwrap();
+        suspender.sleep().unwrap();
+    }
+}
