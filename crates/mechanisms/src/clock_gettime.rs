@@ -1,8 +1,8 @@
 //! The kernel's clocks: what one reading costs.
 
 use crate::contract::{Launch, Operation};
-use model::card::{Card, Support};
-use model::{Domain, Param, Params};
+use model::card::Card;
+use model::{Domain, Param};
 use rustix::time::{ClockId, clock_gettime};
 use sys::{Errno, Failure};
 
@@ -34,10 +34,6 @@ impl Operation for ClockGettime {
         man: &["clock_gettime(2)"],
         ..Card::OPERATION
     };
-
-    fn probe(_: &Params) -> Support {
-        Support::UNLIMITED
-    }
 
     fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
         let clock = match launch.params.text(&Self::CARD, "clock") {

@@ -169,18 +169,14 @@ pub trait Operation: Sized {
     /// What it declares about itself.
     const CARD: Card;
 
-    /// Whether it works on this host with `params`, by trying.
-    fn probe(params: &Params) -> Support;
+    /// Whether it works on this host with `params`, by trying; unless it is said here, everywhere.
+    fn probe(_params: &Params) -> Support {
+        Support::UNLIMITED
+    }
 
     /// Makes ready what [`call`](Self::call) needs.
     fn prepare(launch: &Launch<'_>) -> Result<Self, Failure>;
 
     /// Does it once. Its result must be kept alive, so that the compiler keeps the work.
     fn call(&mut self) -> Result<(), Errno>;
-}
-
-/// The count of a read that may have met the end: no bytes mean that the peer has closed.
-#[inline(always)]
-pub(crate) fn bytes_or_closed(count: usize) -> Result<usize, Errno> {
-    if count == 0 { Err(Errno::PIPE) } else { Ok(count) }
 }

@@ -1,6 +1,6 @@
 //! Ends made of file descriptors, and the ways in which they wait. Not a mechanism itself.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket, bytes_or_closed};
+use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params};
@@ -125,13 +125,26 @@ impl Endpoint for DescriptorEnd {
             match (read(&self.input, &mut *into), &self.wait) {
                 (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
                 (Err(Errno::AGAIN), Wait::Epoll { .. }) | (Err(Errno::INTR), _) => {}
-                (answer, _) => return bytes_or_closed(answer?),
+                (Ok(0), _) => return last_word(&self.input, into),
+                (answer, _) => return answer,
             }
         }
     }
 
     fn settings(&self) -> Vec<Setting> {
         self.settings.clone()
+    }
+}
+
+/// What `input` says after it has said that its peer closed.
+///
+/// A sequenced-packet socket that does not block looks at its queue first and at its peer second: a peer that sends and
+/// closes in between makes it say that there is nothing more, once, with the last message in the queue.
+#[cold]
+fn last_word(input: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
+    match read(input, into)? {
+        0 => Err(Errno::PIPE),
+        count => Ok(count),
     }
 }
 

@@ -1,8 +1,7 @@
 //! A copy of n bytes, source and destination in cache if they fit: the floor of every copy.
 
 use crate::contract::{Launch, Operation};
-use model::Params;
-use model::card::{Card, Support};
+use model::card::Card;
 use sys::{Errno, Failure};
 
 /// memcpy(3).
@@ -20,10 +19,6 @@ impl Operation for Memcpy {
         man: &["memcpy(3)"],
         ..Card::OPERATION
     };
-
-    fn probe(_: &Params) -> Support {
-        Support::UNLIMITED
-    }
 
     fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
         let size_bytes = launch.shape.size_bytes;

@@ -1,8 +1,7 @@
 //! A system call that does next to nothing and that no library answers from memory.
 
 use crate::contract::{Launch, Operation};
-use model::Params;
-use model::card::{Card, Support};
+use model::card::Card;
 use sys::{Errno, Failure};
 
 /// getppid(2).
@@ -16,10 +15,6 @@ impl Operation for Syscall {
         man: &["getppid(2)"],
         ..Card::OPERATION
     };
-
-    fn probe(_: &Params) -> Support {
-        Support::UNLIMITED
-    }
 
     fn prepare(_: &Launch<'_>) -> Result<Self, Failure> {
         Ok(Self)

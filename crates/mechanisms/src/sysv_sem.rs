@@ -8,6 +8,14 @@ use sys::name::Name;
 use sys::sysv::{Key, Semaphores};
 use sys::{Errno, Failure};
 
+/// `SEM_UNDO`, semop(2).
+pub(crate) const UNDO: Param = Param {
+    name: "undo",
+    summary: "have the kernel undo what a process did when it ends (SEM_UNDO)",
+    domain: Domain::Choice(&["off", "on"]),
+    default: Some("off"),
+};
+
 /// semop(2).
 #[derive(Debug)]
 pub struct SysvSem;
@@ -27,12 +35,7 @@ impl Mechanism for SysvSem {
         name: "sysv-sem",
         summary: "System V semaphores, one for each direction",
         reach: Reach::Host,
-        params: &[Param {
-            name: "undo",
-            summary: "have the kernel undo what a process did when it ends (SEM_UNDO)",
-            domain: Domain::Choice(&["off", "on"]),
-            default: Some("off"),
-        }],
+        params: &[UNDO],
         limits: "sets and semaphores as kernel.sem allows",
         man: &["semop(2)", "semget(2)", "sysvipc(7)"],
         ..WAKE_UP
@@ -63,7 +66,7 @@ impl Mechanism for SysvSem {
 }
 
 fn undo(launch: &Launch<'_>) -> bool {
-    launch.params.text(&SysvSem::CARD, "undo") == Some("on")
+    launch.params.text(&SysvSem::CARD, UNDO.name) == Some("on")
 }
 
 impl Waker for SemaphoreEnd {

@@ -4,9 +4,10 @@ use crate::contract::{Mechanism, Operation};
 use crate::inet_stream::Loopback;
 use crate::wake::Introduced;
 use crate::{
-    cache_line, clock_gettime, context_switch, eventfd, fifo, futex, memcpy, mptcp, mutex_cond, null,
-    pidfd_signal, pipe, posix_mq, posix_sem, pty, sctp, shm_ring, signal, signalfd, sigqueue, syscall,
-    sysv_msg, sysv_sem, tcp, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
+    cache_line, clock_gettime, context_switch, create, eventfd, fifo, futex, getrusage, gettimeofday,
+    kill_self, memcpy, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq, posix_sem, process, pty,
+    sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp, times, tsc, udp,
+    unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -74,6 +75,14 @@ table! {
         syscall::Syscall,
         clock_gettime::ClockGettime,
         tsc::Tsc,
+        gettimeofday::Gettimeofday,
+        times::Times,
+        getrusage::Getrusage,
+        kill_self::KillSelf,
+        semop::Semop,
+        create::Create,
+        process::Process,
+        mmap::Mmap,
         memcpy::Memcpy,
 }
 

@@ -2,6 +2,7 @@
 //!
 //! It checks the contract of `Mechanism`, not the workings of any one; speed is no part of it.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::disallowed_macros, reason = "what is not tested is said")]
 
 use mechanisms::table::{CARDS, probe, visit};
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Visitor};
@@ -334,5 +335,23 @@ fn a_size_that_the_kernel_clamps_is_said_to_be_clamped() {
         let clamped = |params| visit(name, Settings(Params::parse(params, card).unwrap())).unwrap();
         assert!(!clamped(modest), "{name}:{modest}");
         assert!(clamped(immodest), "{name}:{immodest}");
+    }
+}
+
+#[test]
+fn the_last_message_of_a_peer_that_closes_is_not_lost() {
+    struct LastMessage(Params);
+    impl Visitor for LastMessage {
+        type Output = ();
+        fn mechanism<M: Mechanism>(self) {
+            let shape = Shape { size_bytes: 1, workload: Workload::Latency };
+            let near = |mut end: M::End| assert_eq!(end.receive(&mut [0]), Ok(1));
+            connected::<M>(&self.0, shape, near, |mut end: M::End| assert_eq!(end.send(&[1]), Ok(1)));
+        }
+        fn operation<O: Operation>(self) {}
+    }
+    let card = mechanisms::table::card("unix-seqpacket").unwrap();
+    for _ in 0..3000 {
+        visit(card.name, LastMessage(Params::parse("wait=spin", card).unwrap())).unwrap();
     }
 }

@@ -17,21 +17,19 @@ pub const SYSCALL: &str = "syscall";
 /// The row that does nothing: the instrument itself.
 pub const NULL: &str = "null";
 
-/// The floor of one case: `handovers` round trips of `handover` and `copies` of `memcpy`, per turn.
+/// The floor of one case, per turn: a hand-over and back, and copies of the message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Floor {
     /// The hand-over and back; absent where a turn needs none.
     pub handover: Option<Case>,
-    /// The copy of one message.
-    pub memcpy: Case,
-    /// How many copies of the message one turn needs in sequence.
-    pub copies: u32,
+    /// The copy of one message, and how many of them one turn needs in sequence; absent where there is no payload.
+    pub copies: Option<(Case, u32)>,
 }
 
 impl Floor {
     /// The floor's cases.
     pub fn cases(&self) -> impl Iterator<Item = &Case> {
-        self.handover.iter().chain([&self.memcpy])
+        self.handover.iter().chain(self.copies.iter().map(|(memcpy, _)| memcpy))
     }
 
     /// Nanoseconds per turn, from the nanoseconds of each case; `None` when one was not measured.
@@ -40,26 +38,29 @@ impl Floor {
             Some(case) => ns_of(case)?,
             None => 0.0,
         };
-        Some(handover + f64::from(self.copies) * ns_of(&self.memcpy)?)
+        let copies = match &self.copies {
+            Some((memcpy, count)) => f64::from(*count) * ns_of(memcpy)?,
+            None => 0.0,
+        };
+        Some(handover + copies)
     }
 }
 
 impl std::fmt::Display for Floor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(handover) = &self.handover {
-            write!(f, "{} + ", handover.spec.name)?;
-        }
-        write!(f, "{} × memcpy", self.copies)
+        let handover = self.handover.iter().map(|case| case.spec.name.clone());
+        let copies = self.copies.iter().map(|(_, count)| format!("{count} × memcpy"));
+        f.write_str(&handover.chain(copies).collect::<Vec<_>>().join(" + "))
     }
 }
 
-/// The floor of `case`; `None` for operations, floors and unpinned endpoints, which have none.
+/// The floor of `case`; `None` for operations, floors and unpinned endpoints, which have none. That of a wake-up
+/// without a payload is the hand-over alone.
 ///
 /// Every byte is copied out of near's memory and into far's. On two CPUs the two copies can overlap,
 /// so that the least is one in sequence; on one CPU they cannot, and it is two.
 pub fn floor_of(case: &Case) -> Option<Floor> {
     let cpus = case.cpus?;
-    let size_bytes = case.size_bytes?;
     let overlap = if cpus.near == cpus.far { 2 } else { 1 };
     let (handover, copies) = match case.workload {
         Workload::Latency => (Some(handover(case, cpus)), 2 * overlap),
@@ -75,8 +76,8 @@ pub fn floor_of(case: &Case) -> Option<Floor> {
         Placement::Cpus(_) => Placement::Cpus(CpuPair { near: cpus.near, far: cpus.near }),
         _ => Placement::SameCore,
     };
-    let memcpy = Case { size_bytes: Some(size_bytes), placement, ..operation(MEMCPY, cpus.near) };
-    Some(Floor { handover, memcpy, copies })
+    let memcpy = |size| Case { size_bytes: Some(size), placement, ..operation(MEMCPY, cpus.near) };
+    Some(Floor { handover, copies: case.size_bytes.map(|size| (memcpy(size), copies)) })
 }
 
 /// The hand-over and back between `cpus`.
@@ -134,6 +135,14 @@ mod tests {
     }
 
     #[test]
+    fn a_wake_up_without_a_payload_is_measured_against_the_hand_over_alone() {
+        let floor = floor_of(&Case { size_bytes: None, ..case(Workload::Latency, 1, 0) }).unwrap();
+        assert_eq!(floor.to_string(), "cache-line");
+        assert_eq!(floor.turn_ns(|_| Some(250.0)), Some(250.0));
+        assert_eq!(floor.cases().count(), 1);
+    }
+
+    #[test]
     fn its_time_is_the_sum_or_nothing() {
         let floor = floor_of(&case(Workload::Latency, 1, 1)).unwrap();
         let ns_of = |case: &Case| Some(if case.spec.name == MEMCPY { 50.0 } else { 1000.0 });
@@ -147,7 +156,6 @@ mod tests {
     fn operations_floors_and_unpinned_endpoints_have_none() {
         assert_eq!(floor_of(&case(Workload::Cost, 1, 1)), None);
         assert_eq!(floor_of(&Case { cpus: None, ..case(Workload::Latency, 1, 1) }), None);
-        assert_eq!(floor_of(&Case { size_bytes: None, ..case(Workload::Latency, 1, 1) }), None);
         for name in [CONTEXT_SWITCH, CACHE_LINE, NULL] {
             assert_eq!(floor_of(&Case { spec: Spec::plain(name), ..case(Workload::Latency, 1, 0) }), None);
         }

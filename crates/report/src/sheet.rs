@@ -133,7 +133,6 @@ fn floor_line(common: Common, rows: &[&Measured<'_>], floors: &[Measured<'_>]) -
         return match common {
             Common { workload: Workload::Cost, .. } => None,
             Common { cpus: None, .. } => Some("floor: none for endpoints that are not pinned".to_owned()),
-            Common { size_bytes: None, .. } => Some("floor: none without a payload".to_owned()),
             _ => Some("floor: none, these are floors themselves".to_owned()),
         };
     };

@@ -3,8 +3,11 @@
 //! The only crate with `unsafe`. One facility a file; each wrapper names its manual page. What
 //! `rustix` offers safely is used from there directly and is not wrapped again.
 
+pub mod accounting;
+pub mod anonymous;
 pub mod delay;
 pub mod failure;
+pub mod fork;
 mod libc_call;
 pub mod name;
 pub mod posix_mq;

@@ -159,18 +159,23 @@ pub struct Suspender {
 
 extern "C" fn wake(_: libc::c_int) {}
 
+/// Has `signal` handled in this process by doing nothing (sigaction(2)).
+pub fn handle(signal: Signal) -> Result<(), Failure> {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a zeroed sigaction is a valid one, with an empty mask and no flags; the handler does nothing,
+    // and so nothing that a handler must not do.
+    let installed = unsafe {
+        (*action.as_mut_ptr()).sa_sigaction = wake as *const () as usize;
+        libc::sigaction(signal.number(), action.as_ptr(), std::ptr::null_mut())
+    };
+    checked(installed).or_fail("sigaction", "the wake-up signal").map(drop)
+}
+
 impl Suspender {
-    /// Blocks `signal` in the calling thread, and handles it by doing nothing (sigaction(2)).
+    /// Blocks `signal` in the calling thread, and has it handled by doing nothing.
     pub fn new(signal: Signal) -> Result<Self, Failure> {
         let mut mask = block(signal)?;
-        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: a zeroed sigaction is a valid one, with an empty mask and no flags; the handler does nothing,
-        // and so nothing that a handler must not do.
-        let installed = unsafe {
-            (*action.as_mut_ptr()).sa_sigaction = wake as *const () as usize;
-            libc::sigaction(signal.number(), action.as_ptr(), std::ptr::null_mut())
-        };
-        checked(installed).or_fail("sigaction", "the wake-up signal")?;
+        handle(signal)?;
         // SAFETY: the set is initialised.
         unsafe { libc::sigdelset(&raw mut mask, signal.number()) };
         Ok(Self { mask })

@@ -1,0 +1,61 @@
+//! A process that does nothing: made, and awaited.
+
+use crate::contract::{Launch, Operation};
+use crate::descriptor::supported;
+use model::card::{Card, Support};
+use model::{Domain, Param, Params};
+use std::path::Path;
+use sys::fork::{Program, fork_and_wait};
+use sys::{Errno, Failure};
+
+/// fork(2), or posix_spawn(3), and waitpid(2).
+#[derive(Debug)]
+pub enum Process {
+    /// A copy of this process.
+    Fork,
+    /// Another program.
+    Spawn(Program),
+}
+
+/// The program that is spawned.
+const TRUE: &str = "/bin/true";
+
+impl Operation for Process {
+    const CARD: Card = Card {
+        name: "process",
+        summary: "make a process that ends at once, and await its end",
+        params: &[Param {
+            name: "by",
+            summary: "a copy of this process by fork, or /bin/true by posix_spawn, which shares memory until the exec",
+            domain: Domain::Choice(&["fork", "posix-spawn"]),
+            default: Some("fork"),
+        }],
+        limits: "'ulimit -u'; a fork copies the page tables of a small process",
+        man: &["fork(2)", "posix_spawn(3)", "waitpid(2)"],
+        ..Card::OPERATION
+    };
+
+    fn probe(params: &Params) -> Support {
+        match params.text(&Self::CARD, "by") {
+            Some("posix-spawn") => {
+                supported(Program::at(Path::new(TRUE)).and_then(|program| program.probe()))
+            }
+            _ => Support::UNLIMITED,
+        }
+    }
+
+    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
+        Ok(match launch.params.text(&Self::CARD, "by") {
+            Some("posix-spawn") => Self::Spawn(Program::at(Path::new(TRUE))?),
+            _ => Self::Fork,
+        })
+    }
+
+    #[inline(always)]
+    fn call(&mut self) -> Result<(), Errno> {
+        match self {
+            Self::Fork => fork_and_wait(),
+            Self::Spawn(program) => program.spawn_and_wait(),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! A System V semaphore that is raised and lowered again, with nobody waiting for it.
+
+use crate::contract::{Launch, Operation, Registered, names_have_a_place};
+use crate::sysv_sem::UNDO;
+use model::Params;
+use model::card::{Card, Support};
+use sys::name::Name;
+use sys::sysv::{Key, Semaphores};
+use sys::{Errno, Failure};
+
+/// semop(2).
+#[derive(Debug)]
+pub struct Semop {
+    semaphores: Semaphores,
+    _registered: Registered,
+}
+
+impl Operation for Semop {
+    const CARD: Card = Card {
+        name: "semop",
+        summary: "a System V semaphore raised and lowered: two calls that never wait",
+        params: &[UNDO],
+        limits: "sets and semaphores as kernel.sem allows",
+        man: &["semop(2)", "semget(2)"],
+        ..Card::OPERATION
+    };
+
+    fn probe(_: &Params) -> Support {
+        names_have_a_place()
+    }
+
+    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
+        let key = Key::of(launch.path());
+        let registered = launch.register(Name::SysvSem(key))?;
+        let undo = launch.params.text(&Self::CARD, UNDO.name) == Some("on");
+        Ok(Self { semaphores: Semaphores::create(key, 1, undo)?, _registered: registered })
+    }
+
+    #[inline(always)]
+    fn call(&mut self) -> Result<(), Errno> {
+        self.semaphores.add(0, 1)?;
+        self.semaphores.add(0, -1)
+    }
+}

@@ -1,0 +1,66 @@
+//! Making a process that does nothing, and awaiting its end.
+
+use crate::libc_call::{checked, uninterrupted};
+use crate::{Errno, Failure, OrFail};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A process that ends at once: fork(2), _exit(2) and waitpid(2).
+#[inline(always)]
+pub fn fork_and_wait() -> Result<(), Errno> {
+    // SAFETY: the child calls nothing but _exit, which is safe after fork whatever the parent's other threads do.
+    let child = checked(unsafe { libc::fork() })?;
+    if child == 0 {
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(0) };
+    }
+    wait_for(child)
+}
+
+#[inline(always)]
+fn wait_for(child: libc::pid_t) -> Result<(), Errno> {
+    // SAFETY: the status is not asked for.
+    uninterrupted(|| checked(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) })).map(drop)
+}
+
+/// A program to be spawned.
+#[derive(Debug)]
+pub struct Program(CString);
+
+impl Program {
+    /// The program at `path`.
+    pub fn at(path: &Path) -> Result<Self, Failure> {
+        let name = CString::new(path.as_os_str().as_bytes());
+        name.map(Self).map_err(|_| Errno::INVAL).map_err(|errno| Failure::of("spawn", path.display(), errno))
+    }
+
+    /// Runs it without arguments or environment to its end: posix_spawn(3) and waitpid(2).
+    #[inline(always)]
+    pub fn spawn_and_wait(&self) -> Result<(), Errno> {
+        let mut child = 0;
+        let arguments = [self.0.as_ptr().cast_mut(), std::ptr::null_mut()];
+        let environment = [std::ptr::null_mut()];
+        // SAFETY: the path and both arrays end as they must and outlive the call, which copies them; no attributes
+        // and no file actions are given.
+        let error = unsafe {
+            libc::posix_spawn(
+                &raw mut child,
+                self.0.as_ptr(),
+                std::ptr::null(),
+                std::ptr::null(),
+                arguments.as_ptr(),
+                environment.as_ptr(),
+            )
+        };
+        if error != 0 {
+            return Err(Errno::from_raw_os_error(error));
+        }
+        wait_for(child)
+    }
+
+    /// Whether it can be run, by running it.
+    pub fn probe(&self) -> Result<(), Failure> {
+        self.spawn_and_wait().or_fail("posix_spawn", self.0.to_string_lossy())
+    }
+}
