@@ -11,7 +11,7 @@ use crate::workload::{
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, Visitor, table};
 use model::card::Payload;
 use model::record::{CallCounts, Calls, ClockSource, Each, Sample, Setting, Usage};
-use model::{Case, Histogram, Workload};
+use model::{Case, Histogram, Size, Workload};
 use rustix::fd::{AsFd, OwnedFd};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -155,8 +155,10 @@ fn obey(orders: Orders, links: Vec<Channel>) -> Report {
     Ok(first.or(second))
 }
 
-fn take_part(orders: Orders, role: Role, link: Option<Channel>) -> Report {
+fn take_part(mut orders: Orders, role: Role, link: Option<Channel>) -> Report {
     let name = orders.case.spec.name.clone();
+    let message = orders.case.size_bytes.unwrap_or(Size(1));
+    orders.case.spec.params = orders.case.spec.params.matched(message);
     table::visit(&name, Session { orders, role, link })
         .unwrap_or_else(|| Err(format!("there is no row named {name}; run one version of ipcmark only")))
 }
@@ -221,7 +223,7 @@ impl Session {
     }
 
     fn size_bytes(&self) -> usize {
-        self.orders.case.size_bytes.map_or(1, model::Size::as_usize)
+        self.orders.case.size_bytes.map_or(1, Size::as_usize)
     }
 
     fn answer_bytes(&self) -> usize {

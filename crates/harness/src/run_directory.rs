@@ -10,6 +10,7 @@ use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use sys::name::Name;
 use sys::{Failure, OrFail};
 
 /// The hidden sub-command by which the binary becomes a janitor.
@@ -64,8 +65,15 @@ impl Drop for RunDirectory {
 
 /// Removes `path`, what is in it, and what is noted there. Whoever comes later may find it gone, which is as good.
 fn remove(path: &Path) {
-    mechanisms::remove_noted(path);
+    remove_all(&mechanisms::noted(path));
     let _ = std::fs::remove_dir_all(path);
+}
+
+fn remove_all(names: &[Name]) {
+    for name in names {
+        // What cannot be removed belongs to somebody else by now.
+        let _ = name.remove();
+    }
 }
 
 /// Opens the directory and locks it (flock(2)).
@@ -88,15 +96,18 @@ fn start_janitor(path: &Path) -> Result<OwnedFd, Failure> {
 pub fn janitor(path: &Path) {
     // The coordinator never writes: the read ends when its end of the pipe is closed.
     let _ = std::io::stdin().read(&mut [0]);
-    if is_run_directory(path) {
-        // Endpoints die with the coordinator; one that was just making a name may make the first try fail.
+    if is_run_directory(path) && path.exists() {
+        // Endpoints die with the coordinator, but a moment later: one may just be making a name, or an object that it
+        // has noted already.
+        let names = mechanisms::noted(path);
         for _ in 0..10 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
             remove(path);
             if !path.exists() {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(20));
         }
+        remove_all(&names);
     }
 }
 
@@ -116,7 +127,7 @@ pub fn clean() -> Result<Vec<Cleaned>, Failure> {
 }
 
 fn discard(path: &Path) -> Result<(), Failure> {
-    mechanisms::remove_noted(path);
+    remove_all(&mechanisms::noted(path));
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other.or_fail("rm -r", path.display()),

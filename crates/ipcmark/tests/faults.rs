@@ -15,6 +15,7 @@ use model::Outcome;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::sync::Mutex;
@@ -34,7 +35,18 @@ const MOST_TOO_LATE: u32 = ENDPOINTS / 2;
 
 /// The rows that faults are tried on: one of each kind of name, descriptor and way of waiting.
 fn rows() -> Vec<&'static str> {
-    let all = ["pipe", "fifo", "unix-stream", "tcp", "udp", "shm-ring", SPINNING];
+    let all = [
+        "pipe",
+        "fifo",
+        "unix-stream",
+        "tcp",
+        "udp",
+        "sysv-msg",
+        "posix-mq",
+        "sysv-sem",
+        "shm-ring",
+        SPINNING,
+    ];
     all.into_iter().filter(|row| table::card(row.split(':').next().unwrap_or(row)).is_some()).collect()
 }
 
@@ -90,6 +102,17 @@ fn endless_run(place: &Place, row: &str) -> Command {
     command
 }
 
+/// The System V objects of this host, and its POSIX queues where their file system is mounted.
+fn kernel_objects() -> BTreeSet<String> {
+    let sysv = ["msg", "sem", "shm"].into_iter().flat_map(|kind| {
+        let table = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
+        let keys = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+        keys.map(|key| format!("{kind} {key}")).collect::<Vec<_>>()
+    });
+    let queues = fs::read_dir("/dev/mqueue").into_iter().flatten().flatten();
+    sysv.chain(queues.map(|entry| entry.file_name().to_string_lossy().into_owned())).collect()
+}
+
 fn random_ms(most: u64) -> Duration {
     Duration::from_micros(rand::rng().random_range(0..=most * 1000))
 }
@@ -133,6 +156,7 @@ fn assert_completed_lines_are_kept(place: &Place) {
 #[test]
 fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
     let _alone = ALONE.lock();
+    let objects_before = kernel_objects();
     let (with_header, with_records) = (AtomicU32::new(0), AtomicU32::new(0));
     repeat(COORDINATORS, || {
         let place = Place::new();
@@ -159,6 +183,8 @@ fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
         }
         in_time
     });
+    let left = || kernel_objects().difference(&objects_before).cloned().collect::<Vec<_>>();
+    assert!(wait_until(SOON, || left().is_empty()), "left behind are the kernel objects {:?}", left());
     let (headers, records) = (with_header.into_inner(), with_records.into_inner());
     eprintln!(
         "{COORDINATORS} coordinators killed, {headers} after the header, {records} after the first record"

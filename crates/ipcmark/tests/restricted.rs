@@ -8,7 +8,7 @@ mod common;
 
 use common::{IPCMARK, Place, Said, asked, assert_none_failed, has, lacking, read, run};
 use mechanisms::table::{self, CARDS};
-use model::card::{Kind, Support};
+use model::card::{Card, Kind, Support};
 use model::record::{ClockSource, Results};
 use model::{Params, Placement};
 use std::fs;
@@ -91,7 +91,7 @@ fn every_mechanism() -> Vec<&'static str> {
 
 /// The arguments of a short run over every mechanism.
 fn short_run() -> Vec<&'static str> {
-    let effort = ["-s", "64,4096", "--turns", "20", "--rounds", "1", "--time", "5m", "-o", "results.jsonl"];
+    let effort = ["-s", "1,4096", "--turns", "20", "--rounds", "1", "--time", "5m", "-o", "results.jsonl"];
     [["run"].as_slice(), &every_mechanism(), &effort].concat()
 }
 
@@ -122,14 +122,14 @@ fn an_ordinary_user_measures_as_much_as_any() {
     let place = open_place();
     assert_ordinary(&place);
     let (results, _) = measures_what_it_can(&place, ordinary(&place, "./ipcmark").args(short_run()));
-    // A floor has no meaning in some placements; a mechanism has one in all.
-    for card in CARDS.iter().filter(|card| card.kind == Kind::Mechanism) {
-        assert_eq!(
-            dropped(&results, &format!("{} latency ", card.name)),
-            None,
-            "{} needs no privilege",
-            card.name
-        );
+    // A floor has no meaning in some placements; a mechanism has one in all. What this host lacks, it lacks for any.
+    let works =
+        |card: &&Card| matches!(table::probe(card.name, &Params::default()), Some(Support::Yes { .. }));
+    for card in CARDS.iter().filter(|card| card.kind == Kind::Mechanism).filter(works) {
+        // A token of four bytes holds no 4096.
+        let refused = dropped(&results, &format!("{} latency ", card.name))
+            .filter(|reason| !reason.starts_with("its largest message"));
+        assert_eq!(refused, None, "{} needs no privilege", card.name);
     }
     for command in ["list", "doctor", "clean"] {
         run(ordinary(&place, "./ipcmark").arg(command)).expect(0);

@@ -69,15 +69,12 @@ impl Drop for Registered {
     }
 }
 
-/// Removes what the notes in `directory` name, after the processes that made them.
-pub fn remove_noted(directory: &Path) {
+/// What the notes in `directory` name.
+pub fn noted(directory: &Path) -> Vec<Name> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let notes =
         entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == NOTE));
-    for name in notes.filter_map(|note| std::fs::read_to_string(note).ok()?.parse::<Name>().ok()) {
-        // What cannot be removed belongs to somebody else by now.
-        let _ = name.remove();
-    }
+    notes.filter_map(|note| std::fs::read_to_string(note).ok()?.parse().ok()).collect()
 }
 
 /// Whether a run can have a directory, without which nothing may have a name that outlives its maker.

@@ -49,5 +49,5 @@ mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;
 
-pub use contract::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, remove_noted};
+pub use contract::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, noted};
 pub use table::Visitor;

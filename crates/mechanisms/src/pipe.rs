@@ -16,8 +16,8 @@ pub struct Pipe;
 /// The parameter by which pipes and FIFOs are sized.
 pub(crate) const CAPACITY: Param = Param {
     name: "capacity",
-    summary: "bytes that a pipe holds (F_SETPIPE_SZ); the kernel rounds up to a power of two of pages",
-    domain: Domain::Size,
+    summary: "bytes that a pipe holds (F_SETPIPE_SZ), or match for the message's size; the kernel rounds up to a power of two of pages",
+    domain: Domain::SizeOrMatch,
     default: None,
 };
 

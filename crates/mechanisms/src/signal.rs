@@ -29,7 +29,7 @@ impl BetweenThreads for KillAndSuspend {
     }
 
     fn receiver() -> Result<Suspender, Failure> {
-        Suspender::new(Signal::Standard)
+        Suspender::new()
     }
 
     fn end(receiver: Suspender, peer: Thread) -> Result<WakeEnd<Self>, Failure> {

@@ -11,16 +11,16 @@ use sys::{Errno, Failure, OrFail};
 /// `SO_SNDBUF`, socket(7).
 pub(crate) const SNDBUF: Param = Param {
     name: "sndbuf",
-    summary: "send buffer to ask for (SO_SNDBUF); the kernel doubles it and caps it at net.core.wmem_max",
-    domain: Domain::Size,
+    summary: "send buffer to ask for (SO_SNDBUF), or match for the message's size; the kernel doubles it and caps it at net.core.wmem_max",
+    domain: Domain::SizeOrMatch,
     default: None,
 };
 
 /// `SO_RCVBUF`, socket(7).
 pub(crate) const RCVBUF: Param = Param {
     name: "rcvbuf",
-    summary: "receive buffer to ask for (SO_RCVBUF); the kernel doubles it and caps it at net.core.rmem_max",
-    domain: Domain::Size,
+    summary: "receive buffer to ask for (SO_RCVBUF), or match for the message's size; the kernel doubles it and caps it at net.core.rmem_max",
+    domain: Domain::SizeOrMatch,
     default: None,
 };
 

@@ -9,8 +9,10 @@ use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Visitor};
 use model::card::{Card, Framing, Kind, Payload, Support};
 use model::{Domain, Params, Workload};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
+use sys::signal::{Sender, Signal, Thread, handle};
 
 /// A test that hangs is a test that fails: the longest that one check may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -258,15 +260,76 @@ check!(the_death_of_the_peer_ends_a_receive, |params, M| {
     }
 });
 
+check!(calls_that_are_interrupted_lose_nothing, |params, M| {
+    const TURNS: usize = 1500;
+    let size_bytes = largest(&M::CARD, params).min(64);
+    handle(Signal::Interruption).unwrap();
+    let (framing, carries) = (M::CARD.framing, M::CARD.payload == Payload::Bytes);
+    let over = AtomicBool::new(false);
+    // Interrupts whoever calls, in all that it does, until the turns are over.
+    let storm = |threads: &mpsc::Receiver<Thread>| {
+        let pair = [threads.recv().unwrap(), threads.recv().unwrap()];
+        let senders = pair.map(|thread| Sender::new(thread, Signal::Interruption));
+        while !over.load(Ordering::Relaxed) {
+            for sender in &senders {
+                // The thread may have ended by now.
+                let _ = sender.kill();
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    };
+    let (here, threads) = mpsc::channel();
+    let there = here.clone();
+    std::thread::scope(|scope| {
+        scope.spawn(move || storm(&threads));
+        let near = |mut end: M::End| {
+            here.send(Thread::current()).unwrap();
+            let mut answer = vec![0; size_bytes];
+            for turn in 0..TURNS {
+                send_all(&mut end, &content(turn, size_bytes), framing);
+                receive_all(&mut end, &mut answer, framing);
+                assert!(!carries || answer == content(turn + 1, size_bytes), "turn {turn}");
+            }
+            over.store(true, Ordering::Relaxed);
+        };
+        let far = |mut end: M::End| {
+            there.send(Thread::current()).unwrap();
+            let mut question = vec![0; size_bytes];
+            for turn in 0..TURNS {
+                receive_all(&mut end, &mut question, framing);
+                assert!(!carries || question == content(turn, size_bytes), "turn {turn}");
+                send_all(&mut end, &content(turn + 1, size_bytes), framing);
+            }
+        };
+        connected::<M>(params, Shape { size_bytes, workload: Workload::Latency }, near, far);
+    });
+});
+
 #[test]
 fn launches_leak_no_descriptor_and_no_mapping() {
     #[derive(Clone)]
-    struct Cycle(Params);
+    struct Cycle(Params, usize);
     impl Visitor for Cycle {
         type Output = ();
         fn mechanism<M: Mechanism>(self) {
-            let shape = Shape { size_bytes: 1, workload: Workload::Latency };
-            connected::<M>(&self.0, shape, drop, drop);
+            let Cycle(params, turns) = self;
+            let framing = M::CARD.framing;
+            let near = |mut end: M::End| {
+                let before = open_descriptors();
+                for _ in 0..turns {
+                    send_all(&mut end, &[1], framing);
+                    receive_all(&mut end, &mut [0], framing);
+                }
+                // Far may be done and gone by now.
+                assert!(open_descriptors() <= before, "{turns} turns of {}:{params}", M::CARD.name);
+            };
+            let far = |mut end: M::End| {
+                for _ in 0..turns {
+                    receive_all(&mut end, &mut [0], framing);
+                    send_all(&mut end, &[1], framing);
+                }
+            };
+            connected::<M>(&params, Shape { size_bytes: 1, workload: Workload::Latency }, near, far);
         }
         fn operation<O: Operation>(self) {
             let directory = tempfile::tempdir().unwrap();
@@ -284,16 +347,19 @@ fn launches_leak_no_descriptor_and_no_mapping() {
             std::process::Command::new(test).args(["--exact", name]).env(ALONE, "1").status().unwrap();
         return assert!(status.success());
     }
-    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("memfd:").count();
     let works = |card: &Card, params: &Params| matches!(probe(card.name, params), Some(Support::Yes { .. }));
     for (card, params) in variants().into_iter().filter(|(card, params)| works(card, params)) {
-        let cycle = || visit(card.name, Cycle(params.clone())).unwrap();
-        cycle();
-        let before = (descriptors(), shared());
+        let cycle = || visit(card.name, Cycle(params.clone(), 0)).unwrap();
+        visit(card.name, Cycle(params.clone(), 10_000)).unwrap();
+        let before = (open_descriptors(), shared());
         (0..50).for_each(|_| cycle());
-        assert_eq!((descriptors(), shared()), before, "{}:{params}", card.name);
+        assert_eq!((open_descriptors(), shared()), before, "{}:{params}", card.name);
     }
+}
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
 #[test]

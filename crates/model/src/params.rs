@@ -30,6 +30,8 @@ pub struct Param {
 pub enum Domain {
     /// A size of at least 1 byte, in binary units.
     Size,
+    /// A size, or `match`: the size of the message.
+    SizeOrMatch,
     /// One of some words.
     Choice(&'static [&'static str]),
     /// A duration of at most 1 s, such as `10us`.
@@ -38,10 +40,14 @@ pub enum Domain {
     Count,
 }
 
+/// The value that stands for the size of the message.
+const MATCH: &str = "match";
+
 impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Domain::Size => f.write_str("SIZE"),
+            Domain::SizeOrMatch => write!(f, "SIZE|{MATCH}"),
             Domain::Choice(words) => f.write_str(&words.join("|")),
             Domain::Duration => f.write_str("DURATION"),
             Domain::Count => f.write_str("N"),
@@ -53,7 +59,8 @@ impl Domain {
     /// `text` in canonical form, or why it is not in the domain.
     fn canonical(&self, text: &str) -> Result<String, Invalid> {
         match self {
-            Domain::Size => match text.parse::<Size>()? {
+            Domain::SizeOrMatch if text == MATCH => Ok(text.to_owned()),
+            Domain::Size | Domain::SizeOrMatch => match text.parse::<Size>()? {
                 Size(0) => Err(Invalid::new("a size of 0", "give a size of 1 or more")),
                 size if size > Size::LARGEST => Err(Invalid::new(
                     format!("{size} is too large"),
@@ -135,6 +142,12 @@ impl Params {
         given.or_else(|| card.params.iter().find(|param| param.name == name).and_then(|param| param.default))
     }
 
+    /// These for messages of `size`, which every `match` then stands for.
+    pub fn matched(&self, size: Size) -> Self {
+        let value = |value: &String| if value == MATCH { size.to_string() } else { value.clone() };
+        Self(self.0.iter().map(|(name, text)| (name.clone(), value(text))).collect())
+    }
+
     /// The size of `name`, or `None` for the kernel's default.
     pub fn size(&self, card: &Card, name: &str) -> Option<Size> {
         self.text(card, name).and_then(|text| text.parse().ok())
@@ -189,6 +202,7 @@ mod tests {
             param("wait", Domain::Choice(&["block", "spin"]), Some("block")),
             param("spin", Domain::Duration, Some("10us")),
             param("depth", Domain::Count, Some("8")),
+            param("buffer", Domain::SizeOrMatch, None),
         ],
         workloads: &[],
         sized: true,
@@ -198,6 +212,16 @@ mod tests {
 
     fn parse(text: &str) -> Result<Params, Invalid> {
         Params::parse(text, &CARD)
+    }
+
+    #[test]
+    fn what_matches_the_message_is_known_with_the_message() {
+        let params = parse("buffer=match,depth=9").unwrap();
+        assert_eq!(params.to_string(), "buffer=match,depth=9");
+        assert_eq!(params.size(&CARD, "buffer"), None);
+        assert_eq!(params.matched(Size(4096)).to_string(), "buffer=4K,depth=9");
+        assert_eq!(parse("buffer=4096").unwrap().to_string(), "buffer=4K");
+        assert!(parse("buffer=mtach").is_err() && parse("capacity=match").is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use crate::libc_call::{checked, uninterrupted};
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{FromRawFd, OwnedFd};
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 
 /// A thread that signals are sent to.
@@ -49,6 +50,8 @@ pub enum Signal {
     Standard,
     /// `SIGRTMIN`: each is queued, with a value.
     Queued,
+    /// `SIGUSR2`: wakes nobody, but interrupts whatever call sleeps. With it calls are tested.
+    Interruption,
 }
 
 impl Signal {
@@ -56,6 +59,7 @@ impl Signal {
         match self {
             Signal::Standard => libc::SIGUSR1,
             Signal::Queued => libc::SIGRTMIN(),
+            Signal::Interruption => libc::SIGUSR2,
         }
     }
 
@@ -157,9 +161,18 @@ pub struct Suspender {
     mask: libc::sigset_t,
 }
 
-extern "C" fn wake(_: libc::c_int) {}
+thread_local! {
+    /// Whether the wake-up signal has come. Without a destructor, so that a handler may touch it.
+    static WOKEN: Cell<bool> = const { Cell::new(false) };
+}
 
-/// Has `signal` handled in this process by doing nothing (sigaction(2)).
+extern "C" fn wake(signal: libc::c_int) {
+    if signal == libc::SIGUSR1 {
+        WOKEN.set(true);
+    }
+}
+
+/// Has `signal` handled in this process by next to nothing; it interrupts calls (sigaction(2) without `SA_RESTART`).
 pub fn handle(signal: Signal) -> Result<(), Failure> {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: a zeroed sigaction is a valid one, with an empty mask and no flags; the handler does nothing,
@@ -172,8 +185,9 @@ pub fn handle(signal: Signal) -> Result<(), Failure> {
 }
 
 impl Suspender {
-    /// Blocks `signal` in the calling thread, and has it handled by doing nothing.
-    pub fn new(signal: Signal) -> Result<Self, Failure> {
+    /// Blocks `SIGUSR1` in the calling thread, and has it handled.
+    pub fn new() -> Result<Self, Failure> {
+        let signal = Signal::Standard;
         let mut mask = block(signal)?;
         handle(signal)?;
         // SAFETY: the set is initialised.
@@ -184,10 +198,14 @@ impl Suspender {
     /// Sleeps until the signal has come.
     #[inline(always)]
     pub fn sleep(&self) -> Result<(), Errno> {
-        // SAFETY: the set is initialised. The call always ends with EINTR, after the handler has run.
-        match checked(unsafe { libc::sigsuspend(&self.mask) }) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno),
+        loop {
+            // SAFETY: the set is initialised. The call always ends with EINTR, after a handler has run.
+            match checked(unsafe { libc::sigsuspend(&self.mask) }) {
+                Ok(_) | Err(Errno::INTR) if WOKEN.replace(false) => return Ok(()),
+                // Another signal.
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
         }
     }
 }
@@ -250,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_signal_that_came_before_the_sleep_ends_it() {
-        let suspender = Suspender::new(Signal::Standard).unwrap();
+        let suspender = Suspender::new().unwrap();
         Sender::new(Thread::current(), Signal::Standard).kill().unwrap();
         suspender.sleep().unwrap();
     }
