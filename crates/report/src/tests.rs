@@ -42,7 +42,7 @@ fn the_table_in_80_columns() {
     latency, no payload, same-core (cpu 1), per round trip
       mechanism                  round trip      p99      cpu  switches
       eventfd                 2.34 µs ±0.7%  3.79 µs  2.29 µs      2.00
-      floor: context-switch = 1.87 µs
+      floor: context-switch = 1.89 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism                  round trip      p99      cpu  switches  ×floor
@@ -129,7 +129,7 @@ fn the_table_in_120_columns() {
     latency, no payload, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  faults
       eventfd                             2.34 µs ±0.7%  1.17 µs  3.79 µs  3.83 µs  2.29 µs      2.00       0
-      floor: context-switch = 1.87 µs
+      floor: context-switch = 1.89 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  faults  ×floor
@@ -240,7 +240,7 @@ fn markdown_says_what_the_table_says() {
     | :-- | --: | --: | --: | --: | --: | --: | --: | :-- |
     | eventfd | 2.34 µs ±0.7% | 1.17 µs | 3.79 µs | 3.83 µs | 2.29 µs | 2.00 | 0 |  |
 
-    - floor: context-switch = 1.87 µs
+    - floor: context-switch = 1.89 µs
 
     ### latency, 1 byte, same-core (cpu 1), per round trip
 
