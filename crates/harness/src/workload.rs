@@ -5,9 +5,9 @@
 //! after its last answer does not delay the one that reads the clock. Both ends know beforehand how
 //! many turns of each there are: no control traffic passes while a part runs.
 //!
-//! A turn's code is one piece, without a call into another function or library: where a switch of
-//! processes empties the translation cache, every further page that a turn touches is looked up anew,
-//! which made a pipe's round trip on such a machine an eighth slower than it is.
+//! A turn's code is one piece, without a call into another function or library: on a virtual machine
+//! such calls made a pipe's round trip an eighth slower than by hand, as if each switch of processes
+//! emptied the translation cache and every page that a turn touches were looked up anew.
 
 use crate::measure::{Clock, Stamp};
 use mechanisms::{Endpoint, Operation};

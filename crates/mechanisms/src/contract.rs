@@ -36,9 +36,7 @@ impl Launch<'_> {
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(self.number.to_string())
     }
-}
 
-impl Launch<'_> {
     /// Notes in the run's directory that `name` is about to be made, so that whoever clears up after this process
     /// removes it too.
     pub(crate) fn register(&self, name: Name) -> Result<Registered, Failure> {

@@ -4,7 +4,7 @@ use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT, supported};
 use crate::wake::WAKE_UP;
 use model::Params;
-use model::card::{Card, Payload, Support};
+use model::card::{Card, Support};
 use model::record::Setting;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -22,7 +22,6 @@ impl Mechanism for Eventfd {
     const CARD: Card = Card {
         name: "eventfd",
         summary: "a counter in the kernel, one for each direction",
-        payload: Payload::None,
         params: &[WAIT],
         limits: "carries a count; wake-ups that are not taken in time become one",
         man: &["eventfd(2)"],
@@ -37,12 +36,10 @@ impl Mechanism for Eventfd {
 
     fn bind(launch: &Launch<'_>) -> Result<(EventfdEnd, Ticket), Failure> {
         let (to_far, to_near) = (open()?, open()?);
-        let far = [to_far.try_clone(), to_near.try_clone()];
-        let [Ok(input), Ok(output)] = far else {
-            return Err(Failure::of("dup", "eventfd", Errno::MFILE));
-        };
+        let far = [&to_far, &to_near].map(|fd| fd.try_clone().or_fail("dup", "eventfd"));
+        let fds = far.into_iter().collect::<Result<_, _>>()?;
         let end = end(Fds { input: to_near, output: to_far }, launch.params)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![input, output] }))
+        Ok((end, Ticket { address: Vec::new(), fds }))
     }
 
     fn accept(bound: EventfdEnd) -> Result<EventfdEnd, Failure> {

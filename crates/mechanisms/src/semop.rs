@@ -1,7 +1,7 @@
 //! A System V semaphore that is raised and lowered again, with nobody waiting for it.
 
 use crate::contract::{Launch, Operation, Registered, names_have_a_place};
-use crate::sysv_sem::UNDO;
+use crate::sysv_sem::{UNDO, undo};
 use model::Params;
 use model::card::{Card, Support};
 use sys::name::Name;
@@ -32,8 +32,8 @@ impl Operation for Semop {
     fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
         let key = Key::of(launch.path());
         let registered = launch.register(Name::SysvSem(key))?;
-        let undo = launch.params.text(&Self::CARD, UNDO.name) == Some("on");
-        Ok(Self { semaphores: Semaphores::create(key, 1, undo)?, _registered: registered })
+        let semaphores = Semaphores::create(key, 1, undo(launch, &Self::CARD))?;
+        Ok(Self { semaphores, _registered: registered })
     }
 
     #[inline(always)]

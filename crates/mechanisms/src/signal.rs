@@ -1,4 +1,4 @@
-//! A signal to the peer, which sleeps in sigsuspend(2) and runs a handler that does nothing.
+//! A signal to the peer, which sleeps in sigsuspend(2) and runs a handler that does next to nothing.
 
 use crate::wake::{BetweenThreads, WAKE_UP, WakeEnd, Waker};
 use model::card::{Card, Reach, Support};

@@ -3,7 +3,7 @@
 use crate::wake::{BetweenThreads, WAKE_UP, WakeEnd, Waker};
 use model::card::{Card, Reach, Support};
 use rustix::fd::OwnedFd;
-use rustix::io::read;
+use rustix::io::{read, retry_on_intr};
 use sys::signal::{Sender, Signal, Thread, descriptor};
 use sys::{Errno, Failure};
 
@@ -48,11 +48,6 @@ impl Waker for Signalfd {
     #[inline(always)]
     fn sleep(&mut self) -> Result<(), Errno> {
         let mut information = [0; 128];
-        loop {
-            match read(&self.descriptor, &mut information) {
-                Err(Errno::INTR) => {}
-                answer => return answer.map(drop),
-            }
-        }
+        retry_on_intr(|| read(&self.descriptor, &mut information)).map(drop)
     }
 }

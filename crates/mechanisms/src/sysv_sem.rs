@@ -50,7 +50,7 @@ impl Mechanism for SysvSem {
     fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let key = Key::of(launch.path());
         let registered = launch.register(Name::SysvSem(key))?;
-        let semaphores = Semaphores::create(key, 2, undo(launch))?;
+        let semaphores = Semaphores::create(key, 2, undo(launch, &Self::CARD))?;
         let end = SemaphoreEnd { semaphores, raises: 0, lowers: 1, _registered: Some(registered) };
         Ok((WakeEnd(end), Ticket::default()))
     }
@@ -60,13 +60,14 @@ impl Mechanism for SysvSem {
     }
 
     fn connect(launch: &Launch<'_>, _: Ticket) -> Result<Self::End, Failure> {
-        let semaphores = Semaphores::open(Key::of(launch.path()), 2, undo(launch))?;
+        let semaphores = Semaphores::open(Key::of(launch.path()), 2, undo(launch, &Self::CARD))?;
         Ok(WakeEnd(SemaphoreEnd { semaphores, raises: 1, lowers: 0, _registered: None }))
     }
 }
 
-fn undo(launch: &Launch<'_>) -> bool {
-    launch.params.text(&SysvSem::CARD, UNDO.name) == Some("on")
+/// Whether `launch` of the row with `card` asks for it.
+pub(crate) fn undo(launch: &Launch<'_>, card: &Card) -> bool {
+    launch.params.text(card, UNDO.name) == Some("on")
 }
 
 impl Waker for SemaphoreEnd {

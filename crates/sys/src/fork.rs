@@ -1,7 +1,8 @@
 //! Making a process that does nothing, and awaiting its end.
 
-use crate::libc_call::{checked, uninterrupted};
+use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
+use rustix::io::retry_on_intr;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub fn fork_and_wait() -> Result<(), Errno> {
 #[inline(always)]
 fn wait_for(child: libc::pid_t) -> Result<(), Errno> {
     // SAFETY: the status is not asked for.
-    uninterrupted(|| checked(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) })).map(drop)
+    retry_on_intr(|| checked(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) })).map(drop)
 }
 
 /// A program to be spawned.
@@ -32,7 +33,7 @@ impl Program {
     /// The program at `path`.
     pub fn at(path: &Path) -> Result<Self, Failure> {
         let name = CString::new(path.as_os_str().as_bytes());
-        name.map(Self).map_err(|_| Errno::INVAL).map_err(|errno| Failure::of("spawn", path.display(), errno))
+        name.map(Self).map_err(|_| Failure::of("spawn", path.display(), Errno::INVAL))
     }
 
     /// Runs it without arguments or environment to its end: posix_spawn(3) and waitpid(2).

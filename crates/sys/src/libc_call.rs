@@ -13,14 +13,3 @@ pub(crate) fn checked<T: PartialEq + From<i8>>(returned: T) -> Result<T, Errno> 
 pub(crate) fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
-
-/// Calls again as long as a signal interrupts.
-#[inline(always)]
-pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            answer => return answer,
-        }
-    }
-}

@@ -1,8 +1,9 @@
 //! POSIX message queues (mq_overview(7)). They outlive their makers: see [`crate::name`].
 
-use crate::libc_call::{checked, uninterrupted};
+use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
+use rustix::io::retry_on_intr;
 use std::ffi::CString;
 
 /// A message queue, which on Linux is a descriptor.
@@ -53,7 +54,7 @@ impl MessageQueue {
     pub fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
         let fd = self.fd.as_raw_fd();
         // SAFETY: the bytes are valid through the call.
-        uninterrupted(|| checked(unsafe { libc::mq_send(fd, bytes.as_ptr().cast(), bytes.len(), 0) }))?;
+        retry_on_intr(|| checked(unsafe { libc::mq_send(fd, bytes.as_ptr().cast(), bytes.len(), 0) }))?;
         Ok(bytes.len())
     }
 
@@ -63,7 +64,7 @@ impl MessageQueue {
         let fd = self.fd.as_raw_fd();
         let fits = into.len() >= self.buffer.len();
         let to = if fits { &mut *into } else { &mut self.buffer[..] };
-        let count = uninterrupted(|| {
+        let count = retry_on_intr(|| {
             // SAFETY: `to` is valid for writes of its length.
             checked(unsafe { libc::mq_receive(fd, to.as_mut_ptr().cast(), to.len(), std::ptr::null_mut()) })
         })? as usize;

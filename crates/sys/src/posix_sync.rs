@@ -2,10 +2,11 @@
 //!
 //! Each lies at the start of a [`SharedMemory`] of its own; near initialises, far only maps.
 
-use crate::libc_call::{checked, uninterrupted};
+use crate::libc_call::checked;
 use crate::shared_memory::SharedMemory;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::retry_on_intr;
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::{NonNull, addr_of_mut};
 
@@ -53,7 +54,7 @@ impl<const N: usize> Semaphores<N> {
     #[inline(always)]
     pub fn wait(&self, at: usize) -> Result<(), Errno> {
         // SAFETY: as in `post`.
-        uninterrupted(|| checked(unsafe { libc::sem_wait(self.at(at)) })).map(drop)
+        retry_on_intr(|| checked(unsafe { libc::sem_wait(self.at(at)) })).map(drop)
     }
 }
 

@@ -3,9 +3,10 @@
 //! A signal here is always blocked, but while its receiver sleeps for it, so that none is lost between
 //! two sleeps. Between processes it is sent to the process, between threads of one to the thread.
 
-use crate::libc_call::{checked, uninterrupted};
+use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{FromRawFd, OwnedFd};
+use rustix::io::retry_on_intr;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
@@ -228,7 +229,7 @@ impl Waiter {
     pub fn wait(&self) -> Result<u32, Errno> {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         // SAFETY: the set is initialised and `info` is valid for writes.
-        uninterrupted(|| checked(unsafe { libc::sigwaitinfo(&self.set, info.as_mut_ptr()) }))?;
+        retry_on_intr(|| checked(unsafe { libc::sigwaitinfo(&self.set, info.as_mut_ptr()) }))?;
         // SAFETY: the call succeeded and wrote the information; it was zeroed, so that a signal that carries no
         // value has one of zero.
         Ok(unsafe { info.assume_init().si_value().sival_ptr.addr() as u32 })

@@ -1,7 +1,8 @@
 //! System V message queues and semaphores (sysvipc(7)). They outlive their makers: see [`crate::name`].
 
-use crate::libc_call::{checked, uninterrupted};
+use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
+use rustix::io::retry_on_intr;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
@@ -78,7 +79,7 @@ impl MessageQueue {
             let text = self.buffer.as_mut_ptr().add(1).cast::<u8>();
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), text, bytes.len());
         }
-        let sent = uninterrupted(|| {
+        let sent = retry_on_intr(|| {
             // SAFETY: the buffer holds the type and `bytes.len()` bytes of text.
             checked(unsafe { libc::msgsnd(self.id, self.buffer.as_ptr().cast(), bytes.len(), 0) })
         });
@@ -93,7 +94,7 @@ impl MessageQueue {
     #[inline(always)]
     pub fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let most = into.len().min(self.text_bytes());
-        let count = uninterrupted(|| {
+        let count = retry_on_intr(|| {
             // SAFETY: the buffer has room for the type and `most` bytes of text.
             checked(unsafe { libc::msgrcv(self.id, self.buffer.as_mut_ptr().cast(), most, 0, 0) })
         })
@@ -144,7 +145,7 @@ impl Semaphores {
     pub fn add(&self, at: u16, change: i16) -> Result<(), Errno> {
         let mut operation = libc::sembuf { sem_num: at, sem_op: change, sem_flg: self.flags };
         // SAFETY: one operation is valid through the call.
-        uninterrupted(|| checked(unsafe { libc::semop(self.id, &raw mut operation, 1) }))
+        retry_on_intr(|| checked(unsafe { libc::semop(self.id, &raw mut operation, 1) }))
             .map_err(gone)
             .map(drop)
     }
