@@ -10,7 +10,7 @@
 //! emptied the translation cache and every page that a turn touches were looked up anew.
 
 use crate::measure::{Clock, Stamp};
-use mechanisms::{Endpoint, Operation};
+use mechanisms::{Endpoint, Lends, Operation};
 use model::Workload;
 use model::record::Usage;
 use std::ops::Range;
@@ -62,9 +62,10 @@ pub(crate) struct Station<E> {
     outgoing: Range<usize>,
     incoming: Range<usize>,
     check: Check,
+    lends: Lends,
 }
 
-impl<E> Station<E> {
+impl<E: Endpoint> Station<E> {
     /// A station over `end` that sends messages of `sends_bytes` and receives messages of `receives_bytes`.
     ///
     /// Messages begin on a cache line, and where they are as large as a page on a page: how they lie
@@ -77,68 +78,73 @@ impl<E> Station<E> {
         // Written, not just reserved, so that no page is first touched inside a turn.
         let memory = vec![0xa5; align + incoming_offset + receives_bytes];
         let start = memory.as_ptr().align_offset(align);
+        let lends = if E::LENDS { end.lends() } else { Lends::default() };
         Box::new(Self {
             end,
             memory,
             outgoing: start..start + sends_bytes,
             incoming: start + incoming_offset..start + incoming_offset + receives_bytes,
             check: Check::Nothing,
+            lends,
         })
     }
 
     pub(crate) fn check(&mut self, check: Check) {
         self.check = check;
     }
+}
 
-    #[inline(always)]
-    fn incoming(&self) -> &[u8] {
-        &self.memory[self.incoming.clone()]
-    }
-
-    /// Makes the message of `turn` ready in this endpoint's own memory.
-    #[inline(always)]
-    fn write(&mut self, turn: u64) {
-        let outgoing = &mut self.memory[self.outgoing.clone()];
-        if self.check == Check::Everything {
-            fill(outgoing, turn);
+/// Makes the part of the message of `turn` that begins at `offset` of it: all of it, or its number alone.
+#[inline(always)]
+fn make(part: &mut [u8], offset: usize, turn: u64, check: Check, whole: bool) {
+    if check == Check::Everything {
+        for (at, byte) in part.iter_mut().enumerate() {
+            *byte = expected(turn, offset + at);
         }
-        match outgoing.first_chunk_mut::<8>() {
-            Some(number) => *number = turn.to_le_bytes(),
-            None => {
-                for (at, byte) in outgoing.iter_mut().enumerate() {
-                    *byte = (turn >> (8 * at)) as u8;
-                }
+    } else if whole {
+        part.fill(turn as u8);
+    }
+    match part.first_chunk_mut::<8>().filter(|_| offset == 0) {
+        Some(number) => *number = turn.to_le_bytes(),
+        None => {
+            for (at, byte) in part.iter_mut().enumerate().take(8_usize.saturating_sub(offset)) {
+                *byte = (turn >> (8 * (offset + at))) as u8;
             }
         }
     }
-
-    /// Whether the message received is that of `turn`.
-    #[inline(always)]
-    fn verify(&self, turn: u64) -> Result<(), Broken> {
-        let incoming = self.incoming();
-        let right = match (self.check, incoming.first_chunk::<8>()) {
-            (Check::Nothing, _) => true,
-            (_, Some(found)) => u64::from_le_bytes(*found) == turn,
-            (_, None) => incoming.iter().enumerate().all(|(at, byte)| *byte == (turn >> (8 * at)) as u8),
-        };
-        if !right {
-            return Err(Broken::Payload { turn, at: 0 });
-        }
-        if self.check == Check::Everything { verify_all(incoming, turn) } else { Ok(()) }
-    }
 }
 
-/// Fills `message` with bytes that differ from turn to turn and from place to place.
-fn fill(message: &mut [u8], turn: u64) {
-    for (at, byte) in message.iter_mut().enumerate() {
-        *byte = expected(turn, at);
+/// Whether the part at `offset` of a received message is that of the message of `turn`.
+#[inline(always)]
+fn verify(part: &[u8], offset: usize, turn: u64, check: Check, whole: bool) -> Result<(), Broken> {
+    if check == Check::Nothing {
+        return Ok(());
     }
+    let numbered = 8_usize.saturating_sub(offset).min(part.len());
+    let right = match part.first_chunk::<8>().filter(|_| offset == 0) {
+        Some(found) => u64::from_le_bytes(*found) == turn,
+        None => {
+            part[..numbered].iter().enumerate().all(|(at, byte)| *byte == (turn >> (8 * (offset + at))) as u8)
+        }
+    };
+    if !right {
+        return Err(Broken::Payload { turn, at: offset });
+    }
+    if check == Check::Everything {
+        return verify_all(part, offset, turn);
+    }
+    // Without a way out in the middle, so that it reads as fast as memory gives.
+    if whole && part[numbered..].iter().fold(0, |differs, byte| differs | (byte ^ turn as u8)) != 0 {
+        return Err(Broken::Payload { turn, at: offset + numbered });
+    }
+    Ok(())
 }
 
 #[cold]
-fn verify_all(message: &[u8], turn: u64) -> Result<(), Broken> {
-    let wrong = message.iter().enumerate().skip(8).find(|(at, byte)| **byte != expected(turn, *at));
-    wrong.map_or(Ok(()), |(at, _)| Err(Broken::Payload { turn, at }))
+fn verify_all(part: &[u8], offset: usize, turn: u64) -> Result<(), Broken> {
+    let bytes = part.iter().zip(offset..).skip_while(|(_, at)| *at < 8);
+    let wrong = bytes.into_iter().find(|(byte, at)| **byte != expected(turn, *at));
+    wrong.map_or(Ok(()), |(_, at)| Err(Broken::Payload { turn, at }))
 }
 
 /// The low byte of a product with the golden ratio: neighbours in place and in turn differ.
@@ -214,9 +220,15 @@ pub(crate) fn answer_bytes(workload: Workload, size_bytes: usize) -> usize {
 }
 
 impl<E: Endpoint> Station<E> {
+    /// Makes the message of `turn` and hands it over.
     #[inline(always)]
-    fn send(&mut self, meter: &mut impl Meter) -> Result<(), Broken> {
+    fn send(&mut self, turn: u64, meter: &mut impl Meter) -> Result<(), Broken> {
         let Range { mut start, end } = self.outgoing;
+        if E::LENDS && self.lends.outgoing {
+            let size_bytes = end - start;
+            return self.send_in_place(size_bytes, turn, meter);
+        }
+        make(&mut self.memory[start..end], 0, turn, self.check, false);
         while start < end {
             let began = meter.start();
             let bytes = self.end.send(&self.memory[start..end]);
@@ -228,14 +240,56 @@ impl<E: Endpoint> Station<E> {
     }
 
     #[inline(always)]
-    fn receive(&mut self, meter: &mut impl Meter) -> Result<(), Broken> {
+    fn send_in_place(&mut self, size_bytes: usize, turn: u64, meter: &mut impl Meter) -> Result<(), Broken> {
+        let mut sent = 0;
+        while sent < size_bytes {
+            let began = meter.start();
+            let part = self.end.produce(size_bytes - sent);
+            let part = part.map_err(|errno| Broken::Call { name: "produce", errno })?;
+            let bytes = part.len();
+            make(part, sent, turn, self.check, self.lends.touched);
+            self.end.hand_over(bytes).map_err(|errno| Broken::Call { name: "hand over", errno })?;
+            meter.end(began, bytes);
+            sent += bytes;
+        }
+        Ok(())
+    }
+
+    /// Receives the message of `turn` and verifies that it is that.
+    #[inline(always)]
+    fn receive(&mut self, turn: u64, meter: &mut impl Meter) -> Result<(), Broken> {
         let Range { mut start, end } = self.incoming;
+        if E::LENDS && self.lends.incoming {
+            let size_bytes = end - start;
+            return self.receive_in_place(size_bytes, turn, meter);
+        }
         while start < end {
             let began = meter.start();
             let bytes = self.end.receive(&mut self.memory[start..end]);
             let bytes = bytes.map_err(|errno| Broken::Call { name: "receive", errno })?;
             meter.end(began, bytes);
             start += bytes;
+        }
+        verify(&self.memory[self.incoming.clone()], 0, turn, self.check, false)
+    }
+
+    #[inline(always)]
+    fn receive_in_place(
+        &mut self,
+        size_bytes: usize,
+        turn: u64,
+        meter: &mut impl Meter,
+    ) -> Result<(), Broken> {
+        let mut received = 0;
+        while received < size_bytes {
+            let began = meter.start();
+            let part = self.end.consume(size_bytes - received);
+            let part = part.map_err(|errno| Broken::Call { name: "consume", errno })?;
+            let bytes = part.len();
+            verify(part, received, turn, self.check, self.lends.touched)?;
+            self.end.release(bytes).map_err(|errno| Broken::Call { name: "release", errno })?;
+            meter.end(began, bytes);
+            received += bytes;
         }
         Ok(())
     }
@@ -244,10 +298,8 @@ impl<E: Endpoint> Station<E> {
     #[inline(always)]
     pub(crate) fn ask(&mut self, turns: Range<u64>, mut after_turn: impl FnMut()) -> Result<(), Broken> {
         for turn in turns {
-            self.write(turn);
-            self.send(&mut Unmetered)?;
-            self.receive(&mut Unmetered)?;
-            self.verify(turn)?;
+            self.send(turn, &mut Unmetered)?;
+            self.receive(turn, &mut Unmetered)?;
             after_turn();
         }
         Ok(())
@@ -257,11 +309,9 @@ impl<E: Endpoint> Station<E> {
     #[inline(always)]
     pub(crate) fn answer(&mut self, turns: Range<u64>, mut between: impl FnMut()) -> Result<(), Broken> {
         for turn in turns {
-            self.receive(&mut Unmetered)?;
-            self.verify(turn)?;
-            self.write(turn);
+            self.receive(turn, &mut Unmetered)?;
             between();
-            self.send(&mut Unmetered)?;
+            self.send(turn, &mut Unmetered)?;
         }
         Ok(())
     }
@@ -271,11 +321,9 @@ impl<E: Endpoint> Station<E> {
     pub(crate) fn stream(&mut self, turns: Range<u64>, meter: &mut impl Meter) -> Result<(), Broken> {
         let end_of_turns = turns.end;
         for turn in turns {
-            self.write(turn);
-            self.send(meter)?;
+            self.send(turn, meter)?;
         }
-        self.receive(&mut Unmetered)?;
-        self.verify(end_of_turns)
+        self.receive(end_of_turns, &mut Unmetered)
     }
 
     /// Far's turns of `throughput`. `between` runs after each message, and so after the last before the answer.
@@ -288,12 +336,10 @@ impl<E: Endpoint> Station<E> {
     ) -> Result<(), Broken> {
         let end_of_turns = turns.end;
         for turn in turns {
-            self.receive(meter)?;
-            self.verify(turn)?;
+            self.receive(turn, meter)?;
             between();
         }
-        self.write(end_of_turns);
-        self.send(&mut Unmetered)
+        self.send(end_of_turns, &mut Unmetered)
     }
 }
 

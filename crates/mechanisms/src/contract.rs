@@ -2,12 +2,10 @@
 
 use model::card::{Card, Support};
 use model::record::Setting;
-use model::{Params, Workload};
-use rustix::fd::OwnedFd;
-use rustix::fs::{Access, access};
+use model::{Domain, Param, Params, Workload};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use sys::name::Name;
-use sys::{Errno, Failure, OrFail};
+use sys::{Errno, Failure};
 
 /// What the endpoints are going to carry; a mechanism may size its kernel objects by it.
 #[derive(Debug, Clone, Copy)]
@@ -35,56 +33,6 @@ impl Launch<'_> {
     /// A path in the run's directory whose name no other launch begins its names with.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(self.number.to_string())
-    }
-
-    /// Notes in the run's directory that `name` is about to be made, so that whoever clears up after this process
-    /// removes it too.
-    pub(crate) fn register(&self, name: Name) -> Result<Registered, Failure> {
-        let mut note = self.path().into_os_string();
-        note.push(format!(".{}.{NOTE}", name.to_string().replace([' ', '/'], "-")));
-        let note = PathBuf::from(note);
-        std::fs::write(&note, name.to_string()).or_fail("write", note.display())?;
-        Ok(Registered { name, note })
-    }
-}
-
-/// How the file names of notes end.
-const NOTE: &str = "name";
-
-/// A name that is removed when this is dropped.
-#[derive(Debug)]
-pub struct Registered {
-    name: Name,
-    note: PathBuf,
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        if self.name.remove().is_ok() {
-            // If it stays, whoever clears up finds nothing to remove.
-            let _ = std::fs::remove_file(&self.note);
-        }
-    }
-}
-
-/// What the notes in `directory` name.
-pub fn noted(directory: &Path) -> Vec<Name> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let notes =
-        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == NOTE));
-    notes.filter_map(|note| std::fs::read_to_string(note).ok()?.parse().ok()).collect()
-}
-
-/// Whether a run can have a directory, without which nothing may have a name that outlives its maker.
-pub(crate) fn names_have_a_place() -> Support {
-    let directory = std::env::temp_dir();
-    let writable = access(&directory, Access::WRITE_OK | Access::EXEC_OK);
-    match writable.or_fail("access", directory.display()) {
-        Ok(()) => Support::UNLIMITED,
-        Err(failure) => Support::No {
-            reason: format!("{} {}: {}", failure.operation, failure.object, failure.answer),
-            remedy: "set TMPDIR to a directory that you may write".to_owned(),
-        },
     }
 }
 
@@ -140,6 +88,9 @@ pub trait Mechanism {
 /// A connected end. Calls happen inside the measured loop: no allocation, no clock, no `dyn`, and
 /// `#[inline(always)]`, so that a turn is one piece of code.
 pub trait Endpoint {
+    /// Whether an end of this kind can lend memory; the loops of the others are compiled without that.
+    const LENDS: bool = false;
+
     /// Hands over a first part of `bytes`, which is not empty; waits as the end's `wait` says.
     ///
     /// Returns how many bytes were taken, at least 1. Where the card's framing is `message`, all
@@ -157,6 +108,92 @@ pub trait Endpoint {
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
+
+    /// In which memory messages are made and read. Only where [`LENDS`](Self::LENDS) is it asked for.
+    fn lends(&self) -> Lends {
+        Lends::default()
+    }
+
+    /// Where a next part of a message is to be made: 1 to `most_bytes` bytes that the peer is done with.
+    ///
+    /// Where the card's framing is `message`, all of `most_bytes`. What these bytes hold is undefined.
+    fn produce(&mut self, _most_bytes: usize) -> Result<&mut [u8], Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    /// Hands over the first `bytes` of what [`produce`](Self::produce) lent, all of them.
+    fn hand_over(&mut self, _bytes: usize) -> Result<(), Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    /// A next part of a message, where it lies: 1 to `most_bytes` bytes. When the peer has closed, `Errno::PIPE`.
+    fn consume(&mut self, _most_bytes: usize) -> Result<&[u8], Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    /// Gives back the first `bytes` of what [`consume`](Self::consume) lent, all of them.
+    fn release(&mut self, _bytes: usize) -> Result<(), Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    /// As [`send`](Self::send), with copies of `fds` beside the bytes, which may be none. Tells `steps` of each
+    /// system call that it makes. Only ends of rows whose card says `fds` have it.
+    fn send_with(
+        &mut self,
+        _bytes: &[u8],
+        _fds: &[BorrowedFd<'_>],
+        _steps: &mut impl Steps,
+    ) -> Result<usize, Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    /// As [`receive`](Self::receive), and takes the descriptors that came with the bytes and closes them.
+    fn receive_with(&mut self, _into: &mut [u8], _steps: &mut impl Steps) -> Result<Arrived, Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
+}
+
+/// The parameter by which ends that lend memory say who touches it (`Lends`).
+pub(crate) const ACCESS: Param = Param {
+    name: "access",
+    summary: "copied from and to an endpoint's own memory; made and read, every byte, where it travels; or not touched but for its number",
+    domain: Domain::Choice(&["copy", "in-place", "none"]),
+    default: Some("copy"),
+};
+
+/// In which memory an end's messages are made and read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lends {
+    /// Outgoing messages are made in memory that [`Endpoint::produce`] lends; else the end copies them.
+    pub outgoing: bool,
+    /// Incoming messages are read in memory that [`Endpoint::consume`] lends; else the end copies them.
+    pub incoming: bool,
+    /// In lent memory every byte is written, or read: `access=in-place`. Else the sequence number alone is.
+    pub touched: bool,
+}
+
+/// What came with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrived {
+    /// Bytes.
+    pub bytes: usize,
+    /// Descriptors, which are closed by now.
+    pub fds: usize,
+}
+
+/// Who is told of the steps of a message that takes several system calls, as each ends.
+pub trait Steps {
+    /// The step `name`, a system call, is over.
+    fn done(&mut self, name: &'static str);
+}
+
+/// Nobody.
+#[derive(Debug, Clone, Copy)]
+pub struct Unnoted;
+
+impl Steps for Unnoted {
+    #[inline(always)]
+    fn done(&mut self, _: &'static str) {}
 }
 
 /// One primitive that needs no peer, timed alone.

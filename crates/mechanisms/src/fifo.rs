@@ -1,7 +1,8 @@
 //! Two FIFOs, one for each direction, known to both ends by name until both have opened them.
 
-use crate::contract::{Launch, Mechanism, Ticket, names_have_a_place};
+use crate::contract::{Launch, Mechanism, Ticket};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT};
+use crate::names::names_have_a_place;
 use crate::pipe::{CAPACITY, LIMITS, set_capacity};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;

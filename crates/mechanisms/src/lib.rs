@@ -7,6 +7,7 @@
 mod contract;
 mod descriptor;
 mod inet_stream;
+mod names;
 mod socket;
 pub mod table;
 mod wake;
@@ -49,5 +50,6 @@ mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;
 
-pub use contract::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, noted};
+pub use contract::{Arrived, Endpoint, Launch, Lends, Mechanism, Operation, Shape, Steps, Ticket, Unnoted};
+pub use names::noted;
 pub use table::Visitor;

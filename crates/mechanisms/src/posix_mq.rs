@@ -1,6 +1,7 @@
 //! Two POSIX message queues, one for each direction.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Registered, Ticket, names_have_a_place};
+use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::{Domain, Param, Params, Workload};
 use rustix::fd::OwnedFd;

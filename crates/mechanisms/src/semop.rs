@@ -1,6 +1,7 @@
 //! A System V semaphore that is raised and lowered again, with nobody waiting for it.
 
-use crate::contract::{Launch, Operation, Registered, names_have_a_place};
+use crate::contract::{Launch, Operation};
+use crate::names::{Registered, names_have_a_place};
 use crate::sysv_sem::{UNDO, undo};
 use model::Params;
 use model::card::{Card, Support};

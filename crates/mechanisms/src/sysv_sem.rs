@@ -1,6 +1,7 @@
 //! Two System V semaphores, one for each direction.
 
-use crate::contract::{Launch, Mechanism, Registered, Ticket, names_have_a_place};
+use crate::contract::{Launch, Mechanism, Ticket};
+use crate::names::{Registered, names_have_a_place};
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::card::{Card, Reach, Support};
 use model::{Domain, Param, Params};

@@ -1,0 +1,60 @@
+//! Names outside of the file system: noted before the object is made, removed with it. Not a mechanism itself.
+
+use crate::contract::Launch;
+use model::card::Support;
+use rustix::fs::{Access, access};
+use std::path::{Path, PathBuf};
+use sys::name::Name;
+use sys::{Failure, OrFail};
+
+impl Launch<'_> {
+    /// Notes in the run's directory that `name` is about to be made, so that whoever clears up after this process
+    /// removes it too.
+    pub(crate) fn register(&self, name: Name) -> Result<Registered, Failure> {
+        let mut note = self.path().into_os_string();
+        note.push(format!(".{}.{NOTE}", name.to_string().replace([' ', '/'], "-")));
+        let note = PathBuf::from(note);
+        std::fs::write(&note, name.to_string()).or_fail("write", note.display())?;
+        Ok(Registered { name, note })
+    }
+}
+
+/// How the file names of notes end.
+const NOTE: &str = "name";
+
+/// A name that is removed when this is dropped.
+#[derive(Debug)]
+pub struct Registered {
+    name: Name,
+    note: PathBuf,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if self.name.remove().is_ok() {
+            // If it stays, whoever clears up finds nothing to remove.
+            let _ = std::fs::remove_file(&self.note);
+        }
+    }
+}
+
+/// What the notes in `directory` name.
+pub fn noted(directory: &Path) -> Vec<Name> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let notes =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == NOTE));
+    notes.filter_map(|note| std::fs::read_to_string(note).ok()?.parse().ok()).collect()
+}
+
+/// Whether a run can have a directory, without which nothing may have a name that outlives its maker.
+pub(crate) fn names_have_a_place() -> Support {
+    let directory = std::env::temp_dir();
+    let writable = access(&directory, Access::WRITE_OK | Access::EXEC_OK);
+    match writable.or_fail("access", directory.display()) {
+        Ok(()) => Support::UNLIMITED,
+        Err(failure) => Support::No {
+            reason: format!("{} {}: {}", failure.operation, failure.object, failure.answer),
+            remedy: "set TMPDIR to a directory that you may write".to_owned(),
+        },
+    }
+}
