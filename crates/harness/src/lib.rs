@@ -4,10 +4,15 @@
 mod control;
 pub mod doctor;
 pub mod endpoint;
+mod far;
 pub mod host;
 pub mod in_turn;
 pub mod launch;
 pub mod measure;
+
+mod near;
+mod pacer;
+mod part;
 pub mod run;
 pub mod run_directory;
 pub mod topology;

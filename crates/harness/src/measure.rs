@@ -9,6 +9,14 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp(u64);
 
+impl Stamp {
+    /// The reading that is due `ticks` after this one.
+    #[inline(always)]
+    pub fn after(self, ticks: u64) -> Self {
+        Self(self.0 + ticks)
+    }
+}
+
 /// The clock of a run. Readings are comparable within one thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -40,6 +48,16 @@ impl Clock {
     #[inline(always)]
     pub fn ticks_between(start: Stamp, end: Stamp) -> u64 {
         end.0.saturating_sub(start.0)
+    }
+
+    /// How many ticks a nanosecond has.
+    pub fn ticks_per_ns(&self) -> f64 {
+        1.0 / self.ns(1)
+    }
+
+    /// `ns` nanoseconds in ticks.
+    pub fn ticks(&self, ns: f64) -> u64 {
+        (ns * self.ticks_per_ns()) as u64
     }
 
     /// `ticks` in nanoseconds.

@@ -317,6 +317,10 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
         let summary = summarise(&case, &samples);
         let is_settled =
             samples.len() >= LEAST_LAUNCHES && summary.as_ref().is_some_and(|s| settled(s, precision));
+        let outcome = match summary.as_ref().and_then(|s| s.missed()) {
+            Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
+            _ => outcome,
+        };
         // Whether a floor is settled is read off at the end: it is launched in every round all the same.
         let outcome =
             if floor && is_settled && outcome == Outcome::Unsettled { Outcome::Settled } else { outcome };

@@ -10,9 +10,11 @@
 //! emptied the translation cache and every page that a turn touches were looked up anew.
 
 use crate::measure::{Clock, Stamp};
-use mechanisms::{Endpoint, Lends, Operation};
-use model::Workload;
-use model::record::Usage;
+use mechanisms::{Arrived, Endpoint, Lends, Operation, Steps, Unnoted};
+use model::record::{Step, Usage};
+use model::{Histogram, Session, Workload};
+use rustix::fd::BorrowedFd;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use sys::Errno;
 
@@ -23,6 +25,8 @@ pub(crate) enum Broken {
     Call { name: &'static str, errno: Errno },
     /// A message is not the one that was due.
     Payload { turn: u64, at: usize },
+    /// Another number of descriptors came with a message than was sent.
+    Descriptors { turn: u64, came: usize },
 }
 
 impl std::fmt::Display for Broken {
@@ -37,6 +41,10 @@ impl std::fmt::Display for Broken {
             Broken::Payload { turn, at } => write!(
                 f,
                 "receive: message {turn} differs from what was sent at byte {at}: one was lost, doubled or changed on its way"
+            ),
+            Broken::Descriptors { turn, came } => write!(
+                f,
+                "receive: {came} descriptors came with message {turn}, not as many as were sent; raise 'ulimit -n'"
             ),
         }
     }
@@ -211,11 +219,88 @@ impl Meter for CallLog {
     }
 }
 
+/// Who is told when a turn of near's begins and ends.
+pub(crate) trait Watch {
+    /// The first turn may begin.
+    fn start(&mut self) {}
+    /// The next turn may begin when this returns.
+    fn before(&mut self);
+    /// The turn is over.
+    fn after(&mut self);
+}
+
+/// Nobody.
+pub(crate) struct Unwatched;
+
+impl Watch for Unwatched {
+    #[inline(always)]
+    fn before(&mut self) {}
+
+    #[inline(always)]
+    fn after(&mut self) {}
+}
+
+/// Who is told of the steps of messages, one message after the other.
+pub(crate) trait StepMeter: Steps {
+    /// A message begins.
+    fn begin(&mut self);
+}
+
+impl StepMeter for Unnoted {
+    #[inline(always)]
+    fn begin(&mut self) {}
+}
+
+/// Notes the time of each step, in memory that was set aside before the turns.
+pub(crate) struct StepLog {
+    clock: Clock,
+    last: Stamp,
+    steps: Vec<(&'static str, u64)>,
+}
+
+impl StepLog {
+    /// How many steps are noted; those beyond are not.
+    const CAPACITY: usize = 1 << 16;
+
+    pub(crate) fn new(clock: Clock) -> Self {
+        let mut steps = vec![("", 1); Self::CAPACITY];
+        steps.clear();
+        Self { clock, last: clock.now(), steps }
+    }
+
+    /// The steps by name.
+    pub(crate) fn by_name(&self) -> Vec<Step> {
+        let mut times: BTreeMap<&str, Histogram> = BTreeMap::new();
+        for (name, ticks) in &self.steps {
+            times.entry(name).or_default().record(self.clock.ns(*ticks) as u64);
+        }
+        times.into_iter().map(|(name, time)| Step { name: name.to_owned(), time: time.encode() }).collect()
+    }
+}
+
+impl Steps for StepLog {
+    #[inline(always)]
+    fn done(&mut self, name: &'static str) {
+        let now = self.clock.now();
+        if self.steps.len() < Self::CAPACITY {
+            self.steps.push((name, Clock::ticks_between(self.last, now)));
+        }
+        self.last = now;
+    }
+}
+
+impl StepMeter for StepLog {
+    #[inline(always)]
+    fn begin(&mut self) {
+        self.last = self.clock.now();
+    }
+}
+
 /// How many bytes far answers to a message of `size_bytes`.
 pub(crate) fn answer_bytes(workload: Workload, size_bytes: usize) -> usize {
     match workload {
-        Workload::Latency => size_bytes,
-        Workload::Transfer | Workload::Throughput | Workload::Cost => 1,
+        Workload::Latency | Workload::Connect => size_bytes,
+        Workload::Transfer | Workload::Throughput | Workload::Session(_) | Workload::Cost => 1,
     }
 }
 
@@ -294,18 +379,19 @@ impl<E: Endpoint> Station<E> {
         Ok(())
     }
 
-    /// Near's turns of `latency` and `transfer`: a message, and the answer to it.
+    /// Near's turns of `latency`, `transfer` and `connect`: a message, and the answer to it.
     #[inline(always)]
-    pub(crate) fn ask(&mut self, turns: Range<u64>, mut after_turn: impl FnMut()) -> Result<(), Broken> {
+    pub(crate) fn ask(&mut self, turns: Range<u64>, watch: &mut impl Watch) -> Result<(), Broken> {
         for turn in turns {
+            watch.before();
             self.send(turn, &mut Unmetered)?;
             self.receive(turn, &mut Unmetered)?;
-            after_turn();
+            watch.after();
         }
         Ok(())
     }
 
-    /// Far's turns of `latency` and `transfer`. `between` runs after each message and before the answer to it.
+    /// Far's turns of `latency`, `transfer` and `connect`. `between` runs after each message and before the answer to it.
     #[inline(always)]
     pub(crate) fn answer(&mut self, turns: Range<u64>, mut between: impl FnMut()) -> Result<(), Broken> {
         for turn in turns {
@@ -343,6 +429,84 @@ impl<E: Endpoint> Station<E> {
     }
 }
 
+impl<E: Endpoint> Station<E> {
+    /// Near's turns of `session`: its messages, each with `fds`, and the answer to the last.
+    #[inline(always)]
+    pub(crate) fn set_up(
+        &mut self,
+        turns: Range<u64>,
+        Session { messages, .. }: Session,
+        fds: &[BorrowedFd<'_>],
+        steps: &mut impl StepMeter,
+        watch: &mut impl Watch,
+    ) -> Result<(), Broken> {
+        for turn in turns {
+            watch.before();
+            for message in 0..u64::from(messages) {
+                self.send_with(turn * u64::from(messages) + message, fds, steps)?;
+            }
+            self.receive(turn, &mut Unmetered)?;
+            watch.after();
+        }
+        Ok(())
+    }
+
+    /// Far's turns of `session`. `between` runs before each answer.
+    #[inline(always)]
+    pub(crate) fn be_set_up(
+        &mut self,
+        turns: Range<u64>,
+        Session { messages, fds }: Session,
+        steps: &mut impl StepMeter,
+        mut between: impl FnMut(),
+    ) -> Result<(), Broken> {
+        for turn in turns {
+            for message in 0..u64::from(messages) {
+                self.receive_with(turn * u64::from(messages) + message, fds as usize, steps)?;
+            }
+            between();
+            self.send(turn, &mut Unmetered)?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn send_with(
+        &mut self,
+        number: u64,
+        mut fds: &[BorrowedFd<'_>],
+        steps: &mut impl StepMeter,
+    ) -> Result<(), Broken> {
+        let Range { mut start, end } = self.outgoing;
+        make(&mut self.memory[start..end], 0, number, self.check, false);
+        steps.begin();
+        while start < end {
+            let bytes = self.end.send_with(&self.memory[start..end], fds, steps);
+            start += bytes.map_err(|errno| Broken::Call { name: "send", errno })?;
+            // In a stream the descriptors go with the first bytes.
+            fds = &[];
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn receive_with(&mut self, number: u64, fds: usize, steps: &mut impl StepMeter) -> Result<(), Broken> {
+        let Range { mut start, end } = self.incoming;
+        let mut came = 0;
+        steps.begin();
+        while start < end {
+            let arrived = self.end.receive_with(&mut self.memory[start..end], steps);
+            let Arrived { bytes, fds } = arrived.map_err(|errno| Broken::Call { name: "receive", errno })?;
+            start += bytes;
+            came += fds;
+        }
+        if came != fds {
+            return Err(Broken::Descriptors { turn: number, came });
+        }
+        verify(&self.memory[self.incoming.clone()], 0, number, self.check, false)
+    }
+}
+
 /// The turns of `cost`.
 #[inline(always)]
 pub(crate) fn repeat(operation: &mut impl Operation, turns: Range<u64>) -> Result<(), Broken> {
@@ -368,6 +532,7 @@ pub(crate) fn usage_between(start: sys::usage::ThreadUsage, end: sys::usage::Thr
 
 /// The readings of the `each` part: one for every turn, in memory set aside before the turns.
 pub(crate) struct TurnLog {
+    clock: Clock,
     last: Stamp,
     pub(crate) ticks: Vec<u64>,
 }
@@ -376,19 +541,24 @@ impl TurnLog {
     /// How many turns an `each` part may have.
     pub(crate) const CAPACITY: u64 = 1 << 15;
 
-    pub(crate) fn new(clock: &Clock, turns: u64) -> Self {
+    pub(crate) fn new(clock: Clock, turns: u64) -> Self {
         let mut ticks = vec![1; turns as usize];
         ticks.clear();
-        Self { last: clock.now(), ticks }
+        Self { clock, last: clock.now(), ticks }
     }
+}
 
-    pub(crate) fn start(&mut self, clock: &Clock) {
-        self.last = clock.now();
+impl Watch for TurnLog {
+    fn start(&mut self) {
+        self.last = self.clock.now();
     }
 
     #[inline(always)]
-    pub(crate) fn turn(&mut self, clock: &Clock) {
-        let now = clock.now();
+    fn before(&mut self) {}
+
+    #[inline(always)]
+    fn after(&mut self) {
+        let now = self.clock.now();
         self.ticks.push(Clock::ticks_between(self.last, now));
         self.last = now;
     }

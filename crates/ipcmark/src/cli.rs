@@ -97,10 +97,11 @@ impl Default for Run {
     }
 }
 
-/// In what mechanisms are measured: each workload at each size in each placement.
+/// In what mechanisms are measured: each workload at each size in each placement at each pace.
 #[derive(Debug, Args)]
 pub struct Axes {
-    /// Workloads: latency, throughput, transfer, cost
+    /// Workloads: latency, throughput, transfer, connect, session or session:5x4 (messages, and descriptors
+    /// of each), cost
     #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
     pub workloads: Vec<Workload>,
     /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles
@@ -110,6 +111,12 @@ pub struct Axes {
     /// repeat for several, join with | for the first that this host has
     #[arg(short, long = "placement", value_name = "PLACEMENT")]
     pub placements: Vec<Placements>,
+    /// How long near waits, awake, before each turn, so that far has gone to sleep: 0,1us,10ms; 0 is back to back
+    #[arg(long = "gap", value_name = "DURATIONS", allow_hyphen_values = true)]
+    pub gaps: Option<String>,
+    /// Turns due a second, whatever they take, each timed from when it was due: 1000,10k; 10k-poisson at random
+    #[arg(long = "rate", value_name = "RATES", allow_hyphen_values = true)]
+    pub rates: Option<String>,
 }
 
 /// How much effort measuring is worth.

@@ -1,11 +1,13 @@
 //! Ends made of file descriptors, and the ways in which they wait. Not a mechanism itself.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Arrived, Endpoint, Launch, Mechanism, Steps, Ticket};
+use crate::fd_message::{MOST_FDS, receive_message, send_message};
+use arrayvec::ArrayVec;
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params};
 use rustix::event::epoll;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{read, write};
 use sys::{Errno, Failure, OrFail};
@@ -103,11 +105,12 @@ fn sleep_until_ready(instance: impl AsFd) -> Result<(), Errno> {
     }
 }
 
-impl Endpoint for DescriptorEnd {
+impl DescriptorEnd {
+    /// Calls `write` until it says something else than that there is no room.
     #[inline(always)]
-    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+    fn until_written(&self, mut write: impl FnMut(&OwnedFd) -> Result<usize, Errno>) -> Result<usize, Errno> {
         loop {
-            match (write(&self.output, bytes), &self.wait) {
+            match (write(&self.output), &self.wait) {
                 (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
                 (Err(Errno::AGAIN), Wait::Epoll { writable, .. }) => sleep_until_ready(writable)?,
                 (Err(Errno::INTR), _) => {}
@@ -116,23 +119,73 @@ impl Endpoint for DescriptorEnd {
         }
     }
 
+    /// Calls `read` until it says something else than that there is nothing.
     #[inline(always)]
-    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+    fn until_read<T>(&self, mut read: impl FnMut(&OwnedFd) -> Result<T, Errno>) -> Result<T, Errno> {
         loop {
             if let Wait::Epoll { readable, .. } = &self.wait {
                 sleep_until_ready(readable)?;
             }
-            match (read(&self.input, &mut *into), &self.wait) {
+            match (read(&self.input), &self.wait) {
                 (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
                 (Err(Errno::AGAIN), Wait::Epoll { .. }) | (Err(Errno::INTR), _) => {}
-                (Ok(0), _) => return last_word(&self.input, into),
                 (answer, _) => return answer,
             }
         }
     }
 
+    /// Receives a message and gives the descriptors that came with it to `take`.
+    #[inline(always)]
+    pub(crate) fn receive_message(
+        &self,
+        into: &mut [u8],
+        mut take: impl FnMut(OwnedFd),
+    ) -> Result<Arrived, Errno> {
+        let (bytes, fds) = self.until_read(|input| receive_message(input, &mut *into, &mut take))?;
+        if bytes == 0 && fds == 0 { Err(Errno::PIPE) } else { Ok(Arrived { bytes, fds }) }
+    }
+}
+
+impl Endpoint for DescriptorEnd {
+    #[inline(always)]
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        self.until_written(|output| write(output, bytes))
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        match self.until_read(|input| read(input, &mut *into))? {
+            0 => last_word(&self.input, into),
+            count => Ok(count),
+        }
+    }
+
     fn settings(&self) -> Vec<Setting> {
         self.settings.clone()
+    }
+
+    #[inline(always)]
+    fn send_with(
+        &mut self,
+        bytes: &[u8],
+        fds: &[BorrowedFd<'_>],
+        steps: &mut impl Steps,
+    ) -> Result<usize, Errno> {
+        let sent = self.until_written(|output| send_message(output, bytes, fds))?;
+        steps.done("sendmsg");
+        Ok(sent)
+    }
+
+    #[inline(always)]
+    fn receive_with(&mut self, into: &mut [u8], steps: &mut impl Steps) -> Result<Arrived, Errno> {
+        let mut came = ArrayVec::<OwnedFd, MOST_FDS>::new();
+        let arrived = self.receive_message(into, |fd| came.push(fd))?;
+        steps.done("recvmsg");
+        if arrived.fds > 0 {
+            drop(came);
+            steps.done("close, all passed");
+        }
+        Ok(arrived)
     }
 }
 

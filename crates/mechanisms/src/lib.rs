@@ -4,10 +4,13 @@
 //! line below and its line in `table.rs`; ARCHITECTURE.md walks through it.
 #![forbid(unsafe_code)]
 
+mod coded;
 mod contract;
 mod descriptor;
+mod fd_message;
 mod inet_stream;
 mod names;
+mod passed;
 mod socket;
 pub mod table;
 mod wake;
@@ -18,11 +21,13 @@ mod context_switch;
 mod create;
 mod eventfd;
 mod fifo;
+mod file_pass;
 mod futex;
 mod getrusage;
 mod gettimeofday;
 mod kill_self;
 mod memcpy;
+mod memfd_pass;
 mod mmap;
 mod mptcp;
 mod mutex_cond;

@@ -1,13 +1,15 @@
 //! The table: every row that ipcmark knows, one line each. Nothing else names a row.
 
+use crate::coded::Coded;
 use crate::contract::{Mechanism, Operation};
 use crate::inet_stream::Loopback;
+use crate::passed::Passed;
 use crate::wake::Introduced;
 use crate::{
-    cache_line, clock_gettime, context_switch, create, eventfd, fifo, futex, getrusage, gettimeofday,
-    kill_self, memcpy, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq, posix_sem, process, pty,
-    sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp, times, tsc, udp,
-    unix_dgram, unix_seqpacket, unix_stream,
+    cache_line, clock_gettime, context_switch, create, eventfd, fifo, file_pass, futex, getrusage,
+    gettimeofday, kill_self, memcpy, memfd_pass, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq,
+    posix_sem, process, pty, sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem,
+    tcp, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -48,8 +50,10 @@ table! {
         pipe::Pipe,
         fifo::Fifo,
         unix_stream::UnixStream,
-        unix_seqpacket::UnixSeqpacket,
-        unix_dgram::UnixDgram,
+        Coded<unix_seqpacket::UnixSeqpacket>,
+        Coded<unix_dgram::UnixDgram>,
+        Passed<file_pass::TemporaryFile>,
+        Passed<memfd_pass::SealedMemfd>,
         Loopback<tcp::Tcp>,
         Loopback<mptcp::Mptcp>,
         Loopback<sctp::Sctp>,

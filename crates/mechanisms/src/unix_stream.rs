@@ -2,8 +2,8 @@
 
 use crate::descriptor::WAIT;
 use crate::socket::{RCVBUF, SNDBUF, UnixPair};
-use model::Workload;
 use model::card::{Card, Framing, Kind, Payload, Reach};
+use model::{Session, Workload};
 use rustix::net::SocketType;
 
 /// unix(7), `SOCK_STREAM`.
@@ -22,7 +22,12 @@ impl UnixPair for UnixStream {
         fds: true,
         hangup: true,
         params: &[SNDBUF, RCVBUF, WAIT],
-        workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
+        workloads: &[
+            Workload::Latency,
+            Workload::Throughput,
+            Workload::Transfer,
+            Workload::Session(Session::DEFAULT),
+        ],
         sized: true,
         limits: "any message size",
         man: &["unix(7)", "socketpair(2)"],

@@ -90,6 +90,11 @@ pub struct Card {
 }
 
 impl Card {
+    /// Whether `workload` makes sense for the row.
+    pub fn takes(&self, workload: Workload) -> bool {
+        self.workloads.iter().any(|of_card| of_card.is_like(workload))
+    }
+
     /// The card of an operation, but for its name, summary and manual pages.
     pub const OPERATION: Card = Card {
         name: "",

@@ -2,6 +2,7 @@
 
 use crate::card::Card;
 use crate::invalid::{Invalid, printable};
+use crate::pace::Pace;
 use crate::params::Params;
 use crate::topology::{CpuPair, Distance};
 use crate::units::Size;
@@ -11,8 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What the endpoints do. The definitions are in docs/method.md and are part of every result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Workload {
     /// Near sends n bytes; far receives all n and sends n back. The time is of the round trip.
     Latency,
@@ -20,21 +20,73 @@ pub enum Workload {
     Throughput,
     /// Near sends n bytes; far receives all n and answers with one byte.
     Transfer,
+    /// Near connects, sends one byte, has it answered, and both close.
+    Connect,
+    /// Near sends some messages of n bytes, each with descriptors; far answers the last with one byte.
+    Session(Session),
     /// One operation alone, in a loop long enough for the clock.
     Cost,
 }
 
+/// What one session is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session {
+    /// How many messages.
+    pub messages: u32,
+    /// How many descriptors go with each.
+    pub fds: u32,
+}
+
+impl Session {
+    /// As the study of files against sockets had it (seed of the suite `barefoot`): five messages of four descriptors.
+    pub const DEFAULT: Session = Session { messages: 5, fds: 4 };
+    /// The most messages of one session.
+    const MOST_MESSAGES: u32 = 1000;
+    /// The most descriptors that one message takes (`SCM_MAX_FD`, unix(7)).
+    const MOST_FDS: u32 = 253;
+}
+
+impl FromStr for Session {
+    type Err = Invalid;
+
+    /// Parses `5x4`: messages, and descriptors of each.
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let numbers = text.split_once('x').and_then(|(m, f)| Some((m.parse().ok()?, f.parse().ok()?)));
+        match numbers {
+            Some((messages @ 1..=Self::MOST_MESSAGES, fds @ 0..=Self::MOST_FDS)) => {
+                Ok(Self { messages, fds })
+            }
+            _ => Err(Invalid::new(
+                format!("'{}' is not a session", printable(text)),
+                format!(
+                    "give messages and the descriptors of each as 5x4: up to {} and up to {}",
+                    Self::MOST_MESSAGES,
+                    Self::MOST_FDS
+                ),
+            )),
+        }
+    }
+}
+
 impl Workload {
     /// Every workload, in the order of reports.
-    pub const ALL: [Workload; 4] =
-        [Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Cost];
+    pub const ALL: [Workload; 6] = [
+        Workload::Latency,
+        Workload::Throughput,
+        Workload::Transfer,
+        Workload::Connect,
+        Workload::Session(Session::DEFAULT),
+        Workload::Cost,
+    ];
 
-    /// The workload's name in the CLI and in results.
+    /// The workload's name in the CLI and in results, without what a session is made of.
     pub fn name(self) -> &'static str {
         match self {
             Workload::Latency => "latency",
             Workload::Throughput => "throughput",
             Workload::Transfer => "transfer",
+            Workload::Connect => "connect",
+            Workload::Session(_) => "session",
             Workload::Cost => "cost",
         }
     }
@@ -45,14 +97,36 @@ impl Workload {
             Workload::Latency => "round trip",
             Workload::Throughput => "message",
             Workload::Transfer => "acknowledged message",
+            Workload::Connect => "connection",
+            Workload::Session(_) => "session",
             Workload::Cost => "operation",
         }
+    }
+
+    /// Whether a message size means anything to it.
+    pub fn is_sized(self) -> bool {
+        self != Workload::Connect
+    }
+
+    /// Whether each turn is answered, so that near knows when it is over.
+    pub fn is_answered(self) -> bool {
+        !matches!(self, Workload::Throughput | Workload::Cost)
+    }
+
+    /// Whether `other` is of the same name; what their sessions are made of may differ.
+    pub fn is_like(self, other: Workload) -> bool {
+        self.name() == other.name()
     }
 }
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        match self {
+            Workload::Session(session) if *session != Session::DEFAULT => {
+                f.pad(&format!("session:{}x{}", session.messages, session.fds))
+            }
+            _ => f.pad(self.name()),
+        }
     }
 }
 
@@ -60,6 +134,9 @@ impl FromStr for Workload {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
+        if let Some(session) = text.strip_prefix("session:") {
+            return session.parse().map(Workload::Session);
+        }
         let found = Workload::ALL.into_iter().find(|workload| workload.name() == text);
         found.ok_or_else(|| Invalid::unknown("workload", text, Workload::ALL.map(Workload::name)))
     }
@@ -209,6 +286,8 @@ macro_rules! serde_as_text {
         }
     };
 }
+serde_as_text!(Workload, "latency");
+serde_as_text!(Pace, "gap=10us");
 serde_as_text!(Placement, "same-core");
 serde_as_text!(Placements, "same-llc|cross-llc");
 
@@ -266,8 +345,15 @@ pub struct Case {
     pub cpus: Option<CpuPair>,
     /// What the endpoints are.
     pub endpoints: Endpoints,
+    /// When near begins its turns.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pace: Pace,
     /// The mechanism or operation, with parameters.
     pub spec: Spec,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Case {
@@ -277,7 +363,8 @@ impl Case {
     pub fn key(&self) -> String {
         let size = self.size_bytes.map(|size| format!(" {size}")).unwrap_or_default();
         let threads = if self.endpoints == Endpoints::Threads { " threads" } else { "" };
-        format!("{} {}{size} {}{threads}", self.spec, self.workload, self.placement)
+        let pace = if is_default(&self.pace) { String::new() } else { format!(" {}", self.pace) };
+        format!("{} {}{size} {}{threads}{pace}", self.spec, self.workload, self.placement)
     }
 }
 
@@ -300,6 +387,20 @@ mod tests {
         }
         assert!("same-cor".parse::<Placement>().unwrap_err().remedy.contains("same-core"));
         assert!("cpus=1".parse::<Placement>().is_err());
+    }
+
+    #[test]
+    fn workloads_survive_their_own_text() {
+        let other = Workload::Session(Session { messages: 1, fds: 0 });
+        for workload in Workload::ALL.into_iter().chain([other]) {
+            assert_eq!(workload.to_string().parse::<Workload>().unwrap(), workload);
+        }
+        assert_eq!("session:5x4".parse::<Workload>().unwrap().to_string(), "session");
+        for wrong in
+            ["session:", "session:5", "session:0x1", "session:1x254", "session:1001x1", "latency:1x1"]
+        {
+            assert!(wrong.parse::<Workload>().is_err(), "{wrong}");
+        }
     }
 
     proptest! {

@@ -4,6 +4,7 @@
 //! endpoints and copies of the payload. The names of the rows that measure those stand here alone.
 
 use crate::case::{Case, Endpoints, Placement, Spec, Workload};
+use crate::pace::Pace;
 use crate::topology::CpuPair;
 
 /// The row that hands a token over between two processes on one CPU, by sleeping and waking.
@@ -66,6 +67,8 @@ pub fn floor_of(case: &Case) -> Option<Floor> {
         Workload::Latency => (Some(handover(case, cpus)), 2 * overlap),
         Workload::Transfer => (Some(handover(case, cpus)), overlap),
         Workload::Throughput => (None, overlap),
+        Workload::Connect => (Some(handover(case, cpus)), 0),
+        Workload::Session(session) => (Some(handover(case, cpus)), session.messages * overlap),
         Workload::Cost => return None,
     };
     if [CONTEXT_SWITCH, CACHE_LINE, NULL].contains(&case.spec.name.as_str()) {
@@ -90,6 +93,7 @@ fn handover(case: &Case, cpus: CpuPair) -> Case {
         cpus: Some(cpus),
         placement: case.placement,
         endpoints: case.endpoints,
+        pace: Pace::BackToBack,
     }
 }
 
@@ -101,6 +105,7 @@ pub fn operation(name: &str, cpu: u32) -> Case {
         placement: Placement::SameCore,
         cpus: Some(CpuPair { near: cpu, far: cpu }),
         endpoints: Endpoints::Processes,
+        pace: Pace::BackToBack,
         spec: Spec::plain(name),
     }
 }
@@ -108,6 +113,7 @@ pub fn operation(name: &str, cpu: u32) -> Case {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Session;
 
     fn case(workload: Workload, near: u32, far: u32) -> Case {
         Case {
@@ -116,6 +122,7 @@ mod tests {
             placement: if near == far { Placement::SameCore } else { Placement::SameLlc },
             cpus: Some(CpuPair { near, far }),
             endpoints: Endpoints::Processes,
+            pace: Pace::BackToBack,
             spec: Spec::plain("pipe"),
         }
     }
@@ -129,6 +136,8 @@ mod tests {
             (Workload::Transfer, 1, 0, "cache-line + 1 × memcpy"),
             (Workload::Throughput, 1, 1, "2 × memcpy"),
             (Workload::Throughput, 1, 0, "1 × memcpy"),
+            (Workload::Session(Session::DEFAULT), 1, 1, "context-switch + 10 × memcpy"),
+            (Workload::Session(Session::DEFAULT), 1, 0, "cache-line + 5 × memcpy"),
         ] {
             assert_eq!(floor_of(&case(workload, near, far)).unwrap().to_string(), shown);
         }

@@ -54,6 +54,11 @@ impl Histogram {
         (self.count() > 0).then(|| self.0.value_at_quantile(quantile))
     }
 
+    /// The mean of what was counted, to the histogram's precision.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.0.mean())
+    }
+
     /// The largest time counted.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then(|| self.0.max())

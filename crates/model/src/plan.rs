@@ -5,6 +5,7 @@
 use crate::card::{Card, Kind, Support};
 use crate::case::{Case, Endpoints, Placement, Placements, Spec, Workload};
 use crate::floor;
+use crate::pace::Pace;
 use crate::record::Dropped;
 use crate::suite::Block;
 use crate::topology::{CpuPair, Topology};
@@ -65,7 +66,7 @@ impl Plan {
         endpoints: Endpoints,
         topology: &Topology,
     ) {
-        if !row.card.workloads.contains(&workload) {
+        if !row.card.takes(workload) {
             let works = row.card.workloads.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
             return self.drop(
                 &row.spec,
@@ -74,13 +75,11 @@ impl Plan {
                 format!("the workload has no meaning for it; it has {works}"),
             );
         }
-        let largest_bytes = match &row.support {
-            Support::Yes { largest_bytes } => *largest_bytes,
-            Support::No { reason, remedy } => {
-                return self.drop(&row.spec, workload, "", format!("{reason}; {remedy}"));
-            }
-        };
-        if row.card.sized && block.sizes.is_empty() {
+        if let Support::No { reason, remedy } = &row.support {
+            return self.drop(&row.spec, workload, "", format!("{reason}; {remedy}"));
+        }
+        let is_sized = row.card.sized && workload.is_sized();
+        if is_sized && block.sizes.is_empty() {
             let reason =
                 "it needs message sizes, and none are given; give them as 1,64,4K or 1..1M".to_owned();
             return self.drop(&row.spec, workload, "", reason);
@@ -97,24 +96,40 @@ impl Plan {
                 self.drop(&row.spec, workload, &placement.to_string(), reason);
                 continue;
             }
-            for size_bytes in sizes(&row.card, block) {
-                let case = Case {
-                    workload,
-                    size_bytes,
-                    placement,
-                    cpus,
-                    endpoints: endpoints_of(row.card.kind, endpoints),
-                    spec: row.spec.clone(),
-                };
-                match (size_bytes, largest_bytes) {
-                    (Some(size), Some(largest)) if size.0 > largest => self.dropped.push(Dropped {
-                        case: case.key(),
-                        reason: format!("its largest message here is {largest} bytes; {}", row.card.limits),
-                    }),
-                    _ if self.cases.contains(&case) => {}
-                    _ => self.cases.push(case),
+            for size_bytes in sizes(is_sized, block) {
+                for &pace in &block.paces {
+                    if let Some(reason) = unpaceable(row.card.kind, workload, pace) {
+                        self.drop(&row.spec, workload, &pace.to_string(), reason);
+                        continue;
+                    }
+                    self.add_case(
+                        row,
+                        Case {
+                            workload,
+                            size_bytes,
+                            placement,
+                            cpus,
+                            endpoints: endpoints_of(row.card.kind, endpoints),
+                            pace,
+                            spec: row.spec.clone(),
+                        },
+                    );
                 }
             }
+        }
+    }
+
+    /// Adds `case` of `row`, once, unless its message is too large.
+    fn add_case(&mut self, row: &Row, case: Case) {
+        match (case.size_bytes, &row.support) {
+            (Some(size), Support::Yes { largest_bytes: Some(largest) }) if size.0 > *largest => {
+                self.dropped.push(Dropped {
+                    case: case.key(),
+                    reason: format!("its largest message here is {largest} bytes; {}", row.card.limits),
+                });
+            }
+            _ if self.cases.contains(&case) => {}
+            _ => self.cases.push(case),
         }
     }
 
@@ -135,8 +150,14 @@ fn places(kind: Kind, block: &Block) -> Vec<Placements> {
     }
 }
 
-fn sizes(card: &Card, block: &Block) -> Vec<Option<Size>> {
-    if card.sized { block.sizes.iter().copied().map(Some).collect() } else { vec![None] }
+fn sizes(is_sized: bool, block: &Block) -> Vec<Option<Size>> {
+    if is_sized { block.sizes.iter().copied().map(Some).collect() } else { vec![None] }
+}
+
+/// Why the turns of `workload` cannot be begun at `pace`, if they cannot.
+fn unpaceable(kind: Kind, workload: Workload, pace: Pace) -> Option<String> {
+    let can = pace == Pace::BackToBack || (kind == Kind::Mechanism && workload.is_answered());
+    (!can).then(|| "nothing answers its turns, so that nobody knows when one is over".to_owned())
 }
 
 /// An operation has one endpoint: how two would be made is no part of it.
@@ -262,6 +283,7 @@ mod tests {
             workloads: workloads.to_vec(),
             sizes: sizes.iter().copied().map(Size).collect(),
             placements: placements.iter().map(|text| text.parse().unwrap()).collect(),
+            paces: vec![Pace::BackToBack],
         }
     }
 
@@ -358,6 +380,31 @@ mod tests {
         let reason = only_reason(&plan);
         assert!(reason.contains("smt: ") && reason.contains("; cross-node: "), "{reason}");
         assert!(plan.cases.is_empty() && plan.floors.is_empty());
+    }
+
+    #[test]
+    fn turns_that_are_answered_can_be_paced_and_the_others_are_dropped() {
+        let workloads = [Workload::Latency, Workload::Throughput];
+        let paces = vec![Pace::BackToBack, Pace::Gap(10_000)];
+        let paced = Block { paces, ..block(&["pipe"], &workloads, &[1], &["same-core"]) };
+        let plan = planned(paced, &cores(1));
+        assert_eq!(
+            keys(&plan.cases),
+            ["pipe latency 1 same-core", "pipe latency 1 same-core gap=10us", "pipe throughput 1 same-core"]
+        );
+        assert_eq!(plan.dropped[0].case, "pipe throughput gap=10us");
+        assert!(only_reason(&plan).contains("nothing answers"));
+        // The floor of a paced case is that of the turn, which goes back to back.
+        assert!(plan.floors.iter().all(|floor| floor.pace == Pace::BackToBack));
+    }
+
+    #[test]
+    fn a_connection_has_no_size() {
+        const CONNECTS: Card = card("tcp", Kind::Mechanism, &[Workload::Connect], true);
+        let row = |spec: &Spec| Row { card: CONNECTS, ..row(spec) };
+        let block = block(&["pipe"], &[Workload::Connect], &[1, 2, 3], &["same-core"]);
+        let plan = plan(&[block], Endpoints::Processes, &cores(1), row);
+        assert_eq!(keys(&plan.cases), ["pipe connect same-core"]);
     }
 
     #[test]

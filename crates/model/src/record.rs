@@ -219,13 +219,18 @@ pub struct Record {
 }
 
 /// How a case ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Its interval became narrow enough.
     Settled,
     /// The rounds or the time ran out first.
     Unsettled,
+    /// The rate that was asked for was not achieved: what was measured is of another load, and grows with time.
+    Missed {
+        /// The part of the rate that was achieved in the median launch.
+        achieved: f64,
+    },
     /// The run was interrupted first.
     Interrupted,
     /// A launch failed.
@@ -271,6 +276,12 @@ pub struct Sample {
     pub far: Option<Usage>,
     /// Near's send calls and far's receive calls, one by one, from a part of their own. Only for `throughput`.
     pub calls: Option<Calls>,
+    /// The steps of near's and far's messages, from a part of their own. Only for `session`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Steps>,
+    /// How near kept to its schedule. Only where turns are due at a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
 }
 
 impl Sample {
@@ -310,6 +321,40 @@ pub struct CallCounts {
     /// How many calls returned how many bytes: `[bytes, calls]`, ascending. Beyond 64 different counts, those of
     /// further counts are added to the next count below.
     pub returned_bytes: Vec<(u64, u64)>,
+}
+
+/// The system calls of a session's messages, each timed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Steps {
+    /// Near's, which sends.
+    pub near: Vec<Step>,
+    /// Far's, which receives.
+    pub far: Vec<Step>,
+}
+
+/// One system call of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// The system call.
+    pub name: String,
+    /// How long each took, in nanoseconds.
+    pub time: EncodedHistogram,
+}
+
+/// How near kept to a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Schedule {
+    /// From the start to when the last turn was due, in nanoseconds.
+    pub span_ns: f64,
+    /// How late the last turn began, in nanoseconds: what was left undone when all should have been begun.
+    pub late_ns: f64,
+}
+
+impl Schedule {
+    /// The part of the rate asked for that was achieved.
+    pub fn achieved(&self) -> f64 {
+        self.span_ns / (self.span_ns + self.late_ns)
+    }
 }
 
 /// What one endpoint used, by the kernel's accounting of its thread.

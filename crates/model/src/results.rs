@@ -414,6 +414,8 @@ pub(crate) mod testing {
             near: Usage::default(),
             far: Some(Usage::default()),
             calls: None,
+            steps: None,
+            schedule: None,
         }
     }
 
@@ -715,6 +717,7 @@ mod tests {
             Just(Outcome::Settled),
             Just(Outcome::Unsettled),
             Just(Outcome::Interrupted),
+            (0.0..1.0).prop_map(|achieved| Outcome::Missed { achieved }),
             ".{0,30}".prop_map(|error| Outcome::Failed { error }),
         ]
     }

@@ -5,6 +5,7 @@
 use crate::card::Card;
 use crate::case::{Placements, Spec, Workload};
 use crate::invalid::Invalid;
+use crate::pace::Pace;
 use crate::units::{Percent, Size, parse_duration, parse_sizes};
 use serde::Deserialize;
 use std::time::Duration;
@@ -28,6 +29,12 @@ struct BlockInFile {
     #[serde(default)]
     sizes: Option<String>,
     placements: Vec<String>,
+    /// Comma-separated durations, as after `--gap`.
+    #[serde(default)]
+    gaps: Option<String>,
+    /// Comma-separated rates, as after `--rate`.
+    #[serde(default)]
+    rates: Option<String>,
 }
 
 /// What to measure, and how precisely by default.
@@ -56,6 +63,8 @@ pub struct Block {
     pub sizes: Vec<Size>,
     /// Where the endpoints run.
     pub placements: Vec<Placements>,
+    /// When near begins its turns, for the workloads in which each turn is answered; the others go back to back.
+    pub paces: Vec<Pace>,
 }
 
 impl Suite {
@@ -96,8 +105,17 @@ impl Block {
             workloads: file.workloads.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
             sizes: file.sizes.as_deref().map(parse_sizes).transpose()?.unwrap_or_default(),
             placements: file.placements.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
+            paces: paces(file.gaps.as_deref(), file.rates.as_deref())?,
         })
     }
+}
+
+/// The paces of comma-separated `gaps` and `rates`; back to back where there are neither.
+pub fn paces(gaps: Option<&str>, rates: Option<&str>) -> Result<Vec<Pace>, Invalid> {
+    let gaps = gaps.into_iter().flat_map(|list| list.split(',')).map(|text| Pace::gap(text.trim()));
+    let rates = rates.into_iter().flat_map(|list| list.split(',')).map(|text| Pace::rate(text.trim()));
+    let paces = gaps.chain(rates).collect::<Result<Vec<_>, _>>()?;
+    Ok(if paces.is_empty() { vec![Pace::BackToBack] } else { paces })
 }
 
 #[cfg(test)]

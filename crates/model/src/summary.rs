@@ -2,11 +2,12 @@
 
 use crate::case::{Case, Workload};
 use crate::histogram::Histogram;
-use crate::record::{Sample, Setting, Usage};
+use crate::record::{Sample, Setting, Step, Steps, Usage};
 use crate::stats::{self, Estimate, Modes};
 use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The summary of one case. Intervals are taken over launches, never over turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +32,34 @@ pub struct Summary {
     pub far: Option<PerTurn>,
     /// The two groups of launches, where there are two.
     pub modes: Option<Modes>,
+    /// The part of the rate asked for that was achieved in the median launch; only of a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub achieved: Option<f64>,
+    /// The steps of the messages of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<StepTimes>,
+}
+
+/// What the steps of messages take, all launches together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepTimes {
+    /// Near's, by name.
+    pub near: Vec<StepTime>,
+    /// Far's, by name.
+    pub far: Vec<StepTime>,
+}
+
+/// What one step takes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepTime {
+    /// The system call.
+    pub name: String,
+    /// How many were timed.
+    pub count: u64,
+    /// The median, in nanoseconds.
+    pub median_ns: u64,
+    /// The mean, in nanoseconds.
+    pub mean_ns: f64,
 }
 
 /// Quantiles in nanoseconds.
@@ -68,6 +97,13 @@ pub struct PerTurn {
 }
 
 impl Summary {
+    /// The part of its rate that was achieved, if that was missed.
+    pub fn missed(&self) -> Option<f64> {
+        /// Below this, near fell behind more than it does by being late for one turn.
+        const LEAST_ACHIEVED: f64 = 0.98;
+        self.achieved.filter(|achieved| *achieved < LEAST_ACHIEVED)
+    }
+
     /// CPU time of both ends per turn, in nanoseconds.
     pub fn cpu_ns(&self) -> f64 {
         self.near.cpu_ns + self.far.map_or(0.0, |far| far.cpu_ns)
@@ -102,7 +138,39 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
         near: per_turn(samples.iter().map(|s| s.near), turns),
         far: samples.first()?.far.map(|_| per_turn(samples.iter().filter_map(|s| s.far), turns)),
         modes: stats::two_modes(&turn_ns),
+        achieved: achieved(samples),
+        steps: step_times(samples),
     })
+}
+
+fn achieved(samples: &[Sample]) -> Option<f64> {
+    let achieved: Vec<f64> = samples.iter().filter_map(|sample| Some(sample.schedule?.achieved())).collect();
+    Some(stats::median_interval(&achieved)?.median)
+}
+
+fn step_times(samples: &[Sample]) -> Option<StepTimes> {
+    let steps: Vec<&Steps> = samples.iter().filter_map(|sample| sample.steps.as_ref()).collect();
+    (!steps.is_empty()).then(|| StepTimes {
+        near: merged(steps.iter().flat_map(|steps| &steps.near)),
+        far: merged(steps.iter().flat_map(|steps| &steps.far)),
+    })
+}
+
+/// The steps of all launches by name.
+fn merged<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<StepTime> {
+    let mut times: BTreeMap<&str, Histogram> = BTreeMap::new();
+    for step in steps {
+        times.entry(&step.name).or_default().merge(&step.time.decode());
+    }
+    let time = |(name, time): (&str, Histogram)| {
+        Some(StepTime {
+            name: name.to_owned(),
+            count: time.count(),
+            median_ns: time.quantile_ns(0.5)?,
+            mean_ns: time.mean_ns()?,
+        })
+    };
+    times.into_iter().filter_map(time).collect()
 }
 
 fn quantiles(samples: &[Sample]) -> Option<Quantiles> {

@@ -5,7 +5,7 @@
 use crate::text::clean;
 use model::floor;
 use model::topology::CpuPair;
-use model::{Case, Endpoints, Placement, Size, Workload};
+use model::{Case, Endpoints, Pace, Placement, Session, Size, Workload};
 use std::collections::BTreeMap;
 
 /// Rows that can be compared with each other.
@@ -77,6 +77,7 @@ pub(crate) struct Common {
     pub(crate) cpus: Option<CpuPair>,
     endpoints: Endpoints,
     pub(crate) size_bytes: Option<Size>,
+    pace: Pace,
 }
 
 impl Common {
@@ -88,6 +89,7 @@ impl Common {
             cpus: case.cpus,
             endpoints: case.endpoints,
             size_bytes: case.size_bytes.filter(|_| case.workload != Workload::Cost),
+            pace: case.pace,
         }
     }
 
@@ -95,12 +97,19 @@ impl Common {
     pub(crate) fn heading(&self) -> String {
         let size = match (self.size_bytes, self.workload) {
             (Some(size), _) => format!(", {}", size_text(size)),
-            (None, Workload::Cost) => String::new(),
+            (None, Workload::Cost | Workload::Connect) => String::new(),
             (None, _) => ", no payload".to_owned(),
         };
         let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
         let cpus = self.cpus.map(|pair| format!(" ({})", cpus_text(pair))).unwrap_or_default();
-        format!("{}{size}, {}{cpus}{threads}, per {}", self.workload, self.placement, self.workload.turn())
+        let pace = self.pace.in_words().map(|words| format!(", {words}")).unwrap_or_default();
+        let workload = match self.workload {
+            Workload::Session(Session { messages, fds }) => {
+                format!("session of {messages} messages with {fds} descriptors each")
+            }
+            other => other.to_string(),
+        };
+        format!("{workload}{size}, {}{cpus}{threads}{pace}, per {}", self.placement, self.workload.turn())
     }
 
     /// What a row of the block is.

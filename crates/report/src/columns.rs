@@ -35,6 +35,7 @@ pub(crate) fn of(workload: Workload) -> &'static [Column] {
         Workload::Latency => LATENCY,
         Workload::Throughput => THROUGHPUT,
         Workload::Transfer => TRANSFER,
+        Workload::Connect | Workload::Session(_) => SET_UP,
         Workload::Cost => COST,
     }
 }
@@ -53,6 +54,18 @@ const LATENCY: &[Column] = &[
 const THROUGHPUT: &[Column] = &[RATE, TIME, CPU, SWITCHES, FAULTS, FLOOR];
 
 const TRANSFER: &[Column] = &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAULTS, FLOOR];
+
+/// Of what sets something up, where who pays for it matters as much as how long it takes.
+const SET_UP: &[Column] = &[
+    Column::new("time", |_, s| time_estimate(s.turn_ns)),
+    P99,
+    CPU,
+    Column::new("user", |_, s| time(s.near.user_ns + s.far.map_or(0.0, |far| far.user_ns))),
+    Column::new("system", |_, s| time(s.near.system_ns + s.far.map_or(0.0, |far| far.system_ns))),
+    SWITCHES.spare(),
+    FAULTS,
+    FLOOR,
+];
 
 const COST: &[Column] = &[Column::new("time", |_, s| time_estimate(s.turn_ns)), CPU, SWITCHES, FAULTS];
 

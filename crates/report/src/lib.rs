@@ -102,6 +102,7 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
         Outcome::Settled => "settled",
         Outcome::Unsettled => "unsettled",
         Outcome::Interrupted => "interrupted",
+        Outcome::Missed { .. } => "missed",
         Outcome::Failed { .. } => "failed",
     }
 }

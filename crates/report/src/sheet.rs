@@ -10,7 +10,7 @@ use crate::text::clean;
 use crate::{head, marks, outcome_name, summary_of};
 use model::floor::floor_of;
 use model::record::{Outcome, Results};
-use model::summary::Summary;
+use model::summary::{StepTime, Summary};
 use model::{Case, Record, Workload};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -97,7 +97,7 @@ impl Measured<'_> {
         }
         let tail = marks::signs(self.record);
         let tone = match self.record.outcome {
-            Outcome::Failed { .. } => Tone::Bad,
+            Outcome::Failed { .. } | Outcome::Missed { .. } => Tone::Bad,
             _ if tail.is_empty() => Tone::Plain,
             _ => Tone::Doubtful,
         };
@@ -161,7 +161,34 @@ fn remarks(rows: &[&Measured<'_>]) -> Vec<String> {
     });
     let failures =
         grouped(failures).into_iter().map(|(error, names)| format!("{} failed: {error}", names.join(", ")));
-    warnings.chain(failures).collect()
+    let missed = rows.iter().filter_map(|row| match &row.record.outcome {
+        Outcome::Missed { achieved } => Some(format!(
+            "{} missed its rate: {:.0}% of it was achieved, so that the times are of a queue that grows",
+            name(&row.record.case),
+            100.0 * achieved
+        )),
+        _ => None,
+    });
+    warnings.chain(failures).chain(missed).chain(steps(rows)).collect()
+}
+
+/// The steps of the messages of each row, medians with means in brackets.
+fn steps(rows: &[&Measured<'_>]) -> Vec<String> {
+    let line = |row: &&Measured<'_>| {
+        let steps = row.values()?.steps.as_ref()?;
+        let side = |steps: &[StepTime]| {
+            let each = steps.iter().map(|step| {
+                let [median, mean] =
+                    [step.median_ns as f64, step.mean_ns].map(|ns| time(ns).unwrap_or_default());
+                format!("{} {median} ({mean})", clean(&step.name))
+            });
+            each.collect::<Vec<_>>().join(", ")
+        };
+        Some(format!("{}: near {}; far {}", name(&row.record.case), side(&steps.near), side(&steps.far)))
+    };
+    let lines: Vec<String> = rows.iter().filter_map(line).collect();
+    let heading = (!lines.is_empty()).then(|| "steps of a message, median (mean):".to_owned());
+    heading.into_iter().chain(lines).collect()
 }
 
 /// What the columns and the signs mean, for those that occur.

@@ -14,6 +14,7 @@ pub mod posix_mq;
 pub mod posix_sync;
 pub mod process;
 pub mod ring;
+pub mod sealed;
 pub mod shared_memory;
 pub mod signal;
 pub mod sysctl;

@@ -8,6 +8,9 @@ use crate::{Errno, posix_mq};
 use std::fmt;
 use std::str::FromStr;
 
+/// What the names of ours begin with: no other is ever removed.
+const OURS: &str = "/ipcmark-";
+
 /// The name of a kernel object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
@@ -17,6 +20,8 @@ pub enum Name {
     SysvSem(Key),
     /// A POSIX message queue.
     PosixMq(String),
+    /// POSIX shared memory, or another file beside it (shm_overview(7)).
+    PosixShm(String),
 }
 
 impl Name {
@@ -26,6 +31,7 @@ impl Name {
             Name::SysvMsg(key) => sysv::remove_queue(*key),
             Name::SysvSem(key) => sysv::remove_semaphores(*key),
             Name::PosixMq(name) => posix_mq::unlink(name),
+            Name::PosixShm(name) => rustix::shm::unlink(name),
         };
         match removed {
             Err(Errno::NOENT | Errno::IDRM) => Ok(()),
@@ -40,6 +46,7 @@ impl fmt::Display for Name {
             Name::SysvMsg(key) => write!(f, "sysv-msg {key}"),
             Name::SysvSem(key) => write!(f, "sysv-sem {key}"),
             Name::PosixMq(name) => write!(f, "posix-mq {name}"),
+            Name::PosixShm(name) => write!(f, "posix-shm {name}"),
         }
     }
 }
@@ -54,7 +61,8 @@ impl FromStr for Name {
         match kind {
             "sysv-msg" => key().map(Name::SysvMsg),
             "sysv-sem" => key().map(Name::SysvSem),
-            "posix-mq" if name.starts_with("/ipcmark-") => Ok(Name::PosixMq(name.to_owned())),
+            "posix-mq" if name.starts_with(OURS) => Ok(Name::PosixMq(name.to_owned())),
+            "posix-shm" if name.starts_with(OURS) => Ok(Name::PosixShm(name.to_owned())),
             _ => Err(()),
         }
     }
@@ -66,12 +74,15 @@ mod tests {
 
     #[test]
     fn a_note_is_read_as_it_was_written() {
-        for name in
-            [Name::SysvMsg(Key::of("a")), Name::SysvSem(Key::of("b")), Name::PosixMq("/ipcmark-1".to_owned())]
-        {
+        for name in [
+            Name::SysvMsg(Key::of("a")),
+            Name::SysvSem(Key::of("b")),
+            Name::PosixMq("/ipcmark-1".to_owned()),
+            Name::PosixShm("/ipcmark-1".to_owned()),
+        ] {
             assert_eq!(name.to_string().parse(), Ok(name));
         }
-        for foreign in ["", "posix-mq /other", "sysv-msg x", "file /etc/passwd"] {
+        for foreign in ["", "posix-mq /other", "posix-shm /other", "sysv-msg x", "file /etc/passwd"] {
             assert_eq!(foreign.parse::<Name>(), Err(()), "{foreign}");
         }
     }

@@ -18,7 +18,7 @@ use model::record::{
 };
 use model::suite::{Block, Suite};
 use model::warning::Warning;
-use model::{Invalid, Outcome, Percent, Size, Spec, Workload};
+use model::{Invalid, Outcome, Pace, Percent, Size, Spec, Workload};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -97,16 +97,24 @@ fn requested(arguments: &Run) -> Result<Suite, Invalid> {
     Ok(suite)
 }
 
-/// Narrows the workloads of `suite`, and replaces its sizes and placements, where they are given.
+/// Narrows the workloads of `suite`, and replaces its other axes, where they are given.
 pub fn restrict(suite: &mut Suite, axes: &Axes) -> Result<(), Invalid> {
-    let Axes { workloads, sizes, placements } = axes;
+    let Axes { workloads, sizes, placements, gaps, rates } = axes;
+    let paces = model::suite::paces(gaps.as_deref(), rates.as_deref())?;
     for block in &mut suite.blocks {
-        block.workloads.retain(|workload| workloads.is_empty() || workloads.contains(workload));
+        if !workloads.is_empty() {
+            let of_block = std::mem::take(&mut block.workloads);
+            let kept = workloads.iter().filter(|asked| of_block.iter().any(|had| had.is_like(**asked)));
+            block.workloads = kept.copied().collect();
+        }
         if let Some(sizes) = sizes {
             block.sizes.clone_from(&sizes.0);
         }
         if !placements.is_empty() {
             block.placements.clone_from(placements);
+        }
+        if gaps.is_some() || rates.is_some() {
+            block.paces.clone_from(&paces);
         }
     }
     if suite.blocks.iter().all(|block| block.workloads.is_empty()) {
@@ -130,6 +138,7 @@ pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invali
             workloads: if workloads.is_empty() { vec![first] } else { workloads.to_vec() },
             sizes: vec![Size(1)],
             placements: vec!["same-core".parse()?, "same-llc|cross-llc|cross-node|smt|unpinned".parse()?],
+            paces: vec![Pace::BackToBack],
         })
     };
     Ok(Suite {
@@ -249,7 +258,7 @@ fn end(finish: Finish, steal_before: Option<(u64, u64)>, calibration: &Calibrati
 }
 
 fn exit_of(results: &Results) -> Exit {
-    let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
+    let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. } | Outcome::Missed { .. });
     match &results.end {
         Some(end) if end.interrupted => Exit::Interrupted,
         _ if results.records.iter().any(|record| failed(&record.outcome)) => Exit::CaseFailed,

@@ -1,0 +1,87 @@
+//! Far's side of a connected launch: it serves the parts that near announces.
+
+use crate::control::Channel;
+use crate::endpoint::{Outcome, Session, text};
+use crate::measure::Clock;
+use crate::part::{FarPart, Part, PartKind, Turns, call_counts};
+use crate::workload::{Broken, CallLog, Station, StepLog, Unmetered, usage_between};
+use mechanisms::{Endpoint, Unnoted};
+use model::Workload;
+use model::record::Usage;
+use sys::usage::of_this_thread;
+
+/// Far's side of a connected launch.
+pub(crate) struct Far<'a, E> {
+    pub(crate) session: &'a Session,
+    pub(crate) link: &'a Channel,
+    pub(crate) clock: Clock,
+    pub(crate) station: Box<Station<E>>,
+}
+
+impl<E: Endpoint> Far<'_, E> {
+    /// Serves one part after the other until near says that there are no more.
+    pub(crate) fn serve(mut self) -> Outcome<()> {
+        loop {
+            let (part, _): (Part, _) = self.link.receive().map_err(text)?;
+            self.station.check(self.session.check(part.check));
+            let done = match part.kind {
+                PartKind::End => return Ok(()),
+                PartKind::Total => self.total(part.turns).map_err(text)?,
+                PartKind::Calls => self.calls(part.turns).map_err(text)?,
+                PartKind::Steps => self.steps(part.turns).map_err(text)?,
+            };
+            self.link.send(&done, &[]).map_err(text)?;
+        }
+    }
+
+    /// Far's usage is taken when the last message of the lead-in and the first of the lead-out have come:
+    /// it is that of the timed turns, and noting it delays none of them.
+    fn total(&mut self, turns: u64) -> Result<FarPart, Broken> {
+        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
+        let (mut before, mut after) = (of_this_thread(), None);
+        let mut note_start = || before = of_this_thread();
+        let mut note_end = || {
+            after.get_or_insert_with(of_this_thread);
+        };
+        let station = &mut *self.station;
+        match self.session.workload() {
+            Workload::Throughput => {
+                station.drain(lead_in, &mut Unmetered, &mut note_start)?;
+                station.drain(timed, &mut Unmetered, || {})?;
+                station.drain(lead_out, &mut Unmetered, &mut note_end)?;
+            }
+            Workload::Session(session) => {
+                station.be_set_up(lead_in, session, &mut Unnoted, &mut note_start)?;
+                station.be_set_up(timed, session, &mut Unnoted, || {})?;
+                station.be_set_up(lead_out, session, &mut Unnoted, &mut note_end)?;
+            }
+            _ => {
+                station.answer(lead_in, &mut note_start)?;
+                station.answer(timed, || {})?;
+                station.answer(lead_out, &mut note_end)?;
+            }
+        }
+        let usage = usage_between(before, after.unwrap_or(before));
+        Ok(FarPart { usage, calls: None, steps: None })
+    }
+
+    fn calls(&mut self, turns: u64) -> Result<FarPart, Broken> {
+        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
+        let mut log = CallLog::new(self.clock);
+        self.station.drain(lead_in, &mut Unmetered, || {})?;
+        self.station.drain(timed, &mut log, || {})?;
+        self.station.drain(lead_out, &mut Unmetered, || {})?;
+        Ok(FarPart { usage: Usage::default(), calls: Some(call_counts(&log, &self.clock)), steps: None })
+    }
+
+    fn steps(&mut self, turns: u64) -> Result<FarPart, Broken> {
+        let mut log = StepLog::new(self.clock);
+        if let Workload::Session(session) = self.session.workload() {
+            let Turns { lead_in, timed, lead_out } = Turns::of(turns);
+            self.station.be_set_up(lead_in, session, &mut Unnoted, || {})?;
+            self.station.be_set_up(timed, session, &mut log, || {})?;
+            self.station.be_set_up(lead_out, session, &mut Unnoted, || {})?;
+        }
+        Ok(FarPart { usage: Usage::default(), calls: None, steps: Some(log.by_name()) })
+    }
+}

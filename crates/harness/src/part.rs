@@ -1,0 +1,79 @@
+//! Parts: what near and far of one launch agree on before each stretch of turns, and tell each other after it.
+
+use crate::measure::Clock;
+use crate::workload::CallLog;
+use model::Histogram;
+use model::record::{CallCounts, Step, Usage};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Turns before the timed ones of each part, so that both ends are under way when the clock starts.
+const LEAD_IN_TURNS: u64 = 8;
+/// Turns after the timed ones, so that both ends still are when it stops.
+const LEAD_OUT_TURNS: u64 = 8;
+/// From near to far: the part that comes next.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) kind: PartKind,
+    pub(crate) turns: u64,
+    pub(crate) check: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum PartKind {
+    /// No clock but around all turns.
+    Total,
+    /// Far's calls are noted one by one.
+    Calls,
+    /// The steps of far's messages are noted.
+    Steps,
+    /// There is no further part.
+    End,
+}
+
+/// From far to near: what the part before took.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FarPart {
+    pub(crate) usage: Usage,
+    pub(crate) calls: Option<CallCounts>,
+    pub(crate) steps: Option<Vec<Step>>,
+}
+
+/// The turns of one part, numbered on from the first.
+pub(crate) struct Turns {
+    pub(crate) lead_in: Range<u64>,
+    pub(crate) timed: Range<u64>,
+    pub(crate) lead_out: Range<u64>,
+}
+
+impl Turns {
+    pub(crate) fn of(timed: u64) -> Self {
+        let (start, end) = (LEAD_IN_TURNS, LEAD_IN_TURNS + timed);
+        Self { lead_in: 0..start, timed: start..end, lead_out: end..end + LEAD_OUT_TURNS }
+    }
+
+    /// How many turns a part has in all of which `timed` are timed.
+    pub(crate) fn in_all(timed: u64) -> u64 {
+        Self::of(timed).lead_out.end
+    }
+}
+
+/// How many different byte counts a record keeps apart.
+const MOST_BYTE_COUNTS: usize = 64;
+
+pub(crate) fn call_counts(log: &CallLog, clock: &Clock) -> CallCounts {
+    let mut time = Histogram::new();
+    let mut by_bytes: BTreeMap<u64, u64> = BTreeMap::new();
+    for (ticks, bytes) in &log.calls {
+        time.record(clock.ns(*ticks) as u64);
+        *by_bytes.entry(*bytes as u64).or_default() += 1;
+    }
+    let (kept, further): (Vec<_>, Vec<_>) =
+        by_bytes.into_iter().enumerate().partition(|(rank, _)| *rank < MOST_BYTE_COUNTS);
+    let mut returned_bytes: Vec<(u64, u64)> = kept.into_iter().map(|(_, entry)| entry).collect();
+    if let Some((_, calls)) = returned_bytes.last_mut() {
+        *calls += further.into_iter().map(|(_, (_, calls))| calls).sum::<u64>();
+    }
+    CallCounts { count: log.count, time: time.encode(), returned_bytes }
+}

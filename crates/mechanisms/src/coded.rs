@@ -1,0 +1,280 @@
+//! Messages that are compressed on their way: a parameter that rows of whole messages share. Not a mechanism itself.
+//!
+//! One message becomes one compressed message, with no header of ours. What it costs depends on what is in it.
+
+use crate::contract::{Arrived, Endpoint, Launch, Mechanism, Shape, Steps, Ticket};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use model::card::{Card, Support};
+use model::record::Setting;
+use model::{Domain, Param, Params};
+use rustix::fd::BorrowedFd;
+use std::marker::PhantomData;
+use sys::{Errno, Failure};
+use zstd::bulk;
+
+/// The parameter by which messages are compressed.
+pub(crate) const CODEC: Param = Param {
+    name: "codec",
+    summary: "compress each message, and restore it: gzip at level 6, lz4, or zstd at level 3",
+    domain: Domain::Choice(&["none", "gzip", "lz4", "zstd"]),
+    default: Some("none"),
+};
+
+/// The rows of `M`, whose card has [`CODEC`], with what that asks for.
+#[derive(Debug)]
+pub struct Coded<M>(PhantomData<M>);
+
+/// An end of `M`, and what its messages go through.
+#[derive(Debug)]
+pub struct CodedEnd<E> {
+    end: E,
+    codec: Option<Box<Codec>>,
+}
+
+/// A codec with the memory that it needs, so that no message allocates.
+pub struct Codec {
+    kind: Kind,
+    compressed: Vec<u8>,
+}
+
+enum Kind {
+    Gzip { compress: Box<Compress>, decompress: Box<Decompress> },
+    Lz4,
+    Zstd { compress: bulk::Compressor<'static>, decompress: bulk::Decompressor<'static> },
+}
+
+impl std::fmt::Debug for Codec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Codec").field("compressed_bytes", &self.compressed.len()).finish()
+    }
+}
+
+/// The most that a message of `size_bytes` becomes, with any codec: what cannot be compressed grows a little.
+const fn bound(size_bytes: usize) -> usize {
+    size_bytes + size_bytes / 200 + 128
+}
+
+/// The level of gzip(1) when none is given, and of zstd(1).
+const GZIP_LEVEL: Compression = Compression::new(6);
+const ZSTD_LEVEL: i32 = 3;
+/// RFC 1952: a window of 32 KiB.
+const GZIP_WINDOW_BITS: u8 = 15;
+
+impl Codec {
+    fn new(params: &Params, card: &Card, size_bytes: usize) -> Result<Option<Box<Self>>, Failure> {
+        let refuse = |error: std::io::Error| {
+            Failure::new("make a context of", "zstd", error.to_string(), "free some memory")
+        };
+        let kind = match params.text(card, CODEC.name) {
+            Some("gzip") => Kind::Gzip {
+                compress: Box::new(Compress::new_gzip(GZIP_LEVEL, GZIP_WINDOW_BITS)),
+                decompress: Box::new(Decompress::new_gzip(GZIP_WINDOW_BITS)),
+            },
+            Some("lz4") => Kind::Lz4,
+            Some("zstd") => Kind::Zstd {
+                compress: bulk::Compressor::new(ZSTD_LEVEL).map_err(refuse)?,
+                decompress: bulk::Decompressor::new().map_err(refuse)?,
+            },
+            _ => return Ok(None),
+        };
+        // lz4 wants more room than it ever fills.
+        let room_bytes = lz4_flex::block::get_maximum_output_size(size_bytes).max(bound(size_bytes));
+        Ok(Some(Box::new(Self { kind, compressed: vec![0; room_bytes] })))
+    }
+
+    /// Compresses `bytes` and returns what they became.
+    fn compress(&mut self, bytes: &[u8]) -> Result<&[u8], Errno> {
+        if bound(bytes.len()) > self.compressed.len() {
+            return Err(Errno::MSGSIZE);
+        }
+        let into = &mut self.compressed[..];
+        let count = match &mut self.kind {
+            Kind::Gzip { compress, .. } => {
+                compress.reset();
+                match compress.compress(bytes, into, FlushCompress::Finish) {
+                    Ok(Status::StreamEnd) => compress.total_out() as usize,
+                    _ => return Err(Errno::MSGSIZE),
+                }
+            }
+            Kind::Lz4 => lz4_flex::block::compress_into(bytes, into).map_err(|_| Errno::MSGSIZE)?,
+            Kind::Zstd { compress, .. } => {
+                compress.compress_to_buffer(bytes, into).map_err(|_| Errno::MSGSIZE)?
+            }
+        };
+        Ok(&self.compressed[..count])
+    }
+
+    /// Restores the first `count` bytes of `compressed` into `into`, and says how many they became.
+    fn restore(&mut self, count: usize, into: &mut [u8]) -> Result<usize, Errno> {
+        let bytes = &self.compressed[..count];
+        match &mut self.kind {
+            Kind::Gzip { decompress, .. } => {
+                decompress.reset(true);
+                match decompress.decompress(bytes, into, FlushDecompress::Finish) {
+                    Ok(Status::StreamEnd) => Ok(decompress.total_out() as usize),
+                    _ => Err(Errno::BADMSG),
+                }
+            }
+            Kind::Lz4 => lz4_flex::block::decompress_into(bytes, into).map_err(|_| Errno::BADMSG),
+            Kind::Zstd { decompress, .. } => {
+                decompress.decompress_to_buffer(bytes, into).map_err(|_| Errno::BADMSG)
+            }
+        }
+    }
+}
+
+impl<M: Mechanism> Mechanism for Coded<M> {
+    const CARD: Card = M::CARD;
+    type Bound = (M::Bound, Option<Box<Codec>>);
+    type End = CodedEnd<M::End>;
+
+    fn probe(params: &Params) -> Support {
+        match M::probe(params) {
+            Support::Yes { largest_bytes: Some(largest) } if is_coded::<M>(params) => {
+                Support::Yes { largest_bytes: Some(surely_fitting(largest)) }
+            }
+            support => support,
+        }
+    }
+
+    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+        let (bound, ticket) = M::bind(&inner(launch))?;
+        Ok(((bound, codec::<M>(launch)?), ticket))
+    }
+
+    fn accept((bound, codec): Self::Bound) -> Result<Self::End, Failure> {
+        Ok(CodedEnd { end: M::accept(bound)?, codec })
+    }
+
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
+        Ok(CodedEnd { end: M::connect(&inner(launch), ticket)?, codec: codec::<M>(launch)? })
+    }
+}
+
+fn is_coded<M: Mechanism>(params: &Params) -> bool {
+    params.text(&M::CARD, CODEC.name) != CODEC.default
+}
+
+/// The largest message that becomes at most `largest_bytes`, whatever is in it.
+fn surely_fitting(largest_bytes: u64) -> u64 {
+    (largest_bytes.saturating_sub(128)) * 200 / 201
+}
+
+fn codec<M: Mechanism>(launch: &Launch<'_>) -> Result<Option<Box<Codec>>, Failure> {
+    Codec::new(launch.params, &M::CARD, launch.shape.size_bytes)
+}
+
+/// The launch of the mechanism within: its messages are what the codec makes of ours.
+fn inner<'a>(launch: &Launch<'a>) -> Launch<'a> {
+    let shape = Shape { size_bytes: bound(launch.shape.size_bytes), ..launch.shape };
+    if launch.params.is_empty() { *launch } else { Launch { shape, ..*launch } }
+}
+
+impl<E: Endpoint> Endpoint for CodedEnd<E> {
+    #[inline(always)]
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        match &mut self.codec {
+            None => self.end.send(bytes),
+            Some(codec) => self.end.send(codec.compress(bytes)?).map(|_| bytes.len()),
+        }
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        match &mut self.codec {
+            None => self.end.receive(into),
+            Some(codec) => {
+                let count = self.end.receive(&mut codec.compressed)?;
+                codec.restore(count, into)
+            }
+        }
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        self.end.settings()
+    }
+
+    #[inline(always)]
+    fn send_with(
+        &mut self,
+        bytes: &[u8],
+        fds: &[BorrowedFd<'_>],
+        steps: &mut impl Steps,
+    ) -> Result<usize, Errno> {
+        match &mut self.codec {
+            None => self.end.send_with(bytes, fds, steps),
+            Some(codec) => {
+                let compressed = codec.compress(bytes)?;
+                steps.done("compress");
+                self.end.send_with(compressed, fds, steps).map(|_| bytes.len())
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn receive_with(&mut self, into: &mut [u8], steps: &mut impl Steps) -> Result<Arrived, Errno> {
+        match &mut self.codec {
+            None => self.end.receive_with(into, steps),
+            Some(codec) => {
+                let Arrived { bytes, fds } = self.end.receive_with(&mut codec.compressed, steps)?;
+                let bytes = codec.restore(bytes, into)?;
+                steps.done("restore");
+                Ok(Arrived { bytes, fds })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unix_dgram::UnixDgram;
+    use proptest::prelude::*;
+
+    const CARD: Card = <UnixDgram as Mechanism>::CARD;
+
+    fn codec(name: &str, size_bytes: usize) -> Box<Codec> {
+        let params = Params::parse(&format!("codec={name}"), &CARD).unwrap();
+        Codec::new(&params, &CARD, size_bytes).unwrap().unwrap()
+    }
+
+    fn round_trip(name: &str, bytes: &[u8]) -> usize {
+        let mut codec = codec(name, bytes.len());
+        let count = codec.compress(bytes).unwrap().len();
+        let mut restored = vec![0; bytes.len()];
+        assert_eq!(codec.restore(count, &mut restored), Ok(bytes.len()), "{name}");
+        assert!(restored == bytes, "{name}");
+        count
+    }
+
+    proptest! {
+        #[test]
+        fn every_message_is_restored_and_grows_by_little(bytes in proptest::collection::vec(any::<u8>(), 1..3000)) {
+            for name in ["gzip", "lz4", "zstd"] {
+                prop_assert!(round_trip(name, &bytes) <= bound(bytes.len()));
+            }
+        }
+
+        #[test]
+        fn what_surely_fits_does(largest in 200_u64..1 << 30) {
+            let size = surely_fitting(largest);
+            prop_assert!(bound(size as usize) as u64 <= largest);
+        }
+    }
+
+    #[test]
+    fn what_repeats_becomes_small() {
+        for name in ["gzip", "lz4", "zstd"] {
+            assert!(round_trip(name, &[7; 100_000]) < 1000, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_codec_is_refused() {
+        for name in ["gzip", "lz4", "zstd"] {
+            let mut codec = codec(name, 100);
+            codec.compressed.fill(0xff);
+            assert_eq!(codec.restore(100, &mut [0; 100]), Err(Errno::BADMSG), "{name}");
+        }
+    }
+}
