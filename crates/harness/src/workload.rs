@@ -14,7 +14,6 @@ use mechanisms::{Arrived, Endpoint, Lends, Operation, Steps, Unnoted};
 use model::record::{Step, Usage};
 use model::{Histogram, Session, Workload};
 use rustix::fd::BorrowedFd;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use sys::Errno;
 
@@ -268,11 +267,15 @@ impl StepLog {
         Self { clock, last: clock.now(), steps }
     }
 
-    /// The steps by name.
+    /// The steps by name, in the order in which they first came.
     pub(crate) fn by_name(&self) -> Vec<Step> {
-        let mut times: BTreeMap<&str, Histogram> = BTreeMap::new();
+        let mut times: Vec<(&str, Histogram)> = Vec::new();
         for (name, ticks) in &self.steps {
-            times.entry(name).or_default().record(self.clock.ns(*ticks) as u64);
+            let at = times.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+                times.push((name, Histogram::new()));
+                times.len() - 1
+            });
+            times[at].1.record(self.clock.ns(*ticks) as u64);
         }
         times.into_iter().map(|(name, time)| Step { name: name.to_owned(), time: time.encode() }).collect()
     }

@@ -295,6 +295,9 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
 
 fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
     checked_case(&record.case)?;
+    if let crate::Outcome::Missed { achieved } = record.outcome {
+        check((0.0..=1.0).contains(&achieved), "outcome.missed.achieved", "from 0 to 1")?;
+    }
     record.samples.iter().try_for_each(checked_sample)?;
     record.summary.iter().try_for_each(checked_summary)?;
     Ok(record)
@@ -332,6 +335,9 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
         ];
         check(counts.iter().all(|count| *count <= LARGEST_COUNT), "near or far", A_COUNT)?;
     }
+    let late = |ns: f64| ns == 0.0 || is_time(ns);
+    let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
+    check(kept, "schedule", A_TIME)?;
     sample.calls.as_ref().map_or(Ok(()), checked_calls)
 }
 
@@ -352,6 +358,11 @@ fn checked_summary(summary: &Summary) -> Result<(), Broken> {
     ];
     check(summary.turn_ns.median > 0.0, "summary.turn_ns", A_TIME)?;
     check(estimates.into_iter().flatten().all(is_estimate), "summary", "of numbers not below 0, in order")?;
+    let is_part = |part: f64| (0.0..=1.0).contains(&part);
+    check(summary.achieved.is_none_or(is_part), "summary.achieved", "from 0 to 1")?;
+    let steps = summary.steps.iter().flat_map(|steps| steps.near.iter().chain(&steps.far));
+    let mut means = steps.map(|step| step.mean_ns);
+    check(means.all(|ns| ns == 0.0 || is_time(ns)), "summary.steps", A_TIME)?;
     let modes = summary.modes.is_none_or(|modes| modes.fast > 0.0 && modes.slow >= modes.fast);
     check(modes, "summary.modes", "of positive times in order")
 }
@@ -481,6 +492,7 @@ mod tests {
             placement: Placement::SameCore,
             cpus: Some(CpuPair { near: 1, far: 1 }),
             endpoints: Endpoints::Processes,
+            pace: crate::Pace::BackToBack,
             spec: Spec::plain(name),
         }
     }

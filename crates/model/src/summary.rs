@@ -7,7 +7,6 @@ use crate::stats::{self, Estimate, Modes};
 use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The summary of one case. Intervals are taken over launches, never over turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -156,11 +155,15 @@ fn step_times(samples: &[Sample]) -> Option<StepTimes> {
     })
 }
 
-/// The steps of all launches by name.
+/// The steps of all launches by name, in the order in which they first came.
 fn merged<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<StepTime> {
-    let mut times: BTreeMap<&str, Histogram> = BTreeMap::new();
+    let mut times: Vec<(&str, Histogram)> = Vec::new();
     for step in steps {
-        times.entry(&step.name).or_default().merge(&step.time.decode());
+        let decoded = step.time.decode();
+        match times.iter_mut().find(|(name, _)| *name == step.name) {
+            Some((_, time)) => time.merge(&decoded),
+            None => times.push((&step.name, decoded)),
+        }
     }
     let time = |(name, time): (&str, Histogram)| {
         Some(StepTime {
@@ -260,7 +263,7 @@ mod tests {
     use crate::case::Spec;
     use crate::floor;
     use crate::histogram::Histogram;
-    use crate::record::Each;
+    use crate::record::{Each, Schedule};
     use crate::results::testing;
     use crate::units::Size;
 
@@ -280,6 +283,40 @@ mod tests {
 
     fn of(workload: Workload, samples: &[Sample]) -> Summary {
         summarise(&case(workload, 1000), samples).unwrap()
+    }
+
+    #[test]
+    fn steps_of_all_launches_are_put_together_in_the_order_of_the_first() {
+        let step = |name: &str, times: &[u64]| {
+            let mut time = Histogram::new();
+            times.iter().for_each(|ns| time.record(*ns));
+            Step { name: name.to_owned(), time: time.encode() }
+        };
+        let mut samples = launches(2);
+        let far = vec![step("recvmsg", &[7])];
+        samples[0].steps =
+            Some(Steps { near: vec![step("write", &[100, 200]), step("close", &[5])], far: far.clone() });
+        samples[1].steps = Some(Steps { near: vec![step("close", &[5]), step("write", &[300])], far });
+        let steps = of(Workload::Latency, &samples).steps.unwrap();
+        let near: Vec<_> = steps.near.iter().map(|s| (s.name.as_str(), s.count, s.median_ns)).collect();
+        assert_eq!(near, [("write", 3, 200), ("close", 2, 5)]);
+        assert!((steps.near[0].mean_ns - 200.0).abs() < 0.5);
+        assert_eq!((steps.far[0].count, of(Workload::Latency, &launches(2)).steps), (2, None));
+    }
+
+    #[test]
+    fn a_rate_that_was_not_achieved_is_missed() {
+        let with = |late_ns| {
+            let schedule = Some(Schedule { span_ns: 1e6, late_ns });
+            let samples: Vec<_> =
+                launches(9).into_iter().map(|sample| Sample { schedule, ..sample }).collect();
+            of(Workload::Latency, &samples)
+        };
+        assert_eq!((with(0.0).achieved, with(0.0).missed()), (Some(1.0), None));
+        assert_eq!(with(1e6).missed(), Some(0.5));
+        // One turn that is late is no queue.
+        assert_eq!(with(1e4).missed(), None);
+        assert_eq!(of(Workload::Latency, &launches(9)).achieved, None);
     }
 
     #[test]
