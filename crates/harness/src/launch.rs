@@ -70,7 +70,7 @@ impl Launcher<'_> {
             check: self.check,
         };
         let processes = match (case.workload, case.endpoints) {
-            (Workload::Cost, _) => vec![start(&orders(Role::Alone), vec![])?],
+            (workload, _) if workload.is_alone() => vec![start(&orders(Role::Alone), vec![])?],
             (_, Endpoints::Processes) => {
                 let (near, far) = channel()?;
                 vec![start(&orders(Role::Near), vec![near])?, start(&orders(Role::Far), vec![far])?]

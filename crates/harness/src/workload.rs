@@ -10,8 +10,8 @@
 //! emptied the translation cache and every page that a turn touches were looked up anew.
 
 use crate::measure::{Clock, Stamp};
-use mechanisms::{Arrived, Endpoint, Lends, Operation, Steps, Unnoted};
-use model::record::{Step, Usage};
+use mechanisms::{Arrived, Endpoint, Lends, Steps, Unnoted};
+use model::record::{Sample, Step, Usage};
 use model::{Histogram, Session, Workload};
 use rustix::fd::BorrowedFd;
 use std::ops::Range;
@@ -303,7 +303,11 @@ impl StepMeter for StepLog {
 pub(crate) fn answer_bytes(workload: Workload, size_bytes: usize) -> usize {
     match workload {
         Workload::Latency | Workload::Connect => size_bytes,
-        Workload::Transfer | Workload::Throughput | Workload::Session(_) | Workload::Cost => 1,
+        Workload::Transfer
+        | Workload::Throughput
+        | Workload::Session(_)
+        | Workload::Cost
+        | Workload::Accuracy => 1,
     }
 }
 
@@ -510,13 +514,23 @@ impl<E: Endpoint> Station<E> {
     }
 }
 
-/// The turns of `cost`.
-#[inline(always)]
-pub(crate) fn repeat(operation: &mut impl Operation, turns: Range<u64>) -> Result<(), Broken> {
-    for _ in turns {
-        operation.call().map_err(|errno| Broken::Call { name: "call", errno })?;
+/// A sample of `turns` that took `elapsed_ns`. What else there is to say is for the caller.
+pub(crate) fn sample(turns: u64, elapsed_ns: f64, near: Usage, far: Option<Usage>) -> Sample {
+    Sample {
+        round: 0,
+        started_ns: 0,
+        turns,
+        turns_in_all: turns,
+        elapsed_ns,
+        floor_ns: None,
+        each: None,
+        near,
+        far,
+        calls: None,
+        steps: None,
+        timer: None,
+        schedule: None,
     }
-    Ok(())
 }
 
 /// What this thread used between two readings of its accounting.

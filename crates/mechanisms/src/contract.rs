@@ -217,4 +217,38 @@ pub trait Operation: Sized {
 
     /// Does it once. Its result must be kept alive, so that the compiler keeps the work.
     fn call(&mut self) -> Result<(), Errno>;
+
+    /// What [`read`](Self::read) counts, where the operation reads a timer: only those have the workload `accuracy`.
+    fn timer(&self) -> Option<Timer> {
+        None
+    }
+
+    /// Reads the timer, in its own ticks.
+    fn read(&mut self) -> Result<u64, Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
 }
+
+/// What a timer counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timer {
+    /// The unit of its readings, in nanoseconds; `None` for the time-stamp counter's, which is found by calibration.
+    pub tick_ns: Option<f64>,
+    /// It goes on while the process sleeps; else it counts CPU time alone.
+    pub counts_sleep: bool,
+}
+
+impl Timer {
+    /// A timer of real time in ticks of `tick_ns`.
+    pub(crate) const fn wall(tick_ns: f64) -> Option<Self> {
+        Some(Self { tick_ns: Some(tick_ns), counts_sleep: true })
+    }
+
+    /// A timer of CPU time in ticks of `tick_ns`.
+    pub(crate) const fn cpu(tick_ns: f64) -> Option<Self> {
+        Some(Self { tick_ns: Some(tick_ns), counts_sleep: false })
+    }
+}
+
+/// The workloads of an operation that reads a timer.
+pub(crate) const OF_TIMERS: &[Workload] = &[Workload::Cost, Workload::Accuracy];

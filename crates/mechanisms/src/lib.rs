@@ -55,6 +55,8 @@ mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;
 
-pub use contract::{Arrived, Endpoint, Launch, Lends, Mechanism, Operation, Shape, Steps, Ticket, Unnoted};
+pub use contract::{
+    Arrived, Endpoint, Launch, Lends, Mechanism, Operation, Shape, Steps, Ticket, Timer, Unnoted,
+};
 pub use names::noted;
 pub use table::Visitor;

@@ -6,7 +6,7 @@
 
 use crate::case::Case;
 use crate::invalid::{Invalid, printable};
-use crate::record::{Calls, End, FORMAT, Header, Line, Record, Results, Sample, VERSION};
+use crate::record::{Calls, End, FORMAT, Header, Line, Record, Results, Sample, TimerSample, VERSION};
 use crate::stats::Estimate;
 use crate::summary::{Summary, summarise};
 use crate::units::Size;
@@ -338,6 +338,7 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     let late = |ns: f64| ns == 0.0 || is_time(ns);
     let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
     check(kept, "schedule", A_TIME)?;
+    check(sample.timer.is_none_or(is_timer), "timer", "of times of at most 4.9 hours, in nanoseconds")?;
     sample.calls.as_ref().map_or(Ok(()), checked_calls)
 }
 
@@ -363,6 +364,11 @@ fn checked_summary(summary: &Summary) -> Result<(), Broken> {
     let steps = summary.steps.iter().flat_map(|steps| steps.near.iter().chain(&steps.far));
     let mut means = steps.map(|step| step.mean_ns);
     check(means.all(|ns| ns == 0.0 || is_time(ns)), "summary.steps", A_TIME)?;
+    check(
+        summary.timer.is_none_or(is_timer),
+        "summary.timer",
+        "of times of at most 4.9 hours, in nanoseconds",
+    )?;
     let modes = summary.modes.is_none_or(|modes| modes.fast > 0.0 && modes.slow >= modes.fast);
     check(modes, "summary.modes", "of positive times in order")
 }
@@ -372,6 +378,12 @@ const A_COUNT: &str = "of counts of at most 17592186044416";
 
 fn is_time(ns: f64) -> bool {
     (SHORTEST_NS..=LARGEST_COUNT as f64).contains(&ns)
+}
+
+fn is_timer(timer: TimerSample) -> bool {
+    let TimerSample { error_ns, deviation_ns, off_clock_ns, resolution_ns } = timer;
+    let all = [error_ns, deviation_ns, off_clock_ns, resolution_ns];
+    all.iter().all(|ns| ns.abs() <= LARGEST_COUNT as f64) && deviation_ns >= 0.0 && resolution_ns >= 0.0
 }
 
 fn is_estimate(estimate: Estimate) -> bool {
@@ -426,6 +438,7 @@ pub(crate) mod testing {
             far: Some(Usage::default()),
             calls: None,
             steps: None,
+            timer: None,
             schedule: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Workload};
 use crate::histogram::Histogram;
-use crate::record::{Sample, Setting, Step, Steps, Usage};
+use crate::record::{Sample, Setting, Step, Steps, TimerSample, Usage};
 use crate::stats::{self, Estimate, Modes};
 use crate::warning::Warning;
 use schemars::JsonSchema;
@@ -34,6 +34,9 @@ pub struct Summary {
     /// The part of the rate asked for that was achieved in the median launch; only of a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved: Option<f64>,
+    /// What the timer said of its intervals: medians over launches, and the smallest resolution; only of `accuracy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<TimerSample>,
     /// The steps of the messages of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<StepTimes>,
@@ -138,6 +141,7 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
         far: samples.first()?.far.map(|_| per_turn(samples.iter().filter_map(|s| s.far), turns)),
         modes: stats::two_modes(&turn_ns),
         achieved: achieved(samples),
+        timer: timer(samples),
         steps: step_times(samples),
     })
 }
@@ -145,6 +149,17 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
 fn achieved(samples: &[Sample]) -> Option<f64> {
     let achieved: Vec<f64> = samples.iter().filter_map(|sample| Some(sample.schedule?.achieved())).collect();
     Some(stats::median_interval(&achieved)?.median)
+}
+
+fn timer(samples: &[Sample]) -> Option<TimerSample> {
+    let timers: Vec<TimerSample> = samples.iter().filter_map(|sample| sample.timer).collect();
+    let median = |of: fn(&TimerSample) -> f64| stats::median(&timers.iter().map(of).collect::<Vec<_>>());
+    Some(TimerSample {
+        error_ns: median(|timer| timer.error_ns)?,
+        deviation_ns: median(|timer| timer.deviation_ns)?,
+        off_clock_ns: median(|timer| timer.off_clock_ns)?,
+        resolution_ns: timers.iter().map(|timer| timer.resolution_ns).fold(f64::INFINITY, f64::min),
+    })
 }
 
 fn step_times(samples: &[Sample]) -> Option<StepTimes> {

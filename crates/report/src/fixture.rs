@@ -156,6 +156,7 @@ fn record(Measurement { case, turn_ns, floor_ns, far, each }: Measurement) -> Re
         far: far.then(|| usage(ns)),
         calls: None,
         steps: None,
+        timer: None,
         schedule: None,
     };
     let samples: Vec<Sample> = (0..).zip(turn_ns).map(sample).collect();
