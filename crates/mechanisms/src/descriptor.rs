@@ -5,7 +5,7 @@ use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params};
 use rustix::event::epoll;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{read, write};
 use sys::{Errno, Failure, OrFail};
@@ -75,6 +75,11 @@ impl DescriptorEnd {
             set_blocking(fd, blocking).or_fail("fcntl(F_SETFL)", card.name)?;
         }
         Ok(Self { input, output, wait, settings })
+    }
+
+    /// What it writes, for ends that hand over bytes by other calls than write(2).
+    pub(crate) fn output(&self) -> BorrowedFd<'_> {
+        self.output.as_fd()
     }
 }
 
