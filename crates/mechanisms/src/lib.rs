@@ -60,5 +60,12 @@ mod unix_stream;
 pub use contract::{Arrived, Endpoint, Launch, Lends, Mechanism, Operation, Shape, Steps, Ticket, Unnoted};
 pub use names::noted;
 pub use table::Visitor;
-// For the test of the rule by which memory is lent again.
-pub use zero_copy::AtOnce;
+// For the test of the rule by which memory is lent again, which takes rows with and without it.
+pub use inet_stream::Loopback;
+pub use pipe_splice::PipeSplice;
+pub use pipe_vmsplice::PipeVmsplice;
+pub use tcp_sendfile::TcpSendfile;
+pub use tcp_vmsplice::TcpVmsplice;
+pub use tcp_zerocopy::TcpZerocopy;
+pub use tee::Tee;
+pub use zero_copy::{AtOnce, OverPipes, OverTcp};

@@ -157,3 +157,18 @@ impl Outgoing for Completed {
         settings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_release_buffers_across_the_wrap_of_the_numbers() {
+        let mut outgoing = Completed::new().unwrap();
+        outgoing.under_way = bit(u64::from(u32::MAX)) | bit(0) | bit(1);
+        outgoing.note(Completion { first: u32::MAX, last: 0, copied: true });
+        assert_eq!((outgoing.under_way, outgoing.copied), (bit(1), 2));
+        outgoing.note(Completion { first: 1, last: 1, copied: false });
+        assert_eq!((outgoing.under_way, outgoing.copied), (0, 2));
+    }
+}

@@ -103,6 +103,7 @@ impl PagePool {
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
+#[allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use super::*;
     use rustix::io::read;

@@ -84,3 +84,49 @@ pub fn next_completion(socket: impl AsFd) -> Result<Option<Completion>, Errno> {
     let copied = error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED != 0;
     Ok(Some(Completion { first: error.ee_info, last: error.ee_data, copied }))
 }
+
+#[cfg(all(test, not(miri), not(loom)))]
+#[allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+mod tests {
+    use super::*;
+    use crate::page_pool::PagePool;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    fn connected() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    fn exchange(near: &TcpStream, far: &mut TcpStream, sends: usize) {
+        let mut pool = PagePool::create("test", 4096).unwrap();
+        for _ in 0..sends {
+            assert_eq!(pool.send(0..100, near, ZEROCOPY), Ok(100));
+            far.read_exact(&mut [0; 100]).unwrap();
+        }
+    }
+
+    #[test]
+    fn each_send_completes_once_and_in_order() {
+        let (near, mut far) = connected();
+        allow_zerocopy(&near).unwrap();
+        assert_eq!(next_completion(&near), Ok(None));
+        exchange(&near, &mut far, 10);
+        let mut next = 0;
+        while next < 10 {
+            let Some(completion) = next_completion(&near).unwrap() else { continue };
+            assert_eq!(completion.first, next);
+            assert!(completion.copied, "loopback did not copy");
+            next = completion.last + 1;
+        }
+        assert_eq!((next, next_completion(&near)), (10, Ok(None)));
+    }
+
+    #[test]
+    fn a_socket_that_was_not_asked_completes_nothing() {
+        let (near, mut far) = connected();
+        exchange(&near, &mut far, 3);
+        assert_eq!(next_completion(&near), Ok(None));
+    }
+}
