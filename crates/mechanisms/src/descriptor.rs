@@ -78,6 +78,11 @@ impl DescriptorEnd {
         }
         Ok(Self { input, output, wait, settings })
     }
+
+    /// What it writes, for ends that hand over bytes by other calls than write(2).
+    pub(crate) fn output(&self) -> BorrowedFd<'_> {
+        self.output.as_fd()
+    }
 }
 
 fn set_blocking(fd: &OwnedFd, blocking: bool) -> Result<(), Errno> {

@@ -1,6 +1,6 @@
 //! What connections over the loopback interface share: a listener, and both ends. Not a mechanism itself.
 
-use crate::contract::{Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
 use crate::descriptor::{DescriptorEnd, Fds, supported};
 use crate::socket::set_buffers;
 use model::card::{Card, Support};
@@ -29,6 +29,34 @@ pub trait InetStream {
     const CARD: Card;
     /// The protocol; `None` is TCP.
     const PROTOCOL: Option<Protocol>;
+    /// Its ends.
+    type End: SocketEnd;
+
+    /// Whether it works with `params`.
+    fn probe(params: &Params) -> Support
+    where
+        Self: Sized,
+    {
+        let listener = Loopback::<Self>::open(params);
+        supported(listener.and_then(|(listener, _)| Loopback::<Self>::listen_on(&listener)))
+    }
+}
+
+/// An end over a connected socket.
+pub trait SocketEnd: Endpoint + Sized {
+    /// Sets the buffers of a socket that is to be connected, and says what it has.
+    fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
+        set_buffers(socket, params, card)
+    }
+
+    /// The end of a row with `card` over `socket`.
+    fn over(socket: OwnedFd, params: &Params, card: &Card, settings: Vec<Setting>) -> Result<Self, Failure>;
+}
+
+impl SocketEnd for DescriptorEnd {
+    fn over(socket: OwnedFd, params: &Params, card: &Card, settings: Vec<Setting>) -> Result<Self, Failure> {
+        Self::new(Fds::both_ways(socket, card.name)?, params, card, settings)
+    }
 }
 
 /// An [`InetStream`] as a row of the table.
@@ -46,10 +74,10 @@ pub struct Bound {
 impl<I: InetStream> Mechanism for Loopback<I> {
     const CARD: Card = I::CARD;
     type Bound = Bound;
-    type End = DescriptorEnd;
+    type End = I::End;
 
     fn probe(params: &Params) -> Support {
-        supported(Self::open(params).and_then(|(listener, _)| Self::listen_on(&listener)))
+        I::probe(params)
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(Bound, Ticket), Failure> {
@@ -59,13 +87,13 @@ impl<I: InetStream> Mechanism for Loopback<I> {
         Ok((Bound { listener, settings, params: launch.params.clone() }, ticket))
     }
 
-    fn accept(bound: Bound) -> Result<DescriptorEnd, Failure> {
+    fn accept(bound: Bound) -> Result<I::End, Failure> {
         let connection =
             accept_with(&bound.listener, SocketFlags::CLOEXEC).or_fail("accept4", I::CARD.name)?;
         Self::end(connection, &bound.params, bound.settings)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<I::End, Failure> {
         let (socket, settings) = Self::open(launch.params)?;
         let port = ticket.address.as_slice().try_into().map(u16::from_be_bytes);
         let port = port.map_err(|_| Failure::of("take the ticket of", I::CARD.name, Errno::INVAL))?;
@@ -79,7 +107,7 @@ impl<I: InetStream> Loopback<I> {
     /// A socket with its buffers set: the kernel fixes the window by them when it connects.
     fn open(params: &Params) -> Result<(OwnedFd, Vec<Setting>), Failure> {
         let socket = inet_socket(SocketType::STREAM, I::PROTOCOL, I::CARD.name)?;
-        let settings = set_buffers(&socket, params, &I::CARD)?;
+        let settings = I::End::set_buffers(&socket, params, &I::CARD)?;
         Ok((socket, settings))
     }
 
@@ -89,12 +117,12 @@ impl<I: InetStream> Loopback<I> {
         Ok(port)
     }
 
-    fn end(socket: OwnedFd, params: &Params, settings: Vec<Setting>) -> Result<DescriptorEnd, Failure> {
+    fn end(socket: OwnedFd, params: &Params, settings: Vec<Setting>) -> Result<I::End, Failure> {
         if let Some(nodelay) = params.text(&I::CARD, NODELAY.name) {
             sockopt::set_tcp_nodelay(&socket, nodelay == "on")
                 .or_fail("setsockopt(TCP_NODELAY)", I::CARD.name)?;
         }
-        DescriptorEnd::new(Fds::both_ways(socket, I::CARD.name)?, params, &I::CARD, settings)
+        I::End::over(socket, params, &I::CARD, settings)
     }
 }
 

@@ -1,6 +1,6 @@
 //! One SCTP association over the loopback interface, in the style of a connection.
 
-use crate::descriptor::WAIT;
+use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::inet_stream::InetStream;
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::tcp::Tcp;
@@ -23,4 +23,5 @@ impl InetStream for Sctp {
         man: &["sctp(7)", "RFC 9260"],
         ..Tcp::CARD
     };
+    type End = DescriptorEnd;
 }

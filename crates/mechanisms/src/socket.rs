@@ -3,7 +3,7 @@
 use crate::descriptor::{Fds, Pair, supported};
 use model::card::{Card, Support};
 use model::record::Setting;
-use model::{Domain, Param, Params};
+use model::{Domain, Param, Params, Size};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair, sockopt};
 use sys::{Errno, Failure, OrFail};
@@ -26,7 +26,16 @@ pub(crate) const RCVBUF: Param = Param {
 
 /// Sets the buffers of `socket` as `params` ask, and says what it has.
 pub(crate) fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
-    let (send_asked, receive_asked) = (params.size(card, SNDBUF.name), params.size(card, RCVBUF.name));
+    set_buffers_to(socket, params.size(card, SNDBUF.name), params.size(card, RCVBUF.name), card)
+}
+
+/// Sets those buffers of `socket` that are asked for, and says what it has.
+pub(crate) fn set_buffers_to(
+    socket: &OwnedFd,
+    send_asked: Option<Size>,
+    receive_asked: Option<Size>,
+    card: &Card,
+) -> Result<Vec<Setting>, Failure> {
     if let Some(size) = send_asked {
         sockopt::set_socket_send_buffer_size(socket, size.as_usize())
             .or_fail("setsockopt(SO_SNDBUF)", card.name)?;
@@ -38,7 +47,7 @@ pub(crate) fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Res
     let send_got = sockopt::socket_send_buffer_size(socket).or_fail("getsockopt(SO_SNDBUF)", card.name)?;
     let receive_got = sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", card.name)?;
     // The kernel doubles what is asked, to cover its own overhead (socket(7)): twice is as asked.
-    let setting = |name: &str, asked: Option<model::Size>, got: usize| Setting {
+    let setting = |name: &str, asked: Option<Size>, got: usize| Setting {
         name: name.to_owned(),
         asked: asked.map(|size| size.to_string()),
         got: got.to_string(),

@@ -5,11 +5,13 @@ use crate::contract::{Mechanism, Operation};
 use crate::inet_stream::Loopback;
 use crate::passed::Passed;
 use crate::wake::Introduced;
+use crate::zero_copy::{OverPipes, OverTcp};
 use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fifo, file_pass, futex, getrusage,
-    gettimeofday, kill_self, memcpy, memfd_pass, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq,
-    posix_sem, process, pty, sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem,
-    tcp, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
+    gettimeofday, kill_self, memcpy, memfd_pass, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe,
+    pipe_splice, pipe_vmsplice, posix_mq, posix_sem, process, pty, sctp, semop, shm_ring, signal, signalfd,
+    sigqueue, syscall, sysv_msg, sysv_sem, tcp, tcp_sendfile, tcp_vmsplice, tcp_zerocopy, tee, times, tsc,
+    udp, unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -62,6 +64,12 @@ table! {
         posix_mq::PosixMq,
         pty::Pty,
         shm_ring::ShmRing,
+        OverPipes<pipe_vmsplice::PipeVmsplice>,
+        OverPipes<pipe_splice::PipeSplice>,
+        OverPipes<tee::Tee>,
+        Loopback<OverTcp<tcp_vmsplice::TcpVmsplice>>,
+        Loopback<OverTcp<tcp_sendfile::TcpSendfile>>,
+        Loopback<tcp_zerocopy::TcpZerocopy>,
         futex::Futex,
         eventfd::Eventfd,
         sysv_sem::SysvSem,

@@ -1,6 +1,6 @@
 //! One TCP connection over the loopback interface.
 
-use crate::descriptor::WAIT;
+use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::inet_stream::{InetStream, NODELAY};
 use crate::socket::{RCVBUF, SNDBUF};
 use model::Workload;
@@ -28,4 +28,5 @@ impl InetStream for Tcp {
         limits: "any message size; buffers tune themselves within net.ipv4.tcp_wmem and tcp_rmem unless set",
         man: &["tcp(7)", "ip(7)"],
     };
+    type End = DescriptorEnd;
 }
