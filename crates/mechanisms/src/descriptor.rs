@@ -1,6 +1,6 @@
 //! Ends made of file descriptors, and the ways in which they wait. Not a mechanism itself.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Launch, Mechanism, Shape, Ticket};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params};
@@ -8,6 +8,7 @@ use rustix::event::epoll;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{read, write};
+use std::marker::PhantomData;
 use sys::{Errno, Failure, OrFail};
 
 /// The parameter by which ends made of descriptors wait.
@@ -40,7 +41,7 @@ pub struct DescriptorEnd {
 
 /// The two descriptors of an end: what it reads and what it writes.
 #[derive(Debug)]
-pub(crate) struct Fds {
+pub struct Fds {
     pub(crate) input: OwnedFd,
     pub(crate) output: OwnedFd,
 }
@@ -75,6 +76,39 @@ impl DescriptorEnd {
             set_blocking(fd, blocking).or_fail("fcntl(F_SETFL)", card.name)?;
         }
         Ok(Self { input, output, wait, settings })
+    }
+}
+
+/// An end over descriptors that are connected, however they came to be.
+pub trait OverDescriptors: Endpoint + Sized {
+    /// The end over `fds` of a row with `card`, set as `params` say, for what `shape` says.
+    fn over(
+        fds: Fds,
+        params: &Params,
+        shape: Shape,
+        card: &Card,
+        settings: Vec<Setting>,
+    ) -> Result<Self, Failure>;
+
+    /// Whether such ends work here with `params`, where what they are over does: `connected` makes both.
+    fn probe(
+        _params: &Params,
+        _card: &Card,
+        _connected: impl FnOnce() -> Result<(Fds, Fds), Failure>,
+    ) -> Support {
+        Support::UNLIMITED
+    }
+}
+
+impl OverDescriptors for DescriptorEnd {
+    fn over(
+        fds: Fds,
+        params: &Params,
+        _: Shape,
+        card: &Card,
+        settings: Vec<Setting>,
+    ) -> Result<Self, Failure> {
+        Self::new(fds, params, card, settings)
     }
 }
 
@@ -170,9 +204,7 @@ impl<P: Pair> Mechanism for P {
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
-        let (near, far, settings) = P::open(launch.params)?;
-        let end = DescriptorEnd::new(near, launch.params, &P::CARD, settings)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![far.input, far.output] }))
+        bind_pair::<P, _>(launch)
     }
 
     fn accept(bound: DescriptorEnd) -> Result<DescriptorEnd, Failure> {
@@ -180,9 +212,50 @@ impl<P: Pair> Mechanism for P {
     }
 
     fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
-        let [input, output] = ticket.descriptors(P::CARD.name)?;
-        DescriptorEnd::new(Fds { input, output }, launch.params, &P::CARD, Vec::new())
+        connect_pair::<P, _>(launch, ticket)
     }
+}
+
+/// A [`Pair`] as a row of the table whose ends are `E`.
+#[derive(Debug)]
+pub struct PairWith<P, E>(PhantomData<(P, E)>);
+
+impl<P: Pair, E: OverDescriptors> Mechanism for PairWith<P, E> {
+    const CARD: Card = P::CARD;
+    type Bound = E;
+    type End = E;
+
+    fn probe(params: &Params) -> Support {
+        match P::probe(params) {
+            Support::Yes { .. } => {
+                E::probe(params, &P::CARD, || P::open(params).map(|(near, far, _)| (near, far)))
+            }
+            no => no,
+        }
+    }
+
+    fn bind(launch: &Launch<'_>) -> Result<(E, Ticket), Failure> {
+        bind_pair::<P, E>(launch)
+    }
+
+    fn accept(bound: E) -> Result<E, Failure> {
+        Ok(bound)
+    }
+
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<E, Failure> {
+        connect_pair::<P, E>(launch, ticket)
+    }
+}
+
+fn bind_pair<P: Pair, E: OverDescriptors>(launch: &Launch<'_>) -> Result<(E, Ticket), Failure> {
+    let (near, far, settings) = P::open(launch.params)?;
+    let end = E::over(near, launch.params, launch.shape, &P::CARD, settings)?;
+    Ok((end, Ticket { address: Vec::new(), fds: vec![far.input, far.output] }))
+}
+
+fn connect_pair<P: Pair, E: OverDescriptors>(launch: &Launch<'_>, ticket: Ticket) -> Result<E, Failure> {
+    let [input, output] = ticket.descriptors(P::CARD.name)?;
+    E::over(Fds { input, output }, launch.params, launch.shape, &P::CARD, Vec::new())
 }
 
 /// The support of a mechanism that worked when it was tried.

@@ -1,7 +1,7 @@
 //! What connections over the loopback interface share: a listener, and both ends. Not a mechanism itself.
 
-use crate::contract::{Launch, Mechanism, Ticket};
-use crate::descriptor::{DescriptorEnd, Fds, supported};
+use crate::contract::{Launch, Mechanism, Shape, Ticket};
+use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors, supported};
 use crate::socket::set_buffers;
 use model::card::{Card, Support};
 use model::record::Setting;
@@ -31,9 +31,9 @@ pub trait InetStream {
     const PROTOCOL: Option<Protocol>;
 }
 
-/// An [`InetStream`] as a row of the table.
+/// An [`InetStream`] as a row of the table, whose ends are `E`.
 #[derive(Debug)]
-pub struct Loopback<I>(PhantomData<I>);
+pub struct Loopback<I, E = DescriptorEnd>(PhantomData<(I, E)>);
 
 /// A listening socket and how its connection is to be set.
 #[derive(Debug)]
@@ -41,41 +41,43 @@ pub struct Bound {
     listener: OwnedFd,
     settings: Vec<Setting>,
     params: Params,
+    shape: Shape,
 }
 
-impl<I: InetStream> Mechanism for Loopback<I> {
+impl<I: InetStream, E: OverDescriptors> Mechanism for Loopback<I, E> {
     const CARD: Card = I::CARD;
     type Bound = Bound;
-    type End = DescriptorEnd;
+    type End = E;
 
     fn probe(params: &Params) -> Support {
-        supported(Self::open(params).and_then(|(listener, _)| Self::listen_on(&listener)))
+        match Self::open(params).and_then(|(listener, _)| Self::listen_on(&listener)) {
+            Ok(_) => E::probe(params, &I::CARD, || Self::connected(params)),
+            refused => supported(refused),
+        }
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(Bound, Ticket), Failure> {
         let (listener, settings) = Self::open(launch.params)?;
         let port = Self::listen_on(&listener)?;
         let ticket = Ticket { address: port.to_be_bytes().to_vec(), fds: Vec::new() };
-        Ok((Bound { listener, settings, params: launch.params.clone() }, ticket))
+        let Launch { params, shape, .. } = *launch;
+        Ok((Bound { listener, settings, params: params.clone(), shape }, ticket))
     }
 
-    fn accept(bound: Bound) -> Result<DescriptorEnd, Failure> {
-        let connection =
-            accept_with(&bound.listener, SocketFlags::CLOEXEC).or_fail("accept4", I::CARD.name)?;
-        Self::end(connection, &bound.params, bound.settings)
+    fn accept(bound: Bound) -> Result<E, Failure> {
+        let Bound { listener, settings, params, shape } = bound;
+        E::over(Self::accept_on(&listener, &params)?, &params, shape, &I::CARD, settings)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
-        let (socket, settings) = Self::open(launch.params)?;
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<E, Failure> {
         let port = ticket.address.as_slice().try_into().map(u16::from_be_bytes);
         let port = port.map_err(|_| Failure::of("take the ticket of", I::CARD.name, Errno::INVAL))?;
-        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        connect(&socket, &address).or_fail("connect", address)?;
-        Self::end(socket, launch.params, settings)
+        let (fds, settings) = Self::connect_to(port, launch.params)?;
+        E::over(fds, launch.params, launch.shape, &I::CARD, settings)
     }
 }
 
-impl<I: InetStream> Loopback<I> {
+impl<I: InetStream, E> Loopback<I, E> {
     /// A socket with its buffers set: the kernel fixes the window by them when it connects.
     fn open(params: &Params) -> Result<(OwnedFd, Vec<Setting>), Failure> {
         let socket = inet_socket(SocketType::STREAM, I::PROTOCOL, I::CARD.name)?;
@@ -89,12 +91,31 @@ impl<I: InetStream> Loopback<I> {
         Ok(port)
     }
 
-    fn end(socket: OwnedFd, params: &Params, settings: Vec<Setting>) -> Result<DescriptorEnd, Failure> {
+    fn accept_on(listener: &OwnedFd, params: &Params) -> Result<Fds, Failure> {
+        let connection = accept_with(listener, SocketFlags::CLOEXEC).or_fail("accept4", I::CARD.name)?;
+        Self::fds(connection, params)
+    }
+
+    fn connect_to(port: u16, params: &Params) -> Result<(Fds, Vec<Setting>), Failure> {
+        let (socket, settings) = Self::open(params)?;
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        connect(&socket, &address).or_fail("connect", address)?;
+        Ok((Self::fds(socket, params)?, settings))
+    }
+
+    fn fds(socket: OwnedFd, params: &Params) -> Result<Fds, Failure> {
         if let Some(nodelay) = params.text(&I::CARD, NODELAY.name) {
             sockopt::set_tcp_nodelay(&socket, nodelay == "on")
                 .or_fail("setsockopt(TCP_NODELAY)", I::CARD.name)?;
         }
-        DescriptorEnd::new(Fds::both_ways(socket, I::CARD.name)?, params, &I::CARD, settings)
+        Fds::both_ways(socket, I::CARD.name)
+    }
+
+    /// Both ends of a connection, in one thread.
+    fn connected(params: &Params) -> Result<(Fds, Fds), Failure> {
+        let (listener, _) = Self::open(params)?;
+        let (far, _) = Self::connect_to(Self::listen_on(&listener)?, params)?;
+        Ok((Self::accept_on(&listener, params)?, far))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Two pipes, one for each direction.
 
-use crate::contract::Mechanism;
 use crate::descriptor::{Fds, Pair, WAIT, supported};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
@@ -46,12 +45,17 @@ impl Pair for Pipe {
     }
 
     fn open(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
-        let (far_input, near_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "pipe")?;
-        let (near_input, far_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "pipe")?;
-        let capacity = set_capacity(&[&near_output, &near_input], params, &<Self as Mechanism>::CARD)?;
-        let near = Fds { input: near_input, output: near_output };
-        Ok((near, Fds { input: far_input, output: far_output }, vec![capacity]))
+        pipe_pair(params, &<Self as Pair>::CARD)
     }
+}
+
+/// The ends of two pipes, with the capacity that `params` ask for (pipe(2)).
+pub(crate) fn pipe_pair(params: &Params, card: &Card) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
+    let (far_input, near_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "pipe")?;
+    let (near_input, far_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "pipe")?;
+    let capacity = set_capacity(&[&near_output, &near_input], params, card)?;
+    let near = Fds { input: near_input, output: near_output };
+    Ok((near, Fds { input: far_input, output: far_output }, vec![capacity]))
 }
 
 /// Sets the capacity of `pipes`, if one is asked for (fcntl(2), `F_SETPIPE_SZ`), and says what they have.

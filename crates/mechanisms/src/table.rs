@@ -1,13 +1,17 @@
 //! The table: every row that ipcmark knows, one line each. Nothing else names a row.
 
 use crate::contract::{Mechanism, Operation};
+use crate::descriptor::PairWith;
 use crate::inet_stream::Loopback;
+use crate::tcp_uring_zc::ZeroCopyEnd;
+use crate::uring::UringEnd;
 use crate::wake::Introduced;
 use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fifo, futex, getrusage, gettimeofday,
-    kill_self, memcpy, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq, posix_sem, process, pty,
-    sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp, times, tsc, udp,
-    unix_dgram, unix_seqpacket, unix_stream,
+    kill_self, memcpy, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, pipe_uring, posix_mq, posix_sem,
+    process, pty, sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp,
+    tcp_uring, tcp_uring_zc, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream, unix_stream_uring,
+    uring_msg,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -46,11 +50,15 @@ macro_rules! table {
 table! {
     mechanisms:
         pipe::Pipe,
+        PairWith<pipe_uring::PipeUring, UringEnd>,
         fifo::Fifo,
         unix_stream::UnixStream,
+        PairWith<unix_stream_uring::UnixStreamUring, UringEnd>,
         unix_seqpacket::UnixSeqpacket,
         unix_dgram::UnixDgram,
         Loopback<tcp::Tcp>,
+        Loopback<tcp_uring::TcpUring, UringEnd>,
+        Loopback<tcp_uring_zc::TcpUringZc, ZeroCopyEnd>,
         Loopback<mptcp::Mptcp>,
         Loopback<sctp::Sctp>,
         udp::Udp,
@@ -60,6 +68,7 @@ table! {
         shm_ring::ShmRing,
         futex::Futex,
         eventfd::Eventfd,
+        uring_msg::UringMsg,
         sysv_sem::SysvSem,
         posix_sem::PosixSem,
         mutex_cond::MutexCond,
