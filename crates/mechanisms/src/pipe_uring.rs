@@ -25,7 +25,7 @@ impl Pair for PipeUring {
         params: &[RECEIVE, BUFFERS, SQPOLL, CAPACITY],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
-        limits: "any message size; capacity as for pipe; Linux 6.1, for multishot 6.7, and kernel.io_uring_disabled=0; registered buffers count against RLIMIT_MEMLOCK",
+        limits: "any message size; capacity as for pipe; Linux 6.1, for multishot 6.7, and kernel.io_uring_disabled=0; rings and registered buffers count against RLIMIT_MEMLOCK",
         man: &["pipe(7)", "io_uring(7)", "io_uring_enter(2)"],
     };
 

@@ -34,7 +34,7 @@ pub(crate) const SQPOLL: Param = Param {
 };
 
 /// What limits ends over io_uring, whatever they are over.
-pub(crate) const LIMITS: &str = "any message size; Linux 6.1, and kernel.io_uring_disabled=0; registered buffers count against RLIMIT_MEMLOCK";
+pub(crate) const LIMITS: &str = "any message size; Linux 6.1, and kernel.io_uring_disabled=0; rings and registered buffers count against RLIMIT_MEMLOCK";
 
 /// The least of one buffer of an end.
 const LEAST_BYTES: usize = 4 << 10;
