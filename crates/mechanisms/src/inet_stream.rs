@@ -1,8 +1,7 @@
 //! What connections over the loopback interface share: a listener, and both ends. Not a mechanism itself.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
-use crate::descriptor::{DescriptorEnd, Fds, supported};
-use crate::socket::set_buffers;
+use crate::contract::{Launch, Mechanism, Shape, Ticket};
+use crate::descriptor::{Fds, OverDescriptors, tried};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params};
@@ -30,33 +29,7 @@ pub trait InetStream {
     /// The protocol; `None` is TCP.
     const PROTOCOL: Option<Protocol>;
     /// Its ends.
-    type End: SocketEnd;
-
-    /// Whether it works with `params`.
-    fn probe(params: &Params) -> Support
-    where
-        Self: Sized,
-    {
-        let listener = Loopback::<Self>::open(params);
-        supported(listener.and_then(|(listener, _)| Loopback::<Self>::listen_on(&listener)))
-    }
-}
-
-/// An end over a connected socket.
-pub trait SocketEnd: Endpoint + Sized {
-    /// Sets the buffers of a socket that is to be connected, and says what it has.
-    fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
-        set_buffers(socket, params, card)
-    }
-
-    /// The end of a row with `card` over `socket`.
-    fn over(socket: OwnedFd, params: &Params, card: &Card, settings: Vec<Setting>) -> Result<Self, Failure>;
-}
-
-impl SocketEnd for DescriptorEnd {
-    fn over(socket: OwnedFd, params: &Params, card: &Card, settings: Vec<Setting>) -> Result<Self, Failure> {
-        Self::new(Fds::both_ways(socket, card.name)?, params, card, settings)
-    }
+    type End: OverDescriptors;
 }
 
 /// An [`InetStream`] as a row of the table.
@@ -69,6 +42,7 @@ pub struct Bound {
     listener: OwnedFd,
     settings: Vec<Setting>,
     params: Params,
+    shape: Shape,
 }
 
 impl<I: InetStream> Mechanism for Loopback<I> {
@@ -77,20 +51,21 @@ impl<I: InetStream> Mechanism for Loopback<I> {
     type End = I::End;
 
     fn probe(params: &Params) -> Support {
-        I::probe(params)
+        tried::<Self>(params)
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(Bound, Ticket), Failure> {
         let (listener, settings) = Self::open(launch.params)?;
         let port = Self::listen_on(&listener)?;
         let ticket = Ticket { address: port.to_be_bytes().to_vec(), fds: Vec::new() };
-        Ok((Bound { listener, settings, params: launch.params.clone() }, ticket))
+        let Launch { params, shape, .. } = *launch;
+        Ok((Bound { listener, settings, params: params.clone(), shape }, ticket))
     }
 
     fn accept(bound: Bound) -> Result<I::End, Failure> {
-        let connection =
-            accept_with(&bound.listener, SocketFlags::CLOEXEC).or_fail("accept4", I::CARD.name)?;
-        Self::end(connection, &bound.params, bound.settings)
+        let Bound { listener, settings, params, shape } = bound;
+        let connection = accept_with(&listener, SocketFlags::CLOEXEC).or_fail("accept4", I::CARD.name)?;
+        Self::end(connection, &params, shape, settings)
     }
 
     fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<I::End, Failure> {
@@ -99,7 +74,7 @@ impl<I: InetStream> Mechanism for Loopback<I> {
         let port = port.map_err(|_| Failure::of("take the ticket of", I::CARD.name, Errno::INVAL))?;
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         connect(&socket, &address).or_fail("connect", address)?;
-        Self::end(socket, launch.params, settings)
+        Self::end(socket, launch.params, launch.shape, settings)
     }
 }
 
@@ -117,12 +92,17 @@ impl<I: InetStream> Loopback<I> {
         Ok(port)
     }
 
-    fn end(socket: OwnedFd, params: &Params, settings: Vec<Setting>) -> Result<I::End, Failure> {
+    fn end(
+        socket: OwnedFd,
+        params: &Params,
+        shape: Shape,
+        settings: Vec<Setting>,
+    ) -> Result<I::End, Failure> {
         if let Some(nodelay) = params.text(&I::CARD, NODELAY.name) {
             sockopt::set_tcp_nodelay(&socket, nodelay == "on")
                 .or_fail("setsockopt(TCP_NODELAY)", I::CARD.name)?;
         }
-        I::End::over(socket, params, &I::CARD, settings)
+        I::End::over(Fds::both_ways(socket, I::CARD.name)?, params, shape, &I::CARD, settings)
     }
 }
 

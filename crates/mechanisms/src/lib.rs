@@ -13,6 +13,7 @@ mod names;
 mod passed;
 mod socket;
 pub mod table;
+mod uring;
 mod wake;
 mod zero_copy;
 
@@ -36,6 +37,7 @@ mod null;
 mod pidfd_signal;
 mod pipe;
 mod pipe_splice;
+mod pipe_uring;
 mod pipe_vmsplice;
 mod posix_mq;
 mod posix_sem;
@@ -52,6 +54,8 @@ mod sysv_msg;
 mod sysv_sem;
 mod tcp;
 mod tcp_sendfile;
+mod tcp_uring;
+mod tcp_uring_zc;
 mod tcp_vmsplice;
 mod tcp_zerocopy;
 mod tee;
@@ -61,6 +65,8 @@ mod udp;
 mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;
+mod unix_stream_uring;
+mod uring_msg;
 
 pub use contract::{
     Arrived, Endpoint, Launch, Lends, Mechanism, Operation, Shape, Steps, Ticket, Timer, Unnoted,

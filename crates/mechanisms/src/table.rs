@@ -2,16 +2,19 @@
 
 use crate::coded::Coded;
 use crate::contract::{Mechanism, Operation};
+use crate::descriptor::PairWith;
 use crate::inet_stream::Loopback;
 use crate::passed::Passed;
+use crate::uring::UringEnd;
 use crate::wake::Introduced;
 use crate::zero_copy::{OverPipes, OverTcp};
 use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fifo, file_pass, futex, getrusage,
     gettimeofday, kill_self, memcpy, memfd_pass, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe,
-    pipe_splice, pipe_vmsplice, posix_mq, posix_sem, process, pty, sctp, semop, shm_ring, signal, signalfd,
-    sigqueue, syscall, sysv_msg, sysv_sem, tcp, tcp_sendfile, tcp_vmsplice, tcp_zerocopy, tee, times, tsc,
-    udp, unix_dgram, unix_seqpacket, unix_stream,
+    pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, pty, sctp, semop, shm_ring, signal,
+    signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp, tcp_sendfile, tcp_uring, tcp_uring_zc,
+    tcp_vmsplice, tcp_zerocopy, tee, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
+    unix_stream_uring, uring_msg,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -50,13 +53,23 @@ macro_rules! table {
 table! {
     mechanisms:
         pipe::Pipe,
+        PairWith<pipe_uring::PipeUring, UringEnd>,
+        OverPipes<pipe_vmsplice::PipeVmsplice>,
+        OverPipes<pipe_splice::PipeSplice>,
+        OverPipes<tee::Tee>,
         fifo::Fifo,
         unix_stream::UnixStream,
+        PairWith<unix_stream_uring::UnixStreamUring, UringEnd>,
         Coded<unix_seqpacket::UnixSeqpacket>,
         Coded<unix_dgram::UnixDgram>,
         Passed<file_pass::TemporaryFile>,
         Passed<memfd_pass::SealedMemfd>,
         Loopback<tcp::Tcp>,
+        Loopback<tcp_uring::TcpUring>,
+        Loopback<tcp_uring_zc::TcpUringZc>,
+        Loopback<OverTcp<tcp_vmsplice::TcpVmsplice>>,
+        Loopback<OverTcp<tcp_sendfile::TcpSendfile>>,
+        Loopback<tcp_zerocopy::TcpZerocopy>,
         Loopback<mptcp::Mptcp>,
         Loopback<sctp::Sctp>,
         udp::Udp,
@@ -64,14 +77,9 @@ table! {
         posix_mq::PosixMq,
         pty::Pty,
         shm_ring::ShmRing,
-        OverPipes<pipe_vmsplice::PipeVmsplice>,
-        OverPipes<pipe_splice::PipeSplice>,
-        OverPipes<tee::Tee>,
-        Loopback<OverTcp<tcp_vmsplice::TcpVmsplice>>,
-        Loopback<OverTcp<tcp_sendfile::TcpSendfile>>,
-        Loopback<tcp_zerocopy::TcpZerocopy>,
         futex::Futex,
         eventfd::Eventfd,
+        uring_msg::UringMsg,
         sysv_sem::SysvSem,
         posix_sem::PosixSem,
         mutex_cond::MutexCond,

@@ -5,17 +5,17 @@
 //! looked at when that buffer's turn has come. A completion also says whether the kernel copied after all. Over
 //! loopback it always does, when it hands the bytes to the receiver; `settings` counts it.
 
-use crate::contract::ACCESS;
-use crate::descriptor::{DescriptorEnd, Fds};
-use crate::inet_stream::{InetStream, Loopback, NODELAY, SocketEnd};
+use crate::contract::{ACCESS, Shape};
+use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors};
+use crate::inet_stream::{InetStream, NODELAY};
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::tcp::Tcp;
-use crate::zero_copy::{Outgoing, PART_BYTES, ZeroCopyEnd, in_parts, pool_setting, tried};
+use crate::zero_copy::{Outgoing, PART_BYTES, ZeroCopyEnd, in_parts, pool_setting};
 use model::Params;
-use model::card::{Card, Support};
+use model::card::Card;
 use model::record::Setting;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::io::retry_on_intr;
 use rustix::net::{Protocol, SendFlags, sockopt};
 use std::ops::Range;
@@ -38,16 +38,18 @@ impl InetStream for TcpZerocopy {
     };
     const PROTOCOL: Option<Protocol> = None;
     type End = ZeroCopyEnd<Completed>;
-
-    fn probe(params: &Params) -> Support {
-        tried::<Loopback<Self>>(params)
-    }
 }
 
-impl SocketEnd for ZeroCopyEnd<Completed> {
-    fn over(socket: OwnedFd, params: &Params, card: &Card, settings: Vec<Setting>) -> Result<Self, Failure> {
-        allow_zerocopy(&socket).or_fail("setsockopt(SO_ZEROCOPY)", card.name)?;
-        let end = DescriptorEnd::new(Fds::both_ways(socket, card.name)?, params, card, settings)?;
+impl OverDescriptors for ZeroCopyEnd<Completed> {
+    fn over(
+        fds: Fds,
+        params: &Params,
+        _: Shape,
+        card: &Card,
+        settings: Vec<Setting>,
+    ) -> Result<Self, Failure> {
+        allow_zerocopy(&fds.output).or_fail("setsockopt(SO_ZEROCOPY)", card.name)?;
+        let end = DescriptorEnd::new(fds, params, card, settings)?;
         Ok(Self::new(end, Completed::new()?, params, card))
     }
 }

@@ -12,19 +12,18 @@
 //!   Both are charged at least the bytes that they hold, and a size that was set no longer tunes itself.
 
 use crate::contract::{ACCESS, Endpoint, Launch, Lends, Mechanism, Shape, Ticket};
-use crate::descriptor::{DescriptorEnd, Fds, supported};
-use crate::inet_stream::{InetStream, Loopback, SocketEnd};
-use crate::pipe::two_pipes;
+use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors, tried};
+use crate::inet_stream::InetStream;
+use crate::pipe::pipe_pair;
 use crate::socket::{SNDBUF, set_buffers_to};
 use model::card::{Card, Support};
 use model::record::Setting;
-use model::{Param, Params, Size, Workload};
+use model::{Param, Params, Size};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{Protocol, sockopt};
 use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, splice};
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::path::Path;
 use sys::page_pool::PagePool;
 use sys::{Errno, Failure, OrFail};
 
@@ -237,7 +236,7 @@ pub(crate) fn drain(from: impl AsFd, to: impl AsFd, bytes: usize) -> Result<(), 
     in_parts(0..bytes, |left| splice(&from, None, &to, None, left.len(), SpliceFlags::empty()))
 }
 
-/// A [`Way`] over a TCP connection, for [`Loopback`].
+/// A [`Way`] over a TCP connection, for `Loopback`.
 #[derive(Debug)]
 pub struct OverTcp<W>(PhantomData<W>);
 
@@ -245,13 +244,9 @@ impl<W: Way> InetStream for OverTcp<W> {
     const CARD: Card = W::CARD;
     const PROTOCOL: Option<Protocol> = None;
     type End = ZeroCopyEnd<ByRule<W>>;
-
-    fn probe(params: &Params) -> Support {
-        tried::<Loopback<Self>>(params)
-    }
 }
 
-impl<W: Way> SocketEnd for ZeroCopyEnd<ByRule<W>> {
+impl<W: Way> OverDescriptors for ZeroCopyEnd<ByRule<W>> {
     fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
         let send = params.size(card, SNDBUF.name);
         set_buffers_to(socket, send, None, card)?;
@@ -260,9 +255,15 @@ impl<W: Way> SocketEnd for ZeroCopyEnd<ByRule<W>> {
         set_buffers_to(socket, send, Some(receive), card)
     }
 
-    fn over(socket: OwnedFd, params: &Params, card: &Card, settings: Vec<Setting>) -> Result<Self, Failure> {
-        let outgoing = ByRule::new(send_buffer(&socket, card)?, params)?;
-        let end = DescriptorEnd::new(Fds::both_ways(socket, card.name)?, params, card, settings)?;
+    fn over(
+        fds: Fds,
+        params: &Params,
+        _: Shape,
+        card: &Card,
+        settings: Vec<Setting>,
+    ) -> Result<Self, Failure> {
+        let outgoing = ByRule::new(send_buffer(&fds.output, card)?, params)?;
+        let end = DescriptorEnd::new(fds, params, card, settings)?;
         Ok(Self::new(end, outgoing, params, card))
     }
 }
@@ -285,8 +286,8 @@ impl<W: Way> Mechanism for OverPipes<W> {
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let (near, far, capacity) = two_pipes(launch.params, &W::CARD)?;
-        let end = Self::end(near, launch.params, vec![capacity])?;
+        let (near, far, capacity) = pipe_pair(launch.params, &W::CARD)?;
+        let end = Self::end(near, launch.params, capacity)?;
         Ok((end, Ticket { address: Vec::new(), fds: vec![far.input, far.output] }))
     }
 
@@ -307,20 +308,6 @@ impl<W: Way> OverPipes<W> {
         let end = DescriptorEnd::new(fds, params, &W::CARD, settings)?;
         Ok(ZeroCopyEnd::new(end, outgoing, params, &W::CARD))
     }
-}
-
-/// Whether a byte that near hands over by `M` arrives at far.
-pub(crate) fn tried<M: Mechanism>(params: &Params) -> Support {
-    let shape = Shape { size_bytes: 1, workload: Workload::Latency };
-    let launch = Launch { params, shape, directory: Path::new(""), number: 0 };
-    let trial = || {
-        let (bound, ticket) = M::bind(&launch)?;
-        let mut far = M::connect(&launch, ticket)?;
-        let mut near = M::accept(bound)?;
-        near.send(&[1]).or_fail("send by", M::CARD.name)?;
-        far.receive(&mut [0]).or_fail("receive by", M::CARD.name)
-    };
-    supported(trial())
 }
 
 /// A row without the rule: it lends the same memory for every part, so that what is in flight changes. No row of

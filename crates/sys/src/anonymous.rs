@@ -1,7 +1,52 @@
-//! Private memory that is mapped, touched and unmapped.
+//! Private memory straight from the kernel: mapped, touched and unmapped as an operation, or kept. It is not an allocator.
 
-use crate::Errno;
+use crate::{Errno, Failure, OrFail};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::ptr::NonNull;
+
+/// Zeroed memory of this process alone, on pages of its own. Unmapped on drop.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len_bytes: usize,
+}
+
+impl Mapping {
+    /// Maps `len_bytes`, every page of which is there already, so that no page fault falls into a turn (mmap(2)).
+    pub(crate) fn new(len_bytes: usize) -> Result<Self, Failure> {
+        // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
+        let base = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                len_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::POPULATE,
+            )
+        };
+        let base =
+            base.map(|base| NonNull::new(base.cast())).or_fail("mmap", format!("{len_bytes} bytes"))?;
+        let base = base.ok_or_else(|| Failure::of("mmap", "memory at address 0", Errno::FAULT))?;
+        Ok(Self { base, len_bytes })
+    }
+
+    /// Its first byte, aligned to a page.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this value mapped these bytes, and no reference into them outlives it.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len_bytes) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
 
 /// Maps `size_bytes` of private memory, writes one byte to each page of `touch_every_bytes` if that is given, and
 /// unmaps it (mmap(2)).

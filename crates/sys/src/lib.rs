@@ -22,6 +22,7 @@ pub mod signal;
 pub mod sysctl;
 pub mod sysv;
 pub mod tsc;
+pub mod uring;
 pub mod usage;
 
 pub use failure::{Failure, OrFail};
