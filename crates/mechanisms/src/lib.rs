@@ -32,6 +32,7 @@ mod pipe;
 mod posix_mq;
 mod posix_sem;
 mod process;
+mod process_vm;
 mod pty;
 mod sctp;
 mod semop;

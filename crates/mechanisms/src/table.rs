@@ -5,9 +5,9 @@ use crate::inet_stream::Loopback;
 use crate::wake::Introduced;
 use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fifo, futex, getrusage, gettimeofday,
-    kill_self, memcpy, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq, posix_sem, process, pty,
-    sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp, times, tsc, udp,
-    unix_dgram, unix_seqpacket, unix_stream,
+    kill_self, memcpy, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq, posix_sem, process,
+    process_vm, pty, sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp,
+    times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -57,6 +57,7 @@ table! {
         sysv_msg::SysvMsg,
         posix_mq::PosixMq,
         pty::Pty,
+        process_vm::ProcessVm,
         shm_ring::ShmRing,
         futex::Futex,
         eventfd::Eventfd,

@@ -1,6 +1,7 @@
-//! Making a process that does nothing, and awaiting its end.
+//! Making a process that does nothing, or next to nothing, and awaiting its end.
 
 use crate::libc_call::checked;
+use crate::signal::Thread;
 use crate::{Errno, Failure, OrFail};
 use rustix::io::retry_on_intr;
 use std::ffi::CString;
@@ -23,6 +24,47 @@ pub fn fork_and_wait() -> Result<(), Errno> {
 fn wait_for(child: libc::pid_t) -> Result<(), Errno> {
     // SAFETY: the status is not asked for.
     retry_on_intr(|| checked(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) })).map(drop)
+}
+
+/// A copy of this process that tries something.
+#[derive(Debug)]
+pub(crate) struct Child(libc::pid_t);
+
+impl Child {
+    /// Has a copy of this process do `work` and end (fork(2)).
+    ///
+    /// # Safety
+    ///
+    /// The copy has no other thread, and what another thread held at this moment is held for ever: `work` makes
+    /// system calls only, and neither allocates nor prints.
+    pub(crate) unsafe fn start(work: impl FnOnce() -> Result<(), Errno>) -> Result<Self, Errno> {
+        // SAFETY: what the child calls is safe after fork by the caller's word.
+        let child = checked(unsafe { libc::fork() })?;
+        if child == 0 {
+            let answer = work().map_or_else(Errno::raw_os_error, |()| 0);
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(answer) };
+        }
+        Ok(Self(child))
+    }
+
+    /// Its only thread.
+    pub(crate) fn thread(&self) -> Thread {
+        Thread { pid: self.0, tid: self.0 }
+    }
+
+    /// Awaits its end, and says what its work answered (waitpid(2)).
+    pub(crate) fn outcome(self) -> Result<(), Errno> {
+        let mut status = 0;
+        // SAFETY: the status is valid for writes.
+        retry_on_intr(|| checked(unsafe { libc::waitpid(self.0, &raw mut status, 0) }))?;
+        match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
+            (true, 0) => Ok(()),
+            (true, errno) => Err(Errno::from_raw_os_error(errno)),
+            // A filter of system calls may answer with a signal.
+            (false, _) => Err(Errno::NOSYS),
+        }
+    }
 }
 
 /// A program to be spawned.

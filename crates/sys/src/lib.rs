@@ -13,6 +13,7 @@ pub mod name;
 pub mod posix_mq;
 pub mod posix_sync;
 pub mod process;
+pub mod process_vm;
 pub mod ring;
 pub mod shared_memory;
 pub mod signal;
