@@ -52,8 +52,8 @@ impl MessageQueue {
     #[inline(always)]
     pub fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
         let fd = self.fd.as_raw_fd();
-        // SAFETY: the bytes are valid through the call.
         retry_on_intr(|| {
+            // SAFETY: the bytes are valid through the call.
             checked(unsafe { libc::mq_send(fd, bytes.as_ptr().cast(), bytes.len(), self.priority) })
         })?;
         Ok(bytes.len())

@@ -62,6 +62,25 @@ impl MessageQueue {
         Ok(Self { id, buffer: vec![1; 1 + most_bytes.div_ceil(8)] })
     }
 
+    /// How many bytes of messages it holds, once it was asked to hold `asked_bytes`, if that is given. Above
+    /// kernel.msgmnb, which it has from the start, that takes CAP_SYS_RESOURCE (msgctl(2), `IPC_SET`).
+    pub fn hold(&self, asked_bytes: Option<u64>) -> Result<u64, Failure> {
+        let control = |command, status: &mut libc::msqid_ds| {
+            // SAFETY: the status is valid for reads and writes through the call.
+            checked(unsafe { libc::msgctl(self.id, command, std::ptr::from_mut(status)) })
+        };
+        // SAFETY: a zeroed msqid_ds is a valid one.
+        let mut status: libc::msqid_ds = unsafe { std::mem::zeroed() };
+        control(libc::IPC_STAT, &mut status).or_fail("msgctl(IPC_STAT)", "a queue")?;
+        let had_bytes = status.msg_qbytes;
+        let Some(asked_bytes) = asked_bytes else { return Ok(had_bytes) };
+        status.msg_qbytes = asked_bytes;
+        match control(libc::IPC_SET, &mut status) {
+            Err(Errno::PERM) => Ok(had_bytes),
+            other => other.or_fail("msgctl(IPC_SET)", "a queue").map(|_| asked_bytes),
+        }
+    }
+
     fn text_bytes(&self) -> usize {
         8 * (self.buffer.len() - 1)
     }
@@ -192,6 +211,26 @@ mod tests {
         assert_eq!(near.send(&[0; 9]), Err(Errno::MSGSIZE));
         Name::SysvMsg(key).remove().unwrap();
         assert_eq!(far.receive(&mut into), Err(Errno::PIPE));
+    }
+
+    #[test]
+    fn a_queue_holds_what_it_says() {
+        let key = Key::of((std::process::id(), "a small queue"));
+        let mut queue = MessageQueue::create(key, 8).unwrap();
+        assert_eq!(Some(queue.hold(None).unwrap()), crate::sysctl::number("kernel/msgmnb"));
+        assert_eq!(queue.hold(Some(16)).unwrap(), 16);
+        assert_eq!(queue.hold(None).unwrap(), 16);
+        // With or without the capability.
+        let got = queue.hold(Some(1 << 30)).unwrap();
+        assert_eq!(queue.hold(None).unwrap(), got);
+        assert_eq!(queue.hold(Some(16)).unwrap(), 16);
+        queue.send(&[1; 8]).unwrap();
+        queue.send(&[2; 8]).unwrap();
+        // SAFETY: the buffer holds the type and 8 bytes of text.
+        let full =
+            checked(unsafe { libc::msgsnd(queue.id, queue.buffer.as_ptr().cast(), 8, libc::IPC_NOWAIT) });
+        Name::SysvMsg(key).remove().unwrap();
+        assert_eq!(full, Err(Errno::AGAIN));
     }
 
     #[test]
