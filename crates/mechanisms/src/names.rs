@@ -18,8 +18,8 @@ impl Launch<'_> {
         Ok(Registered { name, note })
     }
 
-    /// A name for what is `what` that no other launch of any run has, and that a note may hold.
-    pub(crate) fn name(&self, what: &str) -> String {
+    /// The name of a POSIX object that no other launch of any run has, for `what`.
+    pub(crate) fn posix_name(&self, what: &str) -> String {
         // It begins with "ipcmark-", as every run's directory does.
         let run = self.directory.file_name().unwrap_or_default().to_string_lossy();
         format!("/{run}-{}-{what}", self.number)
@@ -78,9 +78,9 @@ mod tests {
         let shape = Shape { size_bytes: 1, workload: Workload::Latency };
         let params = Params::default();
         let launch = |number| Launch { params: &params, shape, directory: directory.path(), number };
-        let name = Name::PosixMq(launch(1).name("to-far"));
-        assert_ne!(launch(1).name("to-near"), launch(1).name("to-far"));
-        assert_ne!(launch(2).name("to-far"), launch(1).name("to-far"));
+        let name = Name::PosixMq(launch(1).posix_name("to-far"));
+        assert_ne!(launch(1).posix_name("to-near"), launch(1).posix_name("to-far"));
+        assert_ne!(launch(2).posix_name("to-far"), launch(1).posix_name("to-far"));
         let registered = launch(1).register(name.clone()).unwrap();
         assert_eq!(noted(directory.path()), [name]);
         drop(registered);

@@ -134,7 +134,7 @@ fn largest(params: &Params) -> Result<usize, Failure> {
 }
 
 fn names(launch: &Launch<'_>) -> [String; 2] {
-    ["to-far", "to-near"].map(|direction| launch.name(direction))
+    ["to-far", "to-near"].map(|direction| launch.posix_name(direction))
 }
 
 /// The quota that two queues need, and what there is, which other queues of the user may have taken.

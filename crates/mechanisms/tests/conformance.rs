@@ -363,6 +363,7 @@ fn launches_leak_no_descriptor_and_no_mapping() {
             let shape = Shape { size_bytes: 4096, workload: Workload::Cost };
             let launch = Launch { params: &self.0, shape, directory: directory.path(), number: 1 };
             O::prepare(&launch).unwrap().call().unwrap();
+            assert_empty(directory.path());
         }
     }
     // The descriptors of other tests come and go in this process: count in one of its own.

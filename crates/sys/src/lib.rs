@@ -15,6 +15,7 @@ pub mod posix_sync;
 pub mod process;
 pub mod process_vm;
 pub mod ring;
+pub mod segment;
 pub mod shared_memory;
 pub mod signal;
 pub mod sysctl;

@@ -1,10 +1,11 @@
-//! System V message queues and semaphores (sysvipc(7)). They outlive their makers: see [`crate::name`].
+//! System V message queues, semaphores and shared memory (sysvipc(7)). They outlive their makers: see [`crate::name`].
 
 use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
 use rustix::io::retry_on_intr;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ptr::NonNull;
 use std::str::FromStr;
 
 /// The key of an object. Never `IPC_PRIVATE`, so that whoever knows it finds the object.
@@ -168,6 +169,52 @@ impl Semaphores {
             .map_err(gone)
             .map(drop)
     }
+}
+
+/// A segment of shared memory, which need not be attached.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    id: libc::c_int,
+}
+
+impl Segment {
+    /// Makes the segment `key` of `len_bytes` of zeroes (shmget(2)).
+    pub(crate) fn create(key: Key, len_bytes: usize) -> Result<Self, Errno> {
+        // SAFETY: the call takes numbers only.
+        checked(unsafe { libc::shmget(key.0, len_bytes, CREATE) }).map(|id| Self { id })
+    }
+
+    /// Where all of it is attached now (shmat(2)), until [`detach`] is called on that.
+    pub(crate) fn attach(&self) -> Result<NonNull<u8>, Errno> {
+        // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
+        let base = unsafe { libc::shmat(self.id, std::ptr::null(), 0) };
+        // It answers -1 as a pointer.
+        checked(base as isize)?;
+        NonNull::new(base.cast()).ok_or(Errno::FAULT)
+    }
+
+    /// Removes it, which lives on until it is detached everywhere (shmctl(2), `IPC_RMID`).
+    pub(crate) fn remove(self) -> Result<(), Errno> {
+        // SAFETY: the call takes numbers; IPC_RMID ignores the buffer.
+        checked(unsafe { libc::shmctl(self.id, libc::IPC_RMID, std::ptr::null_mut()) }).map(drop)
+    }
+}
+
+/// Detaches what was attached at `base` (shmdt(2)).
+///
+/// # Safety
+///
+/// [`Segment::attach`] returned `base`, it was not detached since, and nothing refers to its bytes any more.
+pub(crate) unsafe fn detach(base: NonNull<u8>) -> Result<(), Errno> {
+    // SAFETY: by the caller's word.
+    checked(unsafe { libc::shmdt(base.as_ptr().cast()) }).map(drop)
+}
+
+/// Removes the segment `key`, which lives on until it is detached everywhere (shmctl(2), `IPC_RMID`).
+pub(crate) fn remove_memory(key: Key) -> Result<(), Errno> {
+    // SAFETY: the call takes numbers only.
+    let id = checked(unsafe { libc::shmget(key.0, 0, 0) })?;
+    Segment { id }.remove()
 }
 
 /// Removes the queue `key`, wherever it came from (msgctl(2), `IPC_RMID`).
