@@ -17,6 +17,7 @@ mod clock_gettime;
 mod context_switch;
 mod create;
 mod eventfd;
+mod fd_pass;
 mod fifo;
 mod futex;
 mod getrusage;

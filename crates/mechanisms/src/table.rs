@@ -4,10 +4,10 @@ use crate::contract::{Mechanism, Operation};
 use crate::inet_stream::Loopback;
 use crate::wake::Introduced;
 use crate::{
-    cache_line, clock_gettime, context_switch, create, eventfd, fifo, futex, getrusage, gettimeofday,
-    kill_self, memcpy, memory, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq, posix_sem,
-    process, process_vm, pty, sctp, semop, shm, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg,
-    sysv_sem, tcp, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
+    cache_line, clock_gettime, context_switch, create, eventfd, fd_pass, fifo, futex, getrusage,
+    gettimeofday, kill_self, memcpy, memory, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq,
+    posix_sem, process, process_vm, pty, sctp, semop, shm, shm_ring, signal, signalfd, sigqueue, syscall,
+    sysv_msg, sysv_sem, tcp, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -81,6 +81,7 @@ table! {
         getrusage::Getrusage,
         kill_self::KillSelf,
         semop::Semop,
+        fd_pass::FdPass,
         create::Create,
         process::Process,
         mmap::Mmap,
