@@ -43,6 +43,7 @@ mod shm_ring;
 mod signal;
 mod signalfd;
 mod sigqueue;
+mod sleep;
 mod syscall;
 mod sysv_msg;
 mod sysv_sem;

@@ -6,8 +6,8 @@ use crate::wake::Introduced;
 use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fd_pass, fifo, futex, getrusage,
     gettimeofday, kill_self, memcpy, memory, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq,
-    posix_sem, process, process_vm, pty, sctp, semop, shm, shm_ring, signal, signalfd, sigqueue, syscall,
-    sysv_msg, sysv_sem, tcp, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
+    posix_sem, process, process_vm, pty, sctp, semop, shm, shm_ring, signal, signalfd, sigqueue, sleep,
+    syscall, sysv_msg, sysv_sem, tcp, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -79,6 +79,7 @@ table! {
         gettimeofday::Gettimeofday,
         times::Times,
         getrusage::Getrusage,
+        sleep::Sleep,
         kill_self::KillSelf,
         semop::Semop,
         fd_pass::FdPass,
