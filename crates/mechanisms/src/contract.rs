@@ -34,12 +34,6 @@ impl Launch<'_> {
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(self.number.to_string())
     }
-
-    /// A name outside of the file system that no other launch of any run has: `/ipcmark-RUN-NUMBER-OBJECT`.
-    pub(crate) fn unique(&self, object: &str) -> String {
-        let run = self.directory.file_name().unwrap_or_default().to_string_lossy();
-        format!("/ipcmark-{}-{}-{object}", run.trim_start_matches("ipcmark-"), self.number)
-    }
 }
 
 /// What near hands to far so that far can connect: address bytes and descriptors.

@@ -336,3 +336,16 @@ pub(crate) fn supported<T>(tried: Result<T, Failure>) -> Support {
         },
     }
 }
+
+/// The largest size below `refused_bytes` that `takes` takes, found by bisection; 0 when it takes none.
+pub(crate) fn largest_below(
+    refused_bytes: usize,
+    takes: impl Fn(usize) -> Result<bool, Failure>,
+) -> Result<usize, Failure> {
+    let (mut taken, mut refused) = (0, refused_bytes);
+    while refused - taken > 1 {
+        let middle = taken.midpoint(refused);
+        if takes(middle)? { taken = middle } else { refused = middle }
+    }
+    Ok(taken)
+}

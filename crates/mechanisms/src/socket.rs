@@ -1,6 +1,6 @@
 //! What all sockets share: buffer sizes, asked for and got, and the search for the largest message.
 
-use crate::descriptor::{Fds, Pair, supported};
+use crate::descriptor::{Fds, Pair, largest_below, supported};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size};
@@ -105,12 +105,7 @@ pub(crate) fn largest_message(fresh_pair: impl Fn() -> Result<(OwnedFd, OwnedFd)
         let (socket, _peer) = fresh_pair()?;
         let buffer = sockopt::socket_send_buffer_size(&socket).or_fail("getsockopt(SO_SNDBUF)", "socket")?;
         let bytes = vec![0; buffer + 1];
-        let (mut taken, mut refused) = (0, bytes.len());
-        while refused - taken > 1 {
-            let middle = taken.midpoint(refused);
-            if takes(middle, &bytes)? { taken = middle } else { refused = middle }
-        }
-        Ok(taken)
+        largest_below(bytes.len(), |size| takes(size, &bytes))
     };
     match search() {
         Ok(largest) => Support::Yes { largest_bytes: Some(largest as u64) },

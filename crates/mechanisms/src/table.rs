@@ -9,11 +9,11 @@ use crate::uring::UringEnd;
 use crate::wake::Introduced;
 use crate::zero_copy::{OverPipes, OverTcp};
 use crate::{
-    cache_line, clock_gettime, context_switch, create, eventfd, fifo, file_pass, futex, getrusage,
-    gettimeofday, kill_self, memcpy, memfd_pass, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe,
-    pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, pty, sctp, semop, shm_ring, signal,
-    signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp, tcp_sendfile, tcp_uring, tcp_uring_zc,
-    tcp_vmsplice, tcp_zerocopy, tee, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
+    cache_line, clock_gettime, context_switch, create, eventfd, fd_pass, fifo, file_pass, futex, getrusage,
+    gettimeofday, kill_self, memcpy, memfd_pass, memory, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe,
+    pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, process_vm, pty, sctp, semop, shm,
+    shm_ring, signal, signalfd, sigqueue, sleep, syscall, sysv_msg, sysv_sem, tcp, tcp_sendfile, tcp_uring,
+    tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
     unix_stream_uring, uring_msg,
 };
 use model::Params;
@@ -76,6 +76,7 @@ table! {
         sysv_msg::SysvMsg,
         posix_mq::PosixMq,
         pty::Pty,
+        process_vm::ProcessVm,
         shm_ring::ShmRing,
         futex::Futex,
         eventfd::Eventfd,
@@ -98,11 +99,15 @@ table! {
         gettimeofday::Gettimeofday,
         times::Times,
         getrusage::Getrusage,
+        sleep::Sleep,
         kill_self::KillSelf,
         semop::Semop,
+        fd_pass::FdPass,
         create::Create,
         process::Process,
         mmap::Mmap,
+        shm::Shm,
+        memory::Memory,
         memcpy::Memcpy,
 }
 

@@ -101,7 +101,7 @@ fn connected<M: Mechanism>(
     near: impl FnOnce(M::End) + Send,
     far: impl FnOnce(M::End) + Send,
 ) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = run_directory();
     let launch = Launch { params, shape, directory: directory.path(), number: 1 };
     let (tickets, ticket) = mpsc::channel();
     // An end that is gone before the other has accepted is a death during set-up, which the deadline ends.
@@ -122,6 +122,11 @@ fn connected<M: Mechanism>(
         near(end);
     });
     assert_empty(directory.path());
+}
+
+/// A directory whose name begins as that of every run does.
+fn run_directory() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("ipcmark-test-").tempdir().unwrap()
 }
 
 fn assert_empty(directory: &Path) {
@@ -410,10 +415,11 @@ fn launches_leak_no_descriptor_and_no_mapping() {
             connected::<M>(&params, Shape { size_bytes: 1, workload: Workload::Latency }, near, far);
         }
         fn operation<O: Operation>(self) {
-            let directory = tempfile::tempdir().unwrap();
+            let directory = run_directory();
             let shape = Shape { size_bytes: 4096, workload: Workload::Cost };
             let launch = Launch { params: &self.0, shape, directory: directory.path(), number: 1 };
             O::prepare(&launch).unwrap().call().unwrap();
+            assert_empty(directory.path());
         }
     }
     // The descriptors of other tests come and go in this process: count in one of its own.

@@ -52,18 +52,38 @@ impl Drop for Mapping {
 /// unmaps it (mmap(2)).
 #[inline(always)]
 pub fn map_and_unmap(size_bytes: usize, touch_every_bytes: Option<usize>) -> Result<(), Errno> {
-    // SAFETY: the kernel chooses the address, so that no existing mapping is touched; the bytes written lie inside;
-    // the mapping is this function's own and nothing refers to it when it is unmapped.
+    let base = map(size_bytes)?;
+    // SAFETY: the bytes are this function's own, and nothing refers to them when they are unmapped.
     unsafe {
-        let base = mmap_anonymous(
+        touch(base, size_bytes, touch_every_bytes);
+        munmap(base.as_ptr().cast(), size_bytes)
+    }
+}
+
+/// Maps `size_bytes` of private memory (mmap(2)).
+#[inline(always)]
+pub(crate) fn map(size_bytes: usize) -> Result<NonNull<u8>, Errno> {
+    // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
+    let base = unsafe {
+        mmap_anonymous(
             std::ptr::null_mut(),
             size_bytes,
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::PRIVATE,
-        )?;
-        for at in touch_every_bytes.into_iter().flat_map(|step| (0..size_bytes).step_by(step)) {
-            base.cast::<u8>().add(at).write_volatile(1);
-        }
-        munmap(base, size_bytes)
+        )
+    }?;
+    NonNull::new(base.cast()).ok_or(Errno::FAULT)
+}
+
+/// Writes one byte to each page of `every_bytes`, if that is given.
+///
+/// # Safety
+///
+/// The `size_bytes` at `base` are mapped to be written, and nothing refers to them.
+#[inline(always)]
+pub(crate) unsafe fn touch(base: NonNull<u8>, size_bytes: usize, every_bytes: Option<usize>) {
+    for at in every_bytes.into_iter().flat_map(|step| (0..size_bytes).step_by(step)) {
+        // SAFETY: inside, by the caller's word.
+        unsafe { base.add(at).write_volatile(1) };
     }
 }
