@@ -8,6 +8,7 @@ mod contract;
 mod descriptor;
 mod inet_stream;
 mod names;
+mod sleeper;
 mod socket;
 pub mod table;
 mod wake;

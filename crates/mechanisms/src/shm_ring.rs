@@ -4,6 +4,7 @@
 
 use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
 use crate::descriptor::supported;
+use crate::sleeper::{LOOKS, Sleeper, WAIT};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size, Workload};
@@ -20,6 +21,18 @@ pub struct ShmRing;
 enum Waiting {
     Spin(End<Spin>),
     Futex(End<Futex>),
+    Other(End<Sleeper>),
+}
+
+/// The same call of whichever end it is.
+macro_rules! end {
+    ($ring:ident, $end:ident => $call:expr) => {
+        match &mut $ring.waiting {
+            Waiting::Spin($end) => $call,
+            Waiting::Futex($end) => $call,
+            Waiting::Other($end) => $call,
+        }
+    };
 }
 
 /// One end of the pair.
@@ -46,39 +59,50 @@ impl Mechanism for ShmRing {
                 domain: Domain::Size,
                 default: Some("256K"),
             },
-            Param {
-                name: "wait",
-                summary: "how an endpoint waits: asleep on a futex, or by looking again",
-                domain: Domain::Choice(&["futex", "spin"]),
-                default: Some("futex"),
-            },
+            WAIT,
+            LOOKS,
         ],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
         limits: "any message size: what is larger than a piece goes in pieces",
-        man: &["memfd_create(2)", "mmap(2)", "futex(2)"],
+        man: &[
+            "memfd_create(2)",
+            "mmap(2)",
+            "futex(2)",
+            "eventfd(2)",
+            "semop(2)",
+            "sem_overview(7)",
+            "pthread_cond_init(3)",
+        ],
     };
     type Bound = ShmRingEnd;
     type End = ShmRingEnd;
 
     fn probe(params: &Params) -> Support {
-        supported(SharedMemory::create("ipcmark-probe", geometry(params).memory_bytes()))
+        match Sleeper::probe(params, &Self::CARD) {
+            Support::Yes { .. } => {
+                supported(SharedMemory::create("ipcmark-probe", geometry(params).memory_bytes()))
+            }
+            lacking => lacking,
+        }
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(ShmRingEnd, Ticket), Failure> {
         let (memory, fd) = SharedMemory::create("ipcmark-shm-ring", geometry(launch.params).memory_bytes())?;
-        let end = ShmRingEnd::new(memory, launch.params, Side::Near)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![fd] }))
+        let mut ticket = Ticket { address: Vec::new(), fds: vec![fd] };
+        let sleeper = Sleeper::bind(launch, &Self::CARD, &mut ticket)?;
+        Ok((ShmRingEnd::new(memory, launch.params, Side::Near, sleeper)?, ticket))
     }
 
     fn accept(bound: ShmRingEnd) -> Result<ShmRingEnd, Failure> {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<ShmRingEnd, Failure> {
-        let [fd] = ticket.descriptors("shm-ring")?;
+    fn connect(launch: &Launch<'_>, mut ticket: Ticket) -> Result<ShmRingEnd, Failure> {
+        let [fd] = ticket.next_descriptors(Self::CARD.name)?;
         let memory = SharedMemory::open(fd, geometry(launch.params).memory_bytes())?;
-        ShmRingEnd::new(memory, launch.params, Side::Far)
+        let sleeper = Sleeper::connect(launch, &Self::CARD, &mut ticket)?;
+        ShmRingEnd::new(memory, launch.params, Side::Far, sleeper)
     }
 }
 
@@ -88,12 +112,12 @@ fn geometry(params: &Params) -> Geometry {
 }
 
 impl ShmRingEnd {
-    fn new(memory: SharedMemory, params: &Params, side: Side) -> Result<Self, Failure> {
+    fn new(memory: SharedMemory, params: &Params, side: Side, sleeper: Sleeper) -> Result<Self, Failure> {
         let geometry = geometry(params);
-        let waiting = if params.spins() {
-            Waiting::Spin(End::claim(memory, geometry, side)?)
-        } else {
-            Waiting::Futex(End::claim(memory, geometry, side)?)
+        let waiting = match params.text(&ShmRing::CARD, WAIT.name) {
+            Some("spin") => Waiting::Spin(End::claim(memory, geometry, side, Spin)?),
+            Some("futex") => Waiting::Futex(End::claim(memory, geometry, side, Futex)?),
+            _ => Waiting::Other(End::claim(memory, geometry, side, sleeper)?),
         };
         Ok(Self { waiting, settings: settings(params, geometry) })
     }
@@ -118,18 +142,12 @@ fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
 impl Endpoint for ShmRingEnd {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        match &mut self.waiting {
-            Waiting::Spin(end) => end.send(bytes),
-            Waiting::Futex(end) => end.send(bytes),
-        }
+        end!(self, end => end.send(bytes))
     }
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        match &mut self.waiting {
-            Waiting::Spin(end) => end.receive(into),
-            Waiting::Futex(end) => end.receive(into),
-        }
+        end!(self, end => end.receive(into))
     }
 
     fn settings(&self) -> Vec<Setting> {

@@ -38,7 +38,6 @@
 use crate::Errno;
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::marker::PhantomData;
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -158,22 +157,48 @@ impl Geometry {
 }
 
 /// How an end waits for its peer.
+///
+/// An end has two flags in shared memory that say that it sleeps, or is about to: one as a reader and one as a
+/// writer. It sleeps on the flag itself, unless [`sleep`](Self::sleep) and [`wake`](Self::wake) are of another
+/// kind: then on one thing of its own, on which its peer wakes it, whichever flag is set.
 pub trait Wait {
     /// Whether it sleeps in the kernel, so that the peer must look whether to wake it.
     const SLEEPS: bool;
+
+    /// How often it looks again before it sleeps.
+    #[inline(always)]
+    fn looks(&self) -> u32 {
+        0
+    }
+
+    /// Sleeps until the peer wakes this end; `on_flag` sleeps on the flag in shared memory.
+    ///
+    /// It may return early, for its caller looks again. A wake-up that comes before it must end it: what is not
+    /// a flag must keep a wake-up until one sleeps. An error says that the peer will never wake this end.
+    #[inline(always)]
+    fn sleep(&self, on_flag: impl FnOnce()) -> Result<(), Errno> {
+        on_flag();
+        Ok(())
+    }
+
+    /// Wakes the peer, which sleeps, is about to, or has just gone; `on_flag` wakes it on the flag.
+    #[inline(always)]
+    fn wake(&self, on_flag: impl FnOnce()) {
+        on_flag();
+    }
 }
 
 /// Looks again and again, and never enters the kernel. Both ends must spin.
-#[derive(Debug, Clone, Copy)]
-pub enum Spin {}
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spin;
 
 impl Wait for Spin {
     const SLEEPS: bool = false;
 }
 
 /// Looks once, then sleeps on a futex until the peer wakes it.
-#[derive(Debug, Clone, Copy)]
-pub enum Futex {}
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Futex;
 
 impl Wait for Futex {
     const SLEEPS: bool = true;
@@ -314,7 +339,7 @@ struct Engine<M: Memory, W: Wait, const SLOTS: usize> {
     outgoing: Outgoing,
     incoming: Incoming,
     holds_door: bool,
-    wait: PhantomData<fn() -> W>,
+    wait: W,
 }
 
 impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
@@ -328,7 +353,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
     /// # Safety
     ///
     /// `memory` is of `geometry.memory_bytes()`, was zero before the first claim, and is used by engines alone.
-    unsafe fn claim(memory: M, geometry: Geometry, side: Side) -> Option<Self> {
+    unsafe fn claim(memory: M, geometry: Geometry, side: Side, wait: W) -> Option<Self> {
         assert!(SLOTS.is_power_of_two() && SLOTS == geometry.slots && geometry.bulk_bytes.is_power_of_two());
         // Never zero, because bulk is at least a line, and the lowest bit is free.
         let claim = geometry.bulk_bytes as u64 | u64::from(W::SLEEPS);
@@ -362,7 +387,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
             memory,
             geometry,
             side,
-            wait: PhantomData,
+            wait,
         })
     }
 
@@ -702,6 +727,12 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
     fn wait_asleep<T>(&self, asleep: usize, ready: impl Fn(&Self) -> Option<T>) -> Result<T, Errno> {
         // SAFETY: the flags are inside.
         let flag = unsafe { self.memory.flag(asleep) };
+        for _ in 0..self.wait.looks() {
+            if let Some(found) = ready(self) {
+                return Ok(found);
+            }
+            relax();
+        }
         loop {
             flag.store(1, Ordering::Relaxed);
             fence(Ordering::SeqCst);
@@ -714,7 +745,10 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
                 return found;
             }
             // SAFETY: the flags are inside.
-            unsafe { self.memory.sleep(asleep) };
+            let slept = self.wait.sleep(|| unsafe { self.memory.sleep(asleep) });
+            if let Err(errno) = slept {
+                return ready(self).ok_or(errno);
+            }
         }
     }
 
@@ -737,7 +771,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
         // SAFETY: the flags are inside.
         unsafe {
             self.memory.flag(asleep).store(0, Ordering::Relaxed);
-            self.memory.wake(asleep);
+            self.wait.wake(|| self.memory.wake(asleep));
         }
     }
 
@@ -929,9 +963,9 @@ mod mapped {
     pub struct End<W: Wait = Futex>(Engine<Region<SharedMemory>, W, { Geometry::SLOTS }>);
 
     impl<W: Wait> End<W> {
-        /// Takes `side` of the pair of `geometry` in `memory`. The peer takes the other side with the
-        /// same geometry and way of waiting.
-        pub fn claim(memory: SharedMemory, geometry: Geometry, side: Side) -> Result<Self, Failure> {
+        /// Takes `side` of the pair of `geometry` in `memory`, to wait as `wait` does. The peer takes the other
+        /// side with the same geometry and way of waiting.
+        pub fn claim(memory: SharedMemory, geometry: Geometry, side: Side, wait: W) -> Result<Self, Failure> {
             let refuse = |why: &str| {
                 Err(Failure::new(
                     "claim",
@@ -949,7 +983,7 @@ mod mapped {
             let region = unsafe { Region::new(base, len_bytes, memory) };
             // SAFETY: the size is checked; the memory is as created, which is zero, but for a peer of the
             // same geometry and way of waiting.
-            match unsafe { Engine::claim(region, geometry, side) } {
+            match unsafe { Engine::claim(region, geometry, side, wait) } {
                 Some(engine) => Ok(Self(engine)),
                 None => refuse("it is taken"),
             }
@@ -1019,15 +1053,15 @@ mod tests {
         Geometry { slots: SMALL, bulk_bytes, piece_bytes: bulk_bytes / 4 }
     }
 
-    fn claim<W: Wait>(heap: &Arc<Heap>, geometry: Geometry, side: Side) -> Option<Small<W>> {
+    fn claim<W: Wait + Default>(heap: &Arc<Heap>, geometry: Geometry, side: Side) -> Option<Small<W>> {
         assert_eq!(heap.layout.size(), geometry.memory_bytes());
         // SAFETY: aligned, of the length, and alive as long as the region.
         let region = unsafe { Region::new(heap.base, heap.layout.size(), heap.clone()) };
         // SAFETY: the size is right, the memory was zero, and engines alone use it.
-        unsafe { Engine::claim(region, geometry, side) }
+        unsafe { Engine::claim(region, geometry, side, W::default()) }
     }
 
-    fn pair<W: Wait>(bulk_bytes: usize) -> (Small<W>, Small<W>) {
+    fn pair<W: Wait + Default>(bulk_bytes: usize) -> (Small<W>, Small<W>) {
         let geometry = geometry(bulk_bytes);
         let heap = Heap::new(geometry.memory_bytes());
         (claim(&heap, geometry, Side::Near).unwrap(), claim(&heap, geometry, Side::Far).unwrap())
@@ -1061,7 +1095,7 @@ mod tests {
     }
 
     /// `sizes` one way in order, then one byte back; the reader's buffer holds `step_bytes`.
-    fn stream<W: Wait>(bulk_bytes: usize, sizes: &[usize], step_bytes: usize) {
+    fn stream<W: Wait + Default + Send>(bulk_bytes: usize, sizes: &[usize], step_bytes: usize) {
         let (mut near, mut far) = pair::<W>(bulk_bytes);
         std::thread::scope(|threads| {
             threads.spawn(move || {
@@ -1276,14 +1310,14 @@ mod tests {
     mod mapped_memory {
         use super::*;
 
-        fn ends<W: Wait>(geometry: Geometry) -> (End<W>, End<W>) {
+        fn ends<W: Wait + Default>(geometry: Geometry) -> (End<W>, End<W>) {
             let (memory, fd) = SharedMemory::create("test", geometry.memory_bytes()).unwrap();
-            let near = End::claim(memory, geometry, Side::Near).unwrap();
+            let near = End::claim(memory, geometry, Side::Near, W::default()).unwrap();
             let memory = SharedMemory::open(&fd, geometry.memory_bytes()).unwrap();
-            (near, End::claim(memory, geometry, Side::Far).unwrap())
+            (near, End::claim(memory, geometry, Side::Far, W::default()).unwrap())
         }
 
-        fn pass<W: Wait>(geometry: Geometry, sizes: &[usize], step_bytes: usize) {
+        fn pass<W: Wait + Default + Send>(geometry: Geometry, sizes: &[usize], step_bytes: usize) {
             let (mut near, mut far) = ends::<W>(geometry);
             std::thread::scope(|threads| {
                 threads.spawn(|| {
@@ -1324,7 +1358,7 @@ mod tests {
         #[test]
         fn memory_of_another_size_is_refused() {
             let (memory, _fd) = SharedMemory::create("test", 8192).unwrap();
-            assert!(End::<Spin>::claim(memory, Geometry::with_bulk(4096), Side::Near).is_err());
+            assert!(End::claim(memory, Geometry::with_bulk(4096), Side::Near, Spin).is_err());
         }
 
         #[test]
@@ -1459,12 +1493,70 @@ mod loom_tests {
 
     /// A few slots, two lines of bulk, one line a piece. With more slots than pieces fit into bulk, bulk is full
     /// first, so that its own progress alone orders the writer after the reader.
-    fn pair<W: Wait, const SLOTS: usize>() -> (Tiny<W, SLOTS>, Tiny<W, SLOTS>) {
+    fn pair<W: Both, const SLOTS: usize>() -> (Tiny<W, SLOTS>, Tiny<W, SLOTS>) {
         let geometry = Geometry { slots: SLOTS, bulk_bytes: 2 * LINE_BYTES, piece_bytes: LINE_BYTES };
         let cells = Cells::new(&geometry);
+        let [near, far] = W::both();
         // SAFETY: the cells are new, and loom checks the rest.
-        let claim = |side| unsafe { Engine::claim(cells.clone(), geometry, side) }.unwrap();
-        (claim(Side::Near), claim(Side::Far))
+        let claim = |side, wait| unsafe { Engine::claim(cells.clone(), geometry, side, wait) }.unwrap();
+        (claim(Side::Near, near), claim(Side::Far, far))
+    }
+
+    /// How both ends of a pair wait.
+    trait Both: Wait + Sized + 'static {
+        fn both() -> [Self; 2];
+    }
+
+    impl Both for Spin {
+        fn both() -> [Self; 2] {
+            [Spin; 2]
+        }
+    }
+
+    impl Both for Futex {
+        fn both() -> [Self; 2] {
+            [Futex; 2]
+        }
+    }
+
+    /// A count of wake-ups, which stay until they are taken, as those of a semaphore do.
+    type Count = Arc<(Mutex<u32>, Condvar)>;
+
+    /// An end that sleeps for its own count, after one more look.
+    struct Counting {
+        own: Count,
+        peers: Count,
+    }
+
+    impl Wait for Counting {
+        const SLEEPS: bool = true;
+
+        fn looks(&self) -> u32 {
+            1
+        }
+
+        fn sleep(&self, _: impl FnOnce()) -> Result<(), Errno> {
+            let (count, raised) = &*self.own;
+            let mut count = count.lock().unwrap();
+            while *count == 0 {
+                count = raised.wait(count).unwrap();
+            }
+            *count -= 1;
+            Ok(())
+        }
+
+        fn wake(&self, _: impl FnOnce()) {
+            let (count, raised) = &*self.peers;
+            *count.lock().unwrap() += 1;
+            raised.notify_one();
+        }
+    }
+
+    impl Both for Counting {
+        fn both() -> [Self; 2] {
+            let [a, b]: [Count; 2] = std::array::from_fn(|_| Arc::new((Mutex::new(0), Condvar::new())));
+            [Self { own: a.clone(), peers: b.clone() }, Self { own: b, peers: a }]
+        }
     }
 
     fn model(check: impl Fn() + Sync + Send + 'static) {
@@ -1496,7 +1588,7 @@ mod loom_tests {
     }
 
     /// Near sends messages of `sizes`, far receives them.
-    fn stream<W: Wait + 'static, const SLOTS: usize>(sizes: &'static [usize]) {
+    fn stream<W: Both, const SLOTS: usize>(sizes: &'static [usize]) {
         model(move || {
             let (mut near, mut far) = pair::<W, SLOTS>();
             let reader = loom::thread::spawn(move || {
@@ -1514,7 +1606,7 @@ mod loom_tests {
     }
 
     /// The ends take turns, with messages of `sizes`.
-    fn turns<W: Wait + 'static, const SLOTS: usize>(sizes: &'static [usize]) {
+    fn turns<W: Both, const SLOTS: usize>(sizes: &'static [usize]) {
         model(move || {
             let (mut near, mut far) = pair::<W, SLOTS>();
             let answering = loom::thread::spawn(move || {
@@ -1580,9 +1672,28 @@ mod loom_tests {
     }
 
     #[test]
+    fn ring_wakes_who_counts_wake_ups() {
+        stream::<Counting, 2>(&[1, 2, 3]);
+    }
+
+    #[test]
+    fn ring_wakes_who_counts_wake_ups_in_turns() {
+        turns::<Counting, 2>(&[1, 2]);
+    }
+
+    #[test]
     fn ring_that_closes_wakes_the_reader() {
+        closing_wakes::<Futex>();
+    }
+
+    #[test]
+    fn ring_that_closes_wakes_who_counts_wake_ups() {
+        closing_wakes::<Counting>();
+    }
+
+    fn closing_wakes<W: Both>() {
         model(|| {
-            let (mut near, mut far) = pair::<Futex, 2>();
+            let (mut near, mut far) = pair::<W, 2>();
             let reader = loom::thread::spawn(move || {
                 receive_all(&mut far, 0, 1);
                 assert_eq!(far.receive(&mut [0]), Err(Errno::PIPE));
