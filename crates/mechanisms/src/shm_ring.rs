@@ -2,13 +2,13 @@
 //!
 //! The ring itself is `sys::ring`, because its copies are unsafe. Here are its parameters and how its ends meet.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{ACCESS, Endpoint, Launch, Lends, Mechanism, Ticket};
 use crate::descriptor::supported;
 use crate::sleeper::{LOOKS, Sleeper, WAIT};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size, Workload};
-use sys::ring::{End, Futex, Geometry, Side, Spin};
+use sys::ring::{End, Futex, Geometry, Side, Spin, Wait};
 use sys::shared_memory::SharedMemory;
 use sys::{Errno, Failure};
 
@@ -39,6 +39,7 @@ macro_rules! end {
 #[derive(Debug)]
 pub struct ShmRingEnd {
     waiting: Waiting,
+    lends: Lends,
     settings: Vec<Setting>,
 }
 
@@ -61,6 +62,7 @@ impl Mechanism for ShmRing {
             },
             WAIT,
             LOOKS,
+            ACCESS,
         ],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
@@ -114,13 +116,32 @@ fn geometry(params: &Params) -> Geometry {
 impl ShmRingEnd {
     fn new(memory: SharedMemory, params: &Params, side: Side, sleeper: Sleeper) -> Result<Self, Failure> {
         let geometry = geometry(params);
+        let lends = lends(params);
         let waiting = match params.text(&ShmRing::CARD, WAIT.name) {
-            Some("spin") => Waiting::Spin(End::claim(memory, geometry, side, Spin)?),
-            Some("futex") => Waiting::Futex(End::claim(memory, geometry, side, Futex)?),
-            _ => Waiting::Other(End::claim(memory, geometry, side, sleeper)?),
+            Some("spin") => Waiting::Spin(claim(memory, geometry, side, Spin, lends)?),
+            Some("futex") => Waiting::Futex(claim(memory, geometry, side, Futex, lends)?),
+            _ => Waiting::Other(claim(memory, geometry, side, sleeper, lends)?),
         };
-        Ok(Self { waiting, settings: settings(params, geometry) })
+        Ok(Self { waiting, lends, settings: settings(params, geometry) })
     }
+}
+
+fn claim<W: Wait>(
+    memory: SharedMemory,
+    geometry: Geometry,
+    side: Side,
+    wait: W,
+    lends: Lends,
+) -> Result<End<W>, Failure> {
+    let end = End::claim(memory, geometry, side, wait)?;
+    Ok(if lends.incoming && !lends.touched { end.untouched() } else { end })
+}
+
+/// As `access` says.
+fn lends(params: &Params) -> Lends {
+    let access = params.text(&ShmRing::CARD, ACCESS.name);
+    let in_place = access != Some("copy");
+    Lends { outgoing: in_place, incoming: in_place, touched: access == Some("in-place") }
 }
 
 fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
@@ -140,6 +161,8 @@ fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
 }
 
 impl Endpoint for ShmRingEnd {
+    const LENDS: bool = true;
+
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         end!(self, end => end.send(bytes))
@@ -152,5 +175,29 @@ impl Endpoint for ShmRingEnd {
 
     fn settings(&self) -> Vec<Setting> {
         self.settings.clone()
+    }
+
+    fn lends(&self) -> Lends {
+        self.lends
+    }
+
+    #[inline(always)]
+    fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+        end!(self, end => end.produce(most_bytes))
+    }
+
+    #[inline(always)]
+    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+        end!(self, end => end.hand_over(bytes))
+    }
+
+    #[inline(always)]
+    fn consume(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
+        end!(self, end => end.consume(most_bytes))
+    }
+
+    #[inline(always)]
+    fn release(&mut self, bytes: usize) -> Result<(), Errno> {
+        end!(self, end => end.release(bytes))
     }
 }

@@ -17,7 +17,16 @@ use sys::signal::{Sender, Signal, Thread, handle};
 /// A test that hangs is a test that fails: the longest that one check may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Every way of setting up a row by the parameters that are choices, one at a time; the rest at their defaults.
+/// Parameters that meet in the same code, so that each alone does not suffice.
+const TOGETHER: &[(&str, &str)] = &[
+    ("shm-ring", "access=in-place,wait=spin"),
+    ("shm-ring", "access=none,wait=spin,capacity=4K"),
+    ("shm-ring", "access=in-place,wait=eventfd,capacity=4K"),
+    ("shm-ring", "looks=1,wait=spin-then-block"),
+];
+
+/// Every way of setting up a row by the parameters that are choices, one at a time, the rest at their defaults; and
+/// [`TOGETHER`].
 ///
 /// With `IPCMARK_TEST_ROWS=pipe,udp` in the environment, of these rows alone.
 fn variants() -> Vec<(&'static Card, Params)> {
@@ -32,6 +41,9 @@ fn variants() -> Vec<(&'static Card, Params)> {
             for word in words.iter().filter(|word| param.default != Some(**word)) {
                 variants.push((card, Params::parse(&format!("{}={word}", param.name), card).unwrap()));
             }
+        }
+        for (_, params) in TOGETHER.iter().filter(|(name, _)| *name == card.name) {
+            variants.push((card, Params::parse(params, card).unwrap()));
         }
     }
     variants

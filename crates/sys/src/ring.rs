@@ -295,6 +295,15 @@ struct Outgoing {
     slots_limit: u64,
     bulk: u64,
     bulk_freed: u64,
+    lent: Lent,
+}
+
+/// What the writer lent last, to be written in place. It is lent no more once anything is sent, which changes the tag.
+#[derive(Debug, Clone, Copy)]
+struct Lent {
+    tag: u64,
+    place: Place,
+    length_bytes: usize,
 }
 
 /// What the reader of a lane knows. Counts only grow.
@@ -311,6 +320,8 @@ struct Incoming {
     bulk_told: u64,
     /// The piece that is being read, or was read last.
     piece: Piece,
+    /// Whether pieces in bulk are soiled when they were read: unless this end does not touch them.
+    soils: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -372,6 +383,8 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
                 slots_limit: SLOTS as u64,
                 bulk: 0,
                 bulk_freed: 0,
+                // No message has this tag.
+                lent: Lent { tag: 0, place: Place::Nowhere, length_bytes: 0 },
             },
             incoming: Incoming {
                 lane: Lane::of(side.peer(), &geometry),
@@ -382,6 +395,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
                 bulk: 0,
                 bulk_told: 0,
                 piece: Piece { place: Place::Nowhere, at: 0, length_bytes: 0, read_bytes: 0 },
+                soils: true,
             },
             holds_door: side == Side::Near,
             memory,
@@ -429,34 +443,92 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
     /// The next slot, for this end to write and publish.
     #[inline(always)]
     fn take_slot(&mut self) -> Result<usize, Errno> {
-        if self.outgoing.slots == self.outgoing.slots_limit {
-            self.await_slot()?;
-        }
-        let slot = self.outgoing.lane.slots + self.slot_offset(self.outgoing.slots);
+        let slot = self.next_slot()?;
         self.outgoing.slots += 1;
         Ok(slot)
     }
 
+    /// Where the next slot is; waits until it is free.
+    #[inline(always)]
+    fn next_slot(&mut self) -> Result<usize, Errno> {
+        if self.outgoing.slots == self.outgoing.slots_limit {
+            self.await_slot()?;
+        }
+        Ok(self.outgoing.lane.slots + self.slot_offset(self.outgoing.slots))
+    }
+
     /// Sends a first piece of `bytes` in bulk.
     fn send_piece(&mut self, bytes: &[u8], passes_door: u64) -> Result<usize, Errno> {
+        let (at, length_bytes) = self.find_room(bytes.len())?;
+        let slot = self.take_slot()?;
+        // SAFETY: inside, because the piece ends before the end of bulk; the peer has told that it is done with it.
+        unsafe { self.memory.write(at, &bytes[..length_bytes]) };
+        self.publish_piece(slot, length_bytes, passes_door);
+        Ok(length_bytes)
+    }
+
+    /// Where the next piece in bulk goes, of at most `most_bytes`, and its length; waits until there is room.
+    #[inline(always)]
+    fn find_room(&mut self, most_bytes: usize) -> Result<(usize, usize), Errno> {
         let offset = self.bulk_offset(self.outgoing.bulk);
         let to_end = self.geometry.bulk_bytes - offset;
-        let piece = &bytes[..bytes.len().min(self.geometry.piece_bytes).min(to_end)];
-        let room_bytes = piece.len().next_multiple_of(LINE_BYTES) as u64;
+        let length_bytes = most_bytes.min(self.geometry.piece_bytes).min(to_end);
+        let room_bytes = length_bytes.next_multiple_of(LINE_BYTES) as u64;
         let used_bytes = self.outgoing.bulk - self.outgoing.bulk_freed;
         if self.geometry.bulk_bytes as u64 - used_bytes < room_bytes {
             self.await_bulk(room_bytes)?;
         }
-        let slot = self.take_slot()?;
-        // SAFETY: inside, because the piece ends before the end of bulk, and the slot's second word
-        // is; the peer has told that it is done with both.
-        unsafe {
-            self.memory.write(self.outgoing.lane.bulk + offset, piece);
-            self.memory.word(slot + TAG_BYTES).store(piece.len() as u64, Ordering::Relaxed);
-        }
-        self.outgoing.bulk += room_bytes;
+        Ok((self.outgoing.lane.bulk + offset, length_bytes))
+    }
+
+    /// Shows the peer the next piece in bulk, by `slot`.
+    #[inline(always)]
+    fn publish_piece(&mut self, slot: usize, length_bytes: usize, passes_door: u64) {
+        // SAFETY: the slot's second word is inside.
+        unsafe { self.memory.word(slot + TAG_BYTES) }.store(length_bytes as u64, Ordering::Relaxed);
+        self.outgoing.bulk += length_bytes.next_multiple_of(LINE_BYTES) as u64;
         self.publish(slot, passes_door);
-        Ok(piece.len())
+    }
+
+    /// Finds where a next part of at most `most_bytes` may be written, and its length: waits until it is this
+    /// end's alone, which it stays until this end sends. Places are chosen as for bytes that are copied.
+    #[inline(never)]
+    fn reserve(&mut self, most_bytes: usize) -> Result<(usize, usize), Errno> {
+        let (place, at, length_bytes) = if self.holds_door && most_bytes <= DOOR_BYTES {
+            (Place::Door, DOOR + TAG_BYTES, most_bytes)
+        } else if most_bytes <= LONGEST_IN_SLOTS {
+            let slot = self.next_slot()?;
+            (Place::Slot, slot + TAG_BYTES, most_bytes.min(SLOT_BYTES))
+        } else {
+            let (at, length_bytes) = self.find_room(most_bytes)?;
+            // So that handing over need not wait.
+            self.next_slot()?;
+            (Place::Bulk, at, length_bytes)
+        };
+        self.outgoing.lent = Lent { tag: self.outgoing.tag, place, length_bytes };
+        Ok((at, length_bytes))
+    }
+
+    /// Sends the first `bytes` of what was reserved, which are written by now.
+    #[inline(never)]
+    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+        let Lent { tag, place, length_bytes } = self.outgoing.lent;
+        if tag != self.outgoing.tag || !(1..=length_bytes).contains(&bytes) {
+            return Err(Errno::INVAL);
+        }
+        if place == Place::Door {
+            self.publish(DOOR, bytes as u64);
+            return Ok(());
+        }
+        // It may have come since.
+        let passes_door = if self.holds_door { PASSES_DOOR } else { 0 };
+        let slot = self.take_slot()?;
+        if place == Place::Slot {
+            self.publish(slot, bytes as u64 | passes_door);
+        } else {
+            self.publish_piece(slot, bytes, passes_door);
+        }
+        Ok(())
     }
 
     /// Shows the peer what was written at `at`, and wakes it where it may sleep.
@@ -495,6 +567,18 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
         if into.is_empty() {
             return Ok(0);
         }
+        let (at, length_bytes) = self.find_bytes()?;
+        let count = into.len().min(length_bytes);
+        // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote; the peer does
+        // not touch it before this end has told that it is done with it.
+        unsafe { self.memory.read(at, &mut into[..count]) };
+        self.pass_over(count);
+        Ok(count)
+    }
+
+    /// Where the bytes of the piece that were not read yet are, and how many; of the next piece when all were.
+    #[inline(always)]
+    fn find_bytes(&mut self) -> Result<(usize, usize), Errno> {
         if self.incoming.piece.read_bytes == self.incoming.piece.length_bytes {
             self.close_piece();
             let (at, tag) = match self.look() {
@@ -503,11 +587,14 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
             };
             self.open(at, tag)?;
         }
+        let Piece { at, length_bytes, read_bytes, .. } = self.incoming.piece;
+        Ok((at + read_bytes, length_bytes - read_bytes))
+    }
+
+    /// Is done with the next `count` bytes, which are at least 1 and inside of the piece.
+    #[inline(always)]
+    fn pass_over(&mut self, count: usize) {
         let piece = &mut self.incoming.piece;
-        let count = into.len().min(piece.length_bytes - piece.read_bytes);
-        // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote; the peer does
-        // not touch it before this end has told that it is done with it.
-        unsafe { self.memory.read(piece.at + piece.read_bytes, &mut into[..count]) };
         piece.read_bytes += count;
         if piece.read_bytes == piece.length_bytes && piece.place != Place::Bulk {
             let place = std::mem::replace(&mut piece.place, Place::Nowhere);
@@ -517,7 +604,23 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
                 self.close_slot(self.incoming.lane.slots + self.slot_offset(self.incoming.slots), true);
             }
         }
-        Ok(count)
+    }
+
+    /// As [`find_bytes`](Self::find_bytes), for a reader in place.
+    #[inline(never)]
+    fn next_bytes(&mut self) -> Result<(usize, usize), Errno> {
+        self.find_bytes()
+    }
+
+    /// As [`pass_over`](Self::pass_over), for a reader in place, who may be wrong.
+    #[inline(never)]
+    fn release(&mut self, bytes: usize) -> Result<(), Errno> {
+        let Piece { length_bytes, read_bytes, .. } = self.incoming.piece;
+        if !(1..=length_bytes - read_bytes).contains(&bytes) {
+            return Err(Errno::INVAL);
+        }
+        self.pass_over(bytes);
+        Ok(())
     }
 
     /// Where the next message is and its tag, if it is there.
@@ -619,8 +722,10 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
             return;
         }
         self.incoming.piece.place = Place::Nowhere;
-        // SAFETY: `open` has checked that the piece is inside; the peer does not touch it before it is told.
-        unsafe { self.memory.soil(at, length_bytes) };
+        if self.incoming.soils {
+            // SAFETY: `open` has checked that the piece is inside; the peer does not touch it before it is told.
+            unsafe { self.memory.soil(at, length_bytes) };
+        }
         self.incoming.bulk += length_bytes.next_multiple_of(LINE_BYTES) as u64;
         // A longer piece keeps both ends busy enough: the reader is not at the writer's heels.
         let is_small = length_bytes < 2048;
@@ -854,6 +959,44 @@ mod mapped {
             // SAFETY: callers keep to the contract of `Memory`, so that `at` is inside.
             unsafe { self.base.as_ptr().add(at) }
         }
+
+        /// The `length_bytes` at `at`, to be read where they are.
+        ///
+        /// # Safety
+        ///
+        /// As [`Memory::read`], as long as they are lent.
+        unsafe fn lend(&self, at: usize, length_bytes: usize) -> &[u8] {
+            // SAFETY: inside by contract, valid while the owner lives, and zero at first.
+            unsafe { std::slice::from_raw_parts(self.at(at, length_bytes), length_bytes) }
+        }
+
+        /// The `length_bytes` at `at`, to be written where they are.
+        ///
+        /// # Safety
+        ///
+        /// As [`Memory::write`], as long as they are lent.
+        unsafe fn lend_mut(&mut self, at: usize, length_bytes: usize) -> &mut [u8] {
+            // SAFETY: inside by contract, valid while the owner lives, and zero at first.
+            unsafe { std::slice::from_raw_parts_mut(self.at(at, length_bytes), length_bytes) }
+        }
+    }
+
+    impl<O, W: Wait, const SLOTS: usize> Engine<Region<O>, W, SLOTS> {
+        #[inline(always)]
+        pub(super) fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+            let (at, length_bytes) = self.reserve(most_bytes)?;
+            // SAFETY: `reserve` has found a place that is inside and that the peer is done with; this end sends
+            // nothing while it is lent, because it is borrowed. See `End::produce` on a peer that breaks that.
+            Ok(unsafe { self.memory.lend_mut(at, length_bytes) })
+        }
+
+        #[inline(always)]
+        pub(super) fn consume(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
+            let (at, length_bytes) = self.next_bytes()?;
+            // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote; the peer does not
+            // touch it before it is told, which this end does not while it is borrowed. See `End::consume`.
+            Ok(unsafe { self.memory.lend(at, length_bytes.min(most_bytes)) })
+        }
     }
 
     impl<O> Memory for Region<O> {
@@ -1005,6 +1148,48 @@ mod mapped {
         #[inline(always)]
         pub fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
             self.0.receive(into)
+        }
+
+        /// An end whose messages are received in place and not touched there: it does not soil them either, so
+        /// that their lines stay in the cache in which they were written.
+        pub fn untouched(mut self) -> Self {
+            self.0.incoming.soils = false;
+            self
+        }
+
+        /// Where a next part of a message is to be made: 1 to `most_bytes` bytes, of whatever content, which
+        /// [`hand_over`](Self::hand_over) sends. Waits while there is no room, and fails as [`send`](Self::send).
+        ///
+        /// Where they lie is this end's own knowledge, and an end of a ring does not touch them until they are
+        /// handed over; that is all that makes the reference exclusive. A peer that breaks the protocol, or
+        /// whoever else maps the memory, can change these bytes under it, which no process can be kept from
+        /// and the language does not provide for. So nothing that must be right may hang on their values.
+        #[inline(always)]
+        pub fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+            self.0.produce(most_bytes)
+        }
+
+        /// Sends the first `bytes` of what [`produce`](Self::produce) lent last; `Errno::INVAL` when it has lent
+        /// less, or when anything was sent since.
+        #[inline(always)]
+        pub fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+            self.0.hand_over(bytes)
+        }
+
+        /// The next bytes, where they lie: 1 to `most_bytes` of one piece. Waits until there are any, and fails as
+        /// [`receive`](Self::receive). Until they are released the same bytes are lent again.
+        ///
+        /// Where they lie and how many there are is checked, whatever the peer wrote. That they do not change
+        /// under the reference hangs on the peer, as in [`produce`](Self::produce).
+        #[inline(always)]
+        pub fn consume(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
+            self.0.consume(most_bytes)
+        }
+
+        /// Gives back the next `bytes`; `Errno::INVAL` when [`consume`](Self::consume) could not lend so many.
+        #[inline(always)]
+        pub fn release(&mut self, bytes: usize) -> Result<(), Errno> {
+            self.0.release(bytes)
         }
     }
 }
@@ -1202,6 +1387,95 @@ mod tests {
             assert_eq!(receive_all(&mut far, 595, 10), content(1, 600)[5..]);
             sender.join().unwrap();
         });
+    }
+
+    /// `sizes` one way in order, made and read in place, in parts of at most `step_bytes` that are given back
+    /// `release_bytes` at a time.
+    fn stream_in_place<W: Wait + Default + Send>(sizes: &[usize], step_bytes: usize, release_bytes: usize) {
+        let (mut near, mut far) = pair::<W>(256);
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                for (number, size) in sizes.iter().enumerate() {
+                    let bytes = content(number, *size);
+                    let mut sent = 0;
+                    while sent < bytes.len() {
+                        let part = near.produce((bytes.len() - sent).min(step_bytes)).unwrap();
+                        let count = part.len();
+                        part.copy_from_slice(&bytes[sent..sent + count]);
+                        near.hand_over(count).unwrap();
+                        sent += count;
+                    }
+                }
+            });
+            for (number, size) in sizes.iter().enumerate() {
+                let mut bytes = Vec::new();
+                while bytes.len() < *size {
+                    let part = far.consume((*size - bytes.len()).min(step_bytes)).unwrap();
+                    let count = part.len().min(release_bytes);
+                    bytes.extend_from_slice(&part[..count]);
+                    far.release(count).unwrap();
+                }
+                assert_eq!(bytes, content(number, *size), "message {number}");
+            }
+        });
+    }
+
+    #[test]
+    fn every_class_of_size_passes_in_place() {
+        let sizes = [1, 8, 55, 56, 57, 64, 112, 113, 200, 256, 257, 1000, 1016, 1017, 2000];
+        let sizes: Vec<usize> = sizes.into_iter().cycle().take(if cfg!(miri) { 15 } else { 150 }).collect();
+        stream_in_place::<Spin>(&sizes, usize::MAX, usize::MAX);
+        stream_in_place::<Spin>(&sizes, 100, 7);
+        if !cfg!(miri) {
+            stream_in_place::<Futex>(&sizes, usize::MAX, 7);
+        }
+    }
+
+    #[test]
+    fn in_place_and_copied_messages_mix() {
+        let (mut near, mut far) = pair::<Spin>(256);
+        far.incoming.soils = false;
+        for size in [1, 57, 200, 64, 3] {
+            near.produce(size).unwrap()[0] = 5;
+            near.hand_over(1).unwrap();
+            assert_eq!(receive_all(&mut far, 1, 1), [5]);
+            // Far holds the door: this goes in bulk and, its end, through a slot.
+            send_all(&mut near, &content(size, 200));
+            let part = far.consume(1000).unwrap();
+            assert_eq!(part, &content(size, 200)[..64]);
+            far.release(64).unwrap();
+            assert_eq!(receive_all(&mut far, 136, 100), content(size, 200)[64..]);
+            send_all(&mut far, &[1]);
+            assert_eq!(receive_all(&mut near, 1, 1), [1]);
+        }
+    }
+
+    #[test]
+    fn the_door_that_comes_after_a_slot_was_lent_is_passed_on() {
+        let (mut near, mut far) = pair::<Spin>(256);
+        far.produce(3).unwrap().copy_from_slice(b"abc");
+        send_all(&mut near, b"door");
+        assert_eq!(receive_all(&mut far, 4, 4), b"door");
+        far.hand_over(3).unwrap();
+        assert_eq!(receive_all(&mut near, 3, 3), b"abc");
+        assert_eq!([near.holds_door, far.holds_door], [true, false]);
+    }
+
+    #[test]
+    fn more_than_was_lent_is_neither_handed_over_nor_released() {
+        let (mut near, mut far) = pair::<Spin>(256);
+        assert_eq!(near.hand_over(1), Err(Errno::INVAL), "nothing was lent");
+        for size in [3, 200, 2000] {
+            let lent = near.produce(size).unwrap().len();
+            assert_eq!([near.hand_over(0), near.hand_over(lent + 1)], [Err(Errno::INVAL); 2]);
+            send_all(&mut near, b"else");
+            assert_eq!(near.hand_over(1), Err(Errno::INVAL), "what was lent went with something else");
+            assert_eq!([far.release(1), far.release(0)], [Err(Errno::INVAL); 2]);
+            let lent = far.consume(100).unwrap().len();
+            assert_eq!([far.release(0), far.release(lent + 1)], [Err(Errno::INVAL); 2]);
+            far.release(lent).unwrap();
+            assert_eq!(far.release(1), Err(Errno::INVAL));
+        }
     }
 
     #[test]
@@ -1654,6 +1928,51 @@ mod loom_tests {
     #[test]
     fn ring_passes_the_door_with_bulk() {
         turns::<Spin, 2>(&[130, 1]);
+    }
+
+    /// Near sends messages of `sizes`, far receives them, both in place.
+    fn stream_in_place<const SLOTS: usize>(sizes: &'static [usize]) {
+        model(move || {
+            let (mut near, mut far) = pair::<Spin, SLOTS>();
+            let reader = loom::thread::spawn(move || {
+                for (number, size) in sizes.iter().enumerate() {
+                    let mut into = vec![0; *size];
+                    let mut received = 0;
+                    while received < *size {
+                        let (at, length_bytes) = far.next_bytes().unwrap();
+                        // SAFETY: loom checks it.
+                        unsafe { far.memory.read(at, &mut into[received..received + length_bytes]) };
+                        far.release(length_bytes).unwrap();
+                        received += length_bytes;
+                    }
+                    assert_eq!(into, content(number as u8, *size));
+                }
+                far
+            });
+            for (number, size) in sizes.iter().enumerate() {
+                let bytes = content(number as u8, *size);
+                let mut sent = 0;
+                while sent < *size {
+                    let (at, length_bytes) = near.reserve(*size - sent).unwrap();
+                    // SAFETY: loom checks it.
+                    unsafe { near.memory.write(at, &bytes[sent..sent + length_bytes]) };
+                    near.hand_over(length_bytes).unwrap();
+                    sent += length_bytes;
+                }
+            }
+            let far = reader.join().unwrap();
+            drop((near, far));
+        });
+    }
+
+    #[test]
+    fn ring_in_place_through_slots() {
+        stream_in_place::<2>(&[1, 2, 3, 56, 1]);
+    }
+
+    #[test]
+    fn ring_in_place_through_bulk() {
+        stream_in_place::<8>(&[320]);
     }
 
     #[test]
