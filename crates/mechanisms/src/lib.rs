@@ -4,6 +4,7 @@
 //! line below and its line in `table.rs`; ARCHITECTURE.md walks through it.
 #![forbid(unsafe_code)]
 
+mod backing;
 mod contract;
 mod descriptor;
 mod inet_stream;

@@ -8,6 +8,12 @@ use sys::name::Name;
 use sys::{Failure, OrFail};
 
 impl Launch<'_> {
+    /// The name of a POSIX object that no other launch of any run has, for `what`.
+    pub(crate) fn posix_name(&self, what: &str) -> String {
+        let run = self.directory.file_name().unwrap_or_default().to_string_lossy();
+        format!("/ipcmark-{run}-{}-{what}", self.number)
+    }
+
     /// Notes in the run's directory that `name` is about to be made, so that whoever clears up after this process
     /// removes it too.
     pub(crate) fn register(&self, name: Name) -> Result<Registered, Failure> {

@@ -100,12 +100,8 @@ fn largest() -> Option<u64> {
     sys::sysctl::number("fs/mqueue/msgsize_max")
 }
 
-/// Names that no other launch of any run has.
 fn names(launch: &Launch<'_>) -> [String; 2] {
-    let path = launch.path();
-    let run = path.parent().and_then(|run| run.file_name()).unwrap_or_default().to_string_lossy();
-    let number = launch.number;
-    ["to-far", "to-near"].map(|direction| format!("/ipcmark-{run}-{number}-{direction}"))
+    ["to-far", "to-near"].map(|direction| launch.posix_name(direction))
 }
 
 impl Endpoint for PosixMqEnd {

@@ -2,8 +2,8 @@
 //!
 //! The ring itself is `sys::ring`, because its copies are unsafe. Here are its parameters and how its ends meet.
 
+use crate::backing::{MEMORY, Memory, Pending};
 use crate::contract::{ACCESS, Endpoint, Launch, Lends, Mechanism, Ticket};
-use crate::descriptor::supported;
 use crate::sleeper::{LOOKS, Sleeper, WAIT};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
@@ -12,7 +12,7 @@ use sys::ring::{End, Futex, Geometry, Side, Spin, Wait};
 use sys::shared_memory::SharedMemory;
 use sys::{Errno, Failure};
 
-/// Rings over a memfd.
+/// Rings over `sys::shared_memory`.
 #[derive(Debug)]
 pub struct ShmRing;
 
@@ -60,15 +60,19 @@ impl Mechanism for ShmRing {
                 domain: Domain::Size,
                 default: Some("256K"),
             },
+            MEMORY,
             WAIT,
             LOOKS,
             ACCESS,
         ],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
-        limits: "any message size: what is larger than a piece goes in pieces",
+        limits: "any message size: what is larger than a piece goes in pieces; memory=huge as vm.nr_hugepages allows, \
+                 memory=sysv as kernel.shmmax and kernel.shmall do",
         man: &[
             "memfd_create(2)",
+            "shm_open(3)",
+            "shmget(2)",
             "mmap(2)",
             "futex(2)",
             "eventfd(2)",
@@ -77,35 +81,38 @@ impl Mechanism for ShmRing {
             "pthread_cond_init(3)",
         ],
     };
-    type Bound = ShmRingEnd;
+    type Bound = (ShmRingEnd, Pending);
     type End = ShmRingEnd;
 
     fn probe(params: &Params) -> Support {
         match Sleeper::probe(params, &Self::CARD) {
-            Support::Yes { .. } => {
-                supported(SharedMemory::create("ipcmark-probe", geometry(params).memory_bytes()))
-            }
+            Support::Yes { .. } => memory(params).probe(),
             lacking => lacking,
         }
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(ShmRingEnd, Ticket), Failure> {
-        let (memory, fd) = SharedMemory::create("ipcmark-shm-ring", geometry(launch.params).memory_bytes())?;
-        let mut ticket = Ticket { address: Vec::new(), fds: vec![fd] };
+    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+        let mut ticket = Ticket::default();
+        let (memory, pending) = memory(launch.params).bind(launch, &mut ticket)?;
         let sleeper = Sleeper::bind(launch, &Self::CARD, &mut ticket)?;
-        Ok((ShmRingEnd::new(memory, launch.params, Side::Near, sleeper)?, ticket))
+        Ok(((ShmRingEnd::new(memory, launch.params, Side::Near, sleeper)?, pending), ticket))
     }
 
-    fn accept(bound: ShmRingEnd) -> Result<ShmRingEnd, Failure> {
-        Ok(bound)
+    fn accept((end, pending): Self::Bound) -> Result<ShmRingEnd, Failure> {
+        pending.far_has_it()?;
+        Ok(end)
     }
 
     fn connect(launch: &Launch<'_>, mut ticket: Ticket) -> Result<ShmRingEnd, Failure> {
-        let [fd] = ticket.next_descriptors(Self::CARD.name)?;
-        let memory = SharedMemory::open(fd, geometry(launch.params).memory_bytes())?;
+        let memory = memory(launch.params).connect(launch, &mut ticket)?;
         let sleeper = Sleeper::connect(launch, &Self::CARD, &mut ticket)?;
         ShmRingEnd::new(memory, launch.params, Side::Far, sleeper)
     }
+}
+
+fn memory(params: &Params) -> Memory<'_> {
+    let kind = params.text(&ShmRing::CARD, MEMORY.name);
+    Memory { kind, name: ShmRing::CARD.name, len_bytes: geometry(params).memory_bytes() }
 }
 
 fn geometry(params: &Params) -> Geometry {

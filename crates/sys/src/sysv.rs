@@ -1,10 +1,12 @@
-//! System V message queues and semaphores (sysvipc(7)). They outlive their makers: see [`crate::name`].
+//! System V message queues, semaphores and shared memory (sysvipc(7)). They outlive their makers: see [`crate::name`].
 
 use crate::libc_call::checked;
+use crate::shared_memory::{Origin, SharedMemory};
 use crate::{Errno, Failure, OrFail};
 use rustix::io::retry_on_intr;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ptr::NonNull;
 use std::str::FromStr;
 
 /// The key of an object. Never `IPC_PRIVATE`, so that whoever knows it finds the object.
@@ -151,6 +153,44 @@ impl Semaphores {
     }
 }
 
+/// Makes the segment `key` of `len_bytes` and attaches it (shmget(2), shmat(2)).
+pub fn create_memory(key: Key, len_bytes: usize) -> Result<SharedMemory, Failure> {
+    attach(key, len_bytes, CREATE)
+}
+
+/// Attaches the segment that another made, which has at least `len_bytes`: the kernel refuses a smaller one.
+pub fn open_memory(key: Key, len_bytes: usize) -> Result<SharedMemory, Failure> {
+    attach(key, len_bytes, 0)
+}
+
+fn attach(key: Key, len_bytes: usize, flags: libc::c_int) -> Result<SharedMemory, Failure> {
+    // SAFETY: the call takes numbers only.
+    let id = checked(unsafe { libc::shmget(key.0, len_bytes, flags) })
+        .or_fail("shmget", format!("{len_bytes} bytes, key {key}"))
+        .map_err(|failure| Failure {
+            next: "see kernel.shmmax and kernel.shmall for the limits of this host".to_owned(),
+            ..failure
+        })?;
+    // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
+    let base = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+    // It answers -1 as a pointer.
+    checked(base as isize).or_fail("shmat", format!("key {key}"))?;
+    let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| Failure::of("shmat", key, Errno::FAULT))?;
+    // SAFETY: the kernel attached so many bytes there, aligned to a page, for this value alone to detach.
+    let memory = unsafe { SharedMemory::new(base, len_bytes, Origin::Attached) };
+    memory.populate();
+    Ok(memory)
+}
+
+/// Removes the segment `key`, which lives on until it is detached everywhere (shmctl(2), `IPC_RMID`).
+pub(crate) fn remove_memory(key: Key) -> Result<(), Errno> {
+    // SAFETY: the calls take numbers; IPC_RMID ignores the buffer.
+    unsafe {
+        let id = checked(libc::shmget(key.0, 0, 0))?;
+        checked(libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut())).map(drop)
+    }
+}
+
 /// Removes the queue `key`, wherever it came from (msgctl(2), `IPC_RMID`).
 pub(crate) fn remove_queue(key: Key) -> Result<(), Errno> {
     // SAFETY: the calls take numbers; IPC_RMID ignores the buffer.
@@ -173,6 +213,7 @@ pub(crate) fn remove_semaphores(key: Key) -> Result<(), Errno> {
 mod tests {
     use super::*;
     use crate::name::Name;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn keys_differ_and_survive_their_text() {
@@ -192,6 +233,23 @@ mod tests {
         assert_eq!(near.send(&[0; 9]), Err(Errno::MSGSIZE));
         Name::SysvMsg(key).remove().unwrap();
         assert_eq!(far.receive(&mut into), Err(Errno::PIPE));
+    }
+
+    #[test]
+    fn a_segment_lives_without_its_name_until_nobody_has_it() {
+        let key = Key::of((std::process::id(), "a segment"));
+        let near = create_memory(key, 10_000).unwrap();
+        assert!(create_memory(key, 10_000).is_err(), "a segment was made twice");
+        assert!(open_memory(key, 100_000).is_err(), "a smaller segment was attached");
+        let far = open_memory(key, 10_000).unwrap();
+        Name::SysvShm(key).remove().unwrap();
+        assert!(open_memory(key, 10_000).is_err(), "the name is still there");
+        near.u64_at(9_992).store(7, Ordering::Relaxed);
+        assert_eq!(far.u64_at(9_992).load(Ordering::Relaxed), 7);
+        let attached = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("/SYSV").count();
+        let before = attached();
+        drop((near, far));
+        assert_eq!(attached(), before - 2);
     }
 
     #[test]
