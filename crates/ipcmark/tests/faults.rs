@@ -48,6 +48,7 @@ fn rows() -> Vec<&'static str> {
         "shm-ring:memory=posix",
         "shm-ring:memory=sysv,wait=sysv-sem",
         "shm-ring:memory=file",
+        "shm-queue",
         SPINNING,
     ];
     all.into_iter().filter(|row| table::card(row.split(':').next().unwrap_or(row)).is_some()).collect()

@@ -37,6 +37,7 @@ mod process;
 mod pty;
 mod sctp;
 mod semop;
+mod shm_queue;
 mod shm_ring;
 mod signal;
 mod signalfd;

@@ -78,13 +78,7 @@ impl Sleeper {
     /// Near's; adds to `ticket` what far needs for its own.
     pub(crate) fn bind(launch: &Launch<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
         Ok(match launch.params.text(card, WAIT.name) {
-            Some("eventfd") => {
-                let (own, peers) = (counter()?, counter()?);
-                for fd in [&peers, &own] {
-                    ticket.fds.push(fd.try_clone().or_fail("dup", "eventfd")?);
-                }
-                Sleeper::Eventfd { own, peers }
-            }
+            Some("eventfd") => Self::bind_eventfds(ticket)?,
             Some("sysv-sem") => {
                 let key = Key::of(launch.path());
                 let registered = Some(launch.register(Name::SysvSem(key))?);
@@ -105,13 +99,25 @@ impl Sleeper {
         })
     }
 
+    /// Near's over two eventfds; adds both to `ticket`.
+    pub(crate) fn bind_eventfds(ticket: &mut Ticket) -> Result<Self, Failure> {
+        let (own, peers) = (counter()?, counter()?);
+        for fd in [&peers, &own] {
+            ticket.fds.push(fd.try_clone().or_fail("dup", "eventfd")?);
+        }
+        Ok(Sleeper::Eventfd { own, peers })
+    }
+
+    /// Far's over the two eventfds that near added to `ticket`.
+    pub(crate) fn connect_eventfds(card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
+        let [own, peers] = ticket.next_descriptors(card.name)?;
+        Ok(Sleeper::Eventfd { own, peers })
+    }
+
     /// Far's, with what near added to `ticket`.
     pub(crate) fn connect(launch: &Launch<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
         Ok(match launch.params.text(card, WAIT.name) {
-            Some("eventfd") => {
-                let [own, peers] = ticket.next_descriptors(card.name)?;
-                Sleeper::Eventfd { own, peers }
-            }
+            Some("eventfd") => Self::connect_eventfds(card, ticket)?,
             Some("sysv-sem") => {
                 let semaphores = sysv::Semaphores::open(Key::of(launch.path()), 2, false)?;
                 Sleeper::SystemV { semaphores, own: 1, _registered: None }
@@ -179,7 +185,7 @@ impl Wait for Sleeper {
             Sleeper::Posix { semaphores, own } => semaphores.post(1 - own),
             Sleeper::Mutex { turnstile, own } => turnstile.lock().and_then(|mut locked| {
                 *locked.count() |= NEAR ^ FAR ^ own;
-                locked.notify()
+                turnstile.notify()
             }),
         };
     }

@@ -6,8 +6,8 @@ use crate::wake::Introduced;
 use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fifo, futex, getrusage, gettimeofday,
     kill_self, memcpy, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq, posix_sem, process, pty,
-    sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp, times, tsc, udp,
-    unix_dgram, unix_seqpacket, unix_stream,
+    sctp, semop, shm_queue, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem, tcp, times,
+    tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -58,6 +58,7 @@ table! {
         posix_mq::PosixMq,
         pty::Pty,
         shm_ring::ShmRing,
+        shm_queue::ShmQueue,
         futex::Futex,
         eventfd::Eventfd,
         sysv_sem::SysvSem,

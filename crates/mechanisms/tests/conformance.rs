@@ -26,6 +26,8 @@ const TOGETHER: &[(&str, &str)] = &[
     ("shm-ring", "memory=posix,wait=sysv-sem"),
     ("shm-ring", "memory=sysv,wait=sysv-sem,access=in-place"),
     ("shm-ring", "memory=file,wait=spin"),
+    ("shm-queue", "locking=when-needed,lock=mutex,capacity=4K"),
+    ("shm-queue", "locking=when-needed,lock=sysv-sem,memory=sysv,capacity=100"),
 ];
 
 /// Every way of setting up a row by the parameters that are choices, one at a time, the rest at their defaults; and

@@ -5,6 +5,7 @@
 
 pub mod accounting;
 pub mod anonymous;
+pub mod byte_queue;
 pub mod delay;
 pub mod failure;
 pub mod fork;
@@ -13,6 +14,7 @@ pub mod name;
 pub mod posix_mq;
 pub mod posix_sync;
 pub mod process;
+pub mod record_lock;
 pub mod ring;
 pub mod shared_memory;
 pub mod signal;

@@ -125,7 +125,7 @@ impl Turnstile {
     pub fn set(&self, count: u32) -> Result<(), Errno> {
         let mut locked = self.lock()?;
         *locked.count() = count;
-        locked.notify()
+        self.notify()
     }
 
     /// Sleeps until the count is `count`.
@@ -136,6 +136,13 @@ impl Turnstile {
             locked.wait()?;
         }
         Ok(())
+    }
+
+    /// Wakes the peer if it waits, with the mutex held or not (pthread_cond_signal(3p)).
+    #[inline(always)]
+    pub fn notify(&self) -> Result<(), Errno> {
+        // SAFETY: the condition variable was initialised by `create` and lives as long as the mapping.
+        returned(unsafe { libc::pthread_cond_signal(addr_of_mut!((*self.layout().as_ptr()).changed)) })
     }
 
     /// Takes the mutex; sleeps while the peer holds it (pthread_mutex_lock(3)).
@@ -163,13 +170,6 @@ impl Locked<'_> {
     pub fn count(&mut self) -> &mut u32 {
         // SAFETY: it lies in the mapping, and is touched by the owner of the mutex only, which is this value.
         unsafe { &mut (*self.0.layout().as_ptr()).count }
-    }
-
-    /// Wakes the peer if it waits (pthread_cond_signal(3p)).
-    #[inline(always)]
-    pub fn notify(&self) -> Result<(), Errno> {
-        // SAFETY: the condition variable was initialised by `create` and lives as long as the mapping.
-        returned(unsafe { libc::pthread_cond_signal(addr_of_mut!((*self.0.layout().as_ptr()).changed)) })
     }
 
     /// Gives the mutex up, sleeps until the peer notifies, or a little shorter, and takes it again

@@ -89,14 +89,14 @@ pub enum Side {
 }
 
 impl Side {
-    fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         match self {
             Side::Near => 0,
             Side::Far => 1,
         }
     }
 
-    fn peer(self) -> Side {
+    pub(crate) fn peer(self) -> Side {
         match self {
             Side::Near => Side::Far,
             Side::Far => Side::Near,
