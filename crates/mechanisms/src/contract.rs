@@ -55,6 +55,14 @@ impl Ticket {
             Failure::new("take the ticket of", name, answer, "raise 'ulimit -n'")
         })
     }
+
+    /// As [`descriptors`](Self::descriptors), where a mechanism has several facilities: the first `N`, which leave
+    /// the ticket.
+    pub(crate) fn next_descriptors<const N: usize>(&mut self, name: &str) -> Result<[OwnedFd; N], Failure> {
+        let rest = self.fds.split_off(N.min(self.fds.len()));
+        let fds = std::mem::replace(&mut self.fds, rest);
+        Self { address: Vec::new(), fds }.descriptors(name)
+    }
 }
 
 /// A way to move bytes, or a wake-up, between two endpoints.

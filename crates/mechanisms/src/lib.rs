@@ -4,6 +4,7 @@
 //! line below and its line in `table.rs`; ARCHITECTURE.md walks through it.
 #![forbid(unsafe_code)]
 
+mod backing;
 mod coded;
 mod contract;
 mod descriptor;
@@ -11,6 +12,7 @@ mod fd_message;
 mod inet_stream;
 mod names;
 mod passed;
+mod sleeper;
 mod socket;
 pub mod table;
 mod uring;
@@ -49,6 +51,7 @@ mod pty;
 mod sctp;
 mod semop;
 mod shm;
+mod shm_queue;
 mod shm_ring;
 mod signal;
 mod signalfd;

@@ -12,9 +12,9 @@ use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fd_pass, fifo, file_pass, futex, getrusage,
     gettimeofday, kill_self, memcpy, memfd_pass, memory, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe,
     pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, process_vm, pty, sctp, semop, shm,
-    shm_ring, signal, signalfd, sigqueue, sleep, syscall, sysv_msg, sysv_sem, tcp, tcp_sendfile, tcp_uring,
-    tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
-    unix_stream_uring, uring_msg,
+    shm_queue, shm_ring, signal, signalfd, sigqueue, sleep, syscall, sysv_msg, sysv_sem, tcp, tcp_sendfile,
+    tcp_uring, tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tsc, udp, unix_dgram, unix_seqpacket,
+    unix_stream, unix_stream_uring, uring_msg,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -78,6 +78,7 @@ table! {
         pty::Pty,
         process_vm::ProcessVm,
         shm_ring::ShmRing,
+        shm_queue::ShmQueue,
         futex::Futex,
         eventfd::Eventfd,
         uring_msg::UringMsg,

@@ -18,7 +18,21 @@ use sys::signal::{Sender, Signal, Thread, handle};
 /// A test that hangs is a test that fails: the longest that one check may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Every way of setting up a row by the parameters that are choices, one at a time; the rest at their defaults.
+/// Parameters that meet in the same code, so that each alone does not suffice.
+const TOGETHER: &[(&str, &str)] = &[
+    ("shm-ring", "access=in-place,wait=spin"),
+    ("shm-ring", "access=none,wait=spin,capacity=4K"),
+    ("shm-ring", "access=in-place,wait=eventfd,capacity=4K"),
+    ("shm-ring", "looks=1,wait=spin-then-block"),
+    ("shm-ring", "memory=posix,wait=sysv-sem"),
+    ("shm-ring", "memory=sysv,wait=sysv-sem,access=in-place"),
+    ("shm-ring", "memory=file,wait=spin"),
+    ("shm-queue", "locking=when-needed,lock=mutex,capacity=4K"),
+    ("shm-queue", "locking=when-needed,lock=sysv-sem,memory=sysv,capacity=100"),
+];
+
+/// Every way of setting up a row by the parameters that are choices, one at a time, the rest at their defaults; and
+/// [`TOGETHER`].
 ///
 /// With `IPCMARK_TEST_ROWS=pipe,udp` in the environment, of these rows alone.
 fn variants() -> Vec<(&'static Card, Params)> {
@@ -33,6 +47,9 @@ fn variants() -> Vec<(&'static Card, Params)> {
             for word in words.iter().filter(|word| param.default != Some(**word)) {
                 variants.push((card, Params::parse(&format!("{}={word}", param.name), card).unwrap()));
             }
+        }
+        for (_, params) in TOGETHER.iter().filter(|(name, _)| *name == card.name) {
+            variants.push((card, Params::parse(params, card).unwrap()));
         }
     }
     variants
@@ -431,7 +448,7 @@ fn launches_leak_no_descriptor_and_no_mapping() {
             std::process::Command::new(test).args(["--exact", name]).env(ALONE, "1").status().unwrap();
         return assert!(status.success());
     }
-    let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("memfd:").count();
+    let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches(" rw-s ").count();
     let works = |card: &Card, params: &Params| matches!(probe(card.name, params), Some(Support::Yes { .. }));
     for (card, params) in variants().into_iter().filter(|(card, params)| works(card, params)) {
         let cycle = || visit(card.name, Cycle(params.clone(), 0)).unwrap();

@@ -5,6 +5,7 @@
 
 pub mod accounting;
 pub mod anonymous;
+pub mod byte_queue;
 pub mod delay;
 pub mod failure;
 pub mod fork;
@@ -15,6 +16,7 @@ pub mod posix_mq;
 pub mod posix_sync;
 pub mod process;
 pub mod process_vm;
+pub mod record_lock;
 pub mod ring;
 pub mod sealed;
 pub mod segment;

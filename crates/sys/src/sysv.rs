@@ -1,6 +1,7 @@
 //! System V message queues, semaphores and shared memory (sysvipc(7)). They outlive their makers: see [`crate::name`].
 
 use crate::libc_call::checked;
+use crate::shared_memory::{Origin, SharedMemory};
 use crate::{Errno, Failure, OrFail};
 use rustix::io::retry_on_intr;
 use std::fmt;
@@ -184,6 +185,12 @@ impl Segment {
         checked(unsafe { libc::shmget(key.0, len_bytes, CREATE) }).map(|id| Self { id })
     }
 
+    /// The segment `key`, which has at least `len_bytes` (shmget(2)).
+    pub(crate) fn open(key: Key, len_bytes: usize) -> Result<Self, Errno> {
+        // SAFETY: the call takes numbers only.
+        checked(unsafe { libc::shmget(key.0, len_bytes, 0) }).map(|id| Self { id })
+    }
+
     /// Where all of it is attached now (shmat(2)), until [`detach`] is called on that.
     pub(crate) fn attach(&self) -> Result<NonNull<u8>, Errno> {
         // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
@@ -210,11 +217,31 @@ pub(crate) unsafe fn detach(base: NonNull<u8>) -> Result<(), Errno> {
     checked(unsafe { libc::shmdt(base.as_ptr().cast()) }).map(drop)
 }
 
+/// Makes the segment `key` of `len_bytes` and attaches it (shmget(2), shmat(2)).
+pub fn create_memory(key: Key, len_bytes: usize) -> Result<SharedMemory, Failure> {
+    attached(Segment::create(key, len_bytes), key, len_bytes)
+}
+
+/// Attaches the segment that another made, which has at least `len_bytes`: the kernel refuses a smaller one.
+pub fn open_memory(key: Key, len_bytes: usize) -> Result<SharedMemory, Failure> {
+    attached(Segment::open(key, len_bytes), key, len_bytes)
+}
+
+fn attached(segment: Result<Segment, Errno>, key: Key, len_bytes: usize) -> Result<SharedMemory, Failure> {
+    let segment = segment.or_fail("shmget", format!("{len_bytes} bytes, key {key}")).map_err(|failure| {
+        let next = "see kernel.shmmax and kernel.shmall for the limits of this host".to_owned();
+        Failure { next, ..failure }
+    })?;
+    let base = segment.attach().or_fail("shmat", format!("key {key}"))?;
+    // SAFETY: the kernel attached so many bytes there, aligned to a page, for this value alone to detach.
+    let memory = unsafe { SharedMemory::new(base, len_bytes, Origin::Attached) };
+    memory.populate();
+    Ok(memory)
+}
+
 /// Removes the segment `key`, which lives on until it is detached everywhere (shmctl(2), `IPC_RMID`).
 pub(crate) fn remove_memory(key: Key) -> Result<(), Errno> {
-    // SAFETY: the call takes numbers only.
-    let id = checked(unsafe { libc::shmget(key.0, 0, 0) })?;
-    Segment { id }.remove()
+    Segment::open(key, 0)?.remove()
 }
 
 /// Removes the queue `key`, wherever it came from (msgctl(2), `IPC_RMID`).
@@ -239,6 +266,7 @@ pub(crate) fn remove_semaphores(key: Key) -> Result<(), Errno> {
 mod tests {
     use super::*;
     use crate::name::Name;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn keys_differ_and_survive_their_text() {
@@ -278,6 +306,23 @@ mod tests {
             checked(unsafe { libc::msgsnd(queue.id, queue.buffer.as_ptr().cast(), 8, libc::IPC_NOWAIT) });
         Name::SysvMsg(key).remove().unwrap();
         assert_eq!(full, Err(Errno::AGAIN));
+    }
+
+    #[test]
+    fn a_segment_lives_without_its_name_until_nobody_has_it() {
+        let key = Key::of((std::process::id(), "a segment"));
+        let near = create_memory(key, 10_000).unwrap();
+        assert!(create_memory(key, 10_000).is_err(), "a segment was made twice");
+        assert!(open_memory(key, 100_000).is_err(), "a smaller segment was attached");
+        let far = open_memory(key, 10_000).unwrap();
+        Name::SysvShm(key).remove().unwrap();
+        assert!(open_memory(key, 10_000).is_err(), "the name is still there");
+        near.u64_at(9_992).store(7, Ordering::Relaxed);
+        assert_eq!(far.u64_at(9_992).load(Ordering::Relaxed), 7);
+        let attached = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("/SYSV").count();
+        let before = attached();
+        drop((near, far));
+        assert_eq!(attached(), before - 2);
     }
 
     #[test]
