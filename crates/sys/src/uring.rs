@@ -27,6 +27,7 @@ pub enum Taker {
     /// The thread itself, in io_uring_enter(2).
     Caller,
     /// A thread of the kernel, which looks into the queue until it has been empty for [`IDLE_MS`] (`IORING_SETUP_SQPOLL`).
+    /// It may use the CPUs that the thread that makes the ring may use then.
     KernelThread,
 }
 
