@@ -2,7 +2,7 @@
 //!
 //! The kernel may touch memory that an operation names until the operation has completed, however long that is after
 //! it was submitted. Two things keep that sound. What names a caller's memory completes before the call returns, on
-//! every way out ([`Queues::run`]). What goes on after the call names memory that the end of it owns, which outlives it.
+//! every way out (`Queues::run`). What goes on after the call names memory that the end of it owns, which outlives it.
 
 mod doorbell;
 mod provided;
