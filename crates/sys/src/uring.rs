@@ -2,7 +2,7 @@
 //!
 //! The kernel may touch memory that an operation names until the operation has completed, however long that is after
 //! it was submitted. Two things keep that sound. What names a caller's memory completes before the call returns, on
-//! every way out ([`Queues::run`]). What goes on after the call names memory that the end of it owns, which outlives it.
+//! every way out (`Queues::run`). What goes on after the call names memory that the end of it owns, which outlives it.
 
 mod doorbell;
 mod provided;
@@ -27,6 +27,7 @@ pub enum Taker {
     /// The thread itself, in io_uring_enter(2).
     Caller,
     /// A thread of the kernel, which looks into the queue until it has been empty for [`IDLE_MS`] (`IORING_SETUP_SQPOLL`).
+    /// It may use the CPUs that the thread that makes the ring may use then.
     KernelThread,
 }
 

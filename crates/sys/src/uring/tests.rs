@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::signal::{Sender, Signal, Thread, handle};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -127,12 +128,16 @@ fn bytes_that_arrive_while_an_end_sends_are_kept() {
 fn the_end_of_the_peer_is_seen_at_once() {
     each_setting(|object, buffers, taker| {
         let [near, far] = descriptors(object);
+        let input = near.0.try_clone().unwrap();
         let (mut near, mut far) = (open(near, object, buffers, taker), open(far, object, buffers, taker));
         send_all(&mut far, &[7]);
         send_all(&mut near, &[7]);
-        // Far has an operation under way, which holds its descriptor, when it is dropped.
         receive_all(&mut far, 1);
         drop(far);
+        // An operation that were still under way, with far's buffers, would hold far's descriptors.
+        let mut polled = [PollFd::new(&input, PollFlags::IN)];
+        poll(&mut polled, Some(&Timespec::default())).unwrap();
+        assert!(polled[0].revents().contains(PollFlags::HUP), "{object:?} {buffers:?} {taker:?}");
         assert_eq!(receive_all(&mut near, 1), [7]);
         assert_eq!(near.receive(&mut [0]), Err(Errno::PIPE), "{object:?} {buffers:?} {taker:?}");
         assert_eq!(near.receive(&mut [0]), Err(Errno::PIPE), "{object:?} {buffers:?} {taker:?}");
@@ -193,6 +198,8 @@ fn a_buffer_is_lent_again_when_the_kernel_is_done_with_it() {
     thread::scope(|threads| {
         threads.spawn(move || {
             let mut bytes = vec![0; SIZE_BYTES];
+            // Near runs ahead until what it sends stays in its socket: the kernel holds every buffer.
+            thread::sleep(Duration::from_millis(50));
             for number in 0..MESSAGES {
                 far.read_exact(&mut bytes).unwrap();
                 assert!(bytes == content(number, SIZE_BYTES), "message {number}");
