@@ -33,7 +33,7 @@ impl InetStream for TcpZerocopy {
         name: "tcp-zerocopy",
         summary: "TCP over loopback with MSG_ZEROCOPY, which loopback turns into a copy",
         params: &[NODELAY, SNDBUF, RCVBUF, ACCESS],
-        limits: "any message size, in parts of 64K; 64 sends under way, fewer by net.core.optmem_max and 'ulimit -l', a copy where none",
+        limits: "any message size, in parts of 64K; 64 sends under way, or as net.core.optmem_max and 'ulimit -l' allow; beyond, copies",
         man: &["https://docs.kernel.org/networking/msg_zerocopy.html", "send(2)", "tcp(7)"],
         ..Tcp::CARD
     };
