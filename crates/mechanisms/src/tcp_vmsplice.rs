@@ -25,7 +25,7 @@ pub struct TcpVmsplice {
 }
 
 /// What limits the rows that keep the rule over a connection.
-pub(crate) const LIMITS: &str = "any message size, in parts of 64K; SO_SNDBUF up to net.core.wmem_max, half of it up to net.core.rmem_max; a pool of 64M";
+pub(crate) const LIMITS: &str = "any message size, in parts of 64K; SO_SNDBUF up to net.core.wmem_max, half of it up to net.core.rmem_max; a pool of at most 64M";
 
 impl Way for TcpVmsplice {
     const CARD: Card = Card {

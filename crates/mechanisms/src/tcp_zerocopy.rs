@@ -3,7 +3,8 @@
 //!
 //! A buffer is lent again only after the completion of its send came through the socket's error queue, which is
 //! looked at when that buffer's turn has come. A completion also says whether the kernel copied after all. Over
-//! loopback it always does, when it hands the bytes to the receiver; `settings` counts it.
+//! loopback it always does, when it hands the bytes to the receiver; `settings` counts it, and likewise the ordinary
+//! sends by which a message is finished where the kernel takes no more without a copy.
 
 use crate::contract::{ACCESS, Shape};
 use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors};
@@ -32,7 +33,7 @@ impl InetStream for TcpZerocopy {
         name: "tcp-zerocopy",
         summary: "TCP over loopback with MSG_ZEROCOPY, which loopback turns into a copy",
         params: &[NODELAY, SNDBUF, RCVBUF, ACCESS],
-        limits: "any message size, in parts of 64K; 64 sends under way, fewer by net.core.optmem_max and 'ulimit -l'",
+        limits: "any message size, in parts of 64K; 64 sends under way, or as net.core.optmem_max and 'ulimit -l' allow; beyond, copies",
         man: &["https://docs.kernel.org/networking/msg_zerocopy.html", "send(2)", "tcp(7)"],
         ..Tcp::CARD
     };
@@ -67,14 +68,14 @@ pub struct Completed {
     under_way: u64,
     /// Sends that the kernel copied after all.
     copied: u64,
-    /// Sends that were cut short, and whose rest an ordinary send has copied.
-    cut_short: u64,
+    /// Ordinary sends, which copied what the kernel did not take without.
+    ordinary: u64,
 }
 
 impl Completed {
     fn new() -> Result<Self, Failure> {
         let pool = PagePool::create("ipcmark-tcp-zerocopy", BUFFERS as usize * PART_BYTES)?;
-        Ok(Self { pool, sends: 0, under_way: 0, copied: 0, cut_short: 0 })
+        Ok(Self { pool, sends: 0, under_way: 0, copied: 0, ordinary: 0 })
     }
 
     /// The place of the next send.
@@ -129,13 +130,17 @@ impl Outgoing for Completed {
                 Err(Errno::INTR) => {}
                 // Completions that are not taken, or pages that are not released, use up what the kernel allows.
                 Err(Errno::NOBUFS) if self.under_way != 0 => self.complete(output)?,
+                // The kernel allows too little even for one; or another of this user's sockets has it.
+                Err(Errno::NOBUFS) => break 0,
                 answer => break answer?,
             }
         };
-        self.under_way |= bit(self.sends);
-        self.sends += 1;
+        if taken > 0 {
+            self.under_way |= bit(self.sends);
+            self.sends += 1;
+        }
         if taken < bytes {
-            self.cut_short += 1;
+            self.ordinary += 1;
         }
         // A second send would have a number, and so a buffer, of its own.
         in_parts(place.start + taken..place.end, |left| self.pool.send(left, output, SendFlags::empty()))
@@ -143,17 +148,17 @@ impl Outgoing for Completed {
 
     fn settings(&self) -> Vec<Setting> {
         let mut settings = vec![pool_setting(BUFFERS as usize * PART_BYTES)];
-        if self.sends > 0 {
+        if self.sends + self.ordinary > 0 {
             let under_way = u64::from(self.under_way.count_ones());
             let without = self.sends - under_way - self.copied;
             settings.push(Setting {
                 name: "MSG_ZEROCOPY sends".to_owned(),
                 asked: Some(self.sends.to_string()),
                 got: format!(
-                    "{without} without a copy, {} copied after all, {under_way} not told yet, {} finished by copying",
-                    self.copied, self.cut_short
+                    "{without} without a copy, {} copied after all, {under_way} not told yet, and {} ordinary sends",
+                    self.copied, self.ordinary
                 ),
-                clamped: self.copied + self.cut_short > 0,
+                clamped: self.copied + self.ordinary > 0,
             });
         }
         settings
