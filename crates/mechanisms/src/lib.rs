@@ -23,6 +23,7 @@ mod futex;
 mod getrusage;
 mod gettimeofday;
 mod kill_self;
+mod lock;
 mod memcpy;
 mod memory;
 mod mmap;

@@ -5,9 +5,9 @@ use crate::inet_stream::Loopback;
 use crate::wake::Introduced;
 use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fd_pass, fifo, futex, getrusage,
-    gettimeofday, kill_self, memcpy, memory, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq,
-    posix_sem, process, process_vm, pty, sctp, semop, shm, shm_ring, signal, signalfd, sigqueue, sleep,
-    syscall, sysv_msg, sysv_sem, tcp, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
+    gettimeofday, kill_self, lock, memcpy, memory, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe,
+    posix_mq, posix_sem, process, process_vm, pty, sctp, semop, shm, shm_ring, signal, signalfd, sigqueue,
+    sleep, syscall, sysv_msg, sysv_sem, tcp, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -82,6 +82,7 @@ table! {
         sleep::Sleep,
         kill_self::KillSelf,
         semop::Semop,
+        lock::Lock,
         fd_pass::FdPass,
         create::Create,
         process::Process,

@@ -10,6 +10,7 @@ pub mod failure;
 pub mod fork;
 mod libc_call;
 pub mod name;
+pub mod ofd_lock;
 pub mod posix_mq;
 pub mod posix_sync;
 pub mod process;

@@ -145,6 +145,14 @@ impl Turnstile {
         }
     }
 
+    /// Takes the mutex and gives it up.
+    #[inline(always)]
+    pub fn lock_and_unlock(&self) -> Result<(), Errno> {
+        self.lock()?;
+        // SAFETY: as in `set`.
+        returned(unsafe { libc::pthread_mutex_unlock(addr_of_mut!((*self.layout().as_ptr()).mutex)) })
+    }
+
     #[inline(always)]
     fn lock(&self) -> Result<(), Errno> {
         // SAFETY: the mutex was initialised by `create` and lives as long as the mapping.
@@ -188,6 +196,15 @@ mod tests {
                 near.wait_for(count + 1).unwrap();
             }
         });
+    }
+
+    #[test]
+    fn a_mutex_that_was_given_up_can_be_taken() {
+        let (near, fd) = Turnstile::create().unwrap();
+        let far = Turnstile::open(&fd).unwrap();
+        for turnstile in [&near, &near, &far, &near] {
+            turnstile.lock_and_unlock().unwrap();
+        }
     }
 
     #[test]
