@@ -31,6 +31,7 @@ mod futex;
 mod getrusage;
 mod gettimeofday;
 mod kill_self;
+mod lock;
 mod memcpy;
 mod memfd_pass;
 mod memory;

@@ -10,11 +10,11 @@ use crate::wake::Introduced;
 use crate::zero_copy::{OverPipes, OverTcp};
 use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fd_pass, fifo, file_pass, futex, getrusage,
-    gettimeofday, kill_self, memcpy, memfd_pass, memory, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe,
-    pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, process_vm, pty, sctp, semop, shm,
-    shm_queue, shm_ring, signal, signalfd, sigqueue, sleep, syscall, sysv_msg, sysv_sem, tcp, tcp_sendfile,
-    tcp_uring, tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tsc, udp, unix_dgram, unix_seqpacket,
-    unix_stream, unix_stream_uring, uring_msg,
+    gettimeofday, kill_self, lock, memcpy, memfd_pass, memory, mmap, mptcp, mutex_cond, null, pidfd_signal,
+    pipe, pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, process_vm, pty, sctp, semop,
+    shm, shm_queue, shm_ring, signal, signalfd, sigqueue, sleep, syscall, sysv_msg, sysv_sem, tcp,
+    tcp_sendfile, tcp_uring, tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tsc, udp, unix_dgram,
+    unix_seqpacket, unix_stream, unix_stream_uring, uring_msg,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -103,6 +103,7 @@ table! {
         sleep::Sleep,
         kill_self::KillSelf,
         semop::Semop,
+        lock::Lock,
         fd_pass::FdPass,
         create::Create,
         process::Process,

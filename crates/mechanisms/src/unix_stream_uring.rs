@@ -3,6 +3,7 @@
 use crate::socket::{RCVBUF, SNDBUF, UnixPair};
 use crate::unix_stream::UnixStream;
 use crate::uring::{BUFFERS, LIMITS, RECEIVE, SQPOLL};
+use model::Workload;
 use model::card::Card;
 use rustix::net::SocketType;
 
@@ -17,6 +18,7 @@ impl UnixPair for UnixStreamUring {
         summary: "connected Unix stream sockets, used through io_uring",
         // Ends of this row send no descriptors.
         fds: false,
+        workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         params: &[RECEIVE, BUFFERS, SQPOLL, SNDBUF, RCVBUF],
         limits: LIMITS,
         man: &["unix(7)", "io_uring(7)", "io_uring_enter(2)"],

@@ -227,6 +227,15 @@ mod tests {
     }
 
     #[test]
+    fn a_mutex_that_was_given_up_can_be_taken() {
+        let (near, fd) = Turnstile::create().unwrap();
+        let far = Turnstile::open(&fd).unwrap();
+        for turnstile in [&near, &near, &far, &near] {
+            turnstile.lock_and_unlock().unwrap();
+        }
+    }
+
+    #[test]
     fn an_owner_that_dies_with_the_mutex_is_a_peer_that_is_gone() {
         let (near, fd) = Turnstile::create().unwrap();
         let far = Turnstile::open(&fd).unwrap();
