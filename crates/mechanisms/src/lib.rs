@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod coded;
+mod connecting;
+mod connection;
 mod contract;
 mod descriptor;
 mod fd_message;
@@ -13,6 +15,7 @@ mod names;
 mod passed;
 mod socket;
 pub mod table;
+mod unix_name;
 mod wake;
 
 mod cache_line;

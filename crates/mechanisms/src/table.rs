@@ -1,8 +1,8 @@
 //! The table: every row that ipcmark knows, one line each. Nothing else names a row.
 
 use crate::coded::Coded;
+use crate::connection::Connected;
 use crate::contract::{Mechanism, Operation};
-use crate::inet_stream::Loopback;
 use crate::passed::Passed;
 use crate::wake::Introduced;
 use crate::{
@@ -49,14 +49,14 @@ table! {
     mechanisms:
         pipe::Pipe,
         fifo::Fifo,
-        unix_stream::UnixStream,
-        Coded<unix_seqpacket::UnixSeqpacket>,
+        Connected<unix_stream::UnixStream>,
+        Coded<Connected<unix_seqpacket::UnixSeqpacket>>,
         Coded<unix_dgram::UnixDgram>,
         Passed<file_pass::TemporaryFile>,
         Passed<memfd_pass::SealedMemfd>,
-        Loopback<tcp::Tcp>,
-        Loopback<mptcp::Mptcp>,
-        Loopback<sctp::Sctp>,
+        Connected<tcp::Tcp>,
+        Connected<mptcp::Mptcp>,
+        Connected<sctp::Sctp>,
         udp::Udp,
         sysv_msg::SysvMsg,
         posix_mq::PosixMq,
