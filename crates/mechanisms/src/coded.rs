@@ -2,6 +2,7 @@
 //!
 //! One message becomes one compressed message, with no header of ours. What it costs depends on what is in it.
 
+use crate::connecting::SERVER;
 use crate::contract::{Arrived, Endpoint, Launch, Mechanism, Shape, Steps, Ticket};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use model::card::{Card, Support};
@@ -129,6 +130,12 @@ impl<M: Mechanism> Mechanism for Coded<M> {
     type End = CodedEnd<M::End>;
 
     fn probe(params: &Params) -> Support {
+        if is_coded::<M>(params) && params.text(&M::CARD, SERVER.name) == Some("fork") {
+            return Support::No {
+                reason: "a child of the server answers by itself, without the codec".to_owned(),
+                remedy: "leave out codec, or server".to_owned(),
+            };
+        }
         match M::probe(params) {
             Support::Yes { largest_bytes: Some(largest) } if is_coded::<M>(params) => {
                 Support::Yes { largest_bytes: Some(surely_fitting(largest)) }

@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{read, write};
@@ -25,13 +25,113 @@ pub(crate) const WAIT: Param = Param {
 
 /// How an end waits for its descriptors.
 #[derive(Debug)]
-enum Wait {
+pub(crate) enum Wait {
     /// In the call itself.
     Block,
     /// By calling again.
     Spin,
     /// In epoll_wait(2), as an event loop does: always before a read, and before a write that found no room.
     Epoll { readable: OwnedFd, writable: OwnedFd },
+}
+
+impl Wait {
+    /// As `params` say; of nothing yet.
+    pub(crate) fn new(params: &Params, card: &Card) -> Result<Self, Failure> {
+        let instance = || epoll::create(epoll::CreateFlags::CLOEXEC).or_fail("epoll_create1", card.name);
+        Ok(match params.text(card, WAIT.name) {
+            Some("spin") => Wait::Spin,
+            Some("epoll") => Wait::Epoll { readable: instance()?, writable: instance()? },
+            _ => Wait::Block,
+        })
+    }
+
+    /// Whether the descriptors are to block.
+    pub(crate) fn blocks(&self) -> bool {
+        matches!(self, Wait::Block)
+    }
+
+    /// From now on there may be something to read from `input`.
+    #[inline(always)]
+    pub(crate) fn expect_input(&self, input: &OwnedFd) -> Result<(), Errno> {
+        match self {
+            Wait::Epoll { readable, .. } => watch(readable, input, epoll::EventFlags::IN),
+            _ => Ok(()),
+        }
+    }
+
+    /// From now on there is nothing to read from `input`, which an event loop says before it closes it: a copy of
+    /// the descriptor in a forked child would keep it watched.
+    #[inline(always)]
+    pub(crate) fn expect_no_more(&self, input: &OwnedFd) -> Result<(), Errno> {
+        match self {
+            Wait::Epoll { readable, .. } => epoll::delete(readable, input),
+            _ => Ok(()),
+        }
+    }
+
+    /// From now on there may be room in `output`.
+    fn expect_room(&self, output: &OwnedFd) -> Result<(), Errno> {
+        match self {
+            Wait::Epoll { writable, .. } => watch(writable, output, epoll::EventFlags::OUT),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until `socket`, which is about to be connected, may be.
+    pub(crate) fn until_connected(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        match self {
+            Wait::Block => match poll(&mut [PollFd::new(socket, PollFlags::OUT)], None) {
+                Err(Errno::INTR) => Ok(()),
+                other => other.map(drop),
+            },
+            Wait::Spin => {
+                std::hint::spin_loop();
+                Ok(())
+            }
+            Wait::Epoll { writable, .. } => {
+                self.expect_room(socket)?;
+                sleep_until_ready(writable)?;
+                epoll::delete(writable, socket)
+            }
+        }
+    }
+
+    /// Calls `write` until it says something else than that there is no room.
+    #[inline(always)]
+    pub(crate) fn until_written(
+        &self,
+        mut write: impl FnMut() -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
+        loop {
+            match (write(), self) {
+                (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
+                (Err(Errno::AGAIN), Wait::Epoll { writable, .. }) => sleep_until_ready(writable)?,
+                (Err(Errno::INTR), _) => {}
+                (answer, _) => return answer,
+            }
+        }
+    }
+
+    /// Calls `read` until it says something else than that there is nothing.
+    #[inline(always)]
+    pub(crate) fn until_read<T>(&self, mut read: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+        loop {
+            if let Wait::Epoll { readable, .. } = self {
+                sleep_until_ready(readable)?;
+            }
+            match (read(), self) {
+                (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
+                (Err(Errno::AGAIN), Wait::Epoll { .. }) | (Err(Errno::INTR), _) => {}
+                (answer, _) => return answer,
+            }
+        }
+    }
+}
+
+/// Has the epoll instance watch `fd`, level-triggered (epoll(7)).
+#[inline(always)]
+fn watch(instance: &OwnedFd, fd: &OwnedFd, events: epoll::EventFlags) -> Result<(), Errno> {
+    epoll::add(instance, fd, epoll::EventData::new_u64(0), events)
 }
 
 /// An end that reads one descriptor and writes another, which may be the same.
@@ -67,17 +167,11 @@ impl DescriptorEnd {
         settings: Vec<Setting>,
     ) -> Result<Self, Failure> {
         let Fds { input, output } = fds;
-        let wait = match params.text(card, WAIT.name) {
-            Some("spin") => Wait::Spin,
-            Some("epoll") => Wait::Epoll {
-                readable: watch(&input, epoll::EventFlags::IN, card)?,
-                writable: watch(&output, epoll::EventFlags::OUT, card)?,
-            },
-            _ => Wait::Block,
-        };
-        let blocking = matches!(wait, Wait::Block);
+        let wait = Wait::new(params, card)?;
+        wait.expect_input(&input).or_fail("epoll_ctl", card.name)?;
+        wait.expect_room(&output).or_fail("epoll_ctl", card.name)?;
         for fd in [&input, &output] {
-            set_blocking(fd, blocking).or_fail("fcntl(F_SETFL)", card.name)?;
+            set_blocking(fd, wait.blocks()).or_fail("fcntl(F_SETFL)", card.name)?;
         }
         Ok(Self { input, output, wait, settings })
     }
@@ -89,7 +183,7 @@ impl DescriptorEnd {
 }
 
 /// An end over descriptors that are connected, however they came to be.
-pub trait OverDescriptors: Endpoint + Sized {
+pub trait OverDescriptors: Endpoint + std::fmt::Debug + Sized {
     /// Sets the buffers of a socket that is to be connected, and says what it has.
     fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
         set_buffers(socket, params, card)
@@ -117,20 +211,13 @@ impl OverDescriptors for DescriptorEnd {
     }
 }
 
-fn set_blocking(fd: &OwnedFd, blocking: bool) -> Result<(), Errno> {
+pub(crate) fn set_blocking(fd: &OwnedFd, blocking: bool) -> Result<(), Errno> {
     let mut flags = fcntl_getfl(fd)?;
     flags.set(OFlags::NONBLOCK, !blocking);
     fcntl_setfl(fd, flags)
 }
 
-/// An epoll instance that watches `fd` alone, level-triggered (epoll(7)).
-fn watch(fd: &OwnedFd, events: epoll::EventFlags, card: &Card) -> Result<OwnedFd, Failure> {
-    let instance = epoll::create(epoll::CreateFlags::CLOEXEC).or_fail("epoll_create1", card.name)?;
-    epoll::add(&instance, fd, epoll::EventData::new_u64(0), events).or_fail("epoll_ctl", card.name)?;
-    Ok(instance)
-}
-
-/// Sleeps until the descriptor of `instance` is ready.
+/// Sleeps until a descriptor of `instance` is ready.
 #[inline]
 fn sleep_until_ready(instance: impl AsFd) -> Result<(), Errno> {
     let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }];
@@ -143,34 +230,6 @@ fn sleep_until_ready(instance: impl AsFd) -> Result<(), Errno> {
 }
 
 impl DescriptorEnd {
-    /// Calls `write` until it says something else than that there is no room.
-    #[inline(always)]
-    fn until_written(&self, mut write: impl FnMut(&OwnedFd) -> Result<usize, Errno>) -> Result<usize, Errno> {
-        loop {
-            match (write(&self.output), &self.wait) {
-                (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
-                (Err(Errno::AGAIN), Wait::Epoll { writable, .. }) => sleep_until_ready(writable)?,
-                (Err(Errno::INTR), _) => {}
-                (answer, _) => return answer,
-            }
-        }
-    }
-
-    /// Calls `read` until it says something else than that there is nothing.
-    #[inline(always)]
-    fn until_read<T>(&self, mut read: impl FnMut(&OwnedFd) -> Result<T, Errno>) -> Result<T, Errno> {
-        loop {
-            if let Wait::Epoll { readable, .. } = &self.wait {
-                sleep_until_ready(readable)?;
-            }
-            match (read(&self.input), &self.wait) {
-                (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
-                (Err(Errno::AGAIN), Wait::Epoll { .. }) | (Err(Errno::INTR), _) => {}
-                (answer, _) => return answer,
-            }
-        }
-    }
-
     /// Receives a message and gives the descriptors that came with it to `take`.
     #[inline(always)]
     pub(crate) fn receive_message(
@@ -178,7 +237,7 @@ impl DescriptorEnd {
         into: &mut [u8],
         mut take: impl FnMut(OwnedFd),
     ) -> Result<Arrived, Errno> {
-        let (bytes, fds) = self.until_read(|input| receive_message(input, &mut *into, &mut take))?;
+        let (bytes, fds) = self.wait.until_read(|| receive_message(&self.input, &mut *into, &mut take))?;
         if bytes == 0 && fds == 0 { Err(Errno::PIPE) } else { Ok(Arrived { bytes, fds }) }
     }
 }
@@ -186,12 +245,12 @@ impl DescriptorEnd {
 impl Endpoint for DescriptorEnd {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        self.until_written(|output| write(output, bytes))
+        self.wait.until_written(|| write(&self.output, bytes))
     }
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        match self.until_read(|input| read(input, &mut *into))? {
+        match self.wait.until_read(|| read(&self.input, &mut *into))? {
             0 => last_word(&self.input, into),
             count => Ok(count),
         }
@@ -208,7 +267,7 @@ impl Endpoint for DescriptorEnd {
         fds: &[BorrowedFd<'_>],
         steps: &mut impl Steps,
     ) -> Result<usize, Errno> {
-        let sent = self.until_written(|output| send_message(output, bytes, fds))?;
+        let sent = self.wait.until_written(|| send_message(&self.output, bytes, fds))?;
         steps.done("sendmsg");
         Ok(sent)
     }
@@ -231,7 +290,7 @@ impl Endpoint for DescriptorEnd {
 /// A sequenced-packet socket that does not block looks at its queue first and at its peer second: a peer that sends and
 /// closes in between makes it say that there is nothing more, once, with the last message in the queue.
 #[cold]
-fn last_word(input: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
+pub(crate) fn last_word(input: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
     match read(input, into)? {
         0 => Err(Errno::PIPE),
         count => Ok(count),

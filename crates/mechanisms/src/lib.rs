@@ -6,6 +6,8 @@
 
 mod backing;
 mod coded;
+mod connecting;
+mod connection;
 mod contract;
 mod descriptor;
 mod fd_message;
@@ -15,6 +17,7 @@ mod passed;
 mod sleeper;
 mod socket;
 pub mod table;
+mod unix_name;
 mod uring;
 mod wake;
 mod zero_copy;
@@ -83,7 +86,7 @@ pub use contract::{
 pub use names::noted;
 pub use table::Visitor;
 // For the test of the rule by which memory is lent again, which takes rows with and without it.
-pub use inet_stream::Loopback;
+pub use connection::Connected;
 pub use pipe_splice::PipeSplice;
 pub use pipe_vmsplice::PipeVmsplice;
 pub use tcp_sendfile::TcpSendfile;

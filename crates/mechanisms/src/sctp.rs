@@ -1,5 +1,6 @@
 //! One SCTP association over the loopback interface, in the style of a connection.
 
+use crate::connecting::SERVER;
 use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::inet_stream::InetStream;
 use crate::socket::{RCVBUF, SNDBUF};
@@ -18,7 +19,7 @@ impl InetStream for Sctp {
         summary: "an SCTP association over loopback",
         framing: Framing::Message,
         // SCTP has an option of its own for what NODELAY is to TCP, and sends small messages at once on loopback.
-        params: &[SNDBUF, RCVBUF, WAIT],
+        params: &[SNDBUF, RCVBUF, WAIT, SERVER],
         limits: "a message fits in SO_SNDBUF; CONFIG_IP_SCTP: 'modprobe sctp'",
         man: &["sctp(7)", "RFC 9260"],
         ..Tcp::CARD

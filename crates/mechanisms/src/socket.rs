@@ -1,6 +1,6 @@
 //! What all sockets share: buffer sizes, asked for and got, and the search for the largest message.
 
-use crate::descriptor::{Fds, Pair, largest_below, supported};
+use crate::descriptor::{largest_below, supported};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size};
@@ -24,36 +24,54 @@ pub(crate) const RCVBUF: Param = Param {
     default: None,
 };
 
-/// Sets the buffers of `socket` as `params` ask, and says what it has.
-pub(crate) fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
-    set_buffers_to(socket, params.size(card, SNDBUF.name), params.size(card, RCVBUF.name), card)
+/// What the buffers of sockets are asked to be; each that is `None` is the kernel's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Buffers {
+    pub(crate) send: Option<Size>,
+    pub(crate) receive: Option<Size>,
 }
 
-/// Sets those buffers of `socket` that are asked for, and says what it has.
-pub(crate) fn set_buffers_to(
-    socket: &OwnedFd,
-    send_asked: Option<Size>,
-    receive_asked: Option<Size>,
-    card: &Card,
-) -> Result<Vec<Setting>, Failure> {
-    if let Some(size) = send_asked {
-        sockopt::set_socket_send_buffer_size(socket, size.as_usize())
-            .or_fail("setsockopt(SO_SNDBUF)", card.name)?;
+impl Buffers {
+    /// As `params` ask.
+    pub(crate) fn asked(params: &Params, card: &Card) -> Self {
+        Self { send: params.size(card, SNDBUF.name), receive: params.size(card, RCVBUF.name) }
     }
-    if let Some(size) = receive_asked {
-        sockopt::set_socket_recv_buffer_size(socket, size.as_usize())
-            .or_fail("setsockopt(SO_RCVBUF)", card.name)?;
+
+    /// Asks for them.
+    #[inline(always)]
+    pub(crate) fn set(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        if let Some(size) = self.send {
+            sockopt::set_socket_send_buffer_size(socket, size.as_usize())?;
+        }
+        if let Some(size) = self.receive {
+            sockopt::set_socket_recv_buffer_size(socket, size.as_usize())?;
+        }
+        Ok(())
     }
-    let send_got = sockopt::socket_send_buffer_size(socket).or_fail("getsockopt(SO_SNDBUF)", card.name)?;
-    let receive_got = sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", card.name)?;
-    // The kernel doubles what is asked, to cover its own overhead (socket(7)): twice is as asked.
-    let setting = |name: &str, asked: Option<Size>, got: usize| Setting {
-        name: name.to_owned(),
-        asked: asked.map(|size| size.to_string()),
-        got: got.to_string(),
-        clamped: asked.is_some_and(|size| got != 2 * size.as_usize()),
-    };
-    Ok(vec![setting("SO_SNDBUF", send_asked, send_got), setting("SO_RCVBUF", receive_asked, receive_got)])
+
+    /// What `socket` has of them.
+    pub(crate) fn settings(&self, socket: &OwnedFd, name: &str) -> Result<Vec<Setting>, Failure> {
+        let send_got = sockopt::socket_send_buffer_size(socket).or_fail("getsockopt(SO_SNDBUF)", name)?;
+        let receive_got = sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", name)?;
+        // The kernel doubles what is asked, to cover its own overhead (socket(7)): twice is as asked.
+        let setting = |name: &str, asked: Option<Size>, got: usize| Setting {
+            name: name.to_owned(),
+            asked: asked.map(|size| size.to_string()),
+            got: got.to_string(),
+            clamped: asked.is_some_and(|size| got != 2 * size.as_usize()),
+        };
+        Ok(vec![setting("SO_SNDBUF", self.send, send_got), setting("SO_RCVBUF", self.receive, receive_got)])
+    }
+}
+
+/// Sets the buffers of `socket` as `params` ask, and says what it has; nothing where the row sets none.
+pub(crate) fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
+    if card.params.iter().all(|param| param.name != SNDBUF.name) {
+        return Ok(Vec::new());
+    }
+    let asked = Buffers::asked(params, card);
+    asked.set(socket).or_fail("setsockopt(SO_SNDBUF, SO_RCVBUF)", card.name)?;
+    asked.settings(socket, card.name)
 }
 
 /// Two connected Unix sockets of `kind`, with buffers as `params` ask (socketpair(2)).
@@ -67,31 +85,6 @@ pub(crate) fn unix_pair(
     let settings = set_buffers(&near, params, card)?;
     set_buffers(&far, params, card)?;
     Ok((near, far, settings))
-}
-
-/// A Unix socket of one type, as a [`Pair`].
-pub(crate) trait UnixPair {
-    const CARD: Card;
-    const TYPE: SocketType;
-}
-
-impl<U: UnixPair> Pair for U {
-    const CARD: Card = U::CARD;
-
-    fn probe(params: &Params) -> Support {
-        match unix_pair(U::TYPE, params, &U::CARD) {
-            Ok(_) if U::TYPE == SocketType::STREAM => Support::UNLIMITED,
-            Ok(_) => {
-                largest_message(|| unix_pair(U::TYPE, params, &U::CARD).map(|(near, far, _)| (near, far)))
-            }
-            failed => supported(failed),
-        }
-    }
-
-    fn open(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
-        let (near, far, settings) = unix_pair(U::TYPE, params, &U::CARD)?;
-        Ok((Fds::both_ways(near, U::CARD.name)?, Fds::both_ways(far, U::CARD.name)?, settings))
-    }
 }
 
 /// The largest message that one socket of a fresh pair takes before it says `EMSGSIZE`, found by bisection.

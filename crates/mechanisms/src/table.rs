@@ -1,9 +1,9 @@
 //! The table: every row that ipcmark knows, one line each. Nothing else names a row.
 
 use crate::coded::Coded;
+use crate::connection::Connected;
 use crate::contract::{Mechanism, Operation};
 use crate::descriptor::PairWith;
-use crate::inet_stream::Loopback;
 use crate::passed::Passed;
 use crate::uring::UringEnd;
 use crate::wake::Introduced;
@@ -58,20 +58,20 @@ table! {
         OverPipes<pipe_splice::PipeSplice>,
         OverPipes<tee::Tee>,
         fifo::Fifo,
-        unix_stream::UnixStream,
+        Connected<unix_stream::UnixStream>,
         PairWith<unix_stream_uring::UnixStreamUring, UringEnd>,
-        Coded<unix_seqpacket::UnixSeqpacket>,
+        Coded<Connected<unix_seqpacket::UnixSeqpacket>>,
         Coded<unix_dgram::UnixDgram>,
         Passed<file_pass::TemporaryFile>,
         Passed<memfd_pass::SealedMemfd>,
-        Loopback<tcp::Tcp>,
-        Loopback<tcp_uring::TcpUring>,
-        Loopback<tcp_uring_zc::TcpUringZc>,
-        Loopback<OverTcp<tcp_vmsplice::TcpVmsplice>>,
-        Loopback<OverTcp<tcp_sendfile::TcpSendfile>>,
-        Loopback<tcp_zerocopy::TcpZerocopy>,
-        Loopback<mptcp::Mptcp>,
-        Loopback<sctp::Sctp>,
+        Connected<tcp::Tcp>,
+        Connected<tcp_uring::TcpUring>,
+        Connected<tcp_uring_zc::TcpUringZc>,
+        Connected<OverTcp<tcp_vmsplice::TcpVmsplice>>,
+        Connected<OverTcp<tcp_sendfile::TcpSendfile>>,
+        Connected<tcp_zerocopy::TcpZerocopy>,
+        Connected<mptcp::Mptcp>,
+        Connected<sctp::Sctp>,
         udp::Udp,
         sysv_msg::SysvMsg,
         posix_mq::PosixMq,

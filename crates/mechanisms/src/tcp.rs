@@ -1,7 +1,9 @@
 //! One TCP connection over the loopback interface.
 
+use crate::connecting::SERVER;
+use crate::connection::NODELAY;
 use crate::descriptor::{DescriptorEnd, WAIT};
-use crate::inet_stream::{InetStream, NODELAY};
+use crate::inet_stream::InetStream;
 use crate::socket::{RCVBUF, SNDBUF};
 use model::Workload;
 use model::card::{Card, Framing, Kind, Payload, Reach};
@@ -22,8 +24,8 @@ impl InetStream for Tcp {
         payload: Payload::Bytes,
         fds: false,
         hangup: true,
-        params: &[NODELAY, SNDBUF, RCVBUF, WAIT],
-        workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
+        params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER],
+        workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],
         sized: true,
         limits: "any message size; buffers tune themselves within net.ipv4.tcp_wmem and tcp_rmem unless set",
         man: &["tcp(7)", "ip(7)"],

@@ -2,8 +2,9 @@
 //!
 //! The socket's queue refers to the file's pages. When they may be written again is said in `zero_copy`.
 
+use crate::connection::NODELAY;
 use crate::contract::ACCESS;
-use crate::inet_stream::{InetStream, NODELAY};
+use crate::inet_stream::InetStream;
 use crate::tcp::Tcp;
 use crate::tcp_vmsplice::LIMITS;
 use crate::zero_copy::{FIXED_SNDBUF, Way};

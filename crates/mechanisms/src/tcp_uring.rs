@@ -1,6 +1,7 @@
 //! One TCP connection over the loopback interface, used through io_uring.
 
-use crate::inet_stream::{InetStream, NODELAY};
+use crate::connection::NODELAY;
+use crate::inet_stream::InetStream;
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::tcp::Tcp;
 use crate::uring::{BUFFERS, LIMITS, RECEIVE, SQPOLL, UringEnd};

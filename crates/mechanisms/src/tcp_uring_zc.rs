@@ -1,8 +1,9 @@
 //! One TCP connection over the loopback interface, sent on without a copy as far as the kernel can.
 
+use crate::connection::NODELAY;
 use crate::contract::{ACCESS, Endpoint, Lends, Shape};
 use crate::descriptor::{Fds, OverDescriptors};
-use crate::inet_stream::{InetStream, NODELAY};
+use crate::inet_stream::InetStream;
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::tcp::Tcp;
 use crate::uring::{MOST_BYTES, buffer_bytes, several};

@@ -3,8 +3,9 @@
 //! vmsplice(2) puts references to the pages into a pipe of the sender's own, and splice(2) moves these references to
 //! the socket. The receiver copies, as always. When the pages may be written again is said in `zero_copy`.
 
+use crate::connection::NODELAY;
 use crate::contract::ACCESS;
-use crate::inet_stream::{InetStream, NODELAY};
+use crate::inet_stream::InetStream;
 use crate::tcp::Tcp;
 use crate::zero_copy::{FIXED_SNDBUF, Way, drain};
 use model::Params;

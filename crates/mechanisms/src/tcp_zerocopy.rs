@@ -6,9 +6,10 @@
 //! loopback it always does, when it hands the bytes to the receiver; `settings` counts it, and likewise the ordinary
 //! sends by which a message is finished where the kernel takes no more without a copy.
 
+use crate::connection::NODELAY;
 use crate::contract::{ACCESS, Shape};
 use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors};
-use crate::inet_stream::{InetStream, NODELAY};
+use crate::inet_stream::InetStream;
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::tcp::Tcp;
 use crate::zero_copy::{Outgoing, PART_BYTES, ZeroCopyEnd, in_parts, pool_setting};

@@ -1,18 +1,19 @@
 //! A pair of connected Unix sockets of type `SOCK_DGRAM`.
 
 use crate::coded::CODEC;
-use crate::descriptor::WAIT;
-use crate::socket::{RCVBUF, SNDBUF, UnixPair};
-use model::card::{Card, Framing, Kind, Payload, Reach};
-use model::{Session, Workload};
+use crate::descriptor::{Fds, Pair, WAIT};
+use crate::socket::{RCVBUF, SNDBUF, largest_message, unix_pair};
+use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::record::Setting;
+use model::{Params, Session, Workload};
 use rustix::net::SocketType;
+use sys::Failure;
 
 /// unix(7), `SOCK_DGRAM`.
 #[derive(Debug)]
 pub struct UnixDgram;
 
-impl UnixPair for UnixDgram {
-    const TYPE: SocketType = SocketType::DGRAM;
+impl Pair for UnixDgram {
     const CARD: Card = Card {
         name: "unix-dgram",
         kind: Kind::Mechanism,
@@ -33,4 +34,15 @@ impl UnixPair for UnixDgram {
         limits: "a message fits in SO_SNDBUF less the kernel's overhead: raise sndbuf, and net.core.wmem_max above it; a connected pair queues what its buffers hold",
         man: &["unix(7)", "socketpair(2)"],
     };
+
+    fn probe(params: &Params) -> Support {
+        largest_message(|| {
+            unix_pair(SocketType::DGRAM, params, &Self::CARD).map(|(near, far, _)| (near, far))
+        })
+    }
+
+    fn open(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
+        let (near, far, settings) = unix_pair(SocketType::DGRAM, params, &Self::CARD)?;
+        Ok((Fds::both_ways(near, Self::CARD.name)?, Fds::both_ways(far, Self::CARD.name)?, settings))
+    }
 }

@@ -1,17 +1,25 @@
 //! A pair of connected Unix sockets of type `SOCK_STREAM`.
 
-use crate::descriptor::WAIT;
-use crate::socket::{RCVBUF, SNDBUF, UnixPair};
-use model::card::{Card, Framing, Kind, Payload, Reach};
-use model::{Session, Workload};
-use rustix::net::SocketType;
+use crate::connecting::SERVER;
+use crate::connection::{Connection, Ends, Place};
+use crate::contract::Launch;
+use crate::descriptor::{DescriptorEnd, WAIT};
+use crate::socket::{RCVBUF, SNDBUF};
+use crate::unix_name::{self, NAME};
+use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::{Params, Session, Workload};
+use rustix::net::{AddressFamily, Protocol, SocketType};
+use sys::Failure;
 
 /// unix(7), `SOCK_STREAM`.
 #[derive(Debug)]
 pub struct UnixStream;
 
-impl UnixPair for UnixStream {
+impl Connection for UnixStream {
+    const FAMILY: AddressFamily = AddressFamily::UNIX;
     const TYPE: SocketType = SocketType::STREAM;
+    const PROTOCOL: Option<Protocol> = None;
+    type End = DescriptorEnd;
     const CARD: Card = Card {
         name: "unix-stream",
         kind: Kind::Mechanism,
@@ -21,15 +29,28 @@ impl UnixPair for UnixStream {
         payload: Payload::Bytes,
         fds: true,
         hangup: true,
-        params: &[SNDBUF, RCVBUF, WAIT],
+        params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER],
         workloads: &[
             Workload::Latency,
             Workload::Throughput,
             Workload::Transfer,
+            Workload::Connect,
             Workload::Session(Session::DEFAULT),
         ],
         sized: true,
         limits: "any message size",
-        man: &["unix(7)", "socketpair(2)"],
+        man: &["unix(7)", "socketpair(2)", "connect(2)"],
     };
+
+    fn probe(params: &Params) -> Support {
+        unix_name::probe::<Self>(params)
+    }
+
+    fn place(launch: &Launch<'_>) -> Result<Place, Failure> {
+        unix_name::place::<Self>(launch)
+    }
+
+    fn pair(params: &Params) -> Option<Result<Ends, Failure>> {
+        unix_name::pair::<Self>(params)
+    }
 }

@@ -15,7 +15,7 @@ use crate::contract::{ACCESS, Endpoint, Launch, Lends, Mechanism, Shape, Ticket}
 use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors, tried};
 use crate::inet_stream::InetStream;
 use crate::pipe::pipe_pair;
-use crate::socket::{SNDBUF, set_buffers_to};
+use crate::socket::{Buffers, SNDBUF};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Param, Params, Size};
@@ -112,7 +112,7 @@ impl<O: Outgoing> Endpoint for ZeroCopyEnd<O> {
 }
 
 /// A way to hand the kernel bytes of a pool that never says when it is done with them.
-pub trait Way: Sized {
+pub trait Way: std::fmt::Debug + Sized {
     /// What the row declares about itself.
     const CARD: Card;
     /// On a multiple of what each message begins: 1 packs them.
@@ -248,11 +248,12 @@ impl<W: Way> InetStream for OverTcp<W> {
 
 impl<W: Way> OverDescriptors for ZeroCopyEnd<ByRule<W>> {
     fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
-        let send = params.size(card, SNDBUF.name);
-        set_buffers_to(socket, send, None, card)?;
+        let send = Buffers { send: params.size(card, SNDBUF.name), receive: None };
+        send.set(socket).or_fail("setsockopt(SO_SNDBUF)", card.name)?;
         // The kernel doubles what is asked: a quarter yields the half that the rule needs.
-        let receive = Size(send_buffer(socket, card)? as u64 / 4);
-        set_buffers_to(socket, send, Some(receive), card)
+        let both = Buffers { receive: Some(Size(send_buffer(socket, card)? as u64 / 4)), ..send };
+        both.set(socket).or_fail("setsockopt(SO_RCVBUF)", card.name)?;
+        both.settings(socket, card.name)
     }
 
     fn over(

@@ -8,6 +8,7 @@ use mechanisms::table::{CARDS, probe, visit};
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Unnoted, Visitor};
 use model::card::{Card, Framing, Kind, Payload, Support};
 use model::{Domain, Params, Session, Workload};
+use rustix::process::{WaitOptions, wait};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -346,13 +347,15 @@ check!(the_death_of_the_peer_ends_a_receive, |params, M| {
     }
 });
 
-check!(calls_that_are_interrupted_lose_nothing, |params, M| {
-    const TURNS: usize = 1500;
-    let size_bytes = largest(&M::CARD, params).min(64);
+/// As [`connected`], with both threads interrupted in all that they call, until near is done.
+fn in_a_storm<M: Mechanism>(
+    params: &Params,
+    shape: Shape,
+    near: impl FnOnce(M::End) + Send,
+    far: impl FnOnce(M::End) + Send,
+) {
     handle(Signal::Interruption).unwrap();
-    let (framing, carries) = (M::CARD.framing, M::CARD.payload == Payload::Bytes);
     let over = AtomicBool::new(false);
-    // Interrupts whoever calls, in all that it does, until the turns are over.
     let storm = |threads: &mpsc::Receiver<Thread>| {
         let pair = [threads.recv().unwrap(), threads.recv().unwrap()];
         let senders = pair.map(|thread| Sender::new(thread, Signal::Interruption));
@@ -368,43 +371,87 @@ check!(calls_that_are_interrupted_lose_nothing, |params, M| {
     let there = here.clone();
     std::thread::scope(|scope| {
         scope.spawn(move || storm(&threads));
-        let near = |mut end: M::End| {
+        let near = |end: M::End| {
             here.send(Thread::current()).unwrap();
-            let mut answer = vec![0; size_bytes];
-            for turn in 0..TURNS {
-                send_all(&mut end, &content(turn, size_bytes), framing);
-                receive_all(&mut end, &mut answer, framing);
-                assert!(!carries || answer == content(turn + 1, size_bytes), "turn {turn}");
-            }
+            near(end);
             over.store(true, Ordering::Relaxed);
         };
-        let far = |mut end: M::End| {
+        let far = |end: M::End| {
             there.send(Thread::current()).unwrap();
-            let mut question = vec![0; size_bytes];
-            for turn in 0..TURNS {
-                receive_all(&mut end, &mut question, framing);
-                assert!(!carries || question == content(turn, size_bytes), "turn {turn}");
-                send_all(&mut end, &content(turn + 1, size_bytes), framing);
-            }
+            far(end);
         };
-        connected::<M>(params, Shape { size_bytes, workload: Workload::Latency }, near, far);
+        connected::<M>(params, shape, near, far);
     });
+}
+
+check!(calls_that_are_interrupted_lose_nothing, |params, M| {
+    const TURNS: usize = 1500;
+    let size_bytes = largest(&M::CARD, params).min(64);
+    let (framing, carries) = (M::CARD.framing, M::CARD.payload == Payload::Bytes);
+    let near = |mut end: M::End| {
+        let mut answer = vec![0; size_bytes];
+        for turn in 0..TURNS {
+            send_all(&mut end, &content(turn, size_bytes), framing);
+            receive_all(&mut end, &mut answer, framing);
+            assert!(!carries || answer == content(turn + 1, size_bytes), "turn {turn}");
+        }
+    };
+    let far = |mut end: M::End| {
+        let mut question = vec![0; size_bytes];
+        for turn in 0..TURNS {
+            receive_all(&mut end, &mut question, framing);
+            assert!(!carries || question == content(turn, size_bytes), "turn {turn}");
+            send_all(&mut end, &content(turn + 1, size_bytes), framing);
+        }
+    };
+    in_a_storm::<M>(params, Shape { size_bytes, workload: Workload::Latency }, near, far);
+});
+
+/// The shape of the workload in which each turn is a connection.
+const CONNECT: Shape = Shape { size_bytes: 1, workload: Workload::Connect };
+
+/// Near's turns of that workload.
+fn ask<E: Endpoint>(end: &mut E, turns: usize) {
+    for turn in 0..turns {
+        let mut answer = [!(turn as u8)];
+        assert_eq!(end.send(&[turn as u8]), Ok(1), "turn {turn}");
+        assert_eq!(end.receive(&mut answer), Ok(1), "turn {turn}");
+        assert_eq!(answer, [turn as u8], "turn {turn}");
+    }
+}
+
+/// Far's. What it receives is not asked: a child of its may have it.
+fn echo<E: Endpoint>(end: &mut E, turns: usize) {
+    let mut message = [0];
+    for turn in 0..turns {
+        assert_eq!(end.receive(&mut message), Ok(1), "turn {turn}");
+        assert_eq!(end.send(&message), Ok(1), "turn {turn}");
+    }
+}
+
+check!(each_connection_is_answered, |params, M| {
+    if M::CARD.takes(Workload::Connect) {
+        const TURNS: usize = 1000;
+        connected::<M>(params, CONNECT, |mut end| ask(&mut end, TURNS), |mut end| echo(&mut end, TURNS));
+        in_a_storm::<M>(params, CONNECT, |mut end| ask(&mut end, TURNS), |mut end| echo(&mut end, TURNS));
+    }
 });
 
 #[test]
 fn launches_leak_no_descriptor_and_no_mapping() {
     #[derive(Clone)]
-    struct Cycle(Params, usize);
+    struct Cycle(Params, Workload, usize);
     impl Visitor for Cycle {
         type Output = ();
         fn mechanism<M: Mechanism>(self) {
-            let Cycle(params, turns) = self;
+            let Cycle(params, workload, turns) = self;
             let framing = M::CARD.framing;
+            let passes = M::CARD.fds && workload != Workload::Connect;
             let near = |mut end: M::End| {
                 let before = open_descriptors();
                 let file = std::fs::File::open("/dev/null").unwrap();
                 for turn in 0..turns {
-                    if M::CARD.fds && turn % 8 == 0 {
+                    if passes && turn % 8 == 0 {
                         assert_eq!(end.send_with(&[1], &[file.as_fd(); 2], &mut Unnoted), Ok(1));
                     } else {
                         send_all(&mut end, &[1], framing);
@@ -421,7 +468,7 @@ fn launches_leak_no_descriptor_and_no_mapping() {
             };
             let far = |mut end: M::End| {
                 for turn in 0..turns {
-                    if M::CARD.fds && turn % 8 == 0 {
+                    if passes && turn % 8 == 0 {
                         assert_eq!(
                             end.receive_with(&mut [0], &mut Unnoted).map(|arrived| arrived.fds),
                             Ok(2)
@@ -432,7 +479,7 @@ fn launches_leak_no_descriptor_and_no_mapping() {
                     send_all(&mut end, &[1], framing);
                 }
             };
-            connected::<M>(&params, Shape { size_bytes: 1, workload: Workload::Latency }, near, far);
+            connected::<M>(&params, Shape { size_bytes: 1, workload }, near, far);
         }
         fn operation<O: Operation>(self) {
             let directory = run_directory();
@@ -454,11 +501,17 @@ fn launches_leak_no_descriptor_and_no_mapping() {
     let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches(" rw-s ").count();
     let works = |card: &Card, params: &Params| matches!(probe(card.name, params), Some(Support::Yes { .. }));
     for (card, params) in variants().into_iter().filter(|(card, params)| works(card, params)) {
-        let cycle = || visit(card.name, Cycle(params.clone(), 0)).unwrap();
-        visit(card.name, Cycle(params.clone(), 10_000)).unwrap();
-        let before = (open_descriptors(), shared());
-        (0..50).for_each(|_| cycle());
-        assert_eq!((open_descriptors(), shared()), before, "{}:{params}", card.name);
+        // A turn of far's may be a process.
+        let connects = card.takes(Workload::Connect).then_some((Workload::Connect, 500));
+        for (workload, turns) in [(Workload::Latency, 10_000)].into_iter().chain(connects) {
+            let cycle = |turns| visit(card.name, Cycle(params.clone(), workload, turns)).unwrap();
+            cycle(turns);
+            let before = (open_descriptors(), shared());
+            (0..50).for_each(|_| cycle(0));
+            assert_eq!((open_descriptors(), shared()), before, "{}:{params} {workload}", card.name);
+            let child = wait(WaitOptions::NOHANG).err();
+            assert_eq!(child, Some(sys::Errno::CHILD), "{}:{params} left a child", card.name);
+        }
     }
 }
 

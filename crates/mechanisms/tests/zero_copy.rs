@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mechanisms::{
-    AtOnce, Endpoint, Launch, Loopback, Mechanism, OverPipes, OverTcp, PipeSplice, PipeVmsplice, Shape,
+    AtOnce, Connected, Endpoint, Launch, Mechanism, OverPipes, OverTcp, PipeSplice, PipeVmsplice, Shape,
     TcpSendfile, TcpVmsplice, TcpZerocopy, Tee,
 };
 use model::{Params, Workload};
@@ -85,8 +85,8 @@ fn pages_in_a_pipe_are_referred_to_until_they_are_read() {
 #[test]
 fn pages_in_a_connection_are_referred_to_until_they_are_read() {
     for buffer in ["", "sndbuf=1K", "sndbuf=1M"] {
-        the_rule_is_needed_and_suffices::<Loopback<OverTcp<TcpVmsplice>>>(buffer);
-        the_rule_is_needed_and_suffices::<Loopback<OverTcp<TcpSendfile>>>(buffer);
+        the_rule_is_needed_and_suffices::<Connected<OverTcp<TcpVmsplice>>>(buffer);
+        the_rule_is_needed_and_suffices::<Connected<OverTcp<TcpSendfile>>>(buffer);
     }
 }
 
@@ -126,7 +126,7 @@ fn no_more_is_in_flight_than_twice_the_send_buffer() {
     for params in ["sndbuf=1K", "sndbuf=8K", "", "sndbuf=1M"] {
         // What is larger than a small send buffer would never be handed over whole.
         for size_bytes in [100, 4096] {
-            let (most, buffer) = in_flight::<Loopback<OverTcp<TcpVmsplice>>>(params, size_bytes);
+            let (most, buffer) = in_flight::<Connected<OverTcp<TcpVmsplice>>>(params, size_bytes);
             assert!(most <= 2 * buffer, "{params}: {most} bytes with a send buffer of {buffer}");
         }
     }
@@ -134,8 +134,8 @@ fn no_more_is_in_flight_than_twice_the_send_buffer() {
 
 #[test]
 fn loopback_copies_what_is_sent_with_zerocopy_and_says_so() {
-    let (mut near, mut far) = connected::<Loopback<TcpZerocopy>>("");
-    let sends = |end: &<Loopback<TcpZerocopy> as Mechanism>::End| {
+    let (mut near, mut far) = connected::<Connected<TcpZerocopy>>("");
+    let sends = |end: &<Connected<TcpZerocopy> as Mechanism>::End| {
         end.settings().into_iter().find(|setting| setting.name == "MSG_ZEROCOPY sends")
     };
     assert!(sends(&near).is_none(), "nothing was sent");

@@ -1,8 +1,9 @@
-//! Making a process that does nothing, or next to nothing, and awaiting its end.
+//! Making processes that do next to nothing, and awaiting their end.
 
 use crate::libc_call::checked;
 use crate::signal::Thread;
 use crate::{Errno, Failure, OrFail};
+use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::retry_on_intr;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -106,6 +107,74 @@ extern "C" fn end_at_once(_: *mut libc::c_void) -> libc::c_int {
     unsafe { libc::_exit(0) }
 }
 
+/// A child that answers one request on a connection. Awaited on drop: it ends when it has answered, or when its client
+/// has gone.
+#[derive(Debug)]
+pub struct EchoChild {
+    /// `None` once it was awaited, when its number may be another process's.
+    pid: Option<libc::pid_t>,
+}
+
+impl EchoChild {
+    /// Forks a child that closes all but `connection`, reads one request of at most 64 bytes from it, writes it back
+    /// and ends; or ends at once when there is none.
+    #[inline(always)]
+    pub fn on(connection: impl AsFd) -> Result<Self, Errno> {
+        let connection = connection.as_fd().as_raw_fd();
+        // SAFETY: the child calls nothing but system calls that are safe after fork whatever the parent's other
+        // threads do (signal-safety(7)), and never returns from `echo_and_end`.
+        let child = checked(unsafe { libc::fork() })?;
+        if child == 0 {
+            echo_and_end(connection);
+        }
+        Ok(Self { pid: Some(child) })
+    }
+
+    /// Whether it has ended; if so, nothing is left of it (waitpid(2), `WNOHANG`).
+    #[inline(always)]
+    pub fn has_ended(&mut self) -> bool {
+        if let Some(pid) = self.pid {
+            // SAFETY: the status is not asked for. The child was not awaited, so that the number is its own. A child
+            // that somebody else awaited has ended too.
+            if unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) } != 0 {
+                self.pid = None;
+            }
+        }
+        self.pid.is_none()
+    }
+}
+
+impl Drop for EchoChild {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid {
+            // Nobody else awaits it: this cannot fail.
+            let _ = wait_for(pid);
+        }
+    }
+}
+
+/// What an [`EchoChild`] does. Nothing here allocates, locks or unwinds: other threads of the parent may have held
+/// any lock when it was forked.
+///
+/// As a server's child does, it closes what it has no use for. The other end of its connection may be among that: a
+/// child that held it open would wait for itself.
+fn echo_and_end(connection: libc::c_int) -> ! {
+    let mut request = [0_u8; 64];
+    // SAFETY: bare system calls, which are safe after fork. Nothing in this process uses the descriptors that are
+    // closed, the buffer is as long as said, and `_exit` runs nothing of the parent's.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, connection + 1, libc::c_int::MAX, 0);
+        if connection > 0 {
+            libc::syscall(libc::SYS_close_range, 0, connection - 1, 0);
+        }
+        let count = libc::read(connection, request.as_mut_ptr().cast(), request.len());
+        if let Ok(count @ 1..) = usize::try_from(count) {
+            libc::write(connection, request.as_ptr().cast(), count);
+        }
+        libc::_exit(0)
+    }
+}
+
 /// A program to be spawned.
 #[derive(Debug)]
 pub struct Program(CString);
@@ -150,6 +219,9 @@ impl Program {
 #[cfg(all(test, not(miri), not(loom)))]
 mod tests {
     use super::*;
+    use rustix::io::{read, write};
+    use std::os::unix::net::UnixStream;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn children_end_and_are_awaited() {
@@ -174,5 +246,33 @@ mod tests {
         };
         // SAFETY: all that the child does is a system call.
         assert_eq!(unsafe { Child::start(killed) }.unwrap().outcome(), Err(Errno::NOSYS));
+    }
+
+    #[test]
+    fn a_child_answers_once_and_is_gone() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut child = EchoChild::on(&far).unwrap();
+        assert!(!child.has_ended());
+        drop(far);
+        write(&near, b"a request").unwrap();
+        let mut answer = [0; 100];
+        assert_eq!(read(&near, &mut answer), Ok(9));
+        assert_eq!(&answer[..9], b"a request");
+        assert_eq!(read(&near, &mut answer), Ok(0), "the child ends and closes with it");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !child.has_ended() {
+            assert!(Instant::now() < deadline, "the child has closed and does not end");
+        }
+        assert!(child.has_ended(), "what has ended stays so");
+    }
+
+    #[test]
+    fn a_child_whose_client_has_gone_ends() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut child = EchoChild::on(&far).unwrap();
+        assert!(!child.has_ended());
+        drop(near);
+        drop(child);
+        assert_eq!(read(&far, &mut [0]), Ok(0));
     }
 }

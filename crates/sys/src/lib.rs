@@ -4,6 +4,7 @@
 //! `rustix` offers safely is used from there directly and is not wrapped again.
 
 pub mod accounting;
+pub mod address;
 pub mod anonymous;
 pub mod byte_queue;
 pub mod delay;

@@ -1,0 +1,74 @@
+//! Socket addresses as the bytes that the kernel knows them by, and one of which rustix has no type. Not sockets.
+
+use rustix::net::SocketAddrAny;
+use rustix::net::addr::SocketAddrStorage;
+use std::mem::MaybeUninit;
+
+/// The bytes of `address`, its family first (struct sockaddr, sockaddr(3type)).
+pub fn to_bytes(address: &SocketAddrAny) -> Vec<u8> {
+    // SAFETY: an address has `addr_len` initialised bytes, and outlives the slice, which is copied.
+    unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), address.addr_len() as usize) }.to_vec()
+}
+
+/// The address of `bytes`; `None` where they are too few for a family, or more than any address has.
+pub fn from_bytes(bytes: &[u8]) -> Option<SocketAddrAny> {
+    if !(size_of::<libc::sa_family_t>()..=size_of::<SocketAddrStorage>()).contains(&bytes.len()) {
+        return None;
+    }
+    let mut storage = MaybeUninit::<SocketAddrStorage>::zeroed();
+    // SAFETY: the storage holds as many bytes as were allowed above, and nobody else knows it yet.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.as_mut_ptr().cast::<u8>(), bytes.len());
+    }
+    // SAFETY: all of the storage is initialised. Whether the bytes name anything is for the kernel to say, which
+    // reads no more of them than it is told.
+    Some(unsafe { SocketAddrAny::new(storage, bytes.len() as u32) })
+}
+
+/// Any free port of the host's own loopback for virtual sockets (vsock(7), `VMADDR_CID_LOCAL`).
+pub fn vsock_loopback() -> SocketAddrAny {
+    let address = libc::sockaddr_vm {
+        svm_family: libc::AF_VSOCK as libc::sa_family_t,
+        svm_reserved1: 0,
+        svm_port: libc::VMADDR_PORT_ANY,
+        svm_cid: libc::VMADDR_CID_LOCAL,
+        svm_zero: [0; 4],
+    };
+    // SAFETY: a `sockaddr_vm` is an address, has no padding, and is smaller than the storage that it is read into.
+    unsafe { SocketAddrAny::read((&raw const address).cast(), size_of_val(&address) as u32) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rustix::net::{AddressFamily, SocketAddrUnix};
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    proptest! {
+        #[test]
+        fn an_address_survives_its_own_bytes(octets: [u8; 4], port: u16) {
+            let address = SocketAddrV4::new(Ipv4Addr::from(octets), port);
+            let again = from_bytes(&to_bytes(&address.into())).unwrap();
+            prop_assert_eq!(SocketAddrV4::try_from(again), Ok(address));
+        }
+
+        #[test]
+        fn what_can_be_an_address_is_kept_whole(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            match from_bytes(&bytes) {
+                Some(address) => prop_assert_eq!(to_bytes(&address), bytes),
+                None => prop_assert!(bytes.len() < 2 || bytes.len() > 128),
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_without_a_type_of_their_own_are_whole_too() {
+        let address = SocketAddrUnix::new_abstract_name(b"a name").unwrap();
+        let again = from_bytes(&to_bytes(&address.clone().into())).unwrap();
+        assert_eq!(SocketAddrUnix::try_from(again), Ok(address));
+        let vsock = vsock_loopback();
+        assert_eq!(vsock.address_family(), AddressFamily::VSOCK);
+        assert_eq!(to_bytes(&vsock)[4..12], [0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0]);
+    }
+}
