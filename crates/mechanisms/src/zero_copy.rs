@@ -11,6 +11,7 @@
 //!   send buffer. With two that are equal, 2.1 send buffers were seen in flight (Linux 6.18), with this one 1.5.
 //!   Both are charged at least the bytes that they hold, and a size that was set no longer tunes itself.
 
+use crate::connection::{Connection, ConnectionEnd};
 use crate::contract::{ACCESS, Endpoint, Launch, Lends, Mechanism, Shape, Ticket};
 use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors, tried};
 use crate::inet_stream::InetStream;
@@ -236,7 +237,7 @@ pub(crate) fn drain(from: impl AsFd, to: impl AsFd, bytes: usize) -> Result<(), 
     in_parts(0..bytes, |left| splice(&from, None, &to, None, left.len(), SpliceFlags::empty()))
 }
 
-/// A [`Way`] over a TCP connection, for `Loopback`.
+/// A [`Way`] over a TCP connection.
 #[derive(Debug)]
 pub struct OverTcp<W>(PhantomData<W>);
 
@@ -316,7 +317,7 @@ impl<W: Way> OverPipes<W> {
 #[derive(Debug)]
 pub struct AtOnce<M>(PhantomData<M>);
 
-impl<W: Way, M: Mechanism<End = ZeroCopyEnd<ByRule<W>>>> Mechanism for AtOnce<M> {
+impl<M: Mechanism<End: LendsAtOnce>> Mechanism for AtOnce<M> {
     const CARD: Card = M::CARD;
     type Bound = M::Bound;
     type End = M::End;
@@ -330,17 +331,34 @@ impl<W: Way, M: Mechanism<End = ZeroCopyEnd<ByRule<W>>>> Mechanism for AtOnce<M>
     }
 
     fn accept(bound: M::Bound) -> Result<M::End, Failure> {
-        M::accept(bound).map(without_rule)
+        M::accept(bound).map(LendsAtOnce::without_rule)
     }
 
     fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<M::End, Failure> {
-        M::connect(launch, ticket).map(without_rule)
+        M::connect(launch, ticket).map(LendsAtOnce::without_rule)
     }
 }
 
-fn without_rule<W: Way>(mut end: ZeroCopyEnd<ByRule<W>>) -> ZeroCopyEnd<ByRule<W>> {
-    end.outgoing.places = Places::after(0, W::ALIGN_BYTES);
-    end
+/// An end whose rule can be taken from it.
+pub trait LendsAtOnce: Endpoint + Sized {
+    /// It, lending the same memory for every part.
+    fn without_rule(self) -> Self;
+}
+
+impl<W: Way> LendsAtOnce for ZeroCopyEnd<ByRule<W>> {
+    fn without_rule(mut self) -> Self {
+        self.outgoing.places = Places::after(0, W::ALIGN_BYTES);
+        self
+    }
+}
+
+impl<C: Connection<End: LendsAtOnce>> LendsAtOnce for ConnectionEnd<C> {
+    fn without_rule(self) -> Self {
+        match self {
+            Self::Lasting(end) => Self::Lasting(end.without_rule()),
+            other => other,
+        }
+    }
 }
 
 #[cfg(test)]
