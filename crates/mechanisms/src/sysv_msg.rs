@@ -121,6 +121,7 @@ impl Endpoint for SysvMsgEnd {
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         self.input.receive(into)
     }
+
     fn settings(&self) -> Vec<Setting> {
         self.settings.clone()
     }
