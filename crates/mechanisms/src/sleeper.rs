@@ -63,16 +63,14 @@ const FAR: u32 = 2;
 impl Sleeper {
     /// Whether there is what `params` ask for.
     pub(crate) fn probe(params: &Params, card: &Card) -> Support {
-        match params.text(card, WAIT.name) {
-            Some("sysv-sem") => names_have_a_place(),
-            wait if wait != Some("spin-then-block") && params.text(card, LOOKS.name) != LOOKS.default => {
-                Support::No {
-                    reason: format!("nothing but wait=spin-then-block counts {}", LOOKS.name),
-                    remedy: format!("leave out {}, or add wait=spin-then-block", LOOKS.name),
-                }
-            }
-            _ => Support::UNLIMITED,
+        let wait = params.text(card, WAIT.name);
+        if wait != Some("spin-then-block") && params.text(card, LOOKS.name) != LOOKS.default {
+            return Support::No {
+                reason: format!("nothing but wait=spin-then-block counts {}", LOOKS.name),
+                remedy: format!("leave out {}, or add wait=spin-then-block", LOOKS.name),
+            };
         }
+        if wait == Some("sysv-sem") { names_have_a_place() } else { Support::UNLIMITED }
     }
 
     /// Near's; adds to `ticket` what far needs for its own.
@@ -185,6 +183,8 @@ impl Wait for Sleeper {
             Sleeper::Posix { semaphores, own } => semaphores.post(1 - own),
             Sleeper::Mutex { turnstile, own } => turnstile.lock().and_then(|mut locked| {
                 *locked.count() |= NEAR ^ FAR ^ own;
+                // Woken with the mutex still held, the peer would sleep again, for that.
+                drop(locked);
                 turnstile.notify()
             }),
         };
