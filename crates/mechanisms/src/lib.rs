@@ -4,6 +4,7 @@
 //! line below and its line in `table.rs`; ARCHITECTURE.md walks through it.
 #![forbid(unsafe_code)]
 
+pub mod absent;
 mod coded;
 mod connecting;
 mod connection;
@@ -52,11 +53,13 @@ mod sysv_msg;
 mod sysv_sem;
 mod tcp;
 mod times;
+mod tipc;
 mod tsc;
 mod udp;
 mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;
+mod vsock;
 
 pub use contract::{Arrived, Endpoint, Launch, Lends, Mechanism, Operation, Shape, Steps, Ticket, Unnoted};
 pub use names::noted;

@@ -9,7 +9,7 @@ use crate::{
     cache_line, clock_gettime, context_switch, create, eventfd, fifo, file_pass, futex, getrusage,
     gettimeofday, kill_self, memcpy, memfd_pass, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq,
     posix_sem, process, pty, sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem,
-    tcp, times, tsc, udp, unix_dgram, unix_seqpacket, unix_stream,
+    tcp, times, tipc, tsc, udp, unix_dgram, unix_seqpacket, unix_stream, vsock,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -58,6 +58,8 @@ table! {
         Connected<mptcp::Mptcp>,
         Connected<sctp::Sctp>,
         udp::Udp,
+        Connected<vsock::Vsock>,
+        tipc::Tipc,
         sysv_msg::SysvMsg,
         posix_mq::PosixMq,
         pty::Pty,
