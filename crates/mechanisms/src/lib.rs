@@ -4,6 +4,7 @@
 //! line below and its line in `table.rs`; ARCHITECTURE.md walks through it.
 #![forbid(unsafe_code)]
 
+pub mod absent;
 mod backing;
 mod coded;
 mod connecting;
@@ -72,6 +73,7 @@ mod tcp_vmsplice;
 mod tcp_zerocopy;
 mod tee;
 mod times;
+mod tipc;
 mod tsc;
 mod udp;
 mod unix_dgram;
@@ -79,6 +81,7 @@ mod unix_seqpacket;
 mod unix_stream;
 mod unix_stream_uring;
 mod uring_msg;
+mod vsock;
 
 pub use contract::{
     Arrived, Endpoint, Launch, Lends, Mechanism, Operation, Shape, Steps, Ticket, Timer, Unnoted,

@@ -13,8 +13,8 @@ use crate::{
     gettimeofday, kill_self, lock, memcpy, memfd_pass, memory, mmap, mptcp, mutex_cond, null, pidfd_signal,
     pipe, pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, process_vm, pty, sctp, semop,
     shm, shm_queue, shm_ring, signal, signalfd, sigqueue, sleep, syscall, sysv_msg, sysv_sem, tcp,
-    tcp_sendfile, tcp_uring, tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tsc, udp, unix_dgram,
-    unix_seqpacket, unix_stream, unix_stream_uring, uring_msg,
+    tcp_sendfile, tcp_uring, tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tipc, tsc, udp,
+    unix_dgram, unix_seqpacket, unix_stream, unix_stream_uring, uring_msg, vsock,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -72,6 +72,8 @@ table! {
         Connected<tcp_zerocopy::TcpZerocopy>,
         Connected<mptcp::Mptcp>,
         Connected<sctp::Sctp>,
+        Connected<vsock::Vsock>,
+        tipc::Tipc,
         udp::Udp,
         sysv_msg::SysvMsg,
         posix_mq::PosixMq,

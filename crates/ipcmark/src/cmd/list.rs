@@ -3,26 +3,49 @@
 use crate::cli::List;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
+use mechanisms::absent::{ABSENT, Absent, absent};
 use mechanisms::table::{self, CARDS};
 use model::card::{Card, Support};
 use model::{Invalid, Params};
 
 /// Lists the rows named, in full, or all, a line each.
 pub fn run(arguments: &List) -> Result<Exit, Error> {
-    let cards = arguments.names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
-    let text = match (arguments.json, cards.is_empty()) {
-        (true, true) => json(&CARDS.iter().collect::<Vec<_>>()),
-        (true, false) => json(&cards),
+    let named = arguments.names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
+    let text = match (arguments.json, named.is_empty()) {
+        (true, true) => json(&CARDS.iter().map(Entry::Row).collect::<Vec<_>>()),
+        (true, false) => json(&named),
         (false, true) => short(),
-        (false, false) => cards.into_iter().map(full).collect::<Vec<_>>().join("\n"),
+        (false, false) => named.iter().map(Entry::full).collect::<Vec<_>>().join("\n"),
     };
     print(&text)?;
     Ok(Exit::Success)
 }
 
-fn find(name: &str) -> Result<&'static Card, Invalid> {
-    table::card(name)
-        .ok_or_else(|| Invalid::unknown("mechanism or operation", name, CARDS.iter().map(|card| card.name)))
+/// What can be listed.
+enum Entry {
+    Row(&'static Card),
+    Absent(&'static Absent),
+}
+
+impl Entry {
+    fn full(&self) -> String {
+        match self {
+            Entry::Row(card) => full(card),
+            Entry::Absent(absent) => full_absent(absent),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Entry::Row(card) => serde_json::json!({ "card": card, "support": support(card) }),
+            Entry::Absent(absent) => serde_json::json!({ "absent": absent }),
+        }
+    }
+}
+
+fn find(name: &str) -> Result<Entry, Invalid> {
+    let found = table::card(name).map(Entry::Row).or_else(|| absent(name).map(Entry::Absent));
+    found.ok_or_else(|| Invalid::unknown("mechanism or operation", name, CARDS.iter().map(|card| card.name)))
 }
 
 /// Whether `card`'s row works here with every parameter at its default.
@@ -38,6 +61,13 @@ fn short() -> String {
         if let Support::No { reason, remedy } = support(card) {
             text += &format!("{:longest$}  not here: {reason}; {remedy}\n", "");
         }
+    }
+    text += "\nNot in the table:\n";
+    for absent in ABSENT {
+        text += &format!(
+            "{:longest$}  {}: {}; see {}\n",
+            absent.name, absent.summary, absent.why, absent.instead
+        );
     }
     text + "\n`ipcmark list NAME` shows a row in full: its parameters, limits and manual pages.\n"
 }
@@ -68,6 +98,18 @@ fn full(card: &Card) -> String {
         let default = param.default.map_or("the kernel's".to_owned(), ToOwned::to_owned);
         line(&format!("{}={}", param.name, param.domain), &format!("{} [default: {default}]", param.summary));
     }
+    text
+}
+
+fn full_absent(absent: &Absent) -> String {
+    let mut text = format!("{}: {}\n", absent.name, absent.summary);
+    let mut line = |label: &str, value: &str| text += &field(label, value);
+    line("kind", "not in the table");
+    if let Some(is_here) = absent.is_here() {
+        line("is here", if is_here { "yes" } else { "no" });
+    }
+    line("why", absent.why);
+    line("see instead", absent.instead);
     text
 }
 
@@ -103,8 +145,6 @@ fn kebab(value: &impl serde::Serialize) -> String {
         .unwrap_or_default()
 }
 
-fn json(cards: &[&Card]) -> String {
-    let rows: Vec<_> =
-        cards.iter().map(|card| serde_json::json!({ "card": card, "support": support(card) })).collect();
-    format!("{:#}\n", serde_json::Value::from(rows))
+fn json(entries: &[Entry]) -> String {
+    format!("{:#}\n", entries.iter().map(Entry::json).collect::<serde_json::Value>())
 }

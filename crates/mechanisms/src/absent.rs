@@ -1,0 +1,88 @@
+//! What is not in the table though it is asked for: why, and which rows answer the question instead. Not rows.
+
+use serde::Serialize;
+use std::path::Path;
+
+/// A way to communicate that is no row.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Absent {
+    /// The name by which it is asked for.
+    pub name: &'static str,
+    /// What it is.
+    pub summary: &'static str,
+    /// Why it is no row.
+    pub why: &'static str,
+    /// What answers the question instead.
+    pub instead: &'static str,
+    /// Where the kernel shows that this host has it; empty where it does not show.
+    pub shown_by: &'static [&'static str],
+}
+
+impl Absent {
+    /// Whether this host has it, as far as the kernel shows.
+    pub fn is_here(&self) -> Option<bool> {
+        let shown = || self.shown_by.iter().any(|path| Path::new(path).exists());
+        (!self.shown_by.is_empty()).then(shown)
+    }
+}
+
+/// All that are known to be asked for.
+pub const ABSENT: &[Absent] = &[
+    Absent {
+        name: "tli",
+        summary: "the Transport Layer Interface (TLI, XTI) of System V",
+        why: "it is made of STREAMS, which Linux does not have",
+        instead: "tcp, and tcp-uring against it: two interfaces to one transport",
+        shown_by: &[],
+    },
+    Absent {
+        name: "binder",
+        summary: "the calls between processes of Android",
+        why: "it needs CONFIG_ANDROID_BINDER_IPC and a context manager, a service that no row could bring along",
+        instead: "unix-seqpacket, which carries messages and descriptors too",
+        shown_by: &["/dev/binder", "/dev/binderfs/binder-control", "/sys/module/binder"],
+    },
+    Absent {
+        name: "sockmap",
+        summary: "TCP whose messages BPF hands from socket to socket",
+        why: "it needs a BPF program, which takes a compiler of its own to build and CAP_BPF and CAP_NET_ADMIN to load",
+        instead: "tcp and unix-stream: with and without the network's part of the way",
+        shown_by: &[],
+    },
+    Absent {
+        name: "smc",
+        summary: "TCP's interface over shared memory between hosts (AF_SMC)",
+        why: "it becomes TCP, and tells no caller, where there is no SMC device: a row might measure another",
+        instead: "tcp on this host; smc_run(8) runs any program over SMC, and smcss(8) tells whether it is",
+        shown_by: &["/sys/module/smc"],
+    },
+];
+
+/// The entry of `name`.
+pub fn absent(name: &str) -> Option<&'static Absent> {
+    ABSENT.iter().find(|absent| absent.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::CARDS;
+
+    #[test]
+    fn what_is_absent_is_not_in_the_table() {
+        for (at, entry) in ABSENT.iter().enumerate() {
+            assert!(CARDS.iter().all(|card| card.name != entry.name), "{} is a row", entry.name);
+            assert!(ABSENT[..at].iter().all(|other| other.name != entry.name), "{} twice", entry.name);
+            assert!(CARDS.iter().any(|card| entry.instead.starts_with(card.name)), "{}", entry.instead);
+            assert!(absent(entry.name).is_some());
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_show_is_not_known() {
+        let entry = |shown_by| Absent { shown_by, ..ABSENT[0] };
+        assert_eq!(entry(&[]).is_here(), None);
+        assert_eq!(entry(&["/proc/self", "/nowhere"]).is_here(), Some(true));
+        assert_eq!(entry(&["/nowhere"]).is_here(), Some(false));
+    }
+}

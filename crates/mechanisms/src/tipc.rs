@@ -1,0 +1,37 @@
+//! Two connected sockets of TIPC, the protocol of clusters, within one node.
+
+use crate::descriptor::{Fds, Pair, WAIT, supported};
+use crate::inet_stream::InetStream;
+use crate::tcp::Tcp;
+use model::card::{Card, Support};
+use model::record::Setting;
+use model::{Params, Workload};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use sys::{Failure, OrFail};
+
+/// `AF_TIPC`, `SOCK_STREAM`.
+#[derive(Debug)]
+pub struct Tipc;
+
+impl Pair for Tipc {
+    const CARD: Card = Card {
+        name: "tipc",
+        summary: "connected TIPC stream sockets, within one node",
+        params: &[WAIT],
+        workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
+        limits: "any message size; buffers within net.tipc.tipc_rmem; CONFIG_TIPC: 'modprobe tipc'",
+        man: &["https://docs.kernel.org/networking/tipc.html", "socketpair(2)"],
+        ..<Tcp as InetStream>::CARD
+    };
+
+    fn probe(params: &Params) -> Support {
+        supported(Self::open(params))
+    }
+
+    fn open(_: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
+        let name = Self::CARD.name;
+        let (near, far) = socketpair(AddressFamily::TIPC, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .or_fail("socketpair", name)?;
+        Ok((Fds::both_ways(near, name)?, Fds::both_ways(far, name)?, Vec::new()))
+    }
+}
