@@ -104,11 +104,6 @@ fn read(operation: &mut impl Operation) -> Result<u64, Broken> {
     operation.read().map_err(|errno| Broken::Call { name: "read the timer", errno })
 }
 
-/// Sleeps for `interval` (clock_nanosleep(2)); a signal does not shorten it.
-fn sleep_for(interval: Duration) {
-    std::thread::sleep(interval);
-}
-
 /// The smallest step between two readings in a row that differ, in ticks; 0 when none differed for a while.
 fn resolution(operation: &mut impl Operation, clock: &Clock) -> Result<f64, Broken> {
     const STEPS: usize = 1000;

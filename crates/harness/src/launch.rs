@@ -5,7 +5,7 @@ use crate::endpoint::{COMMAND, Orders, Report, Role, Sizing, Yield};
 use crate::measure::Timer;
 use crate::run_directory::RunDirectory;
 use model::record::ClockSource;
-use model::{Case, Endpoints, Workload};
+use model::{Case, Endpoints};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};

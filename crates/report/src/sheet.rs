@@ -11,7 +11,7 @@ use crate::{head, marks, outcome_name, summary_of};
 use model::floor::floor_of;
 use model::record::{Outcome, Results};
 use model::summary::{StepTime, Summary};
-use model::{Case, Record, Workload};
+use model::{Case, Record};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
