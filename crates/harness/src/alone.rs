@@ -79,9 +79,9 @@ pub(crate) fn accuracy(orders: &Orders, mut operation: impl Operation) -> Result
         let start = clock.now();
         let first = read(&mut operation)?;
         if timer.counts_sleep {
-            sleep_for(INTERVAL)
+            std::thread::sleep(INTERVAL);
         } else {
-            clock.work_for(INTERVAL)
+            clock.work_for(INTERVAL);
         }
         let last = read(&mut operation)?;
         clock_ns.push(clock.ns_between(start, clock.now()));
