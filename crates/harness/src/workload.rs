@@ -5,6 +5,7 @@
 //! after its last answer does not delay the one that reads the clock. Both ends know beforehand how
 //! many turns of each there are: no control traffic passes while a part runs.
 //!
+//! Each loop is compiled once for each kind of end and what watches it, whatever part calls it: there are many kinds.
 //! A turn's code is one piece, without a call into another function or library: on a virtual machine
 //! such calls made a pipe's round trip an eighth slower than by hand, as if each switch of processes
 //! emptied the translation cache and every page that a turn touches were looked up anew.
@@ -387,7 +388,7 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Near's turns of `latency`, `transfer` and `connect`: a message, and the answer to it.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn ask(&mut self, turns: Range<u64>, watch: &mut impl Watch) -> Result<(), Broken> {
         for turn in turns {
             watch.before();
@@ -399,8 +400,12 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Far's turns of `latency`, `transfer` and `connect`. `between` runs after each message and before the answer to it.
-    #[inline(always)]
-    pub(crate) fn answer(&mut self, turns: Range<u64>, mut between: impl FnMut()) -> Result<(), Broken> {
+    #[inline(never)]
+    pub(crate) fn answer(
+        &mut self,
+        turns: Range<u64>,
+        between: &mut (impl FnMut() + ?Sized),
+    ) -> Result<(), Broken> {
         for turn in turns {
             self.receive(turn, &mut Unmetered)?;
             between();
@@ -410,7 +415,7 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Near's turns of `throughput`: messages one after the other, then far's word that the last byte has arrived.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn stream(&mut self, turns: Range<u64>, meter: &mut impl Meter) -> Result<(), Broken> {
         let end_of_turns = turns.end;
         for turn in turns {
@@ -420,12 +425,12 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Far's turns of `throughput`. `between` runs after each message, and so after the last before the answer.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn drain(
         &mut self,
         turns: Range<u64>,
         meter: &mut impl Meter,
-        mut between: impl FnMut(),
+        between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), Broken> {
         let end_of_turns = turns.end;
         for turn in turns {
@@ -438,7 +443,7 @@ impl<E: Endpoint> Station<E> {
 
 impl<E: Endpoint> Station<E> {
     /// Near's turns of `session`: its messages, each with `fds`, and the answer to the last.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn set_up(
         &mut self,
         turns: Range<u64>,
@@ -447,6 +452,9 @@ impl<E: Endpoint> Station<E> {
         steps: &mut impl StepMeter,
         watch: &mut impl Watch,
     ) -> Result<(), Broken> {
+        if !E::PASSES_FDS {
+            return Err(Broken::Call { name: "send", errno: Errno::OPNOTSUPP });
+        }
         for turn in turns {
             watch.before();
             for message in 0..u64::from(messages) {
@@ -459,14 +467,17 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Far's turns of `session`. `between` runs before each answer.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn be_set_up(
         &mut self,
         turns: Range<u64>,
         Session { messages, fds }: Session,
         steps: &mut impl StepMeter,
-        mut between: impl FnMut(),
+        between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), Broken> {
+        if !E::PASSES_FDS {
+            return Err(Broken::Call { name: "receive", errno: Errno::OPNOTSUPP });
+        }
         for turn in turns {
             for message in 0..u64::from(messages) {
                 self.receive_with(turn * u64::from(messages) + message, fds as usize, steps)?;

@@ -264,6 +264,7 @@ pub enum ConnectionEnd<C: Connection> {
 
 impl<C: Connection> Endpoint for ConnectionEnd<C> {
     const LENDS: bool = C::End::LENDS;
+    const PASSES_FDS: bool = C::CARD.fds;
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {

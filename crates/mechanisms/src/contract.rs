@@ -98,6 +98,8 @@ pub trait Mechanism {
 pub trait Endpoint {
     /// Whether an end of this kind can lend memory; the loops of the others are compiled without that.
     const LENDS: bool = false;
+    /// Whether an end of this kind has [`send_with`](Self::send_with) and [`receive_with`](Self::receive_with); likewise.
+    const PASSES_FDS: bool = false;
 
     /// Hands over a first part of `bytes`, which is not empty; waits as the end's `wait` says.
     ///

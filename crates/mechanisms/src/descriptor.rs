@@ -243,6 +243,8 @@ impl DescriptorEnd {
 }
 
 impl Endpoint for DescriptorEnd {
+    const PASSES_FDS: bool = true;
+
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         self.wait.until_written(|| write(&self.output, bytes))
