@@ -101,7 +101,7 @@ impl Default for Run {
 #[derive(Debug, Args)]
 pub struct Axes {
     /// Workloads: latency, throughput, transfer, connect, session or session:5x4 (messages, and descriptors
-    /// of each), cost
+    /// of each), cost, accuracy
     #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
     pub workloads: Vec<Workload>,
     /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles

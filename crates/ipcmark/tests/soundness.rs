@@ -9,7 +9,8 @@ mod common;
 use common::{IPCMARK, Place, Said, asked, assert_none_failed, has, lacking, read, run};
 use mechanisms::table::{self, CARDS};
 use model::card::{Card, Kind, Support};
-use model::record::{Results, Sample};
+use model::record::{Outcome, Results, Sample};
+use model::summary::StepTime;
 use model::{Params, Workload};
 use std::collections::BTreeMap;
 use std::fs;
@@ -174,7 +175,14 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
     const SIZES: [u64; 3] = [1, 4096, 65_507];
     let place = Place::new();
     let mut arguments = every_mechanism();
-    arguments.extend(["-w", "latency,throughput,transfer", "-s", "1,4096,65507", "-p", "same-core"]);
+    arguments.extend([
+        "-w",
+        "latency,throughput,transfer,connect,session",
+        "-s",
+        "1,4096,65507",
+        "-p",
+        "same-core",
+    ]);
     arguments.extend([
         "-p",
         "same-llc|cross-llc|cross-node|smt|unpinned",
@@ -219,10 +227,66 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
 }
 
 #[test]
+fn what_a_session_is_made_of_is_counted() {
+    let place = Place::new();
+    let arguments = ["-m", "unix-dgram", "-m", "file-pass", "-w", "session:3x2", "-s", "4096"];
+    let further = ["-p", "unpinned", "--turns", "7", "--rounds", "1", "--check"];
+    let (results, said) = measured(&place, &[&arguments[..], &further].concat());
+    assert_none_failed(&results);
+    let steps = |name: &str| {
+        let record = results.records.iter().find(|record| record.case.spec.name == name).unwrap();
+        record.summary.as_ref().unwrap().steps.clone().unwrap()
+    };
+    let counts = |steps: &[StepTime]| steps.iter().map(|s| (s.name.clone(), s.count)).collect::<Vec<_>>();
+    let each = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 12)).collect::<Vec<_>>();
+    // Half of the 7 turns, rounded up, are the part in which steps are timed: 4 sessions of 3 messages.
+    let dgram = steps("unix-dgram");
+    assert_eq!(counts(&dgram.near), each(&["sendmsg"]), "{said}");
+    assert_eq!(counts(&dgram.far), each(&["recvmsg", "close, all passed"]));
+    let file = steps("file-pass");
+    assert_eq!(counts(&file.near), each(&["open", "unlink", "write", "sendmsg", "close"]));
+    assert_eq!(counts(&file.far), each(&["recvmsg", "lseek", "read", "close", "close, all passed"]));
+}
+
+#[test]
+fn an_idle_gap_is_no_part_of_a_turn() {
+    let place = Place::new();
+    let arguments = ["-m", "null", "--gap", "20ms", "-p", "same-core", "--turns", "3", "--rounds", "1"];
+    let (results, said) = measured(&place, &arguments);
+    let paced = asked(&results).next().unwrap();
+    let sample = &paced.samples[0];
+    assert_eq!(sample.turns, 3);
+    assert!(sample.turn_ns() < 10e6, "{said}");
+}
+
+#[test]
+fn a_rate_is_kept_or_said_to_be_missed() {
+    let place = Place::new();
+    let common = ["-w", "latency", "-p", "same-core", "--turns", "200", "--rounds", "1", "--rate"];
+    let (results, said) = measured(&place, &[&["-m", "null"][..], &common, &["1k"]].concat());
+    let kept = asked(&results).next().unwrap();
+    let span_ns = kept.samples[0].schedule.unwrap().span_ns;
+    assert!((span_ns - 200e6).abs() < 1e6, "200 turns at 1000 a second are due within {span_ns} ns\n{said}");
+
+    // A turn of 2 ms cannot be had 1000 times a second: half of the rate is achieved, and the last turns are late.
+    let arguments = [&["run", "-m", "null:delay=2ms"][..], &common, &["1k", "-o", "missed.jsonl"]].concat();
+    let said = run(&mut place.ipcmark(arguments)).expect(1);
+    let results = read(&place.path("missed.jsonl"));
+    let missed = asked(&results).next().unwrap();
+    let Outcome::Missed { achieved } = missed.outcome else { panic!("{:?}\n{said}", missed.outcome) };
+    assert!((0.1..=0.52).contains(&achieved), "{achieved}");
+    assert!(
+        missed.summary.as_ref().unwrap().turn_ns.median > 50e6,
+        "waiting for the turns before is not counted"
+    );
+    assert!(said.out.contains("missed its rate"), "{said}");
+}
+
+#[test]
 fn two_threads_measure_every_mechanism_too() {
     let place = Place::new();
     let mut arguments = every_mechanism();
-    arguments.extend(["-w", "latency,throughput,transfer", "-s", "512", "-p", "unpinned"]);
+    arguments.extend(["-w", "latency,throughput,transfer,connect,session", "-s", "512", "-p", "unpinned"]);
     arguments.extend(["--endpoints", "threads", "--turns", "30", "--rounds", "1", "--time", "5m"]);
     let (results, said) = measured(&place, &arguments);
     assert_none_failed(&results);
@@ -239,7 +303,15 @@ fn two_threads_measure_every_mechanism_too() {
 fn every_byte_can_be_checked_in_the_timed_part() {
     let place = Place::new();
     let mut arguments = every_mechanism();
-    arguments.extend(["-w", "latency,throughput,transfer", "-s", "4096", "-p", "unpinned", "--check"]);
+    arguments.extend([
+        "-w",
+        "latency,throughput,transfer,connect,session",
+        "-s",
+        "4096",
+        "-p",
+        "unpinned",
+        "--check",
+    ]);
     arguments.extend(["--turns", "30", "--rounds", "1", "--time", "5m"]);
     let (results, _) = measured(&place, &arguments);
     assert!(results.header.settings.check);
