@@ -4,9 +4,9 @@
 //! read, close.
 
 use crate::contract::{Launch, Steps};
-use crate::descriptor::WAIT;
+use crate::descriptor::{WAIT, supported};
 use crate::memfd_pass::write_all;
-use crate::names::{Registered, names_have_a_place};
+use crate::names::{Registered, names_have_a_place, writable};
 use crate::passed::{Letter, PASSED};
 use model::card::{Card, Support};
 use model::record::Setting;
@@ -48,17 +48,20 @@ impl Letter for TemporaryFile {
     };
 
     fn probe(params: &Params) -> Support {
-        let found = match params.text(&Self::CARD, ON.name) {
-            Some("disk") => file_system(&std::env::temp_dir()).map(|name| (name, name != "tmpfs")),
-            _ => file_system(Path::new(SHM)).map(|name| (name, name == "tmpfs")),
-        };
-        match found {
-            Ok((_, true)) => names_have_a_place(),
-            Ok((name, false)) => Support::No {
-                reason: format!("the file system there is {name}"),
-                remedy: "mount a tmpfs at /dev/shm; for the disk set TMPDIR to a directory on it".to_owned(),
+        let on_disk = params.text(&Self::CARD, ON.name) == Some("disk");
+        let directory = if on_disk { std::env::temp_dir() } else { PathBuf::from(SHM) };
+        let remedy =
+            "mount a tmpfs that you may write at /dev/shm; for the disk set TMPDIR to a directory on it";
+        match file_system(&directory) {
+            Ok(name) if (name == "tmpfs") == on_disk => {
+                let reason = format!("the file system of {} is {name}", directory.display());
+                Support::No { reason, remedy: remedy.to_owned() }
+            }
+            Ok(_) => match writable(&directory, remedy) {
+                Support::Yes { .. } => names_have_a_place(),
+                no => no,
             },
-            failed => crate::descriptor::supported(failed),
+            failed => supported(failed),
         }
     }
 

@@ -55,13 +55,16 @@ pub fn noted(directory: &Path) -> Vec<Name> {
 
 /// Whether a run can have a directory, without which nothing may have a name that outlives its maker.
 pub(crate) fn names_have_a_place() -> Support {
-    let directory = std::env::temp_dir();
-    let writable = access(&directory, Access::WRITE_OK | Access::EXEC_OK);
-    match writable.or_fail("access", directory.display()) {
+    writable(&std::env::temp_dir(), "set TMPDIR to a directory that you may write")
+}
+
+/// Whether files can be made in `directory`; `remedy` is what to do where they cannot.
+pub(crate) fn writable(directory: &Path, remedy: &str) -> Support {
+    match access(directory, Access::WRITE_OK | Access::EXEC_OK).or_fail("access", directory.display()) {
         Ok(()) => Support::UNLIMITED,
         Err(failure) => Support::No {
             reason: format!("{} {}: {}", failure.operation, failure.object, failure.answer),
-            remedy: "set TMPDIR to a directory that you may write".to_owned(),
+            remedy: remedy.to_owned(),
         },
     }
 }
