@@ -78,7 +78,7 @@ impl<C: Connection> Client<C> {
                 Ok(()) | Err(Errno::ISCONN) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(Errno::INPROGRESS | Errno::ALREADY | Errno::AGAIN) => {
-                    self.wait.until_connected(socket)?
+                    self.wait.until_connected(socket)?;
                 }
                 Err(errno) => return Err(errno),
             }
@@ -125,7 +125,7 @@ enum By {
 }
 
 /// How many children there may be at a time. Near awaits the end of its connection, which is nearly that of its child.
-const MOST_CHILDREN: usize = 64;
+const MOST_CHILDREN: usize = 16;
 
 impl Server {
     pub(crate) fn new(listener: OwnedFd, params: &Params, card: &Card) -> Result<Self, Failure> {

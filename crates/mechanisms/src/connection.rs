@@ -201,7 +201,7 @@ impl<C: Connection> Mechanism for Connected<C> {
             let Listener { socket, address, file, settings } = listener;
             let client = Client::new(address, file, params, settings)?;
             return Ok((
-                Bound::End(ConnectionEnd::Client(client)),
+                Bound::End(ConnectionEnd::Client(Box::new(client))),
                 Ticket { address: Vec::new(), fds: vec![socket] },
             ));
         }
@@ -258,7 +258,7 @@ pub enum ConnectionEnd<C> {
     /// Of one that lasts.
     Lasting(DescriptorEnd),
     /// Near's, of the workload `connect`.
-    Client(Client<C>),
+    Client(Box<Client<C>>),
     /// Far's.
     Server(Server),
 }
