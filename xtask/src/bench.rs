@@ -13,7 +13,7 @@ use model::compare::Verdict;
 use model::stats::{Estimate, median, median_interval};
 use model::topology::Topology;
 use model::units::format_ns;
-use model::{Case, Endpoints, Placement, Size, Spec, Workload};
+use model::{Case, Endpoints, Pace, Placement, Size, Spec, Workload};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{read, write};
 use std::net::{TcpListener, TcpStream};
@@ -99,6 +99,7 @@ impl Bench {
             placement,
             cpus: self.topology.place(placement)?,
             endpoints: Endpoints::Processes,
+            pace: Pace::BackToBack,
             spec: Spec::parse(spec, CARDS).map_err(|invalid| invalid.to_string())?,
         })
     }

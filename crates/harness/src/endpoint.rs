@@ -3,19 +3,19 @@
 //! It is started by `launch` as a re-execution of the binary, takes its orders from the control
 //! channel on its standard input, measures once, reports, and ends.
 
+use crate::alone::{accuracy, cost};
 use crate::control::Channel;
 use crate::far::Far;
 use crate::measure::Clock;
 use crate::near::Near;
-use crate::workload::{Broken, Check, Station, answer_bytes, repeat, usage_between};
+use crate::workload::{Check, Station, answer_bytes};
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, Visitor, table};
 use model::card::Payload;
-use model::record::{ClockSource, Sample, Setting, Usage};
+use model::record::{ClockSource, Sample, Setting};
 use model::{Case, Size, Workload};
 use rustix::fd::{AsFd, OwnedFd};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use sys::usage::of_this_thread;
 use sys::{Failure, OrFail};
 
 /// The hidden sub-command by which the binary becomes an endpoint; the coordinator's process id follows it.
@@ -179,7 +179,11 @@ impl Visitor for Session {
     fn operation<O: Operation>(self) -> Report {
         self.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(pair.near)).map_err(text)?;
         let operation = O::prepare(&self.launch()).map_err(text)?;
-        let sample = cost(&self.orders, operation).map_err(text)?;
+        let sample = match self.workload() {
+            Workload::Accuracy => accuracy(&self.orders, operation),
+            _ => cost(&self.orders, operation),
+        };
+        let sample = sample.map_err(text)?;
         Ok(Some(Yield { sample, settings: Vec::new() }))
     }
 }
@@ -225,50 +229,4 @@ impl Session {
         let open = || std::fs::File::open("/dev/null").map(OwnedFd::from).or_fail("open", "/dev/null");
         (0..session.fds).map(|_| open()).collect()
     }
-}
-
-/// A launch of one operation.
-fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sample, Broken> {
-    let clock = Clock::new(orders.clock);
-    let mut turns_in_all = 0;
-    let mut timed = |turns: u64| -> Result<(f64, Usage), Broken> {
-        turns_in_all += turns;
-        let before = of_this_thread();
-        let start = clock.now();
-        repeat(&mut operation, 0..turns)?;
-        let end = clock.now();
-        Ok((clock.ns_between(start, end), usage_between(before, of_this_thread())))
-    };
-    let turns = match orders.size {
-        Sizing::Turns(turns) => {
-            timed(turns)?;
-            turns
-        }
-        Sizing::Slice { slice_ns, .. } => {
-            let enough_ns = slice_ns as f64 * WARM_UP_SHARE;
-            let mut turns = LEAST_WARM_UP_TURNS;
-            loop {
-                let (elapsed_ns, _) = timed(turns)?;
-                if elapsed_ns >= enough_ns {
-                    break ((turns as f64 * slice_ns as f64 / elapsed_ns) as u64).max(1);
-                }
-                turns *= 2;
-            }
-        }
-    };
-    let (elapsed_ns, near) = timed(turns)?;
-    Ok(Sample {
-        round: 0,
-        started_ns: 0,
-        turns,
-        turns_in_all,
-        elapsed_ns,
-        floor_ns: None,
-        each: None,
-        near,
-        far: None,
-        calls: None,
-        steps: None,
-        schedule: None,
-    })
 }

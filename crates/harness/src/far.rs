@@ -39,26 +39,27 @@ impl<E: Endpoint> Far<'_, E> {
     fn total(&mut self, turns: u64) -> Result<FarPart, Broken> {
         let Turns { lead_in, timed, lead_out } = Turns::of(turns);
         let (mut before, mut after) = (of_this_thread(), None);
-        let mut note_start = || before = of_this_thread();
-        let mut note_end = || {
+        // By reference to any closure: what the timed turns run is compiled apart from what these do.
+        let note_start: &mut dyn FnMut() = &mut || before = of_this_thread();
+        let note_end: &mut dyn FnMut() = &mut || {
             after.get_or_insert_with(of_this_thread);
         };
         let station = &mut *self.station;
         match self.session.workload() {
             Workload::Throughput => {
-                station.drain(lead_in, &mut Unmetered, &mut note_start)?;
-                station.drain(timed, &mut Unmetered, || {})?;
-                station.drain(lead_out, &mut Unmetered, &mut note_end)?;
+                station.drain(lead_in, &mut Unmetered, note_start)?;
+                station.drain(timed, &mut Unmetered, &mut nothing)?;
+                station.drain(lead_out, &mut Unmetered, note_end)?;
             }
             Workload::Session(session) => {
-                station.be_set_up(lead_in, session, &mut Unnoted, &mut note_start)?;
-                station.be_set_up(timed, session, &mut Unnoted, || {})?;
-                station.be_set_up(lead_out, session, &mut Unnoted, &mut note_end)?;
+                station.be_set_up(lead_in, session, &mut Unnoted, note_start)?;
+                station.be_set_up(timed, session, &mut Unnoted, &mut nothing)?;
+                station.be_set_up(lead_out, session, &mut Unnoted, note_end)?;
             }
             _ => {
-                station.answer(lead_in, &mut note_start)?;
-                station.answer(timed, || {})?;
-                station.answer(lead_out, &mut note_end)?;
+                station.answer(lead_in, note_start)?;
+                station.answer(timed, &mut nothing)?;
+                station.answer(lead_out, note_end)?;
             }
         }
         let usage = usage_between(before, after.unwrap_or(before));
@@ -68,9 +69,9 @@ impl<E: Endpoint> Far<'_, E> {
     fn calls(&mut self, turns: u64) -> Result<FarPart, Broken> {
         let Turns { lead_in, timed, lead_out } = Turns::of(turns);
         let mut log = CallLog::new(self.clock);
-        self.station.drain(lead_in, &mut Unmetered, || {})?;
-        self.station.drain(timed, &mut log, || {})?;
-        self.station.drain(lead_out, &mut Unmetered, || {})?;
+        self.station.drain(lead_in, &mut Unmetered, &mut nothing)?;
+        self.station.drain(timed, &mut log, &mut nothing)?;
+        self.station.drain(lead_out, &mut Unmetered, &mut nothing)?;
         Ok(FarPart { usage: Usage::default(), calls: Some(call_counts(&log, &self.clock)), steps: None })
     }
 
@@ -78,10 +79,13 @@ impl<E: Endpoint> Far<'_, E> {
         let mut log = StepLog::new(self.clock);
         if let Workload::Session(session) = self.session.workload() {
             let Turns { lead_in, timed, lead_out } = Turns::of(turns);
-            self.station.be_set_up(lead_in, session, &mut Unnoted, || {})?;
-            self.station.be_set_up(timed, session, &mut log, || {})?;
-            self.station.be_set_up(lead_out, session, &mut Unnoted, || {})?;
+            self.station.be_set_up(lead_in, session, &mut Unnoted, &mut nothing)?;
+            self.station.be_set_up(timed, session, &mut log, &mut nothing)?;
+            self.station.be_set_up(lead_out, session, &mut Unnoted, &mut nothing)?;
         }
         Ok(FarPart { usage: Usage::default(), calls: None, steps: Some(log.by_name()) })
     }
 }
+
+/// What is done between the message and the answer of a timed turn.
+fn nothing() {}

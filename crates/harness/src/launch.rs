@@ -5,7 +5,7 @@ use crate::endpoint::{COMMAND, Orders, Report, Role, Sizing, Yield};
 use crate::measure::Timer;
 use crate::run_directory::RunDirectory;
 use model::record::ClockSource;
-use model::{Case, Endpoints, Workload};
+use model::{Case, Endpoints};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,7 +70,7 @@ impl Launcher<'_> {
             check: self.check,
         };
         let processes = match (case.workload, case.endpoints) {
-            (Workload::Cost, _) => vec![start(&orders(Role::Alone), vec![])?],
+            (workload, _) if workload.is_alone() => vec![start(&orders(Role::Alone), vec![])?],
             (_, Endpoints::Processes) => {
                 let (near, far) = channel()?;
                 vec![start(&orders(Role::Near), vec![near])?, start(&orders(Role::Far), vec![far])?]

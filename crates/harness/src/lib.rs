@@ -1,6 +1,7 @@
 //! The harness: where endpoints run, how they are launched, what they do, and the only clock.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod control;
 pub mod doctor;
 pub mod endpoint;

@@ -38,6 +38,14 @@ impl Clock {
         })
     }
 
+    /// Works, awake, for `interval`.
+    pub fn work_for(&self, interval: Duration) {
+        let start = self.now();
+        while self.ns_between(start, self.now()) < interval.as_nanos() as f64 {
+            std::hint::spin_loop();
+        }
+    }
+
     /// Nanoseconds from `start` to `end`. A counter that ran backwards counts as no time.
     #[inline]
     pub fn ns_between(&self, start: Stamp, end: Stamp) -> f64 {

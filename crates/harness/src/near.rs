@@ -6,7 +6,7 @@ use crate::measure::Clock;
 use crate::pacer::{Pacer, wall_ns};
 use crate::part::{FarPart, Part, PartKind, Turns, call_counts};
 use crate::workload::{
-    Broken, CallLog, Station, StepLog, StepMeter, TurnLog, Unmetered, Unwatched, Watch, usage_between,
+    Broken, CallLog, Station, StepLog, StepMeter, TurnLog, Unmetered, Unwatched, Watch, sample, usage_between,
 };
 use mechanisms::{Endpoint, Unnoted};
 use model::record::{Calls, Each, Sample, Setting, Steps, Usage};
@@ -70,7 +70,7 @@ impl<E: Endpoint> Near<'_, E> {
             }
         }
         let (near, far) = total.ok_or("the total part is missing; report this bug")?;
-        Ok(Sample { each, calls, steps, ..sample(total_turns, near.elapsed_ns, near.usage, far.usage) })
+        Ok(Sample { each, calls, steps, ..sample(total_turns, near.elapsed_ns, near.usage, Some(far.usage)) })
     }
 
     /// The one part of turns that near waits before: each is timed, for the waits are no part of them.
@@ -81,7 +81,11 @@ impl<E: Endpoint> Near<'_, E> {
         let (near, far) = self.part(turns, false, &mut pacer)?;
         let elapsed_ns = self.clock.ns(pacer.ticks.iter().sum());
         let each = Some(self.histogram(&pacer.ticks));
-        Ok(Sample { each, schedule: pacer.schedule(), ..sample(turns, elapsed_ns, near.usage, far.usage) })
+        Ok(Sample {
+            each,
+            schedule: pacer.schedule(),
+            ..sample(turns, elapsed_ns, near.usage, Some(far.usage))
+        })
     }
 
     /// Runs turns back to back, every byte of them checked, until there were enough of them and they took long
@@ -196,27 +200,7 @@ fn run<E: Endpoint>(
     match workload {
         Workload::Throughput => station.stream(turns, &mut Unmetered),
         Workload::Session(session) => station.set_up(turns, session, fds, steps, watch),
-        Workload::Latency | Workload::Transfer | Workload::Connect | Workload::Cost => {
-            station.ask(turns, watch)
-        }
-    }
-}
-
-/// A sample of `turns` that took `elapsed_ns`. What else there is to say is for the caller.
-fn sample(turns: u64, elapsed_ns: f64, near: Usage, far: Usage) -> Sample {
-    Sample {
-        round: 0,
-        started_ns: 0,
-        turns,
-        turns_in_all: turns,
-        elapsed_ns,
-        floor_ns: None,
-        each: None,
-        near,
-        far: Some(far),
-        calls: None,
-        steps: None,
-        schedule: None,
+        _ => station.ask(turns, watch),
     }
 }
 

@@ -5,16 +5,16 @@
 //! after its last answer does not delay the one that reads the clock. Both ends know beforehand how
 //! many turns of each there are: no control traffic passes while a part runs.
 //!
+//! Each loop is compiled once for each kind of end and what watches it, whatever part calls it: there are many kinds.
 //! A turn's code is one piece, without a call into another function or library: on a virtual machine
 //! such calls made a pipe's round trip an eighth slower than by hand, as if each switch of processes
 //! emptied the translation cache and every page that a turn touches were looked up anew.
 
 use crate::measure::{Clock, Stamp};
-use mechanisms::{Arrived, Endpoint, Lends, Operation, Steps, Unnoted};
-use model::record::{Step, Usage};
+use mechanisms::{Arrived, Endpoint, Lends, Steps, Unnoted};
+use model::record::{Sample, Step, Usage};
 use model::{Histogram, Session, Workload};
 use rustix::fd::BorrowedFd;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use sys::Errno;
 
@@ -268,11 +268,15 @@ impl StepLog {
         Self { clock, last: clock.now(), steps }
     }
 
-    /// The steps by name.
+    /// The steps by name, in the order in which they first came.
     pub(crate) fn by_name(&self) -> Vec<Step> {
-        let mut times: BTreeMap<&str, Histogram> = BTreeMap::new();
+        let mut times: Vec<(&str, Histogram)> = Vec::new();
         for (name, ticks) in &self.steps {
-            times.entry(name).or_default().record(self.clock.ns(*ticks) as u64);
+            let at = times.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+                times.push((name, Histogram::new()));
+                times.len() - 1
+            });
+            times[at].1.record(self.clock.ns(*ticks) as u64);
         }
         times.into_iter().map(|(name, time)| Step { name: name.to_owned(), time: time.encode() }).collect()
     }
@@ -300,7 +304,11 @@ impl StepMeter for StepLog {
 pub(crate) fn answer_bytes(workload: Workload, size_bytes: usize) -> usize {
     match workload {
         Workload::Latency | Workload::Connect => size_bytes,
-        Workload::Transfer | Workload::Throughput | Workload::Session(_) | Workload::Cost => 1,
+        Workload::Transfer
+        | Workload::Throughput
+        | Workload::Session(_)
+        | Workload::Cost
+        | Workload::Accuracy => 1,
     }
 }
 
@@ -380,7 +388,7 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Near's turns of `latency`, `transfer` and `connect`: a message, and the answer to it.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn ask(&mut self, turns: Range<u64>, watch: &mut impl Watch) -> Result<(), Broken> {
         for turn in turns {
             watch.before();
@@ -392,8 +400,12 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Far's turns of `latency`, `transfer` and `connect`. `between` runs after each message and before the answer to it.
-    #[inline(always)]
-    pub(crate) fn answer(&mut self, turns: Range<u64>, mut between: impl FnMut()) -> Result<(), Broken> {
+    #[inline(never)]
+    pub(crate) fn answer(
+        &mut self,
+        turns: Range<u64>,
+        between: &mut (impl FnMut() + ?Sized),
+    ) -> Result<(), Broken> {
         for turn in turns {
             self.receive(turn, &mut Unmetered)?;
             between();
@@ -403,7 +415,7 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Near's turns of `throughput`: messages one after the other, then far's word that the last byte has arrived.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn stream(&mut self, turns: Range<u64>, meter: &mut impl Meter) -> Result<(), Broken> {
         let end_of_turns = turns.end;
         for turn in turns {
@@ -413,12 +425,12 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Far's turns of `throughput`. `between` runs after each message, and so after the last before the answer.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn drain(
         &mut self,
         turns: Range<u64>,
         meter: &mut impl Meter,
-        mut between: impl FnMut(),
+        between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), Broken> {
         let end_of_turns = turns.end;
         for turn in turns {
@@ -431,7 +443,7 @@ impl<E: Endpoint> Station<E> {
 
 impl<E: Endpoint> Station<E> {
     /// Near's turns of `session`: its messages, each with `fds`, and the answer to the last.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn set_up(
         &mut self,
         turns: Range<u64>,
@@ -440,6 +452,9 @@ impl<E: Endpoint> Station<E> {
         steps: &mut impl StepMeter,
         watch: &mut impl Watch,
     ) -> Result<(), Broken> {
+        if !E::PASSES_FDS {
+            return Err(Broken::Call { name: "send", errno: Errno::OPNOTSUPP });
+        }
         for turn in turns {
             watch.before();
             for message in 0..u64::from(messages) {
@@ -452,14 +467,17 @@ impl<E: Endpoint> Station<E> {
     }
 
     /// Far's turns of `session`. `between` runs before each answer.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn be_set_up(
         &mut self,
         turns: Range<u64>,
         Session { messages, fds }: Session,
         steps: &mut impl StepMeter,
-        mut between: impl FnMut(),
+        between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), Broken> {
+        if !E::PASSES_FDS {
+            return Err(Broken::Call { name: "receive", errno: Errno::OPNOTSUPP });
+        }
         for turn in turns {
             for message in 0..u64::from(messages) {
                 self.receive_with(turn * u64::from(messages) + message, fds as usize, steps)?;
@@ -507,13 +525,23 @@ impl<E: Endpoint> Station<E> {
     }
 }
 
-/// The turns of `cost`.
-#[inline(always)]
-pub(crate) fn repeat(operation: &mut impl Operation, turns: Range<u64>) -> Result<(), Broken> {
-    for _ in turns {
-        operation.call().map_err(|errno| Broken::Call { name: "call", errno })?;
+/// A sample of `turns` that took `elapsed_ns`. What else there is to say is for the caller.
+pub(crate) fn sample(turns: u64, elapsed_ns: f64, near: Usage, far: Option<Usage>) -> Sample {
+    Sample {
+        round: 0,
+        started_ns: 0,
+        turns,
+        turns_in_all: turns,
+        elapsed_ns,
+        floor_ns: None,
+        each: None,
+        near,
+        far,
+        calls: None,
+        steps: None,
+        timer: None,
+        schedule: None,
     }
-    Ok(())
 }
 
 /// What this thread used between two readings of its accounting.

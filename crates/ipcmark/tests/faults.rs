@@ -45,6 +45,10 @@ fn rows() -> Vec<&'static str> {
         "posix-mq",
         "sysv-sem",
         "shm-ring",
+        "shm-ring:memory=posix",
+        "shm-ring:memory=sysv,wait=sysv-sem",
+        "shm-ring:memory=file",
+        "shm-queue",
         SPINNING,
     ];
     all.into_iter().filter(|row| table::card(row.split(':').next().unwrap_or(row)).is_some()).collect()
@@ -102,15 +106,15 @@ fn endless_run(place: &Place, row: &str) -> Command {
     command
 }
 
-/// The System V objects of this host, and its POSIX queues where their file system is mounted.
+/// The System V objects of this host, its POSIX shared memory, and its POSIX queues where their file system is mounted.
 fn kernel_objects() -> BTreeSet<String> {
     let sysv = ["msg", "sem", "shm"].into_iter().flat_map(|kind| {
         let table = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
         let keys = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
         keys.map(|key| format!("{kind} {key}")).collect::<Vec<_>>()
     });
-    let queues = fs::read_dir("/dev/mqueue").into_iter().flatten().flatten();
-    sysv.chain(queues.map(|entry| entry.file_name().to_string_lossy().into_owned())).collect()
+    let posix = ["/dev/mqueue", "/dev/shm"].into_iter().flat_map(fs::read_dir).flatten().flatten();
+    sysv.chain(posix.map(|entry| entry.path().display().to_string())).collect()
 }
 
 fn random_ms(most: u64) -> Duration {

@@ -1,6 +1,6 @@
 //! The kernel's clocks: what one reading costs.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Launch, OF_TIMERS, Operation, Timer};
 use model::card::Card;
 use model::{Domain, Param};
 use rustix::time::{ClockId, clock_gettime};
@@ -31,6 +31,7 @@ impl Operation for ClockGettime {
             ]),
             default: Some("monotonic"),
         }],
+        workloads: OF_TIMERS,
         man: &["clock_gettime(2)"],
         ..Card::OPERATION
     };
@@ -49,7 +50,7 @@ impl Operation for ClockGettime {
         Ok(Self { clock })
     }
 
-    #[inline]
+    #[inline(always)]
     #[expect(
         clippy::disallowed_methods,
         reason = "the reading itself is what is timed; its value is not used"
@@ -57,5 +58,17 @@ impl Operation for ClockGettime {
     fn call(&mut self) -> Result<(), Errno> {
         std::hint::black_box(clock_gettime(self.clock));
         Ok(())
+    }
+
+    fn timer(&self) -> Option<Timer> {
+        let counts_cpu = matches!(self.clock, ClockId::ProcessCPUTime | ClockId::ThreadCPUTime);
+        if counts_cpu { Timer::cpu(1.0) } else { Timer::wall(1.0) }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::disallowed_methods, reason = "the timer is what is judged")]
+    fn read(&mut self) -> Result<u64, Errno> {
+        let now = clock_gettime(self.clock);
+        Ok(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
     }
 }

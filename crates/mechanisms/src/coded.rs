@@ -178,6 +178,8 @@ fn inner<'a>(launch: &Launch<'a>) -> Launch<'a> {
 }
 
 impl<E: Endpoint> Endpoint for CodedEnd<E> {
+    const PASSES_FDS: bool = E::PASSES_FDS;
+
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         match &mut self.codec {

@@ -7,6 +7,8 @@
 //! some 28000 turns (net.ipv4.ip_local_port_range) where net.ipv4.tcp_tw_reuse is off. No socket is reset, and none
 //! lingers.
 //!
+//! A turn here is many system calls, so that its code is one function for all loops and not a part of each.
+//!
 //! A server whose client is gone waits for another, as servers do; the coordinator ends it.
 
 use crate::connection::{Connection, Options, SocketFile, fresh_socket};
@@ -58,7 +60,7 @@ impl<C: Connection> Client<C> {
     }
 
     /// Connects and sends the message.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn ask(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         let socket = fresh_socket::<C>(self.flags, &self.options)?;
         self.connect(&socket)?;
@@ -86,7 +88,7 @@ impl<C: Connection> Client<C> {
     }
 
     /// Receives the answer, and closes when far has.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn take_answer(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let socket = self.connection.take().ok_or(Errno::NOTCONN)?;
         let count = match self.wait.until_read(|| read(&socket, &mut *into))? {
@@ -121,7 +123,7 @@ enum By {
     /// Far, on the connection whose message it has.
     Far(Option<OwnedFd>),
     /// A child for each connection. Those that may not have ended yet.
-    Children(ArrayVec<EchoChild, MOST_CHILDREN>),
+    Children(Box<ArrayVec<EchoChild, MOST_CHILDREN>>),
 }
 
 /// How many children there may be at a time. Near awaits the end of its connection, which is nearly that of its child.
@@ -134,14 +136,14 @@ impl Server {
         set_blocking(&listener, wait.blocks()).or_fail("fcntl(F_SETFL)", card.name)?;
         let (by, flags) = match params.text(card, SERVER.name) {
             // A child has one connection to wait for, and sleeps in read.
-            Some("fork") => (By::Children(ArrayVec::new()), SocketFlags::empty()),
+            Some("fork") => (By::Children(Box::default()), SocketFlags::empty()),
             _ => (By::Far(None), flags_of(&wait)),
         };
         Ok(Self { listener, wait, flags, by })
     }
 
     /// Accepts a connection, and receives its message or leaves it to a child, of which `into` then has nothing.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn serve(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         loop {
             let accepted =
@@ -171,7 +173,7 @@ impl Server {
     }
 
     /// Answers and closes, or buries the children that have ended.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn answer(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         match &mut self.by {
             By::Children(children) => {

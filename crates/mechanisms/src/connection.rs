@@ -2,9 +2,9 @@
 //! address and far by the listener of those of the workload `connect`. Not a mechanism itself.
 
 use crate::connecting::{Client, Server};
-use crate::contract::{Arrived, Endpoint, Launch, Mechanism, Steps, Ticket};
-use crate::descriptor::{DescriptorEnd, Fds};
-use crate::socket::{Buffers, SNDBUF};
+use crate::contract::{Arrived, Endpoint, Launch, Lends, Mechanism, Shape, Steps, Ticket};
+use crate::descriptor::{Fds, OverDescriptors};
+use crate::socket::Buffers;
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
@@ -38,6 +38,8 @@ pub trait Connection {
     const TYPE: SocketType;
     /// The protocol; `None` is the first of the family.
     const PROTOCOL: Option<Protocol>;
+    /// The ends of a connection that lasts.
+    type End: OverDescriptors;
 
     /// Whether it works with `params`, by trying.
     fn probe(params: &Params) -> Support;
@@ -123,11 +125,11 @@ struct Listener {
 impl Listener {
     fn new<C: Connection>(place: Place, params: &Params) -> Result<Self, Failure> {
         let name = C::CARD.name;
-        let socket = open::<C>(params)?;
+        let (socket, settings) = open::<C>(params)?;
         bind(&socket, &place.address).or_fail("bind", name)?;
         listen(&socket, BACKLOG).or_fail("listen", name)?;
         let address = getsockname(&socket).or_fail("getsockname", name)?;
-        let settings = place.setting.into_iter().chain(settings::<C>(&socket, params)?).collect();
+        let settings = place.setting.into_iter().chain(settings).collect();
         Ok(Self { socket, address, file: place.file, settings })
     }
 
@@ -136,24 +138,19 @@ impl Listener {
     }
 }
 
-fn open<C: Connection>(params: &Params) -> Result<OwnedFd, Failure> {
-    let options = Options::asked(params, &C::CARD);
-    fresh_socket::<C>(SocketFlags::empty(), &options).or_fail("socket", C::CARD.name)
-}
-
-/// What is to be said of the buffers of `socket`, where the row has them.
-fn settings<C: Connection>(socket: &OwnedFd, params: &Params) -> Result<Vec<Setting>, Failure> {
-    if C::CARD.params.iter().any(|param| param.name == SNDBUF.name) {
-        Buffers::asked(params, &C::CARD).settings(socket, C::CARD.name)
-    } else {
-        Ok(Vec::new())
-    }
+/// A socket that listens, or is one end of a connection that lasts, with its buffers set: the kernel fixes the window by
+/// them when it connects.
+fn open<C: Connection>(params: &Params) -> Result<(OwnedFd, Vec<Setting>), Failure> {
+    let socket = socket_with(C::FAMILY, C::TYPE, SocketFlags::CLOEXEC, C::PROTOCOL);
+    let socket = socket.or_fail("socket", C::CARD.name)?;
+    let settings = C::End::set_buffers(&socket, params, &C::CARD)?;
+    Ok((socket, settings))
 }
 
 /// A connection of `C` at `place`, from end to end.
 pub(crate) fn try_connection<C: Connection>(place: Place, params: &Params) -> Result<(), Failure> {
     let listener = Listener::new::<C>(place, params)?;
-    connect(&open::<C>(params)?, &listener.address).or_fail("connect", C::CARD.name)?;
+    connect(&open::<C>(params)?.0, &listener.address).or_fail("connect", C::CARD.name)?;
     listener.accept(&C::CARD).map(drop)
 }
 
@@ -163,7 +160,7 @@ pub struct Connected<C>(PhantomData<C>);
 
 /// What near has before far has connected.
 #[derive(Debug)]
-pub enum Bound<C> {
+pub enum Bound<C: Connection> {
     /// The listener of the one connection.
     Listening(Listening),
     /// Its end.
@@ -175,6 +172,7 @@ pub enum Bound<C> {
 pub struct Listening {
     listener: Listener,
     params: Params,
+    shape: Shape,
 }
 
 impl<C: Connection> Mechanism for Connected<C> {
@@ -192,7 +190,7 @@ impl<C: Connection> Mechanism for Connected<C> {
             && let Some(pair) = C::pair(params)
         {
             let (near, far, settings) = pair?;
-            let near = lasting(near, params, settings)?;
+            let near = lasting(near, params, launch.shape, settings)?;
             return Ok((Bound::End(near), Ticket { address: Vec::new(), fds: vec![far] }));
         }
         let listener = Listener::new::<C>(C::place(launch)?, params)?;
@@ -206,15 +204,16 @@ impl<C: Connection> Mechanism for Connected<C> {
             ));
         }
         let ticket = Ticket { address: address::to_bytes(&listener.address), fds: Vec::new() };
-        Ok((Bound::Listening(Listening { listener, params: params.clone() }), ticket))
+        let listening = Listening { listener, params: params.clone(), shape: launch.shape };
+        Ok((Bound::Listening(listening), ticket))
     }
 
     fn accept(bound: Bound<C>) -> Result<ConnectionEnd<C>, Failure> {
         match bound {
             Bound::End(end) => Ok(end),
-            Bound::Listening(Listening { listener, params }) => {
+            Bound::Listening(Listening { listener, params, shape }) => {
                 let socket = listener.accept(&C::CARD)?;
-                lasting(socket, &params, listener.settings)
+                lasting(socket, &params, shape, listener.settings)
             }
         }
     }
@@ -227,14 +226,13 @@ impl<C: Connection> Mechanism for Connected<C> {
         }
         if ticket.address.is_empty() {
             let [socket] = ticket.descriptors(C::CARD.name)?;
-            return lasting(socket, params, Vec::new());
+            return lasting(socket, params, launch.shape, Vec::new());
         }
         let address = address::from_bytes(&ticket.address)
             .ok_or_else(|| Failure::of("take the ticket of", C::CARD.name, Errno::INVAL))?;
-        let socket = open::<C>(params)?;
+        let (socket, settings) = open::<C>(params)?;
         connect(&socket, &address).or_fail("connect", C::CARD.name)?;
-        let settings = settings::<C>(&socket, params)?;
-        lasting(socket, params, settings)
+        lasting(socket, params, launch.shape, settings)
     }
 }
 
@@ -242,6 +240,7 @@ impl<C: Connection> Mechanism for Connected<C> {
 fn lasting<C: Connection>(
     socket: OwnedFd,
     params: &Params,
+    shape: Shape,
     settings: Vec<Setting>,
 ) -> Result<ConnectionEnd<C>, Failure> {
     if let Some(nodelay) = Options::asked(params, &C::CARD).nodelay {
@@ -249,14 +248,14 @@ fn lasting<C: Connection>(
         sockopt::set_tcp_nodelay(&socket, nodelay).or_fail("setsockopt(TCP_NODELAY)", C::CARD.name)?;
     }
     let fds = Fds::both_ways(socket, C::CARD.name)?;
-    DescriptorEnd::new(fds, params, &C::CARD, settings).map(ConnectionEnd::Lasting)
+    C::End::over(fds, params, shape, &C::CARD, settings).map(ConnectionEnd::Lasting)
 }
 
 /// An end of one connection, or of a new one each turn.
 #[derive(Debug)]
-pub enum ConnectionEnd<C> {
+pub enum ConnectionEnd<C: Connection> {
     /// Of one that lasts.
-    Lasting(DescriptorEnd),
+    Lasting(C::End),
     /// Near's, of the workload `connect`.
     Client(Box<Client<C>>),
     /// Far's.
@@ -264,6 +263,9 @@ pub enum ConnectionEnd<C> {
 }
 
 impl<C: Connection> Endpoint for ConnectionEnd<C> {
+    const LENDS: bool = C::End::LENDS;
+    const PASSES_FDS: bool = C::CARD.fds;
+
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         match self {
@@ -287,6 +289,29 @@ impl<C: Connection> Endpoint for ConnectionEnd<C> {
             Self::Lasting(end) => end.settings(),
             Self::Client(client) => client.settings.clone(),
             Self::Server(_) => Vec::new(),
+        }
+    }
+
+    fn lends(&self) -> Lends {
+        match self {
+            Self::Lasting(end) => end.lends(),
+            Self::Client(_) | Self::Server(_) => Lends::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+        match self {
+            Self::Lasting(end) => end.produce(most_bytes),
+            Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
+        }
+    }
+
+    #[inline(always)]
+    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+        match self {
+            Self::Lasting(end) => end.hand_over(bytes),
+            Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }
 

@@ -34,12 +34,6 @@ impl Launch<'_> {
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(self.number.to_string())
     }
-
-    /// A name outside of the file system that no other launch of any run has: `/ipcmark-RUN-NUMBER-OBJECT`.
-    pub(crate) fn unique(&self, object: &str) -> String {
-        let run = self.directory.file_name().unwrap_or_default().to_string_lossy();
-        format!("/ipcmark-{}-{}-{object}", run.trim_start_matches("ipcmark-"), self.number)
-    }
 }
 
 /// What near hands to far so that far can connect: address bytes and descriptors.
@@ -60,6 +54,14 @@ impl Ticket {
             let answer = format!("{} descriptors arrived instead of {N}", fds.len());
             Failure::new("take the ticket of", name, answer, "raise 'ulimit -n'")
         })
+    }
+
+    /// As [`descriptors`](Self::descriptors), where a mechanism has several facilities: the first `N`, which leave
+    /// the ticket.
+    pub(crate) fn next_descriptors<const N: usize>(&mut self, name: &str) -> Result<[OwnedFd; N], Failure> {
+        let rest = self.fds.split_off(N.min(self.fds.len()));
+        let fds = std::mem::replace(&mut self.fds, rest);
+        Self { address: Vec::new(), fds }.descriptors(name)
     }
 }
 
@@ -96,6 +98,8 @@ pub trait Mechanism {
 pub trait Endpoint {
     /// Whether an end of this kind can lend memory; the loops of the others are compiled without that.
     const LENDS: bool = false;
+    /// Whether an end of this kind has [`send_with`](Self::send_with) and [`receive_with`](Self::receive_with); likewise.
+    const PASSES_FDS: bool = false;
 
     /// Hands over a first part of `bytes`, which is not empty; waits as the end's `wait` says.
     ///
@@ -217,4 +221,38 @@ pub trait Operation: Sized {
 
     /// Does it once. Its result must be kept alive, so that the compiler keeps the work.
     fn call(&mut self) -> Result<(), Errno>;
+
+    /// What [`read`](Self::read) counts, where the operation reads a timer: only those have the workload `accuracy`.
+    fn timer(&self) -> Option<Timer> {
+        None
+    }
+
+    /// Reads the timer, in its own ticks.
+    fn read(&mut self) -> Result<u64, Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
 }
+
+/// What a timer counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timer {
+    /// The unit of its readings, in nanoseconds; `None` for the time-stamp counter's, which is found by calibration.
+    pub tick_ns: Option<f64>,
+    /// It goes on while the process sleeps; else it counts CPU time alone.
+    pub counts_sleep: bool,
+}
+
+impl Timer {
+    /// A timer of real time in ticks of `tick_ns`.
+    pub(crate) const fn wall(tick_ns: f64) -> Option<Self> {
+        Some(Self { tick_ns: Some(tick_ns), counts_sleep: true })
+    }
+
+    /// A timer of CPU time in ticks of `tick_ns`.
+    pub(crate) const fn cpu(tick_ns: f64) -> Option<Self> {
+        Some(Self { tick_ns: Some(tick_ns), counts_sleep: false })
+    }
+}
+
+/// The workloads of an operation that reads a timer.
+pub(crate) const OF_TIMERS: &[Workload] = &[Workload::Cost, Workload::Accuracy];

@@ -1,15 +1,18 @@
 //! Ends made of file descriptors, and the ways in which they wait. Not a mechanism itself.
 
-use crate::contract::{Arrived, Endpoint, Launch, Mechanism, Steps, Ticket};
+use crate::contract::{Arrived, Endpoint, Launch, Mechanism, Shape, Steps, Ticket};
 use crate::fd_message::{MOST_FDS, receive_message, send_message};
+use crate::socket::set_buffers;
 use arrayvec::ArrayVec;
 use model::card::{Card, Support};
 use model::record::Setting;
-use model::{Domain, Param, Params};
+use model::{Domain, Param, Params, Workload};
 use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{read, write};
+use std::marker::PhantomData;
+use std::path::Path;
 use sys::{Errno, Failure, OrFail};
 
 /// The parameter by which ends made of descriptors wait.
@@ -142,7 +145,7 @@ pub struct DescriptorEnd {
 
 /// The two descriptors of an end: what it reads and what it writes.
 #[derive(Debug)]
-pub(crate) struct Fds {
+pub struct Fds {
     pub(crate) input: OwnedFd,
     pub(crate) output: OwnedFd,
 }
@@ -171,6 +174,40 @@ impl DescriptorEnd {
             set_blocking(fd, wait.blocks()).or_fail("fcntl(F_SETFL)", card.name)?;
         }
         Ok(Self { input, output, wait, settings })
+    }
+
+    /// What it writes, for ends that hand over bytes by other calls than write(2).
+    pub(crate) fn output(&self) -> BorrowedFd<'_> {
+        self.output.as_fd()
+    }
+}
+
+/// An end over descriptors that are connected, however they came to be.
+pub trait OverDescriptors: Endpoint + std::fmt::Debug + Sized {
+    /// Sets the buffers of a socket that is to be connected, and says what it has.
+    fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
+        set_buffers(socket, params, card)
+    }
+
+    /// The end over `fds` of a row with `card`, set as `params` say, for what `shape` says.
+    fn over(
+        fds: Fds,
+        params: &Params,
+        shape: Shape,
+        card: &Card,
+        settings: Vec<Setting>,
+    ) -> Result<Self, Failure>;
+}
+
+impl OverDescriptors for DescriptorEnd {
+    fn over(
+        fds: Fds,
+        params: &Params,
+        _: Shape,
+        card: &Card,
+        settings: Vec<Setting>,
+    ) -> Result<Self, Failure> {
+        Self::new(fds, params, card, settings)
     }
 }
 
@@ -206,6 +243,8 @@ impl DescriptorEnd {
 }
 
 impl Endpoint for DescriptorEnd {
+    const PASSES_FDS: bool = true;
+
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         self.wait.until_written(|| write(&self.output, bytes))
@@ -284,9 +323,7 @@ impl<P: Pair> Mechanism for P {
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
-        let (near, far, settings) = P::open(launch.params)?;
-        let end = DescriptorEnd::new(near, launch.params, &P::CARD, settings)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![far.input, far.output] }))
+        bind_pair::<P, _>(launch)
     }
 
     fn accept(bound: DescriptorEnd) -> Result<DescriptorEnd, Failure> {
@@ -294,9 +331,62 @@ impl<P: Pair> Mechanism for P {
     }
 
     fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
-        let [input, output] = ticket.descriptors(P::CARD.name)?;
-        DescriptorEnd::new(Fds { input, output }, launch.params, &P::CARD, Vec::new())
+        connect_pair::<P, _>(launch, ticket)
     }
+}
+
+/// A [`Pair`] as a row of the table whose ends are `E`.
+#[derive(Debug)]
+pub struct PairWith<P, E>(PhantomData<(P, E)>);
+
+impl<P: Pair, E: OverDescriptors> Mechanism for PairWith<P, E> {
+    const CARD: Card = P::CARD;
+    type Bound = E;
+    type End = E;
+
+    fn probe(params: &Params) -> Support {
+        match P::probe(params) {
+            Support::Yes { .. } => tried::<Self>(params),
+            no => no,
+        }
+    }
+
+    fn bind(launch: &Launch<'_>) -> Result<(E, Ticket), Failure> {
+        bind_pair::<P, E>(launch)
+    }
+
+    fn accept(bound: E) -> Result<E, Failure> {
+        Ok(bound)
+    }
+
+    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<E, Failure> {
+        connect_pair::<P, E>(launch, ticket)
+    }
+}
+
+fn bind_pair<P: Pair, E: OverDescriptors>(launch: &Launch<'_>) -> Result<(E, Ticket), Failure> {
+    let (near, far, settings) = P::open(launch.params)?;
+    let end = E::over(near, launch.params, launch.shape, &P::CARD, settings)?;
+    Ok((end, Ticket { address: Vec::new(), fds: vec![far.input, far.output] }))
+}
+
+fn connect_pair<P: Pair, E: OverDescriptors>(launch: &Launch<'_>, ticket: Ticket) -> Result<E, Failure> {
+    let [input, output] = ticket.descriptors(P::CARD.name)?;
+    E::over(Fds { input, output }, launch.params, launch.shape, &P::CARD, Vec::new())
+}
+
+/// Whether a byte that near sends by `M` arrives at far, where far need not answer to be connected.
+pub(crate) fn tried<M: Mechanism>(params: &Params) -> Support {
+    let shape = Shape { size_bytes: 1, workload: Workload::Latency };
+    let launch = Launch { params, shape, directory: Path::new(""), number: 0 };
+    let trial = || {
+        let (bound, ticket) = M::bind(&launch)?;
+        let mut far = M::connect(&launch, ticket)?;
+        let mut near = M::accept(bound)?;
+        near.send(&[1]).or_fail("send by", M::CARD.name)?;
+        far.receive(&mut [0]).or_fail("receive by", M::CARD.name)
+    };
+    supported(trial())
 }
 
 /// The support of a mechanism that worked when it was tried.
@@ -308,4 +398,17 @@ pub(crate) fn supported<T>(tried: Result<T, Failure>) -> Support {
             remedy: failure.next,
         },
     }
+}
+
+/// The largest size below `refused_bytes` that `takes` takes, found by bisection; 0 when it takes none.
+pub(crate) fn largest_below(
+    refused_bytes: usize,
+    takes: impl Fn(usize) -> Result<bool, Failure>,
+) -> Result<usize, Failure> {
+    let (mut taken, mut refused) = (0, refused_bytes);
+    while refused - taken > 1 {
+        let middle = taken.midpoint(refused);
+        if takes(middle)? { taken = middle } else { refused = middle }
+    }
+    Ok(taken)
 }

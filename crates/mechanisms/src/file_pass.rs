@@ -67,7 +67,7 @@ impl Letter for TemporaryFile {
         if launch.params.text(&Self::CARD, ON.name) == Some("disk") {
             return Ok(Self { file_system: file_system(launch.directory)?, path, _registered: None });
         }
-        let name = launch.unique(end);
+        let name = launch.posix_name(end);
         let registered = launch.register(Name::PosixShm(name.clone()))?;
         let path = Path::new(SHM).join(name.trim_start_matches('/'));
         Ok(Self { file_system: file_system(Path::new(SHM))?, path, _registered: Some(registered) })

@@ -1,6 +1,6 @@
 //! What a process used.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Launch, OF_TIMERS, Operation, Timer};
 use model::card::Card;
 use sys::{Errno, Failure};
 
@@ -12,6 +12,7 @@ impl Operation for Getrusage {
     const CARD: Card = Card {
         name: "getrusage",
         summary: "what the process used: CPU time, faults, switches",
+        workloads: OF_TIMERS,
         man: &["getrusage(2)"],
         ..Card::OPERATION
     };
@@ -22,6 +23,17 @@ impl Operation for Getrusage {
 
     #[inline(always)]
     fn call(&mut self) -> Result<(), Errno> {
+        self.read().map(|micros| {
+            std::hint::black_box(micros);
+        })
+    }
+
+    fn timer(&self) -> Option<Timer> {
+        Timer::cpu(1000.0)
+    }
+
+    #[inline(always)]
+    fn read(&mut self) -> Result<u64, Errno> {
         sys::accounting::getrusage()
     }
 }

@@ -1,6 +1,6 @@
 //! The time of day, in the older way.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Launch, OF_TIMERS, Operation, Timer};
 use model::card::Card;
 use sys::{Errno, Failure};
 
@@ -12,6 +12,7 @@ impl Operation for Gettimeofday {
     const CARD: Card = Card {
         name: "gettimeofday",
         summary: "the time of day in microseconds, through the vDSO where it has it",
+        workloads: OF_TIMERS,
         man: &["gettimeofday(2)"],
         ..Card::OPERATION
     };
@@ -22,6 +23,17 @@ impl Operation for Gettimeofday {
 
     #[inline(always)]
     fn call(&mut self) -> Result<(), Errno> {
+        self.read().map(|micros| {
+            std::hint::black_box(micros);
+        })
+    }
+
+    fn timer(&self) -> Option<Timer> {
+        Timer::wall(1000.0)
+    }
+
+    #[inline(always)]
+    fn read(&mut self) -> Result<u64, Errno> {
         sys::accounting::gettimeofday()
     }
 }

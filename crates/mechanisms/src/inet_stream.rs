@@ -1,8 +1,8 @@
 //! What connections over the loopback interface share: their family and their address. Not a mechanism itself.
 
-use crate::connection::{Connection, Place, try_connection};
+use crate::connection::{Connected, Connection, Place};
 use crate::contract::Launch;
-use crate::descriptor::supported;
+use crate::descriptor::{OverDescriptors, tried};
 use model::Params;
 use model::card::{Card, Support};
 use rustix::fd::OwnedFd;
@@ -20,6 +20,8 @@ pub trait InetStream {
     const FAMILY: AddressFamily = AddressFamily::INET;
     /// The protocol; `None` is TCP.
     const PROTOCOL: Option<Protocol>;
+    /// The ends of a connection that lasts.
+    type End: OverDescriptors;
 }
 
 /// Any free port of 127.0.0.1.
@@ -30,9 +32,10 @@ impl<I: InetStream> Connection for I {
     const FAMILY: AddressFamily = I::FAMILY;
     const TYPE: SocketType = SocketType::STREAM;
     const PROTOCOL: Option<Protocol> = I::PROTOCOL;
+    type End = I::End;
 
     fn probe(params: &Params) -> Support {
-        supported(try_connection::<Self>(SocketAddrAny::from(LOOPBACK).into(), params))
+        tried::<Connected<Self>>(params)
     }
 
     fn place(_: &Launch<'_>) -> Result<Place, Failure> {

@@ -1,5 +1,6 @@
 //! One multipath TCP connection over the loopback interface, of one path.
 
+use crate::descriptor::DescriptorEnd;
 use crate::inet_stream::InetStream;
 use crate::tcp::Tcp;
 use model::card::Card;
@@ -18,4 +19,5 @@ impl InetStream for Mptcp {
         man: &["https://docs.kernel.org/networking/mptcp.html", "RFC 8684"],
         ..Tcp::CARD
     };
+    type End = DescriptorEnd;
 }

@@ -17,6 +17,13 @@ impl Launch<'_> {
         std::fs::write(&note, name.to_string()).or_fail("write", note.display())?;
         Ok(Registered { name, note })
     }
+
+    /// The name of a POSIX object that no other launch of any run has, for `what`.
+    pub(crate) fn posix_name(&self, what: &str) -> String {
+        // It begins with "ipcmark-", as every run's directory does.
+        let run = self.directory.file_name().unwrap_or_default().to_string_lossy();
+        format!("/{run}-{}-{what}", self.number)
+    }
 }
 
 /// How the file names of notes end.
@@ -56,5 +63,27 @@ pub(crate) fn names_have_a_place() -> Support {
             reason: format!("{} {}: {}", failure.operation, failure.object, failure.answer),
             remedy: "set TMPDIR to a directory that you may write".to_owned(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Shape;
+    use model::{Params, Workload};
+
+    #[test]
+    fn names_are_ours_and_their_notes_go_with_them() {
+        let directory = tempfile::Builder::new().prefix("ipcmark-test-").tempdir().unwrap();
+        let shape = Shape { size_bytes: 1, workload: Workload::Latency };
+        let params = Params::default();
+        let launch = |number| Launch { params: &params, shape, directory: directory.path(), number };
+        let name = Name::PosixMq(launch(1).posix_name("to-far"));
+        assert_ne!(launch(1).posix_name("to-near"), launch(1).posix_name("to-far"));
+        assert_ne!(launch(2).posix_name("to-far"), launch(1).posix_name("to-far"));
+        let registered = launch(1).register(name.clone()).unwrap();
+        assert_eq!(noted(directory.path()), [name]);
+        drop(registered);
+        assert_eq!(noted(directory.path()), []);
     }
 }

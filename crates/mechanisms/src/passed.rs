@@ -102,6 +102,8 @@ impl<L: Letter> Mechanism for Passed<L> {
 }
 
 impl<L: Letter> Endpoint for PassedEnd<L> {
+    const PASSES_FDS: bool = true;
+
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         self.send_with(bytes, &[], &mut Unnoted)

@@ -46,12 +46,17 @@ impl Pair for Pipe {
     }
 
     fn open(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
-        let (far_input, near_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "pipe")?;
-        let (near_input, far_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "pipe")?;
-        let capacity = set_capacity(&[&near_output, &near_input], params, &<Self as Mechanism>::CARD)?;
-        let near = Fds { input: near_input, output: near_output };
-        Ok((near, Fds { input: far_input, output: far_output }, vec![capacity]))
+        pipe_pair(params, &<Self as Mechanism>::CARD)
     }
+}
+
+/// A pipe for each direction: near's ends, far's, and their capacity.
+pub(crate) fn pipe_pair(params: &Params, card: &Card) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
+    let (far_input, near_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;
+    let (near_input, far_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;
+    let capacity = set_capacity(&[&near_output, &near_input], params, card)?;
+    let near = Fds { input: near_input, output: near_output };
+    Ok((near, Fds { input: far_input, output: far_output }, vec![capacity]))
 }
 
 /// Sets the capacity of `pipes`, if one is asked for (fcntl(2), `F_SETPIPE_SZ`), and says what they have.

@@ -1,14 +1,16 @@
 //! Two POSIX message queues, one for each direction.
 
 use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::descriptor::{largest_below, supported};
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
-use model::{Domain, Param, Params, Workload};
+use model::record::Setting;
+use model::{Domain, Param, Params, Size, Workload};
 use rustix::fd::OwnedFd;
 use rustix::io::read;
 use rustix::pipe::{PipeFlags, pipe_with};
 use sys::name::Name;
-use sys::posix_mq::MessageQueue;
+use sys::posix_mq::{MessageQueue, allows_two, charge_of_two_bytes, has_priority, raise_quota};
 use sys::{Errno, Failure, OrFail};
 
 /// mq_send(3) and mq_receive(3).
@@ -20,6 +22,7 @@ pub struct PosixMq;
 pub struct PosixMqEnd {
     output: MessageQueue,
     input: MessageQueue,
+    settings: Vec<Setting>,
 }
 
 /// Near, which removes the names as soon as both ends hold the queues.
@@ -40,27 +43,43 @@ impl Mechanism for PosixMq {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
-        params: &[Param {
-            name: "depth",
-            summary: "messages that a queue holds (mq_maxmsg); up to fs.mqueue.msg_max",
-            domain: Domain::Count,
-            default: Some("10"),
-        }],
+        params: &[
+            Param {
+                name: "depth",
+                summary: "messages that a queue holds (mq_maxmsg); up to fs.mqueue.msg_max, or 65536 with CAP_SYS_RESOURCE",
+                domain: Domain::Count,
+                default: Some("10"),
+            },
+            Param {
+                name: "priority",
+                summary: "the priority of every message, up to 32767; 0 unless it is given",
+                domain: Domain::Count,
+                default: None,
+            },
+        ],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
-        limits: "a message up to fs.mqueue.msgsize_max, all queues of a user up to 'ulimit -q'",
+        limits: "a message up to fs.mqueue.msgsize_max, or 16 MiB with CAP_SYS_RESOURCE; all queues of a user up to \
+                 'ulimit -q', which is raised where it may be",
         man: &["mq_overview(7)", "mq_send(3)", "mq_receive(3)"],
     };
     type Bound = Bound;
     type End = PosixMqEnd;
 
-    fn probe(_: &Params) -> Support {
-        match (names_have_a_place(), largest()) {
-            (Support::Yes { .. }, Some(largest)) => Support::Yes { largest_bytes: Some(largest) },
-            (Support::Yes { .. }, None) => Support::No {
-                reason: "there is no /proc/sys/fs/mqueue".to_owned(),
-                remedy: "take a kernel with CONFIG_POSIX_MQUEUE, and mount /proc".to_owned(),
+    fn probe(params: &Params) -> Support {
+        if let Some(priority) = params.count(&Self::CARD, "priority").filter(|given| !has_priority(*given)) {
+            return Support::No {
+                reason: format!("mq_send: there is no priority {priority}"),
+                remedy: "give at most 32767 (MQ_PRIO_MAX is 32768)".to_owned(),
+            };
+        }
+        match (names_have_a_place(), largest(params)) {
+            (Support::Yes { .. }, Ok(0)) => Support::No {
+                reason: format!("mq_open: two queues of {} messages are refused", depth(params)),
+                remedy: "raise fs.mqueue.msg_max or 'ulimit -q', or give a smaller depth".to_owned(),
             },
+            (Support::Yes { .. }, Ok(largest)) => Support::Yes { largest_bytes: Some(largest as u64) },
+            (Support::Yes { .. }, failed) => supported(failed),
             (lacking, _) => lacking,
         }
     }
@@ -69,12 +88,14 @@ impl Mechanism for PosixMq {
         let [to_far, to_near] = names(launch);
         let register = |name: &str| launch.register(Name::PosixMq(name.to_owned()));
         let registered = [register(&to_far)?, register(&to_near)?];
-        let depth = launch.params.count(&Self::CARD, "depth").unwrap_or(1);
+        let (depth, asked_bytes) = (depth(launch.params), launch.shape.size_bytes);
         // A message above the limit is refused when it is sent, as in the other rows.
-        let size_bytes = launch.shape.size_bytes.min(largest().unwrap_or(u64::MAX) as usize);
+        let size_bytes = if allows_two(depth, asked_bytes)? { asked_bytes } else { largest(launch.params)? };
+        let quota = raise_quota().or_fail("setrlimit", "RLIMIT_MSGQUEUE")?;
         let end = PosixMqEnd {
-            output: MessageQueue::create(&to_far, depth, size_bytes)?,
+            output: with_priority(MessageQueue::create(&to_far, depth, size_bytes)?, launch.params),
             input: MessageQueue::create(&to_near, depth, size_bytes)?,
+            settings: vec![quota_setting(charge_of_two_bytes(depth, size_bytes), quota)],
         };
         let (opened, to_opened) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "posix-mq")?;
         Ok((Bound { end, opened, registered }, Ticket { address: Vec::new(), fds: vec![to_opened] }))
@@ -90,18 +111,40 @@ impl Mechanism for PosixMq {
     fn connect(launch: &Launch<'_>, _ticket: Ticket) -> Result<PosixMqEnd, Failure> {
         let [to_far, to_near] = names(launch);
         let size_bytes = launch.shape.size_bytes;
-        let output = MessageQueue::open(&to_near, size_bytes)?;
-        Ok(PosixMqEnd { output, input: MessageQueue::open(&to_far, size_bytes)? })
+        let output = with_priority(MessageQueue::open(&to_near, size_bytes)?, launch.params);
+        let input = MessageQueue::open(&to_far, size_bytes)?;
+        Ok(PosixMqEnd { output, input, settings: Vec::new() })
     }
 }
 
-/// The largest message of a queue that anybody may make.
-fn largest() -> Option<u64> {
-    sys::sysctl::number("fs/mqueue/msgsize_max")
+fn depth(params: &Params) -> u32 {
+    // The card has a default, so that there is always a count.
+    params.count(&PosixMq::CARD, "depth").unwrap_or(1)
+}
+
+fn with_priority(queue: MessageQueue, params: &Params) -> MessageQueue {
+    queue.with_priority(params.count(&PosixMq::CARD, "priority").unwrap_or(0))
+}
+
+/// The largest message of two queues that this process may make; 0 when there can be none.
+fn largest(params: &Params) -> Result<usize, Failure> {
+    /// What the kernel allows nobody to exceed (`HARD_MSGSIZEMAX`).
+    const MOST_BYTES: usize = 16 << 20;
+    largest_below(MOST_BYTES + 1, |size_bytes| allows_two(depth(params), size_bytes))
 }
 
 fn names(launch: &Launch<'_>) -> [String; 2] {
-    ["to-far", "to-near"].map(|direction| launch.unique(direction))
+    ["to-far", "to-near"].map(|direction| launch.posix_name(direction))
+}
+
+/// The quota that two queues need, and what there is, which other queues of the user may have taken.
+fn quota_setting(needed_bytes: u64, got_bytes: Option<u64>) -> Setting {
+    Setting {
+        name: "RLIMIT_MSGQUEUE".to_owned(),
+        asked: Some(Size(needed_bytes).to_string()),
+        got: got_bytes.map_or("unlimited".to_owned(), |bytes| Size(bytes).to_string()),
+        clamped: got_bytes.is_some_and(|got| got < needed_bytes),
+    }
 }
 
 impl Endpoint for PosixMqEnd {
@@ -113,5 +156,9 @@ impl Endpoint for PosixMqEnd {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         self.input.receive(into)
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        self.settings.clone()
     }
 }

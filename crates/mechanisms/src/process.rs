@@ -5,14 +5,16 @@ use crate::descriptor::supported;
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
 use std::path::Path;
-use sys::fork::{Program, fork_and_wait};
+use sys::fork::{ChildStack, Program, fork_and_wait};
 use sys::{Errno, Failure};
 
-/// fork(2), or posix_spawn(3), and waitpid(2).
+/// fork(2), vfork(2) or posix_spawn(3), and waitpid(2).
 #[derive(Debug)]
 pub enum Process {
     /// A copy of this process.
     Fork,
+    /// A child in this process's memory.
+    Vfork(ChildStack),
     /// Another program.
     Spawn(Program),
 }
@@ -26,12 +28,12 @@ impl Operation for Process {
         summary: "make a process that ends at once, and await its end",
         params: &[Param {
             name: "by",
-            summary: "a copy of this process by fork, or /bin/true by posix_spawn, which shares memory until the exec",
-            domain: Domain::Choice(&["fork", "posix-spawn"]),
+            summary: "a copy of this process by fork, a child in its memory as by vfork (clone with CLONE_VFORK), or /bin/true by posix_spawn, which shares memory until the exec",
+            domain: Domain::Choice(&["fork", "vfork", "posix-spawn"]),
             default: Some("fork"),
         }],
         limits: "'ulimit -u'; a fork copies the page tables of a small process",
-        man: &["fork(2)", "posix_spawn(3)", "waitpid(2)"],
+        man: &["fork(2)", "vfork(2)", "clone(2)", "posix_spawn(3)", "waitpid(2)"],
         ..Card::OPERATION
     };
 
@@ -46,6 +48,7 @@ impl Operation for Process {
 
     fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
         Ok(match launch.params.text(&Self::CARD, "by") {
+            Some("vfork") => Self::Vfork(ChildStack::new()),
             Some("posix-spawn") => Self::Spawn(Program::at(Path::new(TRUE))?),
             _ => Self::Fork,
         })
@@ -55,6 +58,7 @@ impl Operation for Process {
     fn call(&mut self) -> Result<(), Errno> {
         match self {
             Self::Fork => fork_and_wait(),
+            Self::Vfork(stack) => stack.share_and_wait(),
             Self::Spawn(program) => program.spawn_and_wait(),
         }
     }

@@ -1,7 +1,7 @@
 //! One SCTP association over the loopback interface, in the style of a connection.
 
 use crate::connecting::SERVER;
-use crate::descriptor::WAIT;
+use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::inet_stream::InetStream;
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::tcp::Tcp;
@@ -24,4 +24,5 @@ impl InetStream for Sctp {
         man: &["sctp(7)", "RFC 9260"],
         ..Tcp::CARD
     };
+    type End = DescriptorEnd;
 }

@@ -2,16 +2,17 @@
 //!
 //! The ring itself is `sys::ring`, because its copies are unsafe. Here are its parameters and how its ends meet.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
-use crate::descriptor::supported;
+use crate::backing::{MEMORY, Memory, Pending};
+use crate::contract::{ACCESS, Endpoint, Launch, Lends, Mechanism, Ticket};
+use crate::sleeper::{LOOKS, Sleeper, WAIT};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size, Workload};
-use sys::ring::{End, Futex, Geometry, Side, Spin};
+use sys::ring::{End, Futex, Geometry, Side, Spin, Wait};
 use sys::shared_memory::SharedMemory;
 use sys::{Errno, Failure};
 
-/// Rings over a memfd.
+/// Rings over `sys::shared_memory`.
 #[derive(Debug)]
 pub struct ShmRing;
 
@@ -20,12 +21,25 @@ pub struct ShmRing;
 enum Waiting {
     Spin(End<Spin>),
     Futex(End<Futex>),
+    Other(End<Sleeper>),
+}
+
+/// The same call of whichever end it is.
+macro_rules! end {
+    ($ring:ident, $end:ident => $call:expr) => {
+        match &mut $ring.waiting {
+            Waiting::Spin($end) => $call,
+            Waiting::Futex($end) => $call,
+            Waiting::Other($end) => $call,
+        }
+    };
 }
 
 /// One end of the pair.
 #[derive(Debug)]
 pub struct ShmRingEnd {
     waiting: Waiting,
+    lends: Lends,
     settings: Vec<Setting>,
 }
 
@@ -46,40 +60,59 @@ impl Mechanism for ShmRing {
                 domain: Domain::Size,
                 default: Some("256K"),
             },
-            Param {
-                name: "wait",
-                summary: "how an endpoint waits: asleep on a futex, or by looking again",
-                domain: Domain::Choice(&["futex", "spin"]),
-                default: Some("futex"),
-            },
+            MEMORY,
+            WAIT,
+            LOOKS,
+            ACCESS,
         ],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
-        limits: "any message size: what is larger than a piece goes in pieces",
-        man: &["memfd_create(2)", "mmap(2)", "futex(2)"],
+        limits: "any message size: what is larger than a piece goes in pieces; memory=huge as vm.nr_hugepages allows, \
+                 memory=sysv as kernel.shmmax and kernel.shmall do",
+        man: &[
+            "memfd_create(2)",
+            "shm_open(3)",
+            "shmget(2)",
+            "mmap(2)",
+            "futex(2)",
+            "eventfd(2)",
+            "semop(2)",
+            "sem_overview(7)",
+            "pthread_cond_init(3)",
+        ],
     };
-    type Bound = ShmRingEnd;
+    type Bound = (ShmRingEnd, Pending);
     type End = ShmRingEnd;
 
     fn probe(params: &Params) -> Support {
-        supported(SharedMemory::create("ipcmark-probe", geometry(params).memory_bytes()))
+        match Sleeper::probe(params, &Self::CARD) {
+            Support::Yes { .. } => memory(params).probe(),
+            lacking => lacking,
+        }
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(ShmRingEnd, Ticket), Failure> {
-        let (memory, fd) = SharedMemory::create("ipcmark-shm-ring", geometry(launch.params).memory_bytes())?;
-        let end = ShmRingEnd::new(memory, launch.params, Side::Near)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![fd] }))
+    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+        let mut ticket = Ticket::default();
+        let (memory, pending) = memory(launch.params).bind(launch, &mut ticket)?;
+        let sleeper = Sleeper::bind(launch, &Self::CARD, &mut ticket)?;
+        Ok(((ShmRingEnd::new(memory, launch.params, Side::Near, sleeper)?, pending), ticket))
     }
 
-    fn accept(bound: ShmRingEnd) -> Result<ShmRingEnd, Failure> {
-        Ok(bound)
+    fn accept((end, pending): Self::Bound) -> Result<ShmRingEnd, Failure> {
+        pending.far_has_it()?;
+        Ok(end)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<ShmRingEnd, Failure> {
-        let [fd] = ticket.descriptors("shm-ring")?;
-        let memory = SharedMemory::open(fd, geometry(launch.params).memory_bytes())?;
-        ShmRingEnd::new(memory, launch.params, Side::Far)
+    fn connect(launch: &Launch<'_>, mut ticket: Ticket) -> Result<ShmRingEnd, Failure> {
+        let memory = memory(launch.params).connect(launch, &mut ticket)?;
+        let sleeper = Sleeper::connect(launch, &Self::CARD, &mut ticket)?;
+        ShmRingEnd::new(memory, launch.params, Side::Far, sleeper)
     }
+}
+
+fn memory(params: &Params) -> Memory<'_> {
+    let kind = params.text(&ShmRing::CARD, MEMORY.name);
+    Memory { kind, name: ShmRing::CARD.name, len_bytes: geometry(params).memory_bytes() }
 }
 
 fn geometry(params: &Params) -> Geometry {
@@ -88,15 +121,34 @@ fn geometry(params: &Params) -> Geometry {
 }
 
 impl ShmRingEnd {
-    fn new(memory: SharedMemory, params: &Params, side: Side) -> Result<Self, Failure> {
+    fn new(memory: SharedMemory, params: &Params, side: Side, sleeper: Sleeper) -> Result<Self, Failure> {
         let geometry = geometry(params);
-        let waiting = if params.spins() {
-            Waiting::Spin(End::claim(memory, geometry, side)?)
-        } else {
-            Waiting::Futex(End::claim(memory, geometry, side)?)
+        let lends = lends(params);
+        let waiting = match params.text(&ShmRing::CARD, WAIT.name) {
+            Some("spin") => Waiting::Spin(claim(memory, geometry, side, Spin, lends)?),
+            Some("futex") => Waiting::Futex(claim(memory, geometry, side, Futex, lends)?),
+            _ => Waiting::Other(claim(memory, geometry, side, sleeper, lends)?),
         };
-        Ok(Self { waiting, settings: settings(params, geometry) })
+        Ok(Self { waiting, lends, settings: settings(params, geometry) })
     }
+}
+
+fn claim<W: Wait>(
+    memory: SharedMemory,
+    geometry: Geometry,
+    side: Side,
+    wait: W,
+    lends: Lends,
+) -> Result<End<W>, Failure> {
+    let end = End::claim(memory, geometry, side, wait)?;
+    Ok(if lends.incoming && !lends.touched { end.untouched() } else { end })
+}
+
+/// As `access` says.
+fn lends(params: &Params) -> Lends {
+    let access = params.text(&ShmRing::CARD, ACCESS.name);
+    let in_place = access != Some("copy");
+    Lends { outgoing: in_place, incoming: in_place, touched: access == Some("in-place") }
 }
 
 fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
@@ -116,23 +168,43 @@ fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
 }
 
 impl Endpoint for ShmRingEnd {
+    const LENDS: bool = true;
+
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        match &mut self.waiting {
-            Waiting::Spin(end) => end.send(bytes),
-            Waiting::Futex(end) => end.send(bytes),
-        }
+        end!(self, end => end.send(bytes))
     }
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        match &mut self.waiting {
-            Waiting::Spin(end) => end.receive(into),
-            Waiting::Futex(end) => end.receive(into),
-        }
+        end!(self, end => end.receive(into))
     }
 
     fn settings(&self) -> Vec<Setting> {
         self.settings.clone()
+    }
+
+    fn lends(&self) -> Lends {
+        self.lends
+    }
+
+    #[inline(always)]
+    fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+        end!(self, end => end.produce(most_bytes))
+    }
+
+    #[inline(always)]
+    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+        end!(self, end => end.hand_over(bytes))
+    }
+
+    #[inline(always)]
+    fn consume(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
+        end!(self, end => end.consume(most_bytes))
+    }
+
+    #[inline(always)]
+    fn release(&mut self, bytes: usize) -> Result<(), Errno> {
+        end!(self, end => end.release(bytes))
     }
 }

@@ -1,6 +1,6 @@
 //! What all sockets share: buffer sizes, asked for and got, and the search for the largest message.
 
-use crate::descriptor::supported;
+use crate::descriptor::{largest_below, supported};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size};
@@ -27,8 +27,8 @@ pub(crate) const RCVBUF: Param = Param {
 /// What the buffers of sockets are asked to be; each that is `None` is the kernel's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Buffers {
-    send: Option<Size>,
-    receive: Option<Size>,
+    pub(crate) send: Option<Size>,
+    pub(crate) receive: Option<Size>,
 }
 
 impl Buffers {
@@ -64,8 +64,11 @@ impl Buffers {
     }
 }
 
-/// Sets the buffers of `socket` as `params` ask, and says what it has.
+/// Sets the buffers of `socket` as `params` ask, and says what it has; nothing where the row sets none.
 pub(crate) fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
+    if card.params.iter().all(|param| param.name != SNDBUF.name) {
+        return Ok(Vec::new());
+    }
     let asked = Buffers::asked(params, card);
     asked.set(socket).or_fail("setsockopt(SO_SNDBUF, SO_RCVBUF)", card.name)?;
     asked.settings(socket, card.name)
@@ -95,12 +98,7 @@ pub(crate) fn largest_message(fresh_pair: impl Fn() -> Result<(OwnedFd, OwnedFd)
         let (socket, _peer) = fresh_pair()?;
         let buffer = sockopt::socket_send_buffer_size(&socket).or_fail("getsockopt(SO_SNDBUF)", "socket")?;
         let bytes = vec![0; buffer + 1];
-        let (mut taken, mut refused) = (0, bytes.len());
-        while refused - taken > 1 {
-            let middle = taken.midpoint(refused);
-            if takes(middle, &bytes)? { taken = middle } else { refused = middle }
-        }
-        Ok(taken)
+        largest_below(bytes.len(), |size| takes(size, &bytes))
     };
     match search() {
         Ok(largest) => Support::Yes { largest_bytes: Some(largest as u64) },

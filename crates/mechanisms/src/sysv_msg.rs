@@ -3,7 +3,9 @@
 use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
-use model::{Params, Workload};
+use model::record::Setting;
+use model::{Domain, Param, Params, Size, Workload};
+use rustix::thread::{CapabilitySet, capabilities};
 use sys::name::Name;
 use sys::sysv::{Key, MessageQueue};
 use sys::{Errno, Failure};
@@ -17,6 +19,7 @@ pub struct SysvMsg;
 pub struct SysvMsgEnd {
     output: MessageQueue,
     input: MessageQueue,
+    settings: Vec<Setting>,
     /// Near's, which removes the queues.
     _registered: Option<[Registered; 2]>,
 }
@@ -31,23 +34,24 @@ impl Mechanism for SysvMsg {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
-        params: &[],
+        params: &[Param {
+            name: "queue",
+            summary: "bytes that a queue holds (msg_qbytes); above kernel.msgmnb with CAP_SYS_RESOURCE",
+            domain: Domain::Size,
+            default: None,
+        }],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
-        limits: "a message up to kernel.msgmax, a queue up to kernel.msgmnb: raise them with sysctl; the message is \
-                 copied behind its type before it is sent",
-        man: &["msgop(2)", "msgget(2)", "sysvipc(7)"],
+        limits: "a message up to kernel.msgmax and what a queue holds, at first kernel.msgmnb: raise them with \
+                 sysctl; the message is copied behind its type before it is sent",
+        man: &["msgop(2)", "msgget(2)", "msgctl(2)", "sysvipc(7)"],
     };
     type Bound = SysvMsgEnd;
     type End = SysvMsgEnd;
 
-    fn probe(_: &Params) -> Support {
+    fn probe(params: &Params) -> Support {
         match names_have_a_place() {
-            Support::Yes { .. } => {
-                let limit = |name| sys::sysctl::number(&format!("kernel/{name}"));
-                // A message that no queue could hold would wait for ever.
-                Support::Yes { largest_bytes: limit("msgmax").into_iter().chain(limit("msgmnb")).min() }
-            }
+            Support::Yes { .. } => Support::Yes { largest_bytes: largest(params) },
             lacking => lacking,
         }
     }
@@ -56,12 +60,10 @@ impl Mechanism for SysvMsg {
         let [to_far, to_near] = keys(launch);
         let registered = [launch.register(Name::SysvMsg(to_far))?, launch.register(Name::SysvMsg(to_near))?];
         let size_bytes = launch.shape.size_bytes;
-        let end = SysvMsgEnd {
-            output: MessageQueue::create(to_far, size_bytes)?,
-            input: MessageQueue::create(to_near, size_bytes)?,
-            _registered: Some(registered),
-        };
-        Ok((end, Ticket::default()))
+        let (output, input) =
+            (MessageQueue::create(to_far, size_bytes)?, MessageQueue::create(to_near, size_bytes)?);
+        let settings = vec![hold(&output, launch.params)?, hold(&input, launch.params)?];
+        Ok((SysvMsgEnd { output, input, settings, _registered: Some(registered) }, Ticket::default()))
     }
 
     fn accept(bound: SysvMsgEnd) -> Result<SysvMsgEnd, Failure> {
@@ -71,9 +73,38 @@ impl Mechanism for SysvMsg {
     fn connect(launch: &Launch<'_>, _: Ticket) -> Result<SysvMsgEnd, Failure> {
         let [to_far, to_near] = keys(launch);
         let size_bytes = launch.shape.size_bytes;
-        let output = MessageQueue::open(to_near, size_bytes)?;
-        Ok(SysvMsgEnd { output, input: MessageQueue::open(to_far, size_bytes)?, _registered: None })
+        let (output, input) =
+            (MessageQueue::open(to_near, size_bytes)?, MessageQueue::open(to_far, size_bytes)?);
+        Ok(SysvMsgEnd { output, input, settings: Vec::new(), _registered: None })
     }
+}
+
+fn queue(params: &Params) -> Option<u64> {
+    params.size(&SysvMsg::CARD, "queue").map(|Size(bytes)| bytes)
+}
+
+/// The largest message that the kernel takes and a queue can hold. One that no queue could hold would wait for ever.
+fn largest(params: &Params) -> Option<u64> {
+    let limit = |name| sys::sysctl::number(&format!("kernel/{name}"));
+    let may_exceed =
+        || capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_RESOURCE));
+    let holds = match (queue(params), limit("msgmnb")) {
+        (Some(asked), Some(msgmnb)) if asked > msgmnb && !may_exceed() => Some(msgmnb),
+        (asked, msgmnb) => asked.or(msgmnb),
+    };
+    limit("msgmax").into_iter().chain(holds).min()
+}
+
+/// Has `queue` hold what `params` ask.
+fn hold(queue: &MessageQueue, params: &Params) -> Result<Setting, Failure> {
+    let asked = self::queue(params);
+    let got = queue.hold(asked)?;
+    Ok(Setting {
+        name: "msg_qbytes".to_owned(),
+        asked: asked.map(|bytes| Size(bytes).to_string()),
+        got: Size(got).to_string(),
+        clamped: asked.is_some_and(|asked| asked != got),
+    })
 }
 
 fn keys(launch: &Launch<'_>) -> [Key; 2] {
@@ -89,5 +120,9 @@ impl Endpoint for SysvMsgEnd {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         self.input.receive(into)
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        self.settings.clone()
     }
 }

@@ -3,13 +3,18 @@
 use crate::coded::Coded;
 use crate::connection::Connected;
 use crate::contract::{Mechanism, Operation};
+use crate::descriptor::PairWith;
 use crate::passed::Passed;
+use crate::uring::UringEnd;
 use crate::wake::Introduced;
+use crate::zero_copy::{OverPipes, OverTcp};
 use crate::{
-    cache_line, clock_gettime, context_switch, create, eventfd, fifo, file_pass, futex, getrusage,
-    gettimeofday, kill_self, memcpy, memfd_pass, mmap, mptcp, mutex_cond, null, pidfd_signal, pipe, posix_mq,
-    posix_sem, process, pty, sctp, semop, shm_ring, signal, signalfd, sigqueue, syscall, sysv_msg, sysv_sem,
-    tcp, times, tipc, tsc, udp, unix_dgram, unix_seqpacket, unix_stream, vsock,
+    cache_line, clock_gettime, context_switch, create, eventfd, fd_pass, fifo, file_pass, futex, getrusage,
+    gettimeofday, kill_self, lock, memcpy, memfd_pass, memory, mmap, mptcp, mutex_cond, null, pidfd_signal,
+    pipe, pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, process_vm, pty, sctp, semop,
+    shm, shm_queue, shm_ring, signal, signalfd, sigqueue, sleep, syscall, sysv_msg, sysv_sem, tcp,
+    tcp_sendfile, tcp_uring, tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tipc, tsc, udp,
+    unix_dgram, unix_seqpacket, unix_stream, unix_stream_uring, uring_msg, vsock,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -48,24 +53,37 @@ macro_rules! table {
 table! {
     mechanisms:
         pipe::Pipe,
+        PairWith<pipe_uring::PipeUring, UringEnd>,
+        OverPipes<pipe_vmsplice::PipeVmsplice>,
+        OverPipes<pipe_splice::PipeSplice>,
+        OverPipes<tee::Tee>,
         fifo::Fifo,
         Connected<unix_stream::UnixStream>,
+        PairWith<unix_stream_uring::UnixStreamUring, UringEnd>,
         Coded<Connected<unix_seqpacket::UnixSeqpacket>>,
         Coded<unix_dgram::UnixDgram>,
         Passed<file_pass::TemporaryFile>,
         Passed<memfd_pass::SealedMemfd>,
         Connected<tcp::Tcp>,
+        Connected<tcp_uring::TcpUring>,
+        Connected<tcp_uring_zc::TcpUringZc>,
+        Connected<OverTcp<tcp_vmsplice::TcpVmsplice>>,
+        Connected<OverTcp<tcp_sendfile::TcpSendfile>>,
+        Connected<tcp_zerocopy::TcpZerocopy>,
         Connected<mptcp::Mptcp>,
         Connected<sctp::Sctp>,
-        udp::Udp,
         Connected<vsock::Vsock>,
         tipc::Tipc,
+        udp::Udp,
         sysv_msg::SysvMsg,
         posix_mq::PosixMq,
         pty::Pty,
+        process_vm::ProcessVm,
         shm_ring::ShmRing,
+        shm_queue::ShmQueue,
         futex::Futex,
         eventfd::Eventfd,
+        uring_msg::UringMsg,
         sysv_sem::SysvSem,
         posix_sem::PosixSem,
         mutex_cond::MutexCond,
@@ -84,11 +102,16 @@ table! {
         gettimeofday::Gettimeofday,
         times::Times,
         getrusage::Getrusage,
+        sleep::Sleep,
         kill_self::KillSelf,
         semop::Semop,
+        lock::Lock,
+        fd_pass::FdPass,
         create::Create,
         process::Process,
         mmap::Mmap,
+        shm::Shm,
+        memory::Memory,
         memcpy::Memcpy,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::connecting::SERVER;
 use crate::connection::NODELAY;
-use crate::descriptor::WAIT;
+use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::inet_stream::InetStream;
 use crate::socket::{RCVBUF, SNDBUF};
 use model::Workload;
@@ -30,4 +30,5 @@ impl InetStream for Tcp {
         limits: "any message size; buffers tune themselves within net.ipv4.tcp_wmem and tcp_rmem unless set",
         man: &["tcp(7)", "ip(7)"],
     };
+    type End = DescriptorEnd;
 }

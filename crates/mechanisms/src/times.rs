@@ -1,6 +1,6 @@
 //! What a process used, in clock ticks.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Launch, OF_TIMERS, Operation, Timer};
 use model::card::Card;
 use sys::{Errno, Failure};
 
@@ -12,6 +12,7 @@ impl Operation for Times {
     const CARD: Card = Card {
         name: "times",
         summary: "the CPU time that the process used, in clock ticks",
+        workloads: OF_TIMERS,
         man: &["times(2)"],
         ..Card::OPERATION
     };
@@ -22,6 +23,16 @@ impl Operation for Times {
 
     #[inline(always)]
     fn call(&mut self) -> Result<(), Errno> {
-        sys::accounting::times()
+        std::hint::black_box(sys::accounting::times());
+        Ok(())
+    }
+
+    fn timer(&self) -> Option<Timer> {
+        Timer::wall(1e9 / rustix::param::clock_ticks_per_second() as f64)
+    }
+
+    #[inline(always)]
+    fn read(&mut self) -> Result<u64, Errno> {
+        Ok(sys::accounting::times())
     }
 }

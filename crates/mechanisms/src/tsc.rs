@@ -1,6 +1,6 @@
 //! The processor's time-stamp counter: what one reading costs.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Launch, OF_TIMERS, Operation, Timer};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
 use sys::{Errno, Failure};
@@ -21,6 +21,7 @@ impl Operation for Tsc {
             domain: Domain::Choice(&["fenced", "bare"]),
             default: Some("fenced"),
         }],
+        workloads: OF_TIMERS,
         limits: "x86-64 with an invariant counter",
         man: &["Intel SDM, RDTSC"],
         ..Card::OPERATION
@@ -42,7 +43,17 @@ impl Operation for Tsc {
 
     #[inline]
     fn call(&mut self) -> Result<(), Errno> {
-        std::hint::black_box(if self.ordered { sys::tsc::read() } else { sys::tsc::read_unordered() });
-        Ok(())
+        self.read().map(|ticks| {
+            std::hint::black_box(ticks);
+        })
+    }
+
+    fn timer(&self) -> Option<Timer> {
+        Some(Timer { tick_ns: None, counts_sleep: true })
+    }
+
+    #[inline(always)]
+    fn read(&mut self) -> Result<u64, Errno> {
+        Ok(if self.ordered { sys::tsc::read() } else { sys::tsc::read_unordered() })
     }
 }

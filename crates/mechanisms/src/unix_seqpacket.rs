@@ -4,7 +4,7 @@ use crate::coded::CODEC;
 use crate::connecting::SERVER;
 use crate::connection::{Connection, Ends, Place};
 use crate::contract::Launch;
-use crate::descriptor::WAIT;
+use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::unix_name::{self, NAME};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
@@ -20,6 +20,7 @@ impl Connection for UnixSeqpacket {
     const FAMILY: AddressFamily = AddressFamily::UNIX;
     const TYPE: SocketType = SocketType::SEQPACKET;
     const PROTOCOL: Option<Protocol> = None;
+    type End = DescriptorEnd;
     const CARD: Card = Card {
         name: "unix-seqpacket",
         kind: Kind::Mechanism,

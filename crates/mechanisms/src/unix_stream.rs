@@ -3,7 +3,7 @@
 use crate::connecting::SERVER;
 use crate::connection::{Connection, Ends, Place};
 use crate::contract::Launch;
-use crate::descriptor::WAIT;
+use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::unix_name::{self, NAME};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
@@ -19,6 +19,7 @@ impl Connection for UnixStream {
     const FAMILY: AddressFamily = AddressFamily::UNIX;
     const TYPE: SocketType = SocketType::STREAM;
     const PROTOCOL: Option<Protocol> = None;
+    type End = DescriptorEnd;
     const CARD: Card = Card {
         name: "unix-stream",
         kind: Kind::Mechanism,

@@ -3,7 +3,7 @@
 use crate::connecting::SERVER;
 use crate::connection::{Connection, Place, try_connection};
 use crate::contract::Launch;
-use crate::descriptor::{WAIT, supported};
+use crate::descriptor::{DescriptorEnd, WAIT, supported};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::net::{AddressFamily, Protocol, SocketType};
@@ -18,6 +18,7 @@ impl Connection for Vsock {
     const FAMILY: AddressFamily = AddressFamily::VSOCK;
     const TYPE: SocketType = SocketType::STREAM;
     const PROTOCOL: Option<Protocol> = None;
+    type End = DescriptorEnd;
     const CARD: Card = Card {
         name: "vsock",
         kind: Kind::Mechanism,

@@ -19,7 +19,21 @@ use sys::signal::{Sender, Signal, Thread, handle};
 /// A test that hangs is a test that fails: the longest that one check may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Every way of setting up a row by the parameters that are choices, one at a time; the rest at their defaults.
+/// Parameters that meet in the same code, so that each alone does not suffice.
+const TOGETHER: &[(&str, &str)] = &[
+    ("shm-ring", "access=in-place,wait=spin"),
+    ("shm-ring", "access=none,wait=spin,capacity=4K"),
+    ("shm-ring", "access=in-place,wait=eventfd,capacity=4K"),
+    ("shm-ring", "looks=1,wait=spin-then-block"),
+    ("shm-ring", "memory=posix,wait=sysv-sem"),
+    ("shm-ring", "memory=sysv,wait=sysv-sem,access=in-place"),
+    ("shm-ring", "memory=file,wait=spin"),
+    ("shm-queue", "locking=when-needed,lock=mutex,capacity=4K"),
+    ("shm-queue", "locking=when-needed,lock=sysv-sem,memory=sysv,capacity=100"),
+];
+
+/// Every way of setting up a row by the parameters that are choices, one at a time, the rest at their defaults; and
+/// [`TOGETHER`].
 ///
 /// With `IPCMARK_TEST_ROWS=pipe,udp` in the environment, of these rows alone.
 fn variants() -> Vec<(&'static Card, Params)> {
@@ -35,8 +49,16 @@ fn variants() -> Vec<(&'static Card, Params)> {
                 variants.push((card, Params::parse(&format!("{}={word}", param.name), card).unwrap()));
             }
         }
+        for (_, params) in TOGETHER.iter().filter(|(name, _)| *name == card.name) {
+            variants.push((card, Params::parse(params, card).unwrap()));
+        }
     }
     variants
+}
+
+/// Whether these are a row's defaults, or only say how it waits: the variants that get the most turns.
+fn is_main(params: &Params) -> bool {
+    params.is_empty() || params.to_string().starts_with("wait=")
 }
 
 /// Runs `check` on every mechanism in every variant, each under a deadline.
@@ -102,7 +124,7 @@ fn connected<M: Mechanism>(
     near: impl FnOnce(M::End) + Send,
     far: impl FnOnce(M::End) + Send,
 ) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = run_directory();
     let launch = Launch { params, shape, directory: directory.path(), number: 1 };
     let (tickets, ticket) = mpsc::channel();
     // An end that is gone before the other has accepted is a death during set-up, which the deadline ends.
@@ -123,6 +145,11 @@ fn connected<M: Mechanism>(
         near(end);
     });
     assert_empty(directory.path());
+}
+
+/// A directory whose name begins as that of every run does.
+fn run_directory() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("ipcmark-test-").tempdir().unwrap()
 }
 
 fn assert_empty(directory: &Path) {
@@ -266,9 +293,12 @@ check!(a_message_above_the_limit_is_refused, |params, M| {
         let near = |mut end: M::End| {
             assert_eq!(end.send(&vec![1; size_bytes]), Err(sys::Errno::MSGSIZE));
             end.send(&[1]).unwrap();
+            // A queue that is removed takes with it what nobody has read.
+            receive_all(&mut end, &mut [0], M::CARD.framing);
         };
         let far = |mut end: M::End| {
             assert_eq!(end.receive(&mut [0; 8]), Ok(1), "the refused message left something behind");
+            send_all(&mut end, &[1], M::CARD.framing);
         };
         connected::<M>(params, Shape { size_bytes, workload: Workload::Latency }, near, far);
     }
@@ -360,12 +390,12 @@ fn in_a_storm<M: Mechanism>(
 }
 
 check!(calls_that_are_interrupted_lose_nothing, |params, M| {
-    const TURNS: usize = 1500;
+    let turns = if is_main(params) { 1500 } else { 150 };
     let size_bytes = largest(&M::CARD, params).min(64);
     let (framing, carries) = (M::CARD.framing, M::CARD.payload == Payload::Bytes);
     let near = |mut end: M::End| {
         let mut answer = vec![0; size_bytes];
-        for turn in 0..TURNS {
+        for turn in 0..turns {
             send_all(&mut end, &content(turn, size_bytes), framing);
             receive_all(&mut end, &mut answer, framing);
             assert!(!carries || answer == content(turn + 1, size_bytes), "turn {turn}");
@@ -373,7 +403,7 @@ check!(calls_that_are_interrupted_lose_nothing, |params, M| {
     };
     let far = |mut end: M::End| {
         let mut question = vec![0; size_bytes];
-        for turn in 0..TURNS {
+        for turn in 0..turns {
             receive_all(&mut end, &mut question, framing);
             assert!(!carries || question == content(turn, size_bytes), "turn {turn}");
             send_all(&mut end, &content(turn + 1, size_bytes), framing);
@@ -457,10 +487,11 @@ fn launches_leak_no_descriptor_and_no_mapping() {
             connected::<M>(&params, Shape { size_bytes: 1, workload }, near, far);
         }
         fn operation<O: Operation>(self) {
-            let directory = tempfile::tempdir().unwrap();
+            let directory = run_directory();
             let shape = Shape { size_bytes: 4096, workload: Workload::Cost };
             let launch = Launch { params: &self.0, shape, directory: directory.path(), number: 1 };
             O::prepare(&launch).unwrap().call().unwrap();
+            assert_empty(directory.path());
         }
     }
     // The descriptors of other tests come and go in this process: count in one of its own.
@@ -472,16 +503,17 @@ fn launches_leak_no_descriptor_and_no_mapping() {
             std::process::Command::new(test).args(["--exact", name]).env(ALONE, "1").status().unwrap();
         return assert!(status.success());
     }
-    let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("memfd:").count();
+    let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches(" rw-s ").count();
     let works = |card: &Card, params: &Params| matches!(probe(card.name, params), Some(Support::Yes { .. }));
     for (card, params) in variants().into_iter().filter(|(card, params)| works(card, params)) {
         // A turn of far's may be a process.
         let connects = card.takes(Workload::Connect).then_some((Workload::Connect, 500));
-        for (workload, turns) in [(Workload::Latency, 10_000)].into_iter().chain(connects) {
+        let (many, some) = if is_main(&params) { (10_000, 50) } else { (500, 5) };
+        for (workload, turns) in [(Workload::Latency, many)].into_iter().chain(connects) {
             let cycle = |turns| visit(card.name, Cycle(params.clone(), workload, turns)).unwrap();
             cycle(turns);
             let before = (open_descriptors(), shared());
-            (0..50).for_each(|_| cycle(0));
+            (0..some).for_each(|_| cycle(0));
             assert_eq!((open_descriptors(), shared()), before, "{}:{params} {workload}", card.name);
             let child = wait(WaitOptions::NOHANG).err();
             assert_eq!(child, Some(sys::Errno::CHILD), "{}:{params} left a child", card.name);

@@ -26,6 +26,8 @@ pub enum Workload {
     Session(Session),
     /// One operation alone, in a loop long enough for the clock.
     Cost,
+    /// A timer, read before and after a known interval.
+    Accuracy,
 }
 
 /// What one session is made of.
@@ -70,13 +72,14 @@ impl FromStr for Session {
 
 impl Workload {
     /// Every workload, in the order of reports.
-    pub const ALL: [Workload; 6] = [
+    pub const ALL: [Workload; 7] = [
         Workload::Latency,
         Workload::Throughput,
         Workload::Transfer,
         Workload::Connect,
         Workload::Session(Session::DEFAULT),
         Workload::Cost,
+        Workload::Accuracy,
     ];
 
     /// The workload's name in the CLI and in results, without what a session is made of.
@@ -88,6 +91,7 @@ impl Workload {
             Workload::Connect => "connect",
             Workload::Session(_) => "session",
             Workload::Cost => "cost",
+            Workload::Accuracy => "accuracy",
         }
     }
 
@@ -100,17 +104,23 @@ impl Workload {
             Workload::Connect => "connection",
             Workload::Session(_) => "session",
             Workload::Cost => "operation",
+            Workload::Accuracy => "interval",
         }
     }
 
     /// Whether a message size means anything to it.
     pub fn is_sized(self) -> bool {
-        self != Workload::Connect
+        !matches!(self, Workload::Connect | Workload::Accuracy)
     }
 
     /// Whether each turn is answered, so that near knows when it is over.
     pub fn is_answered(self) -> bool {
-        !matches!(self, Workload::Throughput | Workload::Cost)
+        !matches!(self, Workload::Throughput | Workload::Cost | Workload::Accuracy)
+    }
+
+    /// Whether it is of operations, which have one endpoint.
+    pub fn is_alone(self) -> bool {
+        matches!(self, Workload::Cost | Workload::Accuracy)
     }
 
     /// Whether `other` is of the same name; what their sessions are made of may differ.

@@ -69,7 +69,7 @@ pub fn floor_of(case: &Case) -> Option<Floor> {
         Workload::Throughput => (None, overlap),
         Workload::Connect => (Some(handover(case, cpus)), 0),
         Workload::Session(session) => (Some(handover(case, cpus)), session.messages * overlap),
-        Workload::Cost => return None,
+        Workload::Cost | Workload::Accuracy => return None,
     };
     if [CONTEXT_SWITCH, CACHE_LINE, NULL].contains(&case.spec.name.as_str()) {
         return None;

@@ -279,6 +279,9 @@ pub struct Sample {
     /// The steps of near's and far's messages, from a part of their own. Only for `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Steps>,
+    /// What the timer said of its intervals. Only for `accuracy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<TimerSample>,
     /// How near kept to its schedule. Only where turns are due at a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
@@ -339,6 +342,19 @@ pub struct Step {
     pub name: String,
     /// How long each took, in nanoseconds.
     pub time: EncodedHistogram,
+}
+
+/// What a timer said of intervals of a known length, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimerSample {
+    /// The mean of what the timer said, less the length asked for.
+    pub error_ns: f64,
+    /// The standard deviation of what the timer said.
+    pub deviation_ns: f64,
+    /// The mean of what the timer said, less that of what the run's clock said.
+    pub off_clock_ns: f64,
+    /// The smallest step between two readings that differ.
+    pub resolution_ns: f64,
 }
 
 /// How near kept to a schedule.

@@ -6,7 +6,7 @@
 
 use crate::case::Case;
 use crate::invalid::{Invalid, printable};
-use crate::record::{Calls, End, FORMAT, Header, Line, Record, Results, Sample, VERSION};
+use crate::record::{Calls, End, FORMAT, Header, Line, Record, Results, Sample, TimerSample, VERSION};
 use crate::stats::Estimate;
 use crate::summary::{Summary, summarise};
 use crate::units::Size;
@@ -295,6 +295,9 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
 
 fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
     checked_case(&record.case)?;
+    if let crate::Outcome::Missed { achieved } = record.outcome {
+        check((0.0..=1.0).contains(&achieved), "outcome.missed.achieved", "from 0 to 1")?;
+    }
     record.samples.iter().try_for_each(checked_sample)?;
     record.summary.iter().try_for_each(checked_summary)?;
     Ok(record)
@@ -332,6 +335,10 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
         ];
         check(counts.iter().all(|count| *count <= LARGEST_COUNT), "near or far", A_COUNT)?;
     }
+    let late = |ns: f64| ns == 0.0 || is_time(ns);
+    let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
+    check(kept, "schedule", A_TIME)?;
+    check(sample.timer.is_none_or(is_timer), "timer", "of times of at most 4.9 hours, in nanoseconds")?;
     sample.calls.as_ref().map_or(Ok(()), checked_calls)
 }
 
@@ -352,6 +359,16 @@ fn checked_summary(summary: &Summary) -> Result<(), Broken> {
     ];
     check(summary.turn_ns.median > 0.0, "summary.turn_ns", A_TIME)?;
     check(estimates.into_iter().flatten().all(is_estimate), "summary", "of numbers not below 0, in order")?;
+    let is_part = |part: f64| (0.0..=1.0).contains(&part);
+    check(summary.achieved.is_none_or(is_part), "summary.achieved", "from 0 to 1")?;
+    let steps = summary.steps.iter().flat_map(|steps| steps.near.iter().chain(&steps.far));
+    let mut means = steps.map(|step| step.mean_ns);
+    check(means.all(|ns| ns == 0.0 || is_time(ns)), "summary.steps", A_TIME)?;
+    check(
+        summary.timer.is_none_or(is_timer),
+        "summary.timer",
+        "of times of at most 4.9 hours, in nanoseconds",
+    )?;
     let modes = summary.modes.is_none_or(|modes| modes.fast > 0.0 && modes.slow >= modes.fast);
     check(modes, "summary.modes", "of positive times in order")
 }
@@ -361,6 +378,12 @@ const A_COUNT: &str = "of counts of at most 17592186044416";
 
 fn is_time(ns: f64) -> bool {
     (SHORTEST_NS..=LARGEST_COUNT as f64).contains(&ns)
+}
+
+fn is_timer(timer: TimerSample) -> bool {
+    let TimerSample { error_ns, deviation_ns, off_clock_ns, resolution_ns } = timer;
+    let all = [error_ns, deviation_ns, off_clock_ns, resolution_ns];
+    all.iter().all(|ns| ns.abs() <= LARGEST_COUNT as f64) && deviation_ns >= 0.0 && resolution_ns >= 0.0
 }
 
 fn is_estimate(estimate: Estimate) -> bool {
@@ -415,6 +438,7 @@ pub(crate) mod testing {
             far: Some(Usage::default()),
             calls: None,
             steps: None,
+            timer: None,
             schedule: None,
         }
     }
@@ -481,6 +505,7 @@ mod tests {
             placement: Placement::SameCore,
             cpus: Some(CpuPair { near: 1, far: 1 }),
             endpoints: Endpoints::Processes,
+            pace: crate::Pace::BackToBack,
             spec: Spec::plain(name),
         }
     }

@@ -136,10 +136,22 @@ pub fn squares(values: &[f64]) -> f64 {
     values.iter().map(|v| (v - centre).powi(2)).sum()
 }
 
+/// The standard deviation of `values` as a sample, of at least two.
+pub fn deviation(values: &[f64]) -> f64 {
+    (squares(values) / (values.len() as f64 - 1.0)).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_deviation_is_that_of_a_sample() {
+        assert!(
+            (deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]) - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12
+        );
+    }
 
     #[test]
     fn the_ranks_are_those_of_the_tables() {

@@ -2,12 +2,11 @@
 
 use crate::case::{Case, Workload};
 use crate::histogram::Histogram;
-use crate::record::{Sample, Setting, Step, Steps, Usage};
+use crate::record::{Sample, Setting, Step, Steps, TimerSample, Usage};
 use crate::stats::{self, Estimate, Modes};
 use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The summary of one case. Intervals are taken over launches, never over turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +34,9 @@ pub struct Summary {
     /// The part of the rate asked for that was achieved in the median launch; only of a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved: Option<f64>,
+    /// What the timer said of its intervals: medians over launches, and the smallest resolution; only of `accuracy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<TimerSample>,
     /// The steps of the messages of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<StepTimes>,
@@ -139,6 +141,7 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
         far: samples.first()?.far.map(|_| per_turn(samples.iter().filter_map(|s| s.far), turns)),
         modes: stats::two_modes(&turn_ns),
         achieved: achieved(samples),
+        timer: timer(samples),
         steps: step_times(samples),
     })
 }
@@ -146,6 +149,17 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
 fn achieved(samples: &[Sample]) -> Option<f64> {
     let achieved: Vec<f64> = samples.iter().filter_map(|sample| Some(sample.schedule?.achieved())).collect();
     Some(stats::median_interval(&achieved)?.median)
+}
+
+fn timer(samples: &[Sample]) -> Option<TimerSample> {
+    let timers: Vec<TimerSample> = samples.iter().filter_map(|sample| sample.timer).collect();
+    let median = |of: fn(&TimerSample) -> f64| stats::median(&timers.iter().map(of).collect::<Vec<_>>());
+    Some(TimerSample {
+        error_ns: median(|timer| timer.error_ns)?,
+        deviation_ns: median(|timer| timer.deviation_ns)?,
+        off_clock_ns: median(|timer| timer.off_clock_ns)?,
+        resolution_ns: timers.iter().map(|timer| timer.resolution_ns).fold(f64::INFINITY, f64::min),
+    })
 }
 
 fn step_times(samples: &[Sample]) -> Option<StepTimes> {
@@ -156,11 +170,15 @@ fn step_times(samples: &[Sample]) -> Option<StepTimes> {
     })
 }
 
-/// The steps of all launches by name.
+/// The steps of all launches by name, in the order in which they first came.
 fn merged<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<StepTime> {
-    let mut times: BTreeMap<&str, Histogram> = BTreeMap::new();
+    let mut times: Vec<(&str, Histogram)> = Vec::new();
     for step in steps {
-        times.entry(&step.name).or_default().merge(&step.time.decode());
+        let decoded = step.time.decode();
+        match times.iter_mut().find(|(name, _)| *name == step.name) {
+            Some((_, time)) => time.merge(&decoded),
+            None => times.push((&step.name, decoded)),
+        }
     }
     let time = |(name, time): (&str, Histogram)| {
         Some(StepTime {
@@ -260,7 +278,7 @@ mod tests {
     use crate::case::Spec;
     use crate::floor;
     use crate::histogram::Histogram;
-    use crate::record::Each;
+    use crate::record::{Each, Schedule};
     use crate::results::testing;
     use crate::units::Size;
 
@@ -280,6 +298,40 @@ mod tests {
 
     fn of(workload: Workload, samples: &[Sample]) -> Summary {
         summarise(&case(workload, 1000), samples).unwrap()
+    }
+
+    #[test]
+    fn steps_of_all_launches_are_put_together_in_the_order_of_the_first() {
+        let step = |name: &str, times: &[u64]| {
+            let mut time = Histogram::new();
+            times.iter().for_each(|ns| time.record(*ns));
+            Step { name: name.to_owned(), time: time.encode() }
+        };
+        let mut samples = launches(2);
+        let far = vec![step("recvmsg", &[7])];
+        samples[0].steps =
+            Some(Steps { near: vec![step("write", &[100, 200]), step("close", &[5])], far: far.clone() });
+        samples[1].steps = Some(Steps { near: vec![step("close", &[5]), step("write", &[300])], far });
+        let steps = of(Workload::Latency, &samples).steps.unwrap();
+        let near: Vec<_> = steps.near.iter().map(|s| (s.name.as_str(), s.count, s.median_ns)).collect();
+        assert_eq!(near, [("write", 3, 200), ("close", 2, 5)]);
+        assert!((steps.near[0].mean_ns - 200.0).abs() < 0.5);
+        assert_eq!((steps.far[0].count, of(Workload::Latency, &launches(2)).steps), (2, None));
+    }
+
+    #[test]
+    fn a_rate_that_was_not_achieved_is_missed() {
+        let with = |late_ns| {
+            let schedule = Some(Schedule { span_ns: 1e6, late_ns });
+            let samples: Vec<_> =
+                launches(9).into_iter().map(|sample| Sample { schedule, ..sample }).collect();
+            of(Workload::Latency, &samples)
+        };
+        assert_eq!((with(0.0).achieved, with(0.0).missed()), (Some(1.0), None));
+        assert_eq!(with(1e6).missed(), Some(0.5));
+        // One turn that is late is no queue.
+        assert_eq!(with(1e4).missed(), None);
+        assert_eq!(of(Workload::Latency, &launches(9)).achieved, None);
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Common {
             placement: case.placement,
             cpus: case.cpus,
             endpoints: case.endpoints,
-            size_bytes: case.size_bytes.filter(|_| case.workload != Workload::Cost),
+            size_bytes: case.size_bytes.filter(|_| !case.workload.is_alone()),
             pace: case.pace,
         }
     }
@@ -97,7 +97,7 @@ impl Common {
     pub(crate) fn heading(&self) -> String {
         let size = match (self.size_bytes, self.workload) {
             (Some(size), _) => format!(", {}", size_text(size)),
-            (None, Workload::Cost | Workload::Connect) => String::new(),
+            (None, workload) if workload.is_alone() || workload == Workload::Connect => String::new(),
             (None, _) => ", no payload".to_owned(),
         };
         let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
@@ -114,7 +114,7 @@ impl Common {
 
     /// What a row of the block is.
     pub(crate) fn rows_are(&self) -> &'static str {
-        if self.workload == Workload::Cost { "operation" } else { "mechanism" }
+        if self.workload.is_alone() { "operation" } else { "mechanism" }
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn comparable<T>(items: &[T], case: impl Fn(&T) -> &Case) -> BTreeMap
 
 /// The name of the row of `case`: what the heading of its block leaves open.
 pub(crate) fn name(case: &Case) -> String {
-    let size = case.size_bytes.filter(|_| case.workload == Workload::Cost);
+    let size = case.size_bytes.filter(|_| case.workload.is_alone());
     let size = size.map(|size| format!(" {size}")).unwrap_or_default();
     clean(&format!("{}{size}", case.spec))
 }

@@ -3,7 +3,7 @@
 //! The title of a block says what everything in it is per: a round trip, a message, an operation.
 
 use crate::block::{Heading, place};
-use crate::quantity::{count, multiple, rate_estimate, time, time_estimate};
+use crate::quantity::{count, multiple, rate_estimate, signed_time, time, time_estimate};
 use model::summary::Summary;
 use model::{Case, Workload};
 
@@ -37,6 +37,7 @@ pub(crate) fn of(workload: Workload) -> &'static [Column] {
         Workload::Transfer => TRANSFER,
         Workload::Connect | Workload::Session(_) => SET_UP,
         Workload::Cost => COST,
+        Workload::Accuracy => ACCURACY,
     }
 }
 
@@ -68,6 +69,16 @@ const SET_UP: &[Column] = &[
 ];
 
 const COST: &[Column] = &[Column::new("time", |_, s| time_estimate(s.turn_ns)), CPU, SWITCHES, FAULTS];
+
+const ACCURACY: &[Column] = &[
+    Column::new("error", |_, s| s.timer.and_then(|timer| signed_time(timer.error_ns)))
+        .meaning("what the timer says of an interval, less the length that was asked for"),
+    Column::new("deviation", |_, s| s.timer.and_then(|timer| time(timer.deviation_ns))),
+    Column::new("off clock", |_, s| s.timer.and_then(|timer| signed_time(timer.off_clock_ns)))
+        .meaning("what the timer says, less what the run's clock says"),
+    Column::new("resolution", |_, s| s.timer.and_then(|timer| time(timer.resolution_ns)))
+        .meaning("the smallest step between two readings that differ"),
+];
 
 /// The columns of the floors, which are of several workloads: each row says what its time is of.
 pub(crate) const FLOORS: &[Column] = &[

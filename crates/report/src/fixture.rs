@@ -9,7 +9,7 @@ use model::record::{
 use model::summary;
 use model::topology::{Cpu, CpuPair, Topology};
 use model::warning::Warning;
-use model::{Case, Endpoints, Header, Histogram, Percent, Record, Size, Spec, Workload};
+use model::{Case, Endpoints, Header, Histogram, Pace, Percent, Record, Size, Spec, Workload};
 use std::collections::BTreeMap;
 
 /// Ten launches and what far and the clock did in them.
@@ -131,6 +131,7 @@ fn pair(workload: Workload, spec: &str, size: u64, (placement, cpus): (Placement
         placement,
         cpus: Some(cpus),
         endpoints: Endpoints::Processes,
+        pace: Pace::BackToBack,
         spec: Spec { name: name.to_owned(), params },
     }
 }
@@ -154,6 +155,9 @@ fn record(Measurement { case, turn_ns, floor_ns, far, each }: Measurement) -> Re
         near: usage(ns),
         far: far.then(|| usage(ns)),
         calls: None,
+        steps: None,
+        timer: None,
+        schedule: None,
     };
     let samples: Vec<Sample> = (0..).zip(turn_ns).map(sample).collect();
     let summary = summary::summarise(&case, &samples).unwrap();

@@ -14,6 +14,12 @@ pub(crate) fn time(ns: f64) -> Option<String> {
     ns.is_finite().then(|| clip(&format_ns(ns), LONGEST))
 }
 
+/// A difference of times in nanoseconds, with its sign and unit.
+pub(crate) fn signed_time(ns: f64) -> Option<String> {
+    let sign = if ns < 0.0 { '-' } else { '+' };
+    time(ns.abs()).map(|time| format!("{sign}{time}"))
+}
+
 /// A time in nanoseconds, with the half-width of its interval.
 pub(crate) fn time_estimate(ns: Estimate) -> Option<String> {
     time(ns.median).map(|time| format!("{time:>7} {:>5}", spread(ns)))

@@ -11,7 +11,7 @@ use crate::{head, marks, outcome_name, summary_of};
 use model::floor::floor_of;
 use model::record::{Outcome, Results};
 use model::summary::{StepTime, Summary};
-use model::{Case, Record, Workload};
+use model::{Case, Record};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -131,7 +131,7 @@ fn fastest_first(a: &Measured<'_>, b: &Measured<'_>) -> Ordering {
 fn floor_line(common: Common, rows: &[&Measured<'_>], floors: &[Measured<'_>]) -> Option<String> {
     let Some(floor) = rows.iter().find_map(|row| floor_of(&row.record.case)) else {
         return match common {
-            Common { workload: Workload::Cost, .. } => None,
+            Common { workload, .. } if workload.is_alone() => None,
             Common { cpus: None, .. } => Some("floor: none for endpoints that are not pinned".to_owned()),
             _ => Some("floor: none, these are floors themselves".to_owned()),
         };

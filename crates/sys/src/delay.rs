@@ -1,6 +1,9 @@
-//! A busy wait of known length, to inject a known delay. It measures nothing.
+//! Waits of known length, for which the time must be known: it is read here, and told to nobody.
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::Errno;
+use rustix::io::retry_on_intr;
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
 /// Burns the processor for `delay` by `CLOCK_MONOTONIC`, which is not the clock that times turns:
@@ -13,7 +16,35 @@ pub fn burn(delay: Duration) {
     }
 }
 
+/// Sleeps until a time that is `delay` from now (clock_nanosleep(2), `TIMER_ABSTIME`).
+#[inline(always)]
+pub fn sleep_to_a_time(delay: Duration) -> Result<(), Errno> {
+    const SECOND_NS: u128 = 1_000_000_000;
+    let end_ns = now_ns() + delay.as_nanos();
+    let end = Timespec { tv_sec: (end_ns / SECOND_NS) as i64, tv_nsec: (end_ns % SECOND_NS) as i64 };
+    retry_on_intr(|| clock_nanosleep_absolute(ClockId::Monotonic, &end))
+}
+
+#[inline]
 fn now_ns() -> u128 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u128 * 1_000_000_000 + now.tv_nsec as u128
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_wait_is_shorter_than_was_asked() {
+        let delay = Duration::from_micros(300);
+        for _ in 0..20 {
+            let start_ns = now_ns();
+            sleep_to_a_time(delay).unwrap();
+            let slept_ns = now_ns();
+            burn(delay);
+            let burned_ns = now_ns();
+            assert!(slept_ns - start_ns >= delay.as_nanos() && burned_ns - slept_ns >= delay.as_nanos());
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Making processes that do next to nothing, and awaiting their end.
 
 use crate::libc_call::checked;
+use crate::signal::Thread;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::retry_on_intr;
@@ -24,6 +25,86 @@ pub fn fork_and_wait() -> Result<(), Errno> {
 fn wait_for(child: libc::pid_t) -> Result<(), Errno> {
     // SAFETY: the status is not asked for.
     retry_on_intr(|| checked(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) })).map(drop)
+}
+
+/// A copy of this process that tries something.
+#[derive(Debug)]
+pub(crate) struct Child(libc::pid_t);
+
+impl Child {
+    /// Has a copy of this process do `work` and end (fork(2)).
+    ///
+    /// # Safety
+    ///
+    /// The copy has no other thread, and what another thread held at this moment is held for ever: `work` makes
+    /// system calls only, and neither allocates nor prints.
+    pub(crate) unsafe fn start(work: impl FnOnce() -> Result<(), Errno>) -> Result<Self, Errno> {
+        // SAFETY: what the child calls is safe after fork by the caller's word.
+        let child = checked(unsafe { libc::fork() })?;
+        if child == 0 {
+            let answer = work().map_or_else(Errno::raw_os_error, |()| 0);
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(answer) };
+        }
+        Ok(Self(child))
+    }
+
+    /// Its only thread.
+    pub(crate) fn thread(&self) -> Thread {
+        Thread { pid: self.0, tid: self.0 }
+    }
+
+    /// Awaits its end, and says what its work answered (waitpid(2)).
+    pub(crate) fn outcome(self) -> Result<(), Errno> {
+        let mut status = 0;
+        // SAFETY: the status is valid for writes.
+        retry_on_intr(|| checked(unsafe { libc::waitpid(self.0, &raw mut status, 0) }))?;
+        match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
+            (true, 0) => Ok(()),
+            (true, errno) => Err(Errno::from_raw_os_error(errno)),
+            // A filter of system calls may answer with a signal.
+            (false, _) => Err(Errno::NOSYS),
+        }
+    }
+}
+
+/// What a child runs on that shares its parent's memory.
+#[derive(Debug)]
+pub struct ChildStack(Vec<u128>);
+
+impl ChildStack {
+    /// One with room for a handler of a signal that comes at the wrong moment.
+    pub fn new() -> Self {
+        const STACK_BYTES: usize = 64 << 10;
+        Self(vec![0; STACK_BYTES / size_of::<u128>()])
+    }
+
+    /// A process that ends at once and shares this one's memory until then, while the calling thread is suspended:
+    /// what vfork(2) does, which no function can that returns twice. clone(2) with `CLONE_VM` and `CLONE_VFORK`,
+    /// _exit(2) and waitpid(2).
+    #[inline(always)]
+    pub fn share_and_wait(&mut self) -> Result<(), Errno> {
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the child has a stack of its own, which grows down from this aligned end and which nobody else
+        // uses while `self` is borrowed; the child is gone when the call returns, and touches nothing else.
+        let child = checked(unsafe {
+            let top = self.0.as_mut_ptr_range().end;
+            libc::clone(end_at_once, top.cast(), flags, std::ptr::null_mut())
+        })?;
+        wait_for(child)
+    }
+}
+
+impl Default for ChildStack {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// All that a child does that shares its parent's memory.
+extern "C" fn end_at_once(_: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: ends the child without running anything of the parent's.
+    unsafe { libc::_exit(0) }
 }
 
 /// A child that answers one request on a connection. Awaited on drop: it ends when it has answered, or when its client
@@ -135,12 +216,37 @@ impl Program {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri), not(loom)))]
 mod tests {
     use super::*;
     use rustix::io::{read, write};
     use std::os::unix::net::UnixStream;
     use std::time::{Duration, Instant};
+
+    #[test]
+    fn children_end_and_are_awaited() {
+        let mut stack = ChildStack::new();
+        for _ in 0..100 {
+            fork_and_wait().unwrap();
+            stack.share_and_wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_child_says_what_it_was_answered() {
+        for outcome in [Ok(()), Err(Errno::PERM), Err(Errno::MFILE)] {
+            // SAFETY: the child does nothing.
+            let child = unsafe { Child::start(|| outcome) }.unwrap();
+            assert_eq!(child.outcome(), outcome);
+        }
+        let killed = || {
+            // SAFETY: ends the child.
+            unsafe { libc::raise(libc::SIGKILL) };
+            Ok(())
+        };
+        // SAFETY: all that the child does is a system call.
+        assert_eq!(unsafe { Child::start(killed) }.unwrap().outcome(), Err(Errno::NOSYS));
+    }
 
     #[test]
     fn a_child_answers_once_and_is_gone() {

@@ -6,21 +6,28 @@
 pub mod accounting;
 pub mod address;
 pub mod anonymous;
+pub mod byte_queue;
 pub mod delay;
 pub mod failure;
 pub mod fork;
 mod libc_call;
 pub mod name;
+pub mod page_pool;
 pub mod posix_mq;
 pub mod posix_sync;
 pub mod process;
+pub mod process_vm;
+pub mod record_lock;
 pub mod ring;
 pub mod sealed;
+pub mod segment;
+pub mod send_completion;
 pub mod shared_memory;
 pub mod signal;
 pub mod sysctl;
 pub mod sysv;
 pub mod tsc;
+pub mod uring;
 pub mod usage;
 
 pub use failure::{Failure, OrFail};

@@ -1,15 +1,19 @@
 //! POSIX message queues (mq_overview(7)). They outlive their makers: see [`crate::name`].
 
+use crate::fork::Child;
 use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::retry_on_intr;
-use std::ffi::CString;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::ffi::{CStr, CString};
 
 /// A message queue, which on Linux is a descriptor.
 #[derive(Debug)]
 pub struct MessageQueue {
     fd: OwnedFd,
+    /// What each message that is sent has.
+    priority: u32,
     /// The kernel refuses to receive into less than the queue's largest message.
     buffer: Vec<u8>,
 }
@@ -17,44 +21,41 @@ pub struct MessageQueue {
 impl MessageQueue {
     /// Makes the queue `name`, which holds `depth` messages of at most `most_bytes` (mq_open(3)).
     pub fn create(name: &str, depth: u32, most_bytes: usize) -> Result<Self, Failure> {
-        // SAFETY: a zeroed mq_attr is a valid one.
-        let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
-        attributes.mq_maxmsg = libc::c_long::from(depth);
-        attributes.mq_msgsize = most_bytes as libc::c_long;
-        let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_CREAT | libc::O_EXCL;
-        Self::get(name, flags, Some(&attributes), most_bytes)
+        Self::get(name, most_bytes, |path| create(path, depth, most_bytes))
     }
 
     /// Opens the queue that another made.
     pub fn open(name: &str, most_bytes: usize) -> Result<Self, Failure> {
-        Self::get(name, libc::O_RDWR | libc::O_CLOEXEC, None, most_bytes)
+        Self::get(name, most_bytes, |path| {
+            // SAFETY: the name ends with a zero byte; without O_CREAT the call takes nothing more.
+            checked(unsafe { libc::mq_open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) })
+        })
     }
 
     fn get(
         name: &str,
-        flags: libc::c_int,
-        attributes: Option<&libc::mq_attr>,
         most_bytes: usize,
+        open: impl FnOnce(&CStr) -> Result<libc::mqd_t, Errno>,
     ) -> Result<Self, Failure> {
-        let path = CString::new(name).map_err(|_| Failure::of("mq_open", name, Errno::INVAL))?;
-        let attributes = attributes.map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the name ends with a zero byte; the mode and the attributes are what O_CREAT reads.
-        let fd = checked(unsafe { libc::mq_open(path.as_ptr(), flags, 0o600 as libc::mode_t, attributes) })
-            .or_fail("mq_open", name)
-            .map_err(|failure| Failure {
-                next: "see /proc/sys/fs/mqueue and 'ulimit -q' for the limits of this host".to_owned(),
-                ..failure
-            })?;
+        let path = CString::new(name).map_err(|_| Errno::INVAL);
+        let fd = path.and_then(|path| open(&path)).or_fail("mq_open", name).map_err(with_limits)?;
         // SAFETY: the kernel made the descriptor just now, and nobody else has it.
-        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, buffer: vec![0; most_bytes] })
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, priority: 0, buffer: vec![0; most_bytes] })
     }
 
-    /// Sends one message of priority 0; sleeps while the queue is full (mq_send(3)).
+    /// The same, whose messages are sent with `priority` (mq_overview(7)).
+    pub fn with_priority(self, priority: u32) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// Sends one message; sleeps while the queue is full (mq_send(3)).
     #[inline(always)]
     pub fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
         let fd = self.fd.as_raw_fd();
-        // SAFETY: the bytes are valid through the call.
-        retry_on_intr(|| checked(unsafe { libc::mq_send(fd, bytes.as_ptr().cast(), bytes.len(), 0) }))?;
+        retry_on_intr(|| {
+            // SAFETY: the bytes are valid through the call.
+            checked(unsafe { libc::mq_send(fd, bytes.as_ptr().cast(), bytes.len(), self.priority) })
+        })?;
         Ok(bytes.len())
     }
 
@@ -76,9 +77,109 @@ impl MessageQueue {
     }
 }
 
+fn create(path: &CStr, depth: u32, most_bytes: usize) -> Result<libc::mqd_t, Errno> {
+    // SAFETY: a zeroed mq_attr is a valid one.
+    let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
+    attributes.mq_maxmsg = libc::c_long::from(depth);
+    attributes.mq_msgsize = most_bytes as libc::c_long;
+    let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_CREAT | libc::O_EXCL;
+    // SAFETY: the name ends with a zero byte; the mode and the attributes are what O_CREAT reads.
+    checked(unsafe { libc::mq_open(path.as_ptr(), flags, 0o600 as libc::mode_t, &raw const attributes) })
+}
+
+fn with_limits(failure: Failure) -> Failure {
+    Failure {
+        next: "see /proc/sys/fs/mqueue and 'ulimit -q' for the limits of this host".to_owned(),
+        ..failure
+    }
+}
+
+/// Raises the bytes that all queues of this process's user may have together as far as this process may, and says
+/// how far; `None` is without limit (setrlimit(2), `RLIMIT_MSGQUEUE`).
+///
+/// What the user's other queues have taken by now is not to be known, and may be all of a lower limit.
+pub fn raise_quota() -> Result<Option<u64>, Errno> {
+    let set =
+        |limit| setrlimit(Resource::Msgqueue, Rlimit { current: limit, maximum: limit }).map(|()| limit);
+    match set(None) {
+        // Above the hard limit it takes CAP_SYS_RESOURCE.
+        Err(Errno::PERM) => set(getrlimit(Resource::Msgqueue).maximum),
+        other => other,
+    }
+}
+
+/// What two queues are charged for: for each message its bytes, a `struct msg_msg` and, at the most, a
+/// `struct posix_msg_tree_node` (getrlimit(2)), which have 48 bytes each where a pointer has 8.
+pub fn charge_of_two_bytes(depth: u32, most_bytes: usize) -> u64 {
+    u64::from(depth).saturating_mul(2 * (most_bytes as u64 + 96))
+}
+
+/// Whether this process may make two queues of `depth` messages of at most `most_bytes`.
+///
+/// It is tried, and yet nothing is made that a kill could leave behind: a child asks, whose quota is nothing in the
+/// end, and to it the kernel says whether the queue as such is too large before it says that the quota is.
+pub fn allows_two(depth: u32, most_bytes: usize) -> Result<bool, Failure> {
+    const PROBE: &CStr = c"/ipcmark-probe";
+    let ask = || {
+        if raise_quota()?.is_some_and(|quota| quota < charge_of_two_bytes(depth, most_bytes)) {
+            return Err(Errno::INVAL);
+        }
+        setrlimit(Resource::Msgqueue, Rlimit { current: Some(0), maximum: Some(0) })?;
+        create(PROBE, depth, most_bytes).map(drop)
+    };
+    // SAFETY: all that the child does is system calls.
+    let answer = unsafe { Child::start(ask) }.and_then(Child::outcome);
+    match answer {
+        Err(Errno::MFILE) => Ok(true),
+        Err(Errno::INVAL | Errno::OVERFLOW) => Ok(false),
+        Err(errno) => Err(with_limits(Failure::of("mq_open", "a queue", errno))),
+        Ok(()) => unlink("/ipcmark-probe").map(|()| true).or_fail("mq_unlink", "/ipcmark-probe"),
+    }
+}
+
+/// Whether messages can have `priority` here: it must be below `MQ_PRIO_MAX`, of which the kernel speaks before it looks
+/// for the queue (mq_send(3)).
+pub fn has_priority(priority: u32) -> bool {
+    // SAFETY: no bytes are sent, and there is no such queue.
+    let sent = checked(unsafe { libc::mq_send(-1, std::ptr::dangling(), 0, priority) });
+    sent == Err(Errno::BADF)
+}
+
 /// Removes the name of a queue, which lives on until it is closed everywhere (mq_unlink(3)).
 pub(crate) fn unlink(name: &str) -> Result<(), Errno> {
     let path = CString::new(name).map_err(|_| Errno::INVAL)?;
     // SAFETY: the name ends with a zero byte.
     checked(unsafe { libc::mq_unlink(path.as_ptr()) }).map(drop)
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_higher_priority_overtakes_and_an_equal_one_does_not() {
+        let name = format!("/ipcmark-test-{}", std::process::id());
+        let low = MessageQueue::create(&name, 4, 8).unwrap();
+        let mut high = MessageQueue::open(&name, 8).unwrap().with_priority(7);
+        unlink(&name).unwrap();
+        for (queue, byte) in [(&low, 1), (&high, 2), (&low, 3), (&high, 4)] {
+            queue.send(&[byte]).unwrap();
+        }
+        let mut received = [0; 4];
+        received.iter_mut().for_each(|byte| assert_eq!(high.receive(std::slice::from_mut(byte)), Ok(1)));
+        assert_eq!(received, [2, 4, 1, 3]);
+    }
+
+    #[test]
+    fn priorities_end_where_the_kernel_says() {
+        assert!(has_priority(0) && has_priority(32_767) && !has_priority(32_768));
+    }
+
+    #[test]
+    fn what_is_allowed_is_found_without_making_a_queue() {
+        assert_eq!(allows_two(1, 1), Ok(true));
+        assert_eq!(allows_two(1, 1 << 40), Ok(false));
+        assert_eq!(allows_two(u32::MAX, 1), Ok(false));
+        assert_eq!(unlink("/ipcmark-probe"), Err(Errno::NOENT));
+    }
 }

@@ -58,9 +58,13 @@ impl<const N: usize> Semaphores<N> {
     }
 }
 
-/// A count of turns under a robust mutex, with a condition variable that says that it has changed.
+/// A count under a robust mutex, with a condition variable that says that it has changed.
 #[derive(Debug)]
 pub struct Turnstile(SharedMemory);
+
+/// The mutex of a [`Turnstile`], held until this is dropped.
+#[derive(Debug)]
+pub struct Locked<'a>(&'a Turnstile);
 
 #[repr(C)]
 struct Layout {
@@ -119,43 +123,75 @@ impl Turnstile {
     /// Sets the count to `count` under the mutex, and wakes who waits for it.
     #[inline(always)]
     pub fn set(&self, count: u32) -> Result<(), Errno> {
-        let layout = self.layout().as_ptr();
-        self.lock()?;
-        // SAFETY: the count is touched under the mutex only; both were initialised by `create` and live as long
-        // as the mapping.
-        unsafe {
-            (*layout).count = count;
-            returned(libc::pthread_cond_signal(addr_of_mut!((*layout).changed)))?;
-            returned(libc::pthread_mutex_unlock(addr_of_mut!((*layout).mutex)))
-        }
+        let mut locked = self.lock()?;
+        *locked.count() = count;
+        self.notify()
     }
 
     /// Sleeps until the count is `count`.
     #[inline(always)]
     pub fn wait_for(&self, count: u32) -> Result<(), Errno> {
-        let layout = self.layout().as_ptr();
-        self.lock()?;
-        // SAFETY: as in `set`; the wait gives the mutex up and takes it again.
-        unsafe {
-            while (*layout).count != count {
-                let (changed, mutex) = (addr_of_mut!((*layout).changed), addr_of_mut!((*layout).mutex));
-                owned(returned(libc::pthread_cond_wait(changed, mutex)))?;
-            }
-            returned(libc::pthread_mutex_unlock(addr_of_mut!((*layout).mutex)))
+        let mut locked = self.lock()?;
+        while *locked.count() != count {
+            locked.wait()?;
         }
+        Ok(())
     }
 
+    /// Wakes the peer if it waits, with the mutex held or not (pthread_cond_signal(3p)).
     #[inline(always)]
-    fn lock(&self) -> Result<(), Errno> {
+    pub fn notify(&self) -> Result<(), Errno> {
+        // SAFETY: the condition variable was initialised by `create` and lives as long as the mapping.
+        returned(unsafe { libc::pthread_cond_signal(addr_of_mut!((*self.layout().as_ptr()).changed)) })
+    }
+
+    /// Takes the mutex; sleeps while the peer holds it (pthread_mutex_lock(3)).
+    ///
+    /// An owner that died with the mutex in its hands is a peer that is gone: `Errno::PIPE`, now and ever after.
+    #[inline(always)]
+    pub fn lock(&self) -> Result<Locked<'_>, Errno> {
         // SAFETY: the mutex was initialised by `create` and lives as long as the mapping.
-        owned(returned(unsafe { libc::pthread_mutex_lock(addr_of_mut!((*self.layout().as_ptr()).mutex)) }))
+        match returned(unsafe { libc::pthread_mutex_lock(addr_of_mut!((*self.layout().as_ptr()).mutex)) }) {
+            Ok(()) => Ok(Locked(self)),
+            Err(Errno::OWNERDEAD) => {
+                // Given up as it is, nobody can take it again.
+                drop(Locked(self));
+                Err(Errno::PIPE)
+            }
+            Err(Errno::NOTRECOVERABLE) => Err(Errno::PIPE),
+            Err(errno) => Err(errno),
+        }
     }
 }
 
-/// An owner that died with the mutex in its hands is a peer that is gone.
-#[inline(always)]
-fn owned(locked: Result<(), Errno>) -> Result<(), Errno> {
-    if locked == Err(Errno::OWNERDEAD) { Err(Errno::PIPE) } else { locked }
+impl Locked<'_> {
+    /// The count.
+    #[inline(always)]
+    pub fn count(&mut self) -> &mut u32 {
+        // SAFETY: it lies in the mapping, and is touched by the owner of the mutex only, which is this value.
+        unsafe { &mut (*self.0.layout().as_ptr()).count }
+    }
+
+    /// Gives the mutex up, sleeps until the peer notifies, or a little shorter, and takes it again
+    /// (pthread_cond_wait(3p)).
+    #[inline(always)]
+    pub fn wait(&mut self) -> Result<(), Errno> {
+        let layout = self.0.layout().as_ptr();
+        // SAFETY: both were initialised by `create` and live as long as the mapping, and the mutex is held.
+        let woken = returned(unsafe {
+            libc::pthread_cond_wait(addr_of_mut!((*layout).changed), addr_of_mut!((*layout).mutex))
+        });
+        if woken == Err(Errno::OWNERDEAD) { Err(Errno::PIPE) } else { woken }
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // A wait that failed may not have taken it again: then this is refused, which is as good.
+        // SAFETY: the mutex was initialised by `create` and lives as long as the mapping.
+        unsafe { libc::pthread_mutex_unlock(addr_of_mut!((*self.0.layout().as_ptr()).mutex)) };
+    }
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
@@ -191,10 +227,20 @@ mod tests {
     }
 
     #[test]
+    fn a_mutex_that_was_given_up_can_be_taken() {
+        let (near, fd) = Turnstile::create().unwrap();
+        let far = Turnstile::open(&fd).unwrap();
+        for turnstile in [&near, &near, &far, &near] {
+            drop(turnstile.lock().unwrap());
+        }
+    }
+
+    #[test]
     fn an_owner_that_dies_with_the_mutex_is_a_peer_that_is_gone() {
         let (near, fd) = Turnstile::create().unwrap();
         let far = Turnstile::open(&fd).unwrap();
-        std::thread::scope(|threads| threads.spawn(|| far.lock().unwrap()).join()).unwrap();
+        std::thread::scope(|threads| threads.spawn(|| std::mem::forget(far.lock().unwrap())).join()).unwrap();
         assert_eq!(near.set(1), Err(Errno::PIPE));
+        assert_eq!(near.wait_for(1), Err(Errno::PIPE));
     }
 }

@@ -38,7 +38,6 @@
 use crate::Errno;
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::marker::PhantomData;
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -90,14 +89,14 @@ pub enum Side {
 }
 
 impl Side {
-    fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         match self {
             Side::Near => 0,
             Side::Far => 1,
         }
     }
 
-    fn peer(self) -> Side {
+    pub(crate) fn peer(self) -> Side {
         match self {
             Side::Near => Side::Far,
             Side::Far => Side::Near,
@@ -158,22 +157,48 @@ impl Geometry {
 }
 
 /// How an end waits for its peer.
+///
+/// An end has two flags in shared memory that say that it sleeps, or is about to: one as a reader and one as a
+/// writer. It sleeps on the flag itself, unless [`sleep`](Self::sleep) and [`wake`](Self::wake) are of another
+/// kind: then on one thing of its own, on which its peer wakes it, whichever flag is set.
 pub trait Wait {
     /// Whether it sleeps in the kernel, so that the peer must look whether to wake it.
     const SLEEPS: bool;
+
+    /// How often it looks again before it sleeps.
+    #[inline(always)]
+    fn looks(&self) -> u32 {
+        0
+    }
+
+    /// Sleeps until the peer wakes this end; `on_flag` sleeps on the flag in shared memory.
+    ///
+    /// It may return early, for its caller looks again. A wake-up that comes before it must end it: what is not
+    /// a flag must keep a wake-up until one sleeps. An error says that the peer will never wake this end.
+    #[inline(always)]
+    fn sleep(&self, on_flag: impl FnOnce()) -> Result<(), Errno> {
+        on_flag();
+        Ok(())
+    }
+
+    /// Wakes the peer, which sleeps, is about to, or has just gone; `on_flag` wakes it on the flag.
+    #[inline(always)]
+    fn wake(&self, on_flag: impl FnOnce()) {
+        on_flag();
+    }
 }
 
 /// Looks again and again, and never enters the kernel. Both ends must spin.
-#[derive(Debug, Clone, Copy)]
-pub enum Spin {}
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spin;
 
 impl Wait for Spin {
     const SLEEPS: bool = false;
 }
 
 /// Looks once, then sleeps on a futex until the peer wakes it.
-#[derive(Debug, Clone, Copy)]
-pub enum Futex {}
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Futex;
 
 impl Wait for Futex {
     const SLEEPS: bool = true;
@@ -270,6 +295,15 @@ struct Outgoing {
     slots_limit: u64,
     bulk: u64,
     bulk_freed: u64,
+    lent: Lent,
+}
+
+/// What the writer lent last, to be written in place. It is lent no more once anything is sent, which changes the tag.
+#[derive(Debug, Clone, Copy)]
+struct Lent {
+    tag: u64,
+    place: Place,
+    length_bytes: usize,
 }
 
 /// What the reader of a lane knows. Counts only grow.
@@ -286,6 +320,8 @@ struct Incoming {
     bulk_told: u64,
     /// The piece that is being read, or was read last.
     piece: Piece,
+    /// Whether pieces in bulk are soiled when they were read: unless this end does not touch them.
+    soils: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -314,7 +350,7 @@ struct Engine<M: Memory, W: Wait, const SLOTS: usize> {
     outgoing: Outgoing,
     incoming: Incoming,
     holds_door: bool,
-    wait: PhantomData<fn() -> W>,
+    wait: W,
 }
 
 impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
@@ -328,7 +364,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
     /// # Safety
     ///
     /// `memory` is of `geometry.memory_bytes()`, was zero before the first claim, and is used by engines alone.
-    unsafe fn claim(memory: M, geometry: Geometry, side: Side) -> Option<Self> {
+    unsafe fn claim(memory: M, geometry: Geometry, side: Side, wait: W) -> Option<Self> {
         assert!(SLOTS.is_power_of_two() && SLOTS == geometry.slots && geometry.bulk_bytes.is_power_of_two());
         // Never zero, because bulk is at least a line, and the lowest bit is free.
         let claim = geometry.bulk_bytes as u64 | u64::from(W::SLEEPS);
@@ -347,6 +383,8 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
                 slots_limit: SLOTS as u64,
                 bulk: 0,
                 bulk_freed: 0,
+                // No message has this tag.
+                lent: Lent { tag: 0, place: Place::Nowhere, length_bytes: 0 },
             },
             incoming: Incoming {
                 lane: Lane::of(side.peer(), &geometry),
@@ -357,12 +395,13 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
                 bulk: 0,
                 bulk_told: 0,
                 piece: Piece { place: Place::Nowhere, at: 0, length_bytes: 0, read_bytes: 0 },
+                soils: true,
             },
             holds_door: side == Side::Near,
             memory,
             geometry,
             side,
-            wait: PhantomData,
+            wait,
         })
     }
 
@@ -404,34 +443,92 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
     /// The next slot, for this end to write and publish.
     #[inline(always)]
     fn take_slot(&mut self) -> Result<usize, Errno> {
-        if self.outgoing.slots == self.outgoing.slots_limit {
-            self.await_slot()?;
-        }
-        let slot = self.outgoing.lane.slots + self.slot_offset(self.outgoing.slots);
+        let slot = self.next_slot()?;
         self.outgoing.slots += 1;
         Ok(slot)
     }
 
+    /// Where the next slot is; waits until it is free.
+    #[inline(always)]
+    fn next_slot(&mut self) -> Result<usize, Errno> {
+        if self.outgoing.slots == self.outgoing.slots_limit {
+            self.await_slot()?;
+        }
+        Ok(self.outgoing.lane.slots + self.slot_offset(self.outgoing.slots))
+    }
+
     /// Sends a first piece of `bytes` in bulk.
     fn send_piece(&mut self, bytes: &[u8], passes_door: u64) -> Result<usize, Errno> {
+        let (at, length_bytes) = self.find_room(bytes.len())?;
+        let slot = self.take_slot()?;
+        // SAFETY: inside, because the piece ends before the end of bulk; the peer has told that it is done with it.
+        unsafe { self.memory.write(at, &bytes[..length_bytes]) };
+        self.publish_piece(slot, length_bytes, passes_door);
+        Ok(length_bytes)
+    }
+
+    /// Where the next piece in bulk goes, of at most `most_bytes`, and its length; waits until there is room.
+    #[inline(always)]
+    fn find_room(&mut self, most_bytes: usize) -> Result<(usize, usize), Errno> {
         let offset = self.bulk_offset(self.outgoing.bulk);
         let to_end = self.geometry.bulk_bytes - offset;
-        let piece = &bytes[..bytes.len().min(self.geometry.piece_bytes).min(to_end)];
-        let room_bytes = piece.len().next_multiple_of(LINE_BYTES) as u64;
+        let length_bytes = most_bytes.min(self.geometry.piece_bytes).min(to_end);
+        let room_bytes = length_bytes.next_multiple_of(LINE_BYTES) as u64;
         let used_bytes = self.outgoing.bulk - self.outgoing.bulk_freed;
         if self.geometry.bulk_bytes as u64 - used_bytes < room_bytes {
             self.await_bulk(room_bytes)?;
         }
-        let slot = self.take_slot()?;
-        // SAFETY: inside, because the piece ends before the end of bulk, and the slot's second word
-        // is; the peer has told that it is done with both.
-        unsafe {
-            self.memory.write(self.outgoing.lane.bulk + offset, piece);
-            self.memory.word(slot + TAG_BYTES).store(piece.len() as u64, Ordering::Relaxed);
-        }
-        self.outgoing.bulk += room_bytes;
+        Ok((self.outgoing.lane.bulk + offset, length_bytes))
+    }
+
+    /// Shows the peer the next piece in bulk, by `slot`.
+    #[inline(always)]
+    fn publish_piece(&mut self, slot: usize, length_bytes: usize, passes_door: u64) {
+        // SAFETY: the slot's second word is inside.
+        unsafe { self.memory.word(slot + TAG_BYTES) }.store(length_bytes as u64, Ordering::Relaxed);
+        self.outgoing.bulk += length_bytes.next_multiple_of(LINE_BYTES) as u64;
         self.publish(slot, passes_door);
-        Ok(piece.len())
+    }
+
+    /// Finds where a next part of at most `most_bytes` may be written, and its length: waits until it is this
+    /// end's alone, which it stays until this end sends. Places are chosen as for bytes that are copied.
+    #[inline(never)]
+    fn reserve(&mut self, most_bytes: usize) -> Result<(usize, usize), Errno> {
+        let (place, at, length_bytes) = if self.holds_door && most_bytes <= DOOR_BYTES {
+            (Place::Door, DOOR + TAG_BYTES, most_bytes)
+        } else if most_bytes <= LONGEST_IN_SLOTS {
+            let slot = self.next_slot()?;
+            (Place::Slot, slot + TAG_BYTES, most_bytes.min(SLOT_BYTES))
+        } else {
+            let (at, length_bytes) = self.find_room(most_bytes)?;
+            // So that handing over need not wait.
+            self.next_slot()?;
+            (Place::Bulk, at, length_bytes)
+        };
+        self.outgoing.lent = Lent { tag: self.outgoing.tag, place, length_bytes };
+        Ok((at, length_bytes))
+    }
+
+    /// Sends the first `bytes` of what was reserved, which are written by now.
+    #[inline(never)]
+    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+        let Lent { tag, place, length_bytes } = self.outgoing.lent;
+        if tag != self.outgoing.tag || !(1..=length_bytes).contains(&bytes) {
+            return Err(Errno::INVAL);
+        }
+        if place == Place::Door {
+            self.publish(DOOR, bytes as u64);
+            return Ok(());
+        }
+        // It may have come since.
+        let passes_door = if self.holds_door { PASSES_DOOR } else { 0 };
+        let slot = self.take_slot()?;
+        if place == Place::Slot {
+            self.publish(slot, bytes as u64 | passes_door);
+        } else {
+            self.publish_piece(slot, bytes, passes_door);
+        }
+        Ok(())
     }
 
     /// Shows the peer what was written at `at`, and wakes it where it may sleep.
@@ -470,6 +567,18 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
         if into.is_empty() {
             return Ok(0);
         }
+        let (at, length_bytes) = self.find_bytes()?;
+        let count = into.len().min(length_bytes);
+        // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote; the peer does
+        // not touch it before this end has told that it is done with it.
+        unsafe { self.memory.read(at, &mut into[..count]) };
+        self.pass_over(count);
+        Ok(count)
+    }
+
+    /// Where the bytes of the piece that were not read yet are, and how many; of the next piece when all were.
+    #[inline(always)]
+    fn find_bytes(&mut self) -> Result<(usize, usize), Errno> {
         if self.incoming.piece.read_bytes == self.incoming.piece.length_bytes {
             self.close_piece();
             let (at, tag) = match self.look() {
@@ -478,11 +587,14 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
             };
             self.open(at, tag)?;
         }
+        let Piece { at, length_bytes, read_bytes, .. } = self.incoming.piece;
+        Ok((at + read_bytes, length_bytes - read_bytes))
+    }
+
+    /// Is done with the next `count` bytes, which are at least 1 and inside of the piece.
+    #[inline(always)]
+    fn pass_over(&mut self, count: usize) {
         let piece = &mut self.incoming.piece;
-        let count = into.len().min(piece.length_bytes - piece.read_bytes);
-        // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote; the peer does
-        // not touch it before this end has told that it is done with it.
-        unsafe { self.memory.read(piece.at + piece.read_bytes, &mut into[..count]) };
         piece.read_bytes += count;
         if piece.read_bytes == piece.length_bytes && piece.place != Place::Bulk {
             let place = std::mem::replace(&mut piece.place, Place::Nowhere);
@@ -492,7 +604,23 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
                 self.close_slot(self.incoming.lane.slots + self.slot_offset(self.incoming.slots), true);
             }
         }
-        Ok(count)
+    }
+
+    /// As [`find_bytes`](Self::find_bytes), for a reader in place.
+    #[inline(never)]
+    fn next_bytes(&mut self) -> Result<(usize, usize), Errno> {
+        self.find_bytes()
+    }
+
+    /// As [`pass_over`](Self::pass_over), for a reader in place, who may be wrong.
+    #[inline(never)]
+    fn release(&mut self, bytes: usize) -> Result<(), Errno> {
+        let Piece { length_bytes, read_bytes, .. } = self.incoming.piece;
+        if !(1..=length_bytes - read_bytes).contains(&bytes) {
+            return Err(Errno::INVAL);
+        }
+        self.pass_over(bytes);
+        Ok(())
     }
 
     /// Where the next message is and its tag, if it is there.
@@ -594,8 +722,10 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
             return;
         }
         self.incoming.piece.place = Place::Nowhere;
-        // SAFETY: `open` has checked that the piece is inside; the peer does not touch it before it is told.
-        unsafe { self.memory.soil(at, length_bytes) };
+        if self.incoming.soils {
+            // SAFETY: `open` has checked that the piece is inside; the peer does not touch it before it is told.
+            unsafe { self.memory.soil(at, length_bytes) };
+        }
         self.incoming.bulk += length_bytes.next_multiple_of(LINE_BYTES) as u64;
         // A longer piece keeps both ends busy enough: the reader is not at the writer's heels.
         let is_small = length_bytes < 2048;
@@ -702,6 +832,12 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
     fn wait_asleep<T>(&self, asleep: usize, ready: impl Fn(&Self) -> Option<T>) -> Result<T, Errno> {
         // SAFETY: the flags are inside.
         let flag = unsafe { self.memory.flag(asleep) };
+        for _ in 0..self.wait.looks() {
+            if let Some(found) = ready(self) {
+                return Ok(found);
+            }
+            relax();
+        }
         loop {
             flag.store(1, Ordering::Relaxed);
             fence(Ordering::SeqCst);
@@ -714,7 +850,10 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
                 return found;
             }
             // SAFETY: the flags are inside.
-            unsafe { self.memory.sleep(asleep) };
+            let slept = self.wait.sleep(|| unsafe { self.memory.sleep(asleep) });
+            if let Err(errno) = slept {
+                return ready(self).ok_or(errno);
+            }
         }
     }
 
@@ -737,7 +876,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
         // SAFETY: the flags are inside.
         unsafe {
             self.memory.flag(asleep).store(0, Ordering::Relaxed);
-            self.memory.wake(asleep);
+            self.wait.wake(|| self.memory.wake(asleep));
         }
     }
 
@@ -819,6 +958,44 @@ mod mapped {
             debug_assert!(at + len_bytes <= self.len_bytes);
             // SAFETY: callers keep to the contract of `Memory`, so that `at` is inside.
             unsafe { self.base.as_ptr().add(at) }
+        }
+
+        /// The `length_bytes` at `at`, to be read where they are.
+        ///
+        /// # Safety
+        ///
+        /// As [`Memory::read`], as long as they are lent.
+        unsafe fn lend(&self, at: usize, length_bytes: usize) -> &[u8] {
+            // SAFETY: inside by contract, valid while the owner lives, and zero at first.
+            unsafe { std::slice::from_raw_parts(self.at(at, length_bytes), length_bytes) }
+        }
+
+        /// The `length_bytes` at `at`, to be written where they are.
+        ///
+        /// # Safety
+        ///
+        /// As [`Memory::write`], as long as they are lent.
+        unsafe fn lend_mut(&mut self, at: usize, length_bytes: usize) -> &mut [u8] {
+            // SAFETY: inside by contract, valid while the owner lives, and zero at first.
+            unsafe { std::slice::from_raw_parts_mut(self.at(at, length_bytes), length_bytes) }
+        }
+    }
+
+    impl<O, W: Wait, const SLOTS: usize> Engine<Region<O>, W, SLOTS> {
+        #[inline(always)]
+        pub(super) fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+            let (at, length_bytes) = self.reserve(most_bytes)?;
+            // SAFETY: `reserve` has found a place that is inside and that the peer is done with; this end sends
+            // nothing while it is lent, because it is borrowed. See `End::produce` on a peer that breaks that.
+            Ok(unsafe { self.memory.lend_mut(at, length_bytes) })
+        }
+
+        #[inline(always)]
+        pub(super) fn consume(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
+            let (at, length_bytes) = self.next_bytes()?;
+            // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote; the peer does not
+            // touch it before it is told, which this end does not while it is borrowed. See `End::consume`.
+            Ok(unsafe { self.memory.lend(at, length_bytes.min(most_bytes)) })
         }
     }
 
@@ -929,9 +1106,9 @@ mod mapped {
     pub struct End<W: Wait = Futex>(Engine<Region<SharedMemory>, W, { Geometry::SLOTS }>);
 
     impl<W: Wait> End<W> {
-        /// Takes `side` of the pair of `geometry` in `memory`. The peer takes the other side with the
-        /// same geometry and way of waiting.
-        pub fn claim(memory: SharedMemory, geometry: Geometry, side: Side) -> Result<Self, Failure> {
+        /// Takes `side` of the pair of `geometry` in `memory`, to wait as `wait` does. The peer takes the other
+        /// side with the same geometry and way of waiting.
+        pub fn claim(memory: SharedMemory, geometry: Geometry, side: Side, wait: W) -> Result<Self, Failure> {
             let refuse = |why: &str| {
                 Err(Failure::new(
                     "claim",
@@ -949,7 +1126,7 @@ mod mapped {
             let region = unsafe { Region::new(base, len_bytes, memory) };
             // SAFETY: the size is checked; the memory is as created, which is zero, but for a peer of the
             // same geometry and way of waiting.
-            match unsafe { Engine::claim(region, geometry, side) } {
+            match unsafe { Engine::claim(region, geometry, side, wait) } {
                 Some(engine) => Ok(Self(engine)),
                 None => refuse("it is taken"),
             }
@@ -971,6 +1148,48 @@ mod mapped {
         #[inline(always)]
         pub fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
             self.0.receive(into)
+        }
+
+        /// An end whose messages are received in place and not touched there: it does not soil them either, so
+        /// that their lines stay in the cache in which they were written.
+        pub fn untouched(mut self) -> Self {
+            self.0.incoming.soils = false;
+            self
+        }
+
+        /// Where a next part of a message is to be made: 1 to `most_bytes` bytes, of whatever content, which
+        /// [`hand_over`](Self::hand_over) sends. Waits while there is no room, and fails as [`send`](Self::send).
+        ///
+        /// Where they lie is this end's own knowledge, and an end of a ring does not touch them until they are
+        /// handed over; that is all that makes the reference exclusive. A peer that breaks the protocol, or
+        /// whoever else maps the memory, can change these bytes under it, which no process can be kept from
+        /// and the language does not provide for. So nothing that must be right may hang on their values.
+        #[inline(always)]
+        pub fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+            self.0.produce(most_bytes)
+        }
+
+        /// Sends the first `bytes` of what [`produce`](Self::produce) lent last; `Errno::INVAL` when it has lent
+        /// less, or when anything was sent since.
+        #[inline(always)]
+        pub fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+            self.0.hand_over(bytes)
+        }
+
+        /// The next bytes, where they lie: 1 to `most_bytes` of one piece. Waits until there are any, and fails as
+        /// [`receive`](Self::receive). Until they are released the same bytes are lent again.
+        ///
+        /// Where they lie and how many there are is checked, whatever the peer wrote. That they do not change
+        /// under the reference hangs on the peer, as in [`produce`](Self::produce).
+        #[inline(always)]
+        pub fn consume(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
+            self.0.consume(most_bytes)
+        }
+
+        /// Gives back the next `bytes`; `Errno::INVAL` when [`consume`](Self::consume) could not lend so many.
+        #[inline(always)]
+        pub fn release(&mut self, bytes: usize) -> Result<(), Errno> {
+            self.0.release(bytes)
         }
     }
 }
@@ -1019,15 +1238,15 @@ mod tests {
         Geometry { slots: SMALL, bulk_bytes, piece_bytes: bulk_bytes / 4 }
     }
 
-    fn claim<W: Wait>(heap: &Arc<Heap>, geometry: Geometry, side: Side) -> Option<Small<W>> {
+    fn claim<W: Wait + Default>(heap: &Arc<Heap>, geometry: Geometry, side: Side) -> Option<Small<W>> {
         assert_eq!(heap.layout.size(), geometry.memory_bytes());
         // SAFETY: aligned, of the length, and alive as long as the region.
         let region = unsafe { Region::new(heap.base, heap.layout.size(), heap.clone()) };
         // SAFETY: the size is right, the memory was zero, and engines alone use it.
-        unsafe { Engine::claim(region, geometry, side) }
+        unsafe { Engine::claim(region, geometry, side, W::default()) }
     }
 
-    fn pair<W: Wait>(bulk_bytes: usize) -> (Small<W>, Small<W>) {
+    fn pair<W: Wait + Default>(bulk_bytes: usize) -> (Small<W>, Small<W>) {
         let geometry = geometry(bulk_bytes);
         let heap = Heap::new(geometry.memory_bytes());
         (claim(&heap, geometry, Side::Near).unwrap(), claim(&heap, geometry, Side::Far).unwrap())
@@ -1061,7 +1280,7 @@ mod tests {
     }
 
     /// `sizes` one way in order, then one byte back; the reader's buffer holds `step_bytes`.
-    fn stream<W: Wait>(bulk_bytes: usize, sizes: &[usize], step_bytes: usize) {
+    fn stream<W: Wait + Default + Send>(bulk_bytes: usize, sizes: &[usize], step_bytes: usize) {
         let (mut near, mut far) = pair::<W>(bulk_bytes);
         std::thread::scope(|threads| {
             threads.spawn(move || {
@@ -1170,6 +1389,95 @@ mod tests {
         });
     }
 
+    /// `sizes` one way in order, made and read in place, in parts of at most `step_bytes` that are given back
+    /// `release_bytes` at a time.
+    fn stream_in_place<W: Wait + Default + Send>(sizes: &[usize], step_bytes: usize, release_bytes: usize) {
+        let (mut near, mut far) = pair::<W>(256);
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                for (number, size) in sizes.iter().enumerate() {
+                    let bytes = content(number, *size);
+                    let mut sent = 0;
+                    while sent < bytes.len() {
+                        let part = near.produce((bytes.len() - sent).min(step_bytes)).unwrap();
+                        let count = part.len();
+                        part.copy_from_slice(&bytes[sent..sent + count]);
+                        near.hand_over(count).unwrap();
+                        sent += count;
+                    }
+                }
+            });
+            for (number, size) in sizes.iter().enumerate() {
+                let mut bytes = Vec::new();
+                while bytes.len() < *size {
+                    let part = far.consume((*size - bytes.len()).min(step_bytes)).unwrap();
+                    let count = part.len().min(release_bytes);
+                    bytes.extend_from_slice(&part[..count]);
+                    far.release(count).unwrap();
+                }
+                assert_eq!(bytes, content(number, *size), "message {number}");
+            }
+        });
+    }
+
+    #[test]
+    fn every_class_of_size_passes_in_place() {
+        let sizes = [1, 8, 55, 56, 57, 64, 112, 113, 200, 256, 257, 1000, 1016, 1017, 2000];
+        let sizes: Vec<usize> = sizes.into_iter().cycle().take(if cfg!(miri) { 15 } else { 150 }).collect();
+        stream_in_place::<Spin>(&sizes, usize::MAX, usize::MAX);
+        stream_in_place::<Spin>(&sizes, 100, 7);
+        if !cfg!(miri) {
+            stream_in_place::<Futex>(&sizes, usize::MAX, 7);
+        }
+    }
+
+    #[test]
+    fn in_place_and_copied_messages_mix() {
+        let (mut near, mut far) = pair::<Spin>(256);
+        far.incoming.soils = false;
+        for size in [1, 57, 200, 64, 3] {
+            near.produce(size).unwrap()[0] = 5;
+            near.hand_over(1).unwrap();
+            assert_eq!(receive_all(&mut far, 1, 1), [5]);
+            // Far holds the door: this goes in bulk and, its end, through a slot.
+            send_all(&mut near, &content(size, 200));
+            let part = far.consume(1000).unwrap();
+            assert_eq!(part, &content(size, 200)[..64]);
+            far.release(64).unwrap();
+            assert_eq!(receive_all(&mut far, 136, 100), content(size, 200)[64..]);
+            send_all(&mut far, &[1]);
+            assert_eq!(receive_all(&mut near, 1, 1), [1]);
+        }
+    }
+
+    #[test]
+    fn the_door_that_comes_after_a_slot_was_lent_is_passed_on() {
+        let (mut near, mut far) = pair::<Spin>(256);
+        far.produce(3).unwrap().copy_from_slice(b"abc");
+        send_all(&mut near, b"door");
+        assert_eq!(receive_all(&mut far, 4, 4), b"door");
+        far.hand_over(3).unwrap();
+        assert_eq!(receive_all(&mut near, 3, 3), b"abc");
+        assert_eq!([near.holds_door, far.holds_door], [true, false]);
+    }
+
+    #[test]
+    fn more_than_was_lent_is_neither_handed_over_nor_released() {
+        let (mut near, mut far) = pair::<Spin>(256);
+        assert_eq!(near.hand_over(1), Err(Errno::INVAL), "nothing was lent");
+        for size in [3, 200, 2000] {
+            let lent = near.produce(size).unwrap().len();
+            assert_eq!([near.hand_over(0), near.hand_over(lent + 1)], [Err(Errno::INVAL); 2]);
+            send_all(&mut near, b"else");
+            assert_eq!(near.hand_over(1), Err(Errno::INVAL), "what was lent went with something else");
+            assert_eq!([far.release(1), far.release(0)], [Err(Errno::INVAL); 2]);
+            let lent = far.consume(100).unwrap().len();
+            assert_eq!([far.release(0), far.release(lent + 1)], [Err(Errno::INVAL); 2]);
+            far.release(lent).unwrap();
+            assert_eq!(far.release(1), Err(Errno::INVAL));
+        }
+    }
+
     #[test]
     fn what_was_sent_before_closing_arrives_and_then_the_end() {
         for near_closes in [true, false] {
@@ -1276,14 +1584,14 @@ mod tests {
     mod mapped_memory {
         use super::*;
 
-        fn ends<W: Wait>(geometry: Geometry) -> (End<W>, End<W>) {
+        fn ends<W: Wait + Default>(geometry: Geometry) -> (End<W>, End<W>) {
             let (memory, fd) = SharedMemory::create("test", geometry.memory_bytes()).unwrap();
-            let near = End::claim(memory, geometry, Side::Near).unwrap();
+            let near = End::claim(memory, geometry, Side::Near, W::default()).unwrap();
             let memory = SharedMemory::open(&fd, geometry.memory_bytes()).unwrap();
-            (near, End::claim(memory, geometry, Side::Far).unwrap())
+            (near, End::claim(memory, geometry, Side::Far, W::default()).unwrap())
         }
 
-        fn pass<W: Wait>(geometry: Geometry, sizes: &[usize], step_bytes: usize) {
+        fn pass<W: Wait + Default + Send>(geometry: Geometry, sizes: &[usize], step_bytes: usize) {
             let (mut near, mut far) = ends::<W>(geometry);
             std::thread::scope(|threads| {
                 threads.spawn(|| {
@@ -1324,7 +1632,7 @@ mod tests {
         #[test]
         fn memory_of_another_size_is_refused() {
             let (memory, _fd) = SharedMemory::create("test", 8192).unwrap();
-            assert!(End::<Spin>::claim(memory, Geometry::with_bulk(4096), Side::Near).is_err());
+            assert!(End::claim(memory, Geometry::with_bulk(4096), Side::Near, Spin).is_err());
         }
 
         #[test]
@@ -1459,12 +1767,70 @@ mod loom_tests {
 
     /// A few slots, two lines of bulk, one line a piece. With more slots than pieces fit into bulk, bulk is full
     /// first, so that its own progress alone orders the writer after the reader.
-    fn pair<W: Wait, const SLOTS: usize>() -> (Tiny<W, SLOTS>, Tiny<W, SLOTS>) {
+    fn pair<W: Both, const SLOTS: usize>() -> (Tiny<W, SLOTS>, Tiny<W, SLOTS>) {
         let geometry = Geometry { slots: SLOTS, bulk_bytes: 2 * LINE_BYTES, piece_bytes: LINE_BYTES };
         let cells = Cells::new(&geometry);
+        let [near, far] = W::both();
         // SAFETY: the cells are new, and loom checks the rest.
-        let claim = |side| unsafe { Engine::claim(cells.clone(), geometry, side) }.unwrap();
-        (claim(Side::Near), claim(Side::Far))
+        let claim = |side, wait| unsafe { Engine::claim(cells.clone(), geometry, side, wait) }.unwrap();
+        (claim(Side::Near, near), claim(Side::Far, far))
+    }
+
+    /// How both ends of a pair wait.
+    trait Both: Wait + Sized + 'static {
+        fn both() -> [Self; 2];
+    }
+
+    impl Both for Spin {
+        fn both() -> [Self; 2] {
+            [Spin; 2]
+        }
+    }
+
+    impl Both for Futex {
+        fn both() -> [Self; 2] {
+            [Futex; 2]
+        }
+    }
+
+    /// A count of wake-ups, which stay until they are taken, as those of a semaphore do.
+    type Count = Arc<(Mutex<u32>, Condvar)>;
+
+    /// An end that sleeps for its own count, after one more look.
+    struct Counting {
+        own: Count,
+        peers: Count,
+    }
+
+    impl Wait for Counting {
+        const SLEEPS: bool = true;
+
+        fn looks(&self) -> u32 {
+            1
+        }
+
+        fn sleep(&self, _: impl FnOnce()) -> Result<(), Errno> {
+            let (count, raised) = &*self.own;
+            let mut count = count.lock().unwrap();
+            while *count == 0 {
+                count = raised.wait(count).unwrap();
+            }
+            *count -= 1;
+            Ok(())
+        }
+
+        fn wake(&self, _: impl FnOnce()) {
+            let (count, raised) = &*self.peers;
+            *count.lock().unwrap() += 1;
+            raised.notify_one();
+        }
+    }
+
+    impl Both for Counting {
+        fn both() -> [Self; 2] {
+            let [a, b]: [Count; 2] = std::array::from_fn(|_| Arc::new((Mutex::new(0), Condvar::new())));
+            [Self { own: a.clone(), peers: b.clone() }, Self { own: b, peers: a }]
+        }
     }
 
     fn model(check: impl Fn() + Sync + Send + 'static) {
@@ -1496,7 +1862,7 @@ mod loom_tests {
     }
 
     /// Near sends messages of `sizes`, far receives them.
-    fn stream<W: Wait + 'static, const SLOTS: usize>(sizes: &'static [usize]) {
+    fn stream<W: Both, const SLOTS: usize>(sizes: &'static [usize]) {
         model(move || {
             let (mut near, mut far) = pair::<W, SLOTS>();
             let reader = loom::thread::spawn(move || {
@@ -1514,7 +1880,7 @@ mod loom_tests {
     }
 
     /// The ends take turns, with messages of `sizes`.
-    fn turns<W: Wait + 'static, const SLOTS: usize>(sizes: &'static [usize]) {
+    fn turns<W: Both, const SLOTS: usize>(sizes: &'static [usize]) {
         model(move || {
             let (mut near, mut far) = pair::<W, SLOTS>();
             let answering = loom::thread::spawn(move || {
@@ -1564,6 +1930,51 @@ mod loom_tests {
         turns::<Spin, 2>(&[130, 1]);
     }
 
+    /// Near sends messages of `sizes`, far receives them, both in place.
+    fn stream_in_place<const SLOTS: usize>(sizes: &'static [usize]) {
+        model(move || {
+            let (mut near, mut far) = pair::<Spin, SLOTS>();
+            let reader = loom::thread::spawn(move || {
+                for (number, size) in sizes.iter().enumerate() {
+                    let mut into = vec![0; *size];
+                    let mut received = 0;
+                    while received < *size {
+                        let (at, length_bytes) = far.next_bytes().unwrap();
+                        // SAFETY: loom checks it.
+                        unsafe { far.memory.read(at, &mut into[received..received + length_bytes]) };
+                        far.release(length_bytes).unwrap();
+                        received += length_bytes;
+                    }
+                    assert_eq!(into, content(number as u8, *size));
+                }
+                far
+            });
+            for (number, size) in sizes.iter().enumerate() {
+                let bytes = content(number as u8, *size);
+                let mut sent = 0;
+                while sent < *size {
+                    let (at, length_bytes) = near.reserve(*size - sent).unwrap();
+                    // SAFETY: loom checks it.
+                    unsafe { near.memory.write(at, &bytes[sent..sent + length_bytes]) };
+                    near.hand_over(length_bytes).unwrap();
+                    sent += length_bytes;
+                }
+            }
+            let far = reader.join().unwrap();
+            drop((near, far));
+        });
+    }
+
+    #[test]
+    fn ring_in_place_through_slots() {
+        stream_in_place::<2>(&[1, 2, 3, 56, 1]);
+    }
+
+    #[test]
+    fn ring_in_place_through_bulk() {
+        stream_in_place::<8>(&[320]);
+    }
+
     #[test]
     fn ring_wakes_sleepers_of_slots() {
         stream::<Futex, 2>(&[1, 2, 3, 4]);
@@ -1580,9 +1991,28 @@ mod loom_tests {
     }
 
     #[test]
+    fn ring_wakes_who_counts_wake_ups() {
+        stream::<Counting, 2>(&[1, 2, 3]);
+    }
+
+    #[test]
+    fn ring_wakes_who_counts_wake_ups_in_turns() {
+        turns::<Counting, 2>(&[1, 2]);
+    }
+
+    #[test]
     fn ring_that_closes_wakes_the_reader() {
+        closing_wakes::<Futex>();
+    }
+
+    #[test]
+    fn ring_that_closes_wakes_who_counts_wake_ups() {
+        closing_wakes::<Counting>();
+    }
+
+    fn closing_wakes<W: Both>() {
         model(|| {
-            let (mut near, mut far) = pair::<Futex, 2>();
+            let (mut near, mut far) = pair::<W, 2>();
             let reader = loom::thread::spawn(move || {
                 receive_all(&mut far, 0, 1);
                 assert_eq!(far.receive(&mut [0]), Err(Errno::PIPE));

@@ -1,24 +1,40 @@
-//! Memory that two processes map: a memfd. What is laid out in it is not known here.
+//! Memory that two processes map: a memfd, of pages of the usual size or huge ones, or a file. What is laid out in it
+//! is not known here, and neither is how a file gets its name; [`crate::sysv`] attaches segments to the same type.
 //!
-//! The file is sealed against shrinking, so that no access within the checked length can raise
-//! `SIGBUS`, whatever the peer does. It is not an allocator, and it orders nothing: who may touch
-//! which byte when is for the layout's owner to say.
+//! It is not an allocator, and it orders nothing: who may touch which byte when is for the layout's owner to say.
 
-use crate::{Failure, OrFail};
+use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate,
+    memfd_create,
+};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What the kernel is asked to forbid for ever. Without `SEAL` the peer could not undo these either.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// A mapping of a memfd, shared with whoever maps it too. Unmapped on drop.
+/// Memory shared with whoever maps it too. Unmapped on drop.
+///
+/// A memfd is sealed against shrinking, so that no access within the checked length can raise `SIGBUS`, whatever the
+/// peer does, and a System V segment has no way to shrink. A file, which a POSIX shared memory object is too, has no
+/// seals: whoever may write it can truncate it, and then an access beyond its new end ends the process by `SIGBUS`.
 #[derive(Debug)]
 pub struct SharedMemory {
     base: NonNull<u8>,
     len_bytes: usize,
+    origin: Origin,
+}
+
+/// How memory was mapped, and so how it is unmapped.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// By mmap(2), which mapped so many bytes.
+    Mapped { len_bytes: usize },
+    /// By shmat(2).
+    Attached,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and stays where it is until drop.
@@ -41,18 +57,66 @@ impl SharedMemory {
 
     /// Maps what a peer created. Refuses a file of another length, or one that could still shrink.
     pub fn open(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
-        let refuse = |why: String| {
-            Failure::new("mmap", "the peer's memory", why, "both ends must be of one version of ipcmark")
-        };
-        let seals = fcntl_get_seals(&fd).or_fail("fcntl(F_GET_SEALS)", "the peer's memory")?;
-        if !seals.contains(SEALS) {
-            return Err(refuse(format!("its seals are {seals:?}, so that it could shrink")));
-        }
-        let size = fstat(&fd).or_fail("fstat", "the peer's memory")?.st_size;
-        if u64::try_from(size) != Ok(len_bytes as u64) {
-            return Err(refuse(format!("it has {size} bytes, not {len_bytes}")));
-        }
+        sealed(&fd)?;
+        has_length(&fd, len_bytes)?;
         Self::map(&fd, len_bytes)
+    }
+
+    /// As [`create`](Self::create), of huge pages, of which it maps as many as it takes; the peer
+    /// [opens](Self::open_huge) them as such. The host must have so many set aside (`vm.nr_hugepages`).
+    pub fn create_huge(name: &str, len_bytes: usize) -> Result<(Self, OwnedFd), Failure> {
+        let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB)
+            .or_fail("memfd_create(MFD_HUGETLB)", name)?;
+        let page_bytes = page_bytes(&fd)?;
+        let file_bytes = len_bytes.next_multiple_of(page_bytes);
+        ftruncate(&fd, file_bytes as u64)
+            .or_fail("ftruncate", format!("{file_bytes} bytes of memfd {name}"))?;
+        fcntl_add_seals(&fd, SEALS).or_fail("fcntl(F_ADD_SEALS)", format!("memfd {name}"))?;
+        let memory = Self::map_huge(&fd, len_bytes, page_bytes)?;
+        Ok((memory, fd))
+    }
+
+    /// Maps what a peer created of huge pages.
+    pub fn open_huge(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
+        sealed(&fd)?;
+        let page_bytes = page_bytes(&fd)?;
+        has_length(&fd, len_bytes.next_multiple_of(page_bytes))?;
+        Self::map_huge(&fd, len_bytes, page_bytes)
+    }
+
+    fn map_huge(fd: &impl AsFd, len_bytes: usize, page_bytes: usize) -> Result<Self, Failure> {
+        let mapped = Self::map(fd, len_bytes.next_multiple_of(page_bytes));
+        let mut memory = mapped.map_err(|failure| {
+            let needed = len_bytes.div_ceil(page_bytes) as u64;
+            let kib = page_bytes >> 10;
+            let free =
+                std::fs::read_to_string(format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/free_hugepages"));
+            let free = free.ok().and_then(|free| free.trim().parse().ok()).unwrap_or(0_u64);
+            let total = crate::sysctl::number("vm/nr_hugepages").unwrap_or(0);
+            Failure {
+                answer: format!("{}: {free} huge pages are free, {needed} are needed", failure.answer),
+                next: format!("sysctl vm.nr_hugepages={}", total + needed.saturating_sub(free)),
+                ..failure
+            }
+        })?;
+        memory.len_bytes = len_bytes;
+        Ok(memory)
+    }
+
+    /// Makes the empty file `fd`, or POSIX shared memory object, `len_bytes` of zeroes long, and maps it. All of it is
+    /// set aside now, for a file system that is full later would raise `SIGBUS` (fallocate(2)).
+    pub fn create_file(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
+        fallocate(&fd, FallocateFlags::empty(), 0, len_bytes as u64)
+            .or_fail("fallocate", format!("{len_bytes} bytes of shared memory"))?;
+        Self::open_file(fd, len_bytes)
+    }
+
+    /// Maps a file that a peer has made. Refuses one of another length.
+    pub fn open_file(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
+        has_length(&fd, len_bytes)?;
+        let memory = Self::map(&fd, len_bytes)?;
+        memory.populate();
+        Ok(memory)
     }
 
     /// Every page is populated now, so that no page fault falls into a turn.
@@ -72,7 +136,26 @@ impl SharedMemory {
         let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| {
             Failure::new("mmap", "shared memory", "the kernel mapped it at address 0", "see 'ipcmark doctor'")
         })?;
-        Ok(Self { base, len_bytes })
+        Ok(Self { base, len_bytes, origin: Origin::Mapped { len_bytes } })
+    }
+
+    /// Memory that was made elsewhere.
+    ///
+    /// # Safety
+    ///
+    /// The `len_bytes` at `base`, which is aligned to a page, are mapped to be read and written, are shared, and are
+    /// for this value to unmap as `origin` says.
+    pub(crate) unsafe fn new(base: NonNull<u8>, len_bytes: usize, origin: Origin) -> Self {
+        Self { base, len_bytes, origin }
+    }
+
+    /// Has every page there to be written, so that no page fault falls into a turn (madvise(2),
+    /// `MADV_POPULATE_WRITE`): for memory that being mapped leaves unpopulated, or readable only. Kernels before 5.14
+    /// cannot; there the turns that are not timed touch the pages first.
+    pub(crate) fn populate(&self) {
+        // SAFETY: all of it is mapped, and the advice changes no byte.
+        let _: Result<(), Errno> =
+            unsafe { madvise(self.base.as_ptr().cast(), self.len_bytes, Advice::LinuxPopulateWrite) };
     }
 
     /// Its length in bytes.
@@ -136,16 +219,48 @@ impl SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
+        let base = self.base.as_ptr().cast();
         // SAFETY: this value mapped these bytes, and no reference into them outlives it.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len_bytes) };
+        let unmapped = unsafe {
+            match self.origin {
+                Origin::Mapped { len_bytes } => munmap(base, len_bytes),
+                Origin::Attached => crate::sysv::detach(self.base),
+            }
+        };
         debug_assert!(unmapped.is_ok());
     }
+}
+
+/// The failure of memory that is not what a peer of this version makes.
+fn refuse(why: String) -> Failure {
+    Failure::new("mmap", "the peer's memory", why, "both ends must be of one version of ipcmark")
+}
+
+fn sealed(fd: &impl AsFd) -> Result<(), Failure> {
+    let seals = fcntl_get_seals(fd).or_fail("fcntl(F_GET_SEALS)", "the peer's memory")?;
+    if seals.contains(SEALS) {
+        return Ok(());
+    }
+    Err(refuse(format!("its seals are {seals:?}, so that it could shrink")))
+}
+
+fn has_length(fd: &impl AsFd, len_bytes: usize) -> Result<(), Failure> {
+    let size = fstat(fd).or_fail("fstat", "the peer's memory")?.st_size;
+    if u64::try_from(size) == Ok(len_bytes as u64) {
+        return Ok(());
+    }
+    Err(refuse(format!("it has {size} bytes, not {len_bytes}")))
+}
+
+/// The size of the pages of a file of huge ones, which is the size of its blocks.
+fn page_bytes(fd: &impl AsFd) -> Result<usize, Failure> {
+    let bytes = fstat(fd).or_fail("fstat", "memory of huge pages")?.st_blksize;
+    Ok(usize::try_from(bytes).unwrap_or(0).max(1))
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
 mod tests {
     use super::*;
-    use rustix::io::Errno;
     use std::sync::atomic::Ordering;
 
     #[test]
@@ -162,6 +277,49 @@ mod tests {
             far.read(9_995, &mut got);
         }
         assert_eq!(&got, b"hello");
+    }
+
+    #[test]
+    fn a_file_is_mapped_at_the_length_that_it_was_made_with() {
+        let file = tempfile();
+        let near = SharedMemory::create_file(&file, 10_000).unwrap();
+        let far = SharedMemory::open_file(&file, 10_000).unwrap();
+        near.u64_at(9_992).store(7, Ordering::Relaxed);
+        assert_eq!(far.u64_at(9_992).load(Ordering::Relaxed), 7);
+        let refusal = SharedMemory::open_file(&file, 4096).unwrap_err().to_string();
+        assert!(refusal.contains("10000 bytes, not 4096"), "{refusal}");
+        // A file can shrink, and so is no substitute for a memfd.
+        assert!(SharedMemory::open(&file, 10_000).is_err());
+    }
+
+    #[test]
+    fn a_file_for_which_there_is_no_room_is_refused() {
+        let refusal = SharedMemory::create_file(tempfile(), 1 << 60).unwrap_err();
+        assert_eq!(refusal.operation, "fallocate", "{refusal}");
+    }
+
+    /// A file without a name.
+    fn tempfile() -> OwnedFd {
+        use rustix::fs::{Mode, OFlags, open};
+        open("/dev/shm", OFlags::TMPFILE | OFlags::RDWR, Mode::RUSR | Mode::WUSR).expect("tmpfs")
+    }
+
+    #[test]
+    fn huge_pages_are_mapped_or_it_is_said_how_many_there_are() {
+        match SharedMemory::create_huge("test", 10_000) {
+            Ok((near, fd)) => {
+                let far = SharedMemory::open_huge(&fd, 10_000).unwrap();
+                assert_eq!([near.len_bytes(), far.len_bytes()], [10_000; 2]);
+                near.u64_at(8).store(7, Ordering::Relaxed);
+                assert_eq!(far.u64_at(8).load(Ordering::Relaxed), 7);
+                assert!(SharedMemory::open_huge(&fd, 1 << 30).is_err());
+                assert_eq!(ftruncate(&fd, 0), Err(Errno::PERM));
+            }
+            Err(failure) => {
+                assert!(failure.answer.contains("are needed"), "{failure}");
+                assert!(failure.next.starts_with("sysctl vm.nr_hugepages="), "{failure}");
+            }
+        }
     }
 
     #[test]

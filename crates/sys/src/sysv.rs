@@ -1,10 +1,12 @@
-//! System V message queues and semaphores (sysvipc(7)). They outlive their makers: see [`crate::name`].
+//! System V message queues, semaphores and shared memory (sysvipc(7)). They outlive their makers: see [`crate::name`].
 
 use crate::libc_call::checked;
+use crate::shared_memory::{Origin, SharedMemory};
 use crate::{Errno, Failure, OrFail};
 use rustix::io::retry_on_intr;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ptr::NonNull;
 use std::str::FromStr;
 
 /// The key of an object. Never `IPC_PRIVATE`, so that whoever knows it finds the object.
@@ -60,6 +62,25 @@ impl MessageQueue {
         // SAFETY: the call takes numbers only.
         let id = checked(unsafe { libc::msgget(key.0, flags) }).or_fail("msgget", format!("key {key}"))?;
         Ok(Self { id, buffer: vec![1; 1 + most_bytes.div_ceil(8)] })
+    }
+
+    /// How many bytes of messages it holds, once it was asked to hold `asked_bytes`, if that is given. Above
+    /// kernel.msgmnb, which it has from the start, that takes CAP_SYS_RESOURCE (msgctl(2), `IPC_SET`).
+    pub fn hold(&self, asked_bytes: Option<u64>) -> Result<u64, Failure> {
+        let control = |command, status: &mut libc::msqid_ds| {
+            // SAFETY: the status is valid for reads and writes through the call.
+            checked(unsafe { libc::msgctl(self.id, command, std::ptr::from_mut(status)) })
+        };
+        // SAFETY: a zeroed msqid_ds is a valid one.
+        let mut status: libc::msqid_ds = unsafe { std::mem::zeroed() };
+        control(libc::IPC_STAT, &mut status).or_fail("msgctl(IPC_STAT)", "a queue")?;
+        let had_bytes = status.msg_qbytes;
+        let Some(asked_bytes) = asked_bytes else { return Ok(had_bytes) };
+        status.msg_qbytes = asked_bytes;
+        match control(libc::IPC_SET, &mut status) {
+            Err(Errno::PERM) => Ok(had_bytes),
+            other => other.or_fail("msgctl(IPC_SET)", "a queue").map(|_| asked_bytes),
+        }
     }
 
     fn text_bytes(&self) -> usize {
@@ -151,6 +172,78 @@ impl Semaphores {
     }
 }
 
+/// A segment of shared memory, which need not be attached.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    id: libc::c_int,
+}
+
+impl Segment {
+    /// Makes the segment `key` of `len_bytes` of zeroes (shmget(2)).
+    pub(crate) fn create(key: Key, len_bytes: usize) -> Result<Self, Errno> {
+        // SAFETY: the call takes numbers only.
+        checked(unsafe { libc::shmget(key.0, len_bytes, CREATE) }).map(|id| Self { id })
+    }
+
+    /// The segment `key`, which has at least `len_bytes` (shmget(2)).
+    pub(crate) fn open(key: Key, len_bytes: usize) -> Result<Self, Errno> {
+        // SAFETY: the call takes numbers only.
+        checked(unsafe { libc::shmget(key.0, len_bytes, 0) }).map(|id| Self { id })
+    }
+
+    /// Where all of it is attached now (shmat(2)), until [`detach`] is called on that.
+    pub(crate) fn attach(&self) -> Result<NonNull<u8>, Errno> {
+        // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
+        let base = unsafe { libc::shmat(self.id, std::ptr::null(), 0) };
+        // It answers -1 as a pointer.
+        checked(base as isize)?;
+        NonNull::new(base.cast()).ok_or(Errno::FAULT)
+    }
+
+    /// Removes it, which lives on until it is detached everywhere (shmctl(2), `IPC_RMID`).
+    pub(crate) fn remove(self) -> Result<(), Errno> {
+        // SAFETY: the call takes numbers; IPC_RMID ignores the buffer.
+        checked(unsafe { libc::shmctl(self.id, libc::IPC_RMID, std::ptr::null_mut()) }).map(drop)
+    }
+}
+
+/// Detaches what was attached at `base` (shmdt(2)).
+///
+/// # Safety
+///
+/// [`Segment::attach`] returned `base`, it was not detached since, and nothing refers to its bytes any more.
+pub(crate) unsafe fn detach(base: NonNull<u8>) -> Result<(), Errno> {
+    // SAFETY: by the caller's word.
+    checked(unsafe { libc::shmdt(base.as_ptr().cast()) }).map(drop)
+}
+
+/// Makes the segment `key` of `len_bytes` and attaches it (shmget(2), shmat(2)).
+pub fn create_memory(key: Key, len_bytes: usize) -> Result<SharedMemory, Failure> {
+    attached(Segment::create(key, len_bytes), key, len_bytes)
+}
+
+/// Attaches the segment that another made, which has at least `len_bytes`: the kernel refuses a smaller one.
+pub fn open_memory(key: Key, len_bytes: usize) -> Result<SharedMemory, Failure> {
+    attached(Segment::open(key, len_bytes), key, len_bytes)
+}
+
+fn attached(segment: Result<Segment, Errno>, key: Key, len_bytes: usize) -> Result<SharedMemory, Failure> {
+    let segment = segment.or_fail("shmget", format!("{len_bytes} bytes, key {key}")).map_err(|failure| {
+        let next = "see kernel.shmmax and kernel.shmall for the limits of this host".to_owned();
+        Failure { next, ..failure }
+    })?;
+    let base = segment.attach().or_fail("shmat", format!("key {key}"))?;
+    // SAFETY: the kernel attached so many bytes there, aligned to a page, for this value alone to detach.
+    let memory = unsafe { SharedMemory::new(base, len_bytes, Origin::Attached) };
+    memory.populate();
+    Ok(memory)
+}
+
+/// Removes the segment `key`, which lives on until it is detached everywhere (shmctl(2), `IPC_RMID`).
+pub(crate) fn remove_memory(key: Key) -> Result<(), Errno> {
+    Segment::open(key, 0)?.remove()
+}
+
 /// Removes the queue `key`, wherever it came from (msgctl(2), `IPC_RMID`).
 pub(crate) fn remove_queue(key: Key) -> Result<(), Errno> {
     // SAFETY: the calls take numbers; IPC_RMID ignores the buffer.
@@ -173,6 +266,7 @@ pub(crate) fn remove_semaphores(key: Key) -> Result<(), Errno> {
 mod tests {
     use super::*;
     use crate::name::Name;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn keys_differ_and_survive_their_text() {
@@ -192,6 +286,43 @@ mod tests {
         assert_eq!(near.send(&[0; 9]), Err(Errno::MSGSIZE));
         Name::SysvMsg(key).remove().unwrap();
         assert_eq!(far.receive(&mut into), Err(Errno::PIPE));
+    }
+
+    #[test]
+    fn a_queue_holds_what_it_says() {
+        let key = Key::of((std::process::id(), "a small queue"));
+        let mut queue = MessageQueue::create(key, 8).unwrap();
+        assert_eq!(Some(queue.hold(None).unwrap()), crate::sysctl::number("kernel/msgmnb"));
+        assert_eq!(queue.hold(Some(16)).unwrap(), 16);
+        assert_eq!(queue.hold(None).unwrap(), 16);
+        // With or without the capability.
+        let got = queue.hold(Some(1 << 30)).unwrap();
+        assert_eq!(queue.hold(None).unwrap(), got);
+        assert_eq!(queue.hold(Some(16)).unwrap(), 16);
+        queue.send(&[1; 8]).unwrap();
+        queue.send(&[2; 8]).unwrap();
+        // SAFETY: the buffer holds the type and 8 bytes of text.
+        let full =
+            checked(unsafe { libc::msgsnd(queue.id, queue.buffer.as_ptr().cast(), 8, libc::IPC_NOWAIT) });
+        Name::SysvMsg(key).remove().unwrap();
+        assert_eq!(full, Err(Errno::AGAIN));
+    }
+
+    #[test]
+    fn a_segment_lives_without_its_name_until_nobody_has_it() {
+        let key = Key::of((std::process::id(), "a segment"));
+        let near = create_memory(key, 10_000).unwrap();
+        assert!(create_memory(key, 10_000).is_err(), "a segment was made twice");
+        assert!(open_memory(key, 100_000).is_err(), "a smaller segment was attached");
+        let far = open_memory(key, 10_000).unwrap();
+        Name::SysvShm(key).remove().unwrap();
+        assert!(open_memory(key, 10_000).is_err(), "the name is still there");
+        near.u64_at(9_992).store(7, Ordering::Relaxed);
+        assert_eq!(far.u64_at(9_992).load(Ordering::Relaxed), 7);
+        let attached = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("/SYSV").count();
+        let before = attached();
+        drop((near, far));
+        assert_eq!(attached(), before - 2);
     }
 
     #[test]

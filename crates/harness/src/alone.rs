@@ -1,0 +1,188 @@
+//! What an operation's launch does: it has one endpoint, and no parts to agree on.
+
+use crate::endpoint::{LEAST_WARM_UP_TURNS, Orders, Sizing, WARM_UP_SHARE};
+use crate::measure::Clock;
+use crate::workload::{Broken, sample, usage_between};
+use mechanisms::{Operation, Timer};
+use model::record::{ClockSource, Sample, TimerSample, Usage};
+use model::stats;
+use std::ops::Range;
+use std::time::Duration;
+use sys::Errno;
+use sys::usage::of_this_thread;
+
+/// A launch of `cost`.
+pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sample, Broken> {
+    let clock = Clock::new(orders.clock);
+    let mut turns_in_all = 0;
+    let mut timed = |turns: u64| -> Result<(f64, Usage), Broken> {
+        turns_in_all += turns;
+        let before = of_this_thread();
+        let start = clock.now();
+        repeat(&mut operation, 0..turns)?;
+        let end = clock.now();
+        Ok((clock.ns_between(start, end), usage_between(before, of_this_thread())))
+    };
+    let turns = match orders.size {
+        Sizing::Turns(turns) => {
+            timed(turns)?;
+            turns
+        }
+        Sizing::Slice { slice_ns, .. } => {
+            let enough_ns = slice_ns as f64 * WARM_UP_SHARE;
+            let mut turns = LEAST_WARM_UP_TURNS;
+            loop {
+                let (elapsed_ns, _) = timed(turns)?;
+                if elapsed_ns >= enough_ns {
+                    break ((turns as f64 * slice_ns as f64 / elapsed_ns) as u64).max(1);
+                }
+                turns *= 2;
+            }
+        }
+    };
+    let (elapsed_ns, near) = timed(turns)?;
+    Ok(Sample { turns_in_all, ..sample(turns, elapsed_ns, near, None) })
+}
+
+/// The turns of `cost`.
+#[inline(always)]
+fn repeat(operation: &mut impl Operation, turns: Range<u64>) -> Result<(), Broken> {
+    for _ in turns {
+        operation.call().map_err(|errno| Broken::Call { name: "call", errno })?;
+    }
+    Ok(())
+}
+
+/// How long the intervals of `accuracy` are: of the order of the study that asked (Wisconsin, table 2).
+const INTERVAL: Duration = Duration::from_millis(1);
+/// The fewest intervals of a launch: fewer have no deviation worth the name.
+const LEAST_INTERVALS: u64 = 10;
+
+/// A launch of `accuracy`: a timer is read before and after intervals of a known length.
+///
+/// A timer that goes on while the process sleeps is put to sleep for it, as in the study; one of CPU time is made to
+/// work, by the run's clock.
+pub(crate) fn accuracy(orders: &Orders, mut operation: impl Operation) -> Result<Sample, Broken> {
+    let clock = Clock::new(orders.clock);
+    let timer = operation.timer().ok_or(Broken::Call { name: "read the timer", errno: Errno::OPNOTSUPP })?;
+    let interval_ns = INTERVAL.as_nanos() as f64;
+    let intervals = match orders.size {
+        Sizing::Turns(turns) => turns,
+        Sizing::Slice { slice_ns, .. } => (slice_ns as f64 / interval_ns) as u64,
+    };
+    let intervals = intervals.max(LEAST_INTERVALS);
+    let resolution_ticks = resolution(&mut operation, &clock)?;
+
+    let before = of_this_thread();
+    let (mut ticks, mut clock_ns) = (Vec::new(), Vec::new());
+    for _ in 0..intervals {
+        let start = clock.now();
+        let first = read(&mut operation)?;
+        if timer.counts_sleep {
+            std::thread::sleep(INTERVAL);
+        } else {
+            clock.work_for(INTERVAL);
+        }
+        let last = read(&mut operation)?;
+        clock_ns.push(clock.ns_between(start, clock.now()));
+        ticks.push(last.wrapping_sub(first) as f64);
+    }
+    let usage = usage_between(before, of_this_thread());
+
+    let tick_ns = tick_ns(timer, orders.clock, ticks.iter().sum(), clock_ns.iter().sum());
+    let said_ns: Vec<f64> = ticks.iter().map(|ticks| ticks * tick_ns).collect();
+    let timer = TimerSample {
+        error_ns: stats::mean(&said_ns) - interval_ns,
+        deviation_ns: stats::deviation(&said_ns),
+        off_clock_ns: stats::mean(&said_ns) - stats::mean(&clock_ns),
+        resolution_ns: resolution_ticks * tick_ns,
+    };
+    Ok(Sample { timer: Some(timer), ..sample(intervals, clock_ns.iter().sum(), usage, None) })
+}
+
+fn read(operation: &mut impl Operation) -> Result<u64, Broken> {
+    operation.read().map_err(|errno| Broken::Call { name: "read the timer", errno })
+}
+
+/// The smallest step between two readings in a row that differ, in ticks; 0 when none differed for a while.
+fn resolution(operation: &mut impl Operation, clock: &Clock) -> Result<f64, Broken> {
+    const STEPS: usize = 1000;
+    const LONGEST_NS: f64 = 50e6;
+    let start = clock.now();
+    let mut last = read(operation)?;
+    let (mut smallest, mut steps) = (u64::MAX, 0);
+    while steps < STEPS && clock.ns_between(start, clock.now()) < LONGEST_NS {
+        let now = read(operation)?;
+        if now != last {
+            smallest = smallest.min(now.wrapping_sub(last));
+            steps += 1;
+        }
+        last = now;
+    }
+    Ok(if steps == 0 { 0.0 } else { smallest as f64 })
+}
+
+/// A tick of `timer` in nanoseconds. That of the counter is the run's, where the counter is the run's clock; else what
+/// the run's clock says of these very intervals, by which it cannot be judged against that clock any more.
+fn tick_ns(timer: Timer, clock: ClockSource, ticks: f64, clock_ns: f64) -> f64 {
+    match (timer.tick_ns, clock) {
+        (Some(tick_ns), _) => tick_ns,
+        (None, ClockSource::Tsc { ns_per_tick }) => ns_per_tick,
+        (None, ClockSource::MonotonicRaw) => clock_ns / ticks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mechanisms::Launch;
+    use model::card::Card;
+    use model::floor;
+    use sys::Failure;
+
+    /// A timer that runs at twice the speed of the run's clock, in steps of 5 us.
+    struct Fast(Clock, crate::measure::Stamp);
+
+    impl Operation for Fast {
+        const CARD: Card = Card::OPERATION;
+
+        fn prepare(_: &Launch<'_>) -> Result<Self, Failure> {
+            let clock = Clock::new(ClockSource::MonotonicRaw);
+            Ok(Self(clock, clock.now()))
+        }
+
+        fn call(&mut self) -> Result<(), Errno> {
+            Ok(())
+        }
+
+        fn timer(&self) -> Option<Timer> {
+            Some(Timer { tick_ns: Some(5000.0), counts_sleep: true })
+        }
+
+        fn read(&mut self) -> Result<u64, Errno> {
+            Ok((2.0 * self.0.ns_between(self.1, self.0.now()) / 5000.0) as u64)
+        }
+    }
+
+    #[test]
+    fn a_timer_that_runs_fast_and_in_steps_is_seen_to() {
+        let clock = Clock::new(ClockSource::MonotonicRaw);
+        let orders = Orders {
+            case: floor::operation("fast", 0),
+            role: crate::endpoint::Role::Alone,
+            clock: ClockSource::MonotonicRaw,
+            directory: std::env::temp_dir(),
+            number: 0,
+            size: Sizing::Turns(20),
+            check: false,
+        };
+        let sample = accuracy(&orders, Fast(clock, clock.now())).unwrap();
+        let timer = sample.timer.unwrap();
+        let slept_ns = sample.turn_ns();
+        assert_eq!((sample.turns, timer.resolution_ns), (20, 5000.0));
+        // Twice what was slept, less what was asked for; each reading is off by up to a step.
+        assert!((timer.off_clock_ns - slept_ns).abs() < 10_000.0, "{timer:?} {slept_ns}");
+        assert!((timer.error_ns - (2.0 * slept_ns - 1e6)).abs() < 10_000.0, "{timer:?} {slept_ns}");
+        assert!(timer.deviation_ns > 0.0);
+    }
+}

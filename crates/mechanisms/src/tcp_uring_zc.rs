@@ -1,0 +1,101 @@
+//! One TCP connection over the loopback interface, sent on without a copy as far as the kernel can.
+
+use crate::connection::NODELAY;
+use crate::contract::{ACCESS, Endpoint, Lends, Shape};
+use crate::descriptor::{Fds, OverDescriptors};
+use crate::inet_stream::InetStream;
+use crate::socket::{RCVBUF, SNDBUF};
+use crate::tcp::Tcp;
+use crate::uring::{MOST_BYTES, buffer_bytes, several};
+use model::Params;
+use model::card::Card;
+use model::record::Setting;
+use rustix::net::Protocol;
+use sys::uring::{POOLED, Sent, ZeroCopy};
+use sys::{Errno, Failure};
+
+/// tcp(7) on 127.0.0.1 with `IORING_OP_SEND_ZC`, io_uring_enter(2).
+#[derive(Debug)]
+pub struct TcpUringZc;
+
+impl InetStream for TcpUringZc {
+    const PROTOCOL: Option<Protocol> = None;
+    type End = UringZcEnd;
+    const CARD: Card = Card {
+        name: "tcp-uring-zc",
+        summary: "a TCP connection over loopback, with zero-copy sends by io_uring",
+        params: &[ACCESS, NODELAY, SNDBUF, RCVBUF],
+        limits: "any message size; over loopback the kernel copies after all, and the record says how often; lends outgoing memory only; Linux 6.2, kernel.io_uring_disabled=0; rings and pages on their way count against RLIMIT_MEMLOCK",
+        man: &["tcp(7)", "io_uring_enter(2)", "https://docs.kernel.org/networking/msg_zerocopy.html"],
+        ..Tcp::CARD
+    };
+}
+
+/// An end that sends from buffers of its own, and receives into its endpoint's memory.
+#[derive(Debug)]
+pub struct UringZcEnd {
+    socket: ZeroCopy,
+    lends: Lends,
+    settings: Vec<Setting>,
+}
+
+impl OverDescriptors for UringZcEnd {
+    fn over(
+        fds: Fds,
+        params: &Params,
+        shape: Shape,
+        card: &Card,
+        mut settings: Vec<Setting>,
+    ) -> Result<Self, Failure> {
+        let access = params.text(card, ACCESS.name);
+        let lends =
+            Lends { outgoing: access != Some("copy"), incoming: false, touched: access == Some("in-place") };
+        let size_bytes = buffer_bytes(shape, MOST_BYTES);
+        settings.push(several("zero-copy buffers", POOLED, size_bytes));
+        Ok(Self { socket: ZeroCopy::open(fds.output, size_bytes)?, lends, settings })
+    }
+}
+
+impl Endpoint for UringZcEnd {
+    const LENDS: bool = true;
+
+    #[inline(always)]
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        let part = self.socket.produce(bytes.len());
+        let count = part.len();
+        part.copy_from_slice(&bytes[..count]);
+        self.socket.hand_over(count)?;
+        Ok(count)
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        self.socket.receive(into)
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        let Sent { sends, copied } = self.socket.sent();
+        // Far's are read before its first send, and near's when all is over.
+        let outcome = (sends > 0).then(|| Setting {
+            name: "zero-copy sends".to_owned(),
+            asked: Some(sends.to_string()),
+            got: format!("{}, and {copied} that the kernel copied", sends - copied),
+            clamped: copied > 0,
+        });
+        self.settings.iter().cloned().chain(outcome).collect()
+    }
+
+    fn lends(&self) -> Lends {
+        self.lends
+    }
+
+    #[inline(always)]
+    fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+        Ok(self.socket.produce(most_bytes))
+    }
+
+    #[inline(always)]
+    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+        self.socket.hand_over(bytes)
+    }
+}

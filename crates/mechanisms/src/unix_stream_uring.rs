@@ -1,0 +1,39 @@
+//! A pair of connected Unix sockets of type `SOCK_STREAM`, used through io_uring.
+
+use crate::connection::Connection;
+use crate::descriptor::{Fds, Pair, supported};
+use crate::socket::{RCVBUF, SNDBUF, unix_pair};
+use crate::unix_stream::UnixStream;
+use crate::uring::{BUFFERS, LIMITS, RECEIVE, SQPOLL};
+use model::card::{Card, Support};
+use model::record::Setting;
+use model::{Params, Workload};
+use rustix::net::SocketType;
+use sys::Failure;
+
+/// unix(7) with `IORING_OP_SEND` and `IORING_OP_RECV`, io_uring_enter(2).
+#[derive(Debug)]
+pub struct UnixStreamUring;
+
+impl Pair for UnixStreamUring {
+    const CARD: Card = Card {
+        name: "unix-stream-uring",
+        summary: "connected Unix stream sockets, used through io_uring",
+        // Ends of this row send no descriptors.
+        fds: false,
+        workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
+        params: &[RECEIVE, BUFFERS, SQPOLL, SNDBUF, RCVBUF],
+        limits: LIMITS,
+        man: &["unix(7)", "io_uring(7)", "io_uring_enter(2)"],
+        ..<UnixStream as Connection>::CARD
+    };
+
+    fn probe(params: &Params) -> Support {
+        supported(Self::open(params))
+    }
+
+    fn open(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
+        let (near, far, settings) = unix_pair(SocketType::STREAM, params, &Self::CARD)?;
+        Ok((Fds::both_ways(near, Self::CARD.name)?, Fds::both_ways(far, Self::CARD.name)?, settings))
+    }
+}

@@ -1,0 +1,313 @@
+//! A pair of bounded byte queues in shared memory, one for each direction: positions that only grow, and the bytes.
+//!
+//! It is the plain thing that programs write by themselves, and not fast: [`crate::ring`] is. It neither locks nor
+//! waits; what it has for those who do are flags that say who sleeps and who has closed. One writer and one reader a
+//! direction need no lock for its soundness: bytes are written before the writer's position is (`Release`), which is
+//! read before they are (`Acquire`), and the other way round.
+
+use crate::ring::Side;
+use crate::shared_memory::SharedMemory;
+use crate::{Errno, Failure};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// Between words that different ends write: two lines, because some processors fetch lines in pairs.
+const APART_BYTES: usize = 128;
+const PAGE_BYTES: usize = 4096;
+
+const CLAIMS: usize = 0;
+const CLOSED: usize = CLAIMS + APART_BYTES;
+const CONTROL: usize = CLOSED + 2 * APART_BYTES;
+const CONTROL_BYTES: usize = 4 * APART_BYTES;
+const BYTES: usize = PAGE_BYTES;
+const _: () = assert!(CONTROL + 2 * CONTROL_BYTES <= BYTES);
+
+/// One end of the pair: the writer of one queue and the reader of the other.
+#[derive(Debug)]
+pub struct End {
+    memory: SharedMemory,
+    capacity_bytes: usize,
+    side: Side,
+    /// Bytes put so far.
+    put: u64,
+    /// Bytes taken so far.
+    taken: u64,
+}
+
+/// What an end does at one of its queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Does {
+    /// It puts bytes into the queue to its peer.
+    Put,
+    /// It takes bytes from the queue to itself.
+    Take,
+}
+
+/// Where one queue's things are.
+#[derive(Debug, Clone, Copy)]
+struct Lane {
+    put: usize,
+    taken: usize,
+    writer_asleep: usize,
+    reader_asleep: usize,
+    bytes: usize,
+}
+
+impl End {
+    /// The memory that a pair of queues of `capacity_bytes` each needs.
+    pub fn memory_bytes(capacity_bytes: usize) -> usize {
+        (BYTES + 2 * capacity_bytes).next_multiple_of(PAGE_BYTES)
+    }
+
+    /// Takes `side` of the pair of queues of `capacity_bytes`, at least 1, in fresh `memory`. The peer takes the other.
+    pub fn claim(memory: SharedMemory, capacity_bytes: usize, side: Side) -> Result<Self, Failure> {
+        let refuse =
+            |why: &str| Failure::new("claim", format!("the {side:?} end of a queue"), why, "make new memory");
+        if capacity_bytes == 0 || memory.len_bytes() != Self::memory_bytes(capacity_bytes) {
+            return Err(refuse("the memory is not of the queues' size"));
+        }
+        let claim = memory.u32_at(CLAIMS + side.index() * size_of::<u32>());
+        if claim.swap(1, Ordering::AcqRel) != 0 {
+            return Err(refuse("it is taken"));
+        }
+        Ok(Self { memory, capacity_bytes, side, put: 0, taken: 0 })
+    }
+
+    /// The number of the queue at which this end does `does`: 0 or 1, the same to both ends.
+    #[inline(always)]
+    pub fn queue(&self, does: Does) -> usize {
+        match does {
+            Does::Put => self.side.index(),
+            Does::Take => self.side.peer().index(),
+        }
+    }
+
+    #[inline(always)]
+    fn lane(&self, does: Does) -> Lane {
+        let queue = self.queue(does);
+        let control = CONTROL + queue * CONTROL_BYTES;
+        Lane {
+            put: control,
+            taken: control + APART_BYTES,
+            writer_asleep: control + 2 * APART_BYTES,
+            reader_asleep: control + 3 * APART_BYTES,
+            bytes: BYTES + queue * self.capacity_bytes,
+        }
+    }
+
+    /// Puts a first part of `bytes`, as much as there is room for, and says how much: 0 when the queue is full.
+    ///
+    /// `Errno::BADMSG` when the peer has written what no end writes.
+    #[inline(always)]
+    pub fn put(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        let lane = self.lane(Does::Put);
+        let used = self.between(self.word(lane.taken).load(Ordering::Acquire), self.put)?;
+        let count = bytes.len().min(self.capacity_bytes - used);
+        let (at, to_end) = self.place(self.put);
+        let (first, rest) = bytes[..count].split_at(count.min(to_end));
+        // SAFETY: inside, because `at` is below the capacity, the first part ends at the queue's end at the latest, and
+        // both together are no longer than the queue; the peer, which alone reads them, has told that it is done with
+        // what was there.
+        unsafe {
+            self.memory.write(lane.bytes + at, first);
+            self.memory.write(lane.bytes, rest);
+        }
+        self.put += count as u64;
+        self.word(lane.put).store(self.put, Ordering::Release);
+        Ok(count)
+    }
+
+    /// Takes what there is, at most as much as `into` holds, and says how much: 0 when the queue is empty.
+    ///
+    /// `Errno::BADMSG` as in [`put`](Self::put).
+    #[inline(always)]
+    pub fn take(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        let lane = self.lane(Does::Take);
+        let there = self.between(self.taken, self.word(lane.put).load(Ordering::Acquire))?;
+        let count = into.len().min(there);
+        let (at, to_end) = self.place(self.taken);
+        let (first, rest) = into[..count].split_at_mut(count.min(to_end));
+        // SAFETY: inside, as in `put`; the peer, which alone writes them, has told that they are there.
+        unsafe {
+            self.memory.read(lane.bytes + at, first);
+            self.memory.read(lane.bytes, rest);
+        }
+        self.taken += count as u64;
+        self.word(lane.taken).store(self.taken, Ordering::Release);
+        Ok(count)
+    }
+
+    /// How many bytes are in a queue of which so many were `taken` and `put`: no more than it holds. Of 2^64 bytes no
+    /// queue sees the end, so that positions never wrap.
+    #[inline(always)]
+    fn between(&self, taken: u64, put: u64) -> Result<usize, Errno> {
+        let there = put.checked_sub(taken).filter(|there| *there <= self.capacity_bytes as u64);
+        there.map(|there| there as usize).ok_or(Errno::BADMSG)
+    }
+
+    /// Where the byte of `position` is, and how many there are from it to the end.
+    #[inline(always)]
+    fn place(&self, position: u64) -> (usize, usize) {
+        let at = (position % self.capacity_bytes as u64) as usize;
+        (at, self.capacity_bytes - at)
+    }
+
+    /// Says that this end sleeps until it can do `does`. It must look once more before it sleeps: either it sees what
+    /// the peer has done, or the peer sees this.
+    pub fn falls_asleep(&self, does: Does) {
+        self.own_flag(does).store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Says that this end does not sleep.
+    pub fn is_awake(&self, does: Does) {
+        self.own_flag(does).store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the peer sleeps, or is about to, until this end has done `does`, which it has by now. Said once: then
+    /// the peer is to be woken.
+    #[inline(always)]
+    pub fn peer_sleeps(&self, does: Does) -> bool {
+        let lane = self.lane(does);
+        let flag = self.flag(if does == Does::Put { lane.reader_asleep } else { lane.writer_asleep });
+        fence(Ordering::SeqCst);
+        let sleeps = flag.load(Ordering::Relaxed) != 0;
+        if sleeps {
+            flag.store(0, Ordering::Relaxed);
+        }
+        sleeps
+    }
+
+    /// Says that this end does nothing more. The peer is to be woken.
+    pub fn close(&self) {
+        self.flag(CLOSED + self.side.index() * APART_BYTES).store(1, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether the peer has closed. What it put before is there by now.
+    pub fn peer_has_closed(&self) -> bool {
+        self.flag(CLOSED + self.side.peer().index() * APART_BYTES).load(Ordering::Acquire) != 0
+    }
+
+    fn own_flag(&self, does: Does) -> &AtomicU32 {
+        let lane = self.lane(does);
+        self.flag(if does == Does::Put { lane.writer_asleep } else { lane.reader_asleep })
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize) -> &AtomicU64 {
+        self.memory.u64_at(at)
+    }
+
+    #[inline(always)]
+    fn flag(&self, at: usize) -> &AtomicU32 {
+        self.memory.u32_at(at)
+    }
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+#[allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ends(capacity_bytes: usize) -> (End, End) {
+        let memory_bytes = End::memory_bytes(capacity_bytes);
+        let (memory, fd) = SharedMemory::create("test", memory_bytes).unwrap();
+        let near = End::claim(memory, capacity_bytes, Side::Near).unwrap();
+        let memory = SharedMemory::open(&fd, memory_bytes).unwrap();
+        (near, End::claim(memory, capacity_bytes, Side::Far).unwrap())
+    }
+
+    #[test]
+    fn a_queue_holds_its_capacity_and_is_then_full() {
+        let (mut near, mut far) = ends(10);
+        assert_eq!([near.put(b"0123456"), near.put(b"789abc"), near.put(b"x")], [Ok(7), Ok(3), Ok(0)]);
+        let mut into = [0; 8];
+        assert_eq!((far.take(&mut into), &into), (Ok(8), b"01234567"));
+        // Over the end of the memory.
+        assert_eq!(near.put(b"abcdefghij"), Ok(8));
+        assert_eq!((far.take(&mut into), &into), (Ok(8), b"89abcdef"));
+        assert_eq!((far.take(&mut into), &into[..2]), (Ok(2), &b"gh"[..]));
+        assert_eq!([far.take(&mut into), far.put(b"back"), near.take(&mut into)], [Ok(0), Ok(4), Ok(4)]);
+    }
+
+    #[test]
+    fn a_side_is_claimed_once_and_only_of_its_size() {
+        let (memory, fd) = SharedMemory::create("test", End::memory_bytes(10)).unwrap();
+        let _near = End::claim(memory, 10, Side::Near).unwrap();
+        let again = || SharedMemory::open(&fd, End::memory_bytes(10)).unwrap();
+        assert!(End::claim(again(), 10, Side::Near).is_err());
+        assert!(End::claim(again(), 100_000, Side::Far).is_err());
+        assert!(End::claim(again(), 10, Side::Far).is_ok());
+    }
+
+    #[test]
+    fn positions_that_no_end_writes_are_refused() {
+        for hostile in [11, u64::MAX, 1 << 63] {
+            let (mut near, mut far) = ends(10);
+            near.word(near.lane(Does::Put).put).store(hostile, Ordering::Relaxed);
+            assert_eq!(far.take(&mut [0; 100]), Err(Errno::BADMSG), "{hostile}");
+            far.word(far.lane(Does::Take).taken).store(hostile, Ordering::Relaxed);
+            assert_eq!(near.put(&[0; 100]), Err(Errno::BADMSG), "{hostile}");
+        }
+    }
+
+    #[test]
+    fn who_sleeps_is_told_apart_by_what_for() {
+        let (near, far) = ends(10);
+        near.falls_asleep(Does::Take);
+        assert!(!far.peer_sleeps(Does::Take), "near sleeps for bytes, not for room");
+        assert!(far.peer_sleeps(Does::Put));
+        assert!(!far.peer_sleeps(Does::Put), "it is woken once");
+        near.falls_asleep(Does::Put);
+        near.is_awake(Does::Put);
+        assert!(!far.peer_sleeps(Does::Take));
+        assert!(!far.peer_has_closed());
+        near.close();
+        assert!(far.peer_has_closed() && !near.peer_has_closed());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_parts_pass_any_queue_in_order(
+            parts in proptest::collection::vec((1..300_usize, 1..300_usize), 1..100),
+            capacity in 1..200_usize,
+        ) {
+            let (mut near, mut far) = ends(capacity);
+            let bytes: Vec<u8> = (0..30_000_usize).map(|at| (at ^ (at >> 8)) as u8).collect();
+            let (mut put, mut taken) = (0, 0);
+            for (puts, takes) in parts {
+                put += near.put(&bytes[put..put + puts]).unwrap();
+                let mut into = vec![0; takes];
+                let count = far.take(&mut into).unwrap();
+                prop_assert_eq!(&into[..count], &bytes[taken..taken + count]);
+                taken += count;
+                prop_assert!(put - taken <= capacity && taken <= put);
+            }
+        }
+
+        #[test]
+        fn two_threads_pass_bytes_in_order(capacity in 100..5000_usize, part in 1..6000_usize) {
+            let (mut near, mut far) = ends(capacity);
+            let bytes: Vec<u8> = (0..100_000_usize).map(|at| (at ^ (at >> 8)) as u8).collect();
+            std::thread::scope(|threads| {
+                threads.spawn(|| {
+                    let mut put = 0;
+                    while put < bytes.len() {
+                        put += near.put(&bytes[put..(put + part).min(bytes.len())]).unwrap();
+                        std::thread::yield_now();
+                    }
+                });
+                let (mut taken, mut into) = (0, vec![0; part]);
+                while taken < bytes.len() {
+                    let count = far.take(&mut into).unwrap();
+                    assert_eq!(&into[..count], &bytes[taken..taken + count]);
+                    taken += count;
+                    std::thread::yield_now();
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Memory that processes can share, in the ways that Linux has: made, attached, touched, detached and removed, step by
+//! step; and memory that one process has for itself, of the same kinds. What two processes really share is
+//! [`crate::shared_memory`].
+
+use crate::anonymous::{map, touch};
+use crate::sysv::{self, Key};
+use crate::{Errno, Failure, OrFail};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, fallocate, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::shm;
+use std::ptr::NonNull;
+
+/// What memory is made by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// memfd_create(2), which knows no names.
+    Memfd,
+    /// shm_open(3), under this name.
+    Posix(String),
+    /// shmget(2), under this key.
+    Sysv(Key),
+}
+
+/// Memory that exists, whether or not it is attached.
+#[derive(Debug)]
+pub struct Segment {
+    object: Object,
+    len_bytes: usize,
+}
+
+#[derive(Debug)]
+enum Object {
+    File(OwnedFd),
+    Sysv(sysv::Segment),
+}
+
+impl Source {
+    /// Makes `len_bytes` of zeroes, which nobody else has (and ftruncate(2), but for System V).
+    #[inline(always)]
+    pub fn create(&self, len_bytes: usize) -> Result<Segment, Errno> {
+        let fd = match self {
+            Source::Sysv(key) => {
+                let segment = sysv::Segment::create(*key, len_bytes)?;
+                return Ok(Segment { object: Object::Sysv(segment), len_bytes });
+            }
+            Source::Memfd => memfd_create("ipcmark-segment", MemfdFlags::CLOEXEC)?,
+            Source::Posix(name) => {
+                let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
+                shm::open(name.as_str(), flags, Mode::RUSR | Mode::WUSR)?
+            }
+        };
+        ftruncate(&fd, len_bytes as u64)?;
+        Ok(Segment { object: Object::File(fd), len_bytes })
+    }
+
+    /// Removes `segment`, which this made, and its name: close(2), shm_unlink(3), shmctl(2).
+    #[inline(always)]
+    pub fn remove(&self, segment: Segment) -> Result<(), Errno> {
+        match (segment.object, self) {
+            (Object::Sysv(segment), _) => segment.remove(),
+            (Object::File(fd), Source::Posix(name)) => {
+                drop(fd);
+                shm::unlink(name.as_str())
+            }
+            (Object::File(_), _) => Ok(()),
+        }
+    }
+}
+
+impl Segment {
+    /// Sets all of its pages aside, or says that there is no room for them: to touch them where there is none ends the
+    /// process by `SIGBUS` (fallocate(2)). System V memory was reckoned with when it was made.
+    pub fn reserve(&self) -> Result<(), Failure> {
+        match &self.object {
+            Object::Sysv(_) => Ok(()),
+            Object::File(fd) => fallocate(fd, FallocateFlags::empty(), 0, self.len_bytes as u64)
+                .or_fail("fallocate", format!("{} bytes of shared memory", self.len_bytes)),
+        }
+    }
+
+    /// Attaches it, writes one byte to each page of `touch_every_bytes` if that is given, and detaches it: mmap(2) and
+    /// munmap(2), or shmat(2) and shmdt(2).
+    #[inline(always)]
+    pub fn attach_and_detach(&mut self, touch_every_bytes: Option<usize>) -> Result<(), Errno> {
+        let base = self.attach()?;
+        // SAFETY: attached just now for this function, which alone has this segment, and which forgets it.
+        unsafe {
+            touch(base, self.len_bytes, touch_every_bytes);
+            match self.object {
+                Object::File(_) => munmap(base.as_ptr().cast(), self.len_bytes),
+                Object::Sysv(_) => sysv::detach(base),
+            }
+        }
+    }
+
+    /// It, attached for as long as the value lives.
+    pub fn keep(self) -> Result<Memory, Errno> {
+        let base = self.attach()?;
+        let is_sysv = matches!(self.object, Object::Sysv(_));
+        Ok(Memory { base, len_bytes: self.len_bytes, is_sysv })
+    }
+
+    #[inline(always)]
+    fn attach(&self) -> Result<NonNull<u8>, Errno> {
+        let fd = match &self.object {
+            Object::Sysv(segment) => return segment.attach(),
+            Object::File(fd) => fd,
+        };
+        let (address, protection) = (std::ptr::null_mut(), ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
+        let base = unsafe { mmap(address, self.len_bytes, protection, MapFlags::SHARED, fd, 0) }?;
+        NonNull::new(base.cast()).ok_or(Errno::FAULT)
+    }
+}
+
+/// Memory of one process, aligned to a page, whether or not it could be shared.
+#[derive(Debug)]
+pub struct Memory {
+    base: NonNull<u8>,
+    len_bytes: usize,
+    is_sysv: bool,
+}
+
+impl Memory {
+    /// Private memory (mmap(2)).
+    pub fn private(len_bytes: usize) -> Result<Self, Errno> {
+        Ok(Self { base: map(len_bytes)?, len_bytes, is_sysv: false })
+    }
+
+    /// Writes `byte` to every byte, as memset(3) does.
+    #[inline(always)]
+    pub fn fill(&mut self, byte: u8) {
+        // SAFETY: attached as long as `self` lives; nobody else has it, for whoever makes a segment is the first to
+        // have it, and is alone when it is kept.
+        unsafe { self.base.write_bytes(byte, self.len_bytes) };
+    }
+
+    /// Reads every byte: all of them, one exclusive-or the other.
+    #[inline(always)]
+    pub fn fold(&self) -> u8 {
+        // SAFETY: as in `fill`; the kernel made all of it zeroes at first.
+        let bytes = unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len_bytes) };
+        // Without a way out in the middle, so that it reads as fast as memory gives.
+        bytes.iter().fold(0, |all, byte| all ^ byte)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: this value attached these bytes, and no reference into them outlives it.
+        let detached = unsafe {
+            if self.is_sysv {
+                sysv::detach(self.base)
+            } else {
+                munmap(self.base.as_ptr().cast(), self.len_bytes)
+            }
+        };
+        debug_assert!(detached.is_ok());
+    }
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+    use crate::name::Name;
+
+    /// Each source, and the name by which it can be found.
+    fn sources(test: &str) -> [(Source, Option<Name>); 3] {
+        let key = Key::of((std::process::id(), test));
+        let name = format!("/ipcmark-test-{}-{test}", std::process::id());
+        [
+            (Source::Memfd, None),
+            (Source::Posix(name.clone()), Some(Name::PosixShm(name))),
+            (Source::Sysv(key), Some(Name::SysvShm(key))),
+        ]
+    }
+
+    #[test]
+    fn what_was_touched_is_there_when_it_is_attached_again() {
+        for (touch_every_bytes, left) in [(None, 0), (Some(4096), 1)] {
+            for (source, name) in sources("touch") {
+                let mut segment = source.create(2 * 4096 + 1).unwrap();
+                segment.reserve().unwrap();
+                segment.attach_and_detach(touch_every_bytes).unwrap();
+                let memory = segment.keep().unwrap();
+                name.iter().for_each(|name| name.remove().unwrap());
+                // A one in each of three pages.
+                assert_eq!(memory.fold(), left, "{source:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_removed_leaves_its_name_to_the_next() {
+        for (source, _) in sources("remove") {
+            for _ in 0..3 {
+                let segment = source.create(100).unwrap();
+                assert!(source.create(100).is_err() || source == Source::Memfd, "{source:?} was made twice");
+                source.remove(segment).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_is_written_and_read() {
+        let mut memories = vec![Memory::private(1001).unwrap()];
+        for (source, name) in sources("memory") {
+            memories.push(source.create(1001).unwrap().keep().unwrap());
+            name.iter().for_each(|name| name.remove().unwrap());
+        }
+        for mut memory in memories {
+            assert_eq!(memory.fold(), 0);
+            memory.fill(0x5a);
+            // An odd number of them.
+            assert_eq!(memory.fold(), 0x5a);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Two buffers that the kernel has pinned once, one for each direction (io_uring_register(2), `IORING_REGISTER_BUFFERS`).
+
+use super::{Queues, length, refused};
+use crate::anonymous::Mapping;
+use crate::{Errno, Failure};
+use io_uring::{opcode, types};
+use rustix::fd::{AsRawFd, OwnedFd};
+
+/// The numbers of the buffers in the ring's table.
+const OUTGOING: u16 = 0;
+const INCOMING: u16 = 1;
+
+/// A mapping whose first half is for what is sent and whose second half is for what is received.
+#[derive(Debug)]
+pub(super) struct Registered {
+    memory: Mapping,
+}
+
+impl Registered {
+    /// Two buffers of `size_bytes` each, registered with the ring of `queues`.
+    pub(super) fn new(queues: &Queues, size_bytes: usize) -> Result<Self, Failure> {
+        let this = Self { memory: Mapping::new(2 * size_bytes)? };
+        let buffers = [OUTGOING, INCOMING]
+            .map(|buffer| libc::iovec { iov_base: this.at(buffer).cast(), iov_len: size_bytes });
+        // SAFETY: both buffers lie in the mapping, whose pages the kernel pins: they are there as long as it needs them.
+        unsafe { queues.ring.submitter().register_buffers(&buffers) }
+            .map_err(|error| refused("io_uring_register(IORING_REGISTER_BUFFERS)", &error))?;
+        Ok(this)
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.memory.len_bytes() / 2
+    }
+
+    fn at(&self, buffer: u16) -> *mut u8 {
+        self.memory.base().as_ptr().wrapping_add(usize::from(buffer) * self.size_bytes())
+    }
+
+    /// Copies what fits of `bytes` and sends it to `output`.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        queues: &mut Queues,
+        output: &OwnedFd,
+        bytes: &[u8],
+    ) -> Result<usize, Errno> {
+        let count = bytes.len().min(self.size_bytes());
+        let (buffer, output) = (self.at(OUTGOING), types::Fd(output.as_raw_fd()));
+        // SAFETY: the buffer has room for `count` bytes, is other memory than `bytes`, and no operation is under way in it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer, count) };
+        let entry = opcode::WriteFixed::new(output, buffer, length(count), OUTGOING).build();
+        // SAFETY: the buffer is this value's own, and `run` returns when the operation has completed.
+        unsafe { queues.run(entry, |_| {}) }
+    }
+
+    /// Receives from `input` what there is, and copies it to `into`.
+    #[inline(always)]
+    pub(super) fn receive(
+        &mut self,
+        queues: &mut Queues,
+        input: &OwnedFd,
+        into: &mut [u8],
+    ) -> Result<usize, Errno> {
+        let most = into.len().min(self.size_bytes());
+        let (buffer, input) = (self.at(INCOMING), types::Fd(input.as_raw_fd()));
+        let entry = opcode::ReadFixed::new(input, buffer, length(most), INCOMING).build();
+        // SAFETY: the buffer is this value's own, and `run` returns when the operation has completed.
+        let count = unsafe { queues.run(entry, |_| {}) }?.min(most);
+        // SAFETY: the buffer holds `count` bytes, `into` has room for them and is other memory.
+        unsafe { std::ptr::copy_nonoverlapping(buffer, into.as_mut_ptr(), count) };
+        Ok(count)
+    }
+
+    /// Gives the pinned memory back now: the kernel does so some time after the ring was closed, and until then it
+    /// counts against the limit of the rings that come next. Where it fails, that is what happens.
+    pub(super) fn release(queues: &Queues) {
+        let _ = queues.ring.submitter().unregister_buffers();
+    }
+}

@@ -1,0 +1,290 @@
+//! What the ends over a ring promise, on rings that the kernel really makes. Where it refuses, that is said.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use super::*;
+use crate::signal::{Sender, Signal, Thread, handle};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const SIZE_BYTES: usize = 8192;
+const TAKERS: [Taker; 2] = [Taker::Caller, Taker::KernelThread];
+const BUFFERS: [Buffers; 3] =
+    [Buffers::Callers, Buffers::Registered(SIZE_BYTES), Buffers::Provided(SIZE_BYTES)];
+const OBJECTS: [Object; 2] = [Object::Pipe, Object::Socket];
+
+/// Whether the kernel makes rings and what belongs to them; where it refuses, that is said.
+fn made<T>(tried: Result<T, Failure>) -> bool {
+    tried.inspect_err(|failure| eprintln!("not tested: {failure}")).is_ok()
+}
+
+fn kernel_has_rings() -> bool {
+    made(Queues::open(Taker::Caller))
+}
+
+/// The descriptors of two connected ends: what each reads and writes.
+fn descriptors(object: Object) -> [(OwnedFd, OwnedFd); 2] {
+    match object {
+        Object::Pipe => {
+            let (far_input, near_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let (near_input, far_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            [(near_input, near_output), (far_input, far_output)]
+        }
+        Object::Socket => {
+            let pair =
+                socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+            [pair.0, pair.1].map(|socket| (socket.try_clone().unwrap(), socket))
+        }
+    }
+}
+
+/// Runs `check` in every setting that the kernel allows.
+fn each_setting(check: impl Fn(Object, Buffers, Taker)) {
+    for taker in TAKERS {
+        for buffers in BUFFERS {
+            for object in OBJECTS {
+                let [(input, output), _] = descriptors(object);
+                if made(Stream::open(input, output, object, buffers, taker)) {
+                    check(object, buffers, taker);
+                }
+            }
+        }
+    }
+}
+
+fn open((input, output): (OwnedFd, OwnedFd), object: Object, buffers: Buffers, taker: Taker) -> Stream {
+    Stream::open(input, output, object, buffers, taker).unwrap()
+}
+
+fn content(seed: usize, size_bytes: usize) -> Vec<u8> {
+    (0..size_bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed.wrapping_mul(131)) as u8).collect()
+}
+
+fn send_all(end: &mut Stream, bytes: &[u8]) {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        sent += end.send(&bytes[sent..]).unwrap();
+    }
+}
+
+fn receive_all(end: &mut Stream, size_bytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0; size_bytes];
+    let mut received = 0;
+    while received < size_bytes {
+        received += end.receive(&mut bytes[received..]).unwrap();
+    }
+    bytes
+}
+
+#[test]
+fn bytes_arrive_in_order_however_many_there_are() {
+    each_setting(|object, buffers, taker| {
+        let [near, far] = descriptors(object);
+        thread::scope(|threads| {
+            threads.spawn(move || {
+                let mut far = open(far, object, buffers, taker);
+                for size_bytes in [1, 100, 4096, 300_000] {
+                    let bytes = receive_all(&mut far, size_bytes);
+                    send_all(&mut far, &bytes);
+                }
+            });
+            let mut near = open(near, object, buffers, taker);
+            for size_bytes in [1, 100, 4096, 300_000] {
+                let bytes = content(size_bytes, size_bytes);
+                send_all(&mut near, &bytes);
+                assert!(
+                    receive_all(&mut near, size_bytes) == bytes,
+                    "{object:?} {buffers:?} {taker:?} {size_bytes}"
+                );
+            }
+        });
+    });
+}
+
+#[test]
+fn bytes_that_arrive_while_an_end_sends_are_kept() {
+    each_setting(|object, buffers, taker| {
+        let [near, far] = descriptors(object);
+        let (mut near, mut far) = (open(near, object, buffers, taker), open(far, object, buffers, taker));
+        // The first receive is what starts an operation that goes on.
+        send_all(&mut far, &[0]);
+        receive_all(&mut near, 1);
+        for number in 1..200 {
+            send_all(&mut far, &[number]);
+            send_all(&mut near, &[number]);
+        }
+        let expected: Vec<u8> = (1..200).collect();
+        assert_eq!(receive_all(&mut near, 199), expected);
+        assert_eq!(receive_all(&mut far, 199), expected);
+    });
+}
+
+#[test]
+fn the_end_of_the_peer_is_seen_at_once() {
+    each_setting(|object, buffers, taker| {
+        let [near, far] = descriptors(object);
+        let input = near.0.try_clone().unwrap();
+        let (mut near, mut far) = (open(near, object, buffers, taker), open(far, object, buffers, taker));
+        send_all(&mut far, &[7]);
+        send_all(&mut near, &[7]);
+        receive_all(&mut far, 1);
+        drop(far);
+        // An operation that were still under way, with far's buffers, would hold far's descriptors.
+        let mut polled = [PollFd::new(&input, PollFlags::IN)];
+        poll(&mut polled, Some(&Timespec::default())).unwrap();
+        assert!(polled[0].revents().contains(PollFlags::HUP), "{object:?} {buffers:?} {taker:?}");
+        assert_eq!(receive_all(&mut near, 1), [7]);
+        assert_eq!(near.receive(&mut [0]), Err(Errno::PIPE), "{object:?} {buffers:?} {taker:?}");
+        assert_eq!(near.receive(&mut [0]), Err(Errno::PIPE), "{object:?} {buffers:?} {taker:?}");
+    });
+}
+
+#[test]
+fn no_call_returns_while_its_operation_goes_on_however_often_it_is_interrupted() {
+    handle(Signal::Interruption).unwrap();
+    each_setting(|object, buffers, taker| {
+        let [near, far] = descriptors(object);
+        let over = AtomicBool::new(false);
+        thread::scope(|threads| {
+            let here = Thread::current();
+            let over = &over;
+            threads.spawn(move || {
+                let sender = Sender::new(here, Signal::Interruption);
+                while !over.load(Ordering::Relaxed) {
+                    sender.kill().unwrap();
+                    thread::sleep(Duration::from_micros(20));
+                }
+            });
+            threads.spawn(move || {
+                let mut far = open(far, object, buffers, taker);
+                for number in 0..50 {
+                    // Near sleeps meanwhile, and is interrupted.
+                    thread::sleep(Duration::from_micros(200));
+                    send_all(&mut far, &content(number, 64));
+                }
+            });
+            let mut near = open(near, object, buffers, taker);
+            for number in 0..50 {
+                assert!(
+                    receive_all(&mut near, 64) == content(number, 64),
+                    "{object:?} {buffers:?} {taker:?}"
+                );
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    });
+}
+
+fn zero_copy_pair() -> (ZeroCopy, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let near = listener.accept().unwrap().0;
+    (ZeroCopy::open(near.into(), SIZE_BYTES).unwrap(), far)
+}
+
+#[test]
+fn a_buffer_is_lent_again_when_the_kernel_is_done_with_it() {
+    use std::io::Read;
+    if !kernel_has_rings() {
+        return;
+    }
+    let (mut near, mut far) = zero_copy_pair();
+    const MESSAGES: usize = 500;
+    thread::scope(|threads| {
+        threads.spawn(move || {
+            let mut bytes = vec![0; SIZE_BYTES];
+            // Near runs ahead until what it sends stays in its socket: the kernel holds every buffer.
+            thread::sleep(Duration::from_millis(50));
+            for number in 0..MESSAGES {
+                far.read_exact(&mut bytes).unwrap();
+                assert!(bytes == content(number, SIZE_BYTES), "message {number}");
+            }
+        });
+        for number in 0..MESSAGES {
+            near.produce(usize::MAX).copy_from_slice(&content(number, SIZE_BYTES));
+            near.hand_over(SIZE_BYTES).unwrap();
+        }
+    });
+    assert_eq!(near.hand_over(SIZE_BYTES + 1), Err(Errno::INVAL));
+    let Sent { sends, copied } = near.sent();
+    assert!(
+        sends as usize >= MESSAGES - zero_copy::COUNT && copied <= sends,
+        "{sends} sends, {copied} copied"
+    );
+}
+
+#[test]
+fn an_end_may_go_while_the_kernel_still_sends_from_its_buffers() {
+    use std::io::Read;
+    if !kernel_has_rings() {
+        return;
+    }
+    let (mut near, mut far) = zero_copy_pair();
+    near.produce(SIZE_BYTES).fill(9);
+    near.hand_over(SIZE_BYTES).unwrap();
+    drop(near);
+    let mut bytes = Vec::new();
+    far.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes, vec![9; SIZE_BYTES]);
+}
+
+#[test]
+fn a_doorbell_that_is_rung_while_nobody_waits_is_not_forgotten() {
+    if !kernel_has_rings() {
+        return;
+    }
+    let (mut near, mut far) = (Doorbell::open().unwrap(), Doorbell::open().unwrap());
+    for _ in 0..100 {
+        near.ring(far.as_fd()).unwrap();
+    }
+    // Far rings too, with near's completions waiting in its queue.
+    far.ring(near.as_fd()).unwrap();
+    near.wait();
+    for _ in 0..100 {
+        far.wait();
+    }
+    assert_eq!((near.rung, far.rung), (0, 0));
+}
+
+#[test]
+fn a_doorbell_wakes_a_thread_that_sleeps() {
+    if !kernel_has_rings() {
+        return;
+    }
+    let (tell, told) = std::sync::mpsc::channel();
+    thread::scope(|threads| {
+        threads.spawn(move || {
+            let mut far = Doorbell::open().unwrap();
+            tell.send(far.as_fd().try_clone_to_owned().unwrap()).unwrap();
+            (0..100).for_each(|_| far.wait());
+        });
+        let peer = told.recv().unwrap();
+        let mut near = Doorbell::open().unwrap();
+        for _ in 0..100 {
+            near.ring(peer.as_fd()).unwrap();
+            thread::sleep(Duration::from_micros(50));
+        }
+    });
+}
+
+#[test]
+fn what_is_not_a_ring_is_refused() {
+    if kernel_has_rings() {
+        let [(input, _output), _] = descriptors(Object::Pipe);
+        assert_eq!(Doorbell::open().unwrap().ring(input.as_fd()), Err(Errno::BADFD));
+    }
+}
+
+#[test]
+fn a_refusal_names_what_keeps_it() {
+    let failure = refused("io_uring_setup", &std::io::Error::from_raw_os_error(libc::EINVAL));
+    assert!(failure.to_string().contains("io_uring_setup a ring"), "{failure}");
+    if sysctl::number("kernel/io_uring_disabled") == Some(0) {
+        assert!(failure.next.contains("Linux 6.1"), "{failure}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Sending without a copy, as far as the kernel can: `IORING_OP_SEND_ZC`, io_uring_enter(2).
+//!
+//! Such a send completes twice: when the bytes are on their way, and when the kernel is done with the memory.
+
+use super::{Queues, Taker, answer, length};
+use crate::anonymous::Mapping;
+use crate::{Errno, Failure};
+use io_uring::{cqueue, opcode, types};
+use rustix::fd::{AsRawFd, OwnedFd};
+use std::ops::Range;
+
+/// How many buffers messages are sent from in turn.
+pub const COUNT: usize = 8;
+
+/// `IORING_SEND_ZC_REPORT_USAGE` and `IORING_NOTIF_USAGE_ZC_COPIED` of linux/io_uring.h (Linux 6.2).
+const REPORT_USAGE: u16 = 1 << 3;
+const COPIED: u32 = 1 << 31;
+
+/// An end over a socket that sends from buffers of its own, each of which it uses again when the kernel is done with it.
+#[derive(Debug)]
+pub struct ZeroCopy {
+    queues: Queues,
+    socket: OwnedFd,
+    pool: Pool,
+}
+
+/// The sends that the kernel is done with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// All of them.
+    pub sends: u64,
+    /// Those whose bytes the kernel copied after all.
+    pub copied: u64,
+}
+
+#[derive(Debug)]
+struct Pool {
+    memory: Mapping,
+    size_bytes: usize,
+    /// The buffer that comes next: the one that was sent from longest ago.
+    next: usize,
+    /// For each buffer, the sends from it that the kernel is not done with.
+    held: [u32; COUNT],
+    /// What the send that is being waited for answered.
+    answered: Option<i32>,
+    sent: Sent,
+}
+
+impl ZeroCopy {
+    /// An end over `socket`, which must block, with buffers of `size_bytes` each.
+    pub fn open(socket: OwnedFd, size_bytes: usize) -> Result<Self, Failure> {
+        let memory = Mapping::new(COUNT * size_bytes)?;
+        let pool =
+            Pool { memory, size_bytes, next: 0, held: [0; COUNT], answered: None, sent: Sent::default() };
+        Ok(Self { queues: Queues::open(Taker::Caller)?, socket, pool })
+    }
+
+    /// At most `most_bytes` bytes of the next buffer; sleeps until the kernel is done with it.
+    #[inline(always)]
+    pub fn produce(&mut self, most_bytes: usize) -> &mut [u8] {
+        let Self { queues, pool, .. } = self;
+        while pool.held[pool.next] > 0 {
+            queues.await_some(|completion| pool.note(completion));
+        }
+        let count = most_bytes.min(pool.size_bytes);
+        // SAFETY: inside the mapping, which was zeroed; no operation reads the buffer, for all sends from it are over,
+        // and none can begin while this borrow of the end lasts.
+        unsafe { std::slice::from_raw_parts_mut(pool.at(pool.next), count) }
+    }
+
+    /// Sends the first `bytes` of the next buffer, all of them, and goes on to the buffer after it. Sleeps until the
+    /// socket has taken them, not until the kernel is done with the buffer.
+    #[inline(always)]
+    pub fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+        let Self { queues, socket, pool } = self;
+        if bytes > pool.size_bytes {
+            return Err(Errno::INVAL);
+        }
+        let buffer = pool.next;
+        pool.next = (buffer + 1) % COUNT;
+        let mut start = 0;
+        while start < bytes {
+            match pool.send(queues, socket, buffer, start..bytes) {
+                Err(Errno::INTR) => {}
+                sent => start += sent?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives at least 1 byte into `into`; sleeps until there is one. `Errno::PIPE` when the peer has closed.
+    #[inline(always)]
+    pub fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        let Self { queues, socket, pool } = self;
+        let entry =
+            opcode::Recv::new(types::Fd(socket.as_raw_fd()), into.as_mut_ptr(), length(into.len())).build();
+        // SAFETY: `run` returns when the operation has completed, and `into` is borrowed until then.
+        match unsafe { queues.run(entry, |completion| pool.note(completion)) } {
+            Ok(0) => Err(Errno::PIPE),
+            answer => answer,
+        }
+    }
+
+    /// What became of the sends that the kernel is done with.
+    pub fn sent(&self) -> Sent {
+        self.pool.sent
+    }
+}
+
+impl Pool {
+    /// The first byte of `buffer`, which is one of `COUNT`.
+    #[inline(always)]
+    fn at(&self, buffer: usize) -> *mut u8 {
+        self.memory.base().as_ptr().wrapping_add(buffer % COUNT * self.size_bytes)
+    }
+
+    /// Sends a first part of the bytes of `buffer` in `range`; returns how many the socket took.
+    #[inline(always)]
+    fn send(
+        &mut self,
+        queues: &mut Queues,
+        socket: &OwnedFd,
+        buffer: usize,
+        range: Range<usize>,
+    ) -> Result<usize, Errno> {
+        let (socket, from) = (types::Fd(socket.as_raw_fd()), self.at(buffer).wrapping_add(range.start));
+        let entry = opcode::SendZc::new(socket, from, length(range.len())).zc_flags(REPORT_USAGE).build();
+        // SAFETY: it names memory of this value, which is not written before the kernel is done with it (`produce`).
+        // When the operation has answered, the kernel holds the pages themselves and needs no address any more, so that
+        // the mapping may go before the kernel is done: nobody else ever sees those pages.
+        unsafe { queues.push(&entry.user_data(buffer as u64)) }?;
+        loop {
+            queues.await_some(|completion| self.note(completion));
+            if let Some(result) = self.answered.take() {
+                return answer(result);
+            }
+        }
+    }
+
+    /// Notes that a send has answered, or that the kernel is done with the buffer of one.
+    #[inline(always)]
+    fn note(&mut self, completion: &cqueue::Entry) {
+        let held = &mut self.held[completion.user_data() as usize % COUNT];
+        let flags = completion.flags();
+        if cqueue::notif(flags) {
+            *held = held.saturating_sub(1);
+            self.sent.sends += 1;
+            self.sent.copied += u64::from(completion.result() as u32 & COPIED != 0);
+        } else {
+            *held += u32::from(cqueue::more(flags));
+            self.answered = Some(completion.result());
+        }
+    }
+}
