@@ -252,9 +252,11 @@ impl Endpoint for DescriptorEnd {
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        match self.wait.until_read(|| read(&self.input, &mut *into))? {
-            0 => last_word(&self.input, into),
-            count => Ok(count),
+        match self.wait.until_read(|| read(&self.input, &mut *into)) {
+            Ok(0) => last_word(&self.input, into),
+            // As some protocols say that the peer has closed, and all when it left something unread.
+            Err(Errno::CONNRESET) => Err(Errno::PIPE),
+            received => received,
         }
     }
 

@@ -436,7 +436,7 @@ fn echo<E: Endpoint>(end: &mut E, turns: usize) {
 
 check!(each_connection_is_answered, |params, M| {
     if M::CARD.takes(Workload::Connect) {
-        const TURNS: usize = 1000;
+        const TURNS: usize = 300;
         connected::<M>(params, CONNECT, |mut end| ask(&mut end, TURNS), |mut end| echo(&mut end, TURNS));
         in_a_storm::<M>(params, CONNECT, |mut end| ask(&mut end, TURNS), |mut end| echo(&mut end, TURNS));
     }

@@ -64,10 +64,7 @@ fn short() -> String {
     }
     text += "\nNot in the table:\n";
     for absent in ABSENT {
-        text += &format!(
-            "{:longest$}  {}: {}; see {}\n",
-            absent.name, absent.summary, absent.why, absent.instead
-        );
+        text += &format!("{:longest$}  {}; see {}\n", absent.name, absent.why, absent.instead);
     }
     text + "\n`ipcmark list NAME` shows a row in full: its parameters, limits and manual pages.\n"
 }
