@@ -77,6 +77,20 @@ fn ipcmark<const N: usize>(arguments: [&str; N]) -> Said {
 // What it says of itself.
 
 #[test]
+fn list_says_why_a_known_name_is_no_row() {
+    let all = ipcmark(["list"]).expect(0).out;
+    for absent in mechanisms::absent::ABSENT {
+        assert!(all.lines().any(|line| line.starts_with(absent.name) && line.contains(absent.why)), "{all}");
+        let full = ipcmark(["list", absent.name]).expect(0).out;
+        assert!(full.starts_with(&format!("{}: {}\n", absent.name, absent.summary)), "{full}");
+        let json: Value =
+            serde_json::from_str(&ipcmark(["list", absent.name, "--json"]).expect(0).out).unwrap();
+        assert_eq!(json[0]["absent"]["why"], absent.why);
+        ipcmark(["run", "-m", absent.name]).expect(2);
+    }
+}
+
+#[test]
 fn list_has_every_row_of_the_table_in_its_order() {
     let said = ipcmark(["list"]).expect(0);
     let mut lines = said.out.lines();

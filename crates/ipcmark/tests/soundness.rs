@@ -165,6 +165,9 @@ fn working() -> Vec<&'static Card> {
     CARDS.iter().filter(works).collect()
 }
 
+/// The workloads of two endpoints.
+const BETWEEN_TWO: &str = "latency,throughput,transfer,connect,session";
+
 /// `-m NAME` for every mechanism that works here.
 fn every_mechanism() -> Vec<&'static str> {
     working().into_iter().flat_map(|card| ["-m", card.name]).collect()
@@ -175,14 +178,7 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
     const SIZES: [u64; 3] = [1, 4096, 65_507];
     let place = Place::new();
     let mut arguments = every_mechanism();
-    arguments.extend([
-        "-w",
-        "latency,throughput,transfer,connect,session",
-        "-s",
-        "1,4096,65507",
-        "-p",
-        "same-core",
-    ]);
+    arguments.extend(["-w", BETWEEN_TWO, "-s", "1,4096,65507", "-p", "same-core"]);
     arguments.extend([
         "-p",
         "same-llc|cross-llc|cross-node|smt|unpinned",
@@ -286,7 +282,7 @@ fn a_rate_is_kept_or_said_to_be_missed() {
 fn two_threads_measure_every_mechanism_too() {
     let place = Place::new();
     let mut arguments = every_mechanism();
-    arguments.extend(["-w", "latency,throughput,transfer,connect,session", "-s", "512", "-p", "unpinned"]);
+    arguments.extend(["-w", BETWEEN_TWO, "-s", "512", "-p", "unpinned"]);
     arguments.extend(["--endpoints", "threads", "--turns", "30", "--rounds", "1", "--time", "5m"]);
     let (results, said) = measured(&place, &arguments);
     assert_none_failed(&results);
@@ -303,15 +299,7 @@ fn two_threads_measure_every_mechanism_too() {
 fn every_byte_can_be_checked_in_the_timed_part() {
     let place = Place::new();
     let mut arguments = every_mechanism();
-    arguments.extend([
-        "-w",
-        "latency,throughput,transfer,connect,session",
-        "-s",
-        "4096",
-        "-p",
-        "unpinned",
-        "--check",
-    ]);
+    arguments.extend(["-w", BETWEEN_TWO, "-s", "4096", "-p", "unpinned", "--check"]);
     arguments.extend(["--turns", "30", "--rounds", "1", "--time", "5m"]);
     let (results, _) = measured(&place, &arguments);
     assert!(results.header.settings.check);

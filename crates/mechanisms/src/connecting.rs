@@ -127,7 +127,7 @@ enum By {
 }
 
 /// How many children there may be at a time. Near awaits the end of its connection, which is nearly that of its child.
-const MOST_CHILDREN: usize = 16;
+const MOST_CHILDREN: usize = 64;
 
 impl Server {
     pub(crate) fn new(listener: OwnedFd, params: &Params, card: &Card) -> Result<Self, Failure> {
