@@ -154,7 +154,7 @@ pub(crate) fn try_connection<C: Connection>(place: Place, params: &Params) -> Re
     listener.accept(&C::CARD).map(drop)
 }
 
-/// A [`Connection`] as a row of the table.
+/// A `Connection` as a row of the table.
 #[derive(Debug)]
 pub struct Connected<C>(PhantomData<C>);
 

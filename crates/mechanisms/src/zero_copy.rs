@@ -237,7 +237,7 @@ pub(crate) fn drain(from: impl AsFd, to: impl AsFd, bytes: usize) -> Result<(), 
     in_parts(0..bytes, |left| splice(&from, None, &to, None, left.len(), SpliceFlags::empty()))
 }
 
-/// A [`Way`] over a TCP connection.
+/// A `Way` over a TCP connection.
 #[derive(Debug)]
 pub struct OverTcp<W>(PhantomData<W>);
 
@@ -274,7 +274,7 @@ fn send_buffer(socket: &OwnedFd, card: &Card) -> Result<usize, Failure> {
     sockopt::socket_send_buffer_size(socket).or_fail("getsockopt(SO_SNDBUF)", card.name)
 }
 
-/// A [`Way`] over two pipes, one for each direction, as a row of the table.
+/// A `Way` over two pipes, one for each direction, as a row of the table.
 #[derive(Debug)]
 pub struct OverPipes<W>(PhantomData<W>);
 
