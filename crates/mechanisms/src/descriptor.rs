@@ -253,7 +253,7 @@ impl Endpoint for DescriptorEnd {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         match self.wait.until_read(|| read(&self.input, &mut *into)) {
-            Ok(0) => last_word(&self.input, into),
+            Ok(0) | Err(Errno::IO) => last_word(&self.input, into),
             // As some protocols say that the peer has closed, and all when it left something unread.
             Err(Errno::CONNRESET) => Err(Errno::PIPE),
             received => received,
@@ -292,12 +292,13 @@ impl Endpoint for DescriptorEnd {
 /// What `input` says after it has said that its peer closed.
 ///
 /// A sequenced-packet socket that does not block looks at its queue first and at its peer second: a peer that sends and
-/// closes in between makes it say that there is nothing more, once, with the last message in the queue.
+/// closes in between makes it say that there is nothing more, once, with the last message in the queue. So does a
+/// pseudoterminal, which says it by `EIO`.
 #[cold]
 pub(crate) fn last_word(input: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
-    match read(input, into)? {
-        0 => Err(Errno::PIPE),
-        count => Ok(count),
+    match read(input, into) {
+        Ok(0) | Err(Errno::IO) => Err(Errno::PIPE),
+        received => received,
     }
 }
 

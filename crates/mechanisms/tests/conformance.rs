@@ -581,8 +581,10 @@ fn the_last_message_of_a_peer_that_closes_is_not_lost() {
         }
         fn operation<O: Operation>(self) {}
     }
-    let card = mechanisms::table::card("unix-seqpacket").unwrap();
-    for _ in 0..3000 {
-        visit(card.name, LastMessage(Params::parse("wait=spin", card).unwrap())).unwrap();
+    for name in ["unix-seqpacket", "pty"] {
+        let card = mechanisms::table::card(name).unwrap();
+        for _ in 0..3000 {
+            visit(card.name, LastMessage(Params::parse("wait=spin", card).unwrap())).unwrap();
+        }
     }
 }
