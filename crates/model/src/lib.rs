@@ -7,6 +7,7 @@
 pub mod card;
 pub mod case;
 pub mod compare;
+pub mod drawn;
 pub mod floor;
 pub mod histogram;
 pub mod invalid;

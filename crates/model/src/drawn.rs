@@ -1,0 +1,147 @@
+//! What results come to, as a study would print it: tables, figures and conclusions with numbers in them.
+//!
+//! Words and numbers only: how they are laid out and drawn is `report`'s work, and which of them a suite
+//! wants is said in `study`.
+
+use crate::stats::Estimate;
+
+/// A study with the numbers of one run in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drawn {
+    /// The study, in words.
+    pub title: String,
+    /// Where it was published: authors, year, venue.
+    pub source: String,
+    /// Its tables, in its order.
+    pub tables: Vec<Table>,
+    /// Its figures, in its order.
+    pub figures: Vec<Figure>,
+    /// What it concluded, and whether that holds here.
+    pub conclusions: Vec<Conclusion>,
+}
+
+/// A table of a study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// What the study calls it: `Table 20`.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The heads of the columns after the first, which names the rows.
+    pub columns: Vec<String>,
+    /// The rows, each with as many cells as there are columns.
+    pub rows: Vec<Row>,
+    /// What a reader must know of it.
+    pub notes: Vec<String>,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The system or the case.
+    pub name: String,
+    /// Whether its numbers are the study's; else they are of this run.
+    pub published: bool,
+    /// One a column.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Nothing is to stand here.
+    Empty,
+    /// Words.
+    Words(String),
+    /// A number; published ones have no interval.
+    Value(Estimate, Unit),
+    /// A number was to stand here and there is none: why.
+    Missing(String),
+}
+
+/// A figure of a study: lines over a quantity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// What the study calls it: `Figure 32`.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The lines.
+    pub series: Vec<Series>,
+    /// Lines that were to be drawn and could not be, each with the reason.
+    pub missing: Vec<String>,
+    /// What a reader must know of it.
+    pub notes: Vec<String>,
+}
+
+/// An axis of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// What is along it.
+    pub title: String,
+    /// In what it is counted.
+    pub unit: Unit,
+    /// Whether equal distances are equal ratios.
+    pub logarithmic: bool,
+}
+
+/// A line of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What it is of.
+    pub name: String,
+    /// Whether its numbers are the study's; else they are of this run.
+    pub published: bool,
+    /// Its points, `x` ascending.
+    pub points: Vec<Point>,
+}
+
+/// A point of a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Along the horizontal axis.
+    pub x: f64,
+    /// Along the vertical axis; published ones have no interval.
+    pub y: Estimate,
+}
+
+/// In what a number is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerS,
+    /// One quantity over another, or a count.
+    Number,
+}
+
+/// What a study concluded, and what this run says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// The study's conclusion, in its sense.
+    pub claim: String,
+    /// What is so here.
+    pub verdict: Verdict,
+    /// The numbers that the verdict stands on, in words.
+    pub evidence: Vec<String>,
+}
+
+/// Whether a conclusion holds in a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The intervals lie wholly where the claim wants them.
+    Holds,
+    /// They lie wholly elsewhere.
+    DoesNotHold,
+    /// They straddle the border, or there are too few launches for intervals.
+    Undecided,
+    /// What it is about was not measured here: why.
+    NotMeasured(String),
+}
