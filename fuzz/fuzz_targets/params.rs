@@ -1,10 +1,10 @@
-//! Rows with parameters, placements and workloads: each survives its own text and its JSON.
+//! Rows with parameters, placements, workloads and paces: each survives its own text and its JSON.
 
 #![no_main]
 
 use fuzz::CARDS;
 use libfuzzer_sys::fuzz_target;
-use model::{Placements, Spec, Workload};
+use model::{Pace, Placements, Session, Spec, Workload};
 
 fuzz_target!(|text: &str| {
     if let Ok(spec) = Spec::parse(text, CARDS) {
@@ -33,6 +33,12 @@ fuzz_target!(|text: &str| {
         assert_eq!(placements.to_string().parse(), Ok(placements));
     }
     if let Ok(workload) = text.parse::<Workload>() {
-        assert_eq!(workload.to_string(), text);
+        let said = workload.to_string();
+        assert_eq!(said.parse(), Ok(workload));
+        // A session may be spelt in more than one way: 05x4.
+        assert!(said == text || matches!(workload, Workload::Session(Session { messages: 1.., .. })));
+    }
+    for pace in [Pace::gap(text), Pace::rate(text)].into_iter().flatten() {
+        assert_eq!(pace.to_string().parse(), Ok(pace));
     }
 });

@@ -128,6 +128,8 @@ fn tick_ns(timer: Timer, clock: ClockSource, ticks: f64, clock_ns: f64) -> f64 {
     match (timer.tick_ns, clock) {
         (Some(tick_ns), _) => tick_ns,
         (None, ClockSource::Tsc { ns_per_tick }) => ns_per_tick,
+        // A counter that stands still has no length of a tick, and says 0 of every interval.
+        (None, ClockSource::MonotonicRaw) if ticks == 0.0 => 0.0,
         (None, ClockSource::MonotonicRaw) => clock_ns / ticks,
     }
 }
@@ -162,6 +164,14 @@ mod tests {
         fn read(&mut self) -> Result<u64, Errno> {
             Ok((2.0 * self.0.ns_between(self.1, self.0.now()) / 5000.0) as u64)
         }
+    }
+
+    #[test]
+    fn a_counter_that_stands_still_says_nothing_instead_of_infinity() {
+        let counter = Timer { tick_ns: None, counts_sleep: true };
+        assert_eq!(tick_ns(counter, ClockSource::MonotonicRaw, 0.0, 1e6), 0.0);
+        assert_eq!(tick_ns(counter, ClockSource::MonotonicRaw, 4e6, 1e6), 0.25);
+        assert_eq!(tick_ns(counter, ClockSource::Tsc { ns_per_tick: 0.5 }, 0.0, 1e6), 0.5);
     }
 
     #[test]

@@ -182,6 +182,20 @@ pub struct Lends {
     pub touched: bool,
 }
 
+impl Lends {
+    /// As the parameter [`ACCESS`] says, of both directions.
+    pub(crate) fn asked(params: &Params, card: &Card) -> Self {
+        let access = params.text(card, ACCESS.name);
+        let in_place = access != Some("copy");
+        Self { outgoing: in_place, incoming: in_place, touched: access == Some("in-place") }
+    }
+
+    /// Of outgoing messages alone: incoming ones are copied whatever was asked.
+    pub(crate) fn outgoing(self) -> Self {
+        Self { incoming: false, ..self }
+    }
+}
+
 /// What came with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {

@@ -123,7 +123,7 @@ fn geometry(params: &Params) -> Geometry {
 impl ShmRingEnd {
     fn new(memory: SharedMemory, params: &Params, side: Side, sleeper: Sleeper) -> Result<Self, Failure> {
         let geometry = geometry(params);
-        let lends = lends(params);
+        let lends = Lends::asked(params, &ShmRing::CARD);
         let waiting = match params.text(&ShmRing::CARD, WAIT.name) {
             Some("spin") => Waiting::Spin(claim(memory, geometry, side, Spin, lends)?),
             Some("futex") => Waiting::Futex(claim(memory, geometry, side, Futex, lends)?),
@@ -142,13 +142,6 @@ fn claim<W: Wait>(
 ) -> Result<End<W>, Failure> {
     let end = End::claim(memory, geometry, side, wait)?;
     Ok(if lends.incoming && !lends.touched { end.untouched() } else { end })
-}
-
-/// As `access` says.
-fn lends(params: &Params) -> Lends {
-    let access = params.text(&ShmRing::CARD, ACCESS.name);
-    let in_place = access != Some("copy");
-    Lends { outgoing: in_place, incoming: in_place, touched: access == Some("in-place") }
 }
 
 fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {

@@ -47,11 +47,9 @@ impl OverDescriptors for UringZcEnd {
         card: &Card,
         mut settings: Vec<Setting>,
     ) -> Result<Self, Failure> {
-        let access = params.text(card, ACCESS.name);
-        let lends =
-            Lends { outgoing: access != Some("copy"), incoming: false, touched: access == Some("in-place") };
         let size_bytes = buffer_bytes(shape, MOST_BYTES);
         settings.push(several("zero-copy buffers", POOLED, size_bytes));
+        let lends = Lends::asked(params, card).outgoing();
         Ok(Self { socket: ZeroCopy::open(fds.output, size_bytes)?, lends, settings })
     }
 }

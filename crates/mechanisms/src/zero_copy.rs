@@ -12,7 +12,7 @@
 //!   Both are charged at least the bytes that they hold, and a size that was set no longer tunes itself.
 
 use crate::connection::{Connection, ConnectionEnd};
-use crate::contract::{ACCESS, Endpoint, Launch, Lends, Mechanism, Shape, Ticket};
+use crate::contract::{Endpoint, Launch, Lends, Mechanism, Shape, Ticket};
 use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors, tried};
 use crate::inet_stream::InetStream;
 use crate::pipe::pipe_pair;
@@ -69,10 +69,7 @@ pub struct ZeroCopyEnd<O> {
 
 impl<O> ZeroCopyEnd<O> {
     pub(crate) fn new(end: DescriptorEnd, outgoing: O, params: &Params, card: &Card) -> Self {
-        let access = params.text(card, ACCESS.name);
-        let lends =
-            Lends { outgoing: access != Some("copy"), incoming: false, touched: access == Some("in-place") };
-        Self { end, outgoing, lends }
+        Self { end, outgoing, lends: Lends::asked(params, card).outgoing() }
     }
 }
 

@@ -490,7 +490,17 @@ fn launches_leak_no_descriptor_and_no_mapping() {
             let directory = run_directory();
             let shape = Shape { size_bytes: 4096, workload: Workload::Cost };
             let launch = Launch { params: &self.0, shape, directory: directory.path(), number: 1 };
-            O::prepare(&launch).unwrap().call().unwrap();
+            let mut operation = O::prepare(&launch).unwrap();
+            operation.call().unwrap();
+            let reads_a_timer = operation.timer().is_some();
+            assert_eq!(
+                O::CARD.takes(Workload::Accuracy),
+                reads_a_timer,
+                "{}: what reads a timer can be judged",
+                O::CARD.name
+            );
+            assert_eq!(operation.read().is_ok(), reads_a_timer, "{}", O::CARD.name);
+            drop(operation);
             assert_empty(directory.path());
         }
     }
