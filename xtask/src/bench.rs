@@ -100,6 +100,7 @@ impl Bench {
             cpus: self.topology.place(placement)?,
             endpoints: Endpoints::Processes,
             pace: Pace::BackToBack,
+            peers: Peers::Pair,
             spec: Spec::parse(spec, CARDS).map_err(|invalid| invalid.to_string())?,
         })
     }

@@ -183,6 +183,7 @@ mod tests {
             clock: ClockSource::MonotonicRaw,
             directory: std::env::temp_dir(),
             number: 0,
+            pair: 0,
             size: Sizing::Turns(20),
             check: false,
         };

@@ -2,6 +2,7 @@
 //!
 //! It carries orders, tickets and reports, before and after turns; nothing passes on it during one.
 
+use model::Peers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{IoSlice, IoSliceMut, read, write};
@@ -15,8 +16,8 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
 
-/// The most descriptors that one message carries.
-const MOST_FDS: usize = 8;
+/// The most descriptors that one message carries: a link to every peer.
+const MOST_FDS: usize = Peers::MOST as usize;
 /// The longest message: a sample with full histograms is far below it.
 const LONGEST_BYTES: usize = 16 << 20;
 
@@ -50,6 +51,11 @@ impl AsFd for Channel {
 }
 
 impl Channel {
+    /// The same channel over a descriptor of its own (fcntl(2), F_DUPFD_CLOEXEC).
+    pub(crate) fn try_clone(&self) -> Result<Self, Failure> {
+        self.0.try_clone().map(Self).or_fail("dup", "control channel")
+    }
+
     /// Sends `message` with `fds`: a length of four bytes, then JSON; the descriptors go with the first byte.
     pub(crate) fn send(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<(), Failure> {
         let body = serde_json::to_vec(message).map_err(|error| {

@@ -4,19 +4,22 @@
 //! channel on its standard input, measures once, reports, and ends.
 
 use crate::alone::{accuracy, cost};
-use crate::control::Channel;
+use crate::control::{Channel, wait_any};
 use crate::far::Far;
+use crate::hub::Hub;
 use crate::measure::Clock;
 use crate::near::Near;
+use crate::together::Course;
 use crate::workload::{Check, Station, answer_bytes};
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, Visitor, table};
 use model::card::Payload;
 use model::record::{ClockSource, Sample, Setting};
-use model::{Case, Size, Workload};
+use model::{Case, Peers, Size, Workload};
 use rustix::fd::{AsFd, OwnedFd};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use sys::{Failure, OrFail};
+use std::time::Duration;
+use sys::{Errno, Failure, OrFail};
 
 /// The hidden sub-command by which the binary becomes an endpoint; the coordinator's process id follows it.
 pub const COMMAND: &str = "__endpoint";
@@ -35,6 +38,8 @@ pub(crate) struct Orders {
     pub(crate) directory: PathBuf,
     /// The number of the launch in its run. Its parity gives the order of the parts, so that drift within a launch cancels.
     pub(crate) number: u64,
+    /// The number of the pair that the first link, if there are several, belongs to.
+    pub(crate) pair: u32,
     pub(crate) size: Sizing,
     /// Every byte of the timed part is checked too.
     pub(crate) check: bool,
@@ -72,10 +77,24 @@ pub struct Yield {
     pub sample: Sample,
     /// What both ends set, and what the kernel made of it.
     pub settings: Vec<Setting>,
+    /// When the turns of each part were over; only of one of several nears.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) courses: Vec<Course>,
 }
 
 /// What an endpoint reports at its end.
 pub(crate) type Report = Result<Option<Yield>, String>;
+
+/// What an endpoint says to the coordinator.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Said {
+    /// It is one of several nears, and is warm; it goes on when the coordinator says `()`, when all are.
+    Ready,
+    /// It is one of several nears, and has had a whole part; the coordinator says `()` when all have.
+    HadAPart,
+    /// It has done what it was told to do, or failed.
+    Done(Report),
+}
 
 /// The failures of an endpoint, in words for the record.
 pub(crate) type Outcome<T> = Result<T, String>;
@@ -96,21 +115,23 @@ pub fn main(coordinator: &str) -> Result<(), Failure> {
     let control = Channel::from(control);
     let (orders, links): (Orders, Vec<OwnedFd>) = control.receive()?;
     let links = links.into_iter().map(Channel::from).collect();
-    control.send(&obey(orders, links), &[])
+    let report = obey(orders, links, &control);
+    control.send(&Said::Done(report), &[])
 }
 
 /// Does what `orders` say. The first failure ends it: a thread whose peer failed may wait forever.
-fn obey(orders: Orders, links: Vec<Channel>) -> Report {
-    let mut links = links.into_iter();
+fn obey(orders: Orders, links: Vec<Channel>, control: &Channel) -> Report {
     if orders.role != Role::Both {
-        return take_part(orders.clone(), orders.role, links.next());
+        let control = control.try_clone().map_err(text)?;
+        return take_part(orders.clone(), orders.role, links, Some(control));
     }
+    let mut links = links.into_iter();
     let (reports, outcomes) = std::sync::mpsc::channel();
     for role in [Role::Near, Role::Far] {
         let (orders, link, reports) = (orders.clone(), links.next(), reports.clone());
         std::thread::spawn(move || {
             // Nobody listens any more when the other endpoint has failed.
-            let _ = reports.send(take_part(orders, role, link));
+            let _ = reports.send(take_part(orders, role, Vec::from_iter(link), None));
         });
     }
     drop(reports);
@@ -120,12 +141,12 @@ fn obey(orders: Orders, links: Vec<Channel>) -> Report {
     Ok(first.or(second))
 }
 
-fn take_part(mut orders: Orders, role: Role, link: Option<Channel>) -> Report {
+fn take_part(mut orders: Orders, role: Role, links: Vec<Channel>, control: Option<Channel>) -> Report {
     let name = orders.case.spec.name.clone();
     let message = orders.case.size_bytes.unwrap_or(Size(1));
     orders.case.spec.params = orders.case.spec.params.matched(message);
     let carries = table::card(&name).is_some_and(|card| card.payload == Payload::Bytes);
-    table::visit(&name, Session { orders, role, link, carries })
+    table::visit(&name, Session { orders, role, links, control, carries })
         .unwrap_or_else(|| Err(format!("there is no row named {name}; run one version of ipcmark only")))
 }
 
@@ -133,8 +154,10 @@ fn take_part(mut orders: Orders, role: Role, link: Option<Channel>) -> Report {
 pub(crate) struct Session {
     pub(crate) orders: Orders,
     role: Role,
-    /// To the peer.
-    link: Option<Channel>,
+    /// To every peer: one, unless there are several nears or fars.
+    links: Vec<Channel>,
+    /// To the coordinator, which has several nears begin together.
+    control: Option<Channel>,
     /// The row carries bytes, so that they can be checked.
     carries: bool,
 }
@@ -143,60 +166,112 @@ impl Visitor for Session {
     type Output = Report;
 
     fn mechanism<M: Mechanism>(self) -> Report {
-        let Some(link) = &self.link else {
-            return Err("the endpoint was given no link to its peer; report this bug".to_owned());
-        };
         let case = &self.orders.case;
         let cpu = case.cpus.map(|pair| if self.role == Role::Near { pair.near } else { pair.far });
         cpu.map_or(Ok(()), sys::process::pin_to).map_err(text)?;
+        let clock = Clock::new(self.orders.clock);
         if self.role == Role::Near {
-            let (bound, ticket) = M::bind(&self.launch()).map_err(text)?;
-            let fds: Vec<_> = ticket.fds.iter().map(AsFd::as_fd).collect();
-            link.send(&ticket.address, &fds).map_err(text)?;
-            // Near must not keep far's descriptors open: far's death would go unseen.
-            drop(ticket);
-            let end = M::accept(bound).map_err(text)?;
-            let station = Station::new(end, self.size_bytes(), self.answer_bytes());
+            let ends =
+                self.links.iter().zip(self.orders.pair..).map(|(link, pair)| self.accepted::<M>(link, pair));
+            let ends = ends.collect::<Outcome<Vec<M::End>>>()?;
+            let station = |end| Station::new(end, self.size_bytes(), self.answer_bytes());
             let near = Near {
                 session: &self,
-                link,
-                clock: Clock::new(self.orders.clock),
-                station,
+                links: &self.links,
+                clock,
+                stations: ends.into_iter().map(station).collect(),
                 fds: self.fds().map_err(text)?,
                 turns_in_all: 0,
             };
-            near.measure().map(Some)
-        } else {
-            let (address, fds): (Vec<u8>, _) = link.receive().map_err(text)?;
-            let end = M::connect(&self.launch(), Ticket { address, fds }).map_err(text)?;
-            link.send(&end.settings(), &[]).map_err(text)?;
-            let station = Station::new(end, self.answer_bytes(), self.size_bytes());
-            Far { session: &self, link, clock: Clock::new(self.orders.clock), station }.serve()?;
-            Ok(None)
+            return near.measure().map(Some);
         }
+        let ends =
+            self.links.iter().zip(self.orders.pair..).map(|(link, pair)| self.connected::<M>(link, pair));
+        let ends = ends.collect::<Outcome<Vec<M::End>>>()?;
+        let stations = ends.into_iter().map(|end| Station::new(end, self.answer_bytes(), self.size_bytes()));
+        let mut stations: Vec<_> = stations.collect();
+        match (stations.pop(), self.links.as_slice()) {
+            (Some(station), [link]) => Far { session: &self, link, clock, station }.serve()?,
+            (Some(last), links) => {
+                stations.push(last);
+                Hub::new(&self, links, stations, clock).map_err(text)?.serve()?;
+            }
+            (None, _) => return Err("the endpoint was given no link to its peer; report this bug".to_owned()),
+        }
+        Ok(None)
     }
 
     fn operation<O: Operation>(self) -> Report {
         self.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(pair.near)).map_err(text)?;
-        let operation = O::prepare(&self.launch()).map_err(text)?;
+        let operation = O::prepare(&self.launch(0)).map_err(text)?;
         let sample = match self.workload() {
             Workload::Accuracy => accuracy(&self.orders, operation),
             _ => cost(&self.orders, operation),
         };
         let sample = sample.map_err(text)?;
-        Ok(Some(Yield { sample, settings: Vec::new() }))
+        Ok(Some(Yield { sample, settings: Vec::new(), courses: Vec::new() }))
     }
 }
 
 impl Session {
-    fn launch(&self) -> Launch<'_> {
+    /// What the launch gives the mechanism of its `pair`.
+    fn launch(&self, pair: u32) -> Launch<'_> {
         let Orders { case, directory, number, .. } = &self.orders;
         Launch {
             params: &case.spec.params,
             shape: Shape { size_bytes: self.size_bytes(), workload: case.workload },
             directory,
-            number: *number,
+            number: number * u64::from(Peers::MOST) + u64::from(pair),
         }
+    }
+
+    /// Near's end to the far of `link`.
+    fn accepted<M: Mechanism>(&self, link: &Channel, pair: u32) -> Outcome<M::End> {
+        let (bound, ticket) = M::bind(&self.launch(pair)).map_err(text)?;
+        let fds: Vec<_> = ticket.fds.iter().map(AsFd::as_fd).collect();
+        link.send(&ticket.address, &fds).map_err(text)?;
+        // Near must not keep far's descriptors open: far's death would go unseen.
+        drop(ticket);
+        M::accept(bound).map_err(text)
+    }
+
+    /// Far's end to the near of `link`.
+    fn connected<M: Mechanism>(&self, link: &Channel, pair: u32) -> Outcome<M::End> {
+        let (address, fds): (Vec<u8>, _) = link.receive().map_err(text)?;
+        let end = M::connect(&self.launch(pair), Ticket { address, fds }).map_err(text)?;
+        link.send(&end.settings(), &[]).map_err(text)?;
+        Ok(end)
+    }
+
+    /// Waits until every near is as far as this one, where there are several.
+    pub(crate) fn wait_for_the_others(&self) -> Outcome<()> {
+        let Some(control) = self.shared_control() else { return Ok(()) };
+        control.send(&Said::Ready, &[]).map_err(text)?;
+        control.receive::<()>().map(drop).map_err(text)
+    }
+
+    /// Tells the coordinator that this near has had a whole part, where there are several.
+    pub(crate) fn tell_of_the_first_part(&self) -> Outcome<()> {
+        self.shared_control().map_or(Ok(()), |control| control.send(&Said::HadAPart, &[])).map_err(text)
+    }
+
+    /// Whether every near has had a whole part by now.
+    pub(crate) fn others_are_done(&self) -> Outcome<bool> {
+        let Some(control) = self.shared_control() else { return Ok(true) };
+        match wait_any(&[control], Duration::ZERO) {
+            Err(Errno::INTR) => Ok(false),
+            ready => Ok(ready.map_err(text)?.is_some()),
+        }
+    }
+
+    /// The channel to the coordinator, where it has several nears keep together.
+    fn shared_control(&self) -> Option<&Channel> {
+        self.control.as_ref().filter(|_| self.orders.case.peers.nears() > 1)
+    }
+
+    /// Whether the endpoints wait awake.
+    pub(crate) fn spins(&self) -> bool {
+        self.orders.case.spec.params.spins()
     }
 
     fn size_bytes(&self) -> usize {

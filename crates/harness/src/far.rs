@@ -4,10 +4,10 @@ use crate::control::Channel;
 use crate::endpoint::{Outcome, Session, text};
 use crate::measure::Clock;
 use crate::part::{FarPart, Part, PartKind, Turns, call_counts};
+use crate::together::CourseLog;
 use crate::workload::{Broken, CallLog, Station, StepLog, Unmetered, usage_between};
 use mechanisms::{Endpoint, Unnoted};
 use model::Workload;
-use model::record::Usage;
 use sys::usage::of_this_thread;
 
 /// Far's side of a connected launch.
@@ -26,7 +26,12 @@ impl<E: Endpoint> Far<'_, E> {
             self.station.check(self.session.check(part.check));
             let done = match part.kind {
                 PartKind::End => return Ok(()),
-                PartKind::Total => self.total(part.turns).map_err(text)?,
+                PartKind::Total => self.total(part.turns, None).map_err(text)?,
+                PartKind::Course => {
+                    let is_answered = self.session.workload().is_answered();
+                    let log = (!is_answered).then(|| CourseLog::new(self.clock, part.turns));
+                    self.total(part.turns, log).map_err(text)?
+                }
                 PartKind::Calls => self.calls(part.turns).map_err(text)?,
                 PartKind::Steps => self.steps(part.turns).map_err(text)?,
             };
@@ -36,7 +41,9 @@ impl<E: Endpoint> Far<'_, E> {
 
     /// Far's usage is taken when the last message of the lead-in and the first of the lead-out have come:
     /// it is that of the timed turns, and noting it delays none of them.
-    fn total(&mut self, turns: u64) -> Result<FarPart, Broken> {
+    ///
+    /// Where turns are not answered, far alone knows when a message came: it notes that in `log`.
+    fn total(&mut self, turns: u64, mut log: Option<CourseLog>) -> Result<FarPart, Broken> {
         let Turns { lead_in, timed, lead_out } = Turns::of(turns);
         let (mut before, mut after) = (of_this_thread(), None);
         // By reference to any closure: what the timed turns run is compiled apart from what these do.
@@ -48,7 +55,14 @@ impl<E: Endpoint> Far<'_, E> {
         match self.session.workload() {
             Workload::Throughput => {
                 station.drain(lead_in, &mut Unmetered, note_start)?;
-                station.drain(timed, &mut Unmetered, &mut nothing)?;
+                match &mut log {
+                    None => station.drain(timed, &mut Unmetered, &mut nothing)?,
+                    Some(log) => {
+                        log.start();
+                        let note_arrival: &mut dyn FnMut() = &mut || log.arrived();
+                        station.drain(timed, &mut Unmetered, note_arrival)?;
+                    }
+                }
                 station.drain(lead_out, &mut Unmetered, note_end)?;
             }
             Workload::Session(session) => {
@@ -63,7 +77,8 @@ impl<E: Endpoint> Far<'_, E> {
             }
         }
         let usage = usage_between(before, after.unwrap_or(before));
-        Ok(FarPart { usage, calls: None, steps: None })
+        let course = log.map(CourseLog::course);
+        Ok(FarPart { usage, course, ..FarPart::default() })
     }
 
     fn calls(&mut self, turns: u64) -> Result<FarPart, Broken> {
@@ -72,7 +87,7 @@ impl<E: Endpoint> Far<'_, E> {
         self.station.drain(lead_in, &mut Unmetered, &mut nothing)?;
         self.station.drain(timed, &mut log, &mut nothing)?;
         self.station.drain(lead_out, &mut Unmetered, &mut nothing)?;
-        Ok(FarPart { usage: Usage::default(), calls: Some(call_counts(&log, &self.clock)), steps: None })
+        Ok(FarPart { calls: Some(call_counts(&log, &self.clock)), ..FarPart::default() })
     }
 
     fn steps(&mut self, turns: u64) -> Result<FarPart, Broken> {
@@ -83,7 +98,7 @@ impl<E: Endpoint> Far<'_, E> {
             self.station.be_set_up(timed, session, &mut log, &mut nothing)?;
             self.station.be_set_up(lead_out, session, &mut Unnoted, &mut nothing)?;
         }
-        Ok(FarPart { usage: Usage::default(), calls: None, steps: Some(log.by_name()) })
+        Ok(FarPart { steps: Some(log.by_name()), ..FarPart::default() })
     }
 }
 

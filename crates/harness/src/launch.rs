@@ -1,11 +1,12 @@
 //! A launch: fresh endpoints that measure one case once, under a deadline.
 
 use crate::control::{Channel, channel, wait_any};
-use crate::endpoint::{COMMAND, Orders, Report, Role, Sizing, Yield};
-use crate::measure::Timer;
+use crate::endpoint::{COMMAND, Orders, Role, Said, Sizing, Yield};
+use crate::measure::{Clock, Timer};
 use crate::run_directory::RunDirectory;
+use crate::together::together;
 use model::record::ClockSource;
-use model::{Case, Endpoints};
+use model::{Case, Endpoints, Peers};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,34 +61,47 @@ impl Drop for Process {
 impl Launcher<'_> {
     /// Launches `case`. `number` tells this launch's names from those of others, and its parity the order of its parts.
     pub fn launch(&self, case: &Case, size: Sizing, number: u64) -> Result<Yield, Ended> {
-        let orders = |role| Orders {
+        let orders = |role, pair| Orders {
             case: case.clone(),
             role,
             clock: self.clock,
             directory: self.directory.path().to_owned(),
             number,
+            pair,
             size,
             check: self.check,
         };
-        let processes = match (case.workload, case.endpoints) {
-            (workload, _) if workload.is_alone() => vec![start(&orders(Role::Alone), vec![])?],
-            (_, Endpoints::Processes) => {
-                let (near, far) = channel()?;
-                vec![start(&orders(Role::Near), vec![near])?, start(&orders(Role::Far), vec![far])?]
-            }
-            (_, Endpoints::Threads) => {
-                let (near, far) = channel()?;
-                vec![start(&orders(Role::Both), vec![near, far])?]
-            }
+        if case.workload.is_alone() {
+            return self.await_reports(case, vec![start(&orders(Role::Alone, 0), vec![])?], size);
+        }
+        let (mut nears, mut fars) = (Vec::new(), Vec::new());
+        for _ in 0..case.peers.pairs() {
+            let (near, far) = channel()?;
+            nears.push(near);
+            fars.push(far);
+        }
+        let one_each = |role, links: Vec<Channel>| {
+            links.into_iter().zip(0..).map(move |(link, pair)| (role, pair, vec![link]))
         };
-        self.await_reports(processes, size)
+        let starts: Vec<(Role, u32, Vec<Channel>)> = match (case.endpoints, case.peers) {
+            (Endpoints::Threads, _) => {
+                vec![(Role::Both, 0, nears.into_iter().chain(fars).collect())]
+            }
+            (_, Peers::Pair | Peers::Pairs(_)) => {
+                one_each(Role::Near, nears).chain(one_each(Role::Far, fars)).collect()
+            }
+            (_, Peers::FanIn(_)) => one_each(Role::Near, nears).chain([(Role::Far, 0, fars)]).collect(),
+            (_, Peers::FanOut(_)) => one_each(Role::Far, fars).chain([(Role::Near, 0, nears)]).collect(),
+        };
+        let processes = starts.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links));
+        self.await_reports(case, processes.collect::<Result<_, _>>()?, size)
     }
 
-    /// Takes each process's report. The first failure ends them all.
-    fn await_reports(&self, mut processes: Vec<Process>, size: Sizing) -> Result<Yield, Ended> {
+    /// Takes each process's report, and has several nears begin together. The first failure ends them all.
+    fn await_reports(&self, case: &Case, mut processes: Vec<Process>, size: Sizing) -> Result<Yield, Ended> {
         let timer = Timer::start();
-        let limit = self.patience.saturating_add(expected(size));
-        let mut result = None;
+        let limit = self.patience.saturating_add(expected(size) * case.peers.pairs());
+        let (mut yields, mut alike) = (Vec::new(), Vec::new());
         while let Some(waiting) = next(&processes) {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(Ended::Interrupted);
@@ -100,12 +114,20 @@ impl Launcher<'_> {
                 Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
             };
             let process = &mut processes[ready];
-            match process.control.receive::<Report>() {
-                Ok((Ok(report), _)) => {
-                    process.reported = true;
-                    result = result.or(report);
+            match process.control.receive::<Said>() {
+                // Nobody says the second thing before all have said the first; one that did not wait has gone.
+                Ok((Said::Ready | Said::HadAPart, _)) => {
+                    alike.push(ready);
+                    if alike.len() == case.peers.nears() as usize {
+                        let mut there = alike.drain(..).filter(|&at| !processes[at].reported);
+                        there.try_for_each(|at| processes[at].control.send(&(), &[]))?;
+                    }
                 }
-                Ok((Err(error), _)) => {
+                Ok((Said::Done(Ok(report)), _)) => {
+                    process.reported = true;
+                    yields.extend(report);
+                }
+                Ok((Said::Done(Err(error)), _)) => {
                     process.reported = true;
                     processes.retain(|process| !process.reported);
                     return Err(Ended::Failed(root_cause(error, &mut processes)));
@@ -113,25 +135,35 @@ impl Launcher<'_> {
                 Err(_) => return Err(Ended::Failed(death(&mut process.child))),
             }
         }
-        result.ok_or_else(|| Ended::Failed("no endpoint measured anything; report this bug".to_owned()))
+        if case.peers.nears() > 1 {
+            return together(case, &Clock::new(self.clock), yields).map_err(Ended::Failed);
+        }
+        let only = yields.into_iter().next();
+        only.ok_or_else(|| Ended::Failed("no endpoint measured anything; report this bug".to_owned()))
     }
 }
 
-/// The failure of an endpoint whose peer may have failed first: of two, the one that does not blame the peer.
+/// The failure of an endpoint whose peer may have failed first: of several, the first that does not blame a peer.
 fn root_cause(error: String, others: &mut [Process]) -> String {
     const GRACE: Duration = Duration::from_millis(100);
-    if !error.contains("peer") && !error.contains("the other side") {
-        return error;
-    }
-    let channels: Vec<&Channel> = others.iter().map(|process| &process.control).collect();
-    match wait_any(&channels, GRACE) {
-        Ok(Some(at)) => match others[at].control.receive::<Report>() {
-            Ok((Err(theirs), _)) => theirs,
-            Ok((Ok(_), _)) => error,
+    let timer = Timer::start();
+    let mut silent: Vec<usize> = (0..others.len()).collect();
+    let mut cause = error.clone();
+    while blames_a_peer(&cause) {
+        let channels: Vec<&Channel> = silent.iter().map(|&at| &others[at].control).collect();
+        let Ok(Some(ready)) = wait_any(&channels, timer.left_of(GRACE)) else { return error };
+        let at = silent.remove(ready);
+        cause = match others[at].control.receive::<Said>() {
+            Ok((Said::Done(Err(theirs)), _)) => theirs,
+            Ok(_) => continue,
             Err(_) => death(&mut others[at].child),
-        },
-        _ => error,
+        };
     }
+    cause
+}
+
+fn blames_a_peer(error: &str) -> bool {
+    error.contains("peer") || error.contains("the other side")
 }
 
 /// The processes that have not reported.

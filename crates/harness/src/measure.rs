@@ -2,11 +2,12 @@
 
 use model::record::{Clock as ClockRecord, ClockSource};
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A clock reading, in ticks of the clock that made it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stamp(u64);
 
 impl Stamp {
@@ -17,7 +18,8 @@ impl Stamp {
     }
 }
 
-/// The clock of a run. Readings are comparable within one thread.
+/// The clock of a run. Readings are comparable within one thread; between processes to within the little by which the
+/// counters of two CPUs differ.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     source: ClockSource,

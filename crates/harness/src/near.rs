@@ -5,13 +5,16 @@ use crate::endpoint::{LEAST_WARM_UP_TURNS, Outcome, Session, Sizing, WARM_UP_SHA
 use crate::measure::Clock;
 use crate::pacer::{Pacer, wall_ns};
 use crate::part::{FarPart, Part, PartKind, Turns, call_counts};
+use crate::together::Course;
 use crate::workload::{
-    Broken, CallLog, Station, StepLog, StepMeter, TurnLog, Unmetered, Unwatched, Watch, sample, usage_between,
+    Broken, CallLog, Station, StepLog, StepMeter, TurnLog, Unmetered, Unwatched, Watch, ask_all, sample,
+    stream_to_all, usage_between,
 };
 use mechanisms::{Endpoint, Unnoted};
 use model::record::{Calls, Each, Sample, Setting, Steps, Usage};
-use model::{Histogram, Pace, Workload};
+use model::{Case, Histogram, Pace, Peers, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use serde::de::DeserializeOwned;
 use std::ops::Range;
 use sys::usage::of_this_thread;
 
@@ -20,12 +23,20 @@ const MOST_TURNS: u64 = 1 << 32;
 /// The part of a launch's slice that goes to `total` turns; the rest goes to turns, calls or steps timed singly.
 const TOTAL_SHARE: f64 = 0.6;
 
+/// What the part of several peers takes at least: some slices of the scheduler's, or else peers that share a CPU would
+/// have theirs one after the other.
+const LEAST_COURSE_NS: f64 = 20e6;
+/// How many of its last parts a near remembers while it goes on for others that are served less well.
+const MOST_COURSES: usize = 16;
+
 /// Near's side of a connected launch.
 pub(crate) struct Near<'a, E> {
     pub(crate) session: &'a Session,
-    pub(crate) link: &'a Channel,
+    /// To every far.
+    pub(crate) links: &'a [Channel],
     pub(crate) clock: Clock,
-    pub(crate) station: Box<Station<E>>,
+    /// One for every far, in the same order.
+    pub(crate) stations: Vec<Box<Station<E>>>,
     /// What goes with each message of a `session`.
     pub(crate) fds: Vec<OwnedFd>,
     /// How many turns there were so far, of all parts.
@@ -40,14 +51,21 @@ struct NearPart {
 
 impl<E: Endpoint> Near<'_, E> {
     pub(crate) fn measure(mut self) -> Outcome<Yield> {
-        let (far_settings, _): (Vec<Setting>, _) = self.link.receive().map_err(text)?;
-        let sample = match self.session.orders.case.pace {
-            Pace::BackToBack => self.back_to_back()?,
-            pace => self.paced(pace)?,
+        let far_settings: Vec<Vec<Setting>> = self.from_all()?;
+        let Case { pace, peers, .. } = self.session.orders.case;
+        let (sample, courses) = match (peers, pace) {
+            (Peers::Pair, Pace::BackToBack) => (self.back_to_back()?, Vec::new()),
+            (Peers::Pair, pace) => (self.paced(pace)?, Vec::new()),
+            _ => self.among_peers()?,
         };
-        self.link.send(&Part { kind: PartKind::End, turns: 0, check: false }, &[]).map_err(text)?;
+        self.to_all(&Part { kind: PartKind::End, turns: 0, check: false })?;
         let sample = Sample { turns_in_all: self.turns_in_all, ..sample };
-        Ok(Yield { sample, settings: merged(self.station.end.settings(), far_settings) })
+        let near_settings = self.stations.iter().flat_map(|station| station.end.settings());
+        Ok(Yield {
+            sample,
+            settings: once_each(near_settings.chain(far_settings.into_iter().flatten())),
+            courses,
+        })
     }
 
     /// The parts of turns that follow at once on one another. Which comes first alternates from launch to launch.
@@ -59,7 +77,7 @@ impl<E: Endpoint> Near<'_, E> {
         for is_total in order {
             match (is_total, self.session.workload()) {
                 (true, _) => {
-                    total = Some(self.part(total_turns, false, &mut Unwatched)?);
+                    total = Some(self.part(PartKind::Total, total_turns, false, &mut Unwatched)?);
                 }
                 (false, Workload::Throughput) => calls = Some(self.calls(single_turns)?),
                 (false, Workload::Session(_)) => {
@@ -78,9 +96,9 @@ impl<E: Endpoint> Near<'_, E> {
         let (turns, _) = self.warm_up()?;
         let seed = self.session.orders.number;
         let mut pacer = Pacer::new(pace, self.clock, turns, seed).ok_or("no pace; report this bug")?;
-        let (near, far) = self.part(turns, false, &mut pacer)?;
+        let (near, far) = self.part(PartKind::Total, turns, false, &mut pacer)?;
         let elapsed_ns = self.clock.ns(pacer.ticks.iter().sum());
-        let each = Some(self.histogram(&pacer.ticks));
+        let each = Some(each(&self.clock, &pacer.ticks));
         Ok(Sample {
             each,
             schedule: pacer.schedule(),
@@ -88,12 +106,52 @@ impl<E: Endpoint> Near<'_, E> {
         })
     }
 
+    /// Several peers at once: each near goes on, part after part, until every near has had a whole part. It notes when its
+    /// turns were over, or far when its messages came, so that what all did at the same time can be told.
+    fn among_peers(&mut self) -> Outcome<(Sample, Vec<Course>)> {
+        let is_answered = self.session.workload().is_answered();
+        let turns = self.turns_among_peers(is_answered)?;
+        let (mut all, mut courses) = (sample(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
+        self.session.wait_for_the_others()?;
+        while courses.is_empty() || !self.session.others_are_done()? {
+            if courses.len() == MOST_COURSES {
+                courses.remove(0);
+            }
+            let mut log = TurnLog::new(self.clock, if is_answered { turns } else { 0 });
+            let (near, far) = self.part(PartKind::Course, turns, false, &mut log)?;
+            courses.push(match far.course {
+                None => Course { start: log.start, ticks: log.ticks, stride: 1 },
+                Some(arrivals) => arrivals,
+            });
+            all = Sample {
+                turns: all.turns + turns,
+                elapsed_ns: all.elapsed_ns + near.elapsed_ns,
+                near: all.near + near.usage,
+                far: all.far.map(|so_far| so_far + far.usage),
+                ..all
+            };
+            if all.turns == turns {
+                self.session.tell_of_the_first_part()?;
+            }
+        }
+        let ticks: Vec<u64> = courses.iter().flat_map(|course| course.ticks.iter().copied()).collect();
+        Ok((Sample { each: is_answered.then(|| each(&self.clock, &ticks)), ..all }, courses))
+    }
+
+    /// How many turns a part of several peers is to have.
+    fn turns_among_peers(&mut self, is_answered: bool) -> Outcome<u64> {
+        let (turns, _) = self.warm_up()?;
+        let Sizing::Slice { slice_ns, .. } = self.session.orders.size else { return Ok(turns) };
+        let longer = (LEAST_COURSE_NS / (slice_ns as f64 * TOTAL_SHARE)).max(1.0);
+        Ok(((turns as f64 * longer) as u64).min(if is_answered { TurnLog::CAPACITY } else { MOST_TURNS }))
+    }
+
     /// Runs turns back to back, every byte of them checked, until there were enough of them and they took long
     /// enough; says how many turns the parts in which turns are timed together and singly are to have.
     fn warm_up(&mut self) -> Outcome<(u64, u64)> {
         let (slice_ns, hint_ns) = match self.session.orders.size {
             Sizing::Turns(turns) => {
-                self.part(turns, true, &mut Unwatched)?;
+                self.part(PartKind::Total, turns, true, &mut Unwatched)?;
                 return Ok((turns, turns.min(TurnLog::CAPACITY)));
             }
             Sizing::Slice { slice_ns, hint_ns } => (slice_ns as f64, hint_ns),
@@ -105,7 +163,7 @@ impl<E: Endpoint> Near<'_, E> {
         let (mut turns_so_far, mut ns_so_far) = (0, 0.0);
         loop {
             // One slow turn fills a slice: a warm-up of many would outlast what it warms.
-            let (part, _) = self.part(turns, true, &mut Unwatched)?;
+            let (part, _) = self.part(PartKind::Total, turns, true, &mut Unwatched)?;
             turns_so_far += turns;
             ns_so_far += part.elapsed_ns;
             let turn_ns = part.elapsed_ns.max(1.0) / turns as f64;
@@ -120,35 +178,34 @@ impl<E: Endpoint> Near<'_, E> {
     }
 
     /// Announces a part to far, runs near's side of it, and takes far's account of it.
-    fn part<W: Watch>(&mut self, turns: u64, check: bool, watch: &mut W) -> Outcome<(NearPart, FarPart)> {
-        self.announce(PartKind::Total, turns, check)?;
+    fn part<W: Watch>(
+        &mut self,
+        kind: PartKind,
+        turns: u64,
+        check: bool,
+        watch: &mut W,
+    ) -> Outcome<(NearPart, FarPart)> {
+        self.announce(kind, turns, check)?;
         let Turns { lead_in, timed, lead_out } = Turns::of(turns);
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
-        let (workload, station) = (self.session.workload(), &mut *self.station);
-        run(station, workload, lead_in, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
+        let (workload, stations) = (self.session.workload(), &mut self.stations[..]);
+        run(stations, workload, lead_in, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
         watch.start();
         let before = of_this_thread();
         let start = self.clock.now();
-        run(station, workload, timed, &fds, &mut Unnoted, watch).map_err(text)?;
+        run(stations, workload, timed, &fds, &mut Unnoted, watch).map_err(text)?;
         let end = self.clock.now();
         let usage = usage_between(before, of_this_thread());
-        run(station, workload, lead_out, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
-        let (far, _) = self.link.receive().map_err(text)?;
+        run(stations, workload, lead_out, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
+        let far = self.of_far()?;
         Ok((NearPart { elapsed_ns: self.clock.ns_between(start, end), usage }, far))
     }
 
     /// The part in which every turn is timed.
     fn each(&mut self, turns: u64) -> Outcome<Each> {
         let mut log = TurnLog::new(self.clock, turns);
-        self.part(turns, false, &mut log)?;
-        Ok(self.histogram(&log.ticks))
-    }
-
-    fn histogram(&self, ticks: &[u64]) -> Each {
-        let mut histogram = Histogram::new();
-        ticks.iter().for_each(|ticks| histogram.record(self.clock.ns(*ticks) as u64));
-        let mean_ns = self.clock.ns(ticks.iter().sum()) / ticks.len() as f64;
-        Each { mean_ns, turns: histogram.encode() }
+        self.part(PartKind::Total, turns, false, &mut log)?;
+        Ok(each(&self.clock, &log.ticks))
     }
 
     /// The part in which every send and receive call is timed.
@@ -156,10 +213,12 @@ impl<E: Endpoint> Near<'_, E> {
         let mut log = CallLog::new(self.clock);
         self.announce(PartKind::Calls, messages, false)?;
         let Turns { lead_in, timed, lead_out } = Turns::of(messages);
-        self.station.stream(lead_in, &mut Unmetered).map_err(text)?;
-        self.station.stream(timed, &mut log).map_err(text)?;
-        self.station.stream(lead_out, &mut Unmetered).map_err(text)?;
-        let (far, _): (FarPart, _) = self.link.receive().map_err(text)?;
+        for station in &mut self.stations {
+            station.stream(lead_in.clone(), &mut Unmetered).map_err(text)?;
+            station.stream(timed.clone(), &mut log).map_err(text)?;
+            station.stream(lead_out.clone(), &mut Unmetered).map_err(text)?;
+        }
+        let far = self.of_far()?;
         let receive = far.calls.ok_or("far did not note its calls; report this bug")?;
         Ok(Calls { messages, send: call_counts(&log, &self.clock), receive })
     }
@@ -170,11 +229,11 @@ impl<E: Endpoint> Near<'_, E> {
         self.announce(PartKind::Steps, sessions, false)?;
         let Turns { lead_in, timed, lead_out } = Turns::of(sessions);
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
-        let (workload, station) = (self.session.workload(), &mut *self.station);
-        run(station, workload, lead_in, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
-        run(station, workload, timed, &fds, &mut log, &mut Unwatched).map_err(text)?;
-        run(station, workload, lead_out, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
-        let (far, _): (FarPart, _) = self.link.receive().map_err(text)?;
+        let (workload, stations) = (self.session.workload(), &mut self.stations[..]);
+        run(stations, workload, lead_in, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
+        run(stations, workload, timed, &fds, &mut log, &mut Unwatched).map_err(text)?;
+        run(stations, workload, lead_out, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
+        let far = self.of_far()?;
         Ok(Steps {
             near: log.by_name(),
             far: far.steps.ok_or("far did not note its steps; report this bug")?,
@@ -183,29 +242,65 @@ impl<E: Endpoint> Near<'_, E> {
 
     fn announce(&mut self, kind: PartKind, turns: u64, check: bool) -> Outcome<()> {
         self.turns_in_all += Turns::in_all(turns);
-        self.station.check(self.session.check(check));
-        self.link.send(&Part { kind, turns, check }, &[]).map_err(text)
+        let checks = self.session.check(check);
+        self.stations.iter_mut().for_each(|station| station.check(checks));
+        self.to_all(&Part { kind, turns, check })
+    }
+
+    fn to_all(&self, part: &Part) -> Outcome<()> {
+        self.links.iter().try_for_each(|link| link.send(part, &[])).map_err(text)
+    }
+
+    fn from_all<T: DeserializeOwned>(&self) -> Outcome<Vec<T>> {
+        self.links
+            .iter()
+            .map(|link| link.receive().map(|(message, _)| message))
+            .collect::<Result<_, _>>()
+            .map_err(text)
+    }
+
+    /// What far says of the part that is over; of several fars, what they used together.
+    fn of_far(&self) -> Outcome<FarPart> {
+        let fars: Vec<FarPart> = self.from_all()?;
+        let usage = fars.iter().map(|far| far.usage).sum();
+        let first = fars.into_iter().next().ok_or("near has no far; report this bug")?;
+        Ok(FarPart { usage, ..first })
     }
 }
 
 /// Near's turns of `workload`.
 fn run<E: Endpoint>(
-    station: &mut Station<E>,
+    stations: &mut [Box<Station<E>>],
     workload: Workload,
     turns: Range<u64>,
     fds: &[BorrowedFd<'_>],
     steps: &mut impl StepMeter,
     watch: &mut impl Watch,
 ) -> Result<(), Broken> {
-    match workload {
-        Workload::Throughput => station.stream(turns, &mut Unmetered),
-        Workload::Session(session) => station.set_up(turns, session, fds, steps, watch),
-        _ => station.ask(turns, watch),
+    match (workload, stations) {
+        (Workload::Throughput, [station]) => station.stream(turns, &mut Unmetered),
+        (Workload::Throughput, stations) => stream_to_all(stations, turns),
+        (Workload::Session(session), [station]) => station.set_up(turns, session, fds, steps, watch),
+        (_, [station]) => station.ask(turns, watch),
+        (_, stations) => ask_all(stations, turns, watch.log()),
     }
 }
 
+/// Turns of which each took so many ticks.
+pub(crate) fn each(clock: &Clock, ticks: &[u64]) -> Each {
+    let mut histogram = Histogram::new();
+    ticks.iter().for_each(|ticks| histogram.record(clock.ns(*ticks) as u64));
+    let mean_ns = clock.ns(ticks.iter().sum()) / ticks.len() as f64;
+    Each { mean_ns, turns: histogram.encode() }
+}
+
 /// Near's settings, and those of far that say something else.
-fn merged(near: Vec<Setting>, far: Vec<Setting>) -> Vec<Setting> {
-    let further: Vec<Setting> = far.into_iter().filter(|setting| !near.contains(setting)).collect();
-    near.into_iter().chain(further).collect()
+fn once_each(settings: impl Iterator<Item = Setting>) -> Vec<Setting> {
+    let mut different: Vec<Setting> = Vec::new();
+    for setting in settings {
+        if !different.contains(&setting) {
+            different.push(setting);
+        }
+    }
+    different
 }

@@ -1,6 +1,7 @@
 //! Parts: what near and far of one launch agree on before each stretch of turns, and tell each other after it.
 
 use crate::measure::Clock;
+use crate::together::Course;
 use crate::workload::CallLog;
 use model::Histogram;
 use model::record::{CallCounts, Step, Usage};
@@ -28,6 +29,8 @@ pub(crate) enum PartKind {
     Calls,
     /// The steps of far's messages are noted.
     Steps,
+    /// As `Total`, and where turns are not answered far notes when each message came.
+    Course,
     /// There is no further part.
     End,
 }
@@ -38,6 +41,7 @@ pub(crate) struct FarPart {
     pub(crate) usage: Usage,
     pub(crate) calls: Option<CallCounts>,
     pub(crate) steps: Option<Vec<Step>>,
+    pub(crate) course: Option<Course>,
 }
 
 /// The turns of one part, numbered on from the first.

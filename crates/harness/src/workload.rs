@@ -227,6 +227,10 @@ pub(crate) trait Watch {
     fn before(&mut self);
     /// The turn is over.
     fn after(&mut self);
+    /// Where the turns are logged, if they are: what several peers do is compiled for that alone.
+    fn log(&mut self) -> Option<&mut TurnLog> {
+        None
+    }
 }
 
 /// Nobody.
@@ -441,6 +445,53 @@ impl<E: Endpoint> Station<E> {
     }
 }
 
+/// Near's turns of `latency` and `transfer` with several fars: a message to every one, and the answers of all.
+#[inline(never)]
+pub(crate) fn ask_all<E: Endpoint>(
+    stations: &mut [Box<Station<E>>],
+    turns: Range<u64>,
+    mut log: Option<&mut TurnLog>,
+) -> Result<(), Broken> {
+    for turn in turns {
+        for station in stations.iter_mut() {
+            station.send(turn, &mut Unmetered)?;
+        }
+        for station in stations.iter_mut() {
+            station.receive(turn, &mut Unmetered)?;
+        }
+        if let Some(log) = &mut log {
+            log.after();
+        }
+    }
+    Ok(())
+}
+
+/// Near's turns of `throughput` with several fars: each message to every one, then the word of all that the last byte
+/// has arrived. A far that is slow holds the others up when its buffers are full, as it would any program's.
+#[inline(never)]
+pub(crate) fn stream_to_all<E: Endpoint>(
+    stations: &mut [Box<Station<E>>],
+    turns: Range<u64>,
+) -> Result<(), Broken> {
+    let end_of_turns = turns.end;
+    for turn in turns {
+        for station in stations.iter_mut() {
+            station.send(turn, &mut Unmetered)?;
+        }
+    }
+    stations.iter_mut().try_for_each(|station| station.receive(end_of_turns, &mut Unmetered))
+}
+
+impl<E: Endpoint> Station<E> {
+    /// Far's side of one message of one of several nears: the message of `turn`, and the answer numbered `answer`, if
+    /// one is due.
+    #[inline(never)]
+    pub(crate) fn serve(&mut self, turn: u64, answer: Option<u64>) -> Result<(), Broken> {
+        self.receive(turn, &mut Unmetered)?;
+        answer.map_or(Ok(()), |number| self.send(number, &mut Unmetered))
+    }
+}
+
 impl<E: Endpoint> Station<E> {
     /// Near's turns of `session`: its messages, each with `fds`, and the answer to the last.
     #[inline(never)]
@@ -541,6 +592,7 @@ pub(crate) fn sample(turns: u64, elapsed_ns: f64, near: Usage, far: Option<Usage
         steps: None,
         timer: None,
         schedule: None,
+        shares: None,
     }
 }
 
@@ -561,6 +613,7 @@ pub(crate) fn usage_between(start: sys::usage::ThreadUsage, end: sys::usage::Thr
 /// The readings of the `each` part: one for every turn, in memory set aside before the turns.
 pub(crate) struct TurnLog {
     clock: Clock,
+    pub(crate) start: Stamp,
     last: Stamp,
     pub(crate) ticks: Vec<u64>,
 }
@@ -572,13 +625,15 @@ impl TurnLog {
     pub(crate) fn new(clock: Clock, turns: u64) -> Self {
         let mut ticks = vec![1; turns as usize];
         ticks.clear();
-        Self { clock, last: clock.now(), ticks }
+        let now = clock.now();
+        Self { clock, start: now, last: now, ticks }
     }
 }
 
 impl Watch for TurnLog {
     fn start(&mut self) {
-        self.last = self.clock.now();
+        self.start = self.clock.now();
+        self.last = self.start;
     }
 
     #[inline(always)]
@@ -589,5 +644,9 @@ impl Watch for TurnLog {
         let now = self.clock.now();
         self.ticks.push(Clock::ticks_between(self.last, now));
         self.last = now;
+    }
+
+    fn log(&mut self) -> Option<&mut TurnLog> {
+        Some(self)
     }
 }

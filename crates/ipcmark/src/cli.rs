@@ -3,7 +3,7 @@
 use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use model::units::{parse_duration, parse_sizes, parse_some_time};
-use model::{Invalid, Percent, Placements, Size, Workload};
+use model::{Invalid, Peers, Percent, Placements, Size, Workload};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -117,6 +117,10 @@ pub struct Axes {
     /// Turns due a second, whatever they take, each timed from when it was due: 1000,10k; 10k-poisson at random
     #[arg(long = "rate", value_name = "RATES", allow_hyphen_values = true)]
     pub rates: Option<String>,
+    /// How many endpoints communicate at once: pairs=4, fan-in=4 (so many near, one far that serves whoever is
+    /// ready), fan-out=4 (one near that asks so many far)
+    #[arg(long, value_name = "PEERS", value_delimiter = ',')]
+    pub peers: Vec<Peers>,
 }
 
 /// How much effort measuring is worth.

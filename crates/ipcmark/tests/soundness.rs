@@ -11,8 +11,8 @@ use mechanisms::table::{self, CARDS};
 use model::card::{Card, Kind, Support};
 use model::record::{Outcome, Results, Sample};
 use model::summary::StepTime;
-use model::{Params, Workload};
-use std::collections::BTreeMap;
+use model::{Params, Peers, Workload};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 /// A size that no other write of an endpoint has: neither a tick, a length nor a report.
@@ -220,6 +220,86 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
             }
         }
     }
+}
+
+#[test]
+fn several_peers_share_their_turns_in_every_mechanism() {
+    let place = Place::new();
+    let mut arguments = every_mechanism();
+    arguments.extend([
+        "-w",
+        "latency,throughput",
+        "-s",
+        "64",
+        "-p",
+        "unpinned",
+        "--turns",
+        "40",
+        "--rounds",
+        "1",
+    ]);
+    arguments.extend(["--peers", "pairs=3,fan-in=3,fan-out=3", "--time", "5m"]);
+    let (results, said) = measured(&place, &arguments);
+    assert_none_failed(&results);
+    let mut seen = BTreeSet::new();
+    for record in asked(&results) {
+        let (sample, peers) = (&record.samples[0], record.case.peers);
+        let is_answered = record.case.workload == Workload::Latency;
+        assert_eq!(sample.each.is_some(), is_answered, "{}", record.case);
+        if let Some(each) = &sample.each {
+            assert_eq!(each.turns.decode().count(), sample.turns, "{}", record.case);
+        }
+        match &sample.shares {
+            Some(shares) => {
+                assert_eq!(shares.len(), 3, "{}", record.case);
+                assert_eq!(shares.iter().sum::<u64>(), sample.turns, "{}", record.case);
+                let fairness = record.summary.as_ref().unwrap().fairness.unwrap();
+                assert!((1.0 / 3.0 - 1e-9..=1.0 + 1e-9).contains(&fairness.jain), "{fairness:?}");
+            }
+            None => assert_eq!((peers, sample.turns), (Peers::FanOut(3), 40), "{}", record.case),
+        }
+        seen.insert((record.case.spec.name.clone(), peers, record.case.workload));
+    }
+    let awake = |card: &Card| ["null", "cache-line"].contains(&card.name);
+    for card in working().into_iter().filter(|card| card.kind == Kind::Mechanism && !awake(card)) {
+        let workloads =
+            card.workloads.iter().filter(|w| [Workload::Latency, Workload::Throughput].contains(w));
+        for &workload in workloads {
+            for peers in [Peers::Pairs(3), Peers::FanIn(3), Peers::FanOut(3)] {
+                let wanted = card.polled || !matches!(peers, Peers::FanIn(_));
+                let was = seen.contains(&(card.name.to_owned(), peers, workload));
+                assert_eq!(was, wanted, "{} {workload} {peers}\n{said}", card.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_near_sends_every_message_to_every_far() {
+    let place = Place::new();
+    let arguments = ["-m", "unix-seqpacket", "-w", "latency", "-p", "unpinned", "--peers", "fan-out=3"];
+    let size = SIZE.to_string();
+    let further = ["-s", &size, "--turns", "23", "--rounds", "1", "-o", "results.jsonl"];
+    if !has("strace", "the messages of several peers are not counted") {
+        return;
+    }
+    fs::create_dir(place.path("traces")).unwrap();
+    let mut strace = place.command("strace");
+    strace.args(["-ff", "-qq", "-e", "trace=read,write", "-o", "traces/of", IPCMARK, "run"]);
+    let said = run(strace.args(arguments).args(further));
+    if said.err.contains("PTRACE") || said.err.contains("ptrace") {
+        lacking(&format!("strace may not trace here: {}", said.err.trim()), "messages are not counted");
+        return;
+    }
+    said.expect(0);
+    let results = read(&place.path("results.jsonl"));
+    let in_all = only_sample(&results, "unix-seqpacket").turns_in_all;
+    let mut moves: Vec<_> = moves(&place).into_values().collect();
+    moves.sort();
+    let calls = |count: u64| BTreeMap::from([("read".to_owned(), count), ("write".to_owned(), count)]);
+    // Of the warm-up launch and of the one round: three fars that have each message, and a near that sends it thrice.
+    let (fars, nears) = (vec![calls(in_all); 6], vec![calls(3 * in_all); 2]);
+    assert_eq!(moves, [fars, nears].concat());
 }
 
 #[test]

@@ -38,6 +38,7 @@ impl Mechanism for CacheLine {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
+        polled: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

@@ -203,6 +203,10 @@ impl<E: Endpoint> Endpoint for CodedEnd<E> {
         self.end.settings()
     }
 
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        self.end.input()
+    }
+
     #[inline(always)]
     fn send_with(
         &mut self,

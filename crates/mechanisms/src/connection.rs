@@ -292,6 +292,13 @@ impl<C: Connection> Endpoint for ConnectionEnd<C> {
         }
     }
 
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Lasting(end) => end.input(),
+            Self::Client(_) | Self::Server(_) => None,
+        }
+    }
+
     fn lends(&self) -> Lends {
         match self {
             Self::Lasting(end) => end.lends(),

@@ -37,6 +37,7 @@ impl Mechanism for ContextSwitch {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
+        polled: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

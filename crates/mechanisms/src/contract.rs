@@ -119,6 +119,12 @@ pub trait Endpoint {
         Vec::new()
     }
 
+    /// What poll(2) finds readable as soon as a first part of a message can be received without waiting, and not
+    /// before. Only ends of rows whose card says `polled` have it.
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// In which memory messages are made and read. Only where [`LENDS`](Self::LENDS) is it asked for.
     fn lends(&self) -> Lends {
         Lends::default()

@@ -264,6 +264,10 @@ impl Endpoint for DescriptorEnd {
         self.settings.clone()
     }
 
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.input.as_fd())
+    }
+
     #[inline(always)]
     fn send_with(
         &mut self,

@@ -7,7 +7,7 @@ use model::Params;
 use model::card::{Card, Support};
 use model::record::Setting;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::OwnedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use sys::{Errno, Failure, OrFail};
 
 /// eventfd(2).
@@ -25,6 +25,7 @@ impl Mechanism for Eventfd {
         params: &[WAIT],
         limits: "carries a count; wake-ups that are not taken in time become one",
         man: &["eventfd(2)"],
+        polled: true,
         ..WAKE_UP
     };
     type Bound = EventfdEnd;
@@ -77,5 +78,9 @@ impl Endpoint for EventfdEnd {
 
     fn settings(&self) -> Vec<Setting> {
         self.0.settings()
+    }
+
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        self.0.input()
     }
 }

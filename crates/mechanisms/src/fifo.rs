@@ -47,6 +47,7 @@ impl Mechanism for Fifo {
         payload: Payload::Bytes,
         fds: false,
         hangup: true,
+        polled: true,
         params: &[CAPACITY, WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

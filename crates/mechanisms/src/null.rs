@@ -28,6 +28,7 @@ impl Mechanism for Null {
         payload: Payload::None,
         fds: false,
         hangup: false,
+        polled: false,
         params: &[Param {
             name: "delay",
             summary: "a known time that near burns for every answer, to see that it is recovered",

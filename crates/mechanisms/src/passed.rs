@@ -45,6 +45,7 @@ pub(crate) const PASSED: Card = Card {
     payload: Payload::Bytes,
     fds: true,
     hangup: false,
+    polled: false,
     params: &[],
     workloads: &[
         Workload::Latency,

@@ -34,6 +34,7 @@ impl Pair for Pipe {
         payload: Payload::Bytes,
         fds: false,
         hangup: true,
+        polled: true,
         params: &[CAPACITY, WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

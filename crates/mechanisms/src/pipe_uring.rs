@@ -22,6 +22,7 @@ impl Pair for PipeUring {
         payload: Payload::Bytes,
         fds: false,
         hangup: true,
+        polled: false,
         params: &[RECEIVE, BUFFERS, SQPOLL, CAPACITY],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

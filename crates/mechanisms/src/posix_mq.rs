@@ -6,7 +6,7 @@ use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size, Workload};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::read;
 use rustix::pipe::{PipeFlags, pipe_with};
 use sys::name::Name;
@@ -43,6 +43,7 @@ impl Mechanism for PosixMq {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
+        polled: true,
         params: &[
             Param {
                 name: "depth",
@@ -160,5 +161,9 @@ impl Endpoint for PosixMqEnd {
 
     fn settings(&self) -> Vec<Setting> {
         self.settings.clone()
+    }
+
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.input.as_fd())
     }
 }

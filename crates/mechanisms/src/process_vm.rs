@@ -34,6 +34,7 @@ impl Mechanism for ProcessVm {
         payload: Payload::Bytes,
         fds: false,
         hangup: true,
+        polled: false,
         params: &[WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

@@ -24,6 +24,7 @@ impl Pair for Pty {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
+        polled: true,
         params: &[WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

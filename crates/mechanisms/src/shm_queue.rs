@@ -44,6 +44,7 @@ impl Mechanism for ShmQueue {
         payload: Payload::Bytes,
         fds: false,
         hangup: true,
+        polled: false,
         params: &[
             Param {
                 name: "capacity",

@@ -53,6 +53,7 @@ impl Mechanism for ShmRing {
         payload: Payload::Bytes,
         fds: false,
         hangup: true,
+        polled: false,
         params: &[
             Param {
                 name: "capacity",

@@ -34,6 +34,7 @@ impl Mechanism for SysvMsg {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
+        polled: false,
         params: &[Param {
             name: "queue",
             summary: "bytes that a queue holds (msg_qbytes); above kernel.msgmnb with CAP_SYS_RESOURCE",

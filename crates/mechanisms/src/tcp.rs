@@ -24,6 +24,7 @@ impl InetStream for Tcp {
         payload: Payload::Bytes,
         fds: false,
         hangup: true,
+        polled: true,
         params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],
         sized: true,

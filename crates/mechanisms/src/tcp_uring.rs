@@ -21,6 +21,7 @@ impl InetStream for TcpUring {
         params: &[RECEIVE, BUFFERS, SQPOLL, NODELAY, SNDBUF, RCVBUF],
         limits: LIMITS,
         man: &["tcp(7)", "io_uring(7)", "io_uring_enter(2)"],
+        polled: false,
         ..Tcp::CARD
     };
 }

@@ -27,6 +27,7 @@ impl InetStream for TcpUringZc {
         params: &[ACCESS, NODELAY, SNDBUF, RCVBUF],
         limits: "any message size; over loopback the kernel copies after all, and the record says how often; lends outgoing memory only; Linux 6.2, kernel.io_uring_disabled=0; rings and pages on their way count against RLIMIT_MEMLOCK",
         man: &["tcp(7)", "io_uring_enter(2)", "https://docs.kernel.org/networking/msg_zerocopy.html"],
+        polled: false,
         ..Tcp::CARD
     };
 }

@@ -36,6 +36,7 @@ impl InetStream for TcpZerocopy {
         params: &[NODELAY, SNDBUF, RCVBUF, ACCESS],
         limits: "any message size, in parts of 64K; 64 sends under way, or as net.core.optmem_max and 'ulimit -l' allow; beyond, copies",
         man: &["https://docs.kernel.org/networking/msg_zerocopy.html", "send(2)", "tcp(7)"],
+        polled: false,
         ..Tcp::CARD
     };
     const PROTOCOL: Option<Protocol> = None;
@@ -115,6 +116,9 @@ fn bit(number: u64) -> u64 {
 }
 
 impl Outgoing for Completed {
+    /// A completion that nobody has taken makes the socket ready too (`POLLERR`).
+    const POLLED: bool = false;
+
     #[inline(always)]
     fn lend(&mut self, most_bytes: usize, output: BorrowedFd<'_>) -> Result<&mut [u8], Errno> {
         while self.under_way & bit(self.sends) != 0 {

@@ -11,7 +11,7 @@ use crate::socket::{RCVBUF, SNDBUF, largest_message, set_buffers};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
-use rustix::fd::OwnedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::net::{SocketType, connect, sockopt};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use sys::{Errno, Failure, OrFail};
@@ -30,6 +30,7 @@ impl Mechanism for Udp {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
+        polled: true,
         params: &[
             Param {
                 name: "window",
@@ -176,5 +177,9 @@ impl Endpoint for UdpEnd {
 
     fn settings(&self) -> Vec<Setting> {
         self.end.settings()
+    }
+
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        self.end.input()
     }
 }

@@ -23,6 +23,7 @@ impl Pair for UnixDgram {
         payload: Payload::Bytes,
         fds: true,
         hangup: false,
+        polled: true,
         params: &[SNDBUF, RCVBUF, WAIT, CODEC],
         workloads: &[
             Workload::Latency,

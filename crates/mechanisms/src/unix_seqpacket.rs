@@ -30,6 +30,7 @@ impl Connection for UnixSeqpacket {
         payload: Payload::Bytes,
         fds: true,
         hangup: true,
+        polled: true,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, CODEC, SERVER],
         workloads: &[
             Workload::Latency,

@@ -29,6 +29,7 @@ impl Connection for UnixStream {
         payload: Payload::Bytes,
         fds: true,
         hangup: true,
+        polled: true,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER],
         workloads: &[
             Workload::Latency,

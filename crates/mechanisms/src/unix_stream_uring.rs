@@ -25,6 +25,7 @@ impl Pair for UnixStreamUring {
         params: &[RECEIVE, BUFFERS, SQPOLL, SNDBUF, RCVBUF],
         limits: LIMITS,
         man: &["unix(7)", "io_uring(7)", "io_uring_enter(2)"],
+        polled: false,
         ..<UnixStream as Connection>::CARD
     };
 

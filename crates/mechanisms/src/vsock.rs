@@ -28,6 +28,7 @@ impl Connection for Vsock {
         payload: Payload::Bytes,
         fds: false,
         hangup: true,
+        polled: true,
         params: &[WAIT, SERVER],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],
         sized: true,

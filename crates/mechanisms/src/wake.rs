@@ -20,6 +20,7 @@ pub(crate) const WAKE_UP: Card = Card {
     payload: Payload::None,
     fds: false,
     hangup: false,
+    polled: false,
     params: &[],
     workloads: &[Workload::Latency],
     sized: false,

@@ -49,6 +49,9 @@ pub(crate) const FIXED_SNDBUF: Param = Param {
 
 /// Memory that an end lends, and how it is handed over.
 pub trait Outgoing {
+    /// Whether its output, if that is also the input, is ready for reading only where there is something to read.
+    const POLLED: bool = true;
+
     /// 1 to `most_bytes` bytes that the kernel, as far as they went to `output` before, is done with.
     fn lend(&mut self, most_bytes: usize, output: BorrowedFd<'_>) -> Result<&mut [u8], Errno>;
 
@@ -92,6 +95,10 @@ impl<O: Outgoing> Endpoint for ZeroCopyEnd<O> {
 
     fn settings(&self) -> Vec<Setting> {
         self.end.settings().into_iter().chain(self.outgoing.settings()).collect()
+    }
+
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        self.end.input().filter(|_| O::POLLED)
     }
 
     fn lends(&self) -> Lends {

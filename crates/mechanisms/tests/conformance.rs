@@ -8,6 +8,7 @@ use mechanisms::table::{CARDS, probe, visit};
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Unnoted, Visitor};
 use model::card::{Card, Framing, Kind, Payload, Support};
 use model::{Domain, Params, Session, Workload};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -280,6 +281,37 @@ check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
             };
             connected::<M>(params, Shape { size_bytes, workload: Workload::Throughput }, near, far);
         }
+    }
+});
+
+check!(an_end_that_can_be_polled_is_ready_when_a_message_is_there, |params, M| {
+    let ready = |end: &M::End, limit_s: i64| {
+        let mut input = [PollFd::from_borrowed_fd(end.input().unwrap(), PollFlags::IN)];
+        poll(&mut input, Some(&Timespec { tv_sec: limit_s, tv_nsec: 0 })).unwrap() == 1
+    };
+    let framing = M::CARD.framing;
+    let far = |mut end: M::End| {
+        assert_eq!(end.input().is_some(), M::CARD.polled, "{}:{params}", M::CARD.name);
+        // Near sends nothing before it has received.
+        assert!(
+            !M::CARD.polled || !ready(&end, 0),
+            "{}:{params} is ready before there is anything",
+            M::CARD.name
+        );
+        send_all(&mut end, &[1], framing);
+        assert!(!M::CARD.polled || ready(&end, 10), "{}:{params} is not ready", M::CARD.name);
+        receive_all(&mut end, &mut [0], framing);
+        assert!(!M::CARD.polled || !ready(&end, 0), "{}:{params} stays ready", M::CARD.name);
+        send_all(&mut end, &[1], framing);
+    };
+    let near = |mut end: M::End| {
+        receive_all(&mut end, &mut [0], framing);
+        send_all(&mut end, &[1], framing);
+        // It does not close before far has looked a last time.
+        receive_all(&mut end, &mut [0], framing);
+    };
+    if M::CARD.kind == Kind::Mechanism && M::CARD.name != "null" {
+        connected::<M>(params, Shape { size_bytes: 1, workload: Workload::Latency }, near, far);
     }
 });
 

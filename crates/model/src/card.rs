@@ -77,6 +77,8 @@ pub struct Card {
     pub fds: bool,
     /// Whether an end that waits learns that its peer has gone. Where it does not, a deadline ends the wait.
     pub hangup: bool,
+    /// Whether several ends can be waited for at once (poll(2)), so that one far can serve several nears.
+    pub polled: bool,
     /// What can be set on it.
     pub params: &'static [Param],
     /// The workloads that make sense for it.
@@ -105,6 +107,7 @@ impl Card {
         payload: Payload::None,
         fds: false,
         hangup: false,
+        polled: false,
         params: &[],
         workloads: &[Workload::Cost],
         sized: false,

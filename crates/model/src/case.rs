@@ -4,6 +4,7 @@ use crate::card::Card;
 use crate::invalid::{Invalid, printable};
 use crate::pace::Pace;
 use crate::params::Params;
+use crate::peers::Peers;
 use crate::topology::{CpuPair, Distance};
 use crate::units::Size;
 use schemars::JsonSchema;
@@ -298,6 +299,7 @@ macro_rules! serde_as_text {
 }
 serde_as_text!(Workload, "latency");
 serde_as_text!(Pace, "gap=10us");
+serde_as_text!(Peers, "fan-in=4");
 serde_as_text!(Placement, "same-core");
 serde_as_text!(Placements, "same-llc|cross-llc");
 
@@ -358,6 +360,9 @@ pub struct Case {
     /// When near begins its turns.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pace: Pace,
+    /// How many endpoints communicate at once, and who with whom.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub peers: Peers,
     /// The mechanism or operation, with parameters.
     pub spec: Spec,
 }
@@ -374,7 +379,8 @@ impl Case {
         let size = self.size_bytes.map(|size| format!(" {size}")).unwrap_or_default();
         let threads = if self.endpoints == Endpoints::Threads { " threads" } else { "" };
         let pace = if is_default(&self.pace) { String::new() } else { format!(" {}", self.pace) };
-        format!("{} {}{size} {}{threads}{pace}", self.spec, self.workload, self.placement)
+        let peers = if is_default(&self.peers) { String::new() } else { format!(" {}", self.peers) };
+        format!("{} {}{size} {}{threads}{pace}{peers}", self.spec, self.workload, self.placement)
     }
 }
 

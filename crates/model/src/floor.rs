@@ -5,6 +5,7 @@
 
 use crate::case::{Case, Endpoints, Placement, Spec, Workload};
 use crate::pace::Pace;
+use crate::peers::Peers;
 use crate::topology::CpuPair;
 
 /// The row that hands a token over between two processes on one CPU, by sleeping and waking.
@@ -55,8 +56,8 @@ impl std::fmt::Display for Floor {
     }
 }
 
-/// The floor of `case`; `None` for operations, floors and unpinned endpoints, which have none. That of a wake-up
-/// without a payload is the hand-over alone.
+/// The floor of `case`; `None` for operations, floors, several peers and unpinned endpoints, which have none. That of a
+/// wake-up without a payload is the hand-over alone.
 ///
 /// Every byte is copied out of near's memory and into far's. On two CPUs the two copies can overlap,
 /// so that the least is one in sequence; on one CPU they cannot, and it is two.
@@ -71,7 +72,7 @@ pub fn floor_of(case: &Case) -> Option<Floor> {
         Workload::Session(session) => (Some(handover(case, cpus)), session.messages * overlap),
         Workload::Cost | Workload::Accuracy => return None,
     };
-    if [CONTEXT_SWITCH, CACHE_LINE, NULL].contains(&case.spec.name.as_str()) {
+    if [CONTEXT_SWITCH, CACHE_LINE, NULL].contains(&case.spec.name.as_str()) || case.peers != Peers::Pair {
         return None;
     }
     // CPUs that were asked for are in a case's key. Without them, copies on two CPUs would share one key.
@@ -94,6 +95,7 @@ fn handover(case: &Case, cpus: CpuPair) -> Case {
         placement: case.placement,
         endpoints: case.endpoints,
         pace: Pace::BackToBack,
+        peers: Peers::Pair,
     }
 }
 
@@ -106,6 +108,7 @@ pub fn operation(name: &str, cpu: u32) -> Case {
         cpus: Some(CpuPair { near: cpu, far: cpu }),
         endpoints: Endpoints::Processes,
         pace: Pace::BackToBack,
+        peers: Peers::Pair,
         spec: Spec::plain(name),
     }
 }
@@ -123,6 +126,7 @@ mod tests {
             cpus: Some(CpuPair { near, far }),
             endpoints: Endpoints::Processes,
             pace: Pace::BackToBack,
+            peers: Peers::Pair,
             spec: Spec::plain("pipe"),
         }
     }

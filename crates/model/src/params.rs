@@ -197,6 +197,7 @@ mod tests {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
+        polled: false,
         params: &[
             param("capacity", Domain::Size, None),
             param("wait", Domain::Choice(&["block", "spin"]), Some("block")),

@@ -6,6 +6,7 @@ use crate::card::{Card, Kind, Support};
 use crate::case::{Case, Endpoints, Placement, Placements, Spec, Workload};
 use crate::floor;
 use crate::pace::Pace;
+use crate::peers::Peers;
 use crate::record::Dropped;
 use crate::suite::Block;
 use crate::topology::{CpuPair, Topology};
@@ -102,18 +103,22 @@ impl Plan {
                         self.drop(&row.spec, workload, &pace.to_string(), reason);
                         continue;
                     }
-                    self.add_case(
-                        row,
-                        Case {
+                    for &peers in &block.peers {
+                        let case = Case {
                             workload,
                             size_bytes,
                             placement,
                             cpus,
                             endpoints: endpoints_of(row.card.kind, endpoints),
                             pace,
+                            peers,
                             spec: row.spec.clone(),
-                        },
-                    );
+                        };
+                        match lonely(row, &case, topology) {
+                            Some(reason) => self.drop(&row.spec, workload, &peers.to_string(), reason),
+                            None => self.add_case(row, case),
+                        }
+                    }
                 }
             }
         }
@@ -158,6 +163,28 @@ fn sizes(is_sized: bool, block: &Block) -> Vec<Option<Size>> {
 fn unpaceable(kind: Kind, workload: Workload, pace: Pace) -> Option<String> {
     let can = pace == Pace::BackToBack || (kind == Kind::Mechanism && workload.is_answered());
     (!can).then(|| "nothing answers its turns, so that nobody knows when one is over".to_owned())
+}
+
+/// Why the peers of `case`, which is of `row`, cannot communicate all at once, if they cannot.
+fn lonely(row: &Row, case: &Case, topology: &Topology) -> Option<String> {
+    let card = &row.card;
+    let share_a_cpu = case.cpus.is_some() || topology.cpus.len() < case.peers.endpoints();
+    let fits = matches!(case.workload, Workload::Latency | Workload::Transfer | Workload::Throughput);
+    let reason = match case.peers {
+        Peers::Pair => return None,
+        _ if card.kind != Kind::Mechanism => "only mechanisms have peers",
+        _ if !fits => "several peers are measured in latency, throughput and transfer",
+        _ if case.endpoints == Endpoints::Threads => "several peers are processes, not threads",
+        _ if case.pace != Pace::BackToBack => "several peers keep no pace but back to back",
+        _ if row.spec.params.spins() && share_a_cpu => {
+            "endpoints that spin and share a CPU only move at the scheduler's tick"
+        }
+        Peers::FanIn(_) if !card.polled => {
+            "its ends cannot be waited for together (poll(2)); pairs=N and fan-out=N can be had"
+        }
+        Peers::Pairs(_) | Peers::FanIn(_) | Peers::FanOut(_) => return None,
+    };
+    Some(reason.to_owned())
 }
 
 /// An operation has one endpoint: how two would be made is no part of it.
@@ -240,6 +267,7 @@ mod tests {
             payload: Payload::Bytes,
             fds: false,
             hangup: false,
+            polled: false,
             params: &[WAIT],
             workloads,
             sized,
@@ -284,6 +312,7 @@ mod tests {
             sizes: sizes.iter().copied().map(Size).collect(),
             placements: placements.iter().map(|text| text.parse().unwrap()).collect(),
             paces: vec![Pace::BackToBack],
+            peers: vec![Peers::Pair],
         }
     }
 
@@ -396,6 +425,43 @@ mod tests {
         assert!(only_reason(&plan).contains("nothing answers"));
         // The floor of a paced case is that of the turn, which goes back to back.
         assert!(plan.floors.iter().all(|floor| floor.pace == Pace::BackToBack));
+    }
+
+    #[test]
+    fn peers_are_planned_where_they_can_be_and_dropped_with_a_reason_elsewhere() {
+        let peers = vec![Peers::Pair, Peers::Pairs(2), Peers::FanIn(2)];
+        let of = |row: &str, workload, place: &str| {
+            let block = Block { peers: peers.clone(), ..block(&[row], &[workload], &[1], &[place]) };
+            planned(block, &cores(2))
+        };
+        let plan = of("pipe", Workload::Latency, "same-core");
+        assert_eq!(
+            keys(&plan.cases),
+            ["pipe latency 1 same-core", "pipe latency 1 same-core pairs=2"],
+            "{:?}",
+            plan.dropped
+        );
+        assert_eq!(plan.dropped[0].case, "pipe latency fan-in=2");
+        assert!(only_reason(&plan).contains("waited for together"));
+        // Several peers have no floor: the hand-over is that of the one pair.
+        assert_eq!(plan.floors.iter().filter(|floor| floor.peers != Peers::Pair).count(), 0);
+        let spinning = of("pipe:wait=spin", Workload::Latency, "same-llc");
+        assert_eq!((spinning.cases.len(), spinning.dropped.len()), (1, 2));
+        assert!(spinning.dropped[0].reason.contains("share a CPU"), "{:?}", spinning.dropped);
+        let alone = of("getpid", Workload::Cost, "same-core");
+        assert_eq!((alone.cases.len(), alone.dropped.len()), (1, 2));
+        let gap = Block {
+            paces: vec![Pace::Gap(1)],
+            peers: vec![Peers::Pairs(2)],
+            ..block(&["pipe"], &[Workload::Latency], &[1], &["same-core"])
+        };
+        assert!(only_reason(&planned(gap, &cores(2))).contains("no pace"));
+        let threads = Block {
+            peers: vec![Peers::Pairs(2)],
+            ..block(&["pipe"], &[Workload::Latency], &[1], &["same-core"])
+        };
+        let plan = super::plan(&[threads], Endpoints::Threads, &cores(2), row);
+        assert!(only_reason(&plan).contains("not threads"));
     }
 
     #[test]

@@ -264,7 +264,8 @@ pub struct Sample {
     pub turns: u64,
     /// How many turns the launch had in all: lead-in, warm-up and every part. What the kernel counted.
     pub turns_in_all: u64,
-    /// How long the turns of the `total` part took together, between two clock readings.
+    /// How long the turns of the `total` part took together, between two clock readings. Where several nears have
+    /// their turns at the same time and have them answered, their times are added up.
     pub elapsed_ns: f64,
     /// What the floor of this case took for the same work in the same round, in nanoseconds per turn.
     pub floor_ns: Option<f64>,
@@ -285,6 +286,9 @@ pub struct Sample {
     /// How near kept to its schedule. Only where turns are due at a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
+    /// How many of the turns were each near's. Only where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<Vec<u64>>,
 }
 
 impl Sample {
@@ -390,6 +394,44 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
+}
+
+impl std::ops::Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
+            user_ns: self.user_ns.saturating_add(other.user_ns),
+            system_ns: self.system_ns.saturating_add(other.system_ns),
+            voluntary_switches: self.voluntary_switches.saturating_add(other.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_add(other.involuntary_switches),
+            minor_faults: self.minor_faults.saturating_add(other.minor_faults),
+            major_faults: self.major_faults.saturating_add(other.major_faults),
+        }
+    }
+}
+
+impl std::iter::Sum for Usage {
+    fn sum<I: Iterator<Item = Self>>(usages: I) -> Self {
+        usages.fold(Self::default(), |sum, usage| sum + usage)
+    }
+}
+
+impl Usage {
+    /// The part `share` of it.
+    pub fn scaled(self, share: f64) -> Self {
+        let of = |count: u64| (count as f64 * share).round() as u64;
+        Self {
+            cpu_ns: of(self.cpu_ns),
+            user_ns: of(self.user_ns),
+            system_ns: of(self.system_ns),
+            voluntary_switches: of(self.voluntary_switches),
+            involuntary_switches: of(self.involuntary_switches),
+            minor_faults: of(self.minor_faults),
+            major_faults: of(self.major_faults),
+        }
+    }
 }
 
 /// The last line of a results file.

@@ -6,6 +6,7 @@
 
 use crate::case::Case;
 use crate::invalid::{Invalid, printable};
+use crate::peers::Peers;
 use crate::record::{Calls, End, FORMAT, Header, Line, Record, Results, Sample, TimerSample, VERSION};
 use crate::stats::Estimate;
 use crate::summary::{Summary, summarise};
@@ -338,6 +339,9 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     let late = |ns: f64| ns == 0.0 || is_time(ns);
     let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
     check(kept, "schedule", A_TIME)?;
+    let shares = sample.shares.iter().flatten();
+    check(shares.clone().all(|turns| *turns <= LARGEST_COUNT), "shares", A_COUNT)?;
+    check(shares.count() <= Peers::MOST as usize, "shares", "of at most 64 nears")?;
     check(sample.timer.is_none_or(is_timer), "timer", "of times of at most 4.9 hours, in nanoseconds")?;
     sample.calls.as_ref().map_or(Ok(()), checked_calls)
 }
@@ -440,6 +444,7 @@ pub(crate) mod testing {
             steps: None,
             timer: None,
             schedule: None,
+            shares: None,
         }
     }
 
@@ -506,6 +511,7 @@ mod tests {
             cpus: Some(CpuPair { near: 1, far: 1 }),
             endpoints: Endpoints::Processes,
             pace: crate::Pace::BackToBack,
+            peers: crate::Peers::Pair,
             spec: Spec::plain(name),
         }
     }

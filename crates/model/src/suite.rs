@@ -6,6 +6,7 @@ use crate::card::Card;
 use crate::case::{Placements, Spec, Workload};
 use crate::invalid::Invalid;
 use crate::pace::Pace;
+use crate::peers::Peers;
 use crate::units::{Percent, Size, parse_duration, parse_sizes};
 use serde::Deserialize;
 use std::time::Duration;
@@ -35,6 +36,9 @@ struct BlockInFile {
     /// Comma-separated rates, as after `--rate`.
     #[serde(default)]
     rates: Option<String>,
+    /// Comma-separated arrangements, as after `--peers`.
+    #[serde(default)]
+    peers: Option<String>,
 }
 
 /// What to measure, and how precisely by default.
@@ -65,6 +69,8 @@ pub struct Block {
     pub placements: Vec<Placements>,
     /// When near begins its turns, for the workloads in which each turn is answered; the others go back to back.
     pub paces: Vec<Pace>,
+    /// How many endpoints communicate at once, for the workloads in which several can.
+    pub peers: Vec<Peers>,
 }
 
 impl Suite {
@@ -106,6 +112,7 @@ impl Block {
             sizes: file.sizes.as_deref().map(parse_sizes).transpose()?.unwrap_or_default(),
             placements: file.placements.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
             paces: paces(file.gaps.as_deref(), file.rates.as_deref())?,
+            peers: peers(file.peers.as_deref())?,
         })
     }
 }
@@ -116,6 +123,12 @@ pub fn paces(gaps: Option<&str>, rates: Option<&str>) -> Result<Vec<Pace>, Inval
     let rates = rates.into_iter().flat_map(|list| list.split(',')).map(|text| Pace::rate(text.trim()));
     let paces = gaps.chain(rates).collect::<Result<Vec<_>, _>>()?;
     Ok(if paces.is_empty() { vec![Pace::BackToBack] } else { paces })
+}
+
+/// The arrangements of a comma-separated list; one pair where there is none.
+pub fn peers(list: Option<&str>) -> Result<Vec<Peers>, Invalid> {
+    let Some(list) = list else { return Ok(vec![Peers::Pair]) };
+    list.split(',').map(|text| text.trim().parse()).collect()
 }
 
 #[cfg(test)]
@@ -133,6 +146,7 @@ mod tests {
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
+        polled: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

@@ -2,6 +2,7 @@
 
 use crate::case::{Case, Workload};
 use crate::histogram::Histogram;
+use crate::peers::Peers;
 use crate::record::{Sample, Setting, Step, Steps, TimerSample, Usage};
 use crate::stats::{self, Estimate, Modes};
 use crate::warning::Warning;
@@ -34,6 +35,9 @@ pub struct Summary {
     /// The part of the rate asked for that was achieved in the median launch; only of a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved: Option<f64>,
+    /// How evenly the turns fell to several nears; only where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<Fairness>,
     /// What the timer said of its intervals: medians over launches, and the smallest resolution; only of `accuracy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<TimerSample>,
@@ -62,6 +66,17 @@ pub struct StepTime {
     pub median_ns: u64,
     /// The mean, in nanoseconds.
     pub mean_ns: f64,
+}
+
+/// How evenly turns fell to several nears: medians over launches.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Fairness {
+    /// Jain's index: 1 when all had as many, 1/n when one of n had them all (Jain, Chiu and Hawe 1984, DEC-TR-301).
+    pub jain: f64,
+    /// The turns of the near that had the fewest, over the mean.
+    pub least: f64,
+    /// The turns of the near that had the most, over the mean.
+    pub most: f64,
 }
 
 /// Quantiles in nanoseconds.
@@ -125,6 +140,11 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
     let turns: u64 = samples.iter().map(|sample| sample.turns).sum();
     let bytes =
         case.size_bytes.filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
+    let messages = f64::from(match (case.workload, case.peers) {
+        // Their turns are counted together already.
+        (Workload::Throughput, Peers::Pairs(_) | Peers::FanIn(_)) => 1,
+        (_, peers) => peers.pairs(),
+    });
     let ratios = |of: fn(&Sample) -> Option<f64>| {
         let logs: Vec<f64> = samples.iter().filter_map(of).map(f64::ln).collect();
         stats::median_interval(&logs).map(|e| e.map(f64::exp))
@@ -133,14 +153,17 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
         launches: u32::try_from(samples.len()).unwrap_or(u32::MAX),
         turns,
         turn_ns: estimate,
-        bytes_per_s: bytes.map(|size| estimate.map(|ns| size.0 as f64 / ns * 1e9)),
+        bytes_per_s: bytes.map(|size| estimate.map(|ns| messages * size.0 as f64 / ns * 1e9)),
         quantiles: quantiles(samples),
-        each_over_total: ratios(|s| s.each.as_ref().map(|each| each.mean_ns / s.turn_ns())),
+        // Several peers have but one part, in which every turn is timed.
+        each_over_total: ratios(|s| s.each.as_ref().map(|each| each.mean_ns / s.turn_ns()))
+            .filter(|_| case.peers == Peers::Pair),
         floor_multiple: ratios(|s| s.floor_ns.map(|floor| s.turn_ns() / floor)),
         near: per_turn(samples.iter().map(|s| s.near), turns),
         far: samples.first()?.far.map(|_| per_turn(samples.iter().filter_map(|s| s.far), turns)),
         modes: stats::two_modes(&turn_ns),
         achieved: achieved(samples),
+        fairness: fairness(samples),
         timer: timer(samples),
         steps: step_times(samples),
     })
@@ -149,6 +172,24 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
 fn achieved(samples: &[Sample]) -> Option<f64> {
     let achieved: Vec<f64> = samples.iter().filter_map(|sample| Some(sample.schedule?.achieved())).collect();
     Some(stats::median_interval(&achieved)?.median)
+}
+
+fn fairness(samples: &[Sample]) -> Option<Fairness> {
+    let of_launch = |shares: &Vec<u64>| {
+        let shares: Vec<f64> = shares.iter().map(|turns| *turns as f64).collect();
+        let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+        let count = shares.len() as f64;
+        let over_mean = |turns: f64| turns * count / sum;
+        (sum > 0.0).then(|| Fairness {
+            jain: sum * sum / squares / count,
+            least: over_mean(shares.iter().copied().fold(f64::INFINITY, f64::min)),
+            most: over_mean(shares.iter().copied().fold(0.0, f64::max)),
+        })
+    };
+    let launches: Vec<Fairness> =
+        samples.iter().filter_map(|sample| of_launch(sample.shares.as_ref()?)).collect();
+    let median = |of: fn(&Fairness) -> f64| stats::median(&launches.iter().map(of).collect::<Vec<_>>());
+    Some(Fairness { jain: median(|f| f.jain)?, least: median(|f| f.least)?, most: median(|f| f.most)? })
 }
 
 fn timer(samples: &[Sample]) -> Option<TimerSample> {
@@ -210,16 +251,7 @@ fn quantiles(samples: &[Sample]) -> Option<Quantiles> {
 }
 
 fn per_turn(usages: impl Iterator<Item = Usage>, turns: u64) -> PerTurn {
-    let mut sum = Usage::default();
-    for usage in usages {
-        sum.cpu_ns += usage.cpu_ns;
-        sum.user_ns += usage.user_ns;
-        sum.system_ns += usage.system_ns;
-        sum.voluntary_switches += usage.voluntary_switches;
-        sum.involuntary_switches += usage.involuntary_switches;
-        sum.minor_faults += usage.minor_faults;
-        sum.major_faults += usage.major_faults;
-    }
+    let sum: Usage = usages.sum();
     let per = |count: u64| count as f64 / turns as f64;
     PerTurn {
         cpu_ns: per(sum.cpu_ns),

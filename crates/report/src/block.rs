@@ -5,7 +5,7 @@
 use crate::text::clean;
 use model::floor;
 use model::topology::CpuPair;
-use model::{Case, Endpoints, Pace, Placement, Session, Size, Workload};
+use model::{Case, Endpoints, Pace, Peers, Placement, Session, Size, Workload};
 use std::collections::BTreeMap;
 
 /// Rows that can be compared with each other.
@@ -78,6 +78,7 @@ pub(crate) struct Common {
     endpoints: Endpoints,
     pub(crate) size_bytes: Option<Size>,
     pace: Pace,
+    pub(crate) peers: Peers,
 }
 
 impl Common {
@@ -90,6 +91,7 @@ impl Common {
             endpoints: case.endpoints,
             size_bytes: case.size_bytes.filter(|_| !case.workload.is_alone()),
             pace: case.pace,
+            peers: case.peers,
         }
     }
 
@@ -103,13 +105,18 @@ impl Common {
         let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
         let cpus = self.cpus.map(|pair| format!(" ({})", cpus_text(pair))).unwrap_or_default();
         let pace = self.pace.in_words().map(|words| format!(", {words}")).unwrap_or_default();
+        let peers = self.peers.in_words().map(|words| format!(", {words}")).unwrap_or_default();
         let workload = match self.workload {
             Workload::Session(Session { messages, fds }) => {
                 format!("session of {messages} messages with {fds} descriptors each")
             }
             other => other.to_string(),
         };
-        format!("{workload}{size}, {}{cpus}{threads}{pace}, per {}", self.placement, self.workload.turn())
+        format!(
+            "{workload}{size}, {}{cpus}{threads}{pace}{peers}, per {}",
+            self.placement,
+            self.workload.turn()
+        )
     }
 
     /// What a row of the block is.

@@ -5,7 +5,8 @@
 use crate::block::{Heading, place};
 use crate::quantity::{count, multiple, rate_estimate, signed_time, time, time_estimate};
 use model::summary::Summary;
-use model::{Case, Workload};
+use model::units::three_digits;
+use model::{Case, Peers, Workload};
 
 /// One column of the blocks of a workload.
 pub(crate) struct Column {
@@ -43,18 +44,23 @@ pub(crate) fn of(workload: Workload) -> &'static [Column] {
 
 const LATENCY: &[Column] = &[
     Column::new("round trip", |_, s| time_estimate(s.turn_ns)),
-    Column::new("rtt/2", |_, s| time(s.turn_ns.median / 2.0)).spare(),
+    Column::new("rtt/2", |case, s| time(s.turn_ns.median / 2.0).filter(|_| case.peers == Peers::Pair))
+        .spare(),
+    TURNS,
     P99,
     P999,
     CPU,
     SWITCHES,
     FAULTS,
+    LEAST,
+    MOST,
+    JAIN,
     FLOOR,
 ];
 
-const THROUGHPUT: &[Column] = &[RATE, TIME, CPU, SWITCHES, FAULTS, FLOOR];
+const THROUGHPUT: &[Column] = &[RATE, TIME, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR];
 
-const TRANSFER: &[Column] = &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAULTS, FLOOR];
+const TRANSFER: &[Column] = &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR];
 
 /// Of what sets something up, where who pays for it matters as much as how long it takes.
 const SET_UP: &[Column] = &[
@@ -92,6 +98,18 @@ const TIME: Column = Column::new("time", |_, s| time(s.turn_ns.median));
 const P99: Column = Column::new("p99", |_, s| s.quantiles.and_then(|q| time(q.p99_ns as f64)))
     .meaning("99% of turns take at most this, all launches together, each turn timed");
 const P999: Column = Column::new("p99.9", |_, s| s.quantiles.and_then(|q| time(q.p999_ns as f64))).spare();
+/// Of several peers, what all do together.
+const TURNS: Column = Column::new("all/s", |case, s| {
+    let nears = f64::from(case.peers.nears());
+    (case.peers != Peers::Pair).then(|| three_digits(nears / s.turn_ns.median * 1e9))
+})
+.meaning("round trips a second of all peers together");
+const LEAST: Column = Column::new("least", |_, s| s.fairness.and_then(|f| multiple(f.least)))
+    .meaning("turns of the near with the fewest, and most: of the one with the most, over the mean")
+    .spare();
+const MOST: Column = Column::new("most", |_, s| s.fairness.and_then(|f| multiple(f.most))).spare();
+const JAIN: Column = Column::new("fairness", |_, s| s.fairness.map(|f| format!("{:.3}", f.jain)))
+    .meaning("Jain's index of fairness: 1 when all nears have as many turns, 1/n when one has all");
 const CPU: Column = Column::new("cpu", |_, s| time(s.cpu_ns()))
     .meaning("CPU time of both ends; switches: context switches of both ends");
 const SWITCHES: Column = Column::new("switches", |_, s| count(s.switches()));

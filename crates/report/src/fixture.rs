@@ -132,6 +132,7 @@ fn pair(workload: Workload, spec: &str, size: u64, (placement, cpus): (Placement
         cpus: Some(cpus),
         endpoints: Endpoints::Processes,
         pace: Pace::BackToBack,
+        peers: Peers::Pair,
         spec: Spec { name: name.to_owned(), params },
     }
 }
@@ -158,6 +159,7 @@ fn record(Measurement { case, turn_ns, floor_ns, far, each }: Measurement) -> Re
         steps: None,
         timer: None,
         schedule: None,
+        shares: None,
     };
     let samples: Vec<Sample> = (0..).zip(turn_ns).map(sample).collect();
     let summary = summary::summarise(&case, &samples).unwrap();

@@ -11,7 +11,7 @@ use crate::{head, marks, outcome_name, summary_of};
 use model::floor::floor_of;
 use model::record::{Outcome, Results};
 use model::summary::{StepTime, Summary};
-use model::{Case, Record};
+use model::{Case, Peers, Record};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -132,6 +132,7 @@ fn floor_line(common: Common, rows: &[&Measured<'_>], floors: &[Measured<'_>]) -
     let Some(floor) = rows.iter().find_map(|row| floor_of(&row.record.case)) else {
         return match common {
             Common { workload, .. } if workload.is_alone() => None,
+            Common { peers, .. } if peers != Peers::Pair => Some("floor: none for several peers".to_owned()),
             Common { cpus: None, .. } => Some("floor: none for endpoints that are not pinned".to_owned()),
             _ => Some("floor: none, these are floors themselves".to_owned()),
         };

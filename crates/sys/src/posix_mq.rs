@@ -3,7 +3,7 @@
 use crate::fork::Child;
 use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
-use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::retry_on_intr;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::{CStr, CString};
@@ -16,6 +16,12 @@ pub struct MessageQueue {
     priority: u32,
     /// The kernel refuses to receive into less than the queue's largest message.
     buffer: Vec<u8>,
+}
+
+impl AsFd for MessageQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 impl MessageQueue {

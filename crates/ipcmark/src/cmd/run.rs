@@ -18,7 +18,7 @@ use model::record::{
 };
 use model::suite::{Block, Suite};
 use model::warning::Warning;
-use model::{Invalid, Outcome, Pace, Percent, Size, Spec, Workload};
+use model::{Invalid, Outcome, Pace, Peers, Percent, Size, Spec, Workload};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -99,7 +99,7 @@ fn requested(arguments: &Run) -> Result<Suite, Invalid> {
 
 /// Narrows the workloads of `suite`, and replaces its other axes, where they are given.
 pub fn restrict(suite: &mut Suite, axes: &Axes) -> Result<(), Invalid> {
-    let Axes { workloads, sizes, placements, gaps, rates } = axes;
+    let Axes { workloads, sizes, placements, gaps, rates, peers } = axes;
     let paces = model::suite::paces(gaps.as_deref(), rates.as_deref())?;
     for block in &mut suite.blocks {
         if !workloads.is_empty() {
@@ -115,6 +115,9 @@ pub fn restrict(suite: &mut Suite, axes: &Axes) -> Result<(), Invalid> {
         }
         if gaps.is_some() || rates.is_some() {
             block.paces.clone_from(&paces);
+        }
+        if !peers.is_empty() {
+            block.peers.clone_from(peers);
         }
     }
     if suite.blocks.iter().all(|block| block.workloads.is_empty()) {
@@ -139,6 +142,7 @@ pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invali
             sizes: vec![Size(1)],
             placements: vec!["same-core".parse()?, "same-llc|cross-llc|cross-node|smt|unpinned".parse()?],
             paces: vec![Pace::BackToBack],
+            peers: vec![Peers::Pair],
         })
     };
     Ok(Suite {
