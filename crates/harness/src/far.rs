@@ -51,7 +51,7 @@ impl<E: Endpoint> Far<'_, E> {
         let note_end: &mut dyn FnMut() = &mut || {
             after.get_or_insert_with(of_this_thread);
         };
-        let station = &mut *self.station;
+        let (mut lost, station) = (None, &mut *self.station);
         match self.session.workload() {
             Workload::Throughput => {
                 station.drain(lead_in, &mut Unmetered, note_start)?;
@@ -63,6 +63,7 @@ impl<E: Endpoint> Far<'_, E> {
                         station.drain(timed, &mut Unmetered, note_arrival)?;
                     }
                 }
+                lost = E::LOSES.then_some(station.lost);
                 station.drain(lead_out, &mut Unmetered, note_end)?;
             }
             Workload::Session(session) => {
@@ -78,7 +79,7 @@ impl<E: Endpoint> Far<'_, E> {
         }
         let usage = usage_between(before, after.unwrap_or(before));
         let course = log.map(CourseLog::course);
-        Ok(FarPart { usage, course, ..FarPart::default() })
+        Ok(FarPart { usage, course, lost, ..FarPart::default() })
     }
 
     fn calls(&mut self, turns: u64) -> Result<FarPart, Broken> {

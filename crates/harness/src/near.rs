@@ -88,7 +88,13 @@ impl<E: Endpoint> Near<'_, E> {
             }
         }
         let (near, far) = total.ok_or("the total part is missing; report this bug")?;
-        Ok(Sample { each, calls, steps, ..sample(total_turns, near.elapsed_ns, near.usage, Some(far.usage)) })
+        Ok(Sample {
+            each,
+            calls,
+            steps,
+            lost: far.lost,
+            ..sample(total_turns, near.elapsed_ns, near.usage, Some(far.usage))
+        })
     }
 
     /// The one part of turns that near waits before: each is timed, for the waits are no part of them.
@@ -128,6 +134,7 @@ impl<E: Endpoint> Near<'_, E> {
                 elapsed_ns: all.elapsed_ns + near.elapsed_ns,
                 near: all.near + near.usage,
                 far: all.far.map(|so_far| so_far + far.usage),
+                lost: far.lost.map(|lost| all.lost.unwrap_or(0) + lost),
                 ..all
             };
             if all.turns == turns {
@@ -259,12 +266,13 @@ impl<E: Endpoint> Near<'_, E> {
             .map_err(text)
     }
 
-    /// What far says of the part that is over; of several fars, what they used together.
+    /// What far says of the part that is over; of several fars, what they used and lost together.
     fn of_far(&self) -> Outcome<FarPart> {
-        let fars: Vec<FarPart> = self.from_all()?;
-        let usage = fars.iter().map(|far| far.usage).sum();
-        let first = fars.into_iter().next().ok_or("near has no far; report this bug")?;
-        Ok(FarPart { usage, ..first })
+        let mut rest = self.from_all::<FarPart>()?;
+        let usage = rest.iter().map(|far| far.usage).sum();
+        let first = rest.pop().ok_or("near has no far; report this bug")?;
+        let lost = first.lost.map(|first| first + rest.iter().filter_map(|far| far.lost).sum::<u64>());
+        Ok(FarPart { usage, lost, ..first })
     }
 }
 

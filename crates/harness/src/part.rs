@@ -42,6 +42,8 @@ pub(crate) struct FarPart {
     pub(crate) calls: Option<CallCounts>,
     pub(crate) steps: Option<Vec<Step>>,
     pub(crate) course: Option<Course>,
+    /// How many messages of the timed turns never came; only of ends that lose some.
+    pub(crate) lost: Option<u64>,
 }
 
 /// The turns of one part, numbered on from the first.

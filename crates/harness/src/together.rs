@@ -84,6 +84,13 @@ pub(crate) fn together(case: &Case, clock: &Clock, yields: Vec<Yield>) -> Outcom
     if turns == 0 {
         return Err("no near had a turn while all were at work; try fewer peers".to_owned());
     }
+    // A stream's courses are of what came; its turns are of what was sent.
+    let lost_of = |(one, own): (&Yield, &Own)| {
+        let came = one.sample.turns.saturating_sub(one.sample.lost?);
+        Some(one.sample.lost? * own.turns / came.max(1))
+    };
+    let lost: Option<Vec<u64>> = yields.iter().zip(&own).map(lost_of).collect();
+    let lost = lost.map(|lost| lost.iter().sum::<u64>());
     let is_answered = case.workload.is_answered();
     let elapsed_ns = if is_answered {
         own.iter().map(|own| own.busy_ns).sum()
@@ -101,7 +108,8 @@ pub(crate) fn together(case: &Case, clock: &Clock, yields: Vec<Yield>) -> Outcom
         _ => yields.iter().zip(&own).map(|(one, own)| far_of(one).scaled(own.share_of_turns)).sum(),
     };
     let sample = Sample {
-        turns,
+        turns: turns + lost.unwrap_or(0),
+        lost,
         turns_in_all: yields.iter().map(|one| one.sample.turns_in_all).sum(),
         elapsed_ns,
         each: is_answered

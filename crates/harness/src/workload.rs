@@ -71,6 +71,8 @@ pub(crate) struct Station<E> {
     incoming: Range<usize>,
     check: Check,
     lends: Lends,
+    /// How many messages of the last stream never came; only of ends that lose some.
+    pub(crate) lost: u64,
 }
 
 impl<E: Endpoint> Station<E> {
@@ -94,6 +96,7 @@ impl<E: Endpoint> Station<E> {
             incoming: start + incoming_offset..start + incoming_offset + receives_bytes,
             check: Check::Nothing,
             lends,
+            lost: 0,
         })
     }
 
@@ -153,6 +156,15 @@ fn verify_all(part: &[u8], offset: usize, turn: u64) -> Result<(), Broken> {
     let bytes = part.iter().zip(offset..).skip_while(|(_, at)| *at < 8);
     let wrong = bytes.into_iter().find(|(byte, at)| **byte != expected(turn, *at));
     wrong.map_or(Ok(()), |(_, at)| Err(Broken::Payload { turn, at }))
+}
+
+/// The number that `message` carries, at least `least`: as much of it as there is room for, the rest as small as can be.
+fn number_from(message: &[u8], least: u64) -> u64 {
+    let mut bytes = [0; 8];
+    let kept = message.len().min(bytes.len());
+    bytes[..kept].copy_from_slice(&message[..kept]);
+    let mask = u64::MAX >> (64 - 8 * kept);
+    least + (u64::from_le_bytes(bytes).wrapping_sub(least) & mask)
 }
 
 /// The low byte of a product with the golden ratio: neighbours in place and in turn differ.
@@ -437,11 +449,44 @@ impl<E: Endpoint> Station<E> {
         between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), Broken> {
         let end_of_turns = turns.end;
-        for turn in turns {
-            self.receive(turn, meter)?;
-            between();
+        if E::LOSES {
+            self.take_what_comes(turns, meter, between)?;
+        } else {
+            for turn in turns {
+                self.receive(turn, meter)?;
+                between();
+            }
         }
         self.send(end_of_turns, &mut Unmetered)
+    }
+
+    /// The messages of a stream of which some may be lost, but none doubled, changed or overtaken.
+    #[inline(always)]
+    fn take_what_comes(
+        &mut self,
+        turns: Range<u64>,
+        meter: &mut impl Meter,
+        between: &mut (impl FnMut() + ?Sized),
+    ) -> Result<(), Broken> {
+        let (mut next, mut came) = (turns.start, 0);
+        let all = turns.end - turns.start;
+        while next < turns.end {
+            let began = meter.start();
+            match self.end.receive(&mut self.memory[self.incoming.clone()]) {
+                Err(Errno::NODATA) => break,
+                answer => meter.end(began, answer.map_err(|errno| Broken::Call { name: "receive", errno })?),
+            }
+            let message = &self.memory[self.incoming.clone()];
+            let turn = number_from(message, next);
+            if turn >= turns.end {
+                return Err(Broken::Payload { turn: next, at: 0 });
+            }
+            verify(message, 0, turn, self.check, false)?;
+            between();
+            (next, came) = (turn + 1, came + 1);
+        }
+        self.lost = all - came;
+        Ok(())
     }
 }
 
@@ -593,6 +638,7 @@ pub(crate) fn sample(turns: u64, elapsed_ns: f64, near: Usage, far: Option<Usage
         timer: None,
         schedule: None,
         shares: None,
+        lost: None,
     }
 }
 

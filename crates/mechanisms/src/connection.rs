@@ -4,7 +4,7 @@
 use crate::connecting::{Client, Server};
 use crate::contract::{Arrived, Endpoint, Launch, Lends, Mechanism, Shape, Steps, Ticket};
 use crate::descriptor::{Fds, OverDescriptors};
-use crate::socket::Buffers;
+use crate::socket::{BUSY_POLL, Buffers, set_busy_polling};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
@@ -15,6 +15,8 @@ use rustix::net::{
 };
 use std::marker::PhantomData;
 use std::path::PathBuf;
+use std::time::Duration;
+use sys::socket_option::set_busy_poll;
 use sys::{Errno, Failure, OrFail, address};
 
 /// `TCP_NODELAY`, tcp(7).
@@ -89,17 +91,22 @@ impl Drop for SocketFile {
 pub(crate) struct Options {
     buffers: Buffers,
     nodelay: Option<bool>,
+    busy_poll: Duration,
 }
 
 impl Options {
     pub(crate) fn asked(params: &Params, card: &Card) -> Self {
         let nodelay = params.text(card, NODELAY.name).map(|nodelay| nodelay == "on");
-        Self { buffers: Buffers::asked(params, card), nodelay }
+        let busy_poll = params.duration(card, BUSY_POLL.name);
+        Self { buffers: Buffers::asked(params, card), nodelay, busy_poll }
     }
 
     #[inline(always)]
     fn set(&self, socket: &OwnedFd) -> Result<(), Errno> {
         self.buffers.set(socket)?;
+        if !self.busy_poll.is_zero() {
+            set_busy_poll(socket, self.busy_poll)?;
+        }
         self.nodelay.map_or(Ok(()), |nodelay| sockopt::set_tcp_nodelay(socket, nodelay))
     }
 }
@@ -247,6 +254,8 @@ fn lasting<C: Connection>(
         // What a listener was told its connections need not have inherited.
         sockopt::set_tcp_nodelay(&socket, nodelay).or_fail("setsockopt(TCP_NODELAY)", C::CARD.name)?;
     }
+    let busy_polling = set_busy_polling(&socket, params, &C::CARD)?;
+    let settings = settings.into_iter().chain(busy_polling).collect();
     let fds = Fds::both_ways(socket, C::CARD.name)?;
     C::End::over(fds, params, shape, &C::CARD, settings).map(ConnectionEnd::Lasting)
 }

@@ -98,6 +98,9 @@ pub trait Mechanism {
 pub trait Endpoint {
     /// Whether an end of this kind can lend memory; the loops of the others are compiled without that.
     const LENDS: bool = false;
+    /// Whether messages may be lost: far's [`receive`](Self::receive) then says `Errno::NODATA` when near waits for far's
+    /// word, and nothing of what near has sent before will come any more. Only where near is never answered but by that.
+    const LOSES: bool = false;
     /// Whether an end of this kind has [`send_with`](Self::send_with) and [`receive_with`](Self::receive_with); likewise.
     const PASSES_FDS: bool = false;
 

@@ -76,6 +76,8 @@ mod times;
 mod tipc;
 mod tsc;
 mod udp;
+mod udp_gso;
+mod udp_unacked;
 mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;

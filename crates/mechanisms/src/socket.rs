@@ -6,7 +6,8 @@ use model::record::Setting;
 use model::{Domain, Param, Params, Size};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair, sockopt};
-use sys::{Errno, Failure, OrFail};
+use std::time::Duration;
+use sys::{Errno, Failure, OrFail, socket_option};
 
 /// `SO_SNDBUF`, socket(7).
 pub(crate) const SNDBUF: Param = Param {
@@ -23,6 +24,36 @@ pub(crate) const RCVBUF: Param = Param {
     domain: Domain::SizeOrMatch,
     default: None,
 };
+
+/// `SO_BUSY_POLL`, socket(7).
+pub(crate) const BUSY_POLL: Param = Param {
+    name: "busy-poll",
+    summary: "how long a reader polls the device's queue before it sleeps (SO_BUSY_POLL); loopback has no such queue, so that nothing should change",
+    domain: Domain::Duration,
+    default: None,
+};
+
+/// Has `socket` polled as `params` ask, and says for how long it is; nothing where nothing is asked.
+pub(crate) fn set_busy_polling(
+    socket: &OwnedFd,
+    params: &Params,
+    card: &Card,
+) -> Result<Option<Setting>, Failure> {
+    let asked = params.duration(card, BUSY_POLL.name);
+    if asked.is_zero() {
+        return Ok(None);
+    }
+    socket_option::set_busy_poll(socket, asked).or_fail("setsockopt(SO_BUSY_POLL)", card.name)?;
+    let got = socket_option::busy_poll(socket).or_fail("getsockopt(SO_BUSY_POLL)", card.name)?;
+    let text = |duration: Duration| format!("{} us", duration.as_micros());
+    let setting = |asked, got| Setting {
+        name: "SO_BUSY_POLL".to_owned(),
+        clamped: got != asked,
+        asked: Some(asked),
+        got,
+    };
+    Ok(Some(setting(text(asked), text(got))))
+}
 
 /// What the buffers of sockets are asked to be; each that is `None` is the kernel's.
 #[derive(Debug, Clone, Copy)]

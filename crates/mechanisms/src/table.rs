@@ -13,8 +13,8 @@ use crate::{
     gettimeofday, kill_self, lock, memcpy, memfd_pass, memory, mmap, mptcp, mutex_cond, null, pidfd_signal,
     pipe, pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, process_vm, pty, sctp, semop,
     shm, shm_queue, shm_ring, signal, signalfd, sigqueue, sleep, syscall, sysv_msg, sysv_sem, tcp,
-    tcp_sendfile, tcp_uring, tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tipc, tsc, udp,
-    unix_dgram, unix_seqpacket, unix_stream, unix_stream_uring, uring_msg, vsock,
+    tcp_sendfile, tcp_uring, tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tipc, tsc, udp, udp_gso,
+    udp_unacked, unix_dgram, unix_seqpacket, unix_stream, unix_stream_uring, uring_msg, vsock,
 };
 use model::Params;
 use model::card::{Card, Support};
@@ -75,6 +75,8 @@ table! {
         Connected<vsock::Vsock>,
         tipc::Tipc,
         udp::Udp,
+        udp_gso::UdpGso,
+        udp_unacked::UdpUnacked,
         sysv_msg::SysvMsg,
         posix_mq::PosixMq,
         pty::Pty,

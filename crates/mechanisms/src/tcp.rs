@@ -4,7 +4,7 @@ use crate::connecting::SERVER;
 use crate::connection::NODELAY;
 use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::inet_stream::InetStream;
-use crate::socket::{RCVBUF, SNDBUF};
+use crate::socket::{BUSY_POLL, RCVBUF, SNDBUF};
 use model::Workload;
 use model::card::{Card, Framing, Kind, Payload, Reach};
 use rustix::net::Protocol;
@@ -25,7 +25,7 @@ impl InetStream for Tcp {
         fds: false,
         hangup: true,
         polled: true,
-        params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER],
+        params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER, BUSY_POLL],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],
         sized: true,
         limits: "any message size; buffers tune themselves within net.ipv4.tcp_wmem and tcp_rmem unless set",

@@ -7,7 +7,7 @@
 use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT};
 use crate::inet_stream::{bind_to_loopback, inet_socket};
-use crate::socket::{RCVBUF, SNDBUF, largest_message, set_buffers};
+use crate::socket::{BUSY_POLL, RCVBUF, SNDBUF, largest_message, set_buffers, set_busy_polling};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
@@ -20,6 +20,14 @@ use sys::{Errno, Failure, OrFail};
 #[derive(Debug)]
 pub struct Udp;
 
+/// How many messages may be under way.
+pub(crate) const WINDOW: Param = Param {
+    name: "window",
+    summary: "messages that may be unacknowledged in a throughput workload; by default what surely fits the receive buffer",
+    domain: Domain::Count,
+    default: None,
+};
+
 impl Mechanism for Udp {
     const CARD: Card = Card {
         name: "udp",
@@ -31,17 +39,7 @@ impl Mechanism for Udp {
         fds: false,
         hangup: false,
         polled: true,
-        params: &[
-            Param {
-                name: "window",
-                summary: "messages that may be unacknowledged in a throughput workload; by default what surely fits the receive buffer",
-                domain: Domain::Count,
-                default: None,
-            },
-            SNDBUF,
-            RCVBUF,
-            WAIT,
-        ],
+        params: &[WINDOW, SNDBUF, RCVBUF, WAIT, BUSY_POLL],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
         limits: "65507 bytes a datagram (IPv4), and SO_SNDBUF less the kernel's overhead",
@@ -51,13 +49,16 @@ impl Mechanism for Udp {
     type End = UdpEnd;
 
     fn probe(params: &Params) -> Support {
-        largest_message(|| connected_pair(params))
+        largest_message(|| connected_pair(params, &Self::CARD))
     }
 
     fn bind(launch: &Launch<'_>) -> Result<(UdpEnd, Ticket), Failure> {
         // Near makes both sockets, so that each is connected to the other before the first datagram.
-        let (near, far) = connected_pair(launch.params)?;
-        Ok((UdpEnd::new(near, launch, Role::Near)?, Ticket { address: Vec::new(), fds: vec![far] }))
+        let (near, far) = connected_pair(launch.params, &Self::CARD)?;
+        Ok((
+            UdpEnd::new(near, launch, Role::Near, &Self::CARD, usize::MAX)?,
+            Ticket { address: Vec::new(), fds: vec![far] },
+        ))
     }
 
     fn accept(bound: UdpEnd) -> Result<UdpEnd, Failure> {
@@ -66,16 +67,17 @@ impl Mechanism for Udp {
 
     fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<UdpEnd, Failure> {
         let [socket] = ticket.descriptors("udp")?;
-        UdpEnd::new(socket, launch, Role::Far)
+        UdpEnd::new(socket, launch, Role::Far, &Self::CARD, usize::MAX)
     }
 }
 
-fn connected_pair(params: &Params) -> Result<(OwnedFd, OwnedFd), Failure> {
-    let (near, far) =
-        (inet_socket(SocketType::DGRAM, None, "udp")?, inet_socket(SocketType::DGRAM, None, "udp")?);
-    set_buffers(&near, params, &Udp::CARD)?;
-    set_buffers(&far, params, &Udp::CARD)?;
-    let (near_port, far_port) = (bind_to_loopback(&near, "udp")?, bind_to_loopback(&far, "udp")?);
+/// Two sockets of a row with `card`, each connected to the other.
+pub(crate) fn connected_pair(params: &Params, card: &Card) -> Result<(OwnedFd, OwnedFd), Failure> {
+    let socket = || inet_socket(SocketType::DGRAM, None, card.name);
+    let (near, far) = (socket()?, socket()?);
+    set_buffers(&near, params, card)?;
+    set_buffers(&far, params, card)?;
+    let (near_port, far_port) = (bind_to_loopback(&near, card.name)?, bind_to_loopback(&far, card.name)?);
     for (socket, port) in [(&near, far_port), (&far, near_port)] {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         connect(socket, &address).or_fail("connect", address)?;
@@ -84,7 +86,7 @@ fn connected_pair(params: &Params) -> Result<(OwnedFd, OwnedFd), Failure> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(crate) enum Role {
     Near,
     Far,
 }
@@ -97,43 +99,65 @@ pub struct UdpEnd {
     window: Option<Window>,
 }
 
-/// At most twice `half` messages are unacknowledged.
+/// At most `most` messages are unacknowledged; far acknowledges every `step` of them.
 #[derive(Debug)]
 struct Window {
-    half: u32,
+    most: u32,
+    step: u32,
+    /// Of a message, and of that under way which far has by now.
+    size_bytes: usize,
+    bytes: usize,
     /// Near: messages sent since the last acknowledgement that was taken. Far: received since the last one sent.
     messages: u32,
 }
 
 impl UdpEnd {
-    fn new(socket: OwnedFd, launch: &Launch<'_>, role: Role) -> Result<Self, Failure> {
-        let mut settings = set_buffers(&socket, launch.params, &Udp::CARD)?;
+    /// An end of a row with `card`, whose messages travel in datagrams of at most `segment_bytes`.
+    pub(crate) fn new(
+        socket: OwnedFd,
+        launch: &Launch<'_>,
+        role: Role,
+        card: &Card,
+        segment_bytes: usize,
+    ) -> Result<Self, Failure> {
+        let params = launch.params;
+        let mut settings = set_buffers(&socket, params, card)?;
+        settings.extend(set_busy_polling(&socket, params, card)?);
+        let size_bytes = launch.shape.size_bytes;
         let window = if launch.shape.workload == Workload::Throughput {
-            let asked = launch.params.count(&Udp::CARD, "window");
-            let half = (asked.unwrap_or(fitting(&socket, launch.shape.size_bytes)?) / 2).max(1);
+            let asked = params.count(card, WINDOW.name);
+            let fitting = buffer_bytes(&socket)? / 2 / charge(size_bytes, segment_bytes);
+            let wanted = asked.unwrap_or(u32::try_from(fitting).unwrap_or(u32::MAX)).max(1);
+            // An acknowledgement every half window, so that near need not stop where it may have two under way.
+            let step = (wanted / 2).max(1);
+            let most = wanted.min(2 * step);
             settings.push(Setting {
                 name: "window (messages)".to_owned(),
                 asked: asked.map(|count| count.to_string()),
-                got: (2 * half).to_string(),
-                clamped: asked.is_some_and(|count| count != 2 * half),
+                got: most.to_string(),
+                clamped: asked.is_some_and(|count| count != most),
             });
-            Some(Window { half, messages: 0 })
+            Some(Window { most, step, size_bytes, bytes: 0, messages: 0 })
         } else {
             None
         };
-        let end = DescriptorEnd::new(Fds::both_ways(socket, "udp")?, launch.params, &Udp::CARD, settings)?;
+        let end = DescriptorEnd::new(Fds::both_ways(socket, card.name)?, params, card, settings)?;
         Ok(Self { end, role, window })
     }
 }
 
-/// How many messages of `size_bytes` surely fit the receive buffer.
+/// What a message of `size_bytes` in datagrams of at most `segment_bytes` is charged in the receive buffer, at most.
 ///
-/// The kernel charges a datagram the true size of its memory, which is below twice its length and a
-/// kilobyte more, and gives back what was read only in portions of up to a quarter of the buffer
-/// (`udp_rmem_release`): half of the buffer can be relied upon.
-fn fitting(socket: &OwnedFd, size_bytes: usize) -> Result<u32, Failure> {
-    let buffer = sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", "udp")?;
-    Ok(u32::try_from(buffer / 2 / (2 * size_bytes + 1024)).unwrap_or(u32::MAX))
+/// The kernel charges a datagram the true size of its memory, which is below twice its length and a kilobyte more, and gives
+/// back what was read only in portions of up to a quarter of the buffer (`udp_rmem_release`): of several messages, half of
+/// the buffer can be relied upon.
+pub(crate) fn charge(size_bytes: usize, segment_bytes: usize) -> usize {
+    2 * size_bytes + 1024 * size_bytes.div_ceil(segment_bytes)
+}
+
+/// The receive buffer of `socket`.
+pub(crate) fn buffer_bytes(socket: &OwnedFd) -> Result<usize, Failure> {
+    sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", "udp")
 }
 
 impl Endpoint for UdpEnd {
@@ -142,11 +166,17 @@ impl Endpoint for UdpEnd {
         if self.role == Role::Near
             && let Some(window) = &mut self.window
         {
-            if window.messages == 2 * window.half {
+            if window.bytes == 0 && window.messages == window.most {
                 self.end.receive(&mut [0])?;
-                window.messages -= window.half;
+                window.messages -= window.step;
             }
-            window.messages += 1;
+            let sent = self.end.send(bytes)?;
+            window.bytes += sent;
+            if window.bytes >= window.size_bytes {
+                window.bytes -= window.size_bytes;
+                window.messages += 1;
+            }
+            return Ok(sent);
         }
         self.end.send(bytes)
     }
@@ -156,16 +186,20 @@ impl Endpoint for UdpEnd {
         match (&mut self.window, self.role) {
             (Some(window), Role::Near) => {
                 // Acknowledgements that far has sent come before its answer.
-                while window.messages >= window.half {
+                while window.messages >= window.step {
                     self.end.receive(&mut [0])?;
-                    window.messages -= window.half;
+                    window.messages -= window.step;
                 }
                 self.end.receive(into)
             }
             (Some(window), Role::Far) => {
                 let count = self.end.receive(into)?;
-                window.messages += 1;
-                if window.messages == window.half {
+                window.bytes += count;
+                if window.bytes >= window.size_bytes {
+                    window.bytes -= window.size_bytes;
+                    window.messages += 1;
+                }
+                if window.messages == window.step {
                     window.messages = 0;
                     self.end.send(&[0])?;
                 }

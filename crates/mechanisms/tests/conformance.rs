@@ -253,7 +253,7 @@ check!(what_is_sent_arrives_whole_and_in_order_both_ways, |params, M| {
 });
 
 check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
-    if M::CARD.workloads.contains(&Workload::Throughput) {
+    if M::CARD.workloads.contains(&Workload::Throughput) && !M::End::LOSES {
         let largest = largest(&M::CARD, params);
         for size_bytes in [1, 60, 4096, 65_000].into_iter().filter(|size| *size <= largest) {
             let messages = if size_bytes > 10_000 { 200 } else { 3000 };
@@ -281,6 +281,34 @@ check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
             };
             connected::<M>(params, Shape { size_bytes, workload: Workload::Throughput }, near, far);
         }
+    }
+});
+
+check!(what_may_be_lost_comes_in_order_and_the_end_is_told, |params, M| {
+    if M::End::LOSES {
+        const MESSAGES: usize = 20_000;
+        const SIZE: usize = 500;
+        let near = |mut end: M::End| {
+            (0..MESSAGES).for_each(|number| assert_eq!(end.send(&content(number, SIZE)), Ok(SIZE)));
+            receive_all(&mut end, &mut [0], M::CARD.framing);
+        };
+        let far = |mut end: M::End| {
+            // Near has filled whatever there is to fill.
+            std::thread::sleep(Duration::from_millis(300));
+            let (mut next, mut came, mut message) = (0, 0, vec![0; SIZE]);
+            loop {
+                match end.receive(&mut message) {
+                    Err(sys::Errno::NODATA) => break,
+                    count => assert_eq!(count, Ok(SIZE)),
+                }
+                let number = (next..MESSAGES).find(|&number| message == content(number, SIZE));
+                next = number.unwrap_or_else(|| panic!("message after {next} is none that was sent")) + 1;
+                came += 1;
+            }
+            assert!((1..MESSAGES).contains(&came), "{came} came: the buffer holds some, and not all");
+            send_all(&mut end, &[1], M::CARD.framing);
+        };
+        connected::<M>(params, Shape { size_bytes: SIZE, workload: Workload::Throughput }, near, far);
     }
 });
 

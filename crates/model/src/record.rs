@@ -260,7 +260,7 @@ pub struct Sample {
     pub round: u32,
     /// When the launch began, in nanoseconds since the start of the run.
     pub started_ns: u64,
-    /// How many turns the `total` part had.
+    /// How many turns the `total` part had: of a stream, messages sent.
     pub turns: u64,
     /// How many turns the launch had in all: lead-in, warm-up and every part. What the kernel counted.
     pub turns_in_all: u64,
@@ -289,6 +289,9 @@ pub struct Sample {
     /// How many of the turns were each near's. Only where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Vec<u64>>,
+    /// How many of the messages sent in these turns never came. Only of mechanisms that lose some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
 }
 
 impl Sample {

@@ -339,6 +339,7 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     let late = |ns: f64| ns == 0.0 || is_time(ns);
     let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
     check(kept, "schedule", A_TIME)?;
+    check(sample.lost.is_none_or(|lost| lost <= sample.turns), "lost", "at most as many as turns")?;
     let shares = sample.shares.iter().flatten();
     check(shares.clone().all(|turns| *turns <= LARGEST_COUNT), "shares", A_COUNT)?;
     check(shares.count() <= Peers::MOST as usize, "shares", "of at most 64 nears")?;
@@ -445,6 +446,7 @@ pub(crate) mod testing {
             timer: None,
             schedule: None,
             shares: None,
+            lost: None,
         }
     }
 

@@ -35,6 +35,9 @@ pub struct Summary {
     /// The part of the rate asked for that was achieved in the median launch; only of a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved: Option<f64>,
+    /// The part of the messages sent that never came; only of mechanisms that lose some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<f64>,
     /// How evenly the turns fell to several nears; only where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fairness>,
@@ -153,7 +156,8 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
         launches: u32::try_from(samples.len()).unwrap_or(u32::MAX),
         turns,
         turn_ns: estimate,
-        bytes_per_s: bytes.map(|size| estimate.map(|ns| messages * size.0 as f64 / ns * 1e9)),
+        bytes_per_s: bytes.and_then(|size| rate(samples, messages * size.0 as f64)),
+        lost: lost(samples),
         quantiles: quantiles(samples),
         // Several peers have but one part, in which every turn is timed.
         each_over_total: ratios(|s| s.each.as_ref().map(|each| each.mean_ns / s.turn_ns()))
@@ -167,6 +171,23 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
         timer: timer(samples),
         steps: step_times(samples),
     })
+}
+
+/// Bytes that came per second, where a turn sends so many.
+fn rate(samples: &[Sample], turn_bytes: f64) -> Option<Estimate> {
+    // Of the times, not of the rates: the median of an even number of launches is the same that the table shows.
+    let ns_per_byte = |sample: &Sample| {
+        let came = sample.turns.saturating_sub(sample.lost.unwrap_or(0)).max(1);
+        sample.elapsed_ns / came as f64 / turn_bytes
+    };
+    let estimate = stats::median_interval(&samples.iter().map(ns_per_byte).collect::<Vec<_>>())?;
+    Some(estimate.map(|ns| 1e9 / ns))
+}
+
+fn lost(samples: &[Sample]) -> Option<f64> {
+    let lost: Vec<u64> = samples.iter().filter_map(|sample| sample.lost).collect();
+    let sent: u64 = samples.iter().map(|sample| sample.turns).sum();
+    (!lost.is_empty()).then(|| lost.iter().sum::<u64>() as f64 / sent as f64)
 }
 
 fn achieved(samples: &[Sample]) -> Option<f64> {

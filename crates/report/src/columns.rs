@@ -3,7 +3,7 @@
 //! The title of a block says what everything in it is per: a round trip, a message, an operation.
 
 use crate::block::{Heading, place};
-use crate::quantity::{count, multiple, rate_estimate, signed_time, time, time_estimate};
+use crate::quantity::{count, multiple, percent, rate_estimate, signed_time, time, time_estimate};
 use model::summary::Summary;
 use model::units::three_digits;
 use model::{Case, Peers, Workload};
@@ -58,7 +58,7 @@ const LATENCY: &[Column] = &[
     FLOOR,
 ];
 
-const THROUGHPUT: &[Column] = &[RATE, TIME, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR];
+const THROUGHPUT: &[Column] = &[RATE, TIME, LOST, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR];
 
 const TRANSFER: &[Column] = &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR];
 
@@ -110,6 +110,8 @@ const LEAST: Column = Column::new("least", |_, s| s.fairness.and_then(|f| multip
 const MOST: Column = Column::new("most", |_, s| s.fairness.and_then(|f| multiple(f.most))).spare();
 const JAIN: Column = Column::new("fairness", |_, s| s.fairness.map(|f| format!("{:.3}", f.jain)))
     .meaning("Jain's index of fairness: 1 when all nears have as many turns, 1/n when one has all");
+const LOST: Column = Column::new("lost", |_, s| s.lost.map(percent))
+    .meaning("messages sent that never came; the rate is of those that came, the time of those sent");
 const CPU: Column = Column::new("cpu", |_, s| time(s.cpu_ns()))
     .meaning("CPU time of both ends; switches: context switches of both ends");
 const SWITCHES: Column = Column::new("switches", |_, s| count(s.switches()));

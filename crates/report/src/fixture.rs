@@ -160,6 +160,7 @@ fn record(Measurement { case, turn_ns, floor_ns, far, each }: Measurement) -> Re
         timer: None,
         schedule: None,
         shares: None,
+        lost: None,
     };
     let samples: Vec<Sample> = (0..).zip(turn_ns).map(sample).collect();
     let summary = summary::summarise(&case, &samples).unwrap();

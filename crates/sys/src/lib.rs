@@ -24,6 +24,7 @@ pub mod segment;
 pub mod send_completion;
 pub mod shared_memory;
 pub mod signal;
+pub mod socket_option;
 pub mod sysctl;
 pub mod sysv;
 pub mod tsc;
