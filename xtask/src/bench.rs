@@ -13,7 +13,7 @@ use model::compare::Verdict;
 use model::stats::{Estimate, median, median_interval};
 use model::topology::Topology;
 use model::units::format_ns;
-use model::{Case, Endpoints, Pace, Placement, Size, Spec, Workload};
+use model::{Case, Endpoints, Pace, Peers, Placement, Size, Spec, Workload};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{read, write};
 use std::net::{TcpListener, TcpStream};
@@ -49,12 +49,13 @@ pub fn run(name: &str) -> Result<(), String> {
         "ring" => bench.ring(),
         "launch" => bench.launch_cost(),
         "same" => same_suite_twice(),
-        _ => Err("known benchmarks: bare, ring, launch, same".to_owned()),
+        "others" => crate::others::run(&bench),
+        _ => Err("known benchmarks: bare, ring, launch, same, others".to_owned()),
     }
 }
 
 /// What every benchmark needs of the harness.
-struct Bench {
+pub struct Bench {
     directory: RunDirectory,
     calibration: Calibration,
     topology: Topology,
@@ -92,7 +93,13 @@ impl Bench {
         }
     }
 
-    fn case(&self, spec: &str, workload: Workload, size: u64, placement: Placement) -> Result<Case, String> {
+    pub fn case(
+        &self,
+        spec: &str,
+        workload: Workload,
+        size: u64,
+        placement: Placement,
+    ) -> Result<Case, String> {
         Ok(Case {
             workload,
             size_bytes: Some(Size(size)),
@@ -103,6 +110,14 @@ impl Bench {
             peers: Peers::Pair,
             spec: Spec::parse(spec, CARDS).map_err(|invalid| invalid.to_string())?,
         })
+    }
+
+    /// What a turn of `case` takes in launch `number`, which measures for `slice`.
+    pub fn turn_ns(&self, case: &Case, slice: Duration, number: u64) -> Result<f64, String> {
+        let size = Sizing::Slice { slice_ns: slice.as_nanos() as u64, hint_ns: None };
+        let yielded =
+            self.launcher().launch(case, size, number).map_err(|ended| format!("{case}: {ended:?}"))?;
+        Ok(yielded.sample.turn_ns())
     }
 
     /// ipcmark against a loop written by hand.
@@ -256,7 +271,7 @@ impl Bench {
     }
 }
 
-fn shown(ratio: Option<Estimate>) -> String {
+pub fn shown(ratio: Option<Estimate>) -> String {
     match ratio {
         Some(Estimate { median, interval: Some((low, high)) }) => {
             format!("{median:.3} ({low:.3} to {high:.3})")

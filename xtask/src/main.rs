@@ -4,6 +4,7 @@
 mod bench;
 mod docs;
 mod fuzz;
+mod others;
 mod steps;
 mod test;
 mod tidy;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
   test           format, lints, documentation, every test, and what only a whole build can show
-  bench NAME     print ratios measured in one interleaved run: bare, ring, same, launch
+  bench NAME     print ratios measured in one interleaved run: bare, ring, same, launch, others
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain
   docs           write the generated documentation anew";
 

@@ -93,7 +93,7 @@ pub(crate) enum Said {
     /// It is one of several nears, and has had a whole part; the coordinator says `()` when all have.
     HadAPart,
     /// It has done what it was told to do, or failed.
-    Done(Report),
+    Done(Box<Report>),
 }
 
 /// The failures of an endpoint, in words for the record.
@@ -116,7 +116,7 @@ pub fn main(coordinator: &str) -> Result<(), Failure> {
     let (orders, links): (Orders, Vec<OwnedFd>) = control.receive()?;
     let links = links.into_iter().map(Channel::from).collect();
     let report = obey(orders, links, &control);
-    control.send(&Said::Done(report), &[])
+    control.send(&Said::Done(Box::new(report)), &[])
 }
 
 /// Does what `orders` say. The first failure ends it: a thread whose peer failed may wait forever.

@@ -57,7 +57,7 @@ impl Ready {
 
     fn of(data: epoll::EventData) -> Self {
         let at = (data.u64() / 2) as usize;
-        if data.u64() % 2 == 0 { Ready::Link(at) } else { Ready::End(at) }
+        if data.u64().is_multiple_of(2) { Ready::Link(at) } else { Ready::End(at) }
     }
 }
 
@@ -109,8 +109,8 @@ impl<'a, E: Endpoint> Hub<'a, E> {
         let near = &mut self.nears[at];
         let (part, _): (Part, _) = near.link.receive().map_err(text)?;
         if part.kind == PartKind::End {
-            let closed = [Some(near.link.as_fd()), near.station.end.input()].into_iter().flatten();
-            closed.map(|fd| epoll::delete(&self.epoll, fd)).collect::<Result<(), _>>().map_err(text)?;
+            let mut closed = [Some(near.link.as_fd()), near.station.end.input()].into_iter().flatten();
+            closed.try_for_each(|fd| epoll::delete(&self.epoll, fd)).map_err(text)?;
             return Ok(false);
         }
         near.station.check(self.session.check(part.check));

@@ -123,14 +123,15 @@ impl Launcher<'_> {
                         there.try_for_each(|at| processes[at].control.send(&(), &[]))?;
                     }
                 }
-                Ok((Said::Done(Ok(report)), _)) => {
+                Ok((Said::Done(report), _)) => {
                     process.reported = true;
-                    yields.extend(report);
-                }
-                Ok((Said::Done(Err(error)), _)) => {
-                    process.reported = true;
-                    processes.retain(|process| !process.reported);
-                    return Err(Ended::Failed(root_cause(error, &mut processes)));
+                    match *report {
+                        Ok(report) => yields.extend(report),
+                        Err(error) => {
+                            processes.retain(|process| !process.reported);
+                            return Err(Ended::Failed(root_cause(error, &mut processes)));
+                        }
+                    }
                 }
                 Err(_) => return Err(Ended::Failed(death(&mut process.child))),
             }
@@ -154,7 +155,10 @@ fn root_cause(error: String, others: &mut [Process]) -> String {
         let Ok(Some(ready)) = wait_any(&channels, timer.left_of(GRACE)) else { return error };
         let at = silent.remove(ready);
         cause = match others[at].control.receive::<Said>() {
-            Ok((Said::Done(Err(theirs)), _)) => theirs,
+            Ok((Said::Done(report), _)) => match *report {
+                Err(theirs) => theirs,
+                Ok(_) => continue,
+            },
             Ok(_) => continue,
             Err(_) => death(&mut others[at].child),
         };

@@ -51,7 +51,7 @@ struct NearPart {
 
 impl<E: Endpoint> Near<'_, E> {
     pub(crate) fn measure(mut self) -> Outcome<Yield> {
-        let far_settings: Vec<Vec<Setting>> = self.from_all()?;
+        let far_settings: Vec<Vec<Setting>> = self.of_all()?;
         let Case { pace, peers, .. } = self.session.orders.case;
         let (sample, courses) = match (peers, pace) {
             (Peers::Pair, Pace::BackToBack) => (self.back_to_back()?, Vec::new()),
@@ -258,7 +258,7 @@ impl<E: Endpoint> Near<'_, E> {
         self.links.iter().try_for_each(|link| link.send(part, &[])).map_err(text)
     }
 
-    fn from_all<T: DeserializeOwned>(&self) -> Outcome<Vec<T>> {
+    fn of_all<T: DeserializeOwned>(&self) -> Outcome<Vec<T>> {
         self.links
             .iter()
             .map(|link| link.receive().map(|(message, _)| message))
@@ -268,7 +268,7 @@ impl<E: Endpoint> Near<'_, E> {
 
     /// What far says of the part that is over; of several fars, what they used and lost together.
     fn of_far(&self) -> Outcome<FarPart> {
-        let mut rest = self.from_all::<FarPart>()?;
+        let mut rest = self.of_all::<FarPart>()?;
         let usage = rest.iter().map(|far| far.usage).sum();
         let first = rest.pop().ok_or("near has no far; report this bug")?;
         let lost = first.lost.map(|first| first + rest.iter().filter_map(|far| far.lost).sum::<u64>());

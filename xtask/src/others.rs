@@ -1,0 +1,231 @@
+//! `cargo xtask bench others`: ipcmark beside independent programs that time the same thing, as ratios measured in turn.
+//!
+//! None of them is needed for anything else: one that is not installed is said to be missing. What each measures, and
+//! why it differs where it does, stands in docs/method.md.
+
+use crate::bench::{Bench, shown};
+use model::stats::{median, median_interval};
+use model::units::format_ns;
+use model::{Case, Placement, Workload};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A program, and the case of ipcmark that does the same work.
+struct Other {
+    /// The program, as the table calls it.
+    name: &'static str,
+    /// The case: row, workload, size, placement.
+    case: (&'static str, Workload, u64, Placement),
+    /// Runs it on the CPUs of the case; nanoseconds per turn.
+    run: fn(&Case) -> Result<f64, String>,
+}
+
+const SAME: Placement = Placement::SameCore;
+const TWO: Placement = Placement::SameLlc;
+const OTHERS: [Other; 9] = [
+    Other { name: "perf bench sched pipe", case: ("pipe", Workload::Latency, 4, SAME), run: perf_pipe },
+    Other { name: "hackbench -p", case: ("pipe", Workload::Throughput, 100, SAME), run: hackbench_pipe },
+    Other {
+        name: "hackbench",
+        case: ("unix-stream", Workload::Throughput, 100, SAME),
+        run: hackbench_socket,
+    },
+    Other { name: "stress-ng --pipe", case: ("pipe", Workload::Throughput, 512, SAME), run: stress_ng_pipe },
+    Other { name: "sockperf ping-pong", case: ("udp", Workload::Latency, 14, SAME), run: sockperf_udp },
+    Other { name: "sockperf ping-pong", case: ("udp", Workload::Latency, 14, TWO), run: sockperf_udp },
+    Other { name: "sockperf ping-pong --tcp", case: ("tcp", Workload::Latency, 14, SAME), run: sockperf_tcp },
+    Other { name: "iperf3 -l 64K", case: ("tcp", Workload::Throughput, 65_536, SAME), run: iperf3 },
+    Other { name: "iperf3 -l 64K", case: ("tcp", Workload::Throughput, 65_536, TWO), run: iperf3 },
+];
+
+/// Rounds of one ratio: each program twice a round, in ABBA order.
+const ROUNDS: usize = 8;
+/// What one launch of ipcmark measures here: of the order of what the others do.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Prints the ratios.
+pub fn run(bench: &Bench) -> Result<(), String> {
+    println!("an independent program over ipcmark, in ABBA order; time per turn");
+    println!("{:<25} {:<28} {:>9} {:>9}  ratio (95% interval)", "program", "case", "program", "ipcmark");
+    for other in OTHERS {
+        let (spec, workload, size, placement) = other.case;
+        match bench.case(spec, workload, size, placement).and_then(|case| beside(bench, &other, &case)) {
+            Ok(line) => println!("{line}"),
+            Err(reason) => println!("{:<25} {reason}", other.name),
+        }
+    }
+    Ok(())
+}
+
+fn beside(bench: &Bench, other: &Other, case: &Case) -> Result<String, String> {
+    let (mut logs, mut theirs, mut ours) = (Vec::new(), Vec::new(), Vec::new());
+    let mut number = 0;
+    // The first of each warms up.
+    (other.run)(case)?;
+    bench.turn_ns(case, SLICE, number)?;
+    for round in 0..ROUNDS {
+        let order = if round % 2 == 0 { [false, true, true, false] } else { [true, false, false, true] };
+        let mut log = 0.0;
+        for is_other in order {
+            number += 1;
+            let ns = if is_other { (other.run)(case)? } else { bench.turn_ns(case, SLICE, number)? };
+            log += if is_other { ns.ln() / 2.0 } else { -ns.ln() / 2.0 };
+            if is_other {
+                theirs.push(ns)
+            } else {
+                ours.push(ns)
+            };
+        }
+        logs.push(log);
+    }
+    let time = |values: &[f64]| format_ns(median(values).unwrap_or(f64::NAN));
+    let ratio = median_interval(&logs).map(|estimate| estimate.map(f64::exp));
+    Ok(format!(
+        "{:<25} {:<28} {:>9} {:>9}  {}",
+        other.name,
+        case.key(),
+        time(&theirs),
+        time(&ours),
+        shown(ratio)
+    ))
+}
+
+fn perf_pipe(case: &Case) -> Result<f64, String> {
+    let said = said_by(near(case, "perf", &["bench", "sched", "pipe", "--loop", "100000"])?)?;
+    number_before(&said, "usecs/op").map(|us| us * 1e3)
+}
+
+fn hackbench_pipe(case: &Case) -> Result<f64, String> {
+    hackbench(case, &["--pipe"])
+}
+
+fn hackbench_socket(case: &Case) -> Result<f64, String> {
+    hackbench(case, &[])
+}
+
+/// One sender, one receiver: what is left of hackbench's groups.
+fn hackbench(case: &Case, further: &[&str]) -> Result<f64, String> {
+    const LOOPS: f64 = 200_000.0;
+    let arguments = ["--groups", "1", "--fds", "1", "--loops", "200000", "--datasize", "100"];
+    let said = said_by(near(case, "hackbench", &[&arguments, further].concat())?)?;
+    number_after(&said, "Time:").map(|s| s * 1e9 / LOOPS)
+}
+
+fn stress_ng_pipe(case: &Case) -> Result<f64, String> {
+    const OPS: &str = "500000";
+    let arguments = ["--pipe", "1", "--pipe-data-size", "512", "--pipe-ops", OPS, "--metrics-brief"];
+    let said = said_by(near(case, "stress-ng", &arguments)?)?;
+    // The line of metrics: name, operations, seconds of real time, …
+    let line = said.lines().find(|line| line.contains("] pipe ") && !line.contains("MB per sec"));
+    let words: Vec<f64> =
+        line.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    match words.as_slice() {
+        [operations, seconds, ..] if *operations > 0.0 => Ok(seconds * 1e9 / operations),
+        _ => Err(format!("stress-ng said nothing that is known: {}", said.trim())),
+    }
+}
+
+fn sockperf_udp(case: &Case) -> Result<f64, String> {
+    sockperf(case, &[])
+}
+
+fn sockperf_tcp(case: &Case) -> Result<f64, String> {
+    sockperf(case, &["--tcp"])
+}
+
+/// Its latency is half of a round trip.
+fn sockperf(case: &Case, further: &[&str]) -> Result<f64, String> {
+    let port = free_port()?;
+    let at = ["-i", "127.0.0.1", "-p", &port];
+    let _server = Server::start(far(case, "sockperf", &[&["server"], &at[..], further].concat())?)?;
+    let asked = ["--msg-size", "14", "-t", "1"];
+    let said = said_by(near(case, "sockperf", &[&["ping-pong"], &at[..], &asked, further].concat())?)?;
+    number_after(&said, "avg-lat=").or_else(|_| number_after(&said, "avg-latency=")).map(|us| 2.0 * us * 1e3)
+}
+
+fn iperf3(case: &Case) -> Result<f64, String> {
+    let port = free_port()?;
+    let _server = Server::start(far(case, "iperf3", &["--server", "--one-off", "--port", &port])?)?;
+    let asked = ["--client", "127.0.0.1", "--port", &port, "--time", "1", "--length", "65536", "--json"];
+    let said = said_by(near(case, "iperf3", &asked)?)?;
+    let value: serde_json::Value = serde_json::from_str(&said).map_err(|error| format!("iperf3: {error}"))?;
+    let rate = value["end"]["sum_received"]["bits_per_second"].as_f64();
+    let bits_per_s = rate.ok_or_else(|| format!("iperf3 said no rate: {}", value["error"]))?;
+    Ok(65_536.0 * 8.0 / bits_per_s * 1e9)
+}
+
+/// `program` on near's CPU.
+fn near(case: &Case, program: &str, arguments: &[&str]) -> Result<Command, String> {
+    on(case.cpus.map(|pair| pair.near), program, arguments)
+}
+
+/// `program` on far's CPU.
+fn far(case: &Case, program: &str, arguments: &[&str]) -> Result<Command, String> {
+    on(case.cpus.map(|pair| pair.far), program, arguments)
+}
+
+fn on(cpu: Option<u32>, program: &str, arguments: &[&str]) -> Result<Command, String> {
+    let cpu = cpu.ok_or("the case has no CPUs")?.to_string();
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(program).is_file()));
+    if !found {
+        return Err(format!("is not installed ({program}): not measured"));
+    }
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpu, program]).args(arguments).stdin(Stdio::null());
+    Ok(command)
+}
+
+fn said_by(mut command: Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    if output.status.success() {
+        Ok(said)
+    } else {
+        Err(format!("{command:?}: {}: {}", output.status, said.trim()))
+    }
+}
+
+/// A server that is ended when this is dropped.
+struct Server(Child);
+
+impl Server {
+    fn start(mut command: Command) -> Result<Self, String> {
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let server = Self(child.map_err(|error| format!("{command:?}: {error}"))?);
+        // It says nowhere that it listens.
+        std::thread::sleep(Duration::from_millis(300));
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port() -> Result<String, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
+    Ok(listener.local_addr().map_err(|error| error.to_string())?.port().to_string())
+}
+
+/// The number in `said` in front of `word`.
+fn number_before(said: &str, word: &str) -> Result<f64, String> {
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let number = words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok());
+    number.ok_or_else(|| format!("no number before '{word}' in: {}", said.trim()))
+}
+
+/// The number in `said` behind `word`.
+fn number_after(said: &str, word: &str) -> Result<f64, String> {
+    let rest = said.split_once(word).map(|(_, rest)| rest.trim_start());
+    let digits =
+        rest.map(|rest| rest.split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default());
+    let number = digits.and_then(|digits| digits.parse().ok());
+    number.ok_or_else(|| format!("no number after '{word}' in: {}", said.trim()))
+}
