@@ -72,9 +72,9 @@ fn beside(bench: &Bench, other: &Other, case: &Case) -> Result<String, String> {
             let ns = if is_other { (other.run)(case)? } else { bench.turn_ns(case, SLICE, number)? };
             log += if is_other { ns.ln() / 2.0 } else { -ns.ln() / 2.0 };
             if is_other {
-                theirs.push(ns)
+                theirs.push(ns);
             } else {
-                ours.push(ns)
+                ours.push(ns);
             };
         }
         logs.push(log);

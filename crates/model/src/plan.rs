@@ -173,6 +173,7 @@ fn lonely(row: &Row, case: &Case, topology: &Topology) -> Option<String> {
     let reason = match case.peers {
         Peers::Pair => return None,
         _ if card.kind != Kind::Mechanism => "only mechanisms have peers",
+        _ if card.name == floor::NULL => "it hands nothing over, so that its peers have nothing to share",
         _ if !fits => "several peers are measured in latency, throughput and transfer",
         _ if case.endpoints == Endpoints::Threads => "several peers are processes, not threads",
         _ if case.pace != Pace::BackToBack => "several peers keep no pace but back to back",
