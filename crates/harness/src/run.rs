@@ -33,6 +33,11 @@ pub fn slice_for(time: Duration, launches_a_round: usize) -> Duration {
     (time / ROUNDS_AIMED_AT / launches).saturating_sub(LAUNCH_COST).clamp(SHORTEST_SLICE, LONGEST_SLICE)
 }
 
+/// What so many launches of `slice` take, roughly: by what a launch costs beside its turns.
+pub fn estimate(launches: usize, slice: Duration) -> Duration {
+    (LAUNCH_COST + slice) * u32::try_from(launches).unwrap_or(u32::MAX)
+}
+
 /// What a run tells of itself while it goes on.
 #[derive(Debug)]
 pub enum Event<'a> {

@@ -59,7 +59,7 @@ pub struct Run {
     /// A suite by name, or a suite file
     #[arg(default_value = crate::suites::DEFAULT, value_name = "SUITE")]
     pub suite: String,
-    /// A mechanism or operation to measure instead of a suite's, as NAME or NAME:key=value,…
+    /// A mechanism or operation to measure instead of a suite's, as NAME or NAME:key=value,…; all for everything
     #[arg(short, long = "mechanism", value_name = "MECH", conflicts_with = "suite")]
     pub mechanisms: Vec<String>,
     #[command(flatten)]
@@ -104,7 +104,7 @@ pub struct Axes {
     /// of each), cost, accuracy
     #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
     pub workloads: Vec<Workload>,
-    /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles
+    /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles, or 1..max, up to what each mechanism takes
     #[arg(short, long, value_name = "SIZES", value_parser = SizesParser, allow_hyphen_values = true)]
     pub sizes: Option<Sizes>,
     /// Where the endpoints run: same-core, smt, same-llc, cross-llc, cross-node, unpinned or cpus=A,B;

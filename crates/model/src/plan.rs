@@ -97,7 +97,7 @@ impl Plan {
                 self.drop(&row.spec, workload, &placement.to_string(), reason);
                 continue;
             }
-            for size_bytes in sizes(is_sized, block) {
+            for size_bytes in sizes(is_sized, block, &row.support) {
                 for &pace in &block.paces {
                     if let Some(reason) = unpaceable(row.card.kind, workload, pace) {
                         self.drop(&row.spec, workload, &pace.to_string(), reason);
@@ -155,8 +155,30 @@ fn places(kind: Kind, block: &Block) -> Vec<Placements> {
     }
 }
 
-fn sizes(is_sized: bool, block: &Block) -> Vec<Option<Size>> {
-    if is_sized { block.sizes.iter().copied().map(Some).collect() } else { vec![None] }
+/// The sizes of `block` for a row that works as `support` says; none where a size means nothing.
+fn sizes(is_sized: bool, block: &Block, support: &Support) -> Vec<Option<Size>> {
+    /// Where doubling ends for a row without a limit.
+    const ENOUGH: Size = Size(1 << 20);
+
+    let largest = match support {
+        Support::Yes { largest_bytes: Some(largest) } => Size(*largest).min(Size::LARGEST),
+        _ => ENOUGH,
+    };
+    if !is_sized {
+        return vec![None];
+    }
+    let mut sizes = Vec::new();
+    for &size in &block.sizes {
+        match sizes.last() {
+            Some(&last) if size == Size::LIMIT => {
+                let doubled = std::iter::successors(Some(last), |s: &Size| Some(Size(s.0 * 2)));
+                sizes.extend(doubled.skip(1).take_while(|size| *size < largest));
+                sizes.extend(Some(largest).filter(|largest| *largest > last));
+            }
+            _ => sizes.push(size),
+        }
+    }
+    sizes.into_iter().map(Some).collect()
 }
 
 /// Why the turns of `workload` cannot be begun at `pace`, if they cannot.
@@ -463,6 +485,22 @@ mod tests {
         };
         let plan = super::plan(&[threads], Endpoints::Threads, &cores(2), row);
         assert!(only_reason(&plan).contains("not threads"));
+    }
+
+    #[test]
+    fn sizes_go_up_to_the_limit_of_each_row() {
+        let block = Block {
+            sizes: crate::units::parse_sizes("1024..max").unwrap(),
+            ..block(&["mq", "pipe"], &[Workload::Latency], &[], &["same-core"])
+        };
+        let plan = planned(block, &cores(1));
+        let of = |name: &str| -> Vec<u64> {
+            let cases = plan.cases.iter().filter(|case| case.spec.name == name);
+            cases.map(|case| case.size_bytes.unwrap().0).collect()
+        };
+        assert_eq!(of("mq"), [1024, 2048, 4096, 8192]);
+        assert_eq!((of("pipe").len(), of("pipe").last()), (11, Some(&(1 << 20))));
+        assert!(plan.dropped.is_empty(), "{:?}", plan.dropped);
     }
 
     #[test]

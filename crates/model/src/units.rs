@@ -21,6 +21,8 @@ pub struct Size(pub u64);
 impl Size {
     /// The largest message that ipcmark handles: both endpoints hold two buffers of it.
     pub const LARGEST: Size = Size(GIB);
+    /// In a list of message sizes: doublings of the size before it, up to the largest that each row takes on this host.
+    pub const LIMIT: Size = Size(u64::MAX);
 
     /// The size as a length in memory.
     pub fn as_usize(self) -> usize {
@@ -72,12 +74,13 @@ impl FromStr for Size {
 
 /// Message sizes: a comma-separated list of sizes and doubling ranges, as `1,64,4K` or `1..1M`.
 ///
-/// A range doubles from its first to its last size, which is always included.
+/// A range doubles from its first to its last size, which is always included. `1..max` ends at [`Size::LIMIT`].
 pub fn parse_sizes(list: &str) -> Result<Vec<Size>, Invalid> {
     let mut sizes = Vec::new();
     for item in list.split(',') {
         match item.split_once("..") {
             None => sizes.push(message_size(item)?),
+            Some((first, "max")) => sizes.extend([message_size(first)?, Size::LIMIT]),
             Some((first, last)) => {
                 let (first, last) = (message_size(first)?, message_size(last)?);
                 if first > last {

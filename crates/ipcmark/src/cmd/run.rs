@@ -8,10 +8,10 @@ use crate::results_file::ResultsFile;
 use crate::suites;
 use harness::launch::Launcher;
 use harness::measure::{Calibration, Timer};
-use harness::run::{Bounds, Event, Finish, slice_for};
+use harness::run::{Bounds, Event, Finish, LEAST_LAUNCHES, estimate, slice_for};
 use harness::run_directory::RunDirectory;
 use mechanisms::table::{self, CARDS};
-use model::card::Support;
+use model::card::{Card, Kind, Support};
 use model::plan::{Plan, Row};
 use model::record::{
     End, FORMAT, Fact, FloorReading, Header, Line, PlanRecord, Results, Settings, Tool, VERSION,
@@ -130,28 +130,35 @@ pub fn restrict(suite: &mut Suite, axes: &Axes) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// A suite of the rows in `texts`: of `workloads`, or of each row's first.
+/// What stands for every mechanism and operation.
+const ALL: &str = "all";
+
+/// A suite of the rows in `texts`: of `workloads`, or of each row's first; of all rows, in all of theirs.
 pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invalid> {
-    let block = |text: &String| -> Result<Block, Invalid> {
-        let spec = Spec::parse(text, CARDS)?;
-        let card = table::card(&spec.name);
-        let first = card.and_then(|card| card.workloads.first().copied()).unwrap_or(Workload::Latency);
+    let block = |spec: Spec, own: &[Workload]| -> Result<Block, Invalid> {
         Ok(Block {
             specs: vec![spec],
-            workloads: if workloads.is_empty() { vec![first] } else { workloads.to_vec() },
+            workloads: if workloads.is_empty() { own.to_vec() } else { workloads.to_vec() },
             sizes: vec![Size(1)],
             placements: vec!["same-core".parse()?, "same-llc|cross-llc|cross-node|smt|unpinned".parse()?],
             paces: vec![Pace::BackToBack],
             peers: vec![Peers::Pair],
         })
     };
-    Ok(Suite {
-        name: "by hand".to_owned(),
-        summary: String::new(),
-        precision: PRECISION,
-        time: TIME,
-        blocks: texts.iter().map(block).collect::<Result<_, _>>()?,
-    })
+    let mut blocks = Vec::new();
+    for text in texts {
+        if text == ALL {
+            let rows = CARDS.iter().filter(|card| card.kind != Kind::Floor);
+            let asked = |card: &&Card| workloads.is_empty() || workloads.iter().any(|w| card.takes(*w));
+            let all = rows.filter(asked).map(|card| block(Spec::plain(card.name), card.workloads));
+            blocks.extend(all.collect::<Result<Vec<_>, _>>()?);
+        } else {
+            let spec = Spec::parse(text, CARDS)?;
+            let own = table::card(&spec.name).map_or(&[][..], |card| card.workloads);
+            blocks.push(block(spec, &own[..own.len().min(1)])?);
+        }
+    }
+    Ok(Suite { name: "by hand".to_owned(), summary: String::new(), precision: PRECISION, time: TIME, blocks })
 }
 
 /// The row of `spec` on this host.
@@ -209,7 +216,13 @@ fn dry_run(plan: &Plan, settings: &Settings) -> String {
     );
     let cpus =
         |case: &model::Case| case.cpus.map(|c| format!("  (cpus {},{})", c.near, c.far)).unwrap_or_default();
-    text += &format!("one round is {launches} launches\n\n");
+    let round = estimate(launches, Duration::from_nanos(settings.slice_ns));
+    // A warm-up comes before the rounds.
+    let least = round.as_secs_f64() * (1 + LEAST_LAUNCHES) as f64;
+    text += &format!(
+        "one round is {launches} launches, about {:.1} s; nothing settles before {LEAST_LAUNCHES} rounds, about {least:.0} s\n\n",
+        round.as_secs_f64()
+    );
     for case in &plan.floors {
         text += &format!("floor  {case}{}\n", cpus(case));
     }
