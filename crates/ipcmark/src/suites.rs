@@ -10,7 +10,14 @@ use std::path::Path;
 pub const DEFAULT: &str = "default";
 
 /// The suites by name, as text.
-const SUITES: &[(&str, &str)] = &[(DEFAULT, include_str!("../../../suites/default.toml"))];
+pub const SUITES: &[(&str, &str)] = &[
+    (DEFAULT, include_str!("../../../suites/default.toml")),
+    ("barefoot", include_str!("../../../suites/barefoot.toml")),
+    ("mueller", include_str!("../../../suites/mueller.toml")),
+    ("l41", include_str!("../../../suites/l41.toml")),
+    ("splice", include_str!("../../../suites/splice.toml")),
+    ("wisconsin", include_str!("../../../suites/wisconsin.toml")),
+];
 
 /// The suite that `name` names, or that the file `name` holds.
 pub fn find(name: &str) -> Result<Suite, Invalid> {
@@ -38,7 +45,9 @@ mod tests {
     #[test]
     fn every_suite_is_valid_and_known_by_its_own_name() {
         for (name, text) in SUITES {
-            assert_eq!(Suite::parse(text, CARDS).unwrap().name, *name);
+            let suite = Suite::parse(text, CARDS).unwrap_or_else(|invalid| panic!("{name}: {invalid}"));
+            assert_eq!(suite.name, *name);
+            assert!(suite.quick.is_some_and(|quick| quick < suite.time) && suite.study.is_some(), "{name}");
         }
     }
 }
