@@ -9,6 +9,8 @@ mod check;
 mod draw;
 pub mod formula;
 pub mod metric;
+#[cfg(test)]
+mod tests;
 
 pub use self::draw::draw;
 pub use self::formula::{Formula, Literal, Measure};

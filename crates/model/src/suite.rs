@@ -25,6 +25,8 @@ struct File {
     #[serde(default)]
     quick: Option<String>,
     #[serde(default)]
+    slice: Option<String>,
+    #[serde(default)]
     rounds: Option<u32>,
     #[serde(default)]
     total: Option<String>,
@@ -64,6 +66,8 @@ pub struct Suite {
     pub time: Duration,
     /// The time of a quick run, which shows whether all works rather than numbers to lean on.
     pub quick: Option<Duration>,
+    /// How long a launch measures; else as the time of the run allows.
+    pub slice: Option<Duration>,
     /// The rounds that a run may take; only time limits it where there is no number.
     pub rounds: Option<u32>,
     /// How many bytes a launch of `throughput` sends; else as many as fill its time.
@@ -140,6 +144,7 @@ impl Suite {
             precision: file.precision.parse().map_err(|invalid| Fault::from(invalid).under("precision"))?,
             time: time("time", &file.time)?,
             quick: file.quick.map(|quick| time("quick", &quick)).transpose()?,
+            slice: file.slice.map(|slice| time("slice", &slice)).transpose()?,
             rounds: file.rounds,
             total: total.map_err(|invalid| Fault::from(invalid).under("total"))?,
             endpoints: file.endpoints,

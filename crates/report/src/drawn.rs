@@ -143,7 +143,8 @@ fn cell(cell: &Cell) -> String {
 /// A number with the half-width of its interval, if it has one.
 fn estimate(value: Estimate, unit: Unit) -> String {
     if value.interval.is_none() {
-        return number(value.median, unit);
+        let bytes = if unit == Unit::Bytes && value.median < 1024.0 { " B" } else { "" };
+        return number(value.median, unit) + bytes;
     }
     let with_spread = match unit {
         Unit::Ns if value.median >= 0.0 => time_estimate(value),
@@ -162,7 +163,9 @@ fn number(value: f64, unit: Unit) -> String {
         Unit::Ns => format_ns(value),
         Unit::BytesPerS => format_rate(value),
         Unit::Bytes if value >= 0.0 && value.fract() == 0.0 && value < 1e18 => Size(value as u64).to_string(),
-        Unit::Bytes => format!("{}B", three_digits(value)),
+        Unit::Bytes => three_digits(value),
+        // A whole number is one that was counted, or published so.
+        Unit::Number if value.fract() == 0.0 && value.abs() < 1e9 => format!("{value:.0}"),
         Unit::Number => three_digits(value),
     };
     clip(&text, LONGEST)
@@ -171,7 +174,7 @@ fn number(value: f64, unit: Unit) -> String {
 /// Some points of each line of `figure`; the page draws all.
 fn figure(figure: &Figure) -> Grid {
     /// More columns do not fit a terminal.
-    const SHOWN: usize = 6;
+    const SHOWN: usize = 5;
 
     let mut all: Vec<f64> = figure.series.iter().flat_map(|line| &line.points).map(|point| point.x).collect();
     all.sort_unstable_by(f64::total_cmp);

@@ -22,7 +22,7 @@ const LEAST_COLUMN: usize = 6;
 const LONGEST_NAME: usize = 34;
 
 /// A grid that would leave less than this for its names is listed row by row.
-const LEAST_NAME: usize = 16;
+const LEAST_NAME: usize = 12;
 /// The columns of a verdict, and a gap.
 const LONGEST_VERDICT: usize = 15;
 
@@ -134,7 +134,8 @@ fn grid(grid: &Grid, style: &Style) -> Vec<String> {
     let mut lines = vec![String::new()];
     lines
         .extend(wrap(&grid.heading, style.width(), "", INDENT).iter().map(|line| style.paint(HEADING, line)));
-    if room < names.min(LEAST_NAME) {
+    let words = grid.rows.iter().flat_map(|(name, _)| name.split_whitespace()).map(width);
+    if room < words.chain([names.min(LEAST_NAME)]).max().unwrap_or_default() {
         lines.extend(grid.rows.iter().flat_map(|(name, cells)| listed(name, &grid.columns, cells, style)));
     } else if !grid.rows.is_empty() {
         let name_width = names.min(room);

@@ -160,6 +160,7 @@ pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invali
         precision: PRECISION,
         time: TIME,
         quick: None,
+        slice: None,
         rounds: None,
         total: None,
         endpoints: None,
@@ -190,7 +191,7 @@ fn settings(arguments: &Run, suite: &Suite, plan: &Plan) -> Settings {
         precision: suite.precision,
         time_ns: ns(suite.time),
         rounds: suite.rounds,
-        slice_ns: ns(slice_for(suite.time, launches)),
+        slice_ns: ns(suite.slice.unwrap_or_else(|| slice_for(suite.time, launches))),
         check: arguments.check,
         total_bytes: suite.total,
     }

@@ -80,7 +80,7 @@ fn times(suite: &Suite, plan: &Plan) -> String {
     const BESIDE: Duration = Duration::from_millis(5);
     let launches = plan.cases.len() + plan.floors.len();
     let line = |time: Duration, how: &str| {
-        let launch = slice_for(time, launches) + BESIDE;
+        let launch = suite.slice.unwrap_or_else(|| slice_for(time, launches)) + BESIDE;
         let rounds = time.as_secs_f64() / (launch.as_secs_f64() * launches.max(1) as f64);
         let most = suite.rounds.map_or(String::new(), |most| format!(", of which {most} are taken"));
         let most =

@@ -55,6 +55,9 @@ enum At {
 /// A formula at a point.
 type Part<'f> = (&'f Formula, At);
 
+/// A size that was not measured, and why.
+type Lost = (Size, String);
+
 /// What a formula takes of a case, with the launches of each round.
 struct Leaf<'a> {
     taken: &'a Taken,
@@ -143,14 +146,14 @@ impl<'a> Drawing<'a> {
         let found = self.records(selection).into_iter().find(|record| record.case.size_bytes == size);
         let record = found.ok_or_else(|| self.why_not(selection, size))?;
         if let Outcome::Failed { error } = &record.outcome {
-            return Err(format!("{} failed: {error}", record.case));
+            return Err(format!("{}: it failed: {error}", record.case));
         }
         let mut rounds: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
         for sample in &record.samples {
             rounds.entry(sample.round).or_default().push(sample);
         }
         if rounds.is_empty() {
-            return Err(format!("{} has no launch", record.case));
+            return Err(format!("{}: not launched before the run ended; give it more --time", record.case));
         }
         Ok(Leaf { taken, at, record, rounds })
     }
@@ -176,9 +179,9 @@ impl<'a> Drawing<'a> {
             case.spec == selection.spec && case.workload == selection.workload && case.size_bytes == size
         });
         if is_planned {
-            format!("{name} was not done when the run ended")
+            format!("{name}: not done when the run ended; give it more --time")
         } else {
-            format!("{name} was not asked for in this run")
+            format!("{name}: not asked for in this run")
         }
     }
 
@@ -303,7 +306,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// The sizes over which `formula` goes and that were measured, ascending, and why others were not.
-    fn sizes(&self, formula: &Formula) -> Result<(Vec<Size>, Vec<String>), String> {
+    fn sizes(&self, formula: &Formula) -> Result<(Vec<Size>, Vec<Lost>), String> {
         let mut sizes: Option<Vec<Size>> = None;
         let mut missing = Vec::new();
         for taken in formula.taken().into_iter().filter(|taken| taken.at.is_none()) {
@@ -314,8 +317,12 @@ impl<'a> Drawing<'a> {
             let records = self.records(selection);
             let mut of_case: Vec<Size> = records.iter().filter_map(|record| record.case.size_bytes).collect();
             of_case.sort_unstable();
+            // A run may have been asked for other sizes than the suite's; else another block's are not meant.
+            if of_case.iter().any(|size| selection.sizes.contains(size)) {
+                of_case.retain(|size| selection.sizes.contains(size));
+            }
             let lost = selection.sizes.iter().filter(|size| !of_case.contains(size));
-            missing.extend(lost.map(|size| self.why_not(selection, Some(*size))));
+            missing.extend(lost.map(|size| (*size, self.why_not(selection, Some(*size)))));
             sizes = Some(match sizes {
                 None => of_case,
                 Some(known) => known.into_iter().filter(|size| of_case.contains(size)).collect(),
@@ -333,7 +340,7 @@ impl<'a> Drawing<'a> {
             .filter_map(|size| Some((size, self.value(formula, At::Size(size)).ok()?.estimate.median)));
         let values: Vec<_> = values.collect();
         if values.is_empty() {
-            Err(missing.into_iter().next().unwrap_or_else(|| "no size was measured".to_owned()))
+            Err(missing.into_iter().next().map_or_else(|| "no size was measured".to_owned(), |(_, why)| why))
         } else {
             Ok(values)
         }
@@ -496,12 +503,13 @@ impl<'a> Drawing<'a> {
         let places: Vec<At> = match over {
             Over::Size => {
                 let (sizes, lost) = self.sizes(formula)?;
-                missing.extend(together(lost));
+                missing.extend(together(lost.into_iter().map(|(_, why)| why).collect()));
                 sizes.into_iter().map(At::Size).collect()
             }
             Over::Returned => self.returned(formula)?.into_iter().map(At::Returned).collect(),
         };
         let mut points = Vec::new();
+        let mut lost = Vec::new();
         for at in places {
             let (At::Size(Size(x)) | At::Returned(x)) = at else { continue };
             match self.value(formula, at) {
@@ -511,9 +519,10 @@ impl<'a> Drawing<'a> {
                     }
                     points.push(Point { x: x as f64, y: found.estimate });
                 }
-                Err(why) => note_once(missing, why),
+                Err(why) => lost.push(why),
             }
         }
+        together(lost).into_iter().for_each(|why| note_once(missing, why));
         if points.is_empty() { Err("it has no point".to_owned()) } else { Ok(points) }
     }
 
@@ -551,41 +560,49 @@ impl<'a> Drawing<'a> {
     fn test(&self, test: &Test) -> Outcomes {
         let name = test.name.clone().unwrap_or_else(|| test.of.to_string());
         let unit = test.of.unit().unwrap_or(Unit::Number);
-        match self.tested(test) {
-            Err(why) => Outcomes {
-                evidence: format!("{name}: not measured: {why}"),
-                verdict: Verdict::NotMeasured(why),
-            },
-            Ok(found) => {
-                let verdicts: Vec<Verdict> =
-                    found.iter().map(|(_, found)| test.verdict(found.estimate)).collect();
-                let numbers = in_words(&found, unit);
-                let apart =
-                    if found.iter().any(|(_, found)| found.apart) { ", not of the same rounds" } else { "" };
-                Outcomes {
-                    evidence: format!("{name}: {numbers}{apart}; wanted {}", wanted(test)),
-                    verdict: all_of(&verdicts),
-                }
-            }
+        let (found, missing) = self.tested(test);
+        let mut verdicts: Vec<Verdict> =
+            found.iter().map(|(_, found)| test.verdict(found.estimate)).collect();
+        verdicts.extend(missing.first().cloned().map(Verdict::NotMeasured));
+        let mut words = vec![in_words(&found, unit)];
+        if found.iter().any(|(_, found)| found.estimate.interval.is_none()) {
+            words.push("too few launches for an interval".to_owned());
         }
+        if found.iter().any(|(_, found)| found.apart) {
+            words.push("not of the same rounds".to_owned());
+        }
+        words.extend(together(missing).into_iter().map(|why| format!("not measured: {why}")));
+        words.retain(|words| !words.is_empty());
+        let evidence = format!("{name}: {}; wanted {}", words.join("; "), wanted(test));
+        Outcomes { evidence, verdict: all_of(&verdicts) }
     }
 
-    /// What `test` comes to: one number, or one at each size.
-    fn tested(&self, test: &Test) -> Result<Vec<(At, Found)>, String> {
+    /// What `test` comes to: one number, or one at each size, and why others are missing.
+    fn tested(&self, test: &Test) -> (Vec<(At, Found)>, Vec<String>) {
         let formula = &test.of.formula;
-        let (sizes, missing) = self.sizes(formula)?;
+        let (sizes, lost) = match self.sizes(formula) {
+            Ok(found) => found,
+            Err(why) => return (Vec::new(), vec![why]),
+        };
+        let lost = lost.into_iter().filter(|(size, _)| test.is_of(*size));
+        let mut missing: Vec<String> = lost.map(|(_, why)| why).collect();
         if test.of.kind != Kind::Value || (sizes.is_empty() && missing.is_empty()) {
-            return Ok(vec![(At::Nothing, self.measure(&test.of)?)]);
+            return match self.measure(&test.of) {
+                Ok(found) => (vec![(At::Nothing, found)], Vec::new()),
+                Err(why) => (Vec::new(), vec![why]),
+            };
         }
-        let is_meant = |size: &Size| test.sizes.as_ref().is_none_or(|meant| meant.0.contains(size));
-        let tested = sizes.into_iter().filter(is_meant).map(At::Size);
-        let found =
-            tested.map(|at| Ok((at, self.value(formula, at)?))).collect::<Result<Vec<_>, String>>()?;
-        if found.is_empty() {
-            Err(missing.into_iter().next().unwrap_or_else(|| "none of its sizes was measured".to_owned()))
-        } else {
-            Ok(found)
+        let mut found = Vec::new();
+        for size in sizes.into_iter().filter(|size| test.is_of(*size)) {
+            match self.value(formula, At::Size(size)) {
+                Ok(value) => found.push((At::Size(size), value)),
+                Err(why) => missing.push(why),
+            }
         }
+        if found.is_empty() && missing.is_empty() {
+            missing.push("none of its sizes was asked for in this run".to_owned());
+        }
+        (found, missing)
     }
 }
 
@@ -596,6 +613,11 @@ struct Outcomes {
 }
 
 impl Test {
+    /// Whether it is to hold at `size`.
+    fn is_of(&self, size: Size) -> bool {
+        self.sizes.as_ref().is_none_or(|sizes| sizes.0.contains(&size))
+    }
+
     /// What follows from an estimate.
     fn verdict(&self, estimate: Estimate) -> Verdict {
         let Some((low, high)) = estimate.interval else { return Verdict::Undecided };
@@ -705,7 +727,7 @@ fn with_interval(estimate: Estimate, unit: Unit) -> String {
     let median = shown(estimate.median, unit);
     match estimate.interval {
         Some((low, high)) => format!("{median} ({} to {})", shown(low, unit), shown(high, unit)),
-        None => format!("{median} (too few launches for an interval)"),
+        None => median,
     }
 }
 

@@ -17,7 +17,7 @@ use std::str::FromStr;
 pub enum Metric {
     /// The time of a turn.
     Time,
-    /// Payload bytes per second, one way.
+    /// Payload bytes per second, one way; of an operation with a size that many bytes over its time.
     Rate,
     /// The message's size.
     Size,
@@ -227,7 +227,9 @@ impl Metric {
     pub fn lacking(&self, workload: Workload) -> Option<&'static str> {
         let streams = matches!(workload, Workload::Throughput | Workload::Transfer);
         match self {
-            Metric::Rate if !streams => Some("only throughput and transfer have a rate"),
+            Metric::Rate if !streams && workload != Workload::Cost => {
+                Some("only throughput, transfer and cost have a rate")
+            }
             Metric::Size if !workload.is_sized() => Some("its messages have no size"),
             Metric::Quantile(_) if !workload.is_answered() => {
                 Some("its turns are not timed one by one, as no answer ends them")
