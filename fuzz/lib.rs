@@ -25,6 +25,7 @@ const fn card(
         reach: Reach::Host,
         payload: Payload::Bytes,
         fds: false,
+        hangup: false,
         params,
         workloads,
         sized,

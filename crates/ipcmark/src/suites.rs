@@ -50,4 +50,37 @@ mod tests {
             assert!(suite.quick.is_some_and(|quick| quick < suite.time) && suite.study.is_some(), "{name}");
         }
     }
+
+    /// The tables and figures of the studies: the suite's section in docs/studies.md and what stands in backquotes in the second
+    /// column of its rows.
+    #[test]
+    fn the_page_of_the_studies_names_every_table_and_figure() {
+        let page = include_str!("../../../docs/studies.md");
+        for section in page.split("\n## `").skip(1) {
+            let name = section.split('`').next().unwrap();
+            let study = find(name).unwrap().study.unwrap();
+            let tables = study.tables.iter().map(|table| table.name.as_str());
+            let mut drawn: Vec<&str> =
+                tables.chain(study.figures.iter().map(|figure| figure.name.as_str())).collect();
+            let rows = section.lines().filter(|line| line.starts_with("| ")).skip(2);
+            let cells = rows.filter_map(|row| row.split('|').nth(2));
+            let mut named: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+            // What the suite has beside the study's own may stand in a remark.
+            drawn.retain(|name| named.contains(name) || !section.contains(&format!("`{name}`")));
+            drawn.sort_unstable();
+            named.sort_unstable();
+            assert_eq!(named, drawn, "{name}");
+        }
+        for (name, _) in SUITES.iter().filter(|(name, _)| *name != DEFAULT) {
+            assert!(page.contains(&format!("\n## `{name}`: ")), "docs/studies.md has no section of {name}");
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_format_is_a_suite() {
+        let page = include_str!("../../../docs/suites.md");
+        let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let suite = Suite::parse(text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
+        assert!(suite.study.is_some());
+    }
 }

@@ -198,3 +198,134 @@ fn figure(figure: &Figure) -> Grid {
         below: figure.notes.iter().chain(&figure.missing).map(|text| clean(text)).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{self, Style};
+    use model::drawn::{Axis, Point};
+
+    fn value(median: f64, unit: Unit) -> Cell {
+        Cell::Value(Estimate { median, interval: None }, unit)
+    }
+
+    fn drawn() -> Drawn {
+        let row = |name: &str, published, cells| Row { name: name.to_owned(), published, cells };
+        let here = Estimate { median: 2_800.0, interval: Some((2_700.0, 2_900.0)) };
+        let points =
+            (0..17).map(|n| Point { x: f64::from(1 << n), y: Estimate { median: 100.0, interval: None } });
+        let axis = |title: &str, unit| Axis { title: title.to_owned(), unit, logarithmic: true };
+        Drawn {
+            title: "A study".to_owned(),
+            source: "of 1996".to_owned(),
+            tables: vec![
+                Table {
+                    name: "Table 20".to_owned(),
+                    title: "A call".to_owned(),
+                    columns: vec!["a call".to_owned(), "calls a second".to_owned()],
+                    rows: vec![
+                        row("then", true, vec![value(3_200.0, Unit::Ns), value(312_500.0, Unit::Number)]),
+                        row(
+                            "here",
+                            false,
+                            vec![Cell::Value(here, Unit::Ns), Cell::Missing("no clock".to_owned())],
+                        ),
+                    ],
+                    notes: vec!["half of two".to_owned()],
+                },
+                Table {
+                    name: "Table 25".to_owned(),
+                    title: "What to use".to_owned(),
+                    columns: vec!["small".to_owned(), "big".to_owned()],
+                    rows: vec![row(
+                        "connection-oriented, reliable",
+                        false,
+                        vec![
+                            Cell::Words(
+                                "pipes, FIFOs, sockets and so on; not told from it: queues".to_owned(),
+                            ),
+                            Cell::Empty,
+                        ],
+                    )],
+                    notes: Vec::new(),
+                },
+                Table {
+                    name: "Table 1".to_owned(),
+                    title: "On its side".to_owned(),
+                    columns: ["a", "b", "c", "d", "e", "f"].map(str::to_owned).to_vec(),
+                    rows: vec![row("then", true, vec![Cell::Words("x".to_owned()); 6])],
+                    notes: Vec::new(),
+                },
+            ],
+            figures: vec![Figure {
+                name: "Figure 32".to_owned(),
+                title: "Throughput".to_owned(),
+                x: axis("message size", Unit::Bytes),
+                y: axis("rate", Unit::Ns),
+                series: vec![Series { name: "pipe".to_owned(), published: false, points: points.collect() }],
+                missing: vec!["mq: too large".to_owned()],
+                notes: Vec::new(),
+            }],
+            conclusions: vec![
+                Conclusion {
+                    claim: "Queues are slow".to_owned(),
+                    verdict: Verdict::DoesNotHold,
+                    evidence: vec!["queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1".to_owned()],
+                },
+                Conclusion {
+                    claim: "Two hosts differ".to_owned(),
+                    verdict: Verdict::NotMeasured("needs a second host".to_owned()),
+                    evidence: Vec::new(),
+                },
+            ],
+        }
+    }
+
+    const TEXT: &str = "
+A study: of 1996
+
+does it hold here?
+  does not hold  Queues are slow
+                   queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1
+  not measured   Two hosts differ
+                   needs a second host
+
+Table 20: A call
+                 a call  calls a second
+  then †        3.20 µs          312500
+  here    2.80 µs ±3.6%               -
+  half of two
+  here, calls a second: no clock
+
+Table 25: What to use
+  connection-oriented, reliable
+    small: pipes, FIFOs, sockets and so on; not told from it: queues
+
+Table 1: On its side
+     then †
+  a       x
+  b       x
+  c       x
+  d       x
+  e       x
+  f       x
+
+Figure 32: Throughput, rate
+             1      16     256      4K     64K
+  pipe  100 ns  100 ns  100 ns  100 ns  100 ns
+  mq: too large
+";
+
+    #[test]
+    fn a_study_in_a_terminal() {
+        let text = layout::finish(&layout::study(&study(&drawn()), &Style::default()));
+        assert_eq!(text, TEXT);
+    }
+
+    #[test]
+    fn a_wide_terminal_and_colours_say_the_same() {
+        let text = layout::finish(&layout::study(&study(&drawn()), &Style { width: 120, color: true }));
+        assert!(text.contains("\u{1b}[31m  does not hold"), "{text}");
+        assert!(text.contains("not told from it: queues"), "{text}");
+    }
+}
