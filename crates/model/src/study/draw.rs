@@ -436,8 +436,9 @@ impl<'a> Drawing<'a> {
     fn setting(&self, name: &str, case: &str) -> Result<String, String> {
         let selection = self.selection(case)?;
         let records = self.records(selection);
-        let record =
-            records.first().ok_or_else(|| self.why_not(selection, selection.sizes.first().copied()))?;
+        let size = selection.sizes.first().copied();
+        let found = records.into_iter().find(|record| record.case.size_bytes == size);
+        let record = found.ok_or_else(|| self.why_not(selection, size))?;
         let setting = record.settings.iter().find(|setting| setting.name == name);
         setting
             .map(|s| s.got.clone())

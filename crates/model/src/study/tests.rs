@@ -5,7 +5,7 @@ use crate::card::{Framing, Payload, Reach};
 use crate::case::{Case, Endpoints, Placement};
 use crate::drawn::{self, Drawn, Unit, Verdict};
 use crate::histogram::Histogram;
-use crate::record::{CallCounts, Calls, Dropped, Outcome, Record, Results, Sample, Usage};
+use crate::record::{CallCounts, Calls, Dropped, Outcome, Record, Results, Sample, Setting, Usage};
 use crate::results::testing;
 use crate::suite::Suite;
 use crate::topology::CpuPair;
@@ -319,6 +319,25 @@ fn a_line_has_a_point_a_size_and_published_ones_stand_beside() {
     assert!(!pipe.published && old.published && old.points[1].y.median == 4000.0);
     assert!(figure.missing.iter().any(|why| why.contains("not asked for")), "{figure:?}");
     assert_eq!(drawn.figures[1].missing, ["needs a second host"]);
+}
+
+#[test]
+fn a_setting_is_of_the_size_that_is_named() {
+    let mut results = results();
+    for (nth, record) in results.records.iter_mut().enumerate() {
+        let got = format!("{nth}");
+        record.settings = vec![Setting { name: "B".to_owned(), asked: None, got, clamped: false }];
+    }
+    let more = "big = 'pipe latency 4K'\n[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c', 'd']\n\
+                rows = [{ name = 'r', cells = [{ setting = { name = 'B', of = 'big' } }, { setting = { name = 'C', of = 'big' } }] }]";
+    let drawn = draw(&suite(more).study.unwrap(), &results);
+    assert_eq!(
+        drawn.tables[0].rows[0].cells,
+        [
+            drawn::Cell::Words("2".to_owned()),
+            drawn::Cell::Missing("pipe latency 4K same-core has no setting C".to_owned())
+        ]
+    );
 }
 
 #[test]
