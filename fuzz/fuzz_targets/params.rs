@@ -20,6 +20,10 @@ fuzz_target!(|text: &str| {
                 model::Domain::Size => {
                     assert_eq!(spec.params.size(card, param.name).is_some(), text.is_some())
                 }
+                model::Domain::SizeOrMatch => {
+                    let is_size = text.is_some_and(|text| text != "match");
+                    assert_eq!(spec.params.size(card, param.name).is_some(), is_size)
+                }
                 model::Domain::Count => {
                     assert_eq!(spec.params.count(card, param.name).is_some(), text.is_some())
                 }
@@ -33,6 +37,6 @@ fuzz_target!(|text: &str| {
         assert_eq!(placements.to_string().parse(), Ok(placements));
     }
     if let Ok(workload) = text.parse::<Workload>() {
-        assert_eq!(workload.to_string(), text);
+        assert_eq!(workload.to_string().parse(), Ok(workload));
     }
 });
