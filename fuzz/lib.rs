@@ -25,6 +25,7 @@ const fn card(
         reach: Reach::Host,
         payload: Payload::Bytes,
         fds: false,
+        hangup: false,
         params,
         workloads,
         sized,
@@ -42,6 +43,7 @@ pub const CARDS: &[Card] = &[
         Kind::Mechanism,
         &[
             param("capacity", Domain::Size, None),
+            param("buffer", Domain::SizeOrMatch, None),
             param("chunk", Domain::Size, Some("64K")),
             param("wait", Domain::Choice(&["block", "spin", "spin-then-block"]), Some("block")),
             param("spin", Domain::Duration, Some("10us")),

@@ -6,12 +6,18 @@ use libfuzzer_sys::fuzz_target;
 use model::compare::{Options, Paired, Verdict, compare, compare_paired, round_log_ratios};
 use model::record::{Line, Results};
 use model::results::{parse, recompute, to_line};
+use model::study::draw;
 use model::summary::{summarise, warnings};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut results) = parse(bytes, "fuzz") else { return };
     results.notes.clear();
     assert_eq!(parse(text_of(&results).as_bytes(), "again"), Ok(results.clone()));
+
+    if let Some(study) = &results.header.study {
+        let drawn = draw(study, &results);
+        assert_eq!(drawn.conclusions.len(), study.conclusions.len());
+    }
 
     let comparison = compare(&results, &results, Options::default());
     assert_eq!(comparison.cases.len() + comparison.floors.len(), results.records.len());

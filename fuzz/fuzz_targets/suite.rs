@@ -1,25 +1,32 @@
-//! Suites: what is read can be written and read again, and its plan says what becomes of every row.
+//! Suites: what is read can be written and read again, its plan says what becomes of every row, and what it wants drawn
+//! can be kept in results and drawn of none.
 
 #![no_main]
 
 use fuzz::CARDS;
 use libfuzzer_sys::fuzz_target;
 use model::card::Support;
+use model::drawn::Verdict;
 use model::plan::{Row, plan};
+use model::study::{Study, draw};
 use model::suite::{Block, Suite};
 use model::topology::{Cpu, Topology};
-use model::{Endpoints, Spec};
+use model::{Endpoints, Pace, Spec};
 use std::fmt::Write;
 
 fuzz_target!(|text: &str| {
     let Ok(suite) = Suite::parse(text, CARDS) else { return };
     let again = Suite::parse(&text_of(&suite), CARDS).expect("what was written can be read");
     assert!((again.precision.0 - suite.precision.0).abs() <= 0.000_005_1);
-    assert_eq!(Suite { precision: suite.precision, ..again }, suite);
+    assert_eq!(Suite { precision: suite.precision, study: suite.study.clone(), ..again }, suite);
+    if let Some(study) = &suite.study {
+        keep_and_draw(study);
+    }
 
     // Text can ask for a product of millions of cases; the plan is as large, and slow to look through.
     let cases = |block: &Block| {
-        block.specs.len() * block.workloads.len() * block.placements.len() * block.sizes.len().max(1)
+        let axes = [block.workloads.len(), block.placements.len(), block.sizes.len().max(1), block.paces.len()];
+        axes.iter().product::<usize>() * block.specs.len()
     };
     if suite.blocks.iter().map(cases).sum::<usize>() > 1000 {
         return;
@@ -38,6 +45,20 @@ fuzz_target!(|text: &str| {
     }
 });
 
+/// A study survives being kept, and without a case every number of it is missing with a reason.
+fn keep_and_draw(study: &Study) {
+    let json = serde_json::to_string(study).expect("a study has text keys");
+    assert_eq!(serde_json::from_str::<Study>(&json).expect("what was kept can be read"), *study);
+    assert_eq!(study.check(), Ok(()));
+    let none = model::results::parse(HEADER.as_bytes(), "header").expect("the header is good");
+    for conclusion in draw(study, &none).conclusions {
+        assert!(matches!(conclusion.verdict, Verdict::NotMeasured(_) | Verdict::Undecided), "{conclusion:?}");
+    }
+}
+
+/// Results of no case.
+const HEADER: &str = include_str!("../seeds/results/header.jsonl");
+
 fn row(spec: &Spec) -> Row {
     let card = *CARDS.iter().find(|card| card.name == spec.name).expect("only known rows are accepted");
     Row { spec: spec.clone(), card, support: Support::Yes { largest_bytes: Some(1 << 20) } }
@@ -55,6 +76,20 @@ fn text_of(suite: &Suite) -> String {
     let time = humantime::format_duration(suite.time);
     let _ = writeln!(out, "name = {}\nsummary = {}", quoted(&suite.name), quoted(&suite.summary));
     let _ = writeln!(out, "precision = \"{}\"\ntime = \"{time}\"", suite.precision);
+    for (name, time) in [("quick", suite.quick), ("slice", suite.slice)] {
+        if let Some(time) = time {
+            let _ = writeln!(out, "{name} = \"{}\"", humantime::format_duration(time));
+        }
+    }
+    if let Some(rounds) = suite.rounds {
+        let _ = writeln!(out, "rounds = {rounds}");
+    }
+    if let Some(total) = suite.total {
+        let _ = writeln!(out, "total = \"{total}\"");
+    }
+    if let Some(endpoints) = suite.endpoints {
+        let _ = writeln!(out, "endpoints = \"{endpoints}\"");
+    }
     for block in &suite.blocks {
         let texts = |items: &mut dyn Iterator<Item = String>| list(items.collect());
         let rows = texts(&mut block.specs.iter().map(ToString::to_string));
@@ -64,6 +99,16 @@ fn text_of(suite: &Suite) -> String {
             out,
             "[[block]]\nrows = [{rows}]\nworkloads = [{workloads}]\nplacements = [{placements}]"
         );
+        let [gaps, rates] = ["gap=", "rate="].map(|kind| {
+            let texts = block.paces.iter().map(|pace| match pace {
+                Pace::BackToBack => "gap=0".to_owned(),
+                other => other.to_string(),
+            });
+            texts.filter_map(|pace| Some(pace.strip_prefix(kind)?.to_owned())).collect::<Vec<_>>().join(",")
+        });
+        for (name, list) in [("gaps", gaps), ("rates", rates)].iter().filter(|(_, list)| !list.is_empty()) {
+            let _ = writeln!(out, "{name} = {}", quoted(list));
+        }
         let sizes: Vec<String> = block.sizes.iter().map(ToString::to_string).collect();
         if !sizes.is_empty() {
             let _ = writeln!(out, "sizes = {}", quoted(&sizes.join(",")));

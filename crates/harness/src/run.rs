@@ -7,11 +7,11 @@
 use crate::endpoint::Sizing;
 use crate::launch::{Ended, Launcher};
 use crate::measure::Timer;
-use model::Case;
 use model::floor::{Floor, floor_of};
 use model::plan::Plan;
 use model::record::{Outcome, Record, Sample, Setting, Settings};
 use model::summary::{settled, summarise, warnings};
+use model::{Case, Workload};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -246,7 +246,7 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             return Err(Stop);
         }
         let track = of(self);
-        let size = match self.bounds.turns {
+        let size = match self.bounds.turns.or_else(|| self.turns_of_total(&track.case)) {
             Some(turns) => Sizing::Turns(turns),
             None => Sizing::Slice { slice_ns: self.bounds.settings.slice_ns, hint_ns: track.hint_ns },
         };
@@ -264,6 +264,12 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             Err(Ended::Failed(error)) => Ok(Err(error)),
             Err(Ended::Interrupted) => Err(Stop),
         }
+    }
+
+    /// How many messages make the total that a launch of a stream is to send, if one was asked for.
+    fn turns_of_total(&self, case: &Case) -> Option<u64> {
+        let total = self.bounds.settings.total_bytes.filter(|_| case.workload == Workload::Throughput)?;
+        Some((total.0 / case.size_bytes?.0).max(1))
     }
 
     fn is_interrupted(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use model::suite::parse_total;
 use model::units::{parse_duration, parse_sizes, parse_some_time};
 use model::{Invalid, Peers, Percent, Placements, Size, Workload};
 use std::path::PathBuf;
@@ -36,6 +37,8 @@ pub enum Command {
     Report(Report),
     /// Compare two results files, or two mechanisms measured side by side
     Compare(Compare),
+    /// List the suites, or say what one would measure and draw
+    Suite(Suite),
     /// Remove what dead runs left behind
     Clean,
     /// Print the JSON Schema of the results file
@@ -72,6 +75,12 @@ pub struct Run {
     /// Make exactly this many turns in each part of a launch, instead of as many as fill a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub turns: Option<u64>,
+    /// Send so many bytes in each launch of throughput, instead of as many as fill a time [default: the suite's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_total, conflicts_with = "turns")]
+    pub total: Option<Size>,
+    /// Take the suite's short time: enough to see that all works, too little to lean on the numbers
+    #[arg(long, conflicts_with_all = ["time", "mechanisms"])]
+    pub quick: bool,
     /// Check every byte of every payload in the timed part too, not only sequence numbers
     #[arg(long)]
     pub check: bool,
@@ -132,9 +141,9 @@ pub struct Effort {
     /// The time that measuring may take [default: the suite's, or 60s]
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
-    /// What the endpoints are
-    #[arg(long, value_name = "WHAT", default_value = "processes")]
-    pub endpoints: Endpoints,
+    /// What the endpoints are [default: the suite's, or processes]
+    #[arg(long, value_name = "WHAT")]
+    pub endpoints: Option<Endpoints>,
     /// How long a launch may go without a report before it is killed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     pub patience: Duration,
@@ -189,6 +198,27 @@ pub struct Show {
     /// The form of what is shown: table, markdown, csv or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: report::Format,
+}
+
+/// `ipcmark suite`.
+#[derive(Debug, Args)]
+pub struct Suite {
+    /// What to do
+    #[command(subcommand)]
+    pub command: SuiteCommand,
+}
+
+/// The sub-commands of `ipcmark suite`.
+#[derive(Debug, Subcommand)]
+pub enum SuiteCommand {
+    /// List the suites that come with the program
+    List,
+    /// Check a suite, and say what it would measure and draw
+    Check {
+        /// A suite by name, or a suite file
+        #[arg(value_name = "SUITE")]
+        suite: String,
+    },
 }
 
 /// `ipcmark list`.

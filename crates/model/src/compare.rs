@@ -366,7 +366,7 @@ impl Shift {
 }
 
 /// The point that a Student variable of `degrees` of freedom exceeds with probability `tail`.
-fn student_quantile(tail: f64, degrees: f64) -> f64 {
+pub(crate) fn student_quantile(tail: f64, degrees: f64) -> f64 {
     /// From here on it is the normal one to four digits; NaN is of no variance at all.
     const AS_GOOD_AS_NORMAL: f64 = 1e4;
     let degrees = if degrees.is_nan() { AS_GOOD_AS_NORMAL } else { degrees.clamp(1.0, AS_GOOD_AS_NORMAL) };

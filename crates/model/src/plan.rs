@@ -148,7 +148,7 @@ impl Plan {
 }
 
 /// The placements of `block` that differ for a row of `kind`: an operation runs on one CPU.
-fn places(kind: Kind, block: &Block) -> Vec<Placements> {
+pub(crate) fn places(kind: Kind, block: &Block) -> Vec<Placements> {
     match kind {
         Kind::Mechanism | Kind::Floor => block.placements.clone(),
         Kind::Operation => vec![Placements(vec![Placement::SameCore])],

@@ -4,6 +4,7 @@
 
 use crate::case::{Case, Spec};
 use crate::histogram::EncodedHistogram;
+use crate::study::Study;
 use crate::summary::Summary;
 use crate::topology::Topology;
 use crate::units::{Percent, Size};
@@ -54,6 +55,9 @@ pub struct Header {
     pub plan: PlanRecord,
     /// The floors as first measured; every round measures them again.
     pub floors: Vec<FloorReading>,
+    /// What the suite wants drawn of the results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub study: Option<Study>,
 }
 
 /// What made a file.
@@ -167,6 +171,9 @@ pub struct Settings {
     pub slice_ns: u64,
     /// Whether every payload byte is checked in the timed part too.
     pub check: bool,
+    /// How many bytes a launch of `throughput` sends; absent when as many as fill its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<Size>,
 }
 
 /// The plan as the header records it.

@@ -291,6 +291,9 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
         checked_case(&reading.case)?;
         check(reading.turn_ns.is_none_or(is_time), "floors.turn_ns", A_TIME)?;
     }
+    if let Some(Err(fault)) = header.study.as_ref().map(|study| study.check()) {
+        return Err(Broken::Meaning(format!("study: {}", fault.invalid.problem)));
+    }
     Ok(header)
 }
 

@@ -1,14 +1,18 @@
-//! A suite: what to measure, as data. `default` is what a newcomer sees.
+//! A suite: what to measure and what to draw of it, as data. `default` is what a newcomer sees.
 //!
-//! Reading the file is the binary's work; here its text becomes blocks of cases.
+//! Reading the file is the binary's work; here its text becomes blocks of cases and a study. docs/suites.md says what
+//! the text can say.
 
 use crate::card::Card;
-use crate::case::{Placements, Spec, Workload};
+use crate::case::{Endpoints, Placements, Spec, Workload};
+use crate::fault::{Fault, unreadable};
 use crate::invalid::Invalid;
 use crate::pace::Pace;
 use crate::peers::Peers;
+use crate::study::Study;
 use crate::units::{Percent, Size, parse_duration, parse_sizes};
 use serde::Deserialize;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A suite in the form of its file.
@@ -19,7 +23,19 @@ struct File {
     summary: String,
     precision: String,
     time: String,
+    #[serde(default)]
+    quick: Option<String>,
+    #[serde(default)]
+    slice: Option<String>,
+    #[serde(default)]
+    rounds: Option<u32>,
+    #[serde(default)]
+    total: Option<String>,
+    #[serde(default)]
+    endpoints: Option<Endpoints>,
     block: Vec<BlockInFile>,
+    #[serde(default)]
+    study: Option<Study<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,8 +68,20 @@ pub struct Suite {
     pub precision: Percent,
     /// The time that a run may take.
     pub time: Duration,
+    /// The time of a quick run, which shows whether all works rather than numbers to lean on.
+    pub quick: Option<Duration>,
+    /// How long a launch measures; else as the time of the run allows.
+    pub slice: Option<Duration>,
+    /// The rounds that a run may take; only time limits it where there is no number.
+    pub rounds: Option<u32>,
+    /// How many bytes a launch of `throughput` sends; else as many as fill its time.
+    pub total: Option<Size>,
+    /// What the endpoints are; processes where the suite does not say.
+    pub endpoints: Option<Endpoints>,
     /// The cases, as products.
     pub blocks: Vec<Block>,
+    /// What to draw of the results.
+    pub study: Option<Study>,
 }
 
 /// A product of rows, workloads, sizes and placements.
@@ -74,47 +102,120 @@ pub struct Block {
 }
 
 impl Suite {
-    /// Parses a suite file against the cards of the table. Errors of form carry line and column.
+    /// Parses a suite file against the cards of the table. Errors carry line and column.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
-        let file: File = toml::from_str(text).map_err(|e| {
-            // The library quotes the line at fault as it stands, control characters included.
-            let why = e.to_string().replace(|c: char| c.is_control() && c != '\n', "?");
-            let problem = format!("the suite is not valid: {}", why.trim_end());
-            Invalid::new(problem, "see suites/default.toml for the form")
-        })?;
+        let file: File = toml::from_str(text)
+            .map_err(|error| unreadable(text, &error, "see docs/suites.md for the form"))?;
+        Self::resolve(file, cards).map_err(|fault| fault.in_text(text))
+    }
+
+    fn resolve(file: File, cards: &[Card]) -> Result<Self, Fault> {
+        /// A run of more would not end; the plan of many more would not either.
+        const MOST_CASES: usize = 10_000;
+
         if file.block.is_empty() {
-            return Err(Invalid::new("the suite has no block", "give at least one [[block]]"));
+            return Err(Fault::new("the suite has no block", "give at least one [[block]]").under("block"));
         }
-        let blocks = file.block.iter().map(|block| Block::resolve(block, cards)).collect::<Result<_, _>>()?;
-        let time = parse_duration(&file.time)?;
-        if time.is_zero() {
-            return Err(Invalid::new("the suite's time is 0", "give it as time = \"60s\""));
+        let blocks: Vec<Block> = file
+            .block
+            .iter()
+            .enumerate()
+            .map(|(at, block)| Block::resolve(block, cards).map_err(|fault| fault.under(at).under("block")))
+            .collect::<Result<_, _>>()?;
+        if blocks.iter().map(Block::cases).fold(0, usize::saturating_add) > MOST_CASES {
+            let problem = format!("the suite asks for more than {MOST_CASES} cases");
+            return Err(Fault::new(problem, "give fewer rows, sizes or placements").under("block"));
         }
-        Ok(Self { name: file.name, summary: file.summary, precision: file.precision.parse()?, time, blocks })
+        let time = |name: &str, text: &str| {
+            let time = parse_duration(text).map_err(Fault::from).and_then(|time| match time {
+                Duration::ZERO => Err(Fault::new(
+                    format!("the suite's {name} is 0"),
+                    format!("give it as {name} = \"60s\""),
+                )),
+                time => Ok(time),
+            });
+            time.map_err(|fault| fault.under(name))
+        };
+        if file.rounds == Some(0) {
+            return Err(Fault::new("a run of no rounds measures nothing", "give at least 1").under("rounds"));
+        }
+        let total = file.total.as_deref().map(parse_total).transpose();
+        let study = file.study.map(|study| {
+            let study = study.resolve(&blocks, cards)?;
+            study.check().map(|()| study)
+        });
+        Ok(Self {
+            name: file.name,
+            summary: file.summary,
+            precision: file.precision.parse().map_err(|invalid| Fault::from(invalid).under("precision"))?,
+            time: time("time", &file.time)?,
+            quick: file.quick.map(|quick| time("quick", &quick)).transpose()?,
+            slice: file.slice.map(|slice| time("slice", &slice)).transpose()?,
+            rounds: file.rounds,
+            total: total.map_err(|invalid| Fault::from(invalid).under("total"))?,
+            endpoints: file.endpoints,
+            study: study.transpose().map_err(|fault| fault.under("study"))?,
+            blocks,
+        })
+    }
+}
+
+/// How many bytes a launch of `throughput` is to send.
+pub fn parse_total(text: &str) -> Result<Size, Invalid> {
+    match text.parse()? {
+        Size(0) => Err(Invalid::new("a total of 0 bytes is nothing to send", "give it as 16M")),
+        total if total > Size::LARGEST => Err(Invalid::new(
+            format!("a total of {total} is too large"),
+            format!("give at most {}", Size::LARGEST),
+        )),
+        total => Ok(total),
     }
 }
 
 impl Block {
-    fn resolve(file: &BlockInFile, cards: &[Card]) -> Result<Self, Invalid> {
+    fn resolve(file: &BlockInFile, cards: &[Card]) -> Result<Self, Fault> {
         for (name, list) in
             [("rows", &file.rows), ("workloads", &file.workloads), ("placements", &file.placements)]
         {
             if list.is_empty() {
-                return Err(Invalid::new(
+                return Err(Fault::new(
                     format!("a block of the suite has no {name}, so that nothing would come of it"),
                     format!("give at least one of its {name}, or leave the block out"),
-                ));
+                )
+                .under(name));
             }
         }
+        let sizes = file.sizes.as_deref().map(parse_sizes).transpose();
+        let (gaps, rates) = (file.gaps.as_deref(), file.rates.as_deref());
+        let pace_of =
+            if gaps.is_some_and(|gaps| paces(Some(gaps), None).is_err()) { "gaps" } else { "rates" };
         Ok(Self {
-            specs: file.rows.iter().map(|text| Spec::parse(text, cards)).collect::<Result<_, _>>()?,
-            workloads: file.workloads.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
-            sizes: file.sizes.as_deref().map(parse_sizes).transpose()?.unwrap_or_default(),
-            placements: file.placements.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
-            paces: paces(file.gaps.as_deref(), file.rates.as_deref())?,
-            peers: peers(file.peers.as_deref())?,
+            specs: each("rows", &file.rows, |text| Spec::parse(text, cards))?,
+            workloads: each("workloads", &file.workloads, Workload::from_str)?,
+            sizes: sizes.map_err(|invalid| Fault::from(invalid).under("sizes"))?.unwrap_or_default(),
+            placements: each("placements", &file.placements, Placements::from_str)?,
+            paces: paces(gaps, rates).map_err(|invalid| Fault::from(invalid).under(pace_of))?,
+            peers: peers(file.peers.as_deref()).map_err(|invalid| Fault::from(invalid).under("peers"))?,
         })
     }
+
+    /// How many cases it asks for.
+    fn cases(&self) -> usize {
+        // A list of sizes that ends with each row's limit is as long as doublings can be.
+        let sizes = if self.sizes.contains(&Size::LIMIT) { 31 } else { 0 } + self.sizes.len().max(1);
+        let axes = [self.workloads.len(), sizes, self.placements.len(), self.paces.len(), self.peers.len()];
+        axes.into_iter().fold(self.specs.len(), usize::saturating_mul)
+    }
+}
+
+/// What `parse` makes of each of `texts`, the list `name` of a block.
+fn each<T>(
+    name: &str,
+    texts: &[String],
+    parse: impl Fn(&str) -> Result<T, Invalid>,
+) -> Result<Vec<T>, Fault> {
+    let one = |(at, text): (usize, &String)| parse(text).map_err(|e| Fault::from(e).under(at).under(name));
+    texts.iter().enumerate().map(one).collect()
 }
 
 /// The paces of comma-separated `gaps` and `rates`; back to back where there are neither.
@@ -206,6 +307,7 @@ placements = ["smt|same-llc", "cpus=1,0"]
         ] {
             let invalid = Suite::parse(&text, CARDS).unwrap_err();
             assert!(invalid.problem.contains(says), "{says}: {invalid}");
+            assert!(invalid.problem.starts_with("the suite is not valid at line "), "{invalid}");
             assert!(!invalid.remedy.is_empty());
         }
     }

@@ -176,12 +176,12 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
 /// Bytes that came per second, where a turn sends so many.
 fn rate(samples: &[Sample], turn_bytes: f64) -> Option<Estimate> {
     // Of the times, not of the rates: the median of an even number of launches is the same that the table shows.
-    let ns_per_byte = |sample: &Sample| {
+    let message_ns = |sample: &Sample| {
         let came = sample.turns.saturating_sub(sample.lost.unwrap_or(0)).max(1);
-        sample.elapsed_ns / came as f64 / turn_bytes
+        sample.elapsed_ns / came as f64
     };
-    let estimate = stats::median_interval(&samples.iter().map(ns_per_byte).collect::<Vec<_>>())?;
-    Some(estimate.map(|ns| 1e9 / ns))
+    let estimate = stats::median_interval(&samples.iter().map(message_ns).collect::<Vec<_>>())?;
+    Some(estimate.map(|ns| turn_bytes / ns * 1e9))
 }
 
 fn lost(samples: &[Sample]) -> Option<f64> {
@@ -416,6 +416,33 @@ mod tests {
             assert_eq!(rate.median, 1000.0 / 140.0 * 1e9);
             assert_eq!(rate.interval, Some((1000.0 / 170.0 * 1e9, 1000.0 / 110.0 * 1e9)));
         }
+    }
+
+    #[test]
+    fn what_is_lost_is_no_part_of_the_rate() {
+        let samples: Vec<Sample> =
+            launches(9).into_iter().map(|sample| Sample { lost: Some(250), ..sample }).collect();
+        let summary = of(Workload::Throughput, &samples);
+        assert_eq!((summary.lost, of(Workload::Throughput, &launches(9)).lost), (Some(0.25), None));
+        let rate = summary.bytes_per_s.unwrap().median;
+        assert!((rate / (0.75 * 1000.0 / 140.0 * 1e9) - 1.0).abs() < 1e-12, "{rate}");
+        // The time is that of a message sent.
+        assert_eq!(summary.turn_ns.median, 140.0);
+    }
+
+    #[test]
+    fn several_nears_add_up_and_are_fair_by_their_shares() {
+        let shared = |shares: [u64; 2]| -> Vec<Sample> {
+            launches(9).into_iter().map(|s| Sample { shares: Some(shares.to_vec()), ..s }).collect()
+        };
+        let peers = |peers| Case { peers, ..case(Workload::Transfer, 1000) };
+        let summary = |shares, of| summarise(&peers(of), &shared(shares)).unwrap();
+        let fair = summary([500, 500], Peers::Pairs(2));
+        assert_eq!(fair.fairness, Some(Fairness { jain: 1.0, least: 1.0, most: 1.0 }));
+        assert_eq!(fair.bytes_per_s.unwrap().median, 2.0 * 1000.0 / 140.0 * 1e9);
+        let greedy = summary([1000, 0], Peers::FanIn(2)).fairness;
+        assert_eq!(greedy, Some(Fairness { jain: 0.5, least: 0.0, most: 2.0 }));
+        assert_eq!(of(Workload::Latency, &launches(9)).fairness, None);
     }
 
     #[test]

@@ -247,9 +247,11 @@ fn header(plan: PlanRecord) -> Header {
             rounds: None,
             slice_ns: 20_000_000,
             check: false,
+            total_bytes: None,
         },
         plan,
         floors: Vec::new(),
+        study: None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! It decides how things look, not what they say: that is the sheet's.
 
 use crate::block::{Block, Heading, Row, Tone};
+use crate::drawn::{Grid, Study};
 use crate::text::{width, wrap, wrap_name};
 use anstyle::{AnsiColor, Style as Paint};
 use std::collections::HashSet;
@@ -19,6 +20,11 @@ pub(crate) const DEEPER: &str = "    ";
 const LEAST_COLUMN: usize = 6;
 /// A longer name is wrapped, so that one with many parameters does not push all the numbers away.
 const LONGEST_NAME: usize = 34;
+
+/// A grid that would leave less than this for its names is listed row by row.
+const LEAST_NAME: usize = 12;
+/// The columns of a verdict, and a gap.
+const LONGEST_VERDICT: usize = 15;
 
 const HEADING: Paint = Paint::new().bold();
 const TITLES: Paint = Paint::new().dimmed();
@@ -86,6 +92,74 @@ pub(crate) fn blocks(blocks: &[Block], style: &Style) -> Vec<String> {
     let left_out: HashSet<&str> =
         blocks.iter().flat_map(|block| too_many(block, room(block, style) - name_width)).collect();
     blocks.iter().flat_map(|block| lay_out(block, name_width, &left_out, style)).collect()
+}
+
+/// A study: what it concluded, its tables, its figures.
+pub(crate) fn study(study: &Study, style: &Style) -> Vec<String> {
+    let title = wrap(&study.title, style.width(), "", INDENT);
+    let title = title.iter().map(|line| style.paint(HEADING, line));
+    let conclusions = study.conclusions.iter().flat_map(|conclusion| {
+        let paint = match conclusion.holds {
+            Some(true) => GOOD,
+            Some(false) => BAD,
+            None => DOUBTFUL,
+        };
+        let indent = " ".repeat(INDENT.len() + LONGEST_VERDICT);
+        let claim = wrap(&conclusion.claim, style.width(), &indent, &indent);
+        let verdict = left(&format!("{INDENT}{}", conclusion.verdict), indent.len());
+        let first = claim.first().map(|line| line.trim_start()).unwrap_or_default();
+        let first = style.paint(paint, &verdict) + first;
+        let evidence = conclusion.evidence.iter();
+        let evidence = evidence.flat_map(|text| {
+            wrap(text, style.width(), &format!("{indent}{INDENT}"), &format!("{indent}{DEEPER}"))
+        });
+        let others = claim.into_iter().skip(1).chain(evidence).collect::<Vec<_>>();
+        [first].into_iter().chain(others).collect::<Vec<_>>()
+    });
+    let conclusions = section("does it hold here?", conclusions.collect(), style);
+    let grids = study.grids.iter().flat_map(|of_study| grid(of_study, style));
+    [String::new()].into_iter().chain(title).chain(conclusions).chain(grids).collect()
+}
+
+/// A grid after an empty line: in columns where they fit, else row by row.
+fn grid(grid: &Grid, style: &Style) -> Vec<String> {
+    let cells =
+        |at: usize| grid.rows.iter().filter_map(move |(_, cells)| cells.get(at)).map(|cell| width(cell));
+    let widths: Vec<usize> = (0..grid.columns.len())
+        .map(|at| cells(at).chain([width(&grid.columns[at]), LEAST_COLUMN]).max().unwrap_or_default())
+        .collect();
+    let taken: usize = widths.iter().map(|width| GAP + width).sum();
+    let room = style.width().saturating_sub(INDENT.len() + taken);
+    let names = grid.rows.iter().map(|(name, _)| width(name)).max().unwrap_or_default();
+    let mut lines = vec![String::new()];
+    lines
+        .extend(wrap(&grid.heading, style.width(), "", INDENT).iter().map(|line| style.paint(HEADING, line)));
+    let words = grid.rows.iter().flat_map(|(name, _)| name.split_whitespace()).map(width);
+    if room < words.chain([names.min(LEAST_NAME)]).max().unwrap_or_default() {
+        lines.extend(grid.rows.iter().flat_map(|(name, cells)| listed(name, &grid.columns, cells, style)));
+    } else if !grid.rows.is_empty() {
+        let name_width = names.min(room);
+        let line = |name: &str, cells: &[String]| {
+            let cells = cells.iter().zip(&widths).map(|(cell, width)| right(cell, GAP + width));
+            format!("{INDENT}{}{}", left(name, name_width), cells.collect::<String>())
+        };
+        lines.push(style.paint(TITLES, &line("", &grid.columns)));
+        for (name, cells) in &grid.rows {
+            let mut names = wrap(name, name_width, "", "").into_iter();
+            lines.push(line(&names.next().unwrap_or_default(), cells));
+            lines.extend(names.map(|name| format!("{INDENT}{name}")));
+        }
+    }
+    lines.extend(grid.below.iter().flat_map(|text| wrap(text, style.width(), INDENT, DEEPER)));
+    lines
+}
+
+/// A row of a grid whose columns do not fit.
+fn listed(name: &str, columns: &[String], cells: &[String], style: &Style) -> Vec<String> {
+    let cells = columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
+    let cells = cells.map(|(column, cell)| format!("{}: {}", column.trim(), cell.trim()));
+    let lines = cells.flat_map(|cell| wrap(&cell, style.width(), DEEPER, &format!("{DEEPER}{INDENT}")));
+    wrap(name, style.width(), INDENT, DEEPER).into_iter().chain(lines).collect()
 }
 
 /// `block` without those spare columns whose titles are in `left_out`.

@@ -8,6 +8,7 @@ mod block;
 mod columns;
 mod comparison;
 mod csv;
+mod drawn;
 mod head;
 mod json;
 mod layout;
@@ -89,6 +90,11 @@ impl FromStr for Format {
         let found = Format::ALL.into_iter().find(|format| format.name() == text);
         found.ok_or_else(|| Invalid::unknown("format", text, Format::ALL.map(Format::name)))
     }
+}
+
+/// `text` as a paragraph under a heading, for a terminal.
+pub fn wrapped(text: &str, style: &Style) -> String {
+    layout::finish(&self::text::wrap(&self::text::clean(text), style.width(), layout::INDENT, layout::DEEPER))
 }
 
 /// The summary of `record`; worked out from the samples where the file has none.

@@ -3,6 +3,7 @@
 //! It says what the terminal table says, with every column: a page has room, a terminal may not.
 
 use crate::block::{Block, Row};
+use crate::drawn::{Grid, Study};
 use crate::sheet::sheet;
 use model::record::Results;
 
@@ -14,6 +15,7 @@ pub fn markdown(results: &Results) -> String {
     let missing = sheet.missing.iter().map(|case| format!("- {}", plain(case)));
 
     let mut parts = vec![format!("## {}", plain(&sheet.title)), list(head)];
+    parts.extend(sheet.study.iter().flat_map(study));
     parts.extend(sheet.blocks.iter().flat_map(block));
     parts.extend(section("notes", list(sheet.notes.into_iter().map(labelled))));
     parts.extend(section("not measured", list(missing)));
@@ -27,6 +29,30 @@ fn section(heading: &str, list: String) -> Vec<String> {
 
 fn list(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A study: what it concluded, its tables, its figures.
+fn study(study: &Study) -> Vec<String> {
+    let conclusions = study.conclusions.iter().map(|conclusion| {
+        let evidence = conclusion.evidence.iter().map(|text| format!("\n  - {}", plain(text)));
+        format!("- **{}** {}{}", conclusion.verdict, plain(&conclusion.claim), evidence.collect::<String>())
+    });
+    let mut parts = vec![format!("## {}", plain(&study.title))];
+    parts.extend(section("does it hold here?", list(conclusions)));
+    parts.extend(study.grids.iter().flat_map(grid));
+    parts
+}
+
+fn grid(grid: &Grid) -> Vec<String> {
+    let titles = [""].into_iter().chain(grid.columns.iter().map(String::as_str));
+    let rule = [":--"].into_iter().chain(grid.columns.iter().map(|_| "--:")).map(str::to_owned);
+    let rows =
+        grid.rows.iter().map(|(name, cells)| line([name].into_iter().chain(cells).map(|text| plain(text))));
+    let lines = [line(titles.map(plain)), line(rule)].into_iter().chain(rows);
+    let table = if grid.rows.is_empty() { String::new() } else { list(lines) };
+    let below = list(grid.below.iter().map(|text| format!("- {}", plain(text))));
+    let parts = [format!("### {}", plain(&grid.heading)), table, below];
+    parts.into_iter().filter(|part| !part.is_empty()).collect()
 }
 
 pub(crate) fn block(block: &Block) -> Vec<String> {

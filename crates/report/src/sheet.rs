@@ -5,6 +5,7 @@
 
 use crate::block::{Block, Common, Row, Tone, comparable, floor_order, grouped, meanings, name};
 use crate::columns::{self, Column};
+use crate::drawn::{self, PUBLISHED, Study};
 use crate::quantity::time;
 use crate::text::clean;
 use crate::{head, marks, outcome_name, summary_of};
@@ -21,6 +22,8 @@ pub(crate) struct Sheet {
     pub(crate) title: String,
     /// What was measured on, by what and how long, each with a label.
     pub(crate) head: Vec<(&'static str, String)>,
+    /// What the suite wanted drawn of the results.
+    pub(crate) study: Option<Study>,
     /// The results.
     pub(crate) blocks: Vec<Block>,
     /// What the signs and the columns mean, each with the sign or the column.
@@ -45,10 +48,17 @@ pub(crate) fn sheet(results: &Results) -> Sheet {
     let mut blocks: Vec<Block> =
         groups.into_iter().map(|(common, rows)| block(common, rows, &floors)).collect();
     blocks.extend(floors_block(&floors));
+    let study = results.header.study.as_ref();
+    let study = study.map(|study| drawn::study(&model::study::draw(study, results)));
+    let mut notes = notes(results, &blocks);
+    if study.as_ref().is_some_and(Study::has_published) {
+        notes.push((PUBLISHED.to_owned(), "published by the study, not measured here".to_owned()));
+    }
     Sheet {
         title: head::title(&results.header),
         head: head::lines(results, &cases, &floors),
-        notes: notes(results, &blocks),
+        study,
+        notes,
         blocks,
         missing: missing(results),
     }

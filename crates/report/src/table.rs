@@ -2,7 +2,7 @@
 //!
 //! It puts the parts in order; where words stand is `layout`'s, what they say is the sheet's.
 
-use crate::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section};
+use crate::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section, study};
 use crate::sheet::sheet;
 use crate::text::wrap;
 use model::record::Results;
@@ -14,6 +14,7 @@ pub fn table(results: &Results, style: &Style) -> String {
     let parts = [
         wrap(&sheet.title, style.width(), "", INDENT),
         labelled(&sheet.head, style),
+        sheet.study.map(|of_study| study(&of_study, style)).unwrap_or_default(),
         blocks(&sheet.blocks, style),
         section("notes", labelled(&sheet.notes, style), style),
         section("not measured", missing.collect(), style),

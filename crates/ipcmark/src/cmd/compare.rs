@@ -105,7 +105,12 @@ fn planned(arguments: &Compare, spec: &Spec) -> Result<Plan, Invalid> {
     let mut suite = by_hand(&[spec.to_string()], &arguments.axes.workloads)?;
     restrict(&mut suite, &arguments.axes)?;
     let topology = harness::host::read(Path::new("/")).topology;
-    Ok(plan(&suite.blocks, arguments.effort.endpoints.into(), &topology, row))
+    Ok(plan(
+        &suite.blocks,
+        arguments.effort.endpoints.map(model::Endpoints::from).unwrap_or_default(),
+        &topology,
+        row,
+    ))
 }
 
 /// The cases of both plans that differ by nothing but the row.

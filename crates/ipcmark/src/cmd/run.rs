@@ -34,7 +34,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
     let timer = Timer::start();
     let suite = requested(arguments)?;
     let host = harness::host::read(Path::new("/"));
-    let plan = model::plan::plan(&suite.blocks, arguments.effort.endpoints.into(), &host.topology, row);
+    let plan = model::plan::plan(&suite.blocks, suite.endpoints.unwrap_or_default(), &host.topology, row);
     if plan.cases.is_empty() && plan.awaited.is_empty() {
         return Err(nothing_left(&plan).into());
     }
@@ -65,6 +65,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
             dropped: plan.dropped.clone(),
         },
         floors: Vec::new(),
+        study: suite.study,
     };
     let launcher = Launcher {
         clock: calibration.record.source,
@@ -90,11 +91,23 @@ fn requested(arguments: &Run) -> Result<Suite, Invalid> {
     } else {
         by_hand(&arguments.mechanisms, &arguments.axes.workloads)?
     };
-    let Effort { precision, time, .. } = arguments.effort;
+    let Effort { precision, time, endpoints, .. } = arguments.effort;
     suite.precision = precision.unwrap_or(suite.precision);
-    suite.time = time.unwrap_or(suite.time);
+    suite.time = time.unwrap_or(if arguments.quick { quick_time(&suite)? } else { suite.time });
+    suite.rounds = arguments.rounds.or(suite.rounds);
+    suite.total = arguments.total.or(suite.total);
+    suite.endpoints = endpoints.map(Into::into).or(suite.endpoints);
     restrict(&mut suite, &arguments.axes)?;
     Ok(suite)
+}
+
+fn quick_time(suite: &Suite) -> Result<Duration, Invalid> {
+    suite.quick.ok_or_else(|| {
+        Invalid::new(
+            format!("the suite '{}' has no quick time", suite.name),
+            "give it one as quick = \"20s\", or say --time",
+        )
+    })
 }
 
 /// Narrows the workloads of `suite`, and replaces its other axes, where they are given.
@@ -158,7 +171,19 @@ pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invali
             blocks.push(block(spec, &own[..own.len().min(1)])?);
         }
     }
-    Ok(Suite { name: "by hand".to_owned(), summary: String::new(), precision: PRECISION, time: TIME, blocks })
+    Ok(Suite {
+        name: "by hand".to_owned(),
+        summary: String::new(),
+        precision: PRECISION,
+        time: TIME,
+        quick: None,
+        slice: None,
+        rounds: None,
+        total: None,
+        endpoints: None,
+        study: None,
+        blocks,
+    })
 }
 
 /// The row of `spec` on this host.
@@ -182,9 +207,10 @@ fn settings(arguments: &Run, suite: &Suite, plan: &Plan) -> Settings {
         suite: arguments.mechanisms.is_empty().then(|| suite.name.clone()),
         precision: suite.precision,
         time_ns: ns(suite.time),
-        rounds: arguments.rounds,
-        slice_ns: ns(slice_for(suite.time, launches)),
+        rounds: suite.rounds,
+        slice_ns: ns(suite.slice.unwrap_or_else(|| slice_for(suite.time, launches))),
         check: arguments.check,
+        total_bytes: suite.total,
     }
 }
 

@@ -1,0 +1,357 @@
+//! Whether a study can be drawn at all: its formulas know its cases, its rows fit their columns, its tests can fail.
+//!
+//! What is at fault is named by its place in the file, so that whoever has the text can say line and column.
+
+use super::formula::Kind;
+use super::{
+    Cell, Conclusion, Figure, Literal, Measure, Metric, Other, Over, Row, Selection, Series, Study, Table,
+    Test,
+};
+use crate::drawn::Unit;
+use crate::fault::Fault;
+use crate::invalid::{Invalid, printable};
+
+/// More tables, figures, conclusions, rows, columns, lines or tests than this, of each, are not drawn.
+const MOST: usize = 200;
+/// More sizes of one case than this are not drawn.
+const MOST_SIZES: usize = 100;
+/// Longer words are not printed.
+const LONGEST: usize = 1000;
+
+fn fault(problem: impl Into<String>, remedy: impl Into<String>) -> Fault {
+    Fault::new(problem, remedy)
+}
+
+/// Checks each of `items`, of which there may not be too many.
+fn each<T>(name: &str, items: &[T], check: impl Fn(&T) -> Result<(), Fault>) -> Result<(), Fault> {
+    if items.len() > MOST {
+        return Err(fault(format!("there are more than {MOST} here"), "give fewer").under(name));
+    }
+    items
+        .iter()
+        .enumerate()
+        .try_for_each(|(at, item)| check(item).map_err(|fault| fault.under(at).under(name)))
+}
+
+fn words(name: &str, text: &str) -> Result<(), Fault> {
+    if text.is_empty() {
+        return Err(fault(format!("the {name} is empty"), "say it in words").under(name));
+    }
+    short(text).map_err(|fault| fault.under(name))
+}
+
+fn short(text: &str) -> Result<(), Fault> {
+    if text.len() > LONGEST || text.chars().any(|c| c.is_control() && c != '\n') {
+        return Err(fault(
+            format!("'{}' is too long, or has control characters", printable(text)),
+            format!("give at most {LONGEST} characters of text"),
+        ));
+    }
+    Ok(())
+}
+
+impl Study {
+    /// Whether it can be drawn; else what is in the way.
+    pub fn check(&self) -> Result<(), Fault> {
+        words("title", &self.title)?;
+        words("source", &self.source)?;
+        if self.cases.len() > 2 * MOST {
+            return Err(fault(format!("there are more than {} cases", 2 * MOST), "give fewer").under("cases"));
+        }
+        for (name, selection) in &self.cases {
+            let bad = |problem| Err(fault(problem, "rename it").under(name.clone()).under("cases"));
+            if !is_name(name) {
+                return bad(format!(
+                    "'{}' is not a name for a case: small letters, digits and hyphens",
+                    printable(name)
+                ));
+            }
+            if selection.sizes.len() > MOST_SIZES || selection.spec.to_string().len() > LONGEST {
+                return bad(format!("the case '{name}' is too large"));
+            }
+        }
+        each("table", &self.tables, |table| self.check_table(table))?;
+        each("figure", &self.figures, |figure| self.check_figure(figure))?;
+        each("conclusion", &self.conclusions, |conclusion| self.check_conclusion(conclusion))?;
+        let mut names: Vec<&str> = Vec::new();
+        let of_tables = self.tables.iter().map(|table| &table.name).enumerate().map(|item| ("table", item));
+        let of_figures =
+            self.figures.iter().map(|figure| &figure.name).enumerate().map(|item| ("figure", item));
+        for (kind, (at, name)) in of_tables.chain(of_figures) {
+            if names.contains(&name.as_str()) {
+                let again = fault(
+                    format!("'{}' is there already", printable(name)),
+                    "name each table and figure once",
+                );
+                return Err(again.under("name").under(at).under(kind));
+            }
+            names.push(name);
+        }
+        Ok(())
+    }
+
+    fn check_table(&self, table: &Table) -> Result<(), Fault> {
+        words("name", &table.name)?;
+        words("title", &table.title)?;
+        each("columns", &table.columns, |column| short(column))?;
+        each("notes", &table.notes, |note| short(note))?;
+        drawn_or_absent(table.rows.is_empty(), table.absent.as_deref(), "rows")?;
+        each("rows", &table.rows, |row| self.check_row(row, table.columns.len()))
+    }
+
+    fn check_row(&self, row: &Row, columns: usize) -> Result<(), Fault> {
+        words("name", &row.name)?;
+        if row.cells.len() != columns {
+            return Err(fault(
+                format!("the row has {} cells and its table {columns} columns", row.cells.len()),
+                "give one cell a column; an empty one is \"\"",
+            )
+            .under("cells"));
+        }
+        each("cells", &row.cells, |cell| self.check_cell(cell, row.published))
+    }
+
+    fn check_cell(&self, cell: &Cell, published: bool) -> Result<(), Fault> {
+        match cell {
+            Cell::Empty => Ok(()),
+            Cell::Measure(measure) => {
+                self.check_measure(measure, Free::No)?;
+                if published != measure.formula.taken().is_empty() {
+                    let (problem, remedy) = if published {
+                        (
+                            "a published row has what was published, not what is measured",
+                            "give a number with its unit",
+                        )
+                    } else {
+                        ("the cell is of no case", "give a formula, or say of the row: published = true")
+                    };
+                    return Err(fault(problem, remedy));
+                }
+                Ok(())
+            }
+            Cell::Other(Other::Words(text) | Other::Missing(text)) => short(text),
+            Cell::Other(Other::Host(_)) => Ok(()),
+            Cell::Other(Other::Setting { name, of }) => {
+                short(name)?;
+                let under = |fault: Fault| fault.under("of").under("setting");
+                if self.case(of).map_err(under)?.sizes.len() > 1 {
+                    let problem =
+                        format!("'{of}' is of several sizes, and a setting may differ with the size");
+                    return Err(under(fault(problem, "name a case of one size")));
+                }
+                Ok(())
+            }
+            Cell::Other(Other::Least(candidates)) => self.check_candidates(candidates, "least"),
+            Cell::Other(Other::Most(candidates)) => self.check_candidates(candidates, "most"),
+        }
+    }
+
+    fn check_candidates(&self, candidates: &[super::Candidate], name: &str) -> Result<(), Fault> {
+        let Some(first) = candidates.first() else {
+            return Err(
+                fault("there is nothing to choose from", "give { name, of }, several times").under(name)
+            );
+        };
+        let unit = first.of.unit().map_err(Fault::from)?;
+        each(name, candidates, |candidate| {
+            words("name", &candidate.name)?;
+            self.check_measure(&candidate.of, Free::No)
+                .and_then(|()| is_in(unit, &candidate.of))
+                .map_err(|fault| fault.under("of"))
+        })
+    }
+
+    fn check_figure(&self, figure: &Figure) -> Result<(), Fault> {
+        words("name", &figure.name)?;
+        words("title", &figure.title)?;
+        short(&figure.y).map_err(|fault| fault.under("y"))?;
+        each("notes", &figure.notes, |note| short(note))?;
+        drawn_or_absent(figure.series.is_empty(), figure.absent.as_deref(), "series")?;
+        let unit = figure.unit().map_err(Fault::from)?;
+        each("series", &figure.series, |series| self.check_series(series, figure.x, unit))
+    }
+
+    fn check_series(&self, series: &Series, over: Over, unit: Unit) -> Result<(), Fault> {
+        words("name", &series.name)?;
+        match (&series.of, series.published.as_slice()) {
+            (Some(measure), []) => {
+                let free = if over == Over::Size { Free::Yes } else { Free::No };
+                self.check_measure(measure, free)
+                    .and_then(|()| is_in(unit, measure))
+                    .and_then(|()| if over == Over::Returned { is_of_calls(measure) } else { Ok(()) })
+                    .map_err(|fault| fault.under("of"))
+            }
+            (None, points @ [_, ..]) => each("published", points, |(x, y)| {
+                literal_in(Unit::Bytes, x)?;
+                literal_in(unit, y)
+            }),
+            _ => Err(fault(
+                "a line is either of what is measured or as published",
+                "give it of = \"rate of CASE\", or published = [[\"4K\", \"3us\"]]",
+            )),
+        }
+    }
+
+    fn check_conclusion(&self, conclusion: &Conclusion) -> Result<(), Fault> {
+        words("claim", &conclusion.claim)?;
+        drawn_or_absent(conclusion.tests.is_empty(), conclusion.absent.as_deref(), "tests")?;
+        each("tests", &conclusion.tests, |test| self.check_test(test))
+    }
+
+    fn check_test(&self, test: &Test) -> Result<(), Fault> {
+        if let Some(name) = &test.name {
+            words("name", name)?;
+        }
+        let under_of = |fault: Fault| fault.under("of");
+        let goes_over = self.free(&test.of).map_err(under_of)?;
+        let free = if goes_over && test.of.kind == Kind::Value { Free::Yes } else { Free::No };
+        self.check_measure(&test.of, free).map_err(under_of)?;
+        if let Some(sizes) = &test.sizes
+            && (free == Free::No || sizes.0.len() > MOST_SIZES)
+        {
+            return Err(fault("the test does not go over sizes", "leave sizes out").under("sizes"));
+        }
+        let unit = test.of.unit().map_err(Fault::from).map_err(under_of)?;
+        let literals =
+            [("at_least", &test.at_least), ("at_most", &test.at_most), ("published", &test.published)];
+        for (name, literal) in literals {
+            literal
+                .iter()
+                .try_for_each(|literal| literal_in(unit, literal))
+                .map_err(|fault| fault.under(name))?;
+        }
+        match (&test.at_least, &test.at_most) {
+            (None, None) => {
+                Err(fault("the test holds whatever is measured", "give it at_least, at_most or both"))
+            }
+            (Some(least), Some(most)) if least.value > most.value => {
+                Err(fault(format!("nothing is at least {least} and at most {most}"), "exchange them")
+                    .under("at_least"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `measure` goes over sizes: takes something of a case with several, and does not say at which.
+    fn free(&self, measure: &Measure) -> Result<bool, Fault> {
+        let mut free = false;
+        for taken in measure.formula.taken() {
+            free |= taken.at.is_none() && self.case(&taken.case)?.sizes.len() > 1;
+        }
+        Ok(free)
+    }
+
+    fn check_measure(&self, measure: &Measure, free: Free) -> Result<(), Fault> {
+        for taken in measure.formula.taken() {
+            let selection = self.case(&taken.case)?;
+            if let Some(reason) = taken.metric.lacking(selection.workload) {
+                return Err(fault(
+                    format!("'{}' has no {}: {reason}", taken.case, taken.metric),
+                    "take another metric, or a case of another workload",
+                ));
+            }
+            if let Some(size) = taken.at.filter(|size| !selection.sizes.contains(size)) {
+                return Err(fault(
+                    format!("no [[block]] of the suite measures '{}' at {size}", taken.case),
+                    format!("its sizes are {}", super::Sizes(selection.sizes.clone())),
+                ));
+            }
+        }
+        let goes_over = self.free(measure)?;
+        let wants = free == Free::Yes || measure.kind != Kind::Value;
+        match (goes_over, wants) {
+            (true, false) => Err(fault(
+                format!("'{measure}' is of several sizes"),
+                "say of which, with 'at SIZE' after the name of the case",
+            )),
+            (false, true) => Err(fault(
+                format!("'{measure}' does not go over sizes"),
+                "take a case that is measured at several, and do not say at which",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn case(&self, name: &str) -> Result<&Selection, Fault> {
+        self.cases.get(name).ok_or_else(|| {
+            Fault::from(Invalid::unknown("case of the study", name, self.cases.keys().map(String::as_str)))
+        })
+    }
+}
+
+/// Whether sizes may be left open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Free {
+    Yes,
+    No,
+}
+
+impl Figure {
+    /// In what its vertical axis is counted: as its first line is.
+    pub(crate) fn unit(&self) -> Result<Unit, Invalid> {
+        let Some(first) = self.series.first() else { return Ok(Unit::Number) };
+        match (&first.of, first.published.first()) {
+            (Some(measure), _) => measure.unit(),
+            (None, Some((_, y))) => Ok(y.unit),
+            (None, None) => Ok(Unit::Number),
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    const LONGEST_NAME: usize = 60;
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(fits)
+}
+
+fn drawn_or_absent(nothing: bool, absent: Option<&str>, what: &str) -> Result<(), Fault> {
+    match (nothing, absent) {
+        (true, None) => Err(fault(
+            format!("there are no {what}, and nothing says why"),
+            format!("give {what}, or absent = \"why there are none\""),
+        )),
+        (false, Some(_)) => {
+            Err(fault(format!("it cannot be absent and have {what}"), "leave one of them out")
+                .under("absent"))
+        }
+        (true, Some(why)) => words("absent", why),
+        (false, None) => Ok(()),
+    }
+}
+
+fn is_in(unit: Unit, measure: &Measure) -> Result<(), Fault> {
+    if measure.unit().map_err(Fault::from)? == unit {
+        return Ok(());
+    }
+    Err(fault("it is counted in another unit than its first neighbour", "draw what differs in kind apart"))
+}
+
+fn literal_in(unit: Unit, literal: &Literal) -> Result<(), Fault> {
+    if literal.unit == unit {
+        return Ok(());
+    }
+    let example = match unit {
+        Unit::Ns => "a time such as 29us",
+        Unit::Bytes => "a size such as 64K or 112192B",
+        Unit::BytesPerS => "a rate such as 100MB/s",
+        Unit::Number => "a number without a unit",
+    };
+    Err(fault(
+        format!("'{literal}' is counted in another unit than what it stands beside"),
+        format!("give {example}"),
+    ))
+}
+
+fn is_of_calls(measure: &Measure) -> Result<(), Fault> {
+    let taken = measure.formula.taken();
+    let counts =
+        |metric: &Metric| matches!(metric, Metric::Call(_, super::metric::OfCall::Calls) | Metric::Size);
+    let calls = taken.iter().filter(|taken| taken.metric != Metric::Size).count();
+    if calls == 1 && taken.iter().all(|taken| counts(&taken.metric)) {
+        return Ok(());
+    }
+    Err(fault(
+        "over the bytes that calls returned there are only numbers of calls of one case",
+        "give send.calls or receive.calls of a case",
+    ))
+}

@@ -1,0 +1,789 @@
+//! From a study and results to its tables, figures and conclusions with numbers in them.
+//!
+//! A formula is worked out **within each round** in which all its cases have a launch; its value is the median over
+//! those rounds, of a ratio that of its logarithms, with the 95% interval of [`stats::median_interval`]. So a host that
+//! wanders does so in all parts of a ratio alike. User and system time are told apart by the kernel's tick, too
+//! coarse for one launch: a formula with them is worked out of all launches together, with an interval by the
+//! jackknife over rounds. Where cases share too few rounds, each is taken on its own, the interval is what theirs
+//! allow at worst, and a note says so.
+
+use super::formula::{Formula, Kind, Taken};
+use super::metric::{Metric, returned_bytes};
+use super::{
+    Candidate, Cell, Conclusion, Figure, Literal, Measure, OfHost, Other, Over, Row, Scale, Selection,
+    Series, Study, Table, Test,
+};
+use crate::case::{Spec, Workload};
+use crate::compare::student_quantile;
+use crate::drawn::{self, Axis, Drawn, Point, Unit, Verdict};
+use crate::invalid::printable;
+use crate::record::{Fact, Host, Outcome, Record, Results, Sample};
+use crate::stats::{self, Estimate};
+use crate::units::{Percent, Size, format_ns, format_rate, three_digits};
+use std::collections::{BTreeMap, HashMap};
+
+/// The fewest values of which there is an interval.
+const FEWEST: usize = 6;
+
+/// What `study` shows, with the numbers of `results`. A study that fails [`Study::check`] has reasons where numbers
+/// should stand.
+pub fn draw(study: &Study, results: &Results) -> Drawn {
+    let drawing = Drawing::new(study, results);
+    Drawn {
+        title: study.title.clone(),
+        source: study.source.clone(),
+        tables: study.tables.iter().map(|table| drawing.table(table)).collect(),
+        figures: study.figures.iter().map(|figure| drawing.figure(figure)).collect(),
+        conclusions: study.conclusions.iter().map(|conclusion| drawing.conclusion(conclusion)).collect(),
+    }
+}
+
+struct Drawing<'a> {
+    study: &'a Study,
+    results: &'a Results,
+    records: HashMap<(&'a Spec, Workload), Vec<&'a Record>>,
+}
+
+/// What a line's point is at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    Nothing,
+    Size(Size),
+    Returned(u64),
+}
+
+/// A formula at a point.
+type Part<'f> = (&'f Formula, At);
+
+/// A size that was not measured, and why.
+type Lost = (Size, String);
+
+/// What a formula takes of a case, with the launches of each round.
+struct Leaf<'a> {
+    taken: &'a Taken,
+    at: At,
+    record: &'a Record,
+    rounds: BTreeMap<u32, Vec<&'a Sample>>,
+}
+
+/// What a measure comes to.
+#[derive(Clone, Copy)]
+struct Found {
+    estimate: Estimate,
+    /// Whether its cases share too few rounds, so that each was taken on its own.
+    apart: bool,
+}
+
+impl Leaf<'_> {
+    fn value(&self, samples: &[&Sample]) -> Option<f64> {
+        let returned = if let At::Returned(bytes) = self.at { Some(bytes) } else { None };
+        self.taken.metric.value(&self.record.case, samples, returned)
+    }
+
+    fn in_round(&self, round: u32) -> Option<f64> {
+        self.value(self.rounds.get(&round)?)
+    }
+
+    /// Its launches of `rounds` together.
+    fn together(&self, rounds: &[u32]) -> Option<f64> {
+        let samples = rounds.iter().filter_map(|round| self.rounds.get(round)).flatten();
+        let samples: Vec<&Sample> = samples.copied().collect();
+        if samples.is_empty() { None } else { self.value(&samples) }
+    }
+
+    fn all(&self) -> Option<f64> {
+        self.together(&self.rounds.keys().copied().collect::<Vec<_>>())
+    }
+
+    fn estimate(&self) -> Option<Estimate> {
+        let values: Vec<f64> = self.rounds.keys().filter_map(|round| self.in_round(*round)).collect();
+        stats::median_interval(&values)
+    }
+}
+
+impl<'a> Drawing<'a> {
+    fn new(study: &'a Study, results: &'a Results) -> Self {
+        let mut records: HashMap<(&Spec, Workload), Vec<&Record>> = HashMap::new();
+        for record in &results.records {
+            records.entry((&record.case.spec, record.case.workload)).or_default().push(record);
+        }
+        Self { study, results, records }
+    }
+
+    // ---- from a name to launches ----
+
+    fn selection(&self, name: &str) -> Result<&'a Selection, String> {
+        let missing = || format!("the study has no case '{}'", printable(name));
+        self.study.cases.get(name).ok_or_else(missing)
+    }
+
+    /// The records of `selection`, in the best placement that was measured.
+    fn records(&self, selection: &Selection) -> Vec<&'a Record> {
+        let all = self.records.get(&(&selection.spec, selection.workload)).map_or(&[][..], Vec::as_slice);
+        let of = |placement| {
+            let is = move |record: &&&Record| {
+                let case = &record.case;
+                (case.placement, case.pace, case.peers) == (placement, selection.pace, selection.peers)
+            };
+            all.iter().filter(is).copied().collect::<Vec<_>>()
+        };
+        let placed = selection.placements.0.iter().map(|placement| of(*placement));
+        placed.into_iter().find(|records| !records.is_empty()).unwrap_or_default()
+    }
+
+    /// The size at which `taken` is, at the point `at` of a line.
+    fn size(selection: &Selection, taken: &Taken, at: At) -> Option<Size> {
+        let only = if let [only] = selection.sizes[..] { Some(only) } else { None };
+        let of_point = if let At::Size(size) = at { Some(size) } else { None };
+        taken.at.or(only).or(of_point).filter(|_| !selection.sizes.is_empty())
+    }
+
+    fn leaf<'f>(&self, taken: &'f Taken, at: At) -> Result<Leaf<'f>, String>
+    where
+        'a: 'f,
+    {
+        let selection = self.selection(&taken.case)?;
+        let size = Self::size(selection, taken, at);
+        let found = self.records(selection).into_iter().find(|record| record.case.size_bytes == size);
+        let record = found.ok_or_else(|| self.why_not(selection, size))?;
+        if let Outcome::Failed { error } = &record.outcome {
+            return Err(format!("{}: it failed: {error}", record.case));
+        }
+        let mut rounds: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
+        for sample in &record.samples {
+            rounds.entry(sample.round).or_default().push(sample);
+        }
+        if rounds.is_empty() {
+            return Err(format!("{}: not launched before the run ended; give it more --time", record.case));
+        }
+        Ok(Leaf { taken, at, record, rounds })
+    }
+
+    /// Why there is no record of `selection` at `size`.
+    fn why_not(&self, selection: &Selection, size: Option<Size>) -> String {
+        let plan = &self.results.header.plan;
+        let start = format!("{} {}", selection.spec, selection.workload);
+        let sized = size.map(|size| format!("{start} {size} "));
+        let alternatives = format!("{start} {}", selection.placements);
+        let names = |case: &str| {
+            case == start
+                || case == alternatives
+                || selection.placements.0.iter().any(|placement| case == format!("{start} {placement}"))
+                || case == format!("{start} {}", selection.pace)
+                || case == format!("{start} {}", selection.peers)
+                || sized.as_ref().is_some_and(|sized| case.starts_with(sized.as_str()))
+        };
+        let name = sized.as_deref().unwrap_or(&start).trim_end();
+        if let Some(dropped) = plan.dropped.iter().find(|dropped| names(&dropped.case)) {
+            return format!("{name}: {}", dropped.reason);
+        }
+        let is_planned = plan.cases.iter().any(|case| {
+            case.spec == selection.spec && case.workload == selection.workload && case.size_bytes == size
+        });
+        if is_planned {
+            format!("{name}: not done when the run ended; give it more --time")
+        } else {
+            format!("{name}: not asked for in this run")
+        }
+    }
+
+    // ---- from launches to estimates ----
+
+    /// The estimate of what `combine` makes of the values of `parts`, within rounds that all of them share.
+    fn found(
+        &self,
+        parts: &[Part<'_>],
+        is_ratio: bool,
+        combine: impl Fn(&[f64]) -> f64,
+    ) -> Result<Found, String> {
+        let taken =
+            parts.iter().flat_map(|(formula, at)| formula.taken().into_iter().map(|taken| (taken, *at)));
+        let leaves = taken.map(|(taken, at)| self.leaf(taken, at)).collect::<Result<Vec<_>, _>>()?;
+        let value = |of: &dyn Fn(&Leaf<'_>) -> Option<f64>| {
+            let mut next = leaves.iter();
+            let values = parts.iter().map(|(formula, _)| formula.value(&mut |_| next.next().and_then(of)));
+            let value = combine(&values.collect::<Option<Vec<f64>>>()?);
+            value.is_finite().then_some(value)
+        };
+        let Some((first, others)) = leaves.split_first() else {
+            let value = value(&|_| None).ok_or("the formula has no value")?;
+            return Ok(Found { estimate: Estimate { median: value, interval: None }, apart: false });
+        };
+        let is_shared = |round: &u32| others.iter().all(|leaf| leaf.rounds.contains_key(round));
+        let shared: Vec<u32> = first.rounds.keys().copied().filter(is_shared).collect();
+        if leaves.iter().any(|leaf| leaf.taken.metric.is_sampled()) {
+            if shared.len() < FEWEST {
+                let whole = value(&|leaf| leaf.all()).ok_or_else(|| lacking(&leaves))?;
+                return Ok(Found { estimate: Estimate { median: whole, interval: None }, apart: false });
+            }
+            let whole = value(&|leaf| leaf.together(&shared)).ok_or_else(|| lacking(&leaves))?;
+            let others = |at: usize| [&shared[..at], &shared[at + 1..]].concat();
+            let without = (0..shared.len()).filter_map(|at| value(&|leaf| leaf.together(&others(at))));
+            let interval = jackknife(whole, &without.collect::<Vec<_>>());
+            return Ok(Found { estimate: Estimate { median: whole, interval }, apart: false });
+        }
+        let values: Vec<f64> =
+            shared.iter().filter_map(|round| value(&|leaf| leaf.in_round(*round))).collect();
+        let is_enough = leaves.iter().all(|leaf| leaf.rounds.len() >= FEWEST);
+        if values.len() < FEWEST
+            && is_enough
+            && let [(formula, _)] = parts
+        {
+            let estimates = leaves.iter().map(Leaf::estimate).collect::<Option<Vec<_>>>();
+            return apart(formula, &estimates.ok_or_else(|| lacking(&leaves))?)
+                .ok_or_else(|| lacking(&leaves));
+        }
+        let estimate = if is_ratio && values.iter().all(|value| *value > 0.0) {
+            let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+            stats::median_interval(&logs).map(|logs| logs.map(f64::exp))
+        } else {
+            stats::median_interval(&values)
+        };
+        Ok(Found { estimate: estimate.ok_or_else(|| lacking(&leaves))?, apart: false })
+    }
+
+    fn value(&self, formula: &Formula, at: At) -> Result<Found, String> {
+        self.found(&[(formula, at)], formula.is_ratio(), |values| values[0])
+    }
+
+    /// `formula` at `at` over itself at `to`.
+    fn relative(&self, formula: &Formula, at: At, to: At) -> Result<Found, String> {
+        self.found(&[(formula, at), (formula, to)], true, |values| values[0] / values[1])
+    }
+
+    fn measure(&self, measure: &Measure) -> Result<Found, String> {
+        let formula = &measure.formula;
+        match measure.kind {
+            Kind::Value => self.value(formula, At::Nothing),
+            Kind::Peak => self.peak(formula),
+            Kind::Flat(within) => self.flat(formula, within),
+        }
+    }
+
+    /// The size at which `formula` is best, with those that cannot be told from it.
+    fn peak(&self, formula: &Formula) -> Result<Found, String> {
+        let rates = formula.unit().is_ok_and(|unit| unit == Unit::BytesPerS);
+        let values = self.over_sizes(formula)?;
+        let better = |a: &(Size, f64), b: &(Size, f64)| {
+            if rates { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) }
+        };
+        let best = values.iter().copied().max_by(better).ok_or("there is nothing to choose from")?.0;
+        let mut equals = vec![best];
+        let mut is_known = true;
+        for &(size, _) in values.iter().filter(|(size, _)| *size != best) {
+            match self.relative(formula, At::Size(size), At::Size(best))?.estimate.interval {
+                Some((low, high)) if low <= 1.0 && 1.0 <= high => equals.push(size),
+                Some(_) => {}
+                None => is_known = false,
+            }
+        }
+        let bounds = equals.iter().min().zip(equals.iter().max());
+        let interval = bounds.filter(|_| is_known).map(|(low, high)| (low.0 as f64, high.0 as f64));
+        Ok(Found { estimate: Estimate { median: best.0 as f64, interval }, apart: false })
+    }
+
+    /// The largest size up to which `formula` is within `within` of its value at the smallest.
+    fn flat(&self, formula: &Formula, within: Percent) -> Result<Found, String> {
+        let values = self.over_sizes(formula)?;
+        let smallest = values.first().ok_or("there is nothing to start from")?.0;
+        let most = 1.0 + within.0;
+        // The largest sizes before which all are within: surely, by the median, and possibly.
+        let mut reached = [Some(smallest); 3];
+        let mut ended = [false; 3];
+        let mut is_known = true;
+        for &(size, _) in &values[1..] {
+            let ratio = self.relative(formula, At::Size(size), At::Size(smallest))?.estimate;
+            is_known &= ratio.interval.is_some();
+            let (low, high) = ratio.interval.unwrap_or((ratio.median, ratio.median));
+            for (nth, value) in [high, ratio.median, low].into_iter().enumerate() {
+                ended[nth] |= value > most;
+                if !ended[nth] {
+                    reached[nth] = Some(size);
+                }
+            }
+        }
+        let [surely, median, possibly] = reached.map(|size| size.map_or(0.0, |size| size.0 as f64));
+        let interval = is_known.then_some((surely, possibly));
+        Ok(Found { estimate: Estimate { median, interval }, apart: false })
+    }
+
+    /// The sizes over which `formula` goes and that were measured, ascending, and why others were not.
+    fn sizes(&self, formula: &Formula) -> Result<(Vec<Size>, Vec<Lost>), String> {
+        let mut sizes: Option<Vec<Size>> = None;
+        let mut missing = Vec::new();
+        for taken in formula.taken().into_iter().filter(|taken| taken.at.is_none()) {
+            let selection = self.selection(&taken.case)?;
+            if selection.sizes.len() < 2 {
+                continue;
+            }
+            let records = self.records(selection);
+            let mut of_case: Vec<Size> = records.iter().filter_map(|record| record.case.size_bytes).collect();
+            of_case.sort_unstable();
+            // A run may have been asked for other sizes than the suite's; else another block's are not meant.
+            if of_case.iter().any(|size| selection.sizes.contains(size)) {
+                of_case.retain(|size| selection.sizes.contains(size));
+            }
+            let lost = selection.sizes.iter().filter(|size| !of_case.contains(size));
+            missing.extend(lost.map(|size| (*size, self.why_not(selection, Some(*size)))));
+            sizes = Some(match sizes {
+                None => of_case,
+                Some(known) => known.into_iter().filter(|size| of_case.contains(size)).collect(),
+            });
+        }
+        missing.dedup();
+        Ok((sizes.unwrap_or_default(), missing))
+    }
+
+    /// The values of `formula` at each size that has one.
+    fn over_sizes(&self, formula: &Formula) -> Result<Vec<(Size, f64)>, String> {
+        let (sizes, missing) = self.sizes(formula)?;
+        let values = sizes
+            .into_iter()
+            .filter_map(|size| Some((size, self.value(formula, At::Size(size)).ok()?.estimate.median)));
+        let values: Vec<_> = values.collect();
+        if values.is_empty() {
+            Err(missing.into_iter().next().map_or_else(|| "no size was measured".to_owned(), |(_, why)| why))
+        } else {
+            Ok(values)
+        }
+    }
+
+    // ---- tables ----
+
+    fn table(&self, table: &Table) -> drawn::Table {
+        let mut notes = table.notes.clone();
+        notes.extend(table.absent.clone());
+        let rows = table.rows.iter().map(|row| self.row(row, &mut notes)).collect();
+        drawn::Table {
+            name: table.name.clone(),
+            title: table.title.clone(),
+            columns: table.columns.clone(),
+            rows,
+            notes,
+        }
+    }
+
+    fn row(&self, row: &Row, notes: &mut Vec<String>) -> drawn::Row {
+        let cells = row.cells.iter().map(|cell| self.cell(cell, notes)).collect();
+        drawn::Row { name: row.name.clone(), published: row.published, cells }
+    }
+
+    fn cell(&self, cell: &Cell, notes: &mut Vec<String>) -> drawn::Cell {
+        let or_missing =
+            |words: Result<String, String>| words.map_or_else(drawn::Cell::Missing, drawn::Cell::Words);
+        match cell {
+            Cell::Empty => drawn::Cell::Empty,
+            Cell::Measure(measure) => match (self.measure(measure), measure.unit()) {
+                (Ok(found), Ok(unit)) => {
+                    if found.apart {
+                        note_once(notes, apart_note(measure));
+                    }
+                    drawn::Cell::Value(found.estimate, unit)
+                }
+                (Err(why), _) => drawn::Cell::Missing(why),
+                (_, Err(invalid)) => drawn::Cell::Missing(invalid.problem),
+            },
+            Cell::Other(Other::Words(text)) => drawn::Cell::Words(text.clone()),
+            Cell::Other(Other::Missing(why)) => drawn::Cell::Missing(why.clone()),
+            Cell::Other(Other::Least(candidates)) => or_missing(self.choice(candidates, false)),
+            Cell::Other(Other::Most(candidates)) => or_missing(self.choice(candidates, true)),
+            Cell::Other(Other::Setting { name, of }) => or_missing(self.setting(name, of)),
+            Cell::Other(Other::Host(fact)) => or_missing(of_host(*fact, &self.results.header.host)),
+        }
+    }
+
+    /// The name of the best of `candidates`, with its number, and those that cannot be told from it.
+    fn choice(&self, candidates: &[Candidate], most: bool) -> Result<String, String> {
+        let found = candidates.iter().map(|candidate| (candidate, self.measure(&candidate.of)));
+        let (found, missing): (Vec<_>, Vec<_>) = found.partition(|(_, found)| found.is_ok());
+        let found: Vec<(&Candidate, Estimate)> = found
+            .into_iter()
+            .filter_map(|(candidate, found)| Some((candidate, found.ok()?.estimate)))
+            .collect();
+        let by = |a: &&(&Candidate, Estimate), b: &&(&Candidate, Estimate)| {
+            let order = a.1.median.total_cmp(&b.1.median);
+            if most { order.reverse() } else { order }
+        };
+        let Some((best, estimate)) = found.iter().min_by(by) else {
+            let first = missing.into_iter().find_map(|(_, found)| found.err());
+            return Err(first.unwrap_or_else(|| "there is nothing to choose from".to_owned()));
+        };
+        let parts = |other: &'_ Candidate| [other.of.formula.clone(), best.of.formula.clone()];
+        let is_close = |other: &Candidate| {
+            let [a, b] = parts(other);
+            let ratio =
+                self.found(&[(&a, At::Nothing), (&b, At::Nothing)], true, |values| values[0] / values[1]);
+            ratio.is_ok_and(|ratio| {
+                ratio.estimate.interval.is_none_or(|(low, high)| low <= 1.0 && 1.0 <= high)
+            })
+        };
+        let others = found.iter().filter(|(other, _)| !std::ptr::eq(*other, *best));
+        let close: Vec<&str> =
+            others.filter(|(other, _)| is_close(other)).map(|(other, _)| other.name.as_str()).collect();
+        let unit = best.of.unit().unwrap_or(Unit::Number);
+        let close = if close.is_empty() {
+            String::new()
+        } else {
+            format!("; not told from it: {}", close.join(", "))
+        };
+        let missing: Vec<&str> = missing.iter().map(|(candidate, _)| candidate.name.as_str()).collect();
+        let missing = if missing.is_empty() {
+            String::new()
+        } else {
+            format!("; not measured: {}", missing.join(", "))
+        };
+        Ok(format!("{} ({}){close}{missing}", best.name, shown(estimate.median, unit)))
+    }
+
+    fn setting(&self, name: &str, case: &str) -> Result<String, String> {
+        let selection = self.selection(case)?;
+        let records = self.records(selection);
+        let size = selection.sizes.first().copied();
+        let found = records.into_iter().find(|record| record.case.size_bytes == size);
+        let record = found.ok_or_else(|| self.why_not(selection, size))?;
+        let setting = record.settings.iter().find(|setting| setting.name == name);
+        setting
+            .map(|s| s.got.clone())
+            .ok_or_else(|| format!("{} has no setting {}", record.case, printable(name)))
+    }
+
+    // ---- figures ----
+
+    fn figure(&self, figure: &Figure) -> drawn::Figure {
+        let mut missing: Vec<String> = figure.absent.iter().cloned().collect();
+        let mut notes = figure.notes.clone();
+        let lines =
+            figure.series.iter().filter_map(|series| self.line(series, figure.x, &mut missing, &mut notes));
+        let series = lines.collect();
+        let x = match figure.x {
+            Over::Size => "message size",
+            Over::Returned => "bytes that a call returned",
+        };
+        drawn::Figure {
+            name: figure.name.clone(),
+            title: figure.title.clone(),
+            x: Axis { title: x.to_owned(), unit: Unit::Bytes, logarithmic: figure.scale != Scale::Linear },
+            y: Axis {
+                title: figure.y.clone(),
+                unit: figure.unit().unwrap_or(Unit::Number),
+                logarithmic: figure.scale == Scale::LogLog,
+            },
+            series,
+            missing,
+            notes,
+        }
+    }
+
+    fn line(
+        &self,
+        series: &Series,
+        over: Over,
+        missing: &mut Vec<String>,
+        notes: &mut Vec<String>,
+    ) -> Option<drawn::Series> {
+        let published = series.of.is_none();
+        let points = match &series.of {
+            None => series.published.iter().map(published_point).collect(),
+            Some(measure) => match self.points(measure, over, missing, notes) {
+                Ok(points) => points,
+                Err(why) => {
+                    missing.push(format!("{}: {why}", series.name));
+                    return None;
+                }
+            },
+        };
+        Some(drawn::Series { name: series.name.clone(), published, points })
+    }
+
+    fn points(
+        &self,
+        measure: &Measure,
+        over: Over,
+        missing: &mut Vec<String>,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Point>, String> {
+        let formula = &measure.formula;
+        let places: Vec<At> = match over {
+            Over::Size => {
+                let (sizes, lost) = self.sizes(formula)?;
+                missing.extend(together(lost.into_iter().map(|(_, why)| why).collect()));
+                sizes.into_iter().map(At::Size).collect()
+            }
+            Over::Returned => self.returned(formula)?.into_iter().map(At::Returned).collect(),
+        };
+        let mut points = Vec::new();
+        let mut lost = Vec::new();
+        for at in places {
+            let (At::Size(Size(x)) | At::Returned(x)) = at else { continue };
+            match self.value(formula, at) {
+                Ok(found) => {
+                    if found.apart {
+                        note_once(notes, apart_note(measure));
+                    }
+                    points.push(Point { x: x as f64, y: found.estimate });
+                }
+                Err(why) => lost.push(why),
+            }
+        }
+        together(lost).into_iter().for_each(|why| note_once(missing, why));
+        if points.is_empty() { Err("it has no point".to_owned()) } else { Ok(points) }
+    }
+
+    /// The numbers of bytes that the calls of `formula` returned.
+    fn returned(&self, formula: &Formula) -> Result<Vec<u64>, String> {
+        /// More are not worth a line: the calls return anything.
+        const MOST: usize = 64;
+        let mut bytes = Vec::new();
+        for taken in formula.taken() {
+            if let Metric::Call(side, _) = &taken.metric {
+                let leaf = self.leaf(taken, At::Nothing)?;
+                let samples: Vec<&Sample> = leaf.rounds.values().flatten().copied().collect();
+                bytes.extend(returned_bytes(*side, &samples));
+            }
+        }
+        bytes.sort_unstable();
+        bytes.dedup();
+        bytes.truncate(MOST);
+        Ok(bytes)
+    }
+
+    // ---- conclusions ----
+
+    fn conclusion(&self, conclusion: &Conclusion) -> drawn::Conclusion {
+        let outcomes: Vec<Outcomes> = conclusion.tests.iter().map(|test| self.test(test)).collect();
+        let evidence = outcomes.iter().map(|outcome| outcome.evidence.clone()).collect();
+        let verdicts: Vec<Verdict> = outcomes.into_iter().map(|outcome| outcome.verdict).collect();
+        let verdict = match &conclusion.absent {
+            Some(why) => Verdict::NotMeasured(why.clone()),
+            None => all_of(&verdicts),
+        };
+        drawn::Conclusion { claim: conclusion.claim.clone(), verdict, evidence }
+    }
+
+    fn test(&self, test: &Test) -> Outcomes {
+        let name = test.name.clone().unwrap_or_else(|| test.of.to_string());
+        let unit = test.of.unit().unwrap_or(Unit::Number);
+        let (found, missing) = self.tested(test);
+        let mut verdicts: Vec<Verdict> =
+            found.iter().map(|(_, found)| test.verdict(found.estimate)).collect();
+        verdicts.extend(missing.first().cloned().map(Verdict::NotMeasured));
+        let mut words = vec![in_words(&found, unit)];
+        if found.iter().any(|(_, found)| found.estimate.interval.is_none()) {
+            words.push("too few launches for an interval".to_owned());
+        }
+        if found.iter().any(|(_, found)| found.apart) {
+            words.push("not of the same rounds".to_owned());
+        }
+        words.extend(together(missing).into_iter().map(|why| format!("not measured: {why}")));
+        words.retain(|words| !words.is_empty());
+        let evidence = format!("{name}: {}; wanted {}", words.join("; "), wanted(test));
+        Outcomes { evidence, verdict: all_of(&verdicts) }
+    }
+
+    /// What `test` comes to: one number, or one at each size, and why others are missing.
+    fn tested(&self, test: &Test) -> (Vec<(At, Found)>, Vec<String>) {
+        let formula = &test.of.formula;
+        let (sizes, lost) = match self.sizes(formula) {
+            Ok(found) => found,
+            Err(why) => return (Vec::new(), vec![why]),
+        };
+        let lost = lost.into_iter().filter(|(size, _)| test.is_of(*size));
+        let mut missing: Vec<String> = lost.map(|(_, why)| why).collect();
+        if test.of.kind != Kind::Value || (sizes.is_empty() && missing.is_empty()) {
+            return match self.measure(&test.of) {
+                Ok(found) => (vec![(At::Nothing, found)], Vec::new()),
+                Err(why) => (Vec::new(), vec![why]),
+            };
+        }
+        let mut found = Vec::new();
+        for size in sizes.into_iter().filter(|size| test.is_of(*size)) {
+            match self.value(formula, At::Size(size)) {
+                Ok(value) => found.push((At::Size(size), value)),
+                Err(why) => missing.push(why),
+            }
+        }
+        if found.is_empty() && missing.is_empty() {
+            missing.push("none of its sizes was asked for in this run".to_owned());
+        }
+        (found, missing)
+    }
+}
+
+/// What a test comes to.
+struct Outcomes {
+    evidence: String,
+    verdict: Verdict,
+}
+
+impl Test {
+    /// Whether it is to hold at `size`.
+    fn is_of(&self, size: Size) -> bool {
+        self.sizes.as_ref().is_none_or(|sizes| sizes.0.contains(&size))
+    }
+
+    /// What follows from an estimate.
+    fn verdict(&self, estimate: Estimate) -> Verdict {
+        let Some((low, high)) = estimate.interval else { return Verdict::Undecided };
+        let least = self.at_least.as_ref().map_or(f64::NEG_INFINITY, |literal| literal.value);
+        let most = self.at_most.as_ref().map_or(f64::INFINITY, |literal| literal.value);
+        if low >= least && high <= most {
+            Verdict::Holds
+        } else if high < least || low > most {
+            Verdict::DoesNotHold
+        } else {
+            Verdict::Undecided
+        }
+    }
+}
+
+/// All hold, or one does not, or it is not known.
+fn all_of(verdicts: &[Verdict]) -> Verdict {
+    let not_measured = verdicts.iter().find(|verdict| matches!(verdict, Verdict::NotMeasured(_)));
+    if verdicts.contains(&Verdict::DoesNotHold) {
+        Verdict::DoesNotHold
+    } else if let Some(not_measured) = not_measured {
+        not_measured.clone()
+    } else if verdicts.iter().all(|verdict| *verdict == Verdict::Holds) {
+        Verdict::Holds
+    } else {
+        Verdict::Undecided
+    }
+}
+
+/// Half the width of Student's interval from what is left when each round is left out, around `whole`.
+fn jackknife(whole: f64, without: &[f64]) -> Option<(f64, f64)> {
+    let n = without.len();
+    if n < FEWEST {
+        return None;
+    }
+    let variance = stats::squares(without) * (n as f64 - 1.0) / n as f64;
+    let half = student_quantile(0.025, n as f64 - 1.0) * variance.sqrt();
+    // A time below 0 says nothing; the number may then be anything from 0.
+    let low = if whole >= 0.0 { (whole - half).max(0.0) } else { whole - half };
+    half.is_finite().then_some((low, whole + half))
+}
+
+/// A formula of estimates that have no rounds in common: its interval holds what theirs hold.
+fn apart(formula: &Formula, estimates: &[Estimate]) -> Option<Found> {
+    let mut next = estimates.iter();
+    let median = formula.value(&mut |_| next.next().map(|estimate| estimate.median))?;
+    let mut next = estimates.iter();
+    let interval = formula.range(&mut |_| next.next().and_then(|estimate| estimate.interval));
+    Some(Found { estimate: Estimate { median, interval }, apart: true })
+}
+
+fn lacking(leaves: &[Leaf<'_>]) -> String {
+    let empty = leaves.iter().find(|leaf| leaf.all().is_none()).or(leaves.first());
+    empty.map_or_else(String::new, |leaf| format!("{} has no {}", leaf.record.case, leaf.taken.metric))
+}
+
+fn apart_note(measure: &Measure) -> String {
+    format!("{measure}: the cases share too few rounds, so that the interval is what each allows at worst")
+}
+
+fn note_once(notes: &mut Vec<String>, note: String) {
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
+}
+
+/// Reasons that differ in their case alone, said once: `posix-mq latency 16K, …: its largest message is 8192 bytes`.
+fn together(reasons: Vec<String>) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for text in reasons {
+        let (case, reason) =
+            text.split_once(": ").map_or((text.as_str(), ""), |(case, reason)| (case, reason));
+        match groups.iter_mut().find(|(known, _)| known == reason && !reason.is_empty()) {
+            Some((_, cases)) => cases.push(case.to_owned()),
+            None => groups.push((reason.to_owned(), vec![case.to_owned()])),
+        }
+    }
+    let line = |(reason, cases): (String, Vec<String>)| match (cases.as_slice(), reason.as_str()) {
+        ([case], "") => case.clone(),
+        ([case], reason) => format!("{case}: {reason}"),
+        (cases, reason) => format!("{} and {} more: {reason}", cases[0], cases.len() - 1),
+    };
+    groups.into_iter().map(line).collect()
+}
+
+fn published_point((x, y): &(Literal, Literal)) -> Point {
+    Point { x: x.value, y: Estimate { median: y.value, interval: None } }
+}
+
+/// The numbers of a test: one, or the lowest and the highest of several.
+fn in_words(found: &[(At, Found)], unit: Unit) -> String {
+    let by = |a: &&(At, Found), b: &&(At, Found)| a.1.estimate.median.total_cmp(&b.1.estimate.median);
+    let one = |(at, found): &(At, Found)| match at {
+        At::Size(size) => format!("{} at {size}", with_interval(found.estimate, unit)),
+        _ => with_interval(found.estimate, unit),
+    };
+    match (found.iter().min_by(by), found.iter().max_by(by)) {
+        (Some(low), Some(high)) if found.len() > 1 => {
+            format!("from {} to {}, {} sizes", one(low), one(high), found.len())
+        }
+        (Some(only), _) => one(only),
+        _ => String::new(),
+    }
+}
+
+fn with_interval(estimate: Estimate, unit: Unit) -> String {
+    let median = shown(estimate.median, unit);
+    match estimate.interval {
+        Some((low, high)) => format!("{median} ({} to {})", shown(low, unit), shown(high, unit)),
+        None => median,
+    }
+}
+
+fn wanted(test: &Test) -> String {
+    let bounds = match (&test.at_least, &test.at_most) {
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("at most {most}"),
+        (None, None) => "anything".to_owned(),
+    };
+    test.published.as_ref().map_or(bounds.clone(), |published| format!("{bounds}, published {published}"))
+}
+
+fn shown(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Ns => format_ns(value),
+        Unit::BytesPerS => format_rate(value),
+        Unit::Bytes if value >= 0.0 && value.fract() == 0.0 && value < 1e18 => Size(value as u64).to_string(),
+        Unit::Bytes => format!("{} bytes", three_digits(value)),
+        Unit::Number => three_digits(value),
+    }
+}
+
+fn of_host(fact: OfHost, host: &Host) -> Result<String, String> {
+    let text = |fact: &Fact<String>| match fact {
+        Fact::Known(text) => Ok(text.clone()),
+        Fact::Unknown(why) => Err(why.clone()),
+    };
+    let cache = |level: &str| match &host.caches_bytes {
+        Fact::Known(caches) => match caches.get(level) {
+            Some(bytes) => Ok(Size(*bytes).to_string()),
+            None => Err(format!("the kernel says of no {level} cache")),
+        },
+        Fact::Unknown(why) => Err(why.clone()),
+    };
+    match fact {
+        OfHost::Arch => Ok(host.arch.clone()),
+        OfHost::Cpu => text(&host.cpu),
+        OfHost::Cpus => Ok(host.topology.cpus.len().to_string()),
+        OfHost::Smt => match &host.smt {
+            Fact::Known(true) => Ok("more than 1".to_owned()),
+            Fact::Known(false) => Ok("1".to_owned()),
+            Fact::Unknown(why) => Err(why.clone()),
+        },
+        OfHost::Kernel => text(&host.kernel),
+        OfHost::Virtualisation => text(&host.virtualisation),
+        OfHost::L1d => cache("L1d"),
+        OfHost::L1i => cache("L1i"),
+        OfHost::L2 => cache("L2"),
+        OfHost::L3 => cache("L3"),
+        OfHost::Memory => match &host.memory_bytes {
+            Fact::Known(bytes) => Ok(format!("{} MiB", bytes >> 20)),
+            Fact::Unknown(why) => Err(why.clone()),
+        },
+    }
+}

@@ -1,0 +1,476 @@
+//! Studies over results made by hand, whose ratios are known exactly.
+
+use super::*;
+use crate::card::{Framing, Payload, Reach};
+use crate::case::{Case, Endpoints, Placement};
+use crate::drawn::{self, Drawn, Unit, Verdict};
+use crate::histogram::Histogram;
+use crate::record::{CallCounts, Calls, Dropped, Outcome, Record, Results, Sample, Setting, Usage};
+use crate::results::testing;
+use crate::suite::Suite;
+use crate::topology::CpuPair;
+
+const fn card(name: &'static str, kind: Kind, workloads: &'static [Workload], sized: bool) -> Card {
+    Card {
+        name,
+        kind,
+        summary: "",
+        framing: Framing::Stream,
+        reach: Reach::Related,
+        payload: Payload::Bytes,
+        fds: false,
+        hangup: false,
+        polled: false,
+        params: &[],
+        workloads,
+        sized,
+        limits: "",
+        man: &[],
+    }
+}
+
+const CARDS: &[Card] = &[
+    card("pipe", Kind::Mechanism, &[Workload::Latency, Workload::Throughput], true),
+    card("tcp", Kind::Mechanism, &[Workload::Latency, Workload::Throughput], true),
+    card("mq", Kind::Mechanism, &[Workload::Latency], true),
+    card("getpid", Kind::Operation, &[Workload::Cost], false),
+];
+
+const SUITE: &str = r#"name = "s"
+summary = "small"
+precision = "2%"
+time = "1m"
+quick = "5s"
+
+[[block]]
+rows = ["pipe", "tcp"]
+workloads = ["latency", "throughput"]
+sizes = "1K,2K,4K"
+placements = ["same-core"]
+
+[[block]]
+rows = ["mq", "getpid"]
+workloads = ["latency", "cost"]
+sizes = "1K"
+placements = ["same-core", "same-llc|unpinned"]
+
+[study]
+title = "T"
+source = "S"
+[study.cases]
+pipe = "pipe latency"
+tcp = "tcp latency"
+mq = "mq latency same-core"
+getpid = "getpid"
+stream = "pipe throughput"
+"#;
+
+fn suite(more: &str) -> Suite {
+    Suite::parse(&format!("{SUITE}{more}"), CARDS).unwrap_or_else(|invalid| panic!("{invalid}"))
+}
+
+/// What is said of the suite with `more`, and what of its text is marked, by line, column and length.
+fn refused(more: &str) -> (String, String) {
+    let text = format!("{SUITE}{more}");
+    let said = Suite::parse(&text, CARDS).unwrap_err().problem;
+    let place = said.strip_prefix("the suite is not valid at line ").unwrap();
+    let (line, rest) = place.split_once(", column ").unwrap();
+    let column: usize = rest.lines().next().unwrap().parse().unwrap();
+    let line = text.lines().nth(line.parse::<usize>().unwrap() - 1).unwrap();
+    let marked = line.chars().skip(column - 1).take(said.matches('^').count()).collect();
+    (said, marked)
+}
+
+fn case(name: &str, workload: Workload, size: Option<u64>) -> Case {
+    Case {
+        workload,
+        size_bytes: size.map(Size),
+        placement: Placement::SameCore,
+        cpus: Some(CpuPair { near: 0, far: 0 }),
+        endpoints: Endpoints::Processes,
+        pace: Pace::BackToBack,
+        peers: Peers::Pair,
+        spec: Spec::plain(name),
+    }
+}
+
+/// A record whose launch in round r takes `turn_ns(r)`.
+fn record(case: Case, rounds: u32, turn_ns: impl Fn(u32) -> f64) -> Record {
+    let samples: Vec<Sample> =
+        (0..rounds).map(|round| testing::sample(round, turn_ns(round), Some(50.0))).collect();
+    testing::record(case, samples)
+}
+
+/// A host that wanders: in round r everything takes so many times as long.
+fn drift(round: u32) -> f64 {
+    1.0 + f64::from(round * 7 % 10)
+}
+
+/// Over rounds that drift tenfold, tcp takes exactly twice as long as a pipe; a pipe twice as long for 4K as for 1K.
+fn results() -> Results {
+    let latency = Workload::Latency;
+    let sized = |name: &str, ns: f64| {
+        [(1024, 1.0), (2048, 1.05), (4096, 2.0)].map(|(size, factor)| {
+            record(case(name, latency, Some(size)), 10, move |round| ns * factor * drift(round))
+        })
+    };
+    let mut results = testing::results();
+    results.records.extend(sized("pipe", 100.0));
+    results.records.extend(sized("tcp", 200.0));
+    results.records.push(record(case("getpid", Workload::Cost, None), 10, |_| 50.0));
+    results
+        .header
+        .plan
+        .dropped
+        .push(Dropped { case: "mq latency".to_owned(), reason: "no mq here".to_owned() });
+    results
+}
+
+fn drawn(more: &str) -> Drawn {
+    draw(&suite(more).study.unwrap(), &results())
+}
+
+fn value(measure: &str) -> drawn::Cell {
+    let table = format!(
+        "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\nrows = [{{ name = 'r', cells = ['{measure}'] }}]"
+    );
+    drawn(&table).tables[0].rows[0].cells[0].clone()
+}
+
+fn number(measure: &str) -> (f64, Option<(f64, f64)>) {
+    match value(measure) {
+        drawn::Cell::Value(estimate, _) => (estimate.median, estimate.interval),
+        other => panic!("{measure}: {other:?}"),
+    }
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-9 * b.abs()
+}
+
+#[test]
+fn a_ratio_is_taken_within_rounds_so_that_drift_cancels() {
+    let (median, interval) = number("time of tcp at 1K / time of pipe at 1K");
+    let (low, high) = interval.unwrap();
+    assert!(close(median, 2.0) && close(low, 2.0) && close(high, 2.0), "{median} {low} {high}");
+    // What is no ratio has all of the drift in its interval.
+    let (_, interval) = number("time of pipe at 1K");
+    let (low, high) = interval.unwrap();
+    assert!(low < 400.0 && high > 700.0, "{low} {high}");
+}
+
+#[test]
+fn constants_and_sizes_scale() {
+    assert!(close(number("time of getpid * 2").0, 100.0));
+    assert!(close(number("1s / time of getpid").0, 2e7));
+    let (median, interval) = number("time of getpid - time of getpid / 2");
+    assert!(close(median, 25.0) && interval.is_some());
+    assert!(close(number("time of getpid * (16M / size of pipe at 4K)").0, 50.0 * 4096.0));
+}
+
+#[test]
+fn flat_and_peak_are_sizes() {
+    assert_eq!(number("flat 10% time of pipe"), (2048.0, Some((2048.0, 2048.0))));
+    assert_eq!(number("flat 1% time of pipe"), (1024.0, Some((1024.0, 1024.0))));
+    assert_eq!(number("flat 100% time of pipe"), (4096.0, Some((4096.0, 4096.0))));
+    assert_eq!(number("peak time of pipe"), (1024.0, Some((1024.0, 1024.0))));
+}
+
+#[test]
+fn what_was_not_measured_says_why() {
+    let why = |measure: &str| match value(measure) {
+        drawn::Cell::Missing(why) => why,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why("time of mq"), "mq latency 1K: no mq here");
+    assert_eq!(why("time of stream at 2K"), "pipe throughput 2K: not asked for in this run");
+    assert_eq!(why("p99 of pipe at 1K"), "pipe latency 1K same-core has no p99");
+}
+
+#[test]
+fn a_case_that_failed_says_so() {
+    let mut results = results();
+    results.records[0].outcome = Outcome::Failed { error: "pipe: too many files".to_owned() };
+    let study = suite(
+        "[[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'time of pipe at 1K / time of getpid', at_least = 1 }]",
+    );
+    let drawn = draw(&study.study.unwrap(), &results);
+    let Verdict::NotMeasured(why) = &drawn.conclusions[0].verdict else { panic!("{drawn:?}") };
+    assert_eq!(why, "pipe latency 1K same-core: it failed: pipe: too many files");
+}
+
+fn verdict_in(results: &Results, tests: &str) -> Verdict {
+    let study = suite(&format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{tests}]"));
+    draw(&study.study.unwrap(), results).conclusions.remove(0).verdict
+}
+
+fn verdict(tests: &str) -> Verdict {
+    verdict_in(&results(), tests)
+}
+
+#[test]
+fn a_verdict_follows_from_where_the_interval_lies() {
+    let of = "of = 'time of tcp at 1K / time of pipe at 1K'";
+    assert_eq!(verdict(&format!("{{ {of}, at_least = 1.9, at_most = 2.1 }}")), Verdict::Holds);
+    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.9 }}")), Verdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{{ {of}, at_least = 2.1 }}")), Verdict::DoesNotHold);
+    // An interval that straddles the border.
+    assert_eq!(verdict("{ of = 'time of pipe at 1K', at_least = '500ns' }"), Verdict::Undecided);
+    // One test that holds and one that does not; one that is not measured.
+    let holds = format!("{{ {of}, at_least = 1 }}");
+    let not = format!("{{ {of}, at_most = 1 }}");
+    let lost = "{ of = 'time of mq', at_least = '1ns' }";
+    assert_eq!(verdict(&format!("{holds}, {not}, {lost}")), Verdict::DoesNotHold);
+    assert_eq!(
+        verdict(&format!("{holds}, {lost}")),
+        Verdict::NotMeasured("mq latency 1K: no mq here".to_owned())
+    );
+}
+
+#[test]
+fn too_few_launches_decide_nothing() {
+    let mut results = results();
+    results.records.iter_mut().for_each(|record| record.samples.truncate(5));
+    let test = "{ of = 'time of tcp at 1K / time of pipe at 1K', at_least = 1 }";
+    assert_eq!(verdict_in(&results, test), Verdict::Undecided);
+    // Rounds that are not shared leave the interval that each allows.
+    let mut results = self::results();
+    for record in results.records.iter_mut().filter(|record| record.case.spec.name == "tcp") {
+        record.samples.iter_mut().for_each(|sample| sample.round += 100);
+    }
+    assert_eq!(verdict_in(&results, test), Verdict::Undecided);
+    let wide = "{ of = 'time of tcp at 1K / time of pipe at 1K', at_least = 0.01 }";
+    assert_eq!(verdict_in(&results, wide), Verdict::Holds);
+}
+
+#[test]
+fn a_test_over_sizes_holds_at_each() {
+    let of = "of = 'time of pipe / time of pipe at 1K'";
+    assert_eq!(verdict(&format!("{{ {of}, at_least = 1, at_most = 2.1 }}")), Verdict::Holds);
+    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.5 }}")), Verdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{{ {of}, sizes = '1K,2K', at_most = 1.5 }}")), Verdict::Holds);
+    let drawn = drawn(&format!(
+        "[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'growth', {of}, at_most = 1.5, published = 3 }}]"
+    ));
+    assert_eq!(
+        drawn.conclusions[0].evidence,
+        [
+            "growth: from 1.00 (1.00 to 1.00) at 1K to 2.00 (2.00 to 2.00) at 4K, 3 sizes; wanted at most 1.5, published 3"
+        ]
+    );
+}
+
+#[test]
+fn user_and_system_time_are_of_all_launches_together() {
+    let mut results = results();
+    for record in &mut results.records {
+        let factor = if record.case.spec.name == "tcp" { 3 } else { 1 };
+        for sample in &mut record.samples {
+            // The tick fell into every other launch.
+            let system_ns = if sample.round % 2 == 0 { 8_000_000 * factor } else { 0 };
+            sample.near = Usage { system_ns, ..Usage::default() };
+        }
+    }
+    let study = suite(
+        "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\nrows = [\n\
+         { name = 'a', cells = ['system of pipe at 1K'] },\n\
+         { name = 'b', cells = ['system of tcp at 1K / system of pipe at 1K'] }]",
+    );
+    let drawn = draw(&study.study.unwrap(), &results);
+    let values: Vec<_> = drawn.tables[0].rows.iter().map(|row| row.cells[0].clone()).collect();
+    let [drawn::Cell::Value(time, Unit::Ns), drawn::Cell::Value(ratio, Unit::Number)] = &values[..] else {
+        panic!("{values:?}")
+    };
+    assert!(close(time.median, 4000.0), "{time:?}");
+    let (low, high) = time.interval.unwrap();
+    assert!(low > 500.0 && high < 8000.0, "{time:?}");
+    assert!(close(ratio.median, 3.0), "{ratio:?}");
+}
+
+#[test]
+fn the_best_is_named_with_what_cannot_be_told_from_it() {
+    let cell = |candidates: &str| {
+        let table = format!(
+            "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\nrows = [{{ name = 'r', cells = [{{ least = [{candidates}] }}] }}]"
+        );
+        drawn(&table).tables[0].rows[0].cells[0].clone()
+    };
+    let (pipe, tcp) =
+        ("{ name = 'P', of = 'time of pipe at 1K' }", "{ name = 'T', of = 'time of tcp at 1K' }");
+    let (again, mq) = ("{ name = 'A', of = 'time of pipe at 1K' }", "{ name = 'Q', of = 'time of mq' }");
+    assert_eq!(cell(&format!("{tcp}, {pipe}")), drawn::Cell::Words("P (550 ns)".to_owned()));
+    assert_eq!(
+        cell(&format!("{tcp}, {pipe}, {again}, {mq}")),
+        drawn::Cell::Words("P (550 ns); not told from it: A; not measured: Q".to_owned())
+    );
+}
+
+#[test]
+fn a_line_has_a_point_a_size_and_published_ones_stand_beside() {
+    let drawn = drawn(
+        "[[study.figure]]\nname = 'f'\ntitle = 't'\ny = 'y'\nscale = 'log'\nseries = [\n\
+         { name = 'pipe', of = 'time of pipe / 2' },\n\
+         { name = 'old', published = [['1K', '3us'], ['4K', '4us']] },\n\
+         { name = 'stream', of = 'time of stream' }]\n\
+         [[study.figure]]\nname = 'g'\ntitle = 't'\nabsent = 'needs a second host'",
+    );
+    let figure = &drawn.figures[0];
+    assert!(figure.x.logarithmic && !figure.y.logarithmic && figure.y.unit == Unit::Ns);
+    let [pipe, old] = &figure.series[..] else { panic!("{figure:?}") };
+    assert_eq!(pipe.points.iter().map(|point| point.x).collect::<Vec<_>>(), [1024.0, 2048.0, 4096.0]);
+    assert!(!pipe.published && old.published && old.points[1].y.median == 4000.0);
+    assert!(figure.missing.iter().any(|why| why.contains("not asked for")), "{figure:?}");
+    assert_eq!(drawn.figures[1].missing, ["needs a second host"]);
+}
+
+#[test]
+fn a_setting_is_of_the_size_that_is_named() {
+    let mut results = results();
+    for (nth, record) in results.records.iter_mut().enumerate() {
+        let got = format!("{nth}");
+        record.settings = vec![Setting { name: "B".to_owned(), asked: None, got, clamped: false }];
+    }
+    let more = "big = 'pipe latency 4K'\n[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c', 'd']\n\
+                rows = [{ name = 'r', cells = [{ setting = { name = 'B', of = 'big' } }, { setting = { name = 'C', of = 'big' } }] }]";
+    let drawn = draw(&suite(more).study.unwrap(), &results);
+    assert_eq!(
+        drawn.tables[0].rows[0].cells,
+        [
+            drawn::Cell::Words("2".to_owned()),
+            drawn::Cell::Missing("pipe latency 4K same-core has no setting C".to_owned())
+        ]
+    );
+}
+
+#[test]
+fn calls_are_told_apart_by_what_they_returned() {
+    let mut results = results();
+    let calls = |returned: Vec<(u64, u64)>| CallCounts {
+        count: returned.iter().map(|(_, calls)| calls).sum(),
+        time: Histogram::new().encode(),
+        returned_bytes: returned,
+    };
+    let mut streaming = record(case("pipe", Workload::Throughput, Some(4096)), 8, |_| 100.0);
+    for sample in &mut streaming.samples {
+        sample.calls = Some(Calls {
+            messages: 100,
+            send: calls(vec![(4096, 100)]),
+            receive: calls(vec![(1024, 100), (3072, 100)]),
+        });
+    }
+    results.records.push(streaming);
+    let study = suite(
+        "[[study.figure]]\nname = 'f'\ntitle = 't'\nx = 'returned'\nseries = [{ name = 'reads', of = 'receive.calls of stream at 4K * 8' }]\n\
+         [[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['a', 'b']\nrows = [{ name = 'r', cells = ['receive.bytes of stream at 4K', 'send.calls of stream at 4K'] }]",
+    );
+    let drawn = draw(&study.study.unwrap(), &results);
+    let points: Vec<_> = drawn.figures[0].series[0].points.iter().map(|p| (p.x, p.y.median)).collect();
+    assert_eq!(points, [(1024.0, 8.0), (3072.0, 8.0)]);
+    let medians: Vec<f64> = drawn.tables[0].rows[0]
+        .cells
+        .iter()
+        .map(|cell| match cell {
+            drawn::Cell::Value(estimate, _) => estimate.median,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(medians, [2048.0, 1.0]);
+}
+
+#[test]
+fn a_suite_that_cannot_be_drawn_is_refused_with_line_and_column() {
+    let table = |cells: &str| {
+        format!(
+            "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\nrows = [{{ name = 'r', cells = {cells} }}]"
+        )
+    };
+    let test = |test: &str| format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{{ {test} }}]");
+    let figure = |series: &str| {
+        format!("[[study.figure]]\nname = 'n'\ntitle = 't'\nseries = [{{ name = 's', {series} }}]")
+    };
+    for (more, marked, says) in [
+        ("new = 'pip latency'".to_owned(), "'pip latency'", "unknown mechanism or operation 'pip'"),
+        ("new = 'pipe cost'".to_owned(), "'pipe cost'", "no [[block]] of the suite measures 'pipe cost'"),
+        (
+            "new = 'pipe'".to_owned(),
+            "'pipe'",
+            "'pipe' names several cases: pipe latency same-core; pipe throughput same-core",
+        ),
+        ("new = 'pipe latency 3K'".to_owned(), "'pipe latency 3K'", "measures pipe latency same-core at 3K"),
+        ("new = 'pipe latency cost'".to_owned(), "'pipe latency cost'", "the second of its kind"),
+        ("New = 'getpid'".to_owned(), "'getpid'", "'New' is not a name"),
+        (table("[]"), "[]", "the row has 0 cells and its table 1 columns"),
+        (table("['time of pip at 1K']"), "'time of pip at 1K'", "unknown case of the study 'pip'"),
+        (table("['tim of pipe']"), "'tim of pipe'", "'tim' is not a metric"),
+        (table("['time of pipe']"), "'time of pipe'", "is of several sizes"),
+        (
+            table("['time of pipe at 3K']"),
+            "'time of pipe at 3K'",
+            "no [[block]] of the suite measures 'pipe' at 3K",
+        ),
+        (
+            table("['rate of pipe at 1K']"),
+            "'rate of pipe at 1K'",
+            "'pipe' has no rate: only throughput, transfer",
+        ),
+        (table("['3us']"), "'3us'", "the cell is of no case"),
+        (table("[{ least = [] }]"), "[]", "nothing to choose from"),
+        (table("[{ setting = { name = 'X', of = 'pipe' } }]"), "'pipe'", "of several sizes"),
+        (table("[{ word = 'x' }]"), "word", "unknown variant `word`"),
+        (test("of = 'time of getpid'"), "{ of = 'time of getpid' }", "holds whatever is measured"),
+        (test("of = 'time of getpid', at_least = 3"), "3", "'3' is counted in another unit"),
+        (
+            test("of = 'time of getpid', at_least = '3us', at_most = '2us'"),
+            "'3us'",
+            "nothing is at least 3us and at most 2us",
+        ),
+        (test("of = 'time of getpid', sizes = '1K', at_least = '3us'"), "'1K'", "does not go over sizes"),
+        (
+            test("of = 'flat 10% time of getpid', at_least = '1K'"),
+            "'flat 10% time of getpid'",
+            "does not go over sizes",
+        ),
+        (figure("of = 'time of getpid'"), "'time of getpid'", "does not go over sizes"),
+        (figure("published = [['1us', '1us']]"), "['1us', '1us']", "'1us' is counted in another unit"),
+        (
+            "[[study.figure]]\nname = 'n'\ntitle = 't'".to_owned(),
+            "[[study.figure]]",
+            "there are no series, and nothing",
+        ),
+        (
+            format!("{0}\n{0}", "[[study.figure]]\nname = 'n'\ntitle = 't'\nabsent = 'a'"),
+            "'n'",
+            "'n' is there already",
+        ),
+    ] {
+        let (said, of_text) = refused(&more);
+        assert!(said.contains(says), "{says}\n{said}");
+        assert_eq!(of_text, marked, "{said}");
+    }
+}
+
+#[test]
+fn a_study_travels_in_the_header() {
+    let suite = suite(
+        "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c', 'd', 'e', 'f']\nrows = [\n\
+         { name = 'r', cells = ['time of getpid / 2', '', { words = 'w' }, { host = 'cpu' }] },\n\
+         { name = 's', published = true, cells = ['3.2us', '4K', { missing = 'm' }, ''] }]\n\
+         [[study.figure]]\nname = 'f'\ntitle = 't'\nx = 'size'\nseries = [{ name = 'a', of = 'time of pipe' }, { name = 'b', published = [['1K', '3us']] }]\n\
+         [[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'time of pipe', sizes = '1K,2K', at_least = '1ns', published = '1us' }]",
+    );
+    let mut results = results();
+    results.header.study = suite.study;
+    let line = crate::results::to_line(&crate::record::Line::Header(Box::new(results.header.clone())));
+    let back = crate::results::parse(line.as_bytes(), "r").unwrap();
+    assert_eq!(back.header, results.header);
+    // What a file says of formulas is checked as a suite's is.
+    for (from, to, says) in [
+        ("time of getpid / 2", "time of nobody", "unknown case of the study 'nobody'"),
+        ("time of getpid / 2", "time of", "the name of a case must follow"),
+        (r#""words":"w""#, r#""words":"\u001b[2J""#, "control characters"),
+    ] {
+        let broken = line.replace(from, to);
+        let invalid = crate::results::parse(broken.as_bytes(), "r").unwrap_err();
+        assert!(invalid.problem.contains(says), "{invalid}");
+    }
+}
