@@ -14,15 +14,18 @@ use std::io::Write;
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    const SCRIPT: &str = "src/page/page.js";
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={SCRIPT}");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo sets no OUT_DIR")?);
     let sources = plotly::Plot::offline_js_sources();
     let library = library(&sources).ok_or("the plotly crate no longer carries plotly.js in a script element")?;
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(library.as_bytes())?;
     std::fs::write(out.join("plotly.js.gz.base64"), STANDARD.encode(packed.finish()?))?;
-    // The page's policy names the scripts that may run by this hash.
+    // The page's policy names the scripts that may run by these hashes.
     std::fs::write(out.join("plotly.js.sha256"), STANDARD.encode(Sha256::digest(library)))?;
+    std::fs::write(out.join("page.js.sha256"), STANDARD.encode(Sha256::digest(std::fs::read(SCRIPT)?)))?;
     Ok(())
 }
 

@@ -177,7 +177,7 @@ fn cpus_text(pair: CpuPair) -> String {
 }
 
 /// A size that cannot be taken for a count: `1 byte`, `64 bytes`, `4K`.
-fn size_text(size: Size) -> String {
+pub(crate) fn size_text(size: Size) -> String {
     match size.to_string() {
         one if one == "1" => "1 byte".to_owned(),
         number if number.ends_with(|c: char| c.is_ascii_digit()) => format!("{number} bytes"),

@@ -7,6 +7,7 @@ use crate::quantity::Kind;
 use model::stats::Estimate;
 use model::summary::{Quantiles, Summary};
 use model::{Case, Workload};
+use std::collections::BTreeSet;
 
 /// One column of the blocks of a workload.
 pub(crate) struct Column {
@@ -63,6 +64,13 @@ pub(crate) fn of(workload: Workload) -> &'static [Column] {
         Workload::Cost => COST,
         Workload::Accuracy => ACCURACY,
     }
+}
+
+/// The titles of all columns of numbers, each once.
+pub(crate) fn numbers() -> impl Iterator<Item = &'static str> {
+    let all = Workload::ALL.into_iter().flat_map(of).filter(|column| column.heading.unit.is_some());
+    let titles: BTreeSet<&str> = all.map(|column| column.heading.title).collect();
+    titles.into_iter()
 }
 
 const LATENCY: &[Column] = &[

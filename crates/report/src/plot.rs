@@ -1,0 +1,126 @@
+//! A chart for the terminal: one line a row, its median and its interval on a common logarithmic axis.
+//!
+//! It stands below the table and says what the table says, by eye. It is written here because what there is draws
+//! curves, and neither intervals nor names.
+
+use crate::block::Block;
+use crate::columns;
+use crate::figure::check_metric;
+use crate::layout::{INDENT, Style, finish, section};
+use crate::sheet::sheet;
+use crate::study::value;
+use crate::text::{clip, width};
+use model::Invalid;
+use model::drawn::Unit;
+use model::record::Results;
+use model::stats::Estimate;
+
+/// A longer name is cut off, so that there is room for the chart.
+const LONGEST_NAME: usize = 34;
+/// The columns that the words of a number take.
+const NUMBER: usize = 9;
+/// Fewer columns than this are no chart.
+const LEAST_CHART: usize = 24;
+
+/// `results` as charts of the column `metric`, or of each workload's first, a chart for each block of the table.
+pub fn plot(results: &Results, metric: Option<&str>, style: &Style) -> Result<String, Invalid> {
+    metric.map(check_metric).transpose()?;
+    let blocks = sheet(results).blocks;
+    let charts: Vec<Chart> = blocks.iter().filter_map(|block| Chart::of(block, metric)).collect();
+    let names = charts.iter().flat_map(|chart| &chart.rows).map(|(name, _)| width(name)).max();
+    let name_width = names.unwrap_or_default().min(LONGEST_NAME);
+    let lines = charts.iter().flat_map(|chart| {
+        // Charts of one quantity share their axis, so that blocks can be compared by eye.
+        let alike = charts.iter().filter(|other| (other.title, other.unit) == (chart.title, chart.unit));
+        let axis = Axis::of(alike.flat_map(|chart| &chart.rows).map(|(_, number)| number), name_width, style);
+        section(&format!("{} of {}", chart.title, chart.heading), axis.chart(chart, name_width), style)
+    });
+    Ok(finish(&lines.collect::<Vec<_>>()))
+}
+
+/// The rows of one block that have a number that a logarithmic axis can show.
+struct Chart<'a> {
+    heading: &'a str,
+    title: &'static str,
+    unit: Unit,
+    rows: Vec<(&'a str, Estimate)>,
+}
+
+impl<'a> Chart<'a> {
+    fn of(block: &'a Block, metric: Option<&str>) -> Option<Self> {
+        let wanted = metric.unwrap_or(columns::of(block.common?.workload)[0].heading.title);
+        let at = block.columns.iter().position(|column| column.title == wanted)?;
+        let (title, unit) = (block.columns[at].title, block.columns[at].unit?);
+        let number = |number: &Estimate| number.median > 0.0 && number.median.is_finite();
+        let rows = block.rows.iter().filter_map(|row| Some((row.name.as_str(), row.numbers[at].filter(number)?)));
+        let rows: Vec<(&str, Estimate)> = rows.collect();
+        (!rows.is_empty()).then_some(Self { heading: &block.heading, title, unit, rows })
+    }
+}
+
+/// A logarithmic axis of some columns.
+struct Axis {
+    least: f64,
+    most: f64,
+    columns: usize,
+}
+
+impl Axis {
+    /// The axis that holds `numbers`, from one power of ten to another.
+    fn of<'a>(numbers: impl Iterator<Item = &'a Estimate>, name_width: usize, style: &Style) -> Self {
+        let ends = numbers.flat_map(|number| {
+            let (low, high) = number.interval.unwrap_or((number.median, number.median));
+            [low, high, number.median]
+        });
+        let exponents: Vec<f64> =
+            ends.filter(|end| *end > 0.0 && end.is_finite()).map(f64::log10).collect();
+        let least = exponents.iter().copied().fold(f64::INFINITY, f64::min).floor();
+        let most = exponents.iter().copied().fold(f64::NEG_INFINITY, f64::max).ceil().max(least + 1.0);
+        let taken = INDENT.len() + name_width + 2 + NUMBER + 2;
+        Self { least, most, columns: style.width().saturating_sub(taken).max(LEAST_CHART) }
+    }
+
+    /// The column of `value`.
+    fn place(&self, value: f64) -> usize {
+        let along = (value.max(f64::MIN_POSITIVE).log10() - self.least) / (self.most - self.least);
+        (along.clamp(0.0, 1.0) * (self.columns - 1) as f64).round() as usize
+    }
+
+    fn chart(&self, chart: &Chart<'_>, name_width: usize) -> Vec<String> {
+        let rows = chart.rows.iter().map(|(name, number)| {
+            let name = clip(name, name_width);
+            let pad = " ".repeat(name_width - width(&name));
+            let words = clip(&value(number.median, chart.unit), NUMBER);
+            format!("{INDENT}{name}{pad}  {words:>NUMBER$}  {}", self.row(*number))
+        });
+        let margin = " ".repeat(INDENT.len() + name_width + 2 + NUMBER + 2);
+        rows.chain([margin + &self.marks(chart.unit)]).collect()
+    }
+
+    /// A median between the ends of its interval: `├──●─┤`.
+    fn row(&self, number: Estimate) -> String {
+        let mut line = vec![' '; self.columns];
+        if let Some((low, high)) = number.interval {
+            let (low, high) = (self.place(low), self.place(high));
+            line[low..=high].fill('─');
+            (line[low], line[high]) = ('├', '┤');
+        }
+        line[self.place(number.median)] = '●';
+        line.into_iter().collect::<String>().trim_end().to_owned()
+    }
+
+    /// The powers of ten under their columns, as many as have room.
+    fn marks(&self, unit: Unit) -> String {
+        let mut line = String::new();
+        for exponent in self.least as i32..=self.most as i32 {
+            let tick = 10f64.powi(exponent);
+            let text = format!("╵{}", crate::drawing::tick_text(tick, unit));
+            let at = self.place(tick);
+            if (width(&line) == 0 || width(&line) + 1 < at) && at + width(&text) <= self.columns {
+                line += &" ".repeat(at - width(&line));
+                line += &text;
+            }
+        }
+        line
+    }
+}
