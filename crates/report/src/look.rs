@@ -44,13 +44,13 @@ impl Dash {
     }
 
     /// Lengths on and off, in points.
-    pub(crate) fn pattern(self) -> &'static str {
+    pub(crate) fn pattern(self) -> &'static [f32] {
         match self {
-            Dash::Solid => "none",
-            Dash::Dash => "7 4",
-            Dash::Dot => "2 3",
-            Dash::DashDot => "7 3 2 3",
-            Dash::LongDash => "12 4",
+            Dash::Solid => &[],
+            Dash::Dash => &[7.0, 4.0],
+            Dash::Dot => &[2.0, 3.0],
+            Dash::DashDot => &[7.0, 3.0, 2.0, 3.0],
+            Dash::LongDash => &[12.0, 4.0],
         }
     }
 }
