@@ -18,7 +18,7 @@ const PLOT_HEIGHT: f64 = 360.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 44.0;
-const BELOW: f64 = 48.0;
+const BELOW: f64 = 58.0;
 /// A line of the key.
 const KEY_LINE: f64 = 18.0;
 const LETTERS: f64 = 12.0;

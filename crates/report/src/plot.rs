@@ -30,9 +30,7 @@ pub fn plot(results: &Results, metric: Option<&str>, style: &Style) -> Result<St
     let names = charts.iter().flat_map(|chart| &chart.rows).map(|(name, _)| width(name)).max();
     let name_width = names.unwrap_or_default().min(LONGEST_NAME);
     let lines = charts.iter().flat_map(|chart| {
-        // Charts of one quantity share their axis, so that blocks can be compared by eye.
-        let alike = charts.iter().filter(|other| (other.title, other.unit) == (chart.title, chart.unit));
-        let axis = Axis::of(alike.flat_map(|chart| &chart.rows).map(|(_, number)| number), name_width, style);
+        let axis = Axis::of(chart.rows.iter().map(|(_, number)| number), name_width, style);
         section(&format!("{} of {}", chart.title, chart.heading), axis.chart(chart, name_width), style)
     });
     Ok(finish(&lines.collect::<Vec<_>>()))
@@ -66,7 +64,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// The axis that holds `numbers`, from one power of ten to another.
+    /// The axis that holds `numbers`, from one mark to another.
     fn of<'a>(numbers: impl Iterator<Item = &'a Estimate>, name_width: usize, style: &Style) -> Self {
         let ends = numbers.flat_map(|number| {
             let (low, high) = number.interval.unwrap_or((number.median, number.median));
@@ -74,10 +72,19 @@ impl Axis {
         });
         let exponents: Vec<f64> =
             ends.filter(|end| *end > 0.0 && end.is_finite()).map(f64::log10).collect();
-        let least = exponents.iter().copied().fold(f64::INFINITY, f64::min).floor();
-        let most = exponents.iter().copied().fold(f64::NEG_INFINITY, f64::max).ceil().max(least + 1.0);
+        let least = exponents.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = exponents.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let marks = || Self::exponents(least - 1.0, most + 1.0).map(f64::log10);
+        let least = marks().filter(|mark| *mark <= least).last().unwrap_or(least - 1.0);
+        let most = marks().find(|mark| *mark > most).unwrap_or(most + 1.0);
         let taken = INDENT.len() + name_width + 2 + NUMBER + 2;
         Self { least, most, columns: style.width().saturating_sub(taken).max(LEAST_CHART) }
+    }
+
+    /// 1, 2 and 5 times the powers of ten from 10 to the `least` to 10 to the `most`.
+    fn exponents(least: f64, most: f64) -> impl Iterator<Item = f64> {
+        let powers = least.floor() as i32..=most.ceil() as i32;
+        powers.flat_map(|exponent| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(exponent)))
     }
 
     /// The column of `value`.
@@ -109,11 +116,11 @@ impl Axis {
         line.into_iter().collect::<String>().trim_end().to_owned()
     }
 
-    /// The powers of ten under their columns, as many as have room.
+    /// What the axis is marked with, under its columns: as many as have room.
     fn marks(&self, unit: Unit) -> String {
         let mut line = String::new();
-        for exponent in self.least as i32..=self.most as i32 {
-            let tick = 10f64.powi(exponent);
+        let ends = self.least - 1e-9..=self.most + 1e-9;
+        for tick in Self::exponents(self.least, self.most).filter(|tick| ends.contains(&tick.log10())) {
             let text = format!("╵{}", crate::drawing::tick_text(tick, unit));
             let at = self.place(tick);
             if (width(&line) == 0 || width(&line) + 1 < at) && at + width(&text) <= self.columns {
