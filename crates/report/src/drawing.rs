@@ -248,10 +248,17 @@ impl Scale {
     fn ticks(&self) -> Vec<f64> {
         let decades = self.most - self.least;
         if self.logarithmic {
-            let steps: &[f64] = if decades < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-            let exponents = self.least.floor() as i32..=self.most.ceil() as i32;
-            let all = exponents.flat_map(|exponent| steps.iter().map(move |step| step * 10f64.powi(exponent)));
-            return all.filter(|tick| (self.least..=self.most).contains(&tick.log10())).collect();
+            /// What powers of ten are multiplied by, the coarsest first.
+            const STEPS: [&[f64]; 3] =
+                [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
+            let powers = || self.least.floor() as i32..=self.most.ceil() as i32;
+            let inside = |tick: &f64| (self.least..=self.most).contains(&tick.log10());
+            let ticks = STEPS.map(|steps| {
+                let all = powers().flat_map(|exponent| steps.iter().map(move |step| step * 10f64.powi(exponent)));
+                all.filter(inside).collect::<Vec<f64>>()
+            });
+            let [_, _, finest] = &ticks;
+            return ticks.iter().find(|ticks| ticks.len() >= 3).unwrap_or(finest).clone();
         }
         let rough = decades / 6.0;
         let unit = 10f64.powf(rough.log10().floor());

@@ -152,7 +152,8 @@ function choose() {
   chosen.metric = offer('metric', metrics.map(({ title }) => [title, METRICS[title] ?? title]));
   chosen.unit = metrics.find(({ title }) => title === chosen.metric)?.unit ?? 'number';
   const sizes = new Map(here.map((row) => [row.size, row.sizeText]));
-  const sizeOptions = [...sizes].sort(([a], [b]) => a - b).map(([size, text]) => [size, text || 'no payload']);
+  // What carries no payload comes last, so that the first choice is a size.
+  const sizeOptions = [...sizes].sort(([a], [b]) => (a ?? Infinity) - (b ?? Infinity)).map(([size, text]) => [size, text || 'no payload']);
   chosen.size = offer('size', sizeOptions);
   chosen.host = offer('host', [['all', 'all hosts'], ...data.runs.map((run, host) => [host, run.label])]);
   byId('host').closest('label').hidden = data.runs.length < 2;
@@ -226,20 +227,32 @@ function axis(unit, scale, title) {
 const SUFFIX = { ns: 's', 'bytes/s': 'B/s', bytes: '', number: '' };
 const PREFIXES = ['p', 'n', 'µ', 'm', '', 'k', 'M', 'G', 'T'];
 
-/** Marks for a logarithmic axis over `values`: powers of ten, and where there are few of them 2 and 5 between them. */
+/** Numbers from `first` to below ten times that, in steps of `step`, all of them over `first`. */
+const between = (first, step) => Array.from({ length: Math.ceil((9 * first) / step) }, (_, at) => (first + at * step) / first);
+/** What powers of ten are multiplied by, the coarsest first. */
+const STEPS = [[1], [1, 2, 5], between(1, 1), between(10, 2), between(100, 5), between(1000, 10)];
+
+/** Marks for a logarithmic axis over `values`: the coarsest of which there are at least three. */
 function logarithmicTicks(values, unit) {
   const exponents = values.filter((value) => value > 0).map(Math.log10);
   if (exponents.length === 0) return {};
   const [least, most] = [Math.min(...exponents), Math.max(...exponents)];
-  const steps = most - least < 2.5 ? [1, 2, 5] : [1];
-  const ticks = [];
-  for (let exponent = Math.floor(least) - 1; exponent <= most + 1; exponent += 1) {
+  const ticks = (steps) => {
+    const all = [];
+    for (let exponent = Math.floor(least) - 1; exponent <= most + 1; exponent += 1) {
+      steps.forEach((step) => all.push([Number(`${step}e${exponent}`), exponent, step]));
+    }
+    return all;
+  };
+  const inside = ([value]) => Math.log10(value) >= least - 0.02 && Math.log10(value) <= most + 0.02;
+  const chosen = STEPS.map(ticks).find((all) => all.filter(inside).length >= 3) ?? ticks([1, 2, 5]);
+  const words = ([, exponent, step]) => {
+    if (unit === 'number') return String(Number((step * 10 ** exponent).toPrecision(4)));
     const thousands = Math.floor(exponent / 3);
-    const prefix = unit === 'number' ? '' : ` ${PREFIXES[thousands + 4] ?? `e${3 * thousands} `}`;
-    const digits = (step) => (unit === 'number' ? Number(`${step}e${exponent}`) : step * 10 ** (exponent - 3 * thousands));
-    steps.forEach((step) => ticks.push([Number(`${step}e${exponent}`), `${digits(step)}${prefix}${SUFFIX[unit]}`]));
-  }
-  return { tickvals: ticks.map(([value]) => value), ticktext: ticks.map(([, text]) => text) };
+    const digits = Number((step * 10 ** (exponent - 3 * thousands)).toPrecision(4));
+    return `${digits} ${PREFIXES[thousands + 4] ?? `e${3 * thousands} `}${SUFFIX[unit]}`;
+  };
+  return { tickvals: chosen.map(([value]) => value), ticktext: chosen.map(words) };
 }
 
 /** Gives the logarithmic axes of `layout` their marks. */
@@ -379,7 +392,8 @@ const heat = {
   draw(width) {
     const sizes = chosen.sizes.filter(([size]) => size !== null);
     const rank = new Map(ranking().map((name, at) => [name, at]));
-    const order = lines(shownRows()).sort((a, b) => rank.get(b[0].name) - rank.get(a[0].name) || b[0].host - a[0].host);
+    const drawn = lines(shownRows()).filter((line) => line.some((row) => number(row, chosen.metric)?.value > 0));
+    const order = drawn.sort((a, b) => rank.get(b[0].name) - rank.get(a[0].name) || b[0].host - a[0].host);
     const label = (line) => plain([line[0].name, hostOf(line[0])].filter(Boolean).join(', '));
     const at = (line, size) => line.find((row) => row.size === size);
     const value = (row) => (row ? number(row, chosen.metric)?.value ?? null : null);
@@ -483,6 +497,8 @@ const frontier = {
   },
 };
 
+const nameOf = (series) => (series.published ? `${series.name}, published` : series.name);
+
 /** A figure of a study: this run's series solid, the published ones dashed with open markers. */
 const ofStudy = (figure, id) => ({
   id, wide: true, own: true,
@@ -503,10 +519,10 @@ const ofStudy = (figure, id) => ({
           array: series.points.map((point) => (number(point)[2] - number(point)[0]) * factor),
           arrayminus: series.points.map((point) => (number(point)[0] - number(point)[1]) * factor),
         },
-        mode: 'lines+markers', name: plain(series.name), hovertemplate: hover,
+        mode: 'lines+markers', name: plain(nameOf(series)), hovertemplate: hover,
         line: { color: series.color, width: series.published ? 1.5 : 2.5, dash: series.published ? 'dash' : 'solid' },
         marker: { color: series.color, size: 8, symbol: series.published ? `${series.marker}-open` : series.marker },
-        customdata: series.points.map(([, x, , y]) => `<b>${plain(series.name)}</b>${series.published ? ', published' : ''}<br>${plain(x)}: ${plain(y)}`),
+        customdata: series.points.map(([, x, , y]) => `<b>${plain(nameOf(series))}</b><br>${plain(x)}: ${plain(y)}`),
       };
     });
     const xs = unique(figure.series.flatMap((series) => series.points.map(([x, text]) => `${x} ${text}`)))
@@ -519,7 +535,7 @@ const ofStudy = (figure, id) => ({
       legend: { orientation: 'h', yanchor: 'bottom', y: 1.02, x: 0 }, hovermode: 'closest',
     };
     const table = {
-      caption: `${figure.name}: ${figure.title}`, columns: [{ title: figure.x.title }, ...figure.series.map((series) => ({ title: series.name + (series.published ? ', published' : '') }))],
+      caption: `${figure.name}: ${figure.title}`, columns: [{ title: figure.x.title }, ...figure.series.map((series) => ({ title: nameOf(series) }))],
       rows: xs.map(([x, text]) => ({
         head: text, cells: figure.series.map((series) => ({ text: series.points.find(([at]) => at === x)?.[3] ?? '-' })),
       })),
@@ -578,8 +594,8 @@ async function draw(figure) {
   figure.plot.ariaBusy = 'false';
 }
 
-function drawNow(plotly, { chart, plot, numbers }) {
-  const { traces, layout, table, units } = chart.draw(plot.clientWidth);
+function drawNow(plotly, { chart, plot, numbers }, size = null) {
+  const { traces, layout, table, units } = chart.draw(size?.width ?? plot.clientWidth);
   if (units) markAxes(traces, layout, units);
   const narrow = innerWidth < 700;
   plotly.react(plot, traces, {
@@ -588,6 +604,7 @@ function drawNow(plotly, { chart, plot, numbers }) {
     modebar: { bgcolor: 'rgba(0,0,0,0)', color: '#8b95a1', activecolor: '#0a7bc2' },
     dragmode: matchMedia('(pointer: coarse)').matches ? false : 'zoom', hovermode: 'closest',
     hoverlabel: { align: 'left' }, ...layout,
+    ...(size ? { width: size.width, height: Math.min(layout.height, size.height) } : { width: undefined }),
   }, {
     responsive: true, displaylogo: false, displayModeBar: !narrow, modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d'],
     toImageButtonOptions: { format: 'svg', filename: `ipcmark-${chart.id}` },
@@ -626,7 +643,8 @@ function fillAnswers() {
   const answers = groups.map((group) => {
     const rates = columnsOf(group).some(({ title }) => title === 'rate');
     const metric = rates ? 'rate' : timeOf(group);
-    const sizes = group.map((row) => row.size ?? 0);
+    const sized = group.map((row) => row.size).filter((size) => size !== null);
+    const sizes = sized.length ? sized : [0];
     const size = rates ? Math.max(...sizes) : Math.min(...sizes);
     const sign = rates ? -1 : 1;
     const worst = ({ value, low, high }) => sign * ((rates ? low : high) ?? value);
@@ -673,7 +691,7 @@ function fillSummary() {
     ...(data.runs.length > 1 ? [{ title: 'host', words: true }] : []), ...(sized ? [{ title: 'size' }] : []),
     ...all, { title: 'warnings', words: true },
   ];
-  const ordered = [...chosen.rows].sort((a, b) => a.size - b.size);
+  const ordered = [...chosen.rows].sort((a, b) => (a.size ?? 0) - (b.size ?? 0));
   const titles = all.map(({ title }) => title);
   byId('table').replaceChildren(tableOf({
     caption: `${where()}, per ${chosen.rows[0]?.block.heading.split(', per ').pop() ?? 'turn'}`, columns,
@@ -774,13 +792,20 @@ function start() {
   byId('none').addEventListener('click', () => switchSeries(() => false));
   byId('fastest').addEventListener('click', () => switchSeries((rank) => rank < MOST_SERIES));
   refresh();
-  // On paper everything is in view. The library is loaded by then, if any chart was ever drawn.
-  addEventListener('beforeprint', () => figures.filter(({ stale, element }) => stale && !element.hidden).forEach((figure) => {
-    if (globalThis.Plotly) {
-      figure.stale = false;
-      drawNow(globalThis.Plotly, figure);
-    }
-  }));
+  addEventListener('beforeprint', () => drawForPaper(PAPER));
+  addEventListener('afterprint', () => drawForPaper(null));
+}
+
+/** How wide and how high charts are on paper, whatever the window is: the width of A4 and Letter within margins. */
+const PAPER = { width: 690, height: 350 };
+
+/** On paper everything is in view. The library is there by then, if any chart was ever drawn. */
+function drawForPaper(size) {
+  if (!globalThis.Plotly) return;
+  for (const figure of figures.filter(({ element }) => !element.hidden)) {
+    figure.stale = false;
+    drawNow(globalThis.Plotly, figure, size);
+  }
 }
 
 start();

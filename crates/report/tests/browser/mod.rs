@@ -154,6 +154,17 @@ impl Browser {
         pdf["data"].as_str().unwrap().to_owned()
     }
 
+    /// Moves the pointer to the middle of what `selector` finds.
+    pub fn point_at(&mut self, selector: &str) {
+        let middle = format!(
+            "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{ block: 'center' }}); \
+             const r = e.getBoundingClientRect(); return {{ x: r.x + r.width / 2, y: r.y + r.height / 2 }}; }})()"
+        );
+        let mut params = self.evaluate(&middle);
+        params["type"] = "mouseMoved".into();
+        self.call("Input.dispatchMouseEvent", params);
+    }
+
     /// Presses and releases `key`.
     pub fn press(&mut self, key: &str, code: u32, text: &str) {
         for kind in ["keyDown", "keyUp"] {
