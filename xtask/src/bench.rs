@@ -43,13 +43,16 @@ pub fn run(name: &str) -> Result<(), String> {
             cargo(&["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name]);
         return step(&format!("bench {name}"), optimised.env(OPTIMISED, "1"));
     }
+    if name == "page" {
+        return crate::page::bench();
+    }
     let bench = Bench::new()?;
     match name {
         "bare" => bench.bare(),
         "ring" => bench.ring(),
         "launch" => bench.launch_cost(),
         "same" => same_suite_twice(),
-        _ => Err("known benchmarks: bare, ring, launch, same".to_owned()),
+        _ => Err("known benchmarks: bare, ring, launch, same, page".to_owned()),
     }
 }
 

@@ -63,7 +63,8 @@ pub(crate) fn section(heading: &str, lines: Vec<String>, style: &Style) -> Vec<S
     if lines.is_empty() {
         return lines;
     }
-    [String::new(), style.paint(HEADING, heading)].into_iter().chain(lines).collect()
+    let heading = wrap(heading, style.width(), "", INDENT).into_iter().map(|line| style.paint(HEADING, &line));
+    [String::new()].into_iter().chain(heading).chain(lines).collect()
 }
 
 /// Texts, each behind its label.

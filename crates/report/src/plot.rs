@@ -83,7 +83,8 @@ impl Axis {
 
     /// 1, 2 and 5 times the powers of ten from 10 to the `least` to 10 to the `most`.
     fn exponents(least: f64, most: f64) -> impl Iterator<Item = f64> {
-        let powers = least.floor() as i32..=most.ceil() as i32;
+        // Beyond these powers there are no numbers.
+        let powers = (least.floor() as i32).max(f64::MIN_10_EXP)..=(most.ceil() as i32).min(f64::MAX_10_EXP - 1);
         powers.flat_map(|exponent| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(exponent)))
     }
 
