@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={SCRIPT}");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo sets no OUT_DIR")?);
     let sources = plotly::Plot::offline_js_sources();
-    let library = library(&sources).ok_or("the plotly crate no longer carries plotly.js in a script element")?;
+    let library =
+        library(&sources).ok_or("the plotly crate no longer carries plotly.js in a script element")?;
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(library.as_bytes())?;
     std::fs::write(out.join("plotly.js.gz.base64"), STANDARD.encode(packed.finish()?))?;

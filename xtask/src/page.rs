@@ -25,7 +25,8 @@ pub fn bench() -> Result<(), String> {
     step("ipcmark", &mut cargo(&["build", "--quiet", "--release", "--package", "ipcmark"]))?;
     let binary = root().join("target/release/ipcmark");
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let [seed, file, page] = ["seed.jsonl", "many.jsonl", "many.html"].map(|name| directory.path().join(name));
+    let [seed, file, page] =
+        ["seed.jsonl", "many.jsonl", "many.html"].map(|name| directory.path().join(name));
     let mut measure = Command::new(&binary);
     measure.args(["run", "-m", "pipe", "-p", "same-core", "-s", "64", "--precision", "0.001%"]);
     measure.args(["--rounds", &LAUNCHES.to_string(), "--time", "20s", "-o"]).arg(&seed);
@@ -46,21 +47,30 @@ pub fn bench() -> Result<(), String> {
     };
     let mut browser = Browser::start(name);
     browser.show_as(1280, 900, false, "light");
-    println!("opened, with its words and tables: {:?}", fastest(|| {
-        browser.open(&page);
-        Ok(())
-    })?);
-    println!("opened, with every chart drawn: {:?}", fastest(|| {
-        browser.open(&page);
-        browser.evaluate("Promise.all(figures.map(draw))");
-        Ok(())
-    })?);
+    println!(
+        "opened, with its words and tables: {:?}",
+        fastest(|| {
+            browser.open(&page);
+            Ok(())
+        })?
+    );
+    println!(
+        "opened, with every chart drawn: {:?}",
+        fastest(|| {
+            browser.open(&page);
+            browser.evaluate("Promise.all(figures.map(draw))");
+            Ok(())
+        })?
+    );
     let change = "(() => { const s = byId('metric'); s.selectedIndex = (s.selectedIndex + 1) % s.length; refresh(); })()";
-    println!("another metric chosen, every chart drawn anew: {:?}", fastest(|| {
-        browser.evaluate(change);
-        browser.evaluate("Promise.all(figures.map(draw))");
-        Ok(())
-    })?);
+    println!(
+        "another metric chosen, every chart drawn anew: {:?}",
+        fastest(|| {
+            browser.evaluate(change);
+            browser.evaluate("Promise.all(figures.map(draw))");
+            Ok(())
+        })?
+    );
     Ok(())
 }
 

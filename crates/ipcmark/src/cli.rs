@@ -189,7 +189,7 @@ pub struct Show {
     #[arg(long, conflicts_with = "format")]
     pub plot: bool,
     /// What charts show, by the title of its column, such as p99, cpu or ×floor [default: each workload's first]
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = report::parse_metric)]
     pub metric: Option<String>,
 }
 

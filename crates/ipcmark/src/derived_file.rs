@@ -19,9 +19,11 @@ pub struct Kind {
 
 impl Kind {
     /// A page of [`report::html`].
-    pub const PAGE: Kind = Kind { name: "page", begins: b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset" };
+    pub const PAGE: Kind =
+        Kind { name: "page", begins: b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset" };
     /// A figure as [`report::svg`] draws it.
-    pub const SVG: Kind = Kind { name: "SVG figure", begins: b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg" };
+    pub const SVG: Kind =
+        Kind { name: "SVG figure", begins: b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg" };
     /// A figure as [`report::png`] draws it.
     pub const PNG: Kind = Kind { name: "PNG figure", begins: b"\x89PNG\r\n\x1a\n" };
 }
@@ -30,7 +32,9 @@ impl Kind {
 pub fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         match fs::create_dir(directory) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(refused(path, &error).into()),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(refused(path, &error).into());
+            }
             _ => {}
         }
     }

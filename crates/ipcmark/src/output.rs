@@ -24,11 +24,8 @@ pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
 
 /// Prints `results` as `arguments` say.
 pub fn show(arguments: &Show, results: &Results) -> Result<(), Error> {
-    let plot = if arguments.plot {
-        report::plot(results, arguments.metric.as_deref(), &style())?
-    } else {
-        String::new()
-    };
+    let metric = arguments.metric.as_deref();
+    let plot = if arguments.plot { report::plot(results, metric, &style())? } else { String::new() };
     write(|out| {
         arguments.format.write(results, &style(), &mut *out)?;
         out.write_all(plot.as_bytes())

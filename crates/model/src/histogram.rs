@@ -180,7 +180,8 @@ fn payload(bytes: &[u8]) -> Result<&[u8], String> {
     const COOKIE: u32 = 0x1c84_9303 | 0x10;
     let long = |at: usize| bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_be_bytes);
     let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
-    let (Some(cookie), Some(length), Some(offset), Some(digits)) = (word(0), word(4), word(8), word(12)) else {
+    let (Some(cookie), Some(length), Some(offset), Some(digits)) = (word(0), word(4), word(8), word(12))
+    else {
         return Err("a histogram is too short".to_owned());
     };
     let (Some(lowest), Some(highest), Some(ratio)) = (long(16), long(24), long(32)) else {

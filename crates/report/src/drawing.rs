@@ -37,7 +37,13 @@ struct Drawn {
 /// One thing that is drawn.
 enum Mark {
     /// A line through points, or around an area if that is filled.
-    Stroke { points: Vec<(f64, f64)>, color: &'static str, width: f64, dash: &'static [f32], fill: Option<&'static str> },
+    Stroke {
+        points: Vec<(f64, f64)>,
+        color: &'static str,
+        width: f64,
+        dash: &'static [f32],
+        fill: Option<&'static str>,
+    },
     /// Words on one line, which may run upwards.
     Words { text: String, x: f64, y: f64, anchor: Anchor, upwards: bool },
 }
@@ -135,7 +141,8 @@ pub fn png(figure: &Figure) -> Option<Vec<u8>> {
 
 /// `color`, which is `white` or `#rrggbb`.
 fn paint(color: &str) -> Paint<'static> {
-    let channel = |at: usize| color.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(255);
+    let channel =
+        |at: usize| color.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(255);
     let mut paint = Paint::default();
     paint.set_color_rgba8(channel(1), channel(3), channel(5), 255);
     paint
@@ -235,7 +242,11 @@ impl Scale {
             least = least.min(0.0);
         }
         let air = ((most - least) * air).max(1e-3 * most.abs()).max(1e-9);
-        Self { least: if least == 0.0 && !logarithmic { 0.0 } else { least - air }, most: most + air, logarithmic }
+        Self {
+            least: if least == 0.0 && !logarithmic { 0.0 } else { least - air },
+            most: most + air,
+            logarithmic,
+        }
     }
 
     /// Where `value` stands, from 0 to 1.
@@ -254,7 +265,8 @@ impl Scale {
             let powers = || self.least.floor() as i32..=self.most.ceil() as i32;
             let inside = |tick: &f64| (self.least..=self.most).contains(&tick.log10());
             let ticks = STEPS.map(|steps| {
-                let all = powers().flat_map(|exponent| steps.iter().map(move |step| step * 10f64.powi(exponent)));
+                let all =
+                    powers().flat_map(|exponent| steps.iter().map(move |step| step * 10f64.powi(exponent)));
                 all.filter(inside).collect::<Vec<f64>>()
             });
             let [_, _, finest] = &ticks;
@@ -320,7 +332,8 @@ impl Plot {
             return self.x.ticks();
         }
         let points = figure.series.iter().flat_map(|series| &series.points);
-        let mut sizes: Vec<f64> = points.filter(|point| is_drawable(point, figure)).map(|point| point.x).collect();
+        let mut sizes: Vec<f64> =
+            points.filter(|point| is_drawable(point, figure)).map(|point| point.x).collect();
         sizes.sort_by(f64::total_cmp);
         sizes.dedup();
         let step = sizes.len().div_ceil(MOST).max(1);
@@ -416,4 +429,3 @@ pub(crate) fn tick_text(tick: f64, unit: Unit) -> String {
     };
     format!("{number} {unit}").trim_end().to_owned()
 }
-

@@ -6,9 +6,9 @@ use crate::columns;
 use crate::page::Input;
 use crate::sheet::sheet;
 use crate::text::clean;
-use model::{Invalid, Workload};
 use model::drawn::{Axis, Figure, Point, Series, Unit};
 use model::record::Fact;
+use model::{Invalid, Workload};
 use std::collections::BTreeMap;
 
 /// A figure and what a file with it is to be called, without the ending.
@@ -41,21 +41,26 @@ pub fn drawings(inputs: &[Input<'_>], metric: Option<&str>) -> Result<Vec<Drawin
     Ok(drawings)
 }
 
-/// Whether `metric` is the title of a column, or which it may have meant.
-pub fn check_metric(metric: &str) -> Result<(), Invalid> {
+/// The title of a column of numbers, or which it may have meant.
+pub fn parse_metric(metric: &str) -> Result<String, Invalid> {
     let known: Vec<&str> = columns::numbers().collect();
-    if known.contains(&metric) { Ok(()) } else { Err(Invalid::unknown("metric", metric, known)) }
+    if known.contains(&metric) {
+        Ok(metric.to_owned())
+    } else {
+        Err(Invalid::unknown("metric", metric, known))
+    }
 }
 
 fn general(inputs: &[Input<'_>], metric: Option<&str>) -> Result<Vec<Figure>, Invalid> {
-    metric.map(check_metric).transpose()?;
+    metric.map(parse_metric).transpose()?;
     /// What one figure is of: the workload and where it ran; and the title and the unit of what it shows.
     type Groups = BTreeMap<(Workload, String), (&'static str, Unit, BTreeMap<String, Vec<Point>>)>;
     let mut groups: Groups = BTreeMap::new();
     for input in inputs {
         let host = if inputs.len() > 1 { format!(", {}", host(input)) } else { String::new() };
         for block in sheet(input.results).blocks {
-            let Some((common, size)) = block.common.and_then(|common| Some((common, common.size_bytes?))) else {
+            let Some((common, size)) = block.common.and_then(|common| Some((common, common.size_bytes?)))
+            else {
                 continue;
             };
             let wanted = metric.unwrap_or(columns::of(common.workload)[0].heading.title);

@@ -63,7 +63,8 @@ pub(crate) fn section(heading: &str, lines: Vec<String>, style: &Style) -> Vec<S
     if lines.is_empty() {
         return lines;
     }
-    let heading = wrap(heading, style.width(), "", INDENT).into_iter().map(|line| style.paint(HEADING, &line));
+    let heading =
+        wrap(heading, style.width(), "", INDENT).into_iter().map(|line| style.paint(HEADING, &line));
     [String::new()].into_iter().chain(heading).chain(lines).collect()
 }
 

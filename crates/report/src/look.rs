@@ -68,15 +68,8 @@ pub(crate) enum Marker {
 }
 
 impl Marker {
-    const ALL: [Marker; 7] = [
-        Marker::Circle,
-        Marker::Square,
-        Marker::Diamond,
-        Marker::Up,
-        Marker::Down,
-        Marker::Cross,
-        Marker::X,
-    ];
+    const ALL: [Marker; 7] =
+        [Marker::Circle, Marker::Square, Marker::Diamond, Marker::Up, Marker::Down, Marker::Cross, Marker::X];
 
     /// As plotly calls it.
     pub(crate) fn name(self) -> &'static str {

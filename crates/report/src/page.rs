@@ -28,8 +28,7 @@ pub struct Input<'a> {
 }
 
 /// The quantiles of a curve; each is shown where at least [`LEAST_BEYOND`] turns lie beyond it.
-const QUANTILES: [f64; 12] =
-    [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999];
+const QUANTILES: [f64; 12] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999];
 /// With fewer turns beyond it, a quantile is a matter of chance.
 const LEAST_BEYOND: f64 = 10.0;
 
@@ -200,7 +199,11 @@ impl Data {
         let rows = sheets.iter().flat_map(|sheet| &sheet.blocks).flat_map(|block| &block.rows);
         let looks = Looks::of(rows.map(|row| row.name.as_str()));
         let labels = labels(inputs);
-        let runs = inputs.iter().zip(sheets).zip(&labels).map(|((input, sheet), label)| run(input, sheet, label, &looks));
+        let runs = inputs
+            .iter()
+            .zip(sheets)
+            .zip(&labels)
+            .map(|((input, sheet), label)| run(input, sheet, label, &looks));
         let series = looks.names().iter().map(|name| {
             let look = looks.look(name);
             (name.clone(), look.color, look.dash.name(), look.marker.name(), look.marker.sign())
@@ -307,7 +310,10 @@ fn notices(results: &Results) -> Vec<String> {
     let mut notices = Vec::new();
     let header = &results.header;
     if header.tool.profile != "release" {
-        notices.push(format!("measured with a {} build, which is slower than a release build", clean(&header.tool.profile)));
+        notices.push(format!(
+            "measured with a {} build, which is slower than a release build",
+            clean(&header.tool.profile)
+        ));
     }
     match &results.end {
         None => notices.push("the run was cut off: what follows is what it had finished".to_owned()),
@@ -349,10 +355,13 @@ fn environment(host: &Host) -> Vec<(String, String)> {
         ("architecture", clean(&host.arch)),
         ("processor", same(&host.cpu)),
         ("CPUs", host.topology.cpus.len().to_string()),
-        ("caches", text(&host.caches_bytes, |caches| {
-            let each = caches.iter().map(|(level, bytes)| format!("{level} {}", model::Size(*bytes)));
-            each.collect::<Vec<_>>().join(", ")
-        })),
+        (
+            "caches",
+            text(&host.caches_bytes, |caches| {
+                let each = caches.iter().map(|(level, bytes)| format!("{level} {}", model::Size(*bytes)));
+                each.collect::<Vec<_>>().join(", ")
+            }),
+        ),
         ("hardware threads share cores", text(&host.smt, |smt| if *smt { "yes" } else { "no" }.to_owned())),
         ("frequency governor", same(&host.governor)),
         ("virtualisation", same(&host.virtualisation)),
@@ -364,7 +373,9 @@ fn environment(host: &Host) -> Vec<(String, String)> {
     ];
     let facts = facts.into_iter().map(|(label, value)| (label.to_owned(), value));
     let mitigations = match &host.mitigations {
-        Fact::Known(each) => each.iter().map(|(name, what)| (format!("mitigation: {}", clean(name)), clean(what))).collect(),
+        Fact::Known(each) => {
+            each.iter().map(|(name, what)| (format!("mitigation: {}", clean(name)), clean(what))).collect()
+        }
         Fact::Unknown(reason) => vec![("mitigations".to_owned(), format!("unknown: {}", clean(reason)))],
     };
     let limits = host.limits.iter().map(|(name, value)| (format!("limit: {}", clean(name)), same(value)));

@@ -5,7 +5,7 @@
 
 use crate::block::Block;
 use crate::columns;
-use crate::figure::check_metric;
+use crate::figure::parse_metric;
 use crate::layout::{INDENT, Style, finish, section};
 use crate::sheet::sheet;
 use crate::study::value;
@@ -24,7 +24,7 @@ const LEAST_CHART: usize = 24;
 
 /// `results` as charts of the column `metric`, or of each workload's first, a chart for each block of the table.
 pub fn plot(results: &Results, metric: Option<&str>, style: &Style) -> Result<String, Invalid> {
-    metric.map(check_metric).transpose()?;
+    metric.map(parse_metric).transpose()?;
     let blocks = sheet(results).blocks;
     let charts: Vec<Chart> = blocks.iter().filter_map(|block| Chart::of(block, metric)).collect();
     let names = charts.iter().flat_map(|chart| &chart.rows).map(|(name, _)| width(name)).max();
@@ -50,7 +50,8 @@ impl<'a> Chart<'a> {
         let at = block.columns.iter().position(|column| column.title == wanted)?;
         let (title, unit) = (block.columns[at].title, block.columns[at].unit?);
         let number = |number: &Estimate| number.median > 0.0 && number.median.is_finite();
-        let rows = block.rows.iter().filter_map(|row| Some((row.name.as_str(), row.numbers[at].filter(number)?)));
+        let rows =
+            block.rows.iter().filter_map(|row| Some((row.name.as_str(), row.numbers[at].filter(number)?)));
         let rows: Vec<(&str, Estimate)> = rows.collect();
         (!rows.is_empty()).then_some(Self { heading: &block.heading, title, unit, rows })
     }
@@ -70,8 +71,7 @@ impl Axis {
             let (low, high) = number.interval.unwrap_or((number.median, number.median));
             [low, high, number.median]
         });
-        let exponents: Vec<f64> =
-            ends.filter(|end| *end > 0.0 && end.is_finite()).map(f64::log10).collect();
+        let exponents: Vec<f64> = ends.filter(|end| *end > 0.0 && end.is_finite()).map(f64::log10).collect();
         let least = exponents.iter().copied().fold(f64::INFINITY, f64::min);
         let most = exponents.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let marks = || Self::exponents(least - 1.0, most + 1.0).map(f64::log10);
@@ -84,7 +84,8 @@ impl Axis {
     /// 1, 2 and 5 times the powers of ten from 10 to the `least` to 10 to the `most`.
     fn exponents(least: f64, most: f64) -> impl Iterator<Item = f64> {
         // Beyond these powers there are no numbers.
-        let powers = (least.floor() as i32).max(f64::MIN_10_EXP)..=(most.ceil() as i32).min(f64::MAX_10_EXP - 1);
+        let powers =
+            (least.floor() as i32).max(f64::MIN_10_EXP)..=(most.ceil() as i32).min(f64::MAX_10_EXP - 1);
         powers.flat_map(|exponent| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(exponent)))
     }
 

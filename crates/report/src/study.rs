@@ -88,7 +88,12 @@ fn conclusion(conclusion: &Conclusion) -> ConclusionData {
         Verdict::Undecided => ("open", "undecided".to_owned()),
         Verdict::NotMeasured(why) => ("open", format!("not measured: {}", clean(why))),
     };
-    ConclusionData { claim: clean(&conclusion.claim), verdict, words, evidence: cleaned(&conclusion.evidence) }
+    ConclusionData {
+        claim: clean(&conclusion.claim),
+        verdict,
+        words,
+        evidence: cleaned(&conclusion.evidence),
+    }
 }
 
 fn figure(figure: &Figure) -> FigureData {

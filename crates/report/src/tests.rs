@@ -738,7 +738,10 @@ fn a_page_says_what_the_sheet_says() {
     let run = &data["runs"][0];
     insta::assert_snapshot!(run["notices"].to_string(), @r#"["the hypervisor took 1.3% of the CPU time","1 of 14 cases failed","5 of 14 cases are not known to ±2%: they are marked !","the last line was cut off; it is left out"]"#);
     let blocks = run["blocks"].as_array().unwrap();
-    assert_eq!(blocks.iter().map(|block| block["rows"].as_array().unwrap().len()).sum::<usize>(), results.records.len());
+    assert_eq!(
+        blocks.iter().map(|block| block["rows"].as_array().unwrap().len()).sum::<usize>(),
+        results.records.len()
+    );
     // One row in full: what it says, the same as numbers, and its percentiles.
     insta::assert_snapshot!(blocks[1]["rows"][0].to_string(), @r#"{"c":["2.14 µs ±0.7%","1.07 µs","3.46 µs","3.50 µs","2.10 µs","2.00","0","×1.4"],"n":[[2139.1,2124.2,2153.9],[1069.5,1062.1,1077.0],3461.0,3495.0,2096.3,2.0,0.0,[1.3836,1.374,1.3932]],"q":["2.10 µs","2.11 µs","2.12 µs","2.13 µs","2.14 µs","2.14 µs","3.46 µs","3.48 µs","3.50 µs"],"s":12}"#);
 }
@@ -749,7 +752,8 @@ fn two_runs_of_one_host_have_labels_of_their_own() {
     other.header.run = "99aa".to_owned();
     let input = |results| crate::Input { results, study: None };
     let data = island(&crate::html(&[input(&one), input(&other)], &[]));
-    let labels: Vec<&str> = data["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
+    let labels: Vec<&str> =
+        data["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["vm-1 (4f2a)", "vm-1 (99aa)"]);
 }
 

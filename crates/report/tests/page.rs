@@ -72,8 +72,11 @@ fn open(browser: &mut Browser, page: &Page) {
 
 fn assert_clean(browser: &mut Browser) {
     assert!(browser.complaints.is_empty(), "{:#?}", browser.complaints);
-    let fetched: Vec<&String> =
-        browser.requests.iter().filter(|url| !["file:", "blob:", "data:"].iter().any(|own| url.starts_with(own))).collect();
+    let fetched: Vec<&String> = browser
+        .requests
+        .iter()
+        .filter(|url| !["file:", "blob:", "data:"].iter().any(|own| url.starts_with(own)))
+        .collect();
     assert!(fetched.is_empty(), "{fetched:?}");
 }
 
@@ -88,7 +91,8 @@ fn choose(browser: &mut Browser, id: &str, value: &str) {
 
 /// The traces of the chart `id`: name, x, y.
 fn traces(browser: &mut Browser, id: &str) -> Vec<(String, Vec<Value>, Vec<Value>)> {
-    let found = browser.evaluate(&format!("byId({id:?}).data.map((t) => [t.name ?? '', [...t.x], [...t.y]])"));
+    let found =
+        browser.evaluate(&format!("byId({id:?}).data.map((t) => [t.name ?? '', [...t.x], [...t.y]])"));
     serde_json::from_value(found).unwrap()
 }
 
@@ -198,7 +202,10 @@ fn controls_do_what_they_say() {
         assert_eq!(state, sort);
         let times = browser.evaluate("[...document.querySelectorAll('#table tbody tr')].map((r) => seconds(r.cells[3].innerText)).filter((t) => t > 0)");
         let times: Vec<f64> = serde_json::from_value(times).unwrap();
-        assert!(times.len() > 3 && times.windows(2).all(|pair| sign * (pair[1] - pair[0]) >= 0.0), "{times:?}");
+        assert!(
+            times.len() > 3 && times.windows(2).all(|pair| sign * (pair[1] - pair[0]) >= 0.0),
+            "{times:?}"
+        );
     }
 
     let paper = "getComputedStyle(document.body).backgroundColor";
@@ -227,7 +234,10 @@ fn a_study_comes_first_and_is_drawn_as_it_says() {
         let published = if series.published { ", published" } else { "" };
         assert_eq!(drawn[0], format!("{}{published}", series.name));
         assert_eq!(drawn[1], if series.published { "dash" } else { "solid" });
-        assert_eq!((drawn[2].as_bool(), drawn[3].as_bool()), (Some(series.published), Some(!series.published)));
+        assert_eq!(
+            (drawn[2].as_bool(), drawn[3].as_bool()),
+            (Some(series.published), Some(!series.published))
+        );
         for (point, y) in series.points.iter().zip(drawn[4].as_array().unwrap()) {
             assert!(is_close(y, point.y.median));
         }
@@ -237,8 +247,16 @@ fn a_study_comes_first_and_is_drawn_as_it_says() {
     let text = browser.evaluate("byId('studies').innerText");
     let text = text.as_str().unwrap();
     let expected = [
-        "holds here", "does not hold here", "undecided", "not measured: one host", "278 µs", "949 µs", "6.49 µs ±9.5%",
-        "TCP is not permitted here", "SPARCstation 10 (published)", "mqueue: this kernel has none",
+        "holds here",
+        "does not hold here",
+        "undecided",
+        "not measured: one host",
+        "278 µs",
+        "949 µs",
+        "6.49 µs ±9.5%",
+        "TCP is not permitted here",
+        "SPARCstation 10 (published)",
+        "mqueue: this kernel has none",
     ];
     for words in expected {
         assert!(text.contains(words), "'{words}' is not on the page:\n{text}");
@@ -253,13 +271,16 @@ fn hostile(text: &str) -> Results {
     let known = || Fact::Known(text.to_owned());
     let header = &mut results.header;
     let host = &mut header.host;
-    (host.name, host.kernel, host.cpu, host.arch) = (known(), known(), Fact::Unknown(text.to_owned()), text.to_owned());
+    (host.name, host.kernel, host.cpu, host.arch) =
+        (known(), known(), Fact::Unknown(text.to_owned()), text.to_owned());
     (host.governor, host.virtualisation, host.clocksource) = (known(), known(), known());
     host.mitigations = Fact::Known([(text.to_owned(), text.to_owned())].into());
     host.limits = [(text.to_owned(), known())].into();
     host.caches_bytes = Fact::Known([(text.to_owned(), 7)].into());
-    (header.run, header.started_at, header.command) = (text.to_owned(), text.to_owned(), vec![text.to_owned(); 2]);
-    (header.tool.name, header.tool.version, header.tool.profile) = (text.to_owned(), text.to_owned(), text.to_owned());
+    (header.run, header.started_at, header.command) =
+        (text.to_owned(), text.to_owned(), vec![text.to_owned(); 2]);
+    (header.tool.name, header.tool.version, header.tool.profile) =
+        (text.to_owned(), text.to_owned(), text.to_owned());
     header.settings.suite = Some(text.to_owned());
     for dropped in &mut header.plan.dropped {
         (dropped.case, dropped.reason) = (text.to_owned(), text.to_owned());
@@ -310,7 +331,8 @@ fn nothing_in_a_results_file_becomes_markup() {
         let bold = browser.evaluate("[...document.querySelectorAll('svg tspan')].some((t) => t.style.fontWeight === 'bold' && t.textContent === 'bold')");
         assert_eq!(bold, false, "{text}");
         let shown = browser.evaluate("document.body.innerText");
-        let hidden = |c: char| c != '\n' && (c.is_control() && c != '\t' || ('\u{202a}'..='\u{2069}').contains(&c));
+        let hidden =
+            |c: char| c != '\n' && (c.is_control() && c != '\t' || ('\u{202a}'..='\u{2069}').contains(&c));
         assert!(!shown.as_str().unwrap().contains(hidden), "{text}");
         if text.contains('<') {
             assert!(shown.as_str().unwrap().contains(text), "{text} is not shown as it is");
@@ -324,9 +346,12 @@ fn the_page_fits_a_phone_and_paper() {
     let Some(mut browser) = browser() else { return };
     let (hosts, study) = (two_hosts(), study::study());
     let page = Page::of(&[Input { results: &hosts[0], study: Some(&study) }, input(&hosts[1])]);
-    for (name, width, mobile, scheme) in
-        [("desktop-light", 1280, false, "light"), ("desktop-dark", 1280, false, "dark"), ("phone-light", 390, true, "light"), ("phone-dark", 390, true, "dark")]
-    {
+    for (name, width, mobile, scheme) in [
+        ("desktop-light", 1280, false, "light"),
+        ("desktop-dark", 1280, false, "dark"),
+        ("phone-light", 390, true, "light"),
+        ("phone-dark", 390, true, "dark"),
+    ] {
         browser.show_as(width, 900, mobile, scheme);
         open(&mut browser, &page);
         let wide = browser.evaluate("document.documentElement.scrollWidth");

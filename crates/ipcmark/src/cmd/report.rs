@@ -26,16 +26,14 @@ pub fn run(arguments: &Report) -> Result<Exit, Error> {
 /// Makes the files that are asked for and says which.
 fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
     let studies: Vec<Option<Drawn>> = all.iter().map(study).collect();
-    let inputs: Vec<Input<'_>> = all
-        .iter()
-        .zip(&studies)
-        .map(|(results, study)| Input { results, study: study.as_ref() })
-        .collect();
+    let inputs: Vec<Input<'_>> =
+        all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
     // Figures are made before anything is written, so that a metric that is none leaves nothing half done.
     let wanted = files.svg.is_some() || files.png.is_some();
     let drawings = if wanted { report::drawings(&inputs, metric)? } else { Vec::new() };
     if let Some(path) = &files.html {
-        let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let command: Vec<String> =
+            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         write(path, report::html(&inputs, &command).as_bytes(), Kind::PAGE)?;
     }
     for drawing in &drawings {

@@ -44,8 +44,21 @@ impl Browser {
         let profile = tempfile::tempdir().unwrap();
         // The browser reads from descriptor 3 and writes to 4; the shell puts our two pipes there.
         let mut process = Command::new("sh")
-            .args(["-c", "exec \"$@\" 3<&0 4>&1 1>&2", "sh", program, "--headless", "--remote-debugging-pipe"])
-            .args(["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run"])
+            .args([
+                "-c",
+                "exec \"$@\" 3<&0 4>&1 1>&2",
+                "sh",
+                program,
+                "--headless",
+                "--remote-debugging-pipe",
+            ])
+            .args([
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--hide-scrollbars",
+                "--no-first-run",
+            ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
             .stdin(Stdio::piped())
@@ -88,14 +101,17 @@ impl Browser {
     fn next(&mut self) -> Value {
         let mut bytes = Vec::new();
         self.output.read_until(0, &mut bytes).unwrap();
-        let message: Value = serde_json::from_slice(bytes.strip_suffix(&[0]).expect("the browser is gone")).unwrap();
+        let message: Value =
+            serde_json::from_slice(bytes.strip_suffix(&[0]).expect("the browser is gone")).unwrap();
         let params = &message["params"];
         match message["method"].as_str() {
             Some("Runtime.exceptionThrown") => self.complaints.push(params["exceptionDetails"].to_string()),
             Some("Log.entryAdded") if params["entry"]["level"] == "error" => {
                 self.complaints.push(params["entry"].to_string());
             }
-            Some("Runtime.consoleAPICalled") if params["type"] == "error" => self.complaints.push(params.to_string()),
+            Some("Runtime.consoleAPICalled") if params["type"] == "error" => {
+                self.complaints.push(params.to_string())
+            }
             Some("Page.javascriptDialogOpening") => self.complaints.push(format!("a dialog: {params}")),
             Some("Network.requestWillBeSent") => {
                 self.requests.push(params["request"]["url"].as_str().unwrap_or_default().to_owned());
@@ -144,7 +160,8 @@ impl Browser {
 
     /// A picture of the whole page, as PNG in base64.
     pub fn screenshot(&mut self) -> String {
-        let picture = self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
+        let picture =
+            self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
         picture["data"].as_str().unwrap().to_owned()
     }
 

@@ -1,8 +1,6 @@
 //! A study made by hand, with everything that a study can have in it. It tests nothing itself.
 
-use model::drawn::{
-    Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict,
-};
+use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
 use model::stats::Estimate;
 
 /// Bandwidth by message size, published and measured, a table, and a conclusion of every kind.
@@ -13,7 +11,10 @@ pub fn study() -> Drawn {
     let rate = |name: &str, per_byte: f64| Series {
         name: name.to_owned(),
         published: false,
-        points: (6..=16).map(|at| 2f64.powi(at)).map(|x| point(x, estimate(1e9 * x / (x + per_byte)))).collect(),
+        points: (6..=16)
+            .map(|at| 2f64.powi(at))
+            .map(|x| point(x, estimate(1e9 * x / (x + per_byte))))
+            .collect(),
     };
     Drawn {
         title: "An Example of a Study".to_owned(),
@@ -65,7 +66,11 @@ pub fn study() -> Drawn {
             conclusion("Pipes move more than 10 MB/s.", Verdict::Holds, &["pipe 680 MB/s ±9.5% at 4K"]),
             conclusion("TCP is faster than pipes.", Verdict::DoesNotHold, &["tcp 15.8 µs, pipe 6.49 µs"]),
             conclusion("Sockets and pipes are alike.", Verdict::Undecided, &[]),
-            conclusion("A remote call takes a millisecond.", Verdict::NotMeasured("one host".to_owned()), &[]),
+            conclusion(
+                "A remote call takes a millisecond.",
+                Verdict::NotMeasured("one host".to_owned()),
+                &[],
+            ),
         ],
     }
 }
