@@ -230,7 +230,7 @@ const PREFIXES = ['p', 'n', 'µ', 'm', '', 'k', 'M', 'G', 'T'];
 /** Numbers from `first` to below ten times that, in steps of `step`, all of them over `first`. */
 const between = (first, step) => Array.from({ length: Math.ceil((9 * first) / step) }, (_, at) => (first + at * step) / first);
 /** What powers of ten are multiplied by, the coarsest first. */
-const STEPS = [[1], [1, 2, 5], between(1, 1), between(10, 2), between(100, 5), between(1000, 10)];
+const STEPS = [[1], [1, 2, 5], [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9], between(100, 5), between(1000, 10)];
 
 /** Marks for a logarithmic axis over `values`: the coarsest of which there are at least three. */
 function logarithmicTicks(values, unit) {
@@ -439,7 +439,7 @@ const percentiles = {
       };
     });
     const longest = Math.max(1, ...some.map((row) => row.q.length));
-    const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999].filter((at) => at <= data.quantiles[longest - 1]);
+    const ticks = [...(innerWidth < 700 ? [] : [0]), 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999].filter((at) => at <= data.quantiles[longest - 1]);
     const layout = {
       xaxis: {
         ...axis('number', 'log', 'of all turns'), tickvals: ticks.map((at) => 1 / (1 - at)), ticktext: ticks.map(percentile),
@@ -483,8 +483,9 @@ const frontier = {
       const { error } = points([row], time, 'ns', chosen.yScale, x);
       return {
         x: [x(row)], y: [y(row)], error_y: { ...error, color }, mode: some.length > 24 ? 'markers' : 'markers+text',
-        text: [plain(row.name)], textposition: label(row), textfont: { size: 11 }, cliponaxis: false,
-        name: plain(row.name), marker: { color, symbol: marker, size: 10 }, hovertemplate: hover,
+        text: [row.host === some[0].host ? plain(row.name) : ''], textposition: label(row), textfont: { size: 11 }, cliponaxis: false,
+        name: plain(row.name), hovertemplate: hover,
+        marker: { color, symbol: row.host === some[0].host ? marker : `${marker}-open`, size: 10 },
         customdata: [`<b>${plain(row.name)}</b> ${plain(hostOf(row))}<br>${plain(time)} ${plain(cell(row, time))}<br>CPU ${plain(cell(row, 'cpu'))}`],
       };
     })];
@@ -724,7 +725,7 @@ function fillStudy(study, run, at) {
   for (const table of study.tables) {
     const rows = table.rows.map(([head, published, cells]) => ({
       head: published ? `${head} (published)` : head, className: published ? 'published' : '',
-      cells: cells.map(([text, kind]) => ({ text, className: { n: '', w: 'words', m: 'missing' }[kind] })),
+      cells: cells.map(([text, kind]) => ({ text, className: { n: '', w: 'prose', m: 'missing' }[kind] })),
     }));
     section.append(make('div', { className: 'card' },
       tableOf({ caption: `${table.name}: ${table.title}`, columns: [{ title: '' }, ...table.columns.map((title) => ({ title }))], rows }),
@@ -740,7 +741,7 @@ function fillWords() {
     const notices = run.notices.map((text) => make('li', { className: 'notice' }, text));
     byId('runs').append(make('div', { className: 'run' }, ...lead, make('ul', { className: 'notices' }, ...notices)));
     const parts = [
-      make('h3', {}, run.title), definitions(run.head), make('p', {}, 'Measured by ', make('code', {}, run.command)),
+      make('h3', { className: 'as-is' }, run.title), definitions(run.head), make('p', {}, 'Measured by ', make('code', {}, run.command)),
       make('details', {}, make('summary', {}, `All that is known of ${run.label}`), definitions(run.environment)),
     ];
     byId('environment').append(make('div', { className: 'card' }, ...parts));
