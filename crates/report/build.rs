@@ -4,6 +4,8 @@
 //! dependency of this script alone, so that a program that makes pages holds the packed library only:
 //! less than half of its size, in every page too.
 
+#![expect(clippy::disallowed_macros, reason = "what a build script prints is for cargo")]
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;

@@ -23,23 +23,23 @@ pub(crate) struct Look {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dash {
     Solid,
-    Dash,
+    Short,
     Dot,
-    DashDot,
-    LongDash,
+    Mixed,
+    Long,
 }
 
 impl Dash {
-    const ALL: [Dash; 5] = [Dash::Solid, Dash::Dash, Dash::Dot, Dash::DashDot, Dash::LongDash];
+    const ALL: [Dash; 5] = [Dash::Solid, Dash::Short, Dash::Dot, Dash::Mixed, Dash::Long];
 
     /// As plotly calls it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Dash::Solid => "solid",
-            Dash::Dash => "dash",
+            Dash::Short => "dash",
             Dash::Dot => "dot",
-            Dash::DashDot => "dashdot",
-            Dash::LongDash => "longdash",
+            Dash::Mixed => "dashdot",
+            Dash::Long => "longdash",
         }
     }
 
@@ -47,10 +47,10 @@ impl Dash {
     pub(crate) fn pattern(self) -> &'static [f32] {
         match self {
             Dash::Solid => &[],
-            Dash::Dash => &[7.0, 4.0],
+            Dash::Short => &[7.0, 4.0],
             Dash::Dot => &[2.0, 3.0],
-            Dash::DashDot => &[7.0, 3.0, 2.0, 3.0],
-            Dash::LongDash => &[12.0, 4.0],
+            Dash::Mixed => &[7.0, 3.0, 2.0, 3.0],
+            Dash::Long => &[12.0, 4.0],
         }
     }
 }

@@ -244,8 +244,10 @@ function logarithmicTicks(values, unit) {
     }
     return all;
   };
-  const inside = ([value]) => Math.log10(value) >= least - 0.02 && Math.log10(value) <= most + 0.02;
-  const chosen = STEPS.map(ticks).find((all) => all.filter(inside).length >= 3) ?? ticks([1, 2, 5]);
+  const within = (margin) => ([value]) => Math.log10(value) >= least - margin && Math.log10(value) <= most + margin;
+  // The library lays out every mark, in view or not: marks far outside would take it seconds.
+  const found = STEPS.map(ticks).find((all) => all.filter(within(0.02)).length >= 3) ?? ticks([1, 2, 5]);
+  const chosen = found.filter(within(found.length > 60 ? 0.05 : 1));
   const words = ([, exponent, step]) => {
     if (unit === 'number') return String(Number((step * 10 ** exponent).toPrecision(4)));
     const thousands = Math.floor(exponent / 3);

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long something on a page may take to come about. No measure of speed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How often something on a page is looked at, and how many times before it is given up. No measure of speed.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS: usize = 3000;
 /// The names under which systems have it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -110,7 +111,7 @@ impl Browser {
                 self.complaints.push(params["entry"].to_string());
             }
             Some("Runtime.consoleAPICalled") if params["type"] == "error" => {
-                self.complaints.push(params.to_string())
+                self.complaints.push(params.to_string());
             }
             Some("Page.javascriptDialogOpening") => self.complaints.push(format!("a dialog: {params}")),
             Some("Network.requestWillBeSent") => {
@@ -139,11 +140,13 @@ impl Browser {
 
     /// Waits until `expression` is true on the page.
     pub fn wait_for(&mut self, expression: &str) {
-        let patience = Instant::now() + PATIENCE;
-        while self.evaluate(expression) != true {
-            assert!(Instant::now() < patience, "never: {expression}\n{:#?}", self.complaints);
-            std::thread::sleep(Duration::from_millis(20));
+        for _ in 0..LOOKS {
+            if self.evaluate(expression) == true {
+                return;
+            }
+            std::thread::sleep(LOOK);
         }
+        panic!("never: {expression}\n{:#?}", self.complaints);
     }
 
     /// Gives the page a window of `width` and `height`, as on a phone if `mobile`, and a colour scheme.
@@ -199,9 +202,11 @@ impl Drop for Browser {
         // Killing the parent alone would leave its helpers; asked, it ends them.
         self.session.clear();
         let _ = self.input.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
-        let patience = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < patience && matches!(self.process.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(20));
+        for _ in 0..LOOKS {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(LOOK);
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
