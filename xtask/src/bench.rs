@@ -43,6 +43,9 @@ pub fn run(name: &str) -> Result<(), String> {
             cargo(&["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name]);
         return step(&format!("bench {name}"), optimised.env(OPTIMISED, "1"));
     }
+    if name == "page" {
+        return crate::page::bench();
+    }
     let bench = Bench::new()?;
     match name {
         "bare" => bench.bare(),
@@ -50,7 +53,7 @@ pub fn run(name: &str) -> Result<(), String> {
         "launch" => bench.launch_cost(),
         "same" => same_suite_twice(),
         "others" => crate::others::run(&bench),
-        _ => Err("known benchmarks: bare, ring, launch, same, others".to_owned()),
+        _ => Err("known benchmarks: bare, ring, launch, same, others, page".to_owned()),
     }
 }
 

@@ -5,6 +5,8 @@ mod bench;
 mod docs;
 mod fuzz;
 mod others;
+mod page;
+mod programs;
 mod steps;
 mod test;
 mod tidy;
@@ -15,7 +17,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
   test           format, lints, documentation, every test, and what only a whole build can show
-  bench NAME     print ratios measured in one interleaved run: bare, ring, same, launch, others
+  bench NAME     print ratios measured in one interleaved run: bare, ring, same, launch, others;
+                 page: what a report of ten thousand cases takes to make and to open
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain
   docs           write the generated documentation anew";
 

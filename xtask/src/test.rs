@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, root, step};
-use crate::{docs, tidy};
+use crate::{docs, programs, tidy};
 
 /// Runs it all; the first failure ends it.
 pub fn run() -> Result<(), String> {
@@ -16,6 +16,7 @@ pub fn run() -> Result<(), String> {
     )?;
     println!("== generated documentation");
     docs::check()?;
+    programs::install()?;
     step("tests", &mut cargo(&["test", "--workspace"]))?;
     // Under loom every atomic is loom's, so that nothing but the ring's own tests can be built with it.
     step(

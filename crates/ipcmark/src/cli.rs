@@ -198,6 +198,33 @@ pub struct Show {
     /// The form of what is shown: table, markdown, csv or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: report::Format,
+    /// Draw a small chart below the table
+    #[arg(long, conflicts_with = "format")]
+    pub plot: bool,
+    /// What charts show, by the title of its column, such as p99, cpu or ×floor [default: each workload's first]
+    #[arg(long, value_name = "COLUMN", value_parser = report::parse_metric)]
+    pub metric: Option<String>,
+}
+
+/// Files that are made instead of showing anything. One that was made before is replaced.
+#[derive(Debug, Args)]
+pub struct Files {
+    /// Make one page of all results, which opens by itself in a browser
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "plot"])]
+    pub html: Option<PathBuf>,
+    /// Draw each figure as SVG into this directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "plot"])]
+    pub svg: Option<PathBuf>,
+    /// Draw each figure as PNG into this directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "plot"])]
+    pub png: Option<PathBuf>,
+}
+
+impl Files {
+    /// Whether any is asked for.
+    pub fn are_wanted(&self) -> bool {
+        self.html.is_some() || self.svg.is_some() || self.png.is_some()
+    }
 }
 
 /// `ipcmark suite`.
@@ -247,6 +274,8 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub show: Show,
+    #[command(flatten)]
+    pub make: Files,
 }
 
 /// `ipcmark compare`.

@@ -5,6 +5,7 @@
 
 mod cli;
 mod cmd;
+mod derived_file;
 mod exit;
 mod output;
 mod progress;

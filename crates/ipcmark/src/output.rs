@@ -1,6 +1,8 @@
 //! Standard output: its width, and what happens when nobody reads it.
 
+use crate::cli::Show;
 use crate::exit::Error;
+use model::record::Results;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// Prints `text` on standard output as it is.
@@ -18,6 +20,16 @@ pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
             Err(sys::Failure::new("write", "standard output", error.to_string(), "send it elsewhere").into())
         }
     }
+}
+
+/// Prints `results` as `arguments` say.
+pub fn show(arguments: &Show, results: &Results) -> Result<(), Error> {
+    let metric = arguments.metric.as_deref();
+    let plot = if arguments.plot { report::plot(results, metric, &style())? } else { String::new() };
+    write(|out| {
+        arguments.format.write(results, &style(), &mut *out)?;
+        out.write_all(plot.as_bytes())
+    })
 }
 
 /// How tables are to look: as wide as the terminal, and 80 columns where there is none.

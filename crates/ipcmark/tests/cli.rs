@@ -494,6 +494,54 @@ fn text_in_a_suite_cannot_command_a_terminal() {
     }
 }
 
+// Pages and figures.
+
+#[test]
+fn pages_and_figures_are_made_and_can_be_made_again() {
+    let place = Place::new();
+    results_file(&place, "good.jsonl", good());
+    for _ in 0..2 {
+        let said = run(&mut place.ipcmark(["report", "good.jsonl", "--html", "page.html"])).expect(0);
+        assert!(said.out.starts_with("wrote page.html, "), "{said}");
+    }
+    let page = fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.len() < 6_000_000);
+    assert!(page.contains("ipcmark report good.jsonl --html page.html"), "the command is not on the page");
+    let listed: Vec<_> =
+        fs::read_dir(place.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(listed.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{listed:?}");
+}
+
+#[test]
+fn what_is_no_page_is_not_replaced_and_a_bad_place_is_said() {
+    let place = Place::new();
+    results_file(&place, "good.jsonl", good());
+    let before = fs::read_to_string(place.path("good.jsonl")).unwrap();
+    let to = |option: &str, file: &str| {
+        run(&mut place.ipcmark(["report", "good.jsonl", option, file])).expect(2).err
+    };
+    assert_data_eq!(
+        to("--html", "good.jsonl"),
+        str![[r#"
+ipcmark: good.jsonl exists and is no page that ipcmark made
+  name another file, or remove it
+
+"#]]
+    );
+    assert_eq!(fs::read_to_string(place.path("good.jsonl")).unwrap(), before);
+    assert_data_eq!(
+        to("--html", "none/such/page.html"),
+        str![[r#"
+ipcmark: none/such/page.html cannot be written: No such file or directory (os error 2)
+  name a file in a directory that exists and that you may write
+
+"#]]
+    );
+    assert!(to("--metric", "p9").contains("did you mean 'p99'?"));
+    let full = run(&mut place.ipcmark(["report", "good.jsonl", "--html", "/dev/full"])).expect(1);
+    assert!(full.err.contains("write /dev/full: No space left on device"), "{full}");
+}
+
 // Comparisons.
 
 /// A good file in which every launch of `name` takes `turn_ns`, but for a trace of noise.

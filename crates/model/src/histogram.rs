@@ -4,13 +4,16 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use hdrhistogram::serialization::{Serializer, V2Serializer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// One hour: longer than any deadline.
 const LARGEST_NS: u64 = 3_600_000_000_000;
+/// Buckets come in halves of this many, each half twice as coarse as the one before: twice the power of ten of
+/// the digits, rounded up to a power of two, and halved.
+const HALF_BUCKETS: usize = 1024;
 /// The longest text that is read back. A full histogram of ours is far below it.
 const LONGEST_TEXT: usize = 1 << 20;
 
@@ -86,41 +89,129 @@ impl EncodedHistogram {
     /// The histogram that the text stands for. An encoding was checked when it was read, so an
     /// empty histogram stands in only for what cannot occur.
     pub fn decode(&self) -> Histogram {
-        decode(&self.0).unwrap_or_default()
+        let mut histogram = Histogram::new();
+        for (at, count) in counts(&self.0).unwrap_or_default() {
+            histogram.0.saturating_record_n(value_of(at), count);
+        }
+        histogram
     }
 }
 
-fn decode(text: &str) -> Result<Histogram, String> {
+/// As [`Histogram::quantile_ns`] of all `histograms` together, for each of `quantiles`, and how many times they
+/// count; nothing of nothing.
+///
+/// Only what is occupied is looked at: a results file holds tens of thousands of histograms, each of which would
+/// be a quarter of a megabyte in full.
+pub fn quantiles_ns<'a>(
+    histograms: impl IntoIterator<Item = &'a EncodedHistogram>,
+    quantiles: &[f64],
+) -> Option<(u64, Vec<u64>)> {
+    let mut all: Vec<u64> = Vec::new();
+    for (at, count) in histograms.into_iter().flat_map(|text| counts(&text.0).unwrap_or_default()) {
+        all.resize(all.len().max(at + 1), 0);
+        all[at] = all[at].saturating_add(count);
+    }
+    let total = all.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    (total > 0).then_some(())?;
+    let quantile = |quantile: f64| {
+        let wanted = ((quantile * total as f64).ceil() as u64).clamp(1, total);
+        let mut seen: u64 = 0;
+        let at = all.iter().position(|count| {
+            seen = seen.saturating_add(*count);
+            seen >= wanted
+        })?;
+        // The largest value that falls in the bucket, as the library has it; the smallest for the least time.
+        Some(if quantile == 0.0 { value_of(at) } else { value_of(at + 1) - 1 })
+    };
+    let values: Option<Vec<u64>> = quantiles.iter().map(|at| quantile(*at)).collect();
+    Some((total, values?))
+}
+
+/// The least value of the bucket `at`.
+fn value_of(at: usize) -> u64 {
+    match at / HALF_BUCKETS {
+        0 => at as u64,
+        half => ((at % HALF_BUCKETS + HALF_BUCKETS) as u64) << (half - 1),
+    }
+}
+
+/// The occupied buckets of an encoding, each with its count.
+///
+/// The library's own decoder allocates every bucket, which for a results file of many thousand histograms
+/// takes longer than all else.
+fn counts(text: &str) -> Result<Vec<(usize, u64)>, String> {
     if text.len() > LONGEST_TEXT {
         return Err(format!("a histogram of {} characters is too long to be one", text.len()));
     }
     let bytes = STANDARD.decode(text).map_err(|e| format!("a histogram is not base64: {e}"))?;
-    check_bounds(&bytes)?;
-    let mut reader = bytes.as_slice();
-    let inner: hdrhistogram::Histogram<u64> = Deserializer::new()
-        .deserialize(&mut reader)
-        .map_err(|e| format!("a histogram is not in HdrHistogram's V2 encoding: {e}"))?;
-    let mut histogram = Histogram::new();
-    histogram.0.add(&inner).map_err(|e| format!("a histogram is out of bounds: {e}"))?;
-    Ok(histogram)
+    let mut payload = payload(&bytes)?;
+    let mut counts = Vec::new();
+    let mut at: usize = 0;
+    while !payload.is_empty() {
+        let number = varint(&mut payload).ok_or("a histogram ends within a number")?;
+        // Zigzag: even numbers are counts, odd ones runs of empty buckets.
+        let run = usize::try_from(number.div_ceil(2)).unwrap_or(usize::MAX);
+        match number % 2 {
+            1 => at = at.saturating_add(run),
+            _ => {
+                (number > 0).then(|| counts.push((at, number / 2)));
+                at += 1;
+            }
+        }
+        if at > 1 + bucket_of(LARGEST_NS) {
+            return Err("a histogram is out of bounds".to_owned());
+        }
+    }
+    Ok(counts)
 }
 
-/// Refuses a header that would make the library allocate for bounds that ipcmark never writes.
+/// The bucket of `value`.
+fn bucket_of(value: u64) -> usize {
+    let half = (u64::BITS - value.leading_zeros()).saturating_sub(HALF_BUCKETS.ilog2() + 1) as usize;
+    half * HALF_BUCKETS + (value >> half) as usize
+}
+
+/// The counts of an encoding, after its header.
 ///
 /// The V2 header is big-endian: cookie, payload length, normalizing offset, digits (4 bytes each),
 /// lowest value, highest value, conversion ratio (8 bytes each).
-fn check_bounds(bytes: &[u8]) -> Result<(), String> {
-    let field = |at: usize| bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_be_bytes);
-    let digits = bytes.get(12..16).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
-    match (digits, field(16), field(24)) {
-        (Some(digits), Some(lowest), Some(highest))
-            if digits == u32::from(SIGNIFICANT_DIGITS) && lowest == 1 && highest <= LARGEST_NS =>
-        {
-            Ok(())
-        }
-        (Some(_), Some(_), Some(_)) => Err("a histogram has bounds that ipcmark does not write".to_owned()),
-        _ => Err("a histogram is too short".to_owned()),
+fn payload(bytes: &[u8]) -> Result<&[u8], String> {
+    const HEADER_BYTES: usize = 40;
+    const COOKIE: u32 = 0x1c84_9303 | 0x10;
+    let long = |at: usize| bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_be_bytes);
+    let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
+    let (Some(cookie), Some(length), Some(offset), Some(digits)) = (word(0), word(4), word(8), word(12))
+    else {
+        return Err("a histogram is too short".to_owned());
+    };
+    let (Some(lowest), Some(highest), Some(ratio)) = (long(16), long(24), long(32)) else {
+        return Err("a histogram is too short".to_owned());
+    };
+    if cookie != COOKIE || offset != 0 || f64::from_bits(ratio) != 1.0 {
+        return Err("a histogram is not in HdrHistogram's V2 encoding".to_owned());
     }
+    if digits != u32::from(SIGNIFICANT_DIGITS) || lowest != 1 || highest > LARGEST_NS {
+        return Err("a histogram has bounds that ipcmark does not write".to_owned());
+    }
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    bytes[HEADER_BYTES..].get(..length).ok_or_else(|| "a histogram is cut off".to_owned())
+}
+
+/// Takes one number off `bytes`: seven bits a byte, the lowest first, and all eight of a ninth.
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for at in 0..9 {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        if at == 8 {
+            return Some(number | u64::from(*byte) << 56);
+        }
+        number |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    Some(number)
 }
 
 impl Serialize for EncodedHistogram {
@@ -132,7 +223,7 @@ impl Serialize for EncodedHistogram {
 impl<'de> Deserialize<'de> for EncodedHistogram {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        decode(&text).map_err(serde::de::Error::custom)?;
+        counts(&text).map_err(serde::de::Error::custom)?;
         Ok(Self(text.into_boxed_str()))
     }
 }
@@ -157,24 +248,59 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_loses_nothing(values in proptest::collection::vec(0..10_000_000_000u64, 0..200)) {
+        fn text_loses_nothing(values in proptest::collection::vec(0..LARGEST_NS, 0..200)) {
             let mut histogram = Histogram::new();
             values.iter().for_each(|value| histogram.record(*value));
-            let back = decode(&histogram.encode().0).unwrap();
+            let back = histogram.encode().decode();
             prop_assert_eq!(back.count(), values.len() as u64);
             prop_assert!(back.buckets().eq(histogram.buckets()));
         }
 
         #[test]
+        fn the_library_reads_the_same(values in proptest::collection::vec(0..LARGEST_NS, 0..200)) {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|value| histogram.record(*value));
+            let bytes = STANDARD.decode(&*histogram.encode().0).unwrap();
+            let theirs: hdrhistogram::Histogram<u64> =
+                hdrhistogram::serialization::Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+            prop_assert!(Histogram(theirs).buckets().eq(histogram.encode().decode().buckets()));
+        }
+
+        #[test]
+        fn quantiles_of_many_are_those_of_all_together(
+            launches in proptest::collection::vec(proptest::collection::vec(0..LARGEST_NS, 0..50), 0..5)
+        ) {
+            const QUANTILES: [f64; 5] = [0.0, 0.1, 0.5, 0.99, 1.0];
+            let mut all = Histogram::new();
+            let encoded: Vec<EncodedHistogram> = launches.iter().map(|values| {
+                let mut launch = Histogram::new();
+                values.iter().for_each(|value| launch.record(*value));
+                all.merge(&launch);
+                launch.encode()
+            }).collect();
+            let quantiles = quantiles_ns(&encoded, &QUANTILES);
+            let expected: Option<Vec<u64>> = QUANTILES.iter().map(|at| all.quantile_ns(*at)).collect();
+            prop_assert_eq!(quantiles.as_ref().map(|(_, values)| values.clone()), expected);
+            prop_assert_eq!(quantiles.map_or(0, |(count, _)| count), all.count());
+        }
+
+        #[test]
+        fn buckets_and_values_agree(value in 0..LARGEST_NS) {
+            let at = bucket_of(value);
+            prop_assert!(value_of(at) <= value && value < value_of(at + 1), "{at}");
+        }
+
+        #[test]
         fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), genuine in any::<bool>()) {
             if genuine {
-                // A genuine header in front, so that the body is reached.
+                // A genuine header in front, with the length of what follows, so that the body is reached.
                 let mut header = STANDARD.decode(&*Histogram::new().encode().0).unwrap();
                 header.truncate(40);
+                header[4..8].copy_from_slice(&(bytes.len() as u32).to_be_bytes());
                 header.append(&mut bytes);
                 bytes = header;
             }
-            let _ = decode(&STANDARD.encode(bytes));
+            let _ = counts(&STANDARD.encode(bytes));
         }
     }
 
@@ -182,6 +308,6 @@ mod tests {
     fn hostile_bounds_are_refused_before_they_cost_memory() {
         let mut bytes = STANDARD.decode(&*Histogram::new().encode().0).unwrap();
         bytes[24..32].copy_from_slice(&u64::MAX.to_be_bytes());
-        assert!(decode(&STANDARD.encode(bytes)).is_err());
+        assert!(counts(&STANDARD.encode(bytes)).is_err());
     }
 }

@@ -38,6 +38,9 @@ pub struct Summary {
     /// The part of the messages sent that never came; only of mechanisms that lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
+    /// Turns a second of all nears together; only where several peers have their turns answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns_per_s: Option<f64>,
     /// How evenly the turns fell to several nears; only where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fairness>,
@@ -167,6 +170,8 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
         far: samples.first()?.far.map(|_| per_turn(samples.iter().filter_map(|s| s.far), turns)),
         modes: stats::two_modes(&turn_ns),
         achieved: achieved(samples),
+        turns_per_s: (case.peers != Peers::Pair && case.workload.is_answered())
+            .then(|| f64::from(case.peers.nears()) / estimate.median * 1e9),
         fairness: fairness(samples),
         timer: timer(samples),
         steps: step_times(samples),

@@ -3,7 +3,9 @@
 //! A block is words; how it is laid out and what its cells say is decided elsewhere.
 
 use crate::text::clean;
+use model::drawn::Unit;
 use model::floor;
+use model::stats::Estimate;
 use model::topology::CpuPair;
 use model::{Case, Endpoints, Pace, Peers, Placement, Session, Size, Workload};
 use std::collections::BTreeMap;
@@ -20,6 +22,8 @@ pub(crate) struct Block {
     pub(crate) rows: Vec<Row>,
     /// What is to be said under the rows.
     pub(crate) below: Vec<String>,
+    /// Where charts place the rows; `None` of what no chart shows.
+    pub(crate) common: Option<Common>,
 }
 
 /// The head of one column.
@@ -31,11 +35,13 @@ pub(crate) struct Heading {
     pub(crate) meaning: Option<&'static str>,
     /// Whether a reader can do without the column where there is little room.
     pub(crate) spare: bool,
+    /// In what its numbers are counted; `None` of words and of what no chart shows.
+    pub(crate) unit: Option<Unit>,
 }
 
 impl Heading {
     pub(crate) const fn new(title: &'static str) -> Self {
-        Self { title, meaning: None, spare: false }
+        Self { title, meaning: None, spare: false, unit: None }
     }
 
     pub(crate) const fn meaning(self, meaning: &'static str) -> Self {
@@ -45,6 +51,10 @@ impl Heading {
     pub(crate) const fn spare(self) -> Self {
         Self { spare: true, ..self }
     }
+
+    pub(crate) const fn unit(self, unit: Unit) -> Self {
+        Self { unit: Some(unit), ..self }
+    }
 }
 
 /// One row of a block.
@@ -53,6 +63,10 @@ pub(crate) struct Row {
     pub(crate) name: String,
     /// The other columns; `None` is a value that is missing.
     pub(crate) cells: Vec<Option<String>>,
+    /// The numbers of the cells that charts can draw; empty where no chart shows the row.
+    pub(crate) numbers: Vec<Option<Estimate>>,
+    /// The record that it is of, by its place among the records; `None` where it is of none.
+    pub(crate) record: Option<usize>,
     /// After the last column: the signs of the row's warnings, or a verdict.
     pub(crate) tail: String,
     /// How the row strikes the eye.
@@ -119,6 +133,14 @@ impl Common {
         )
     }
 
+    /// Where, at what pace and between how many its turns run, without CPU numbers: another host has others.
+    pub(crate) fn place(&self) -> String {
+        let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
+        let pace = self.pace.in_words().map(|words| format!(", {words}")).unwrap_or_default();
+        let peers = self.peers.in_words().map(|words| format!(", {words}")).unwrap_or_default();
+        format!("{}{threads}{pace}{peers}", self.placement)
+    }
+
     /// What a row of the block is.
     pub(crate) fn rows_are(&self) -> &'static str {
         if self.workload.is_alone() { "operation" } else { "mechanism" }
@@ -163,7 +185,7 @@ fn cpus_text(pair: CpuPair) -> String {
 }
 
 /// A size that cannot be taken for a count: `1 byte`, `64 bytes`, `4K`.
-fn size_text(size: Size) -> String {
+pub(crate) fn size_text(size: Size) -> String {
     match size.to_string() {
         one if one == "1" => "1 byte".to_owned(),
         number if number.ends_with(|c: char| c.is_ascii_digit()) => format!("{number} bytes"),

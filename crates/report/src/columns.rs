@@ -3,22 +3,35 @@
 //! The title of a block says what everything in it is per: a round trip, a message, an operation.
 
 use crate::block::{Heading, place};
-use crate::quantity::{count, multiple, percent, rate_estimate, signed_time, time, time_estimate};
-use model::summary::Summary;
-use model::units::three_digits;
-use model::{Case, Peers, Workload};
+use crate::quantity::Kind;
+use model::stats::Estimate;
+use model::summary::{Quantiles, Summary};
+use model::{Case, Workload};
+use std::collections::BTreeSet;
 
 /// One column of the blocks of a workload.
 pub(crate) struct Column {
     /// Its head.
     pub(crate) heading: Heading,
-    /// The cell of one row; `None` where the row has no such value.
-    pub(crate) cell: fn(&Case, &Summary) -> Option<String>,
+    /// What its cells show.
+    value: Value,
+}
+
+/// What the cells of a column show; `None` where the row has no such value.
+enum Value {
+    /// A number, which charts can draw too.
+    Number(Kind, fn(&Summary) -> Option<Estimate>),
+    /// Words of the case.
+    Words(fn(&Case) -> String),
 }
 
 impl Column {
-    const fn new(title: &'static str, cell: fn(&Case, &Summary) -> Option<String>) -> Self {
-        Self { heading: Heading::new(title), cell }
+    const fn number(title: &'static str, kind: Kind, value: fn(&Summary) -> Option<Estimate>) -> Self {
+        Self { heading: Heading::new(title).unit(kind.unit()), value: Value::Number(kind, value) }
+    }
+
+    const fn words(title: &'static str, words: fn(&Case) -> String) -> Self {
+        Self { heading: Heading::new(title), value: Value::Words(words) }
     }
 
     const fn meaning(self, meaning: &'static str) -> Self {
@@ -27,6 +40,17 @@ impl Column {
 
     const fn spare(self) -> Self {
         Self { heading: self.heading.spare(), ..self }
+    }
+
+    /// The cell of a row: what it says, and the number that it says, if it is one.
+    pub(crate) fn cell(&self, case: &Case, summary: &Summary) -> Option<(String, Option<Estimate>)> {
+        match self.value {
+            Value::Number(kind, value) => {
+                let number = value(summary)?;
+                Some((kind.text(number)?, Some(number)))
+            }
+            Value::Words(words) => Some((words(case), None)),
+        }
     }
 }
 
@@ -42,10 +66,19 @@ pub(crate) fn of(workload: Workload) -> &'static [Column] {
     }
 }
 
+/// The titles of all columns of numbers, each once.
+pub(crate) fn numbers() -> impl Iterator<Item = &'static str> {
+    let all = Workload::ALL.into_iter().flat_map(of).filter(|column| column.heading.unit.is_some());
+    let titles: BTreeSet<&str> = all.map(|column| column.heading.title).collect();
+    titles.into_iter()
+}
+
 const LATENCY: &[Column] = &[
-    Column::new("round trip", |_, s| time_estimate(s.turn_ns)),
-    Column::new("rtt/2", |case, s| time(s.turn_ns.median / 2.0).filter(|_| case.peers == Peers::Pair))
-        .spare(),
+    Column::number("round trip", Kind::SettledTime, |s| Some(s.turn_ns)),
+    Column::number("rtt/2", Kind::Time, |s| {
+        Some(s.turn_ns.map(|ns| ns / 2.0)).filter(|_| s.turns_per_s.is_none())
+    })
+    .spare(),
     TURNS,
     P99,
     P999,
@@ -64,58 +97,69 @@ const TRANSFER: &[Column] = &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAUL
 
 /// Of what sets something up, where who pays for it matters as much as how long it takes.
 const SET_UP: &[Column] = &[
-    Column::new("time", |_, s| time_estimate(s.turn_ns)),
+    SETTLED_TIME,
     P99,
     CPU,
-    Column::new("user", |_, s| time(s.near.user_ns + s.far.map_or(0.0, |far| far.user_ns))),
-    Column::new("system", |_, s| time(s.near.system_ns + s.far.map_or(0.0, |far| far.system_ns))),
+    Column::number("user", Kind::Time, |s| alone(s.near.user_ns + s.far.map_or(0.0, |far| far.user_ns))),
+    Column::number("system", Kind::Time, |s| {
+        alone(s.near.system_ns + s.far.map_or(0.0, |far| far.system_ns))
+    }),
     SWITCHES.spare(),
     FAULTS,
     FLOOR,
 ];
 
-const COST: &[Column] = &[Column::new("time", |_, s| time_estimate(s.turn_ns)), CPU, SWITCHES, FAULTS];
+const COST: &[Column] = &[SETTLED_TIME, CPU, SWITCHES, FAULTS];
 
 const ACCURACY: &[Column] = &[
-    Column::new("error", |_, s| s.timer.and_then(|timer| signed_time(timer.error_ns)))
+    Column::number("error", Kind::SignedTime, |s| s.timer.and_then(|timer| alone(timer.error_ns)))
         .meaning("what the timer says of an interval, less the length that was asked for"),
-    Column::new("deviation", |_, s| s.timer.and_then(|timer| time(timer.deviation_ns))),
-    Column::new("off clock", |_, s| s.timer.and_then(|timer| signed_time(timer.off_clock_ns)))
+    Column::number("deviation", Kind::Time, |s| s.timer.and_then(|timer| alone(timer.deviation_ns))),
+    Column::number("off clock", Kind::SignedTime, |s| s.timer.and_then(|timer| alone(timer.off_clock_ns)))
         .meaning("what the timer says, less what the run's clock says"),
-    Column::new("resolution", |_, s| s.timer.and_then(|timer| time(timer.resolution_ns)))
+    Column::number("resolution", Kind::Time, |s| s.timer.and_then(|timer| alone(timer.resolution_ns)))
         .meaning("the smallest step between two readings that differ"),
 ];
 
 /// The columns of the floors, which are of several workloads: each row says what its time is of.
 pub(crate) const FLOORS: &[Column] = &[
-    Column::new("time", |_, s| time_estimate(s.turn_ns)),
-    Column::new("of one", |case, _| Some(case.workload.turn().to_owned())),
-    Column::new("on", |case, _| Some(place(case))),
+    SETTLED_TIME,
+    Column::words("of one", |case| case.workload.turn().to_owned()),
+    Column::words("on", place),
 ];
 
-const RATE: Column = Column::new("rate", |_, s| s.bytes_per_s.and_then(rate_estimate));
-const TIME: Column = Column::new("time", |_, s| time(s.turn_ns.median));
-const P99: Column = Column::new("p99", |_, s| s.quantiles.and_then(|q| time(q.p99_ns as f64)))
+const SETTLED_TIME: Column = Column::number("time", Kind::SettledTime, |s| Some(s.turn_ns));
+const RATE: Column = Column::number("rate", Kind::Rate, |s| s.bytes_per_s);
+const TIME: Column = Column::number("time", Kind::Time, |s| Some(s.turn_ns));
+const P99: Column = Column::number("p99", Kind::Time, |s| quantile(s, |q| q.p99_ns))
     .meaning("99% of turns take at most this, all launches together, each turn timed");
-const P999: Column = Column::new("p99.9", |_, s| s.quantiles.and_then(|q| time(q.p999_ns as f64))).spare();
+const P999: Column = Column::number("p99.9", Kind::Time, |s| quantile(s, |q| q.p999_ns)).spare();
 /// Of several peers, what all do together.
-const TURNS: Column = Column::new("all/s", |case, s| {
-    let nears = f64::from(case.peers.nears());
-    (case.peers != Peers::Pair).then(|| three_digits(nears / s.turn_ns.median * 1e9))
-})
-.meaning("round trips a second of all peers together");
-const LEAST: Column = Column::new("least", |_, s| s.fairness.and_then(|f| multiple(f.least)))
+const TURNS: Column = Column::number("all/s", Kind::Count, |s| s.turns_per_s.and_then(alone))
+    .meaning("round trips a second of all peers together");
+const LEAST: Column = Column::number("least", Kind::Multiple, |s| s.fairness.and_then(|f| alone(f.least)))
     .meaning("turns of the near with the fewest, and most: of the one with the most, over the mean")
     .spare();
-const MOST: Column = Column::new("most", |_, s| s.fairness.and_then(|f| multiple(f.most))).spare();
-const JAIN: Column = Column::new("fairness", |_, s| s.fairness.map(|f| format!("{:.3}", f.jain)))
+const MOST: Column =
+    Column::number("most", Kind::Multiple, |s| s.fairness.and_then(|f| alone(f.most))).spare();
+const JAIN: Column = Column::number("fairness", Kind::Index, |s| s.fairness.and_then(|f| alone(f.jain)))
     .meaning("Jain's index of fairness: 1 when all nears have as many turns, 1/n when one has all");
-const LOST: Column = Column::new("lost", |_, s| s.lost.map(percent))
+const LOST: Column = Column::number("lost", Kind::Share, |s| s.lost.and_then(alone))
     .meaning("messages sent that never came; the rate is of those that came, the time of those sent");
-const CPU: Column = Column::new("cpu", |_, s| time(s.cpu_ns()))
+const CPU: Column = Column::number("cpu", Kind::Time, |s| alone(s.cpu_ns()))
     .meaning("CPU time of both ends; switches: context switches of both ends");
-const SWITCHES: Column = Column::new("switches", |_, s| count(s.switches()));
+const SWITCHES: Column = Column::number("switches", Kind::Count, |s| alone(s.switches()));
 const FAULTS: Column =
-    Column::new("faults", |_, s| count(s.near.faults + s.far.map_or(0.0, |far| far.faults))).spare();
-const FLOOR: Column = Column::new("×floor", |_, s| s.floor_multiple.and_then(|m| multiple(m.median)))
+    Column::number("faults", Kind::Count, |s| alone(s.near.faults + s.far.map_or(0.0, |far| far.faults)))
+        .spare();
+const FLOOR: Column = Column::number("×floor", Kind::Multiple, |s| s.floor_multiple)
     .meaning("the time over that of the floor in the same round, median over rounds");
+
+/// A number without an interval.
+fn alone(value: f64) -> Option<Estimate> {
+    Some(Estimate { median: value, interval: None })
+}
+
+fn quantile(summary: &Summary, which: fn(Quantiles) -> u64) -> Option<Estimate> {
+    summary.quantiles.and_then(|quantiles| alone(which(quantiles) as f64))
+}

@@ -47,6 +47,8 @@ pub fn paired(pairs: &[PairedCompared], style: &Style) -> String {
     let row = |pair: &PairedCompared| Row {
         name: clean(&pair.name),
         cells: vec![Some(pair.rounds.to_string()), pair.ratio.and_then(estimate)],
+        numbers: Vec::new(),
+        record: None,
         tail: pair.verdict.to_string(),
         tone: tone(pair.verdict),
     };
@@ -57,6 +59,7 @@ pub fn paired(pairs: &[PairedCompared], style: &Style) -> String {
         columns: vec![Heading::new("rounds"), RATIO],
         rows: pairs.iter().map(row).collect(),
         below: remarks(reasons),
+        common: None,
     };
     let sheet = [block];
     let parts = [blocks(&sheet, style), section("notes", labelled(&meanings(&sheet), style), style)];
@@ -106,6 +109,7 @@ fn case_block(common: Common, mut cases: Vec<&Compared>) -> Block {
         columns: vec![A, B, CHANGE, ADJUSTED],
         rows: cases.iter().map(row).collect(),
         below: reasons(&cases),
+        common: None,
     }
 }
 
@@ -120,6 +124,7 @@ fn floor_block(floors: &[Compared]) -> Option<Block> {
         columns: vec![A, B, CHANGE, Heading::new("on")],
         rows: floors.iter().map(row).collect(),
         below: reasons(&floors),
+        common: None,
     })
 }
 
@@ -129,6 +134,8 @@ fn row(compared: &Compared, last: Option<String>) -> Row {
     Row {
         name: name(&compared.case),
         cells: vec![compared.a.median_ns.and_then(time), compared.b.median_ns.and_then(time), ratio, last],
+        numbers: Vec::new(),
+        record: None,
         tail: compared.verdict.to_string(),
         tone: tone(compared.verdict),
     }

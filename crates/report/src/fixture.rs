@@ -9,7 +9,7 @@ use model::record::{
 use model::summary;
 use model::topology::{Cpu, CpuPair, Topology};
 use model::warning::Warning;
-use model::{Case, Endpoints, Header, Histogram, Pace, Percent, Record, Size, Spec, Workload};
+use model::{Case, Endpoints, Header, Histogram, Pace, Peers, Percent, Record, Size, Spec, Workload};
 use std::collections::BTreeMap;
 
 /// Ten launches and what far and the clock did in them.

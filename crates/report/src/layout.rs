@@ -21,8 +21,8 @@ const LEAST_COLUMN: usize = 6;
 /// A longer name is wrapped, so that one with many parameters does not push all the numbers away.
 const LONGEST_NAME: usize = 34;
 
-/// A grid that would leave less than this for its names is listed row by row.
-const LEAST_NAME: usize = 12;
+/// A grid that would leave less than this for its names is listed row by row; a block has names of its own width.
+const LEAST_NAME: usize = 14;
 /// The columns of a verdict, and a gap.
 const LONGEST_VERDICT: usize = 15;
 
@@ -69,7 +69,9 @@ pub(crate) fn section(heading: &str, lines: Vec<String>, style: &Style) -> Vec<S
     if lines.is_empty() {
         return lines;
     }
-    [String::new(), style.paint(HEADING, heading)].into_iter().chain(lines).collect()
+    let heading =
+        wrap(heading, style.width(), "", INDENT).into_iter().map(|line| style.paint(HEADING, &line));
+    [String::new()].into_iter().chain(heading).chain(lines).collect()
 }
 
 /// Texts, each behind its label.
@@ -82,16 +84,19 @@ pub(crate) fn labelled<L: AsRef<str>>(texts: &[(L, String)], style: &Style) -> V
     texts.iter().flat_map(lines).collect()
 }
 
-/// `blocks`, each after an empty line. They share the width of the name and the choice of spare columns.
+/// `blocks`, each after an empty line. They share the choice of spare columns, and the width of the name as far as that
+/// leaves names readable: a block with so many columns that it does not has names of its own width.
 pub(crate) fn blocks(blocks: &[Block], style: &Style) -> Vec<String> {
     let names = blocks.iter().flat_map(|block| &block.rows).map(|row| width(&row.name));
     let titles = blocks.iter().map(|block| width(block.rows_are));
     let longest = names.chain(titles).max().unwrap_or_default().min(LONGEST_NAME);
-    let rooms = blocks.iter().map(|block| room(block, style).saturating_sub(taken(&needed(block))));
-    let name_width = rooms.min().unwrap_or_default().min(longest);
+    let left_for_name = |block: &Block| room(block, style).saturating_sub(taken(&needed(block))).min(longest);
+    let readable = blocks.iter().map(left_for_name).filter(|left| *left >= LEAST_NAME.min(longest));
+    let shared = readable.min().unwrap_or(longest);
+    let name_width = |block: &Block| left_for_name(block).min(shared);
     let left_out: HashSet<&str> =
-        blocks.iter().flat_map(|block| too_many(block, room(block, style) - name_width)).collect();
-    blocks.iter().flat_map(|block| lay_out(block, name_width, &left_out, style)).collect()
+        blocks.iter().flat_map(|block| too_many(block, room(block, style) - name_width(block))).collect();
+    blocks.iter().flat_map(|block| lay_out(block, name_width(block), &left_out, style)).collect()
 }
 
 /// A study: what it concluded, its tables, its figures.

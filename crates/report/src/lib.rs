@@ -1,4 +1,4 @@
-//! Records to bytes: the terminal table, Markdown, CSV and JSON, and comparisons for the terminal.
+//! Records to bytes: the terminal table, Markdown, CSV, JSON and the page, and comparisons for the terminal.
 //!
 //! Everything here is a function from results to text. Nothing here measures, reads a clock, opens a
 //! file or decides what a number means: statistics and warnings are `model`'s.
@@ -8,14 +8,20 @@ mod block;
 mod columns;
 mod comparison;
 mod csv;
+mod drawing;
 mod drawn;
+mod figure;
 mod head;
 mod json;
 mod layout;
+mod look;
 mod markdown;
 mod marks;
+mod page;
+mod plot;
 mod quantity;
 mod sheet;
+mod study;
 mod table;
 mod text;
 
@@ -26,9 +32,13 @@ mod tests;
 
 pub use self::comparison::{comparison, paired};
 pub use self::csv::csv;
+pub use self::drawing::{png, svg};
+pub use self::figure::{Drawing, drawings, parse_metric};
 pub use self::json::json;
 pub use self::layout::Style;
 pub use self::markdown::markdown;
+pub use self::page::{Input, html};
+pub use self::plot::plot;
 pub use self::table::table;
 
 use model::Invalid;

@@ -3,11 +3,58 @@
 //! `None` is a value that is missing or that is no number; it is printed as a dash, never as 0.
 
 use crate::text::clip;
+use model::drawn::Unit;
 use model::stats::Estimate;
 use model::units::{format_ns, format_rate, three_digits};
 
 /// No number worth reading is longer. A results file can hold any, and the table must keep its shape.
 const LONGEST: usize = 9;
+
+/// How the numbers of a column are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A time in nanoseconds with the half-width of its interval.
+    SettledTime,
+    /// A time in nanoseconds.
+    Time,
+    /// A difference of times in nanoseconds.
+    SignedTime,
+    /// A rate in bytes per second with the half-width of its interval.
+    Rate,
+    /// A count per turn.
+    Count,
+    /// A multiple.
+    Multiple,
+    /// A part of a whole.
+    Share,
+    /// Between 0 and 1, where the last digits matter.
+    Index,
+}
+
+impl Kind {
+    /// In what the numbers are counted.
+    pub(crate) const fn unit(self) -> Unit {
+        match self {
+            Kind::SettledTime | Kind::Time | Kind::SignedTime => Unit::Ns,
+            Kind::Rate => Unit::BytesPerS,
+            Kind::Count | Kind::Multiple | Kind::Share | Kind::Index => Unit::Number,
+        }
+    }
+
+    /// `number` as a cell shows it.
+    pub(crate) fn text(self, number: Estimate) -> Option<String> {
+        match self {
+            Kind::SettledTime => time_estimate(number),
+            Kind::Time => time(number.median),
+            Kind::SignedTime => signed_time(number.median),
+            Kind::Rate => rate_estimate(number),
+            Kind::Count => count(number.median),
+            Kind::Multiple => multiple(number.median),
+            Kind::Share => number.median.is_finite().then(|| percent(number.median)),
+            Kind::Index => number.median.is_finite().then(|| clip(&format!("{:.3}", number.median), LONGEST)),
+        }
+    }
+}
 
 /// A time in nanoseconds, with its unit.
 pub(crate) fn time(ns: f64) -> Option<String> {

@@ -11,6 +11,7 @@ use crate::text::clean;
 use crate::{head, marks, outcome_name, summary_of};
 use model::floor::floor_of;
 use model::record::{Outcome, Results};
+use model::stats::Estimate;
 use model::summary::{StepTime, Summary};
 use model::{Case, Peers, Record};
 use std::cmp::Ordering;
@@ -36,13 +37,16 @@ pub(crate) struct Sheet {
 pub(crate) struct Measured<'a> {
     /// The record.
     pub(crate) record: &'a Record,
+    /// Its place among the records.
+    pub(crate) at: usize,
     /// What its samples say.
     pub(crate) summary: Option<Summary>,
 }
 
 /// The sheet of `results`.
 pub(crate) fn sheet(results: &Results) -> Sheet {
-    let measured = results.records.iter().map(|record| Measured { record, summary: summary_of(record) });
+    let measured = results.records.iter().enumerate();
+    let measured = measured.map(|(at, record)| Measured { record, at, summary: summary_of(record) });
     let (floors, cases): (Vec<_>, Vec<_>) = measured.partition(|measured| measured.record.floor);
     let groups = comparable(&cases, |measured| &measured.record.case);
     let mut blocks: Vec<Block> =
@@ -68,7 +72,8 @@ fn block(common: Common, mut rows: Vec<&Measured<'_>>, floors: &[Measured<'_>]) 
     rows.sort_by(|a, b| fastest_first(a, b));
     let floor = floor_line(common, &rows, floors);
     let below = floor.into_iter().chain(remarks(&rows)).collect();
-    of_rows(common.heading(), common.rows_are(), columns::of(common.workload), &rows, below)
+    let block = of_rows(common.heading(), common.rows_are(), columns::of(common.workload), &rows, below);
+    Block { common: Some(common), ..block }
 }
 
 fn floors_block(floors: &[Measured<'_>]) -> Option<Block> {
@@ -96,12 +101,14 @@ fn of_rows(
         columns: columns.iter().map(|c| c.heading).collect(),
         rows: rows.iter().map(|row| row.row(&columns)).collect(),
         below,
+        common: None,
     }
 }
 
 impl Measured<'_> {
     fn row(&self, columns: &[&Column]) -> Row {
-        let mut cells: Vec<Option<String>> = columns.iter().map(|column| self.cell(column)).collect();
+        let shown = columns.iter().map(|column| self.cell(column).unzip());
+        let (mut cells, numbers): (Vec<Option<String>>, Vec<Option<Option<Estimate>>>) = shown.unzip();
         if self.values().is_none() {
             cells[0] = Some(outcome_name(&self.record.outcome).to_owned());
         }
@@ -111,11 +118,12 @@ impl Measured<'_> {
             _ if tail.is_empty() => Tone::Plain,
             _ => Tone::Doubtful,
         };
-        Row { name: name(&self.record.case), cells, tail, tone }
+        let numbers = numbers.into_iter().map(Option::flatten).collect();
+        Row { name: name(&self.record.case), cells, numbers, record: Some(self.at), tail, tone }
     }
 
-    fn cell(&self, column: &Column) -> Option<String> {
-        self.values().and_then(|summary| (column.cell)(&self.record.case, summary))
+    fn cell(&self, column: &Column) -> Option<(String, Option<Estimate>)> {
+        self.values().and_then(|summary| column.cell(&self.record.case, summary))
     }
 
     /// A failed case has no values: what was measured before it failed is not to be trusted.

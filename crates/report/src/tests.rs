@@ -706,3 +706,123 @@ proptest! {
         }
     }
 }
+
+/// The fixture and a study-less input of it.
+fn page(results: &Results) -> String {
+    crate::html(&[crate::Input { results, study: None }], &["ipcmark".to_owned()])
+}
+
+/// The JSON that `page` carries.
+fn island(page: &str) -> serde_json::Value {
+    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn a_page_is_one_file_that_fetches_nothing() {
+    let page = page(&fixture::results());
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    assert!(page.contains("default-src 'none'"));
+    // Three elements of scripts, of which two run, and none from elsewhere.
+    assert_eq!(page.matches("<script").count(), 3);
+    for elsewhere in ["src=", "href=\"http", "@import", "url("] {
+        assert!(!page.contains(elsewhere), "{elsewhere}");
+    }
+    assert!(!page.contains("{{"), "something was not filled in");
+}
+
+#[test]
+fn a_page_says_what_the_sheet_says() {
+    let results = fixture::results();
+    let data = island(&page(&results));
+    let run = &data["runs"][0];
+    insta::assert_snapshot!(run["notices"].to_string(), @r#"["the hypervisor took 1.3% of the CPU time","1 of 14 cases failed","5 of 14 cases are not known to ±2%: they are marked !","the last line was cut off; it is left out"]"#);
+    let blocks = run["blocks"].as_array().unwrap();
+    assert_eq!(
+        blocks.iter().map(|block| block["rows"].as_array().unwrap().len()).sum::<usize>(),
+        results.records.len()
+    );
+    // One row in full: what it says, the same as numbers, and its percentiles.
+    insta::assert_snapshot!(blocks[1]["rows"][0].to_string(), @r#"{"c":["2.14 µs ±0.7%","1.07 µs","3.46 µs","3.50 µs","2.10 µs","2.00","0","×1.4"],"n":[[2139.1,2124.2,2153.9],[1069.5,1062.1,1077.0],3461.0,3495.0,2096.3,2.0,0.0,[1.3836,1.374,1.3932]],"q":["2.10 µs","2.11 µs","2.12 µs","2.13 µs","2.14 µs","2.14 µs","3.46 µs","3.48 µs","3.50 µs"],"s":12}"#);
+}
+
+#[test]
+fn two_runs_of_one_host_have_labels_of_their_own() {
+    let (one, mut other) = (fixture::results(), fixture::later_results());
+    other.header.run = "99aa".to_owned();
+    let input = |results| crate::Input { results, study: None };
+    let data = island(&crate::html(&[input(&one), input(&other)], &[]));
+    let labels: Vec<&str> =
+        data["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["vm-1 (4f2a)", "vm-1 (99aa)"]);
+}
+
+#[test]
+fn figures_are_of_the_metric_asked_for_and_have_names_for_files() {
+    let results = fixture::results();
+    let inputs = [crate::Input { results: &results, study: None }];
+    let drawings = crate::drawings(&inputs, Some("p99")).unwrap();
+    let names: Vec<&str> = drawings.iter().map(|drawing| drawing.file_name.as_str()).collect();
+    assert_eq!(names, ["latency-same-core"]);
+    let pipe = drawings[0].figure.series.iter().find(|series| series.name == "pipe").unwrap();
+    let p99: Vec<f64> = pipe.points.iter().map(|point| point.y.median).collect();
+    let expected = |at: usize| results.records[at].summary.as_ref().unwrap().quantiles.unwrap().p99_ns as f64;
+    assert_eq!(p99, [expected(1), expected(5)]);
+    assert!(crate::drawings(&inputs, Some("p9")).unwrap_err().remedy.contains("'p99'"));
+    assert!(crate::drawings(&inputs, Some("user")).is_err(), "nothing here has that column");
+
+    let svg = crate::svg(&drawings[0].figure);
+    assert!(svg.contains("latency, same-core: p99 by message size") && svg.contains("unix-stream:buffer=8M"));
+    let png = crate::png(&drawings[0].figure).unwrap();
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 10_000, "{} bytes", png.len());
+}
+
+#[test]
+fn a_chart_for_the_terminal() {
+    let results = fixture::results();
+    let plot = crate::plot(&results, None, &PLAIN).unwrap();
+    let two: Vec<&str> = plot.split_inclusive("\n\n").skip(1).take(2).collect();
+    insta::assert_snapshot!(two.concat(), @r"
+    round trip of latency, 1 byte, same-core (cpu 1), per round trip
+      shm-ring:wait=futex                   2.14 µs   ●
+      pipe                                  2.83 µs        ●───────┤
+      unix-stream                           4.78 µs               ├──●──┤
+                                                     ╵2 µs            ╵5 µs
+
+    round trip of latency, 4K, same-core (cpu 1), per round trip
+      pipe                                  3.32 µs           ●───────┤
+      fifo                                  3.45 µs            ●───────┤
+      unix-stream:buffer=8M,wait=spin-t…    4.45 µs                 ●
+                                                     ╵2 µs            ╵5 µs
+    ");
+    assert!(crate::plot(&results, Some("zzz"), &PLAIN).is_err());
+}
+
+proptest! {
+    // A page takes a while to search through, so that a failure is not made small for long.
+    #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_stays_text(text in text(), number in proptest::num::f64::ANY, size in any::<u64>(), width in 0..200usize) {
+        let results = hostile(&text, number, size);
+        let page = page(&results);
+        prop_assert_eq!(page.matches("<script").count(), 3);
+        prop_assert_eq!(page.matches("</script").count(), 3);
+        prop_assert_eq!(page.matches("<!--").count(), 0);
+        let data = island(&page);
+        prop_assert_eq!(data["runs"][0]["missing"][0].as_str().is_some(), true);
+        let cleaned = crate::text::clean(&text);
+        let notices = data["runs"][0]["notices"].as_array().unwrap();
+        prop_assert_eq!(notices.last().unwrap().as_str(), Some(cleaned.as_str()));
+
+        let style = Style { width, color: false };
+        for line in crate::plot(&results, None, &style).unwrap().lines() {
+            prop_assert!(columns(line) <= width.max(80), "{} columns: {line}", columns(line));
+        }
+        for drawing in crate::drawings(&[crate::Input { results: &results, study: None }], None).unwrap_or_default() {
+            let svg = crate::svg(&drawing.figure);
+            prop_assert!(!svg.contains("<script") && !svg.contains("<img"), "{}", svg);
+            prop_assert!(drawing.file_name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
+        }
+    }
+}

@@ -1,15 +1,65 @@
-//! `ipcmark report`: shows results files.
+//! `ipcmark report`: shows results files, or makes pages and figures of them.
 
-use crate::cli::Report;
+use crate::cli::{Files, Report};
+use crate::derived_file::{self, Kind};
 use crate::exit::{Error, Exit};
-use crate::output::{style, write};
+use crate::output::{print, show};
 use crate::results_file;
+use model::Invalid;
+use model::drawn::Drawn;
+use model::record::Results;
+use report::Input;
+use std::path::Path;
 
 /// Reads every file before it shows any, so that a bad one is said first.
 pub fn run(arguments: &Report) -> Result<Exit, Error> {
     let all = arguments.files.iter().map(|path| results_file::read(path)).collect::<Result<Vec<_>, _>>()?;
+    if arguments.make.are_wanted() {
+        make(&arguments.make, &all, arguments.show.metric.as_deref())?;
+        return Ok(Exit::Success);
+    }
     for results in &all {
-        write(|out| arguments.show.format.write(results, &style(), out))?;
+        show(&arguments.show, results)?;
     }
     Ok(Exit::Success)
+}
+
+/// Makes the files that are asked for and says which.
+fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
+    let studies: Vec<Option<Drawn>> = all.iter().map(study).collect();
+    let inputs: Vec<Input<'_>> =
+        all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
+    // Figures are made before anything is written, so that a metric that is none leaves nothing half done.
+    let wanted = files.svg.is_some() || files.png.is_some();
+    let drawings = if wanted { report::drawings(&inputs, metric)? } else { Vec::new() };
+    if let Some(path) = &files.html {
+        let command: Vec<String> =
+            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        write(path, report::html(&inputs, &command).as_bytes(), Kind::PAGE)?;
+    }
+    for drawing in &drawings {
+        let path = |directory: &Path, ending: &str| directory.join(format!("{}.{ending}", drawing.file_name));
+        if let Some(directory) = &files.svg {
+            write(&path(directory, "svg"), report::svg(&drawing.figure).as_bytes(), Kind::SVG)?;
+        }
+        if let Some(directory) = &files.png {
+            let picture = report::png(&drawing.figure).ok_or_else(|| no_picture(&drawing.file_name))?;
+            write(&path(directory, "png"), &picture, Kind::PNG)?;
+        }
+    }
+    Ok(())
+}
+
+fn no_picture(name: &str) -> Invalid {
+    Invalid::new(format!("the figure {name} cannot be drawn as PNG"), "take --svg, and report this bug")
+}
+
+fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
+    derived_file::write(path, content, kind)?;
+    print(&format!("wrote {}, {} bytes\n", path.display(), content.len()))
+}
+
+/// The study that `results` repeat, with their numbers in it.
+fn study(results: &Results) -> Option<Drawn> {
+    results.header.study.as_ref().map(|study| model::study::draw(study, results))
 }

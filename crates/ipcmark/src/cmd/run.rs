@@ -2,7 +2,7 @@
 
 use crate::cli::{Axes, Effort, Run};
 use crate::exit::{Error, Exit};
-use crate::output::{print, style, write};
+use crate::output::{print, show};
 use crate::progress::Progress;
 use crate::results_file::ResultsFile;
 use crate::suites;
@@ -80,7 +80,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
     let finish =
         harness::run::Run::new(&plan, &launcher, &bounds, timer, |event| collector.take(event)).finish();
     let (results, refused) = collector.finish(end(finish, steal_before, &calibration));
-    write(|out| arguments.show.format.write(&results, &style(), out))?;
+    show(&arguments.show, &results)?;
     refused.map_or_else(|| Ok(exit_of(&results)), |failure| Err(failure.into()))
 }
 

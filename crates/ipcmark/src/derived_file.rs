@@ -1,0 +1,91 @@
+//! Files that are made of results and can be made again: pages and figures. Results themselves are not written here.
+//!
+//! A file of the same kind is replaced, for it can be made again; anything else is left alone, lest a slip of the
+//! hand cost somebody's results. A file is there as a whole or not at all: it is written beside its place first.
+
+use crate::exit::Error;
+use model::Invalid;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use sys::{Failure, OrFail};
+
+/// A kind of file, by what it is called and how it begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    name: &'static str,
+    begins: &'static [u8],
+}
+
+impl Kind {
+    /// A page of [`report::html`].
+    pub const PAGE: Kind =
+        Kind { name: "page", begins: b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset" };
+    /// A figure as [`report::svg`] draws it.
+    pub const SVG: Kind =
+        Kind { name: "SVG figure", begins: b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg" };
+    /// A figure as [`report::png`] draws it.
+    pub const PNG: Kind = Kind { name: "PNG figure", begins: b"\x89PNG\r\n\x1a\n" };
+}
+
+/// Writes `content` to `path`, whose directory is made if it is missing one name only.
+pub fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
+    if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        match fs::create_dir(directory) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(refused(path, &error).into());
+            }
+            _ => {}
+        }
+    }
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => {
+            Err(Invalid::new(format!("{} is a directory", path.display()), "name a file in it").into())
+        }
+        // What is no regular file, such as /dev/null or a pipe, takes bytes and keeps none.
+        Ok(metadata) if !metadata.is_file() => {
+            fs::write(path, content).or_fail("write", path.display()).map_err(Error::from)
+        }
+        Ok(_) if !begins_as(path, kind) => Err(Invalid::new(
+            format!("{} exists and is no {} that ipcmark made", path.display(), kind.name),
+            "name another file, or remove it",
+        )
+        .into()),
+        _ => replace(path, content),
+    }
+}
+
+/// Whether the file at `path` can be made again, by how it begins. An empty one is worth nothing.
+fn begins_as(path: &Path, kind: Kind) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(kind.begins.len() as u64).read_to_end(&mut start));
+    read.is_ok() && (start == kind.begins || start.is_empty())
+}
+
+/// Writes beside `path` and renames, so that nobody ever sees half of it.
+fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let beside = beside(path);
+    let mut file = File::create_new(&beside).map_err(|error| refused(path, &error))?;
+    let written = file.write_all(content).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        failed(path, error).into()
+    })
+}
+
+/// A name in the directory of `path` that nothing else has.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    path.with_file_name(format!(".{name}.{}", std::process::id()))
+}
+
+fn refused(path: &Path, error: &std::io::Error) -> Invalid {
+    Invalid::new(
+        format!("{} cannot be written: {error}", path.display()),
+        "name a file in a directory that exists and that you may write",
+    )
+}
+
+fn failed(path: &Path, error: std::io::Error) -> Failure {
+    Failure::new("write", path.display(), error.to_string(), "free some room, or write it elsewhere")
+}

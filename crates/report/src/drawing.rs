@@ -1,0 +1,431 @@
+//! Figures as SVG and PNG, for papers: black on white, no script, text that stays text.
+//!
+//! What a figure shows is decided elsewhere. Both forms are made of the same strokes. The PNG's letters are those of
+//! a font that comes along, so that it looks the same on a machine without fonts.
+
+use crate::look::{Look, Looks, Marker};
+use crate::study::{is_drawable, value};
+use crate::text::{clean, width};
+use model::drawn::{Figure, Point, Series, Unit};
+use svg::Document;
+use svg::node::element::{Polyline, Rectangle, Text};
+use tiny_skia::{Color, FillRule, Paint, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
+use ttf_parser::{Face, OutlineBuilder};
+
+/// The size of the picture, in points, and of what stands around the plot.
+const WIDTH: f64 = 760.0;
+const PLOT_HEIGHT: f64 = 360.0;
+const LEFT: f64 = 84.0;
+const RIGHT: f64 = 18.0;
+const TOP: f64 = 44.0;
+const BELOW: f64 = 58.0;
+/// A line of the key.
+const KEY_LINE: f64 = 18.0;
+const LETTERS: f64 = 12.0;
+const FONT: &str = "DejaVu Sans, Helvetica, Arial, sans-serif";
+const INK: &str = "#1b1f24";
+const GRID: &str = "#e1e5e9";
+/// How many pixels a point of the PNG has, for print.
+const PIXELS: f32 = 2.5;
+
+/// A figure as strokes and words.
+struct Drawn {
+    height: f64,
+    marks: Vec<Mark>,
+}
+
+/// One thing that is drawn.
+enum Mark {
+    /// A line through points, or around an area if that is filled.
+    Stroke {
+        points: Vec<(f64, f64)>,
+        color: &'static str,
+        width: f64,
+        dash: &'static [f32],
+        fill: Option<&'static str>,
+    },
+    /// Words on one line, which may run upwards.
+    Words { text: String, x: f64, y: f64, anchor: Anchor, upwards: bool },
+}
+
+/// What of the words stands at their place.
+#[derive(Clone, Copy)]
+enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// `figure` as SVG.
+pub fn svg(figure: &Figure) -> String {
+    let Drawn { height, marks } = draw(figure);
+    let mut document = Document::new()
+        .set("viewBox", (0, 0, WIDTH, height))
+        .set("width", WIDTH)
+        .set("height", height)
+        .set("font-family", FONT)
+        .set("font-size", LETTERS)
+        .add(Rectangle::new().set("width", "100%").set("height", "100%").set("fill", "white"));
+    for mark in marks {
+        match mark {
+            Mark::Stroke { mut points, color, width, dash, fill } => {
+                points.extend(fill.and_then(|_| points.first().copied()));
+                let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+                let dash: Vec<String> = dash.iter().map(ToString::to_string).collect();
+                let mut line = Polyline::new()
+                    .set("points", points.join(" "))
+                    .set("fill", fill.unwrap_or("none"))
+                    .set("stroke", color)
+                    .set("stroke-width", width);
+                if !dash.is_empty() {
+                    line = line.set("stroke-dasharray", dash.join(" "));
+                }
+                document = document.add(line);
+            }
+            // Text that comes from outside goes into text nodes only, which the library escapes.
+            Mark::Words { text, x, y, anchor, upwards } => {
+                let anchor = match anchor {
+                    Anchor::Start => "start",
+                    Anchor::Middle => "middle",
+                    Anchor::End => "end",
+                };
+                let at = format!("translate({x:.1} {y:.1}){}", if upwards { " rotate(-90)" } else { "" });
+                let words = Text::new(text).set("transform", at).set("text-anchor", anchor).set("fill", INK);
+                document = document.add(words);
+            }
+        }
+    }
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{document}\n")
+}
+
+/// `figure` as PNG; `None` when the font that comes along cannot be read, which a test rules out.
+pub fn png(figure: &Figure) -> Option<Vec<u8>> {
+    let font = Face::parse(dejavu::sans::regular(), 0).ok()?;
+    let Drawn { height, marks } = draw(figure);
+    let mut picture = Pixmap::new((WIDTH as f32 * PIXELS) as u32, (height as f32 * PIXELS) as u32)?;
+    picture.fill(Color::WHITE);
+    let scale = Transform::from_scale(PIXELS, PIXELS);
+    for mark in marks {
+        match mark {
+            Mark::Stroke { points, color, width, dash, fill } => {
+                let mut path = PathBuilder::new();
+                for (at, (x, y)) in points.iter().enumerate() {
+                    let (x, y) = (*x as f32, *y as f32);
+                    if at == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
+                }
+                fill.is_some().then(|| path.close());
+                let Some(path) = path.finish() else { continue };
+                if let Some(fill) = fill {
+                    picture.fill_path(&path, &paint(fill), FillRule::Winding, scale, None);
+                }
+                let dash = StrokeDash::new(dash.to_vec(), 0.0);
+                let stroke = Stroke { width: width as f32, dash, ..Stroke::default() };
+                picture.stroke_path(&path, &paint(color), &stroke, scale, None);
+            }
+            Mark::Words { text, x, y, anchor, upwards } => {
+                let (outline, length) = outline(&font, &text);
+                let Some(outline) = outline else { continue };
+                let before = match anchor {
+                    Anchor::Start => 0.0,
+                    Anchor::Middle => length / 2.0,
+                    Anchor::End => length,
+                };
+                let turn = if upwards { -90.0 } else { 0.0 };
+                let at = scale.pre_translate(x as f32, y as f32).pre_rotate(turn).pre_translate(-before, 0.0);
+                picture.fill_path(&outline, &paint(INK), FillRule::Winding, at, None);
+            }
+        }
+    }
+    picture.encode_png().ok()
+}
+
+/// `color`, which is `white` or `#rrggbb`.
+fn paint(color: &str) -> Paint<'static> {
+    let channel =
+        |at: usize| color.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(255);
+    let mut paint = Paint::default();
+    paint.set_color_rgba8(channel(1), channel(3), channel(5), 255);
+    paint
+}
+
+/// The outline of `text` from the origin on, and how long it is. What the font lacks is drawn as its box for that.
+fn outline(font: &Face<'_>, text: &str) -> (Option<tiny_skia::Path>, f32) {
+    let scale = LETTERS as f32 / f32::from(font.units_per_em());
+    let mut letters = Letters { path: PathBuilder::new(), scale, x: 0.0 };
+    for character in text.chars() {
+        let glyph = font.glyph_index(character).unwrap_or_default();
+        font.outline_glyph(glyph, &mut letters);
+        letters.x += f32::from(font.glyph_hor_advance(glyph).unwrap_or_default()) * scale;
+    }
+    (letters.path.finish(), letters.x)
+}
+
+/// Takes the outlines of glyphs, one behind the other. The font's y axis points up, the picture's down.
+struct Letters {
+    path: PathBuilder,
+    scale: f32,
+    x: f32,
+}
+
+impl Letters {
+    fn at(&self, x: f32, y: f32) -> (f32, f32) {
+        (self.x + x * self.scale, -y * self.scale)
+    }
+}
+
+impl OutlineBuilder for Letters {
+    fn move_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.at(x, y);
+        self.path.move_to(x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.at(x, y);
+        self.path.line_to(x, y);
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        let ((x1, y1), (x, y)) = (self.at(x1, y1), self.at(x, y));
+        self.path.quad_to(x1, y1, x, y);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        let ((x1, y1), (x2, y2), (x, y)) = (self.at(x1, y1), self.at(x2, y2), self.at(x, y));
+        self.path.cubic_to(x1, y1, x2, y2, x, y);
+    }
+
+    fn close(&mut self) {
+        self.path.close();
+    }
+}
+
+/// Everything that is drawn of `figure`, from back to front.
+fn draw(figure: &Figure) -> Drawn {
+    let looks = Looks::of(figure.series.iter().map(|series| series.name.as_str()));
+    let plot = Plot::of(figure);
+    let title = words(&format!("{}: {}", figure.name, figure.title), LEFT, 24.0, Anchor::Start);
+    let mut marks = vec![title];
+    marks.extend(plot.grid(figure));
+    for series in &figure.series {
+        marks.extend(plot.series(series, figure, looks.look(&series.name)));
+    }
+    let (key, height) = key(figure, &looks);
+    marks.extend(key);
+    Drawn { height: TOP + PLOT_HEIGHT + BELOW + height, marks }
+}
+
+/// Where values of a figure come to stand.
+struct Plot {
+    x: Scale,
+    y: Scale,
+}
+
+/// An axis from its least to its greatest value, as logarithms where it is logarithmic.
+struct Scale {
+    least: f64,
+    most: f64,
+    logarithmic: bool,
+}
+
+impl Scale {
+    /// The scale of `values` with some air at both ends; from 0 where it is linear.
+    fn of(values: impl Iterator<Item = f64>, logarithmic: bool, air: f64) -> Self {
+        let along = |value: f64| if logarithmic { value.log10() } else { value };
+        let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values.filter(|value| value.is_finite() && (!logarithmic || *value > 0.0)).map(along) {
+            (least, most) = (least.min(value), most.max(value));
+        }
+        if least > most {
+            (least, most) = (0.0, 1.0);
+        }
+        if !logarithmic {
+            least = least.min(0.0);
+        }
+        let air = ((most - least) * air).max(1e-3 * most.abs()).max(1e-9);
+        Self {
+            least: if least == 0.0 && !logarithmic { 0.0 } else { least - air },
+            most: most + air,
+            logarithmic,
+        }
+    }
+
+    /// Where `value` stands, from 0 to 1.
+    fn place(&self, value: f64) -> f64 {
+        let along = if self.logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value };
+        ((along - self.least) / (self.most - self.least)).clamp(0.0, 1.0)
+    }
+
+    /// Round values along the axis.
+    fn ticks(&self) -> Vec<f64> {
+        let decades = self.most - self.least;
+        if self.logarithmic {
+            /// What powers of ten are multiplied by, the coarsest first.
+            const STEPS: [&[f64]; 3] =
+                [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
+            let powers = || self.least.floor() as i32..=self.most.ceil() as i32;
+            let inside = |tick: &f64| (self.least..=self.most).contains(&tick.log10());
+            let ticks = STEPS.map(|steps| {
+                let all =
+                    powers().flat_map(|exponent| steps.iter().map(move |step| step * 10f64.powi(exponent)));
+                all.filter(inside).collect::<Vec<f64>>()
+            });
+            let [_, _, finest] = &ticks;
+            return ticks.iter().find(|ticks| ticks.len() >= 3).unwrap_or(finest).clone();
+        }
+        let rough = decades / 6.0;
+        let unit = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * unit).into_iter().find(|step| *step >= rough);
+        let step = step.unwrap_or(rough);
+        let first = (self.least / step).ceil() as i64;
+        (first..first + 12).map(|at| at as f64 * step).filter(|tick| *tick <= self.most).collect()
+    }
+}
+
+impl Plot {
+    fn of(figure: &Figure) -> Self {
+        let points = || {
+            figure.series.iter().flat_map(|series| &series.points).filter(|point| is_drawable(point, figure))
+        };
+        let around = |point: &Point| {
+            let (low, high) = point.y.interval.unwrap_or((point.y.median, point.y.median));
+            [point.y.median, low, high]
+        };
+        Self {
+            x: Scale::of(points().map(|point| point.x), figure.x.logarithmic, 0.03),
+            y: Scale::of(points().flat_map(around), figure.y.logarithmic, 0.05),
+        }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        LEFT + self.x.place(value) * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        TOP + (1.0 - self.y.place(value)) * PLOT_HEIGHT
+    }
+
+    /// Both axes: lines of the grid, what they stand for, and what is along the axes.
+    fn grid(&self, figure: &Figure) -> Vec<Mark> {
+        let bottom = TOP + PLOT_HEIGHT;
+        let mut marks = Vec::new();
+        for tick in self.x_ticks(figure) {
+            let x = self.x(tick);
+            marks.push(rule((x, TOP), (x, bottom), GRID));
+            marks.push(words(&tick_text(tick, figure.x.unit), x, bottom + 17.0, Anchor::Middle));
+        }
+        for tick in self.y.ticks() {
+            let y = self.y(tick);
+            marks.push(rule((LEFT, y), (WIDTH - RIGHT, y), GRID));
+            marks.push(words(&tick_text(tick, figure.y.unit), LEFT - 8.0, y + 4.0, Anchor::End));
+        }
+        let across = LEFT + (WIDTH - LEFT - RIGHT) / 2.0;
+        marks.push(words(&figure.x.title, across, bottom + 36.0, Anchor::Middle));
+        let (text, y) = (clean(&figure.y.title), TOP + PLOT_HEIGHT / 2.0);
+        marks.push(Mark::Words { text, x: 18.0, y, anchor: Anchor::Middle, upwards: true });
+        marks
+    }
+
+    /// Sizes are marked where they were measured, as many as have room; other quantities at round values.
+    fn x_ticks(&self, figure: &Figure) -> Vec<f64> {
+        const MOST: usize = 12;
+        if figure.x.unit != Unit::Bytes {
+            return self.x.ticks();
+        }
+        let points = figure.series.iter().flat_map(|series| &series.points);
+        let mut sizes: Vec<f64> =
+            points.filter(|point| is_drawable(point, figure)).map(|point| point.x).collect();
+        sizes.sort_by(f64::total_cmp);
+        sizes.dedup();
+        let step = sizes.len().div_ceil(MOST).max(1);
+        sizes.into_iter().step_by(step).collect()
+    }
+
+    /// A line with its points and their intervals; dashed and open where it is published.
+    fn series(&self, series: &Series, figure: &Figure, look: Look) -> Vec<Mark> {
+        let points: Vec<&Point> = series.points.iter().filter(|point| is_drawable(point, figure)).collect();
+        let at = |point: &&Point| (self.x(point.x), self.y(point.y.median));
+        let mut marks = vec![line(points.iter().map(at).collect(), look, series.published)];
+        for point in points {
+            let (x, y) = at(&point);
+            if let Some((low, high)) = point.y.interval {
+                let (low, high) = (self.y(low), self.y(high));
+                marks.push(rule((x, low), (x, high), look.color));
+                marks.extend([low, high].map(|end| rule((x - 3.0, end), (x + 3.0, end), look.color)));
+            }
+            marks.push(marker(look, series.published, x, y));
+        }
+        marks
+    }
+}
+
+/// The names of the series, in columns as wide as the longest needs, and the height that they take.
+fn key(figure: &Figure, looks: &Looks) -> (Vec<Mark>, f64) {
+    let name = |series: &Series| clean(&series.name) + if series.published { ", published" } else { "" };
+    let longest = figure.series.iter().map(|series| width(&name(series))).max().unwrap_or_default();
+    let column = 50.0 + 7.6 * longest as f64;
+    let columns = ((WIDTH - LEFT) / column).floor().max(1.0) as usize;
+    let entries = figure.series.iter().enumerate().flat_map(|(at, series)| {
+        let x = LEFT + (at % columns) as f64 * column;
+        let y = TOP + PLOT_HEIGHT + BELOW + (at / columns) as f64 * KEY_LINE;
+        let look = looks.look(&series.name);
+        [
+            line(vec![(x, y), (x + 26.0, y)], look, series.published),
+            marker(look, series.published, x + 13.0, y),
+            words(&name(series), x + 33.0, y + 4.0, Anchor::Start),
+        ]
+    });
+    (entries.collect(), figure.series.len().div_ceil(columns) as f64 * KEY_LINE + 4.0)
+}
+
+fn words(text: &str, x: f64, y: f64, anchor: Anchor) -> Mark {
+    Mark::Words { text: clean(text), x, y, anchor, upwards: false }
+}
+
+fn rule(from: (f64, f64), to: (f64, f64), color: &'static str) -> Mark {
+    Mark::Stroke { points: vec![from, to], color, width: 1.0, dash: &[], fill: None }
+}
+
+fn line(points: Vec<(f64, f64)>, look: Look, published: bool) -> Mark {
+    let dash: &[f32] = if published { &[5.0, 4.0] } else { look.dash.pattern() };
+    Mark::Stroke { points, color: look.color, width: if published { 1.2 } else { 1.8 }, dash, fill: None }
+}
+
+fn marker(look: Look, open: bool, x: f64, y: f64) -> Mark {
+    /// The corners of a marker around its middle.
+    const SQUARE: [(f64, f64); 4] = [(-3.4, -3.4), (3.4, -3.4), (3.4, 3.4), (-3.4, 3.4)];
+    const DIAMOND: [(f64, f64); 4] = [(0.0, -4.8), (4.8, 0.0), (0.0, 4.8), (-4.8, 0.0)];
+    const TRIANGLE: [(f64, f64); 3] = [(0.0, -4.6), (4.4, 3.4), (-4.4, 3.4)];
+    const ARM: [(f64, f64); 3] = [(1.5, -1.5), (1.5, -4.4), (-1.5, -4.4)];
+    let turned = |(x, y): (f64, f64), angle: f64| {
+        (x * angle.cos() - y * angle.sin(), x * angle.sin() + y * angle.cos())
+    };
+    let quarter = std::f64::consts::FRAC_PI_2;
+    let cross = |first: f64| -> Vec<(f64, f64)> {
+        let arms = (0..4).flat_map(|arm| ARM.map(|corner| turned(corner, first - f64::from(arm) * quarter)));
+        arms.collect()
+    };
+    let corners: Vec<(f64, f64)> = match look.marker {
+        Marker::Circle => (0..24).map(|at| turned((3.7, 0.0), f64::from(at) * quarter / 6.0)).collect(),
+        Marker::Square => SQUARE.to_vec(),
+        Marker::Diamond => DIAMOND.to_vec(),
+        Marker::Up => TRIANGLE.to_vec(),
+        Marker::Down => TRIANGLE.iter().rev().map(|(x, y)| (*x, -y)).collect(),
+        Marker::Cross => cross(0.0),
+        Marker::X => cross(quarter / 2.0),
+    };
+    let points = corners.into_iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+    let fill = Some(if open { "white" } else { look.color });
+    Mark::Stroke { points, color: look.color, width: 1.2, dash: &[], fill }
+}
+
+/// A round value without the zeros that a measured one would have.
+pub(crate) fn tick_text(tick: f64, unit: Unit) -> String {
+    let text = value(tick, unit);
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let number = match number.split_once('.') {
+        Some((whole, decimals)) if decimals.bytes().all(|digit| digit == b'0') => whole,
+        Some(_) => number.trim_end_matches('0'),
+        None => number,
+    };
+    format!("{number} {unit}").trim_end().to_owned()
+}

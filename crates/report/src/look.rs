@@ -1,0 +1,157 @@
+//! How series look: a colour, a dash and a marker each, so that no two are told apart by colour alone.
+//!
+//! It draws nothing: the page, the SVG and the terminal take what they can show of it.
+
+use std::collections::BTreeSet;
+
+/// Colours that differ for every kind of colour vision, and stand out on white and on black (after Okabe and Ito).
+const COLORS: [&str; 8] =
+    ["#0a7bc2", "#d55e00", "#009e73", "#c9659d", "#b98500", "#7f62d1", "#35a3d9", "#9a5b33"];
+
+/// How one series looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// As CSS has it.
+    pub(crate) color: &'static str,
+    /// The line.
+    pub(crate) dash: Dash,
+    /// The points.
+    pub(crate) marker: Marker,
+}
+
+/// A kind of line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dash {
+    Solid,
+    Short,
+    Dot,
+    Mixed,
+    Long,
+}
+
+impl Dash {
+    const ALL: [Dash; 5] = [Dash::Solid, Dash::Short, Dash::Dot, Dash::Mixed, Dash::Long];
+
+    /// As plotly calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Dash::Solid => "solid",
+            Dash::Short => "dash",
+            Dash::Dot => "dot",
+            Dash::Mixed => "dashdot",
+            Dash::Long => "longdash",
+        }
+    }
+
+    /// Lengths on and off, in points.
+    pub(crate) fn pattern(self) -> &'static [f32] {
+        match self {
+            Dash::Solid => &[],
+            Dash::Short => &[7.0, 4.0],
+            Dash::Dot => &[2.0, 3.0],
+            Dash::Mixed => &[7.0, 3.0, 2.0, 3.0],
+            Dash::Long => &[12.0, 4.0],
+        }
+    }
+}
+
+/// A kind of point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marker {
+    Circle,
+    Square,
+    Diamond,
+    Up,
+    Down,
+    Cross,
+    X,
+}
+
+impl Marker {
+    const ALL: [Marker; 7] =
+        [Marker::Circle, Marker::Square, Marker::Diamond, Marker::Up, Marker::Down, Marker::Cross, Marker::X];
+
+    /// As plotly calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Marker::Circle => "circle",
+            Marker::Square => "square",
+            Marker::Diamond => "diamond",
+            Marker::Up => "triangle-up",
+            Marker::Down => "triangle-down",
+            Marker::Cross => "cross",
+            Marker::X => "x",
+        }
+    }
+
+    /// As a character, for legends in text.
+    pub(crate) fn sign(self) -> char {
+        match self {
+            Marker::Circle => '●',
+            Marker::Square => '■',
+            Marker::Diamond => '◆',
+            Marker::Up => '▲',
+            Marker::Down => '▼',
+            Marker::Cross => '✚',
+            Marker::X => '✖',
+        }
+    }
+}
+
+/// The looks of series by their names. A mechanism has one colour, whatever its parameters.
+pub(crate) struct Looks {
+    names: Vec<String>,
+    mechanisms: Vec<String>,
+}
+
+impl Looks {
+    /// The looks of all of `names`; which of them come first does not matter.
+    pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names: BTreeSet<&str> = names.into_iter().collect();
+        let mechanisms: BTreeSet<&str> = names.iter().map(|name| mechanism(name)).collect();
+        let owned = |set: BTreeSet<&str>| set.into_iter().map(str::to_owned).collect();
+        Self { mechanisms: owned(mechanisms), names: owned(names) }
+    }
+
+    /// Every name, in order.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The place of `name` among the names, and of its mechanism's first; 0 of an unknown name.
+    pub(crate) fn at(&self, name: &str) -> usize {
+        self.names.binary_search_by(|known| known.as_str().cmp(name)).unwrap_or(0)
+    }
+
+    /// The look of `name`.
+    pub(crate) fn look(&self, name: &str) -> Look {
+        let own = mechanism(name);
+        let color = self.mechanisms.binary_search_by(|known| known.as_str().cmp(own)).unwrap_or(0);
+        let first = self.names.iter().position(|known| mechanism(known) == own).unwrap_or(0);
+        let variant = self.at(name).saturating_sub(first);
+        Look {
+            color: COLORS[color % COLORS.len()],
+            dash: Dash::ALL[variant % Dash::ALL.len()],
+            marker: Marker::ALL[(color + variant) % Marker::ALL.len()],
+        }
+    }
+}
+
+/// The name without parameters.
+fn mechanism(name: &str) -> &str {
+    name.split([':', ' ']).next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mechanism_has_one_colour_and_its_variants_differ() {
+        let looks = Looks::of(["shm-ring:wait=spin", "pipe", "shm-ring", "shm-ring:wait=futex"]);
+        let [ring, spin, pipe] = ["shm-ring", "shm-ring:wait=spin", "pipe"].map(|name| looks.look(name));
+        assert_eq!(ring.color, spin.color);
+        assert_ne!((ring.dash, ring.marker), (spin.dash, spin.marker));
+        assert_ne!(ring.color, pipe.color);
+    }
+}

@@ -1,0 +1,180 @@
+//! Studies for the page: what `model::drawn` has, with every number in words beside it.
+//!
+//! It decides neither what a study shows nor how it is drawn.
+
+use crate::look::Looks;
+use crate::page::{Number, unit_name};
+use crate::quantity::{Kind, time};
+use crate::text::clean;
+use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
+use model::stats::Estimate;
+use model::units::three_digits;
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub(crate) struct StudyData {
+    title: String,
+    source: String,
+    conclusions: Vec<ConclusionData>,
+    figures: Vec<FigureData>,
+    tables: Vec<TableData>,
+}
+
+#[derive(Serialize)]
+struct ConclusionData {
+    claim: String,
+    /// What the style sheet knows the verdict by.
+    verdict: &'static str,
+    /// The verdict in words.
+    words: String,
+    evidence: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct FigureData {
+    name: String,
+    title: String,
+    x: AxisData,
+    y: AxisData,
+    series: Vec<SeriesData>,
+    missing: Vec<String>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct AxisData {
+    title: String,
+    unit: &'static str,
+    log: bool,
+}
+
+#[derive(Serialize)]
+struct SeriesData {
+    name: String,
+    published: bool,
+    color: &'static str,
+    marker: &'static str,
+    /// Along x, what that is in words, along y, what that is in words.
+    points: Vec<(f64, String, Number, String)>,
+}
+
+#[derive(Serialize)]
+struct TableData {
+    name: String,
+    title: String,
+    columns: Vec<String>,
+    rows: Vec<(String, bool, Vec<CellData>)>,
+    notes: Vec<String>,
+}
+
+/// A cell: what it says, and whether it is a number (`n`), words (`w`) or a reason why there is none (`m`).
+type CellData = (String, char);
+
+/// `study` as the page takes it.
+pub(crate) fn data(study: &Drawn) -> StudyData {
+    StudyData {
+        title: clean(&study.title),
+        source: clean(&study.source),
+        conclusions: study.conclusions.iter().map(conclusion).collect(),
+        figures: study.figures.iter().map(figure).collect(),
+        tables: study.tables.iter().map(table).collect(),
+    }
+}
+
+fn conclusion(conclusion: &Conclusion) -> ConclusionData {
+    let (verdict, words) = match &conclusion.verdict {
+        Verdict::Holds => ("holds", "holds here".to_owned()),
+        Verdict::DoesNotHold => ("fails", "does not hold here".to_owned()),
+        Verdict::Undecided => ("open", "undecided".to_owned()),
+        Verdict::NotMeasured(why) => ("open", format!("not measured: {}", clean(why))),
+    };
+    ConclusionData {
+        claim: clean(&conclusion.claim),
+        verdict,
+        words,
+        evidence: cleaned(&conclusion.evidence),
+    }
+}
+
+fn figure(figure: &Figure) -> FigureData {
+    let looks = Looks::of(figure.series.iter().map(|series| series.name.as_str()));
+    FigureData {
+        name: clean(&figure.name),
+        title: clean(&figure.title),
+        x: axis(&figure.x),
+        y: axis(&figure.y),
+        series: figure.series.iter().map(|of| series(of, figure, &looks)).collect(),
+        missing: cleaned(&figure.missing),
+        notes: cleaned(&figure.notes),
+    }
+}
+
+fn axis(axis: &Axis) -> AxisData {
+    AxisData { title: clean(&axis.title), unit: unit_name(axis.unit), log: axis.logarithmic }
+}
+
+fn series(series: &Series, figure: &Figure, looks: &Looks) -> SeriesData {
+    let look = looks.look(&series.name);
+    let drawable = series.points.iter().filter(|point| is_drawable(point, figure));
+    let point = |point: &Point| {
+        let number = Number::of(point.y)?;
+        Some((point.x, value(point.x, figure.x.unit), number, estimate(point.y, figure.y.unit)))
+    };
+    SeriesData {
+        name: clean(&series.name),
+        published: series.published,
+        color: look.color,
+        marker: look.marker.name(),
+        points: drawable.filter_map(point).collect(),
+    }
+}
+
+/// Whether `point` has a place on the axes of `figure`.
+pub(crate) fn is_drawable(point: &Point, figure: &Figure) -> bool {
+    let fits = |value: f64, axis: &Axis| value.is_finite() && (!axis.logarithmic || value > 0.0);
+    fits(point.x, &figure.x) && fits(point.y.median, &figure.y)
+}
+
+fn table(table: &Table) -> TableData {
+    let row = |row: &Row| (clean(&row.name), row.published, row.cells.iter().map(cell).collect());
+    TableData {
+        name: clean(&table.name),
+        title: clean(&table.title),
+        columns: cleaned(&table.columns),
+        rows: table.rows.iter().map(row).collect(),
+        notes: cleaned(&table.notes),
+    }
+}
+
+fn cell(cell: &Cell) -> CellData {
+    match cell {
+        Cell::Empty => (String::new(), 'w'),
+        Cell::Words(words) => (clean(words), 'w'),
+        Cell::Value(number, unit) => (estimate(*number, *unit), 'n'),
+        Cell::Missing(why) => (clean(why), 'm'),
+    }
+}
+
+/// A number in words, with the half-width of its interval where it has one.
+pub(crate) fn estimate(number: Estimate, unit: Unit) -> String {
+    let spread = || {
+        let spread = Kind::SettledTime.text(number).unwrap_or_default();
+        spread.split_whitespace().last().map(|spread| format!(" {spread}")).unwrap_or_default()
+    };
+    value(number.median, unit) + &number.interval.map(|_| spread()).unwrap_or_default()
+}
+
+/// A number in words.
+pub(crate) fn value(number: f64, unit: Unit) -> String {
+    let shown = match unit {
+        Unit::Ns => time(number),
+        Unit::BytesPerS => number.is_finite().then(|| model::units::format_rate(number)),
+        Unit::Bytes => number.is_finite().then(|| model::Size(number as u64).to_string()),
+        Unit::Number => number.is_finite().then(|| three_digits(number)),
+    };
+    shown.unwrap_or_else(|| "-".to_owned())
+}
+
+fn cleaned(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| clean(text)).collect()
+}

@@ -1,0 +1,111 @@
+//! A study made by hand, with everything that a study can have in it. It tests nothing itself.
+
+use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
+use model::stats::Estimate;
+
+/// Bandwidth by message size, published and measured, a table, and a conclusion of every kind.
+pub fn study() -> Drawn {
+    let estimate = |median: f64| Estimate { median, interval: Some((median * 0.93, median * 1.12)) };
+    let point = |x: f64, y: Estimate| Point { x, y };
+    let published = |x: f64, y: f64| point(x, Estimate { median: y, interval: None });
+    let rate = |name: &str, per_byte: f64| Series {
+        name: name.to_owned(),
+        published: false,
+        points: (6..=16)
+            .map(|at| 2f64.powi(at))
+            .map(|x| point(x, estimate(1e9 * x / (x + per_byte))))
+            .collect(),
+    };
+    Drawn {
+        title: "An Example of a Study".to_owned(),
+        source: "A. Author and B. Author, 1994, Proceedings of Examples".to_owned(),
+        tables: vec![Table {
+            name: "Table 7".to_owned(),
+            title: "Round trips of one byte".to_owned(),
+            columns: ["pipe", "TCP", "note"].map(str::to_owned).to_vec(),
+            rows: vec![
+                Row {
+                    name: "SPARCstation 10".to_owned(),
+                    published: true,
+                    cells: vec![
+                        Cell::Value(Estimate { median: 278_000.0, interval: None }, Unit::Ns),
+                        Cell::Value(Estimate { median: 949_000.0, interval: None }, Unit::Ns),
+                        Cell::Words("as printed".to_owned()),
+                    ],
+                },
+                Row {
+                    name: "this host".to_owned(),
+                    published: false,
+                    cells: vec![
+                        Cell::Value(estimate(6_490.0), Unit::Ns),
+                        Cell::Missing("TCP is not permitted here".to_owned()),
+                        Cell::Empty,
+                    ],
+                },
+            ],
+            notes: vec!["The study calls half of this the latency.".to_owned()],
+        }],
+        figures: vec![Figure {
+            name: "Figure 3".to_owned(),
+            title: "Bandwidth by message size".to_owned(),
+            x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
+            y: Axis { title: "bandwidth".to_owned(), unit: Unit::BytesPerS, logarithmic: true },
+            series: vec![
+                rate("pipe", 2000.0),
+                rate("unix-stream", 9000.0),
+                Series {
+                    name: "pipe".to_owned(),
+                    published: true,
+                    points: vec![published(64.0, 1.1e6), published(4096.0, 2.3e7), published(65536.0, 3.1e7)],
+                },
+            ],
+            missing: vec!["mqueue: this kernel has none".to_owned()],
+            notes: vec!["The study printed no intervals.".to_owned()],
+        }],
+        conclusions: vec![
+            conclusion("Pipes move more than 10 MB/s.", Verdict::Holds, &["pipe 680 MB/s ±9.5% at 4K"]),
+            conclusion("TCP is faster than pipes.", Verdict::DoesNotHold, &["tcp 15.8 µs, pipe 6.49 µs"]),
+            conclusion("Sockets and pipes are alike.", Verdict::Undecided, &[]),
+            conclusion(
+                "A remote call takes a millisecond.",
+                Verdict::NotMeasured("one host".to_owned()),
+                &[],
+            ),
+        ],
+    }
+}
+
+fn conclusion(claim: &str, verdict: Verdict, evidence: &[&str]) -> Conclusion {
+    let evidence = evidence.iter().map(|&line| line.to_owned()).collect();
+    Conclusion { claim: claim.to_owned(), verdict, evidence }
+}
+
+/// The same study with `text` wherever it can have text.
+pub fn hostile_study(text: &str) -> Drawn {
+    let mut study = study();
+    let all = |texts: &mut Vec<String>| texts.iter_mut().for_each(|one| *one = text.to_owned());
+    (study.title, study.source) = (text.to_owned(), text.to_owned());
+    for table in &mut study.tables {
+        (table.name, table.title) = (text.to_owned(), text.to_owned());
+        all(&mut table.columns);
+        all(&mut table.notes);
+        for row in &mut table.rows {
+            row.name = text.to_owned();
+            row.cells[1] = Cell::Missing(text.to_owned());
+            row.cells[2] = Cell::Words(text.to_owned());
+        }
+    }
+    for figure in &mut study.figures {
+        (figure.name, figure.title) = (text.to_owned(), text.to_owned());
+        (figure.x.title, figure.y.title) = (text.to_owned(), text.to_owned());
+        all(&mut figure.missing);
+        all(&mut figure.notes);
+        figure.series.iter_mut().for_each(|series| series.name = text.to_owned());
+    }
+    for conclusion in &mut study.conclusions {
+        conclusion.claim = text.to_owned();
+        conclusion.verdict = Verdict::NotMeasured(text.to_owned());
+        conclusion.evidence = vec![text.to_owned()];
+    }
+    study
+}
