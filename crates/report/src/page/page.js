@@ -795,6 +795,8 @@ function start() {
   byId('none').addEventListener('click', () => switchSeries(() => false));
   byId('fastest').addEventListener('click', () => switchSeries((rank) => rank < MOST_SERIES));
   refresh();
+  // Unpacking takes a moment, which is best taken while the reader reads the first words.
+  (globalThis.requestIdleCallback ?? setTimeout)(() => library().catch(() => {}));
   addEventListener('beforeprint', () => drawForPaper(PAPER));
   addEventListener('afterprint', () => drawForPaper(null));
 }
@@ -802,7 +804,7 @@ function start() {
 /** How wide and how high charts are on paper, whatever the window is: the width of A4 and Letter within margins. */
 const PAPER = { width: 690, height: 350 };
 
-/** On paper everything is in view. The library is there by then, if any chart was ever drawn. */
+/** On paper everything is in view. */
 function drawForPaper(size) {
   if (!globalThis.Plotly) return;
   for (const figure of figures.filter(({ element }) => !element.hidden)) {
