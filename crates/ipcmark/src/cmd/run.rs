@@ -242,12 +242,11 @@ fn dry_run(plan: &Plan, settings: &Settings) -> String {
     );
     let cpus =
         |case: &model::Case| case.cpus.map(|c| format!("  (cpus {},{})", c.near, c.far)).unwrap_or_default();
-    let round = estimate(launches, Duration::from_nanos(settings.slice_ns));
-    // A warm-up comes before the rounds.
-    let least = round.as_secs_f64() * (1 + LEAST_LAUNCHES) as f64;
+    let round_ns = estimate(launches, Duration::from_nanos(settings.slice_ns)).as_nanos() as f64;
     text += &format!(
-        "one round is {launches} launches, about {:.1} s; nothing settles before {LEAST_LAUNCHES} rounds, about {least:.0} s\n\n",
-        round.as_secs_f64()
+        "one round is {launches} launches, about {}; nothing settles before {LEAST_LAUNCHES} rounds and a warm-up, about {}\n\n",
+        model::units::format_ns(round_ns),
+        model::units::format_ns(round_ns * (1 + LEAST_LAUNCHES) as f64)
     );
     for case in &plan.floors {
         text += &format!("floor  {case}{}\n", cpus(case));
