@@ -384,6 +384,18 @@ impl Case {
     }
 }
 
+impl Case {
+    /// How many bytes all nears send in the time that a turn's is said to be.
+    pub(crate) fn turn_bytes(&self) -> Option<f64> {
+        let messages = match (self.workload, self.peers) {
+            // Their turns are counted together already.
+            (Workload::Throughput, Peers::Pairs(_) | Peers::FanIn(_)) => 1,
+            (_, peers) => peers.pairs(),
+        };
+        self.size_bytes.map(|size| f64::from(messages) * size.0 as f64)
+    }
+}
+
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.key())

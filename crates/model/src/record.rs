@@ -306,6 +306,11 @@ impl Sample {
     pub fn turn_ns(&self) -> f64 {
         self.elapsed_ns / self.turns as f64
     }
+
+    /// How many of its turns were not lost.
+    pub fn came(&self) -> u64 {
+        self.turns.saturating_sub(self.lost.unwrap_or(0))
+    }
 }
 
 /// The part of a launch in which every turn was timed.

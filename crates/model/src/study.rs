@@ -1,6 +1,6 @@
 //! What a suite wants drawn of its results: the tables, figures and conclusions of a study, with the published numbers.
 //!
-//! It is data: it stands in the suite's file, is kept in the header of the results, and [`draw`] makes [`Drawn`]
+//! It is data: it stands in the suite's file, is kept in the header of the results, and [`draw()`] makes [`Drawn`]
 //! of it and of results. It says nothing of how cases are measured or how a drawing looks.
 //!
 //! [`Drawn`]: crate::drawn::Drawn

@@ -144,13 +144,8 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
     let turn_ns: Vec<f64> = samples.iter().map(Sample::turn_ns).collect();
     let estimate = stats::median_interval(&turn_ns)?;
     let turns: u64 = samples.iter().map(|sample| sample.turns).sum();
-    let bytes =
-        case.size_bytes.filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
-    let messages = f64::from(match (case.workload, case.peers) {
-        // Their turns are counted together already.
-        (Workload::Throughput, Peers::Pairs(_) | Peers::FanIn(_)) => 1,
-        (_, peers) => peers.pairs(),
-    });
+    let turn_bytes =
+        case.turn_bytes().filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
     let ratios = |of: fn(&Sample) -> Option<f64>| {
         let logs: Vec<f64> = samples.iter().filter_map(of).map(f64::ln).collect();
         stats::median_interval(&logs).map(|e| e.map(f64::exp))
@@ -159,7 +154,7 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
         launches: u32::try_from(samples.len()).unwrap_or(u32::MAX),
         turns,
         turn_ns: estimate,
-        bytes_per_s: bytes.and_then(|size| rate(samples, messages * size.0 as f64)),
+        bytes_per_s: turn_bytes.and_then(|bytes| rate(samples, bytes)),
         lost: lost(samples),
         quantiles: quantiles(samples),
         // Several peers have but one part, in which every turn is timed.
@@ -181,10 +176,7 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
 /// Bytes that came per second, where a turn sends so many.
 fn rate(samples: &[Sample], turn_bytes: f64) -> Option<Estimate> {
     // Of the times, not of the rates: the median of an even number of launches is the same that the table shows.
-    let message_ns = |sample: &Sample| {
-        let came = sample.turns.saturating_sub(sample.lost.unwrap_or(0)).max(1);
-        sample.elapsed_ns / came as f64
-    };
+    let message_ns = |sample: &Sample| sample.elapsed_ns / sample.came().max(1) as f64;
     let estimate = stats::median_interval(&samples.iter().map(message_ns).collect::<Vec<_>>())?;
     Some(estimate.map(|ns| turn_bytes / ns * 1e9))
 }

@@ -250,7 +250,11 @@ impl Metric {
     pub(crate) fn value(&self, case: &Case, samples: &[&Sample], returned: Option<u64>) -> Option<f64> {
         let value = match self {
             Metric::Time => turn_ns(samples),
-            Metric::Rate => case.size_bytes.map(|size| size.0 as f64 / turn_ns(samples) * 1e9)?,
+            Metric::Rate => {
+                let came: u64 = samples.iter().map(|sample| sample.came()).sum();
+                let elapsed_ns: f64 = samples.iter().map(|sample| sample.elapsed_ns).sum();
+                case.turn_bytes()? / (elapsed_ns / came as f64) * 1e9
+            }
             Metric::Size => case.size_bytes?.0 as f64,
             Metric::Floor => {
                 let multiples = samples.iter().filter_map(|s| Some(s.turn_ns() / s.floor_ns?));

@@ -127,8 +127,11 @@ const timeOf = (some) => {
 const METRICS = {
   'round trip': 'round trip', 'rtt/2': 'half a round trip', time: 'time', rate: 'throughput', p99: '99th percentile',
   'p99.9': '99.9th percentile', cpu: 'CPU time, both ends', switches: 'context switches', faults: 'page faults',
-  '×floor': 'multiple of the floor', user: 'user CPU time', system: 'system CPU time',
+  '×floor': 'multiple of the floor', user: 'user CPU time', system: 'system CPU time', 'all/s': 'turns a second, all peers',
+  lost: 'part of the messages lost', least: 'turns of the least served', most: 'turns of the best served',
 };
+/** Of these more is better. */
+const HIGHER = new Set(['rate', 'all/s', 'fairness', 'least']);
 const chosen = { off: new Set() };
 
 /** Fills the select `id` with [value, text] options and keeps what was chosen, if it is still there. */
@@ -160,7 +163,7 @@ function choose() {
   [chosen.xScale, chosen.yScale] = byId('axes').value.split(' ');
   chosen.rows = here.filter((row) => chosen.host === 'all' || String(row.host) === chosen.host);
   chosen.sizes = sizeOptions;
-  chosen.higher = chosen.metric === 'rate';
+  chosen.higher = HIGHER.has(chosen.metric);
 }
 
 /** The rows that charts show: of the series that are switched on. */
