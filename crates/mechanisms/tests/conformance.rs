@@ -284,6 +284,27 @@ check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
     }
 });
 
+check!(the_death_of_the_peer_ends_a_send, |params, M| {
+    // MPTCP keeps what cannot be delivered, and a sender that waits for room, until it gives the peer up: there, and
+    // where both spin on shared memory, the deadline serves.
+    if M::CARD.hangup && M::CARD.payload == Payload::Bytes && M::CARD.name != "mptcp" && !params.spins() {
+        let near = |mut end: M::End| {
+            // Far has gone by the time that it has sent this.
+            receive_all(&mut end, &mut [0], M::CARD.framing);
+            std::thread::sleep(Duration::from_millis(20));
+            let refused = (0..100_000).find_map(|_| end.send(&[1; 64]).err());
+            let expected = [sys::Errno::PIPE, sys::Errno::CONNRESET];
+            assert!(
+                refused.is_some_and(|errno| expected.contains(&errno)),
+                "{}:{params}: {refused:?}",
+                M::CARD.name
+            );
+        };
+        let far = |mut end: M::End| send_all(&mut end, &[1], M::CARD.framing);
+        connected::<M>(params, Shape { size_bytes: 64, workload: Workload::Throughput }, near, far);
+    }
+});
+
 check!(what_may_be_lost_comes_in_order_and_the_end_is_told, |params, M| {
     if M::End::LOSES {
         const MESSAGES: usize = 20_000;

@@ -71,6 +71,9 @@ pub struct Tool {
     pub profile: String,
     /// The target it was built for.
     pub target: String,
+    /// How it was linked to the C library: `dynamic` or `static`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub linked: String,
 }
 
 /// A value, or why it could not be had.

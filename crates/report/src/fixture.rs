@@ -212,6 +212,7 @@ fn header(plan: PlanRecord) -> Header {
             version: "0.1.0".to_owned(),
             profile: "release".to_owned(),
             target: "x86_64-unknown-linux-gnu".to_owned(),
+            linked: "dynamic".to_owned(),
         },
         run: "4f2a".to_owned(),
         started_at: "2025-11-21T20:47:00Z".to_owned(),

@@ -281,6 +281,7 @@ pub fn tool() -> Tool {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
         target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        linked: if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" }.to_owned(),
     }
 }
 
