@@ -39,6 +39,7 @@ impl Mechanism for CacheLine {
         fds: false,
         hangup: false,
         polled: false,
+        one_end: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

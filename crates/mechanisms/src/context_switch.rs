@@ -38,6 +38,7 @@ impl Mechanism for ContextSwitch {
         fds: false,
         hangup: false,
         polled: false,
+        one_end: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

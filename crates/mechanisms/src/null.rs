@@ -29,6 +29,7 @@ impl Mechanism for Null {
         fds: false,
         hangup: false,
         polled: false,
+        one_end: false,
         params: &[Param {
             name: "delay",
             summary: "a known time that near burns for every answer, to see that it is recovered",

@@ -46,6 +46,7 @@ pub(crate) const PASSED: Card = Card {
     fds: true,
     hangup: false,
     polled: false,
+    one_end: false,
     params: &[],
     workloads: &[
         Workload::Latency,

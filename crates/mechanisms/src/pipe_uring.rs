@@ -23,6 +23,7 @@ impl Pair for PipeUring {
         fds: false,
         hangup: true,
         polled: false,
+        one_end: false,
         params: &[RECEIVE, BUFFERS, SQPOLL, CAPACITY],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

@@ -44,6 +44,7 @@ impl Mechanism for PosixMq {
         fds: false,
         hangup: false,
         polled: true,
+        one_end: false,
         params: &[
             Param {
                 name: "depth",

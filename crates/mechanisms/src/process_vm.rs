@@ -35,6 +35,7 @@ impl Mechanism for ProcessVm {
         fds: false,
         hangup: true,
         polled: false,
+        one_end: false,
         params: &[WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

@@ -25,6 +25,7 @@ impl Pair for Pty {
         fds: false,
         hangup: false,
         polled: true,
+        one_end: false,
         params: &[WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

@@ -45,6 +45,7 @@ impl Mechanism for ShmQueue {
         fds: false,
         hangup: true,
         polled: false,
+        one_end: false,
         params: &[
             Param {
                 name: "capacity",

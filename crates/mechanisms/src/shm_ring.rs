@@ -54,6 +54,7 @@ impl Mechanism for ShmRing {
         fds: false,
         hangup: true,
         polled: false,
+        one_end: false,
         params: &[
             Param {
                 name: "capacity",

@@ -35,6 +35,7 @@ impl Mechanism for SysvMsg {
         fds: false,
         hangup: false,
         polled: false,
+        one_end: false,
         params: &[Param {
             name: "queue",
             summary: "bytes that a queue holds (msg_qbytes); above kernel.msgmnb with CAP_SYS_RESOURCE",

@@ -25,6 +25,7 @@ impl InetStream for Tcp {
         fds: false,
         hangup: true,
         polled: true,
+        one_end: false,
         params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER, BUSY_POLL],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],
         sized: true,

@@ -39,6 +39,7 @@ impl Mechanism for Udp {
         fds: false,
         hangup: false,
         polled: true,
+        one_end: false,
         params: &[WINDOW, SNDBUF, RCVBUF, WAIT, BUSY_POLL],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

@@ -24,6 +24,7 @@ impl Pair for UnixDgram {
         fds: true,
         hangup: false,
         polled: true,
+        one_end: false,
         params: &[SNDBUF, RCVBUF, WAIT, CODEC],
         workloads: &[
             Workload::Latency,

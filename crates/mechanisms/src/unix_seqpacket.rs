@@ -31,6 +31,7 @@ impl Connection for UnixSeqpacket {
         fds: true,
         hangup: true,
         polled: true,
+        one_end: false,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, CODEC, SERVER],
         workloads: &[
             Workload::Latency,

@@ -30,6 +30,7 @@ impl Connection for UnixStream {
         fds: true,
         hangup: true,
         polled: true,
+        one_end: false,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER],
         workloads: &[
             Workload::Latency,

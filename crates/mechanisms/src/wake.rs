@@ -21,6 +21,7 @@ pub(crate) const WAKE_UP: Card = Card {
     fds: false,
     hangup: false,
     polled: false,
+    one_end: false,
     params: &[],
     workloads: &[Workload::Latency],
     sized: false,

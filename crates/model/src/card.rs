@@ -79,6 +79,8 @@ pub struct Card {
     pub hangup: bool,
     /// Whether several ends can be waited for at once (poll(2)), so that one far can serve several nears.
     pub polled: bool,
+    /// Whether a process can have but one end: what comes is the process's, and would merge with what is another's.
+    pub one_end: bool,
     /// What can be set on it.
     pub params: &'static [Param],
     /// The workloads that make sense for it.
@@ -108,6 +110,7 @@ impl Card {
         fds: false,
         hangup: false,
         polled: false,
+        one_end: false,
         params: &[],
         workloads: &[Workload::Cost],
         sized: false,

@@ -198,6 +198,7 @@ mod tests {
         fds: false,
         hangup: false,
         polled: false,
+        one_end: false,
         params: &[
             param("capacity", Domain::Size, None),
             param("wait", Domain::Choice(&["block", "spin"]), Some("block")),

@@ -202,6 +202,7 @@ fn lonely(row: &Row, case: &Case, topology: &Topology) -> Option<String> {
         _ if row.spec.params.spins() && share_a_cpu => {
             "endpoints that spin and share a CPU only move at the scheduler's tick"
         }
+        Peers::FanOut(_) if card.one_end => "a process has one end of it; pairs=N can be had",
         Peers::FanIn(_) if !card.polled => {
             "its ends cannot be waited for together (poll(2)); pairs=N and fan-out=N can be had"
         }
@@ -291,6 +292,7 @@ mod tests {
             fds: false,
             hangup: false,
             polled: false,
+            one_end: false,
             params: &[WAIT],
             workloads,
             sized,

@@ -248,6 +248,7 @@ mod tests {
         fds: false,
         hangup: false,
         polled: false,
+        one_end: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

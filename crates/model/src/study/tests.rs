@@ -21,6 +21,7 @@ const fn card(name: &'static str, kind: Kind, workloads: &'static [Workload], si
         fds: false,
         hangup: false,
         polled: false,
+        one_end: false,
         params: &[],
         workloads,
         sized,
