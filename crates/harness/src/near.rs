@@ -26,8 +26,9 @@ const TOTAL_SHARE: f64 = 0.6;
 /// What the part of several peers takes at least: some slices of the scheduler's, or else peers that share a CPU would
 /// have theirs one after the other.
 const LEAST_COURSE_NS: f64 = 20e6;
-/// How many of its last parts a near remembers while it goes on for others that are served less well.
-const MOST_COURSES: usize = 16;
+/// How many turns of its last parts a near remembers while it goes on for others that are served less well. Of short
+/// parts that is many: word that all are done takes its time where CPUs are busy.
+const MOST_REMEMBERED: usize = 1 << 18;
 
 /// Near's side of a connected launch.
 pub(crate) struct Near<'a, E> {
@@ -120,15 +121,17 @@ impl<E: Endpoint> Near<'_, E> {
         let (mut all, mut courses) = (sample(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
         self.session.wait_for_the_others()?;
         while courses.is_empty() || !self.session.others_are_done()? {
-            if courses.len() == MOST_COURSES {
-                courses.remove(0);
-            }
             let mut log = TurnLog::new(self.clock, if is_answered { turns } else { 0 });
             let (near, far) = self.part(PartKind::Course, turns, false, &mut log)?;
             courses.push(match far.course {
                 None => Course { start: log.start, ticks: log.ticks, stride: 1 },
                 Some(arrivals) => arrivals,
             });
+            while courses.len() > 1
+                && courses.iter().map(|course| course.ticks.len()).sum::<usize>() > MOST_REMEMBERED
+            {
+                courses.remove(0);
+            }
             all = Sample {
                 turns: all.turns + turns,
                 elapsed_ns: all.elapsed_ns + near.elapsed_ns,
