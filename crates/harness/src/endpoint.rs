@@ -255,6 +255,11 @@ impl Session {
         self.shared_control().map_or(Ok(()), |control| control.send(&Said::HadAPart, &[])).map_err(text)
     }
 
+    /// Whether there is no other near to go on for.
+    pub(crate) fn is_the_only_near(&self) -> bool {
+        self.shared_control().is_none()
+    }
+
     /// Whether every near has had a whole part by now.
     pub(crate) fn others_are_done(&self) -> Outcome<bool> {
         let Some(control) = self.shared_control() else { return Ok(true) };

@@ -120,7 +120,9 @@ impl<E: Endpoint> Near<'_, E> {
         let turns = self.turns_among_peers(is_answered)?;
         let (mut all, mut courses) = (sample(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
         self.session.wait_for_the_others()?;
-        while courses.is_empty() || !self.session.others_are_done()? {
+        // One more part when all have had one, so that every near was at work when the last of them was.
+        let mut is_last = self.session.is_the_only_near();
+        loop {
             let mut log = TurnLog::new(self.clock, if is_answered { turns } else { 0 });
             let (near, far) = self.part(PartKind::Course, turns, false, &mut log)?;
             courses.push(match far.course {
@@ -140,9 +142,13 @@ impl<E: Endpoint> Near<'_, E> {
                 lost: far.lost.map(|lost| all.lost.unwrap_or(0) + lost),
                 ..all
             };
+            if is_last {
+                break;
+            }
             if all.turns == turns {
                 self.session.tell_of_the_first_part()?;
             }
+            is_last = self.session.others_are_done()?;
         }
         let ticks: Vec<u64> = courses.iter().flat_map(|course| course.ticks.iter().copied()).collect();
         Ok((Sample { each: is_answered.then(|| each(&self.clock, &ticks)), ..all }, courses))

@@ -230,7 +230,7 @@ fn several_peers_share_their_turns_in_every_mechanism() {
         "-w",
         "latency,throughput",
         "-s",
-        "64",
+        "1",
         "-p",
         "unpinned",
         "--turns",
