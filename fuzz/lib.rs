@@ -26,6 +26,8 @@ const fn card(
         payload: Payload::Bytes,
         fds: false,
         hangup: false,
+        polled: false,
+        one_end: false,
         params,
         workloads,
         sized,
