@@ -47,7 +47,7 @@ const SLICE: Duration = Duration::from_millis(100);
 /// Prints the ratios.
 pub fn run(bench: &Bench) -> Result<(), String> {
     println!("an independent program over ipcmark, in ABBA order; time per turn");
-    println!("{:<25} {:<28} {:>9} {:>9}  ratio (95% interval)", "program", "case", "program", "ipcmark");
+    println!("{:<25} {:<38} {:>9} {:>9}  ratio (95% interval)", "program", "case", "program", "ipcmark");
     for other in OTHERS {
         let (spec, workload, size, placement) = other.case;
         match bench.case(spec, workload, size, placement).and_then(|case| beside(bench, &other, &case)) {
@@ -82,7 +82,7 @@ fn beside(bench: &Bench, other: &Other, case: &Case) -> Result<String, String> {
     let time = |values: &[f64]| format_ns(median(values).unwrap_or(f64::NAN));
     let ratio = median_interval(&logs).map(|estimate| estimate.map(f64::exp));
     Ok(format!(
-        "{:<25} {:<28} {:>9} {:>9}  {}",
+        "{:<25} {:<38} {:>9} {:>9}  {}",
         other.name,
         case.key(),
         time(&theirs),
