@@ -4,12 +4,12 @@
 
 use crate::block::{Block, Row};
 use crate::drawn::{Grid, Study};
-use crate::sheet::sheet;
+use crate::sheet::sheet_with_study;
 use model::record::Results;
 
 /// `results` as GitHub-flavoured Markdown.
 pub fn markdown(results: &Results) -> String {
-    let sheet = sheet(results);
+    let sheet = sheet_with_study(results);
     let labelled = |(label, text): (String, String)| format!("- **{}** {}", plain(&label), plain(&text));
     let head = sheet.head.into_iter().map(|(label, text)| labelled((label.to_owned(), text)));
     let missing = sheet.missing.iter().map(|case| format!("- {}", plain(case)));

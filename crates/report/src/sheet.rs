@@ -23,7 +23,7 @@ pub(crate) struct Sheet {
     pub(crate) title: String,
     /// What was measured on, by what and how long, each with a label.
     pub(crate) head: Vec<(&'static str, String)>,
-    /// What the suite wanted drawn of the results.
+    /// What the suite wanted drawn of the results; only of [`sheet_with_study`].
     pub(crate) study: Option<Study>,
     /// The results.
     pub(crate) blocks: Vec<Block>,
@@ -43,6 +43,17 @@ pub(crate) struct Measured<'a> {
     pub(crate) summary: Option<Summary>,
 }
 
+/// The sheet of `results` with the study that they repeat, if any, in words.
+pub(crate) fn sheet_with_study(results: &Results) -> Sheet {
+    let mut sheet = sheet(results);
+    let study = results.header.study.as_ref();
+    sheet.study = study.map(|study| drawn::study(&model::study::draw(study, results)));
+    if sheet.study.as_ref().is_some_and(Study::has_published) {
+        sheet.notes.push((PUBLISHED.to_owned(), "published by the study, not measured here".to_owned()));
+    }
+    sheet
+}
+
 /// The sheet of `results`.
 pub(crate) fn sheet(results: &Results) -> Sheet {
     let measured = results.records.iter().enumerate();
@@ -52,17 +63,11 @@ pub(crate) fn sheet(results: &Results) -> Sheet {
     let mut blocks: Vec<Block> =
         groups.into_iter().map(|(common, rows)| block(common, rows, &floors)).collect();
     blocks.extend(floors_block(&floors));
-    let study = results.header.study.as_ref();
-    let study = study.map(|study| drawn::study(&model::study::draw(study, results)));
-    let mut notes = notes(results, &blocks);
-    if study.as_ref().is_some_and(Study::has_published) {
-        notes.push((PUBLISHED.to_owned(), "published by the study, not measured here".to_owned()));
-    }
     Sheet {
         title: head::title(&results.header),
         head: head::lines(results, &cases, &floors),
-        study,
-        notes,
+        study: None,
+        notes: notes(results, &blocks),
         blocks,
         missing: missing(results),
     }

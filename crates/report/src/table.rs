@@ -3,13 +3,13 @@
 //! It puts the parts in order; where words stand is `layout`'s, what they say is the sheet's.
 
 use crate::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section, study};
-use crate::sheet::sheet;
+use crate::sheet::sheet_with_study;
 use crate::text::wrap;
 use model::record::Results;
 
 /// `results` as a table: a block for each workload, size and placement, its rows fastest first.
 pub fn table(results: &Results, style: &Style) -> String {
-    let sheet = sheet(results);
+    let sheet = sheet_with_study(results);
     let missing = sheet.missing.iter().flat_map(|cases| wrap(cases, style.width(), INDENT, DEEPER));
     let parts = [
         wrap(&sheet.title, style.width(), "", INDENT),
