@@ -141,7 +141,7 @@ fn cell(cell: &Cell) -> String {
 }
 
 /// A number with the half-width of its interval, if it has one.
-fn estimate(value: Estimate, unit: Unit) -> String {
+pub(crate) fn estimate(value: Estimate, unit: Unit) -> String {
     if value.interval.is_none() {
         let bytes = if unit == Unit::Bytes && value.median < 1024.0 { " B" } else { "" };
         return number(value.median, unit) + bytes;
@@ -156,7 +156,8 @@ fn estimate(value: Estimate, unit: Unit) -> String {
     with_spread.unwrap_or_else(|| number(value.median, unit) + &spread)
 }
 
-fn number(value: f64, unit: Unit) -> String {
+/// A number in the words of its unit.
+pub(crate) fn number(value: f64, unit: Unit) -> String {
     /// A results file can hold any number; nothing worth reading is longer.
     const LONGEST: usize = 12;
     let text = match unit {

@@ -2,9 +2,10 @@
 //!
 //! It decides neither what a study shows nor how it is drawn.
 
+use crate::drawn;
 use crate::look::Looks;
 use crate::page::{Number, unit_name};
-use crate::quantity::{Kind, time};
+use crate::quantity::time;
 use crate::text::clean;
 use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
 use model::stats::Estimate;
@@ -118,7 +119,7 @@ fn series(series: &Series, figure: &Figure, looks: &Looks) -> SeriesData {
     let drawable = series.points.iter().filter(|point| is_drawable(point, figure));
     let point = |point: &Point| {
         let number = Number::of(point.y)?;
-        Some((point.x, value(point.x, figure.x.unit), number, estimate(point.y, figure.y.unit)))
+        Some((point.x, drawn::number(point.x, figure.x.unit), number, estimate(point.y, figure.y.unit)))
     };
     SeriesData {
         name: clean(&series.name),
@@ -155,13 +156,9 @@ fn cell(cell: &Cell) -> CellData {
     }
 }
 
-/// A number in words, with the half-width of its interval where it has one.
-pub(crate) fn estimate(number: Estimate, unit: Unit) -> String {
-    let spread = || {
-        let spread = Kind::SettledTime.text(number).unwrap_or_default();
-        spread.split_whitespace().last().map(|spread| format!(" {spread}")).unwrap_or_default()
-    };
-    value(number.median, unit) + &number.interval.map(|_| spread()).unwrap_or_default()
+/// A number with the half-width of its interval, in the words of the terminal, without the blanks that align them.
+fn estimate(number: Estimate, unit: Unit) -> String {
+    drawn::estimate(number, unit).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A number in words.
