@@ -12,6 +12,7 @@ pub mod fault;
 pub mod floor;
 pub mod histogram;
 pub mod invalid;
+pub mod observation;
 pub mod pace;
 pub mod params;
 pub mod peers;

@@ -1,0 +1,302 @@
+//! What was seen of a launch that was looked at: the probes, and what each endpoint did in the timed turns.
+//!
+//! These are facts in the order in which the kernel told them. What they mean is worked out in `calls`,
+//! `schedule` and `explain`. Nothing here looks at anything.
+
+pub mod calls;
+pub mod schedule;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A way of looking at a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Probe {
+    /// Counters of the kernel and of the processor (perf_event_open(2)).
+    Counters,
+    /// Every system call, when it began and ended, by the kernel's tracepoints.
+    Syscalls,
+    /// The same by stopping the endpoint at every call (ptrace(2)): slow, but it needs no privilege.
+    Ptrace,
+    /// When each endpoint slept, woke and ran, and who woke it.
+    Scheduler,
+    /// Page faults with their addresses.
+    Faults,
+    /// Where the processor is at regular intervals, with the functions that led there.
+    Sampling,
+    /// Calls, sleeps, wake-ups and faults together, and when each turn ended.
+    Timeline,
+}
+
+impl Probe {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Probe; 7] = [
+        Probe::Counters,
+        Probe::Syscalls,
+        Probe::Ptrace,
+        Probe::Scheduler,
+        Probe::Faults,
+        Probe::Sampling,
+        Probe::Timeline,
+    ];
+
+    /// The name, as it is typed and shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Probe::Counters => "counters",
+            Probe::Syscalls => "syscalls",
+            Probe::Ptrace => "ptrace",
+            Probe::Scheduler => "scheduler",
+            Probe::Faults => "faults",
+            Probe::Sampling => "sampling",
+            Probe::Timeline => "timeline",
+        }
+    }
+}
+
+impl std::fmt::Display for Probe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How a launch is looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// By what; by nothing, to tell what looking costs: the same turns in the same way, unseen.
+    pub probe: Option<Probe>,
+    /// The counters that were asked for by name, beside those that are always read.
+    pub counters: Vec<String>,
+}
+
+/// What was seen of the timed turns of one launch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// How many turns there were.
+    pub turns: u64,
+    /// What near's clock said that they took.
+    pub elapsed_ns: f64,
+    /// When each turn ended, by `CLOCK_MONOTONIC_RAW`, as everything else here; only of a timeline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turn_ends_ns: Vec<u64>,
+    /// What near did.
+    pub near: Seen,
+    /// What far did; operations have no far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<Seen>,
+}
+
+impl Observation {
+    /// Both ends, near first.
+    pub fn ends(&self) -> impl Iterator<Item = &Seen> {
+        std::iter::once(&self.near).chain(&self.far)
+    }
+
+    /// Nanoseconds per turn.
+    pub fn turn_ns(&self) -> f64 {
+        self.elapsed_ns / self.turns as f64
+    }
+}
+
+/// What one endpoint was seen to do between its first timed turn and its last.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The thread, as the kernel numbers it.
+    pub tid: u32,
+    /// When looking began.
+    pub from_ns: u64,
+    /// When it ended.
+    pub until_ns: u64,
+    /// What was counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<Counter>,
+    /// What happened, in the order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
+    /// The names of the mappings that faults refer to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mappings: Vec<String>,
+    /// Where the processor was found, and how often.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<Stack>,
+    /// How many records the kernel had no room for.
+    #[serde(default)]
+    pub lost: u64,
+}
+
+impl Seen {
+    /// Events of system calls without their other half are left out: they are the observer's own, which switch it on
+    /// and off.
+    pub fn between(mut self, from_ns: u64, until_ns: u64) -> Self {
+        (self.from_ns, self.until_ns) = (from_ns, until_ns);
+        self.events.retain(|event| (from_ns..=until_ns).contains(&event.at_ns));
+        self.events.sort_by_key(|event| event.at_ns);
+        let is_enter = |event: &Event| matches!(event.what, What::Enter { .. });
+        let is_exit = |event: &Event| matches!(event.what, What::Exit { .. });
+        let first_enter = self.events.iter().position(is_enter).unwrap_or(self.events.len());
+        let last_exit = self.events.iter().rposition(is_exit);
+        let mut at = 0;
+        self.events.retain(|event| {
+            let early = is_exit(event) && at < first_enter;
+            let late = is_enter(event) && last_exit.is_none_or(|last| at > last);
+            at += 1;
+            !early && !late
+        });
+        self
+    }
+}
+
+/// One counter of one endpoint over all timed turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Counter {
+    /// What is counted, such as `cycles:user`.
+    pub name: String,
+    /// How many there were, scaled up if the counter ran for a part of the time only; or why that is not known.
+    pub count: crate::record::Fact<f64>,
+    /// The part of the time in which the counter ran: below 1 where counters had to share.
+    pub running: f64,
+}
+
+/// Something that happened to an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, by `CLOCK_MONOTONIC_RAW`.
+    #[serde(rename = "t")]
+    pub at_ns: u64,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What can happen to an endpoint. (The short names keep thousands of events small on their way.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "e")]
+pub enum What {
+    /// A system call begins.
+    #[serde(rename = "c")]
+    Enter {
+        /// Its number.
+        #[serde(rename = "n")]
+        number: u32,
+        /// Its first argument: often a descriptor.
+        #[serde(rename = "a")]
+        first: u64,
+        /// Its third argument: often a count of bytes.
+        #[serde(rename = "b")]
+        third: u64,
+    },
+    /// It ends.
+    #[serde(rename = "r")]
+    Exit {
+        /// Its number.
+        #[serde(rename = "n")]
+        number: u32,
+        /// What it returned; an error as a negative errno.
+        #[serde(rename = "v")]
+        value: i64,
+    },
+    /// The endpoint leaves its CPU.
+    #[serde(rename = "o")]
+    Off {
+        /// It would have gone on: another was given the CPU.
+        #[serde(rename = "p")]
+        preempted: bool,
+    },
+    /// It has a CPU again.
+    #[serde(rename = "i")]
+    On {
+        /// Which.
+        #[serde(rename = "u")]
+        cpu: u32,
+    },
+    /// It wakes another thread, or what interrupts it does.
+    #[serde(rename = "w")]
+    Wakes {
+        /// The thread that is woken.
+        #[serde(rename = "k")]
+        tid: u32,
+        /// An interrupt wakes it, which came while this endpoint ran.
+        #[serde(rename = "q")]
+        by_interrupt: bool,
+    },
+    /// A page fault.
+    #[serde(rename = "f")]
+    Fault {
+        /// Where.
+        #[serde(rename = "d")]
+        address: u64,
+        /// It waits for a device.
+        #[serde(rename = "j")]
+        major: bool,
+        /// The mapping that it lies in, by its place in [`Seen::mappings`].
+        #[serde(rename = "m")]
+        mapping: u32,
+    },
+}
+
+/// A place at which the processor was found, and the calls that led there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stack {
+    /// From the outermost function to the innermost.
+    pub frames: Vec<Frame>,
+    /// How often.
+    pub samples: u64,
+}
+
+/// A function in a stack.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Frame {
+    /// An address in the kernel that has no name yet.
+    KernelAddress(u64),
+    /// An address in a file that is mapped, which has no name yet.
+    FileOffset {
+        /// The file.
+        path: String,
+        /// Where in it.
+        offset: u64,
+    },
+    /// A function of the kernel.
+    Kernel(String),
+    /// A function of a program or library.
+    User(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(at_ns: u64, what: What) -> Event {
+        Event { at_ns, what }
+    }
+
+    #[test]
+    fn the_observers_own_calls_are_left_out() {
+        let enter = What::Enter { number: 1, first: 3, third: 1 };
+        let exit = What::Exit { number: 1, value: 1 };
+        let off = What::Off { preempted: false };
+        // Before the window; an exit whose beginning was not seen; a call; a sleep; a beginning whose end is not.
+        let events = vec![
+            event(5, enter),
+            event(11, exit),
+            event(20, enter),
+            event(30, exit),
+            event(35, off),
+            event(40, enter),
+            event(99, exit),
+        ];
+        let seen = Seen { events, ..Seen::default() }.between(10, 50);
+        assert_eq!(seen.events, [event(20, enter), event(30, exit), event(35, off)]);
+        assert_eq!((seen.from_ns, seen.until_ns), (10, 50));
+        let nothing = Seen { events: vec![event(11, exit), event(12, enter)], ..Seen::default() };
+        assert_eq!(nothing.between(10, 50).events, []);
+    }
+
+    #[test]
+    fn probes_are_listed_once_each_and_named_as_they_are_written() {
+        for probe in Probe::ALL {
+            assert_eq!(serde_json::to_string(&probe).unwrap(), format!("\"{probe}\""));
+        }
+    }
+}

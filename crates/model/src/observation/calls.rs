@@ -1,0 +1,181 @@
+//! System calls by kind: how many a turn, how long each took, what they returned. Worked out of events alone.
+
+use super::{Event, Seen, What};
+use crate::histogram::{EncodedHistogram, Histogram};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How many different answers of a kind of call are kept apart.
+const MOST_ANSWERS: usize = 64;
+/// The errnos by which the kernel says within itself that a call is to be begun again (ERESTARTSYS and its kin).
+const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
+
+/// All calls of one kind that one endpoint made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallRow {
+    /// The call's name, such as `read`.
+    pub name: String,
+    /// How many there were.
+    pub count: u64,
+    /// How many a turn.
+    pub per_turn: f64,
+    /// The time from beginning to end of each, sleep included, in nanoseconds.
+    pub time: EncodedHistogram,
+    /// The mean of that.
+    pub mean_ns: f64,
+    /// How many failed, by errno.
+    pub errors: BTreeMap<i64, u64>,
+    /// How many the kernel began again after a signal.
+    pub restarts: u64,
+    /// What the others returned, such as a count of bytes, and how often.
+    pub returned: Vec<(i64, u64)>,
+    /// The sum of what the others returned.
+    pub returned_sum: i64,
+    /// The sum of the third arguments: of calls that move bytes, how many they were asked to move.
+    pub asked_sum: u64,
+}
+
+/// The calls of one endpoint, gathered over launches.
+#[derive(Debug, Clone, Default)]
+pub struct Calls {
+    turns: u64,
+    by_number: BTreeMap<u32, Kind>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Kind {
+    time: Histogram,
+    total_ns: u64,
+    errors: BTreeMap<i64, u64>,
+    restarts: u64,
+    returned: BTreeMap<i64, u64>,
+    asked_sum: u64,
+}
+
+impl Calls {
+    /// Adds what an endpoint was seen to do in `turns`.
+    pub fn add(&mut self, seen: &Seen, turns: u64) {
+        self.turns += turns;
+        for call in in_order(&seen.events) {
+            let kind = self.by_number.entry(call.number).or_default();
+            kind.time.record(call.until_ns - call.from_ns);
+            kind.total_ns += call.until_ns - call.from_ns;
+            match call.answer {
+                answer if RESTARTS.contains(&answer) => kind.restarts += 1,
+                answer if (-4095..0).contains(&answer) => *kind.errors.entry(-answer).or_default() += 1,
+                answer => {
+                    *kind.returned.entry(answer).or_default() += 1;
+                    kind.asked_sum = kind.asked_sum.saturating_add(call.third);
+                }
+            }
+        }
+    }
+
+    /// A row for each kind, the most frequent first. `name` names a call by its number.
+    pub fn rows(&self, name: impl Fn(u32) -> String) -> Vec<CallRow> {
+        let row = |(number, kind): (&u32, &Kind)| {
+            let count = kind.time.count();
+            CallRow {
+                name: name(*number),
+                count,
+                per_turn: count as f64 / self.turns as f64,
+                time: kind.time.encode(),
+                mean_ns: kind.total_ns as f64 / count as f64,
+                errors: kind.errors.clone(),
+                restarts: kind.restarts,
+                returned: most_frequent(&kind.returned),
+                returned_sum: kind.returned.iter().map(|(answer, times)| answer * *times as i64).sum(),
+                asked_sum: kind.asked_sum,
+            }
+        };
+        let mut rows: Vec<CallRow> = self.by_number.iter().map(row).collect();
+        rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+        rows
+    }
+}
+
+/// The answers that came most often, in their own order.
+fn most_frequent(returned: &BTreeMap<i64, u64>) -> Vec<(i64, u64)> {
+    let mut answers: Vec<(i64, u64)> = returned.iter().map(|(answer, times)| (*answer, *times)).collect();
+    answers.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    answers.truncate(MOST_ANSWERS);
+    answers.sort_unstable();
+    answers
+}
+
+/// One call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// Its number.
+    pub number: u32,
+    /// When it began.
+    pub from_ns: u64,
+    /// When it ended.
+    pub until_ns: u64,
+    /// Its third argument.
+    pub third: u64,
+    /// What it returned.
+    pub answer: i64,
+}
+
+/// The calls that both began and ended, in the order of time. A thread makes one call at a time.
+pub fn in_order(events: &[Event]) -> impl Iterator<Item = Call> {
+    let mut begun: Option<(u32, u64, u64)> = None;
+    events.iter().filter_map(move |event| match event.what {
+        What::Enter { number, third, .. } => {
+            begun = Some((number, event.at_ns, third));
+            None
+        }
+        What::Exit { number, value } => {
+            let (entered, from_ns, third) = begun.take()?;
+            (entered == number).then_some(Call {
+                number,
+                from_ns,
+                until_ns: event.at_ns,
+                third,
+                answer: value,
+            })
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(at: u64, took: u64, number: u32, third: u64, value: i64) -> [Event; 2] {
+        [
+            Event { at_ns: at, what: What::Enter { number, first: 0, third } },
+            Event { at_ns: at + took, what: What::Exit { number, value } },
+        ]
+    }
+
+    #[test]
+    fn calls_are_counted_by_kind_and_answer() {
+        let events = [
+            call(0, 10, 0, 64, 64),
+            call(20, 30, 0, 64, 8),
+            call(60, 5, 0, 64, -11),
+            call(70, 5, 0, 64, -512),
+            call(80, 7, 1, 64, 64),
+        ];
+        let seen = Seen { events: events.concat(), ..Seen::default() };
+        let mut calls = Calls::default();
+        calls.add(&seen, 2);
+        let rows = calls.rows(|number| ["read", "write"][number as usize].to_owned());
+        let [read, write] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((read.name.as_str(), read.count, read.per_turn, read.restarts), ("read", 4, 2.0, 1));
+        assert_eq!((read.mean_ns, read.returned_sum, read.asked_sum), (12.5, 72, 128));
+        assert_eq!(read.returned, [(8, 1), (64, 1)]);
+        assert_eq!(read.errors, BTreeMap::from([(11, 1)]));
+        assert_eq!((write.name.as_str(), write.per_turn), ("write", 0.5));
+    }
+
+    #[test]
+    fn an_exit_of_another_call_ends_none() {
+        let events = [call(0, 10, 0, 1, 1)[0], call(0, 10, 1, 1, 1)[1], call(20, 10, 0, 1, 1)[1]];
+        assert_eq!(in_order(&events).count(), 0);
+    }
+}
