@@ -1,9 +1,12 @@
 //! What an operation's launch does: it has one endpoint, and no parts to agree on.
 
-use crate::endpoint::{LEAST_WARM_UP_TURNS, Orders, Sizing, WARM_UP_SHARE};
+use crate::endpoint::{
+    LEAST_WARM_UP_TURNS, MOST_OBSERVED_TURNS, Orders, Outcome, Sizing, WARM_UP_SHARE, text,
+};
 use crate::measure::Clock;
 use crate::workload::{Broken, sample, usage_between};
 use mechanisms::{Operation, Timer};
+use model::observation::{Look, Observation};
 use model::record::{ClockSource, Sample, TimerSample, Usage};
 use model::stats;
 use std::ops::Range;
@@ -13,35 +16,59 @@ use sys::usage::of_this_thread;
 
 /// A launch of `cost`.
 pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sample, Broken> {
+    let (turns, warm_up_turns) = warm_up(orders, &mut operation)?;
+    let (elapsed_ns, near) = timed(orders, &mut operation, turns)?;
+    Ok(Sample { turns_in_all: warm_up_turns + turns, ..sample(turns, elapsed_ns, near, None) })
+}
+
+/// A launch of `cost` that is looked at: its turns are observed, and its sample is of the observed turns.
+pub(crate) fn observed_cost(
+    orders: &Orders,
+    mut operation: impl Operation,
+    look: &Look,
+) -> Outcome<(Sample, Option<Observation>)> {
+    let (turns, _) = warm_up(orders, &mut operation).map_err(text)?;
+    let turns = turns.min(MOST_OBSERVED_TURNS);
     let clock = Clock::new(orders.clock);
-    let mut turns_in_all = 0;
-    let mut timed = |turns: u64| -> Result<(f64, Usage), Broken> {
-        turns_in_all += turns;
-        let before = of_this_thread();
-        let start = clock.now();
-        repeat(&mut operation, 0..turns)?;
-        let end = clock.now();
-        Ok((clock.ns_between(start, end), usage_between(before, of_this_thread())))
-    };
-    let turns = match orders.size {
-        Sizing::Turns(turns) => {
-            timed(turns)?;
-            turns
-        }
+    let mut watching = observe::attach(look, 0..0).map_err(text)?;
+    watching.begin().map_err(text)?;
+    let start = clock.now();
+    repeat(&mut operation, 0..turns).map_err(text)?;
+    let elapsed_ns = clock.ns_between(start, clock.now());
+    watching.end().map_err(text)?;
+    let near = watching.seen().map_err(text)?;
+    let observation = Observation { turns, elapsed_ns, turn_ends_ns: Vec::new(), near, far: None };
+    Ok((sample(turns, elapsed_ns, Usage::default(), None), Some(observation)))
+}
+
+/// Repeats the operation until it is warm; says how many turns the launch is to have, and how many there were.
+fn warm_up(orders: &Orders, operation: &mut impl Operation) -> Result<(u64, u64), Broken> {
+    match orders.size {
+        Sizing::Turns(turns) => timed(orders, operation, turns).map(|_| (turns, turns)),
         Sizing::Slice { slice_ns, .. } => {
             let enough_ns = slice_ns as f64 * WARM_UP_SHARE;
-            let mut turns = LEAST_WARM_UP_TURNS;
+            let (mut turns, mut turns_in_all) = (LEAST_WARM_UP_TURNS, 0);
             loop {
-                let (elapsed_ns, _) = timed(turns)?;
+                let (elapsed_ns, _) = timed(orders, operation, turns)?;
+                turns_in_all += turns;
                 if elapsed_ns >= enough_ns {
-                    break ((turns as f64 * slice_ns as f64 / elapsed_ns) as u64).max(1);
+                    let fitting = turns as f64 * slice_ns as f64 / elapsed_ns;
+                    return Ok(((fitting as u64).max(1), turns_in_all));
                 }
                 turns *= 2;
             }
         }
-    };
-    let (elapsed_ns, near) = timed(turns)?;
-    Ok(Sample { turns_in_all, ..sample(turns, elapsed_ns, near, None) })
+    }
+}
+
+/// How long `turns` took, and what they used.
+fn timed(orders: &Orders, operation: &mut impl Operation, turns: u64) -> Result<(f64, Usage), Broken> {
+    let clock = Clock::new(orders.clock);
+    let before = of_this_thread();
+    let start = clock.now();
+    repeat(operation, 0..turns)?;
+    let end = clock.now();
+    Ok((clock.ns_between(start, end), usage_between(before, of_this_thread())))
 }
 
 /// The turns of `cost`.
@@ -186,6 +213,7 @@ mod tests {
             pair: 0,
             size: Sizing::Turns(20),
             check: false,
+            look: None,
         };
         let sample = accuracy(&orders, Fast(clock, clock.now())).unwrap();
         let timer = sample.timer.unwrap();

@@ -3,7 +3,7 @@
 //! It is started by `launch` as a re-execution of the binary, takes its orders from the control
 //! channel on its standard input, measures once, reports, and ends.
 
-use crate::alone::{accuracy, cost};
+use crate::alone::{accuracy, cost, observed_cost};
 use crate::control::{Channel, wait_any};
 use crate::far::Far;
 use crate::hub::Hub;
@@ -13,6 +13,7 @@ use crate::together::Course;
 use crate::workload::{Check, Station, answer_bytes};
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, Visitor, table};
 use model::card::Payload;
+use model::observation::{Look, Observation};
 use model::record::{ClockSource, Sample, Setting};
 use model::{Case, Peers, Size, Workload};
 use rustix::fd::{AsFd, OwnedFd};
@@ -28,6 +29,8 @@ pub const COMMAND: &str = "__endpoint";
 pub(crate) const LEAST_WARM_UP_TURNS: u64 = 16;
 /// The part of a launch's slice that warm-up must fill.
 pub(crate) const WARM_UP_SHARE: f64 = 0.1;
+/// The most turns that are looked at in a launch: what is recorded of them must find room.
+pub(crate) const MOST_OBSERVED_TURNS: u64 = 2000;
 
 /// What the coordinator has an endpoint do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,6 +46,8 @@ pub(crate) struct Orders {
     pub(crate) size: Sizing,
     /// Every byte of the timed part is checked too.
     pub(crate) check: bool,
+    /// How the endpoints are looked at, in the one part that such a launch has beside its warm-up.
+    pub(crate) look: Option<Look>,
 }
 
 /// Which part of a launch a process takes.
@@ -80,6 +85,9 @@ pub struct Yield {
     /// When the turns of each part were over; only of one of several nears.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) courses: Vec<Course>,
+    /// What was seen of the turns, if the launch was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) observation: Option<Observation>,
 }
 
 /// What an endpoint reports at its end.
@@ -204,12 +212,12 @@ impl Visitor for Session {
     fn operation<O: Operation>(self) -> Report {
         self.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(pair.near)).map_err(text)?;
         let operation = O::prepare(&self.launch(0)).map_err(text)?;
-        let sample = match self.workload() {
-            Workload::Accuracy => accuracy(&self.orders, operation),
-            _ => cost(&self.orders, operation),
+        let (sample, observation) = match (self.workload(), &self.orders.look) {
+            (Workload::Accuracy, _) => (accuracy(&self.orders, operation).map_err(text)?, None),
+            (_, None) => (cost(&self.orders, operation).map_err(text)?, None),
+            (_, Some(look)) => observed_cost(&self.orders, operation, look)?,
         };
-        let sample = sample.map_err(text)?;
-        Ok(Some(Yield { sample, settings: Vec::new(), courses: Vec::new() }))
+        Ok(Some(Yield { sample, settings: Vec::new(), courses: Vec::new(), observation }))
     }
 }
 
@@ -272,6 +280,13 @@ impl Session {
     /// The channel to the coordinator, where it has several nears keep together.
     fn shared_control(&self) -> Option<&Channel> {
         self.control.as_ref().filter(|_| self.orders.case.peers.nears() > 1)
+    }
+
+    /// Gets ready to look at this endpoint, as the coordinator wants it.
+    pub(crate) fn attach<E: Endpoint>(&self, station: &Station<E>) -> Outcome<observe::Watching> {
+        let look =
+            self.orders.look.as_ref().ok_or("the coordinator does not want to look; report this bug")?;
+        observe::attach(look, station.addresses()).map_err(text)
     }
 
     /// Whether the endpoints wait awake.

@@ -8,6 +8,7 @@ use crate::together::CourseLog;
 use crate::workload::{Broken, CallLog, Station, StepLog, Unmetered, usage_between};
 use mechanisms::{Endpoint, Unnoted};
 use model::Workload;
+use std::ops::Range;
 use sys::usage::of_this_thread;
 
 /// Far's side of a connected launch.
@@ -34,6 +35,7 @@ impl<E: Endpoint> Far<'_, E> {
                 }
                 PartKind::Calls => self.calls(part.turns).map_err(text)?,
                 PartKind::Steps => self.steps(part.turns).map_err(text)?,
+                PartKind::Observed => self.observed(part.turns)?,
             };
             self.link.send(&done, &[]).map_err(text)?;
         }
@@ -80,6 +82,30 @@ impl<E: Endpoint> Far<'_, E> {
         let usage = usage_between(before, after.unwrap_or(before));
         let course = log.map(CourseLog::course);
         Ok(FarPart { usage, course, lost, ..FarPart::default() })
+    }
+
+    /// The part in which both ends are looked at: what far does in the timed turns is seen, and no more.
+    fn observed(&mut self, turns: u64) -> Outcome<FarPart> {
+        let mut watching = self.session.attach(&self.station)?;
+        // Near begins when far is ready.
+        self.link.send(&(), &[]).map_err(text)?;
+        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
+        self.turns(lead_in).map_err(text)?;
+        watching.begin().map_err(text)?;
+        self.turns(timed).map_err(text)?;
+        watching.end().map_err(text)?;
+        self.turns(lead_out).map_err(text)?;
+        Ok(FarPart { seen: Some(watching.seen().map_err(text)?), ..FarPart::default() })
+    }
+
+    /// Far's side of `turns`.
+    fn turns(&mut self, turns: Range<u64>) -> Result<(), Broken> {
+        let nothing: &mut dyn FnMut() = &mut nothing;
+        match self.session.workload() {
+            Workload::Throughput => self.station.drain(turns, &mut Unmetered, nothing),
+            Workload::Session(session) => self.station.be_set_up(turns, session, &mut Unnoted, nothing),
+            _ => self.station.answer(turns, nothing),
+        }
     }
 
     fn calls(&mut self, turns: u64) -> Result<FarPart, Broken> {

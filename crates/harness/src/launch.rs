@@ -5,6 +5,7 @@ use crate::endpoint::{COMMAND, Orders, Role, Said, Sizing, Yield};
 use crate::measure::{Clock, Timer};
 use crate::run_directory::RunDirectory;
 use crate::together::together;
+use model::observation::{Look, Observation};
 use model::record::ClockSource;
 use model::{Case, Endpoints, Peers};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -61,6 +62,21 @@ impl Drop for Process {
 impl Launcher<'_> {
     /// Launches `case`. `number` tells this launch's names from those of others, and its parity the order of its parts.
     pub fn launch(&self, case: &Case, size: Sizing, number: u64) -> Result<Yield, Ended> {
+        self.start(case, size, number, None)
+    }
+
+    /// Launches `case` to look at it. Such a launch yields no sample: looking takes its time.
+    pub fn observe(&self, case: &Case, size: Sizing, number: u64, look: &Look) -> Result<Observation, Ended> {
+        let yielded = self.start(case, size, number, Some(look))?;
+        yielded.observation.ok_or_else(|| {
+            Ended::Failed(format!(
+                "{} cannot be looked at: its workload has no turns of one kind",
+                case.workload
+            ))
+        })
+    }
+
+    fn start(&self, case: &Case, size: Sizing, number: u64, look: Option<&Look>) -> Result<Yield, Ended> {
         let orders = |role, pair| Orders {
             case: case.clone(),
             role,
@@ -70,6 +86,7 @@ impl Launcher<'_> {
             pair,
             size,
             check: self.check,
+            look: look.cloned(),
         };
         if case.workload.is_alone() {
             return self.await_reports(case, vec![start(&orders(Role::Alone, 0), vec![])?], size);

@@ -10,6 +10,7 @@ pub mod host;
 mod hub;
 pub mod in_turn;
 pub mod launch;
+pub mod looking;
 pub mod measure;
 
 mod near;

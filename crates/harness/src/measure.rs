@@ -11,6 +11,11 @@ use std::time::{Duration, Instant};
 pub struct Stamp(u64);
 
 impl Stamp {
+    /// In ticks; of `CLOCK_MONOTONIC_RAW`, nanoseconds.
+    pub fn ticks(self) -> u64 {
+        self.0
+    }
+
     /// The reading that is due `ticks` after this one.
     #[inline(always)]
     pub fn after(self, ticks: u64) -> Self {

@@ -1,8 +1,10 @@
 //! Near's side of a connected launch: it announces one part after the other, keeps the clock and makes the sample.
 
 use crate::control::Channel;
-use crate::endpoint::{LEAST_WARM_UP_TURNS, Outcome, Session, Sizing, WARM_UP_SHARE, Yield, text};
-use crate::measure::Clock;
+use crate::endpoint::{
+    LEAST_WARM_UP_TURNS, MOST_OBSERVED_TURNS, Outcome, Session, Sizing, WARM_UP_SHARE, Yield, text,
+};
+use crate::measure::{Clock, Stamp};
 use crate::pacer::{Pacer, wall_ns};
 use crate::part::{FarPart, Part, PartKind, Turns, call_counts};
 use crate::together::Course;
@@ -11,7 +13,8 @@ use crate::workload::{
     stream_to_all, usage_between,
 };
 use mechanisms::{Endpoint, Unnoted};
-use model::record::{Calls, Each, Sample, Setting, Steps, Usage};
+use model::observation::{Look, Observation, Probe};
+use model::record::{Calls, ClockSource, Each, Sample, Setting, Steps, Usage};
 use model::{Case, Histogram, Pace, Peers, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use serde::de::DeserializeOwned;
@@ -54,10 +57,17 @@ impl<E: Endpoint> Near<'_, E> {
     pub(crate) fn measure(mut self) -> Outcome<Yield> {
         let far_settings: Vec<Vec<Setting>> = self.of_all()?;
         let Case { pace, peers, .. } = self.session.orders.case;
-        let (sample, courses) = match (peers, pace) {
-            (Peers::Pair, Pace::BackToBack) => (self.back_to_back()?, Vec::new()),
-            (Peers::Pair, pace) => (self.paced(pace)?, Vec::new()),
-            _ => self.among_peers()?,
+        let (sample, courses, observation) = match (&self.session.orders.look, peers, pace) {
+            (Some(look), ..) => {
+                let (sample, observation) = self.observed(look)?;
+                (sample, Vec::new(), Some(observation))
+            }
+            (None, Peers::Pair, Pace::BackToBack) => (self.back_to_back()?, Vec::new(), None),
+            (None, Peers::Pair, pace) => (self.paced(pace)?, Vec::new(), None),
+            _ => {
+                let (sample, courses) = self.among_peers()?;
+                (sample, courses, None)
+            }
         };
         self.to_all(&Part { kind: PartKind::End, turns: 0, check: false })?;
         let sample = Sample { turns_in_all: self.turns_in_all, ..sample };
@@ -66,6 +76,7 @@ impl<E: Endpoint> Near<'_, E> {
             sample,
             settings: once_each(near_settings.chain(far_settings.into_iter().flatten())),
             courses,
+            observation,
         })
     }
 
@@ -215,6 +226,46 @@ impl<E: Endpoint> Near<'_, E> {
         run(stations, workload, lead_out, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
         let far = self.of_far()?;
         Ok((NearPart { elapsed_ns: self.clock.ns_between(start, end), usage }, far))
+    }
+
+    /// The part in which both ends are looked at. It is switched on after the lead-in and off before the lead-out, so that
+    /// the timed turns are seen and nothing else.
+    fn observed(&mut self, look: &Look) -> Outcome<(Sample, Observation)> {
+        let turns = self.warm_up()?.0.min(MOST_OBSERVED_TURNS);
+        self.announce(PartKind::Observed, turns, false)?;
+        let [station] = self.stations.as_slice() else {
+            return Err("several fars at once cannot be looked at; leave out --peers".to_owned());
+        };
+        let mut watching = self.session.attach(station)?;
+        self.of_all::<()>()?;
+        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
+        // By the clock of all that is seen, so that turns can be laid beside it.
+        let mut log = TurnLog::new(Clock::new(ClockSource::MonotonicRaw), turns);
+        self.turns(lead_in, &mut Unwatched)?;
+        watching.begin().map_err(text)?;
+        log.start();
+        let start = self.clock.now();
+        match look.probe {
+            Some(Probe::Timeline) => self.turns(timed, &mut log)?,
+            _ => self.turns(timed, &mut Unwatched)?,
+        }
+        let elapsed_ns = self.clock.ns_between(start, self.clock.now());
+        watching.end().map_err(text)?;
+        self.turns(lead_out, &mut Unwatched)?;
+        let observation = Observation {
+            turns,
+            elapsed_ns,
+            turn_ends_ns: log.ends().map(Stamp::ticks).collect(),
+            near: watching.seen().map_err(text)?,
+            far: self.of_far()?.seen,
+        };
+        Ok((sample(turns, elapsed_ns, Usage::default(), None), observation))
+    }
+
+    /// Near's side of `turns`.
+    fn turns(&mut self, turns: Range<u64>, watch: &mut impl Watch) -> Outcome<()> {
+        let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
+        run(&mut self.stations, self.session.workload(), turns, &fds, &mut Unnoted, watch).map_err(text)
     }
 
     /// The part in which every turn is timed.

@@ -4,6 +4,7 @@ use crate::measure::Clock;
 use crate::together::Course;
 use crate::workload::CallLog;
 use model::Histogram;
+use model::observation::Seen;
 use model::record::{CallCounts, Step, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub(crate) enum PartKind {
     Steps,
     /// As `Total`, and where turns are not answered far notes when each message came.
     Course,
+    /// Both ends are looked at.
+    Observed,
     /// There is no further part.
     End,
 }
@@ -44,6 +47,8 @@ pub(crate) struct FarPart {
     pub(crate) course: Option<Course>,
     /// How many messages of the timed turns never came; only of ends that lose some.
     pub(crate) lost: Option<u64>,
+    /// What far was seen to do.
+    pub(crate) seen: Option<Seen>,
 }
 
 /// The turns of one part, numbered on from the first.

@@ -120,7 +120,7 @@ pub(crate) fn together(case: &Case, clock: &Clock, yields: Vec<Yield>) -> Outcom
         ..yields[0].sample.clone()
     };
     let settings = yields.into_iter().next().map(|first| first.settings).unwrap_or_default();
-    Ok(Yield { sample, settings, courses: Vec::new() })
+    Ok(Yield { sample, settings, courses: Vec::new(), observation: None })
 }
 
 /// What one near did in the window.
@@ -166,6 +166,7 @@ mod tests {
         Yield {
             sample: crate::workload::sample(turns as u64, elapsed_ns, busy, Some(busy)),
             settings: Vec::new(),
+            observation: None,
             courses: vec![Course { start: origin.after(start), ticks: vec![ticks; turns], stride: 1 }],
         }
     }

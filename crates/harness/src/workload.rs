@@ -100,6 +100,12 @@ impl<E: Endpoint> Station<E> {
         })
     }
 
+    /// Where its messages lie.
+    pub(crate) fn addresses(&self) -> Range<u64> {
+        let start = self.memory.as_ptr().addr() as u64;
+        start..start + self.memory.len() as u64
+    }
+
     pub(crate) fn check(&mut self, check: Check) {
         self.check = check;
     }
@@ -673,6 +679,14 @@ impl TurnLog {
         ticks.clear();
         let now = clock.now();
         Self { clock, start: now, last: now, ticks }
+    }
+
+    /// When each turn ended.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = Stamp> {
+        self.ticks.iter().scan(self.start, |end, ticks| {
+            *end = end.after(*ticks);
+            Some(*end)
+        })
     }
 }
 

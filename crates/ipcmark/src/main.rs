@@ -25,6 +25,14 @@ fn main() -> ExitCode {
             let coordinator = arguments.next().unwrap_or_default();
             return exit::code(harness::endpoint::main(&coordinator.to_string_lossy()).map_err(Error::from));
         }
+        Some(observe::ptrace::COMMAND) => {
+            let tid = arguments.next().unwrap_or_default();
+            return exit::code(observe::ptrace::main(&tid.to_string_lossy()).map_err(Error::from));
+        }
+        Some(observe::TRY) => {
+            let name = arguments.next().unwrap_or_default();
+            return exit::code(observe::try_probe(&name.to_string_lossy()).map_err(Error::from));
+        }
         Some(harness::run_directory::JANITOR) => {
             harness::run_directory::janitor(Path::new(&arguments.nth(1).unwrap_or_default()));
             return ExitCode::SUCCESS;

@@ -120,6 +120,9 @@ pub struct Seen {
     /// Where the processor was found, and how often.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
+    /// What else was wanted, and why it could not be had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
     /// How many records the kernel had no room for.
     #[serde(default)]
     pub lost: u64,

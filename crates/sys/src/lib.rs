@@ -27,6 +27,7 @@ pub mod signal;
 pub mod socket_option;
 pub mod sysctl;
 pub mod sysv;
+pub mod tracee;
 pub mod tsc;
 pub mod uring;
 pub mod usage;

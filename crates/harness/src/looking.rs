@@ -1,0 +1,97 @@
+//! Looking at cases: rounds of launches under each probe, between launches of the same turns that nobody looks at.
+//!
+//! The launches in between tell what looking costs. It yields observations; what they mean is said elsewhere.
+
+use crate::endpoint::Sizing;
+use crate::launch::{Ended, Launcher};
+use crate::measure::Timer;
+use model::Case;
+use model::observation::{Look, Observation, Probe};
+use std::time::Duration;
+
+/// The rounds after which a case has been looked at enough: fewer allow no 95% interval of a probe's effect.
+pub const ENOUGH_ROUNDS: u32 = 12;
+
+/// What is told of one launch that was looked at.
+#[derive(Debug)]
+pub struct Looked<'a> {
+    /// The case, by its place in the list.
+    pub at: usize,
+    /// The probe.
+    pub probe: Probe,
+    /// What was seen, or why nothing was.
+    pub outcome: Result<Observation, String>,
+    /// The time of a turn under the probe over that in the launches before and after it that nobody looked at; absent in
+    /// the first round, which warms up.
+    pub ratio: Option<f64>,
+    /// The round, and how many there are to be at most.
+    pub round: u32,
+    /// The case itself.
+    pub case: &'a Case,
+}
+
+/// How cases are to be looked at.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// What to look at.
+    pub cases: &'a [Case],
+    /// By what.
+    pub probes: &'a [Probe],
+    /// The counters that were asked for by name.
+    pub counters: &'a [String],
+    /// How many turns a launch is to have, or how long they are to take.
+    pub size: Sizing,
+    /// The rounds after which to stop.
+    pub rounds: u32,
+    /// The time after which to stop.
+    pub time: Duration,
+}
+
+/// Looks at each case by each probe in turn, until there were enough rounds, or time is up, or it is interrupted. A probe
+/// that fails on a case is not tried on it again.
+pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looked<'_>)) {
+    let timer = Timer::start();
+    let mut number = 0;
+    let mut launch = |case: &Case, probe: Option<Probe>, size: Sizing| {
+        number += 1;
+        launcher.observe(case, size, number, &Look { probe, counters: plan.counters.to_vec() })
+    };
+    let mut hints_ns = vec![None; plan.cases.len()];
+    let mut failed = vec![Vec::new(); plan.cases.len()];
+    for round in 0..=plan.rounds {
+        for (at, case) in plan.cases.iter().enumerate() {
+            let size = |hint_ns: Option<f64>| match plan.size {
+                Sizing::Slice { slice_ns, .. } => Sizing::Slice { slice_ns, hint_ns },
+                turns => turns,
+            };
+            let mut bare_ns: Option<f64> = None;
+            for &probe in plan.probes.iter().filter(|probe| !failed[at].contains(*probe)).collect::<Vec<_>>()
+            {
+                if timer.elapsed() >= plan.time && round > 0 {
+                    return;
+                }
+                let before_ns = match bare_ns {
+                    Some(before_ns) => Ok(before_ns),
+                    None => launch(case, None, size(hints_ns[at])).map(|bare| bare.turn_ns()),
+                };
+                let seen = before_ns.and_then(|before_ns| {
+                    hints_ns[at] = Some(before_ns);
+                    let seen = launch(case, Some(probe), size(hints_ns[at]))?;
+                    let after_ns = launch(case, None, size(hints_ns[at]))?.turn_ns();
+                    bare_ns = Some(after_ns);
+                    let ratio = seen.turn_ns() / (before_ns * after_ns).sqrt();
+                    Ok((seen, ratio))
+                });
+                let (outcome, ratio) = match seen {
+                    Ok((seen, ratio)) => (Ok(seen), (round > 0).then_some(ratio)),
+                    Err(Ended::Interrupted) => return,
+                    Err(Ended::Failed(error)) => {
+                        failed[at].push(probe);
+                        (Err(error), None)
+                    }
+                };
+                tell(Looked { at, probe, outcome, ratio, round, case });
+            }
+        }
+    }
+}

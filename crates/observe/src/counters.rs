@@ -1,0 +1,191 @@
+//! Counters of the kernel and of the processor, over all timed turns. They are read after the turns, never within.
+
+use crate::Probing;
+use crate::perf::{on_this_thread, refused, switched};
+use model::observation::{Counter, Seen};
+use model::record::Fact;
+use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Dynamic, Hardware, Raw, Software};
+use perf_event::{Builder, Counter as Open};
+use sys::Failure;
+
+/// What the kernel counts itself.
+const OF_THE_KERNEL: [(&str, Software); 5] = [
+    ("task-clock", Software::TASK_CLOCK),
+    ("context-switches", Software::CONTEXT_SWITCHES),
+    ("cpu-migrations", Software::CPU_MIGRATIONS),
+    ("minor-faults", Software::PAGE_FAULTS_MIN),
+    ("major-faults", Software::PAGE_FAULTS_MAJ),
+];
+
+/// What the processor counts, of user code and of the kernel apart.
+const OF_THE_PROCESSOR: [(&str, Hardware); 6] = [
+    ("cycles", Hardware::CPU_CYCLES),
+    ("instructions", Hardware::INSTRUCTIONS),
+    ("cache-references", Hardware::CACHE_REFERENCES),
+    ("cache-misses", Hardware::CACHE_MISSES),
+    ("branch-misses", Hardware::BRANCH_MISSES),
+    ("bus-cycles", Hardware::BUS_CYCLES),
+];
+
+/// What it counts of its caches. There is no common name for the second level: that is a raw event of each model.
+const OF_CACHES: [(&str, CacheId, CacheResult); 6] = [
+    ("l1d-loads", CacheId::L1D, CacheResult::ACCESS),
+    ("l1d-load-misses", CacheId::L1D, CacheResult::MISS),
+    ("llc-loads", CacheId::LL, CacheResult::ACCESS),
+    ("llc-load-misses", CacheId::LL, CacheResult::MISS),
+    ("dtlb-load-misses", CacheId::DTLB, CacheResult::MISS),
+    ("node-loads", CacheId::NODE, CacheResult::ACCESS),
+];
+
+/// Opens those that are always read, and the further ones that `names` name: one of the above, a raw event as `r01c2`,
+/// an event of a unit as `cpu/cache-misses/`, or several in braces, which are counted at the same times:
+/// `{cycles,instructions}`.
+pub(crate) fn open(names: &[String]) -> Result<Counters, Failure> {
+    let mut counters = Counters { groups: Vec::new(), absent: Vec::new() };
+    for (name, event) in OF_THE_PROCESSOR {
+        counters.add(&[(name.to_owned(), Kind::Hardware(event))]);
+    }
+    for (name, which, result) in OF_CACHES {
+        counters.add(&[(name.to_owned(), Kind::cache(which, result))]);
+    }
+    for asked in names {
+        let group = asked.trim_start_matches('{').trim_end_matches('}').split(',');
+        let group = group.map(|name| Ok((name.to_owned(), Kind::named(name)?)));
+        counters.add(&group.collect::<Result<Vec<_>, Failure>>()?);
+    }
+    // Last, for what is switched on last is switched off first: the switching itself is not counted.
+    counters.add(&OF_THE_KERNEL.map(|(name, event)| (name.to_owned(), Kind::Software(event))));
+    Ok(counters)
+}
+
+/// Where an event is counted.
+enum Kind {
+    Software(Software),
+    Hardware(Hardware),
+    Cache(Cache),
+    Raw(Raw),
+    OfUnit(Dynamic),
+}
+
+impl Kind {
+    fn cache(which: CacheId, result: CacheResult) -> Self {
+        Kind::Cache(Cache { which, operation: CacheOp::READ, result })
+    }
+
+    fn named(name: &str) -> Result<Self, Failure> {
+        let unknown = |answer: String| {
+            Failure::new(
+                "find",
+                format!("the counter '{name}'"),
+                answer,
+                "name one that 'ipcmark explain' shows, a raw event such as r01c2, or one of a unit such as cpu/cache-misses/",
+            )
+        };
+        if let Some((_, event)) = OF_THE_KERNEL.iter().find(|(known, _)| *known == name) {
+            return Ok(Kind::Software(*event));
+        }
+        if let Some((_, event)) = OF_THE_PROCESSOR.iter().find(|(known, _)| *known == name) {
+            return Ok(Kind::Hardware(*event));
+        }
+        if let Some((_, which, result)) = OF_CACHES.iter().find(|(known, _, _)| *known == name) {
+            return Ok(Kind::cache(*which, *result));
+        }
+        if let Some((unit, event)) = name.strip_suffix('/').and_then(|name| name.split_once('/')) {
+            let mut builder = Dynamic::builder(unit).map_err(|error| unknown(error.to_string()))?;
+            builder.event(event).map_err(|error| unknown(error.to_string()))?;
+            return builder.build().map(Kind::OfUnit).map_err(|error| unknown(error.to_string()));
+        }
+        let raw = name.strip_prefix('r').and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        raw.map(|config| Kind::Raw(Raw::new(config)))
+            .ok_or_else(|| unknown("there is none of that name".to_owned()))
+    }
+
+    fn builder(&self) -> Builder<'static> {
+        match self {
+            Kind::Software(event) => on_this_thread(*event),
+            Kind::Hardware(event) => on_this_thread(*event),
+            Kind::Cache(event) => on_this_thread(event.clone()),
+            Kind::Raw(event) => on_this_thread(*event),
+            Kind::OfUnit(event) => on_this_thread(*event),
+        }
+    }
+
+    /// The sides on which the event is counted apart, as what is put behind its name. The kernel's own events happen in
+    /// the kernel.
+    fn sides(&self) -> &'static [&'static str] {
+        match self {
+            Kind::Software(_) => &[""],
+            _ => &[":user", ":kernel"],
+        }
+    }
+}
+
+pub(crate) struct Counters {
+    /// What is counted at the same times, the leader first: the others are on when it is.
+    groups: Vec<Vec<(String, Open)>>,
+    /// What cannot be counted, and why.
+    absent: Vec<(String, String)>,
+}
+
+impl Counters {
+    /// Adds events that are to be counted at the same times, as far as they can be had.
+    fn add(&mut self, events: &[(String, Kind)]) {
+        let mut group: Vec<(String, Open)> = Vec::new();
+        for (name, kind) in events {
+            for side in kind.sides() {
+                let mut builder = kind.builder();
+                builder.exclude_kernel(*side == ":user").exclude_user(*side == ":kernel");
+                let opened = match group.first_mut() {
+                    None => builder.build(),
+                    Some((_, leader)) => builder.enabled(true).build_with_group(leader),
+                };
+                let name = format!("{name}{side}");
+                match opened {
+                    Ok(counter) => group.push((name, counter)),
+                    Err(error) => self.absent.push((name.clone(), refused(&name, &error).to_string())),
+                }
+            }
+        }
+        self.groups.extend((!group.is_empty()).then_some(group));
+    }
+}
+
+impl Probing for Counters {
+    fn begin(&mut self) -> Result<(), Failure> {
+        let mut leaders = self.groups.iter_mut().filter_map(|group| group.first_mut());
+        leaders.try_for_each(|(name, leader)| switched(leader.enable(), name))
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        let mut leaders = self.groups.iter_mut().rev().filter_map(|group| group.first_mut());
+        leaders.try_for_each(|(name, leader)| switched(leader.disable(), name))
+    }
+
+    fn seen(mut self: Box<Self>) -> Result<Seen, Failure> {
+        let read = self.groups.iter_mut().flatten().map(|(name, open)| read(name, open));
+        let absent = self.absent.iter().map(|(name, reason)| Counter {
+            name: name.clone(),
+            count: Fact::Unknown(reason.clone()),
+            running: 0.0,
+        });
+        Ok(Seen { counters: read.chain(absent).collect(), ..Seen::default() })
+    }
+}
+
+/// What `open` counted, scaled up if it shared its place in the processor with others.
+fn read(name: &str, open: &mut Open) -> Counter {
+    let said = |count, running| Counter { name: name.to_owned(), count, running };
+    let data = match open.read_full() {
+        Ok(data) => data,
+        Err(error) => return said(Fact::Unknown(error.to_string()), 0.0),
+    };
+    let (Some(enabled), Some(running)) = (data.time_enabled(), data.time_running()) else {
+        return said(Fact::Known(data.count() as f64), 1.0);
+    };
+    if running.is_zero() {
+        let reason = "the processor had no counter free for it; ask for fewer with --counters".to_owned();
+        return said(Fact::Unknown(reason), 0.0);
+    }
+    let share = running.as_secs_f64() / enabled.as_secs_f64();
+    said(Fact::Known(data.count() as f64 / share), share)
+}

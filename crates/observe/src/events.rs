@@ -1,0 +1,214 @@
+//! Events of one thread, recorded by the kernel into rings and read out after the turns.
+//!
+//! All are switched on and off together, so that what one shows the others show too.
+
+use crate::Probing;
+use crate::mappings::Mappings;
+use crate::perf::{counter, on_this_thread, ring, switched};
+use crate::tracefs::{self, Field, REMEDY, Tracefs};
+use model::observation::{Event, Seen, What};
+use perf_event::data::Record as Parsed;
+use perf_event::events::{Software, Tracepoint};
+use perf_event::{Builder, Counter, SampleFlag, Sampler};
+use std::ops::Range;
+use sys::Failure;
+
+/// `PERF_RECORD_SWITCH` and the flags of its header (perf_event_open(2)).
+const RECORD_SWITCH: u32 = 14;
+const MISC_SWITCH_OUT: u16 = 1 << 13;
+const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
+/// The flag of a tracepoint's record that an interrupt was being served (`TRACE_FLAG_HARDIRQ`).
+const IN_INTERRUPT: u64 = 1 << 3;
+
+/// What of a thread's life is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// System calls, when they begin and end.
+    Calls,
+    /// When the thread leaves its CPU and comes back. Every user may see that of his own threads.
+    Switches,
+    /// Whom the thread wakes.
+    WakeUps,
+    /// Page faults.
+    Faults,
+}
+
+/// The records of one thread.
+pub(crate) struct Recorder {
+    /// Counts nothing: it leads the group.
+    leader: Counter,
+    sources: Vec<Source>,
+    payload: Range<u64>,
+    /// What else was wanted, and why it could not be had.
+    without: Vec<String>,
+}
+
+/// One ring, and how its records are read.
+struct Source {
+    ring: Sampler,
+    form: Form,
+}
+
+/// Of what form the records of a ring are.
+enum Form {
+    Enter { number: Field, arguments: Field },
+    Exit { number: Field, value: Field },
+    Wakes { tid: Field, flags: Field },
+    Switch,
+    Fault { major: bool },
+}
+
+impl Recorder {
+    /// Opens what it takes to record the kinds that are `needed`, and those that are `wanted` as far as they can be
+    /// had, of the calling thread. `payload` is where its messages lie.
+    pub(crate) fn open(needed: &[Kind], wanted: &[Kind], payload: Range<u64>) -> Result<Self, Failure> {
+        let mut leader = counter(&on_this_thread(Software::DUMMY), "an event of its own thread")?;
+        let (mut sources, mut without) = (Vec::new(), Vec::new());
+        for kind in needed {
+            sources.extend(kind.sources(&mut leader)?);
+        }
+        for kind in wanted {
+            match kind.sources(&mut leader) {
+                Ok(more) => sources.extend(more),
+                Err(failure) => without.push(failure.to_string()),
+            }
+        }
+        Ok(Self { leader, sources, payload, without })
+    }
+}
+
+impl Kind {
+    fn sources(self, leader: &mut Counter) -> Result<Vec<Source>, Failure> {
+        match self {
+            Kind::Calls => {
+                let tracefs = Tracefs::open()?;
+                let enter = tracefs.tracepoint("raw_syscalls/sys_enter")?;
+                let exit = tracefs.tracepoint("raw_syscalls/sys_exit")?;
+                let enters = Form::Enter { number: enter.field("id")?, arguments: enter.field("args")? };
+                let exits = Form::Exit { number: exit.field("id")?, value: exit.field("ret")? };
+                Ok(vec![tracepoint(&enter, leader, enters)?, tracepoint(&exit, leader, exits)?])
+            }
+            Kind::WakeUps => {
+                let waking = Tracefs::open()?.tracepoint("sched/sched_waking")?;
+                let form = Form::Wakes { tid: waking.field("pid")?, flags: waking.field("common_flags")? };
+                Ok(vec![tracepoint(&waking, leader, form)?])
+            }
+            Kind::Switches => {
+                let mut builder = on_this_thread(Software::DUMMY);
+                builder.context_switch(true).sample_id_all(true).sample(SampleFlag::TIME | SampleFlag::CPU);
+                Ok(vec![source(&mut builder, leader, Form::Switch, "context switches")?])
+            }
+            Kind::Faults => {
+                let minor = faults(Software::PAGE_FAULTS_MIN, leader, Form::Fault { major: false })?;
+                Ok(vec![minor, faults(Software::PAGE_FAULTS_MAJ, leader, Form::Fault { major: true })?])
+            }
+        }
+    }
+}
+
+impl Probing for Recorder {
+    fn begin(&mut self) -> Result<(), Failure> {
+        switched(self.leader.enable(), "the events of this thread")
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        switched(self.leader.disable(), "the events of this thread")
+    }
+
+    fn seen(mut self: Box<Self>) -> Result<Seen, Failure> {
+        let mut seen = Seen { without: self.without, ..Seen::default() };
+        for Source { ring, form } in &mut self.sources {
+            while let Some(record) = ring.next_record() {
+                if record.ty() == RECORD_SWITCH {
+                    seen.events.extend(switch(&record.to_contiguous(), record.misc()));
+                    continue;
+                }
+                match record.parse_record() {
+                    Ok(Parsed::Sample(sample)) => {
+                        let (fields, address) =
+                            (sample.raw().unwrap_or_default(), sample.addr().unwrap_or_default());
+                        let event = form.what(fields, address).zip(sample.time());
+                        seen.events.extend(event.map(|(what, at_ns)| Event { at_ns, what }));
+                    }
+                    Ok(Parsed::Lost(lost)) => seen.lost += lost.lost,
+                    Ok(Parsed::LostSamples(lost)) => seen.lost += lost.lost,
+                    _ => {}
+                }
+            }
+        }
+        let mappings = Mappings::read()?;
+        for event in &mut seen.events {
+            if let What::Fault { address, mapping, .. } = &mut event.what {
+                let name = match self.payload.contains(address) {
+                    true => "payload",
+                    false => mappings.name(*address),
+                };
+                let at = seen.mappings.iter().position(|known| known == name).unwrap_or_else(|| {
+                    seen.mappings.push(name.to_owned());
+                    seen.mappings.len() - 1
+                });
+                *mapping = u32::try_from(at).unwrap_or(u32::MAX);
+            }
+        }
+        Ok(seen)
+    }
+}
+
+impl Form {
+    /// What a record says, from the fields of its tracepoint, or the address that it is about.
+    fn what(&self, fields: &[u8], address: u64) -> Option<What> {
+        let short = |field: &Field| u32::try_from(field.of(fields)).ok();
+        Some(match self {
+            Form::Enter { number, arguments } => What::Enter {
+                number: short(number)?,
+                first: arguments.element(fields, 0, 8),
+                third: arguments.element(fields, 2, 8),
+            },
+            Form::Exit { number, value } => {
+                What::Exit { number: short(number)?, value: value.of(fields).cast_signed() }
+            }
+            Form::Wakes { tid, flags } => {
+                What::Wakes { tid: short(tid)?, by_interrupt: flags.of(fields) & IN_INTERRUPT != 0 }
+            }
+            Form::Fault { major } => What::Fault { address, major: *major, mapping: 0 },
+            Form::Switch => return None,
+        })
+    }
+}
+
+/// A switch: it has nothing but the time and the CPU, which every record of its event ends with.
+fn switch(record: &[u8], misc: u16) -> Option<Event> {
+    let (time, rest) = record.split_first_chunk::<8>()?;
+    let cpu = u32::from_ne_bytes(*rest.first_chunk()?);
+    let what = match misc & MISC_SWITCH_OUT != 0 {
+        true => What::Off { preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0 },
+        false => What::On { cpu },
+    };
+    Some(Event { at_ns: u64::from_ne_bytes(*time), what })
+}
+
+fn tracepoint(of: &tracefs::Tracepoint, leader: &mut Counter, form: Form) -> Result<Source, Failure> {
+    let mut builder = on_this_thread(Tracepoint::with_id(of.id));
+    builder.include_kernel().sample_period(1).sample(SampleFlag::TIME | SampleFlag::RAW);
+    let source = source(&mut builder, leader, form, &format!("the tracepoint {}", of.name));
+    source.map_err(|failure| Failure { next: REMEDY.to_owned(), ..failure })
+}
+
+/// Without the privilege to see the kernel's own, the faults that user code meets are still to be seen.
+fn faults(event: Software, leader: &mut Counter, form: Form) -> Result<Source, Failure> {
+    let mut builder = on_this_thread(event);
+    builder.sample_period(1).sample(SampleFlag::TIME | SampleFlag::ADDR).include_kernel();
+    if builder.build().is_err() {
+        builder.exclude_kernel(true);
+    }
+    source(&mut builder, leader, form, "page faults")
+}
+
+fn source(
+    builder: &mut Builder<'_>,
+    leader: &mut Counter,
+    form: Form,
+    what: &str,
+) -> Result<Source, Failure> {
+    Ok(Source { ring: ring(builder, Some(leader), what)?, form })
+}

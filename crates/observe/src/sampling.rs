@@ -1,0 +1,143 @@
+//! Where the processor is at regular intervals, and the calls that led there.
+//!
+//! By the processor's cycles where they are counted; else by a timer of the kernel's (`cpu-clock`), which cannot
+//! interrupt code that keeps interrupts off: that is then seen where it switches them on again.
+
+use crate::Probing;
+use crate::mappings::Mappings;
+use crate::perf::{on_this_thread, ring, switched};
+use model::observation::{Frame, Seen, Stack};
+use perf_event::data::Record as Parsed;
+use perf_event::events::{Hardware, Software};
+use perf_event::{Builder, SampleFlag, Sampler};
+use rustix::thread::{CpuSet, gettid, sched_getaffinity};
+use std::collections::BTreeMap;
+use sys::{Failure, OrFail};
+
+/// The time between two samples: no multiple of anything that turns are likely to take.
+const PERIOD_NS: u64 = 50_021;
+/// As much by cycles, at some gigahertz.
+const PERIOD_CYCLES: u64 = 150_053;
+/// What a chain of calls says where the kernel's part begins, and the user's (`PERF_CONTEXT_KERNEL`, `PERF_CONTEXT_USER`).
+const KERNEL_FOLLOWS: u64 = (-128_i64).cast_unsigned();
+const USER_FOLLOWS: u64 = (-512_i64).cast_unsigned();
+/// Addresses above are such marks.
+const MARKS: u64 = (-4095_i64).cast_unsigned();
+
+/// Opens it on every CPU on which the thread may run, where that is allowed: the timer then goes on while others run. On
+/// the thread alone it is set anew at every switch, which on a virtual machine can take longer than a turn.
+pub(crate) fn open() -> Result<Sampling, Failure> {
+    let cpus = sched_getaffinity(None).or_fail("sched_getaffinity", "this thread")?;
+    let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| cpus.is_set(cpu));
+    let of_cpus = cpus.map(|cpu| {
+        let mut builder = samples();
+        builder.any_pid().one_cpu(cpu).include_kernel();
+        ring_of(&mut builder)
+    });
+    if let Ok(rings) = of_cpus.collect() {
+        return Ok(Sampling { rings, without: Vec::new() });
+    }
+    let of_kernel = ring_of(samples().include_kernel());
+    let mut without = Vec::new();
+    let ring = of_kernel.or_else(|failure| {
+        without.push(format!("the kernel's own functions: {failure}"));
+        ring_of(samples().exclude_kernel(true).exclude_callchain_kernel(true))
+    });
+    Ok(Sampling { rings: vec![ring?], without })
+}
+
+/// By cycles where they are counted, else by the clock.
+fn samples<'a>() -> Builder<'a> {
+    let mut by_cycles = on_this_thread(Hardware::CPU_CYCLES);
+    by_cycles.sample_period(PERIOD_CYCLES);
+    let mut by_clock = on_this_thread(Software::CPU_CLOCK);
+    by_clock.sample_period(PERIOD_NS);
+    let mut builder = if by_cycles.build().is_ok() { by_cycles } else { by_clock };
+    builder.sample(SampleFlag::TID | SampleFlag::CALLCHAIN);
+    builder
+}
+
+fn ring_of(builder: &mut Builder<'_>) -> Result<Sampler, Failure> {
+    ring(builder, None, "samples of its own thread")
+}
+
+pub(crate) struct Sampling {
+    rings: Vec<Sampler>,
+    without: Vec<String>,
+}
+
+impl Probing for Sampling {
+    fn begin(&mut self) -> Result<(), Failure> {
+        self.rings.iter_mut().try_for_each(|ring| switched(ring.enable(), "sampling"))
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        self.rings.iter_mut().try_for_each(|ring| switched(ring.disable(), "sampling"))
+    }
+
+    /// The stacks, with addresses for names: the coordinator names them, once for all launches.
+    fn seen(mut self: Box<Self>) -> Result<Seen, Failure> {
+        let mut seen = Seen { without: self.without, ..Seen::default() };
+        let mappings = Mappings::read()?;
+        let tid = gettid().as_raw_nonzero().get().cast_unsigned();
+        let mut stacks: BTreeMap<Vec<Frame>, u64> = BTreeMap::new();
+        for ring in &mut self.rings {
+            while let Some(record) = ring.next_record() {
+                match record.parse_record() {
+                    Ok(Parsed::Sample(sample)) if sample.tid() == Some(tid) => {
+                        let chain = sample.callchain().unwrap_or_default();
+                        *stacks.entry(frames(chain, &mappings)).or_default() += 1;
+                    }
+                    Ok(Parsed::Lost(lost)) => seen.lost += lost.lost,
+                    Ok(Parsed::LostSamples(lost)) => seen.lost += lost.lost,
+                    _ => {}
+                }
+            }
+        }
+        seen.stacks = stacks.into_iter().map(|(frames, samples)| Stack { frames, samples }).collect();
+        Ok(seen)
+    }
+}
+
+/// The frames of a chain, which the kernel gives from the innermost outward, from the outermost inward.
+fn frames(chain: &[u64], mappings: &Mappings) -> Vec<Frame> {
+    let mut in_kernel = false;
+    let mut frames: Vec<Frame> = chain
+        .iter()
+        .filter_map(|&address| match address {
+            KERNEL_FOLLOWS => {
+                in_kernel = true;
+                None
+            }
+            USER_FOLLOWS => {
+                in_kernel = false;
+                None
+            }
+            MARKS.. => None,
+            _ if in_kernel => Some(Frame::KernelAddress(address)),
+            _ => Some(match mappings.file_offset(address) {
+                Some((path, offset)) => Frame::FileOffset { path: path.to_owned(), offset },
+                None => Frame::User("[unknown]".to_owned()),
+            }),
+        })
+        .collect();
+    frames.reverse();
+    frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_is_turned_outside_in_and_split_at_its_marks() {
+        let mappings = Mappings::read().unwrap();
+        let chain = [KERNEL_FOLLOWS, 0xffff_ffff_8100_0010, 0xffff_ffff_8100_0020, USER_FOLLOWS, 1];
+        let outside_in = [
+            Frame::User("[unknown]".to_owned()),
+            Frame::KernelAddress(0xffff_ffff_8100_0020),
+            Frame::KernelAddress(0xffff_ffff_8100_0010),
+        ];
+        assert_eq!(frames(&chain, &mappings), outside_in);
+    }
+}

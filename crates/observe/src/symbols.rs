@@ -1,0 +1,89 @@
+//! Names for the addresses of stacks: of the kernel from its own list, of programs from their files.
+
+use blazesym::symbolize::source::{Elf, Kernel, Source};
+use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use model::observation::{Frame, Seen};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Names what stacks are made of. It remembers what it has read: the kernel's list is long.
+pub struct Names {
+    symbolizer: Symbolizer,
+    known: HashMap<Frame, Frame>,
+    /// Why some addresses have no name.
+    refusals: BTreeSet<String>,
+}
+
+impl std::fmt::Debug for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Names").field("known", &self.known.len()).finish_non_exhaustive()
+    }
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { symbolizer: Symbolizer::new(), known: HashMap::new(), refusals: BTreeSet::new() }
+    }
+}
+
+impl Names {
+    /// Replaces the addresses in the stacks of `seen` by names, as far as there are any.
+    pub fn name(&mut self, seen: &mut Seen) {
+        self.learn(seen);
+        for frame in seen.stacks.iter_mut().flat_map(|stack| &mut stack.frames) {
+            if let Some(name) = self.known.get(frame) {
+                *frame = name.clone();
+            }
+        }
+    }
+
+    /// Why some addresses have no name.
+    pub fn refusals(&self) -> impl Iterator<Item = &str> {
+        self.refusals.iter().map(String::as_str)
+    }
+
+    fn learn(&mut self, seen: &Seen) {
+        let frames = || seen.stacks.iter().flat_map(|stack| &stack.frames);
+        let unknown =
+            || frames().filter(|frame| !self.known.contains_key(frame)).cloned().collect::<BTreeSet<_>>();
+        let (mut kernel, mut files): (Vec<u64>, BTreeMap<String, Vec<u64>>) = Default::default();
+        for frame in unknown() {
+            match frame {
+                Frame::KernelAddress(address) => kernel.push(address),
+                Frame::FileOffset { path, offset } => files.entry(path).or_default().push(offset),
+                Frame::Kernel(_) | Frame::User(_) => {}
+            }
+        }
+        if !kernel.is_empty() {
+            let names = self.names(&Source::Kernel(Kernel::default()), Input::AbsAddr(&kernel), "the kernel");
+            let frame = |name: Option<String>, address| {
+                Frame::Kernel(name.unwrap_or_else(|| format!("{address:#x}")))
+            };
+            let named =
+                kernel.iter().zip(names).map(|(&at, name)| (Frame::KernelAddress(at), frame(name, at)));
+            self.known.extend(named.collect::<Vec<_>>());
+        }
+        for (path, offsets) in files {
+            let names = self.names(&Source::Elf(Elf::new(&path)), Input::FileOffset(&offsets), &path);
+            let file = path.rsplit('/').next().unwrap_or(&path);
+            let frame = |name: Option<String>| Frame::User(name.unwrap_or_else(|| format!("[{file}]")));
+            let at = |offset| Frame::FileOffset { path: path.clone(), offset };
+            self.known.extend(offsets.iter().zip(names).map(|(&offset, name)| (at(offset), frame(name))));
+        }
+    }
+
+    /// A name for each address of `input`, where there is one.
+    fn names(&mut self, source: &Source<'_>, input: Input<&[u64]>, what: &str) -> Vec<Option<String>> {
+        let (Input::AbsAddr(of) | Input::VirtOffset(of) | Input::FileOffset(of)) = input;
+        match self.symbolizer.symbolize(source, input) {
+            Ok(found) => {
+                let name =
+                    |symbolized: Symbolized<'_>| symbolized.into_sym().map(|symbol| symbol.name.into_owned());
+                found.into_iter().map(name).collect()
+            }
+            Err(error) => {
+                self.refusals.insert(format!("the functions of {what} have no names: {error:#}"));
+                vec![None; of.len()]
+            }
+        }
+    }
+}

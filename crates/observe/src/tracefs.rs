@@ -1,0 +1,148 @@
+//! The kernel's list of tracepoints (tracefs): the number of each, and where its fields lie in a record.
+//!
+//! It is read through a mount of our own that is attached nowhere, where there is none to be found: so nothing need be
+//! mounted beforehand, and nothing stays behind.
+
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use sys::Failure;
+
+/// Where tracefs is usually mounted, the newer place first.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// What grants the use of tracepoints.
+pub(crate) const REMEDY: &str = "run as root, or grant it: sudo setcap cap_perfmon,cap_dac_read_search+ep on the \
+                                 program, and mount tracefs: sudo mount -t tracefs tracefs /sys/kernel/tracing";
+
+/// Tracefs, held open.
+pub(crate) struct Tracefs {
+    root: PathBuf,
+    /// The mount of our own, if we made one: it is gone when this is closed.
+    _mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Opens it where it is mounted, or mounts it for this process alone (fsopen(2), fsmount(2)).
+    pub(crate) fn open() -> Result<Self, Failure> {
+        let found = PLACES.into_iter().map(Path::new).find(|place| place.join("events").is_dir());
+        if let Some(place) = found {
+            return Ok(Self { root: place.to_owned(), _mount: None });
+        }
+        let mount = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).and_then(|context| {
+            fsconfig_create(&context)?;
+            fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+        });
+        let mount = mount.map_err(|errno| Failure::new("mount", "tracefs", errno.to_string(), REMEDY))?;
+        Ok(Self { root: PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), _mount: Some(mount) })
+    }
+
+    /// The tracepoint `name`, as `group/event`.
+    pub(crate) fn tracepoint(&self, name: &str) -> Result<Tracepoint, Failure> {
+        let directory = self.root.join("events").join(name);
+        let read = |file: &str| {
+            let path = directory.join(file);
+            std::fs::read_to_string(&path).map_err(|error| {
+                Failure::new("read", format!("the tracepoint {name}"), error.to_string(), REMEDY)
+            })
+        };
+        let id = read("id")?;
+        let id = id.trim().parse().map_err(|_| unknown_form(name, "its number"))?;
+        Ok(Tracepoint { name: name.to_owned(), id, fields: fields(&read("format")?) })
+    }
+}
+
+/// A tracepoint, and where the fields of its records lie.
+pub(crate) struct Tracepoint {
+    pub(crate) name: String,
+    pub(crate) id: u64,
+    fields: HashMap<String, Field>,
+}
+
+/// Where a field lies in a record, and how wide it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Field {
+    offset: usize,
+    size: usize,
+}
+
+impl Tracepoint {
+    /// The field `name`.
+    pub(crate) fn field(&self, name: &str) -> Result<Field, Failure> {
+        self.fields.get(name).copied().ok_or_else(|| unknown_form(&self.name, name))
+    }
+}
+
+impl Field {
+    /// Its value in `record`, without its sign; 0 if the record ends before.
+    pub(crate) fn of(self, record: &[u8]) -> u64 {
+        self.element(record, 0, self.size)
+    }
+
+    /// Element `at` of an array whose elements have `size` bytes.
+    pub(crate) fn element(self, record: &[u8], at: usize, size: usize) -> u64 {
+        let start = self.offset + at * size;
+        let mut bytes = [0; 8];
+        let Some(found) = record.get(start..start + size.min(8)) else { return 0 };
+        bytes[..found.len()].copy_from_slice(found);
+        u64::from_ne_bytes(bytes)
+    }
+}
+
+fn unknown_form(tracepoint: &str, what: &str) -> Failure {
+    Failure::new(
+        "read",
+        format!("the tracepoint {tracepoint}"),
+        format!("this kernel does not say {what} as expected"),
+        "report this bug with the output of 'uname -a'",
+    )
+}
+
+/// The fields that a `format` file lists, by name: lines of a declaration, an offset and a size, parted by semicolons.
+fn fields(format: &str) -> HashMap<String, Field> {
+    let field = |line: &str| -> Option<(String, Field)> {
+        let mut parts = line.trim().split(';').map(str::trim);
+        let declared = parts.next()?.strip_prefix("field:")?;
+        let name = declared.split_whitespace().last()?.split('[').next()?.trim_start_matches('*');
+        let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse().ok();
+        Some((name.to_owned(), Field { offset: number("offset:")?, size: number("size:")? }))
+    };
+    format.lines().filter_map(field).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: &str = "name: sys_enter\nID: 443\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\n\
+        \tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\
+        \tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n\n\
+        print fmt: \"NR %ld\", REC->id\n";
+
+    #[test]
+    fn fields_are_found_where_the_kernel_says() {
+        let fields = fields(FORMAT);
+        assert_eq!(fields.len(), 4);
+        assert_eq!(fields["args"], Field { offset: 16, size: 48 });
+        let mut record = vec![0; 64];
+        record[2] = 8;
+        record[8] = 7;
+        record[32] = 5;
+        assert_eq!((fields["common_flags"].of(&record), fields["id"].of(&record)), (8, 7));
+        assert_eq!(fields["args"].element(&record, 2, 8), 5);
+    }
+
+    #[test]
+    fn a_record_that_is_too_short_says_nothing() {
+        assert_eq!(Field { offset: 16, size: 8 }.of(&[1; 20]), 0);
+    }
+
+    #[test]
+    fn what_is_no_field_is_left_out() {
+        let odd =
+            "field:\nfield:int x;\nfield:int y;\toffset:z;\tsize:4;\n\tfield:int ok;\toffset:4;\tsize:4;";
+        assert_eq!(fields(odd).into_keys().collect::<Vec<_>>(), ["ok"]);
+    }
+}

@@ -1,0 +1,134 @@
+//! Stopping a thread at its system calls (ptrace(2), seccomp(2)).
+//!
+//! The thread that is looked at decides which calls it is stopped at, by a filter of its own; the one that looks takes
+//! each stop as it comes.
+
+use crate::libc_call::checked;
+use crate::{Errno, Failure, OrFail};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+
+/// A thread that this one stops.
+#[derive(Debug)]
+pub struct Tracee(libc::pid_t);
+
+/// Why a thread was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// It is about to make a system call.
+    Entry {
+        /// The call's number.
+        number: u64,
+        /// Its arguments.
+        arguments: [u64; 6],
+    },
+    /// A system call is over.
+    Exit {
+        /// What it returned; an error as a negative errno.
+        value: i64,
+    },
+    /// A signal is about to be delivered.
+    Signal(i32),
+    /// Something else, which wants no answer.
+    Other,
+    /// It has ended.
+    Ended,
+}
+
+impl Tracee {
+    /// Takes hold of the thread `tid` (`PTRACE_SEIZE`).
+    pub fn seize(tid: u32) -> Result<Self, Failure> {
+        let options = libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_TRACESYSGOOD;
+        let tracee = Self(tid.cast_signed());
+        let seized = tracee.request(libc::PTRACE_SEIZE, options as usize);
+        seized.or_fail("ptrace", format!("thread {tid}"))?;
+        Ok(tracee)
+    }
+
+    /// Sleeps until it is stopped, and says why (waitpid(2)).
+    pub fn next(&self) -> Result<Stop, Errno> {
+        let mut status = 0;
+        // SAFETY: the status is valid for writes.
+        rustix::io::retry_on_intr(|| {
+            checked(unsafe { libc::waitpid(self.0, &raw mut status, libc::__WALL) })
+        })?;
+        if !libc::WIFSTOPPED(status) {
+            return Ok(Stop::Ended);
+        }
+        let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+        match (signal, event) {
+            (libc::SIGTRAP, libc::PTRACE_EVENT_SECCOMP) => self.call(),
+            (signal, _) if signal == libc::SIGTRAP | 0x80 => self.call(),
+            (signal, 0) => Ok(Stop::Signal(signal)),
+            _ => Ok(Stop::Other),
+        }
+    }
+
+    /// Lets it go on until its filter stops it again, with `signal` delivered if there is one.
+    pub fn resume(&self, signal: Option<i32>) -> Result<(), Errno> {
+        self.request(libc::PTRACE_CONT, signal.unwrap_or(0).cast_unsigned() as usize)
+    }
+
+    /// Lets it go on until the end of the call that it is in.
+    pub fn resume_to_exit(&self, signal: Option<i32>) -> Result<(), Errno> {
+        self.request(libc::PTRACE_SYSCALL, signal.unwrap_or(0).cast_unsigned() as usize)
+    }
+
+    /// The call at which it is stopped (`PTRACE_GET_SYSCALL_INFO`).
+    fn call(&self) -> Result<Stop, Errno> {
+        let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
+        // SAFETY: the kernel writes at most as many bytes as it is told there are.
+        checked(unsafe {
+            libc::ptrace(
+                libc::PTRACE_GET_SYSCALL_INFO,
+                self.0,
+                size_of::<libc::ptrace_syscall_info>(),
+                info.as_mut_ptr(),
+            )
+        })?;
+        // SAFETY: all zeros are valid, and the kernel wrote over them; which part of the union it wrote, `op` says.
+        unsafe {
+            let info = info.assume_init();
+            Ok(match info.op {
+                libc::PTRACE_SYSCALL_INFO_ENTRY => {
+                    Stop::Entry { number: info.u.entry.nr, arguments: info.u.entry.args }
+                }
+                libc::PTRACE_SYSCALL_INFO_SECCOMP => {
+                    Stop::Entry { number: info.u.seccomp.nr, arguments: info.u.seccomp.args }
+                }
+                libc::PTRACE_SYSCALL_INFO_EXIT => Stop::Exit { value: info.u.exit.sval },
+                _ => Stop::Other,
+            })
+        }
+    }
+
+    fn request(&self, request: libc::c_uint, data: usize) -> Result<(), Errno> {
+        // SAFETY: none of the requests that come here reads or writes this process's memory.
+        checked(unsafe { libc::ptrace(request, self.0, 0_usize, data) }).map(drop)
+    }
+}
+
+/// Has the calling thread stop at each system call from now on, for whoever has taken hold of it. (Those by which the
+/// instrument reads clocks and its own accounting go through.) It cannot be undone: a thread that nobody holds any more
+/// can make no further call.
+pub fn stop_at_calls() -> Result<(), Failure> {
+    let unseen = [libc::SYS_clock_gettime, libc::SYS_getrusage];
+    let filter = SeccompFilter::new(
+        unseen.into_iter().map(|number| (number, Vec::new())).collect::<BTreeMap<_, _>>(),
+        SeccompAction::Trace(0),
+        SeccompAction::Allow,
+        std::env::consts::ARCH.try_into().map_err(refused)?,
+    );
+    let program: BpfProgram = filter.map_err(refused)?.try_into().map_err(refused)?;
+    seccompiler::apply_filter(&program).map_err(refused)
+}
+
+fn refused(error: impl std::fmt::Display) -> Failure {
+    Failure::new(
+        "seccomp",
+        "this thread",
+        error.to_string(),
+        "this kernel or container does not allow filters",
+    )
+}
