@@ -4,6 +4,7 @@
 //! `schedule` and `explain`. Nothing here looks at anything.
 
 pub mod calls;
+pub mod place;
 pub mod schedule;
 
 use schemars::JsonSchema;
