@@ -6,6 +6,7 @@
 pub mod calls;
 pub mod place;
 pub mod schedule;
+pub mod timeline;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
