@@ -4,7 +4,9 @@
 //! `schedule` and `explain`. Nothing here looks at anything.
 
 pub mod calls;
+pub mod place;
 pub mod schedule;
+pub mod timeline;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

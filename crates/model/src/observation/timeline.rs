@@ -1,0 +1,450 @@
+//! Turns to look at one by one: which, and what each endpoint did from moment to moment, who woke whom.
+//!
+//! All of it is worked out of the events of a timeline. How it is drawn is the report's affair.
+
+use super::calls::{Call, in_order};
+use super::schedule::{self, comes_on_after, wake_ups_of};
+use super::{Observation, Seen, What};
+use crate::stats::median;
+
+/// A slow turn is taken at this quantile: above it are accidents that come once in a while.
+const SLOW: f64 = 0.999;
+/// With fewer turns that quantile is the slowest of them.
+const LEAST_FOR_SLOW: usize = 1000;
+
+/// An endpoint of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The one that keeps the clock.
+    Near,
+    /// The one that answers.
+    Far,
+}
+
+impl End {
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            End::Near => End::Far,
+            End::Far => End::Near,
+        }
+    }
+
+    /// The name, as it is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            End::Near => "near",
+            End::Far => "far",
+        }
+    }
+}
+
+/// A turn that is worth a look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// Why it was chosen.
+    pub choice: Choice,
+    /// Which of the turns it is, from 0.
+    pub number: usize,
+    /// When it began: when the turn before it ended.
+    pub from_ns: u64,
+    /// When it ended.
+    pub until_ns: u64,
+    /// What happened from then to then; what began before or ended after keeps its own times.
+    pub tracks: Tracks,
+}
+
+/// Why a turn was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// It took about the median of all turns.
+    Typical,
+    /// One in a thousand took as long.
+    Slow,
+    /// It took the longest of them all, which are so many, too few for a thousandth.
+    Slowest {
+        /// How many turns there were to choose from.
+        of: usize,
+    },
+}
+
+/// What both endpoints did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tracks {
+    /// Near's track.
+    pub near: Track,
+    /// Far's; operations have no far.
+    pub far: Option<Track>,
+    /// When one woke the other, in the order of time.
+    pub wake_ups: Vec<WakeUp>,
+}
+
+/// What one endpoint did, each kind of thing in the order of time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Track {
+    /// The thread, as the kernel numbers it.
+    pub tid: u32,
+    /// Whether it ran; without gaps.
+    pub spans: Vec<Span>,
+    /// The system calls that it made.
+    pub calls: Vec<NamedCall>,
+    /// The page faults that it took.
+    pub faults: Vec<Fault>,
+}
+
+/// A stretch of time in which an endpoint was in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// When it began.
+    pub from_ns: u64,
+    /// When it ended.
+    pub until_ns: u64,
+    /// What the endpoint did.
+    pub state: State,
+}
+
+/// What an endpoint does, as far as events of both endpoints tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It has a CPU.
+    Runs,
+    /// It waits for something.
+    Sleeps,
+    /// It was woken by its peer and waits for a CPU.
+    Wakes,
+    /// It could run, but another has the CPU.
+    Preempted,
+}
+
+impl State {
+    /// In words, as it is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Runs => "running",
+            State::Sleeps => "asleep",
+            State::Wakes => "woken, waits for a CPU",
+            State::Preempted => "preempted",
+        }
+    }
+}
+
+/// A system call with its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedCall {
+    /// The name, such as `read`.
+    pub name: String,
+    /// The call.
+    pub call: Call,
+}
+
+/// A page fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// When.
+    pub at_ns: u64,
+    /// Where.
+    pub address: u64,
+    /// It waited for a device.
+    pub major: bool,
+    /// The mapping that it lies in, where that is known.
+    pub mapping: Option<String>,
+}
+
+/// One endpoint wakes the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WakeUp {
+    /// Who wakes; the other is woken.
+    pub waker: End,
+    /// When.
+    pub at_ns: u64,
+    /// When the other had a CPU; absent where it still had one.
+    pub on_ns: Option<u64>,
+    /// It was an interrupt that came while the waker ran.
+    pub by_interrupt: bool,
+}
+
+/// The turns of a timeline that are worth a look: as many typical ones as asked for, in the order of time, and a slow
+/// one. `name` names a call by its number. Without turns that were timed one by one there is none.
+pub fn chosen(observation: &Observation, typical: usize, name: impl Fn(u32) -> String) -> Vec<Turn> {
+    let bounds = bounds(observation);
+    let tracks = tracks(observation, name);
+    let turn = |(choice, number): (Choice, usize)| {
+        let (from_ns, until_ns) = bounds[number];
+        let tracks = tracks.within(from_ns, until_ns);
+        Turn { choice, number: number + 1, from_ns, until_ns, tracks }
+    };
+    choices(&bounds, typical).into_iter().map(turn).collect()
+}
+
+/// When each turn began and ended. When the first began was not noted, so that it is left out.
+fn bounds(observation: &Observation) -> Vec<(u64, u64)> {
+    observation.turn_ends_ns.windows(2).map(|ends| (ends[0], ends[1])).collect()
+}
+
+/// Which turns are chosen, and why.
+fn choices(bounds: &[(u64, u64)], typical: usize) -> Vec<(Choice, usize)> {
+    let took_ns = |turn: usize| bounds[turn].1.saturating_sub(bounds[turn].0);
+    let all: Vec<f64> = (0..bounds.len()).map(|turn| took_ns(turn) as f64).collect();
+    let Some(median_ns) = median(&all) else { return Vec::new() };
+    let mut by_time: Vec<usize> = (0..bounds.len()).collect();
+    by_time.sort_by_key(|turn| took_ns(*turn));
+    let slow = ((bounds.len() as f64 * SLOW).ceil() as usize).clamp(1, bounds.len()) - 1;
+    let slow = by_time[slow];
+    let slow_choice =
+        if bounds.len() < LEAST_FOR_SLOW { Choice::Slowest { of: bounds.len() } } else { Choice::Slow };
+
+    let mut by_distance: Vec<usize> = by_time.into_iter().filter(|turn| *turn != slow).collect();
+    by_distance.sort_by(|a, b| {
+        let distance = |turn: &usize| (took_ns(*turn) as f64 - median_ns).abs();
+        distance(a).total_cmp(&distance(b)).then(a.cmp(b))
+    });
+    by_distance.truncate(typical);
+    by_distance.sort_unstable();
+    let typical = by_distance.into_iter().map(|turn| (Choice::Typical, turn));
+    typical.chain([(slow_choice, slow)]).collect()
+}
+
+/// What both endpoints did while they were looked at. `name` names a call by its number.
+pub fn tracks(observation: &Observation, name: impl Fn(u32) -> String) -> Tracks {
+    let (near, far) = (&observation.near, observation.far.as_ref());
+    let mut wake_ups = Vec::new();
+    if let Some(far) = far {
+        wake_ups.extend(woken_by(End::Near, near, far));
+        wake_ups.extend(woken_by(End::Far, far, near));
+        wake_ups.sort_by_key(|wake_up| wake_up.at_ns);
+    }
+    Tracks {
+        near: track(near, End::Near, &wake_ups, &name),
+        far: far.map(|far| track(far, End::Far, &wake_ups, &name)),
+        wake_ups,
+    }
+}
+
+fn woken_by(end: End, waker: &Seen, woken: &Seen) -> impl Iterator<Item = WakeUp> {
+    wake_ups_of(woken.tid, waker).map(move |(at_ns, by_interrupt)| WakeUp {
+        waker: end,
+        at_ns,
+        on_ns: comes_on_after(woken, at_ns),
+        by_interrupt,
+    })
+}
+
+fn track(seen: &Seen, end: End, wake_ups: &[WakeUp], name: impl Fn(u32) -> String) -> Track {
+    let woken: Vec<u64> =
+        wake_ups.iter().filter(|wake_up| wake_up.waker != end).map(|wake_up| wake_up.at_ns).collect();
+    let named = |call: Call| NamedCall { name: name(call.number), call };
+    let faults = seen.events.iter().filter_map(|event| match event.what {
+        What::Fault { address, major, mapping } => {
+            let mapping = seen.mappings.get(mapping as usize).cloned();
+            Some(Fault { at_ns: event.at_ns, address, major, mapping })
+        }
+        _ => None,
+    });
+    Track {
+        tid: seen.tid,
+        spans: schedule::spans(seen).into_iter().flat_map(|span| parts(span, &woken)).collect(),
+        calls: in_order(&seen.events).map(named).collect(),
+        faults: faults.collect(),
+    }
+}
+
+/// A sleep ends for the kernel when the sleeper has a CPU again; it is cut where the peer woke it, for that is where it
+/// begins to wait for the CPU alone. `woken` says when that was, in the order of time.
+fn parts(span: schedule::Span, woken: &[u64]) -> impl Iterator<Item = Span> {
+    let schedule::Span { from_ns, until_ns, state } = span;
+    let whole = |state| [Some(Span { from_ns, until_ns, state }), None];
+    let parts = match state {
+        schedule::State::Runs => whole(State::Runs),
+        schedule::State::Preempted => whole(State::Preempted),
+        schedule::State::Sleeps => {
+            let next = woken.get(woken.partition_point(|at_ns| *at_ns < from_ns));
+            match next.filter(|at_ns| **at_ns < until_ns) {
+                None => whole(State::Sleeps),
+                Some(&at_ns) => {
+                    let asleep = Span { from_ns, until_ns: at_ns, state: State::Sleeps };
+                    let awake = Span { from_ns: at_ns, until_ns, state: State::Wakes };
+                    [Some(asleep).filter(|span| span.from_ns < span.until_ns), Some(awake)]
+                }
+            }
+        }
+    };
+    parts.into_iter().flatten()
+}
+
+impl Tracks {
+    /// Both tracks by their ends, near first.
+    pub fn ends(&self) -> impl Iterator<Item = (End, &Track)> {
+        std::iter::once((End::Near, &self.near)).chain(self.far.iter().map(|far| (End::Far, far)))
+    }
+
+    /// What of it lies between two times, or reaches into them.
+    pub fn within(&self, from_ns: u64, until_ns: u64) -> Self {
+        let reaches_in =
+            |wake_up: &&WakeUp| wake_up.at_ns < until_ns && wake_up.on_ns.unwrap_or(wake_up.at_ns) >= from_ns;
+        Self {
+            near: self.near.within(from_ns, until_ns),
+            far: self.far.as_ref().map(|far| far.within(from_ns, until_ns)),
+            wake_ups: self.wake_ups.iter().filter(reaches_in).copied().collect(),
+        }
+    }
+}
+
+impl Track {
+    fn within(&self, from_ns: u64, until_ns: u64) -> Self {
+        let overlaps = |from: u64, until: u64| from < until_ns && until > from_ns;
+        let spans = self.spans.iter().filter(|span| overlaps(span.from_ns, span.until_ns));
+        let calls = self.calls.iter().filter(|named| overlaps(named.call.from_ns, named.call.until_ns));
+        let faults = self.faults.iter().filter(|fault| (from_ns..until_ns).contains(&fault.at_ns));
+        Self {
+            tid: self.tid,
+            spans: spans.copied().collect(),
+            calls: calls.cloned().collect(),
+            faults: faults.cloned().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::Event;
+    use proptest::prelude::*;
+
+    const SLEEP: What = What::Off { preempted: false };
+    const LOSE: What = What::Off { preempted: true };
+
+    fn at(at_ns: u64, what: What) -> Event {
+        Event { at_ns, what }
+    }
+
+    fn wakes(tid: u32) -> What {
+        What::Wakes { tid, by_interrupt: false }
+    }
+
+    fn enter(number: u32) -> What {
+        What::Enter { number, first: 0, third: 1 }
+    }
+
+    fn seen(tid: u32, events: Vec<Event>) -> Seen {
+        Seen { tid, events, from_ns: 0, until_ns: 100, mappings: vec!["heap".to_owned()], ..Seen::default() }
+    }
+
+    fn names(number: u32) -> String {
+        ["read", "write"][number as usize].to_owned()
+    }
+
+    /// Near writes, which wakes far, and sleeps in its read until far, which lost its CPU for a while, wakes it.
+    fn ping_pong() -> Observation {
+        let fault = What::Fault { address: 0x1000, major: false, mapping: 0 };
+        let near = vec![
+            at(10, enter(1)),
+            at(15, wakes(2)),
+            at(18, What::Exit { number: 1, value: 1 }),
+            at(19, enter(0)),
+            at(20, SLEEP),
+            at(65, What::On { cpu: 0 }),
+            at(70, What::Exit { number: 0, value: 1 }),
+        ];
+        let far = vec![
+            at(1, SLEEP),
+            at(30, What::On { cpu: 1 }),
+            at(32, fault),
+            at(35, LOSE),
+            at(45, What::On { cpu: 1 }),
+            at(55, wakes(1)),
+            at(60, SLEEP),
+        ];
+        Observation {
+            turns: 2,
+            elapsed_ns: 100.0,
+            turn_ends_ns: vec![5, 75],
+            near: seen(1, near),
+            far: Some(seen(2, far)),
+        }
+    }
+
+    fn of(track: &Track) -> Vec<(u64, u64, State)> {
+        track.spans.iter().map(|span| (span.from_ns, span.until_ns, span.state)).collect()
+    }
+
+    #[test]
+    fn a_sleep_is_cut_where_the_peer_ends_it() {
+        let tracks = tracks(&ping_pong(), names);
+        use State::{Preempted, Runs, Sleeps, Wakes};
+        assert_eq!(of(&tracks.near), [(0, 20, Runs), (20, 55, Sleeps), (55, 65, Wakes), (65, 100, Runs)]);
+        let far = of(tracks.far.as_ref().unwrap());
+        let expected = [
+            (0, 1, Runs),
+            (1, 15, Sleeps),
+            (15, 30, Wakes),
+            (30, 35, Runs),
+            (35, 45, Preempted),
+            (45, 60, Runs),
+            (60, 100, Sleeps),
+        ];
+        assert_eq!(far, expected);
+        let wake_ups: Vec<_> = tracks.wake_ups.iter().map(|w| (w.waker, w.at_ns, w.on_ns)).collect();
+        assert_eq!(wake_ups, [(End::Near, 15, Some(30)), (End::Far, 55, Some(65))]);
+    }
+
+    #[test]
+    fn a_turn_has_what_reaches_into_it() {
+        let turns = chosen(&ping_pong(), 3, names);
+        let [turn] = turns.as_slice() else { panic!("{turns:?}") };
+        assert_eq!((turn.number, turn.from_ns, turn.until_ns), (1, 5, 75));
+        assert_eq!(turn.choice, Choice::Slowest { of: 1 });
+        let calls: Vec<_> = turn.tracks.near.calls.iter().map(|named| named.name.as_str()).collect();
+        assert_eq!(calls, ["write", "read"]);
+        let far = turn.tracks.far.as_ref().unwrap();
+        assert_eq!(of(far)[0], (1, 15, State::Sleeps), "it keeps its own times");
+        assert_eq!(far.faults[0].mapping.as_deref(), Some("heap"));
+        assert_eq!(turn.tracks.within(16, 29).wake_ups.len(), 1, "near's, which is on its way");
+        assert_eq!(turn.tracks.within(31, 50).wake_ups, []);
+    }
+
+    #[test]
+    fn typical_turns_are_near_the_median_and_the_slow_one_is_one_in_a_thousand() {
+        // Turns of 1000 to 1999 ns in the order of time, then three accidents.
+        let took = (1000..3000).map(|i| i / 2 + 500).chain([1_000_000, 2_000_000, 3_000_000]);
+        let ends: Vec<u64> = std::iter::once(0)
+            .chain(took)
+            .scan(0, |sum, took| {
+                *sum += took;
+                Some(*sum)
+            })
+            .collect();
+        let bounds: Vec<(u64, u64)> = ends.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        let chosen = choices(&bounds, 2);
+        let took = |turn: usize| bounds[turn].1 - bounds[turn].0;
+        let typical: Vec<u64> = chosen[..2].iter().map(|(_, turn)| took(*turn)).collect();
+        assert_eq!(typical, [1500, 1500]);
+        assert!(chosen[0].1 < chosen[1].1);
+        let (choice, slow) = chosen[2];
+        assert_eq!((choice, took(slow)), (Choice::Slow, 1_000_000));
+        assert_eq!(choices(&[], 2), []);
+    }
+
+    proptest! {
+        #[test]
+        fn spans_fill_the_time_whatever_happens(moments in proptest::collection::vec((1..99u64, 0..4u8), 0..40)) {
+            let mut moments = moments;
+            moments.sort_unstable();
+            let mut near = Vec::new();
+            let mut far = Vec::new();
+            for (at_ns, what) in moments {
+                match what {
+                    0 => near.push(at(at_ns, SLEEP)),
+                    1 => near.push(at(at_ns, LOSE)),
+                    2 => near.push(at(at_ns, What::On { cpu: 0 })),
+                    _ => far.push(at(at_ns, wakes(1))),
+                }
+            }
+            let observation = Observation { near: seen(1, near), far: Some(seen(2, far)), ..ping_pong() };
+            let spans = tracks(&observation, names).near.spans;
+            prop_assert_eq!(spans.first().map(|span| span.from_ns), Some(0));
+            prop_assert_eq!(spans.last().map(|span| span.until_ns), Some(100));
+            prop_assert!(spans.windows(2).all(|pair| pair[0].until_ns == pair[1].from_ns));
+            prop_assert!(spans.iter().all(|span| span.from_ns < span.until_ns));
+        }
+    }
+}
