@@ -12,6 +12,9 @@ use std::time::Duration;
 /// The rounds after which a case has been looked at enough: fewer allow no 95% interval of a probe's effect.
 pub const ENOUGH_ROUNDS: u32 = 12;
 
+/// The part of the turns that are made where each is stopped at every call.
+const PTRACE_SHARE: u64 = 10;
+
 /// What is told of one launch that was looked at.
 #[derive(Debug)]
 pub struct Looked<'a> {
@@ -60,7 +63,11 @@ pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looke
     let mut failed = vec![Vec::new(); plan.cases.len()];
     for round in 0..=plan.rounds {
         for (at, case) in plan.cases.iter().enumerate() {
-            let size = |hint_ns: Option<f64>| match plan.size {
+            let size = |probe: Option<Probe>, hint_ns: Option<f64>| match plan.size {
+                // A turn takes so much longer there that a few are enough.
+                Sizing::Slice { slice_ns, .. } if probe == Some(Probe::Ptrace) => {
+                    Sizing::Slice { slice_ns: slice_ns / PTRACE_SHARE, hint_ns }
+                }
                 Sizing::Slice { slice_ns, .. } => Sizing::Slice { slice_ns, hint_ns },
                 turns => turns,
             };
@@ -72,12 +79,12 @@ pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looke
                 }
                 let before_ns = match bare_ns {
                     Some(before_ns) => Ok(before_ns),
-                    None => launch(case, None, size(hints_ns[at])).map(|bare| bare.turn_ns()),
+                    None => launch(case, None, size(None, hints_ns[at])).map(|bare| bare.turn_ns()),
                 };
                 let seen = before_ns.and_then(|before_ns| {
                     hints_ns[at] = Some(before_ns);
-                    let seen = launch(case, Some(probe), size(hints_ns[at]))?;
-                    let after_ns = launch(case, None, size(hints_ns[at]))?.turn_ns();
+                    let seen = launch(case, Some(probe), size(Some(probe), hints_ns[at]))?;
+                    let after_ns = launch(case, None, size(None, hints_ns[at]))?.turn_ns();
                     bare_ns = Some(after_ns);
                     let ratio = seen.turn_ns() / (before_ns * after_ns).sqrt();
                     Ok((seen, ratio))

@@ -2,6 +2,7 @@
 
 use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use model::observation::{Probe, parse_probe};
 use model::suite::parse_total;
 use model::units::{parse_duration, parse_sizes, parse_some_time};
 use model::{Invalid, Peers, Percent, Placements, Size, Workload};
@@ -37,6 +38,8 @@ pub enum Command {
     Report(Report),
     /// Compare two results files, or two mechanisms measured side by side
     Compare(Compare),
+    /// Say why a case costs what it does: where the time goes, and what to try
+    Explain(Explain),
     /// List the suites, or say what one would measure and draw
     Suite(Suite),
     /// Remove what dead runs left behind
@@ -298,6 +301,43 @@ pub struct Compare {
     pub axes: Axes,
     #[command(flatten)]
     pub effort: Effort,
+}
+
+/// `ipcmark explain`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct Explain {
+    /// A results file whose case is to be explained, measured anew
+    #[arg(value_name = "FILE", requires = "case")]
+    pub file: Option<PathBuf>,
+    /// The case of the results file, as `compare` and messages name it: 'pipe latency 1 same-core'
+    #[arg(long, value_name = "CASE", requires = "file")]
+    pub case: Option<String>,
+    /// A mechanism or operation to explain, as NAME or NAME:key=value,…
+    #[arg(
+        short,
+        long = "mechanism",
+        value_name = "MECH",
+        conflicts_with = "file",
+        required_unless_present = "file"
+    )]
+    pub mechanisms: Vec<String>,
+    #[command(flatten)]
+    pub axes: Axes,
+    #[command(flatten)]
+    pub effort: Effort,
+    /// Look at exactly this many turns in each launch, instead of as many as fill a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2000))]
+    pub turns: Option<u64>,
+    /// By which probes to look [default: all that work here]
+    #[arg(long, value_name = "PROBE,…", value_delimiter = ',', value_parser = parse_probe)]
+    pub probes: Vec<Probe>,
+    /// A further counter: a name, a raw event (r01c2), one of a unit (cpu/cache-misses/), or {several,together}
+    #[arg(long = "counter", value_name = "COUNTER")]
+    pub counters: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ipcmark completions`.

@@ -50,6 +50,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Doctor(arguments) => cmd::doctor::run(&arguments),
         Command::Report(arguments) => cmd::report::run(&arguments),
         Command::Compare(arguments) => cmd::compare::run(&arguments),
+        Command::Explain(arguments) => cmd::explain::run(&arguments),
         Command::Suite(arguments) => cmd::suite::run(&arguments),
         Command::Clean => cmd::clean::run(),
         Command::Schema => cmd::schema::run(),

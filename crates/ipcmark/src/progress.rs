@@ -1,6 +1,7 @@
 //! What is shown while a run goes on, on standard error: a bar on a terminal, else a line now and then.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::observation::Probe;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
@@ -34,11 +35,17 @@ impl Progress {
     /// Shows how far the run is: `round` is `None` in the warm-up, `share` is of the time.
     pub fn show(&mut self, round: Option<u32>, done: usize, cases: usize, share: f64, left: Duration) {
         let stage = round.map_or("warming up".to_owned(), |round| format!("round {}", round + 1));
-        let text = format!("{stage}, {done} of {cases} cases settled, at most {} s left", left.as_secs());
+        self.say(
+            share,
+            &format!("{stage}, {done} of {cases} cases settled, at most {} s left", left.as_secs()),
+        );
+    }
+
+    fn say(&mut self, share: f64, text: &str) {
         match self {
             Progress::Bar(bar) => {
                 bar.set_position((share * 1000.0) as u64);
-                bar.set_message(text);
+                bar.set_message(text.to_owned());
             }
             Progress::Lines(due) if share >= *due => {
                 *due = share + 1.0 / LINES;
@@ -47,6 +54,12 @@ impl Progress {
             }
             Progress::Lines(_) => {}
         }
+    }
+
+    /// Shows how far looking is.
+    pub fn look(&mut self, probe: Probe, round: u32, rounds: u32) {
+        let share = f64::from(round) / f64::from(rounds + 1);
+        self.say(share, &format!("looking by {probe}, round {round} of {rounds}"));
     }
 
     /// Removes the bar, so that the table stands alone.

@@ -8,6 +8,7 @@ pub mod place;
 pub mod schedule;
 pub mod timeline;
 
+use crate::invalid::Invalid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,12 @@ impl Probe {
             Probe::Timeline => "timeline",
         }
     }
+}
+
+/// The probe called `name`.
+pub fn parse_probe(name: &str) -> Result<Probe, Invalid> {
+    let found = Probe::ALL.into_iter().find(|probe| probe.name() == name);
+    found.ok_or_else(|| Invalid::unknown("probe", name, Probe::ALL.map(Probe::name)))
 }
 
 impl std::fmt::Display for Probe {

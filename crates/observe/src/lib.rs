@@ -69,6 +69,12 @@ fn open(probe: Probe, look: &Look, payload: Range<u64>) -> Result<Box<dyn Probin
     })
 }
 
+/// What the system call `number` is called, such as `read`.
+pub fn call_name(number: u32) -> String {
+    syscalls::Sysno::new(number as usize)
+        .map_or_else(|| format!("call {number}"), |call| call.name().to_owned())
+}
+
 /// The hidden sub-command by which the binary tries a probe on itself; the probe's name follows it.
 pub const TRY: &str = "__try_probe";
 

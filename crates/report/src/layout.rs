@@ -127,7 +127,7 @@ pub(crate) fn study(study: &Study, style: &Style) -> Vec<String> {
 }
 
 /// A grid after an empty line: in columns where they fit, else row by row.
-fn grid(grid: &Grid, style: &Style) -> Vec<String> {
+pub(crate) fn grid(grid: &Grid, style: &Style) -> Vec<String> {
     let cells =
         |at: usize| grid.rows.iter().filter_map(move |(_, cells)| cells.get(at)).map(|cell| width(cell));
     let widths: Vec<usize> = (0..grid.columns.len())

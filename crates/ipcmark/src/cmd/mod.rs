@@ -4,6 +4,7 @@ pub mod clean;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
+pub mod explain;
 pub mod list;
 pub mod man;
 pub mod report;

@@ -1,0 +1,83 @@
+//! The cases that differ from a case by one thing: what that thing costs is the difference.
+
+use model::card::Card;
+use model::floor::{NULL, SYSCALL, operation};
+use model::params::Domain;
+use model::{Case, Size, Spec, Workload};
+
+/// By what a companion differs from its case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Its messages have one byte.
+    OneByte,
+    /// Its endpoints wait awake.
+    Spinning,
+    /// Nobody writes or reads the bytes.
+    Untouched,
+    /// Its buffers are as large as the message.
+    Matched,
+    /// It is a Unix socket instead of one of the network.
+    Local,
+    /// Its mechanism does nothing.
+    Nothing,
+    /// It is an empty system call alone.
+    SystemCall,
+}
+
+/// The companions of `case` that make sense, by the cards of the table. Whether they work here is not known.
+pub fn companions(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
+    let card = cards.iter().find(|card| card.name == case.spec.name);
+    let with = |role, name: &str, value: &str| {
+        let spec =
+            card.filter(|card| takes(card, name, value)).and_then(|_| set(&case.spec, name, value, cards));
+        spec.map(|spec| (role, Case { spec, ..case.clone() }))
+    };
+    let one_byte =
+        case.size_bytes.filter(|size| size.0 > 1).map(|_| Case { size_bytes: Some(Size(1)), ..case.clone() });
+    let on_two_cpus = case.cpus.is_some_and(|cpus| cpus.near != cpus.far);
+    let spinning = if on_two_cpus { with(Role::Spinning, "wait", "spin") } else { None };
+    let matched = ["rcvbuf", "capacity"].into_iter().find_map(|name| with(Role::Matched, name, "match"));
+    let matched = matched.map(|(role, case)| match set(&case.spec, "sndbuf", "match", cards) {
+        Some(spec) => (role, Case { spec, ..case }),
+        None => (role, case),
+    });
+    let local = match case.spec.name.as_str() {
+        "tcp" => Some("unix-stream"),
+        "udp" => Some("unix-dgram"),
+        _ => None,
+    };
+    let local = local.map(|name| Case { spec: Spec::plain(name), ..case.clone() });
+    let nothing =
+        matches!(case.workload, Workload::Latency | Workload::Throughput | Workload::Transfer).then(|| {
+            Case { spec: Spec::plain(NULL), size_bytes: case.size_bytes.or(Some(Size(1))), ..case.clone() }
+        });
+    let call = operation(SYSCALL, case.cpus.map_or(0, |cpus| cpus.near));
+    let all = [
+        one_byte.map(|case| (Role::OneByte, case)),
+        spinning,
+        with(Role::Untouched, "access", "none"),
+        matched.filter(|_| case.size_bytes.is_some_and(|size| size.0 > 4096)),
+        local.map(|case| (Role::Local, case)),
+        nothing.map(|case| (Role::Nothing, case)),
+        (!case.workload.is_alone()).then_some((Role::SystemCall, call)),
+    ];
+    all.into_iter().flatten().filter(|(_, companion)| companion != case).collect()
+}
+
+/// Whether the row of `card` has a parameter `name` that may be `value`.
+fn takes(card: &Card, name: &str, value: &str) -> bool {
+    let param = card.params.iter().find(|param| param.name == name);
+    param.is_some_and(|param| match param.domain {
+        Domain::Choice(words) => words.contains(&value),
+        Domain::SizeOrMatch => true,
+        _ => false,
+    })
+}
+
+/// `spec` with the parameter `name` set to `value`.
+fn set(spec: &Spec, name: &str, value: &str, cards: &[Card]) -> Option<Spec> {
+    let text = spec.params.to_string();
+    let others = text.split(',').filter(|param| !param.is_empty() && !param.starts_with(&format!("{name}=")));
+    let params: Vec<String> = others.map(str::to_owned).chain([format!("{name}={value}")]).collect();
+    Spec::parse(&format!("{}:{}", spec.name, params.join(",")), cards).ok()
+}

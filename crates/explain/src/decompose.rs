@@ -1,0 +1,281 @@
+//! A turn as a sum: what it spends on what, from two independent sources, and what is left.
+//!
+//! *By difference*: two cases that differ by one thing, measured plainly in the same rounds. *By probes*: the CPU time
+//! that each end uses, measured plainly, split by where samples found the processor; and the time in which neither end
+//! uses any, in which somebody is on the way from being woken to running. The second is complete by construction, up to
+//! what lies in functions that nobody knows; the first is not, for not everything can be left out by itself.
+
+use crate::Role;
+use crate::facts::Seen;
+use model::floor::{CACHE_LINE, CONTEXT_SWITCH};
+use model::observation::place::Place;
+use model::record::{Record, Sample};
+use model::stats::{Estimate, median_interval};
+use serde::Serialize;
+
+/// The futex calls of the floor that hands over by sleeping and waking.
+const CALLS_OF_A_HAND_OVER: f64 = 4.0;
+/// Two sources that differ by more than this part of the turn contradict one another.
+const CONTRADICTION: f64 = 0.1;
+
+/// What a term stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TermKind {
+    /// The way into the kernel and out of it.
+    Calls,
+    /// Bytes copied.
+    Copies,
+    /// Waking, choosing who runs, switching to it, and coming out of idling.
+    WakeUps,
+    /// Cache lines on their way from one CPU to the other.
+    CacheLines,
+    /// Sockets, protocols and devices.
+    Network,
+    /// The mechanism's own code in the kernel: pipes, files, queues, futexes.
+    Mechanism,
+    /// Locks.
+    Locking,
+    /// Memory given out and taken back.
+    Memory,
+    /// Page faults.
+    Faults,
+    /// The program itself.
+    User,
+    /// Interrupts, and those who look on.
+    Interrupts,
+}
+
+impl TermKind {
+    const ALL: [TermKind; 11] = [
+        TermKind::Calls,
+        TermKind::Copies,
+        TermKind::WakeUps,
+        TermKind::CacheLines,
+        TermKind::Network,
+        TermKind::Mechanism,
+        TermKind::Locking,
+        TermKind::Memory,
+        TermKind::Faults,
+        TermKind::User,
+        TermKind::Interrupts,
+    ];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            TermKind::Calls => "system call entry and exit",
+            TermKind::Copies => "copies",
+            TermKind::WakeUps => "wake-ups and switches",
+            TermKind::CacheLines => "cache lines handed over",
+            TermKind::Network => "sockets and network stack",
+            TermKind::Mechanism => "pipe, file and queue code",
+            TermKind::Locking => "locks",
+            TermKind::Memory => "memory management",
+            TermKind::Faults => "page faults",
+            TermKind::User => "user code",
+            TermKind::Interrupts => "interrupts and probes",
+        }
+    }
+
+    /// The term to which samples in `place` count; `None` for functions that nobody knows.
+    fn of(place: Place) -> Option<Self> {
+        Some(match place {
+            Place::Entry => TermKind::Calls,
+            Place::Copy => TermKind::Copies,
+            Place::Scheduling | Place::Waiting => TermKind::WakeUps,
+            Place::Locking => TermKind::Locking,
+            Place::Sockets | Place::Network => TermKind::Network,
+            Place::Files | Place::IoUring | Place::Ipc | Place::Signals => TermKind::Mechanism,
+            Place::Memory => TermKind::Memory,
+            Place::Faults => TermKind::Faults,
+            Place::Interrupts | Place::Tracing => TermKind::Interrupts,
+            Place::User => TermKind::User,
+            Place::Unknown => return None,
+        })
+    }
+}
+
+/// One term of a turn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Term {
+    /// What it stands for.
+    pub kind: TermKind,
+    /// By samples, in nanoseconds a turn.
+    pub by_probes_ns: Option<f64>,
+    /// By cases that differ in this, in nanoseconds a turn.
+    pub by_difference_ns: Option<Estimate>,
+    /// What the difference is between.
+    pub difference: Option<String>,
+    /// The two sources are further apart than a tenth of the turn.
+    pub contradicts: bool,
+}
+
+impl Term {
+    /// The better source: samples, where there are any.
+    pub fn ns(&self) -> Option<f64> {
+        self.by_probes_ns.or(self.by_difference_ns.map(|difference| difference.median))
+    }
+}
+
+/// A turn as a sum.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Decomposition {
+    /// What the turn takes in all, in nanoseconds.
+    pub turn_ns: f64,
+    /// Its terms.
+    pub terms: Vec<Term>,
+    /// What is left of it by samples: functions that nobody knows. Absent without samples.
+    pub residual_by_probes_ns: Option<f64>,
+    /// What is left of it by differences: below 0 where what they cost lies over one another.
+    pub residual_by_difference_ns: f64,
+    /// How many samples it rests on.
+    pub samples: u64,
+}
+
+impl Decomposition {
+    /// The terms that take most, at most `count`, the largest first.
+    pub fn largest(&self, count: usize) -> Vec<&Term> {
+        let mut terms: Vec<&Term> =
+            self.terms.iter().filter(|term| term.ns().is_some_and(|ns| ns > 0.0)).collect();
+        terms.sort_by(|a, b| b.ns().unwrap_or(0.0).total_cmp(&a.ns().unwrap_or(0.0)));
+        terms.truncate(count);
+        terms
+    }
+
+    /// The better residual.
+    pub fn residual_ns(&self) -> f64 {
+        self.residual_by_probes_ns.unwrap_or(self.residual_by_difference_ns)
+    }
+}
+
+/// Decomposes a turn of the case; `None` where a turn is no sum.
+pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
+    if !seen.gathered.is_a_sum() {
+        return None;
+    }
+    let turn_ns = seen.record.summary.as_ref()?.turn_ns.median;
+    let sampled = by_probes(seen, turn_ns);
+    let term = |kind: TermKind| {
+        let by_probes_ns =
+            sampled.as_ref().map(|sampled| sampled.of(kind)).filter(|_| kind != TermKind::CacheLines);
+        let (by_difference_ns, difference) = by_difference(seen, kind).unzip();
+        let apart_ns = by_probes_ns.zip(by_difference_ns).map(|(a, b): (f64, Estimate)| (a - b.median).abs());
+        Term {
+            kind,
+            by_probes_ns,
+            by_difference_ns,
+            difference,
+            contradicts: apart_ns.is_some_and(|apart_ns| apart_ns > CONTRADICTION * turn_ns),
+        }
+    };
+    let terms: Vec<Term> = TermKind::ALL
+        .map(term)
+        .into_iter()
+        .filter(|term| term.by_difference_ns.is_some() || term.by_probes_ns.is_some_and(|ns| ns > 0.0))
+        .collect();
+    let explained_ns: f64 = terms.iter().filter_map(|term| term.by_difference_ns).map(|ns| ns.median).sum();
+    Some(Decomposition {
+        turn_ns,
+        residual_by_probes_ns: sampled.as_ref().map(|sampled| sampled.unknown_ns),
+        residual_by_difference_ns: turn_ns - explained_ns,
+        samples: sampled.map_or(0, |sampled| sampled.samples),
+        terms,
+    })
+}
+
+/// A turn split by samples.
+struct Sampled {
+    terms_ns: Vec<(TermKind, f64)>,
+    unknown_ns: f64,
+    samples: u64,
+}
+
+impl Sampled {
+    fn of(&self, kind: TermKind) -> f64 {
+        self.terms_ns.iter().filter(|(of, _)| *of == kind).map(|(_, ns)| ns).sum()
+    }
+}
+
+/// Splits the CPU time of both ends by samples. Where they use more together than the turn takes, they did so at the
+/// same time, and each counts for less; where they use less, neither ran for the rest.
+fn by_probes(seen: &Seen<'_>, turn_ns: f64) -> Option<Sampled> {
+    let places = seen.gathered.places();
+    let summary = seen.record.summary.as_ref()?;
+    let (near_ns, far_ns) = (summary.near.cpu_ns, summary.far.map_or(0.0, |far| far.cpu_ns));
+    // Without the kernel's functions there is nothing to tell its parts by.
+    if places.iter().all(|row| row.place == Place::User || row.place == Place::Unknown) {
+        return None;
+    }
+    let share = (turn_ns / (near_ns + far_ns)).min(1.0);
+    let ns_of = |near: f64, far: f64| (near * near_ns + far * far_ns) * share;
+    let mut sampled = Sampled { terms_ns: Vec::new(), unknown_ns: 0.0, samples: 0 };
+    for row in &places {
+        let ns = ns_of(row.near, row.far);
+        sampled.samples += row.samples;
+        match TermKind::of(row.place) {
+            Some(kind) => sampled.terms_ns.push((kind, ns)),
+            None => sampled.unknown_ns += ns,
+        }
+    }
+    sampled.terms_ns.push((TermKind::WakeUps, (turn_ns - near_ns - far_ns).max(0.0)));
+    Some(sampled)
+}
+
+/// What `kind` costs by the difference of two cases, and which.
+fn by_difference(seen: &Seen<'_>, kind: TermKind) -> Option<(Estimate, String)> {
+    let companion = |role| seen.companion(role);
+    let this = seen.record;
+    match kind {
+        TermKind::Calls => {
+            let (calls, call) = (seen.calls_a_turn()?, companion(Role::SystemCall)?);
+            let cost = call.summary.as_ref()?.turn_ns;
+            Some((cost.map(|ns| ns * calls), format!("{calls:.1} × an empty system call")))
+        }
+        TermKind::Copies => {
+            let one = companion(Role::OneByte)?;
+            Some((difference(this, one)?, format!("{} less 1 byte", this.case.size_bytes?)))
+        }
+        TermKind::WakeUps => match companion(Role::Spinning) {
+            Some(spinning) => Some((difference(this, spinning)?, "asleep less awake (wait=spin)".to_owned())),
+            None if this.case.spec.params.spins() => None,
+            None => {
+                let (floor, call) = (seen.floor(CONTEXT_SWITCH)?, companion(Role::SystemCall)?);
+                let of_calls_ns = CALLS_OF_A_HAND_OVER * call.summary.as_ref()?.turn_ns.median;
+                let cost = floor.summary.as_ref()?.turn_ns.map(|ns| ns - of_calls_ns);
+                Some((cost, "a bare hand-over less its system calls".to_owned()))
+            }
+        },
+        TermKind::CacheLines => {
+            let floor = seen.floor(CACHE_LINE)?;
+            Some((floor.summary.as_ref()?.turn_ns, "a bare cache line there and back".to_owned()))
+        }
+        TermKind::Network => {
+            let local = companion(Role::Local)?;
+            Some((difference(this, local)?, format!("this less {}", local.case.spec)))
+        }
+        TermKind::User => {
+            let nothing = companion(Role::Nothing)?;
+            Some((nothing.summary.as_ref()?.turn_ns, "the same turns without a mechanism".to_owned()))
+        }
+        TermKind::Mechanism
+        | TermKind::Locking
+        | TermKind::Memory
+        | TermKind::Faults
+        | TermKind::Interrupts => None,
+    }
+}
+
+/// The time of a turn of `a` less that of `b`, by rounds in which both were launched.
+pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
+    let of_round = |sample: &&Sample, round| sample.round == round;
+    let differences: Vec<f64> = a
+        .samples
+        .iter()
+        .filter_map(|sample| {
+            let other = b.samples.iter().find(|other| of_round(other, sample.round))?;
+            Some(sample.turn_ns() - other.turn_ns())
+        })
+        .collect();
+    median_interval(&differences)
+}

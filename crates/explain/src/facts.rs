@@ -1,0 +1,116 @@
+//! Numbers about a case, by name: what rules judge, and what their sentences show.
+//!
+//! The end of a name is its unit: `_ns`, `_bytes`, `_share` (of one), or a plain number. A fact that is not known is not
+//! there, and a rule that wants it does not fire.
+
+use crate::Role;
+use crate::copies::{How, how};
+use crate::decompose::{Decomposition, TermKind, difference};
+use crate::gathered::Gathered;
+use model::observation::calls::CallRow;
+use model::record::Record;
+use model::stats::Estimate;
+use std::collections::BTreeMap;
+
+/// All that is known of a case.
+pub(crate) struct Seen<'a> {
+    pub(crate) gathered: &'a Gathered,
+    /// What was measured of it plainly.
+    pub(crate) record: &'a Record,
+    /// What was measured plainly in the same rounds: its companions, and floors.
+    pub(crate) records: &'a [Record],
+    /// Both ends' calls.
+    pub(crate) calls: Option<&'a [Vec<CallRow>; 2]>,
+}
+
+impl Seen<'_> {
+    /// What was measured of the companion in `role`.
+    pub(crate) fn companion(&self, role: Role) -> Option<&Record> {
+        let case = self.gathered.companions().iter().find(|(of, _)| *of == role).map(|(_, case)| case)?;
+        self.records.iter().find(|record| record.case == *case && record.summary.is_some())
+    }
+
+    /// What was measured of the floor `name`, between this case's CPUs.
+    pub(crate) fn floor(&self, name: &str) -> Option<&Record> {
+        self.records
+            .iter()
+            .find(|record| record.case.spec.name == name && record.case.cpus == self.record.case.cpus)
+    }
+
+    /// The system calls of both ends in a turn.
+    pub(crate) fn calls_a_turn(&self) -> Option<f64> {
+        Some(self.calls?.iter().flatten().map(|row| row.per_turn).sum())
+    }
+}
+
+/// Facts by name.
+pub(crate) type Facts = BTreeMap<&'static str, f64>;
+
+pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> Facts {
+    let mut facts = Facts::new();
+    let mut know = |name, value: Option<f64>| {
+        facts.extend(value.filter(|value| value.is_finite()).map(|value| (name, value)))
+    };
+    let Some(summary) = seen.record.summary.as_ref() else { return facts };
+    let turn_ns = summary.turn_ns.median;
+    know("turn_ns", Some(turn_ns));
+    know("cpu_ns", Some(summary.cpu_ns()));
+    know("size_bytes", seen.record.case.size_bytes.map(|size| size.0 as f64));
+    know("calls", seen.calls_a_turn());
+    know("faults", Some(summary.near.faults + summary.far.map_or(0.0, |far| far.faults)));
+
+    for (role, saved_name, left_name) in [
+        (Role::Spinning, "spinning_saves_ns", "spinning_cpu_ns"),
+        (Role::Matched, "matching_saves_ns", "matching_cpu_ns"),
+        (Role::Untouched, "touching_ns", "untouched_cpu_ns"),
+        (Role::Local, "local_saves_ns", "local_cpu_ns"),
+    ] {
+        let companion = seen.companion(role);
+        // Only what is surely a saving is one.
+        let saved = companion.and_then(|other| difference(seen.record, other)).filter(is_surely_positive);
+        know(saved_name, saved.map(|saved| saved.median));
+        know(left_name, companion.and_then(|other| Some(other.summary.as_ref()?.cpu_ns())));
+    }
+    if let Some(schedule) = seen.gathered.schedule() {
+        let sleeping = schedule.iter().map(|row| row.sleeping_turns).fold(0.0, f64::max);
+        know("sleeping_share", Some(sleeping));
+        know("preemptions", Some(schedule.iter().map(|row| row.preemptions).sum()));
+        know("migrations", Some(schedule.iter().map(|row| row.migrations).sum()));
+    }
+    if let Some(calls) = seen.calls {
+        let receives = || calls.iter().flatten().filter(|row| how(&row.name) == Some(How::Out));
+        let asked: f64 = receives().map(|row| row.asked_sum as f64).sum();
+        let came: f64 = receives().map(|row| row.returned_sum as f64).sum();
+        let count: f64 = receives().map(|row| row.count as f64).sum();
+        let turns: Option<f64> = receives().next().map(|row| row.count as f64 / row.per_turn);
+        if count > 0.0 {
+            know("filled_share", Some(came / asked.max(1.0)));
+            know("came_bytes", Some(came / count));
+            know("asked_bytes", Some(asked / count));
+            know("receives", turns.map(|turns| count / turns));
+        }
+        let failed: u64 = calls.iter().flatten().flat_map(|row| row.errors.values()).sum();
+        let restarted: u64 = calls.iter().flatten().map(|row| row.restarts).sum();
+        let all: u64 = calls.iter().flatten().map(|row| row.count).sum();
+        know("failed_share", (all > 0).then(|| failed as f64 / all as f64));
+        know("restarted_share", (all > 0).then(|| restarted as f64 / all as f64));
+    }
+    if let Some(decomposition) = decomposition {
+        let share = |kind| {
+            let term = decomposition.terms.iter().find(|term| term.kind == kind)?;
+            Some(term.ns()? / turn_ns)
+        };
+        know("calls_share", share(TermKind::Calls));
+        know("copies_share", share(TermKind::Copies));
+        know("wake_ups_share", share(TermKind::WakeUps));
+        know("network_share", share(TermKind::Network));
+        know("faults_share", share(TermKind::Faults));
+        know("memory_share", share(TermKind::Memory));
+        know("user_share", share(TermKind::User));
+    }
+    facts
+}
+
+fn is_surely_positive(estimate: &Estimate) -> bool {
+    estimate.interval.is_some_and(|(low, _)| low > 0.0)
+}

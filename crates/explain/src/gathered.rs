@@ -1,0 +1,320 @@
+//! What probes saw of one case, gathered over launches.
+
+use crate::Role;
+use model::card::Support;
+use model::observation::calls::{CallRow, Calls};
+use model::observation::place::{Place, places};
+use model::observation::schedule::{Overlap, ScheduleRow, Schedules};
+use model::observation::{Frame, Observation, Probe, Stack, What};
+use model::record::Fact;
+use model::stats::{Estimate, median_interval};
+use model::{Case, Workload};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A probe that makes turns take more than so many times as long is marked: it changes what it looks at.
+const CHANGES: f64 = 2.0;
+
+/// What probes saw of one case.
+#[derive(Debug, Clone)]
+pub struct Gathered {
+    /// The case.
+    pub case: Case,
+    companions: Vec<(Role, Case)>,
+    tries: BTreeMap<Probe, Tries>,
+    calls: BTreeMap<Probe, [Calls; 2]>,
+    schedules: Schedules,
+    faults: BTreeMap<(usize, String, bool), u64>,
+    fault_turns: u64,
+    counters: BTreeMap<String, [Counted; 2]>,
+    stacks: [BTreeMap<Vec<Frame>, u64>; 2],
+    timeline: Option<Observation>,
+}
+
+/// How a probe fared.
+#[derive(Debug, Clone)]
+struct Tries {
+    support: Support,
+    failure: Option<String>,
+    log_ratios: Vec<f64>,
+    without: BTreeSet<String>,
+    lost: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Counted {
+    sum: f64,
+    turns: u64,
+    running: f64,
+    unknown: Option<String>,
+}
+
+/// A probe, whether it works here, and what it costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProbeRow {
+    /// The probe.
+    pub probe: Probe,
+    /// Why there is nothing of it, and what would grant it; absent where there is.
+    pub absent: Option<String>,
+    /// What it could not see.
+    pub without: Vec<String>,
+    /// How many records the kernel had no room for.
+    pub lost: u64,
+    /// The time of a turn under it, over that of the same turns unseen, measured in turn.
+    pub effect: Option<Estimate>,
+    /// It makes turns take more than twice as long, so that it changes what it looks at.
+    pub changes: bool,
+}
+
+/// Page faults of one end in one mapping.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FaultRow {
+    /// Near's, or far's.
+    pub of_near: bool,
+    /// Where.
+    pub mapping: String,
+    /// A device was waited for.
+    pub major: bool,
+    /// How many a turn.
+    pub per_turn: f64,
+}
+
+/// One counter of both ends.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CounterRow {
+    /// What is counted.
+    pub name: String,
+    /// Near's, per turn, or why that is not known.
+    pub near: Fact<f64>,
+    /// Far's.
+    pub far: Fact<f64>,
+    /// The smallest part of the time in which it ran, in any launch.
+    pub running: f64,
+}
+
+/// A place in which the processor was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlaceRow {
+    /// Where.
+    pub place: Place,
+    /// The part of near's samples.
+    pub near: f64,
+    /// The part of far's.
+    pub far: f64,
+    /// How many samples of both that is.
+    pub samples: u64,
+}
+
+impl Gathered {
+    /// Nothing yet of `case`, which is measured beside its `companions`.
+    pub fn new(case: Case, companions: Vec<(Role, Case)>) -> Self {
+        Self {
+            case,
+            companions,
+            tries: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            schedules: Schedules::default(),
+            faults: BTreeMap::new(),
+            fault_turns: 0,
+            counters: BTreeMap::new(),
+            stacks: Default::default(),
+            timeline: None,
+        }
+    }
+
+    /// The cases that differ from it by one thing.
+    pub fn companions(&self) -> &[(Role, Case)] {
+        &self.companions
+    }
+
+    /// Notes whether `probe` works here.
+    pub fn note_support(&mut self, probe: Probe, support: Support) {
+        let tries =
+            Tries { support, failure: None, log_ratios: Vec::new(), without: BTreeSet::new(), lost: 0 };
+        self.tries.insert(probe, tries);
+    }
+
+    /// Notes that `probe` failed on this case.
+    pub fn note_failure(&mut self, probe: Probe, failure: String) {
+        if let Some(tries) = self.tries.get_mut(&probe) {
+            tries.failure = Some(failure);
+        }
+    }
+
+    /// Adds a launch that `probe` looked at. `ratio` is the time of a turn over that of the same turns unseen.
+    pub fn add(&mut self, probe: Probe, observation: Observation, ratio: f64) {
+        if let Some(tries) = self.tries.get_mut(&probe) {
+            tries.log_ratios.push(ratio.ln());
+            tries.without.extend(observation.ends().flat_map(|end| end.without.iter().cloned()));
+            tries.lost += observation.ends().map(|end| end.lost).sum::<u64>();
+        }
+        match probe {
+            Probe::Counters => self.add_counters(&observation),
+            Probe::Syscalls | Probe::Ptrace => self.add_calls(probe, &observation),
+            Probe::Scheduler => self.schedules.add(&observation),
+            Probe::Faults => self.add_faults(&observation),
+            Probe::Sampling => self.add_stacks(&observation),
+            Probe::Timeline => self.timeline = Some(observation),
+        }
+    }
+
+    fn add_calls(&mut self, probe: Probe, observation: &Observation) {
+        let calls = self.calls.entry(probe).or_default();
+        for (calls, seen) in calls.iter_mut().zip(observation.ends()) {
+            calls.add(seen, observation.turns);
+        }
+    }
+
+    fn add_faults(&mut self, observation: &Observation) {
+        self.fault_turns += observation.turns;
+        for (end, seen) in observation.ends().enumerate() {
+            for event in &seen.events {
+                if let What::Fault { mapping, major, .. } = event.what {
+                    let name = seen.mappings.get(mapping as usize).cloned().unwrap_or_default();
+                    *self.faults.entry((end, name, major)).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    fn add_counters(&mut self, observation: &Observation) {
+        for (end, seen) in observation.ends().enumerate() {
+            for counter in &seen.counters {
+                let counted = &mut self.counters.entry(counter.name.clone()).or_default()[end];
+                match &counter.count {
+                    Fact::Known(count) => {
+                        counted.running = if counted.turns == 0 {
+                            counter.running
+                        } else {
+                            counted.running.min(counter.running)
+                        };
+                        counted.sum += count;
+                        counted.turns += observation.turns;
+                    }
+                    Fact::Unknown(reason) => counted.unknown = Some(reason.clone()),
+                }
+            }
+        }
+    }
+
+    fn add_stacks(&mut self, observation: &Observation) {
+        for (stacks, seen) in self.stacks.iter_mut().zip(observation.ends()) {
+            for stack in &seen.stacks {
+                *stacks.entry(stack.frames.clone()).or_default() += stack.samples;
+            }
+        }
+    }
+
+    /// Both ends' calls by kind, from the probe that disturbs least of those that saw them.
+    pub fn calls(&self, name: impl Fn(u32) -> String) -> Option<(Probe, [Vec<CallRow>; 2])> {
+        let seen = [Probe::Syscalls, Probe::Ptrace]
+            .into_iter()
+            .find_map(|probe| Some((probe, self.calls.get(&probe)?)));
+        seen.map(|(probe, [near, far])| (probe, [near.rows(&name), far.rows(&name)]))
+    }
+
+    /// How each end was scheduled.
+    pub fn schedule(&self) -> Option<[ScheduleRow; 2]> {
+        self.schedules.rows()
+    }
+
+    /// How the times of both ends lie over one another.
+    pub fn overlap(&self) -> Option<Overlap> {
+        self.schedules.overlap().filter(|_| !self.case.workload.is_alone())
+    }
+
+    /// Page faults by where they were, the most frequent first; `None` where none could be seen.
+    pub fn faults(&self) -> Option<Vec<FaultRow>> {
+        let row = |((end, mapping, major), count): (&(usize, String, bool), &u64)| FaultRow {
+            of_near: *end == 0,
+            mapping: mapping.clone(),
+            major: *major,
+            per_turn: *count as f64 / self.fault_turns as f64,
+        };
+        let mut rows: Vec<FaultRow> = self.faults.iter().map(row).collect();
+        rows.sort_by(|a, b| b.per_turn.total_cmp(&a.per_turn));
+        (self.fault_turns > 0).then_some(rows)
+    }
+
+    /// What was counted, per turn; what is known first.
+    pub fn counters(&self) -> Vec<CounterRow> {
+        let fact = |counted: &Counted| match (&counted.unknown, counted.turns) {
+            (None, 1..) => Fact::Known(counted.sum / counted.turns as f64),
+            (Some(reason), _) => Fact::Unknown(reason.clone()),
+            (None, 0) => Fact::Unknown("there is no far end".to_owned()),
+        };
+        let row = |(name, [near, far]): (&String, &[Counted; 2])| CounterRow {
+            name: name.clone(),
+            near: fact(near),
+            far: fact(far),
+            running: if far.turns == 0 { near.running } else { near.running.min(far.running) },
+        };
+        let mut rows: Vec<CounterRow> = self.counters.iter().map(row).collect();
+        rows.sort_by_key(|row| row.near.known().is_none());
+        rows
+    }
+
+    /// The stacks of each end.
+    pub fn stacks(&self) -> [Vec<Stack>; 2] {
+        let of = |stacks: &BTreeMap<Vec<Frame>, u64>| {
+            stacks
+                .iter()
+                .map(|(frames, samples)| Stack { frames: frames.clone(), samples: *samples })
+                .collect()
+        };
+        [of(&self.stacks[0]), of(&self.stacks[1])]
+    }
+
+    /// In which part of the kernel, or the program, the processor was found, the most frequent first.
+    pub fn places(&self) -> Vec<PlaceRow> {
+        let [near, far] = self.stacks().map(|stacks| places(&stacks).into_iter().collect::<BTreeMap<_, _>>());
+        let total = |of: &BTreeMap<Place, u64>| of.values().sum::<u64>().max(1) as f64;
+        let of = |places: &BTreeMap<Place, u64>, place| places.get(&place).copied().unwrap_or(0);
+        let row = |place: Place| PlaceRow {
+            place,
+            near: of(&near, place) as f64 / total(&near),
+            far: of(&far, place) as f64 / total(&far),
+            samples: of(&near, place) + of(&far, place),
+        };
+        let mut rows: Vec<PlaceRow> = Place::ALL.into_iter().map(row).filter(|row| row.samples > 0).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.samples));
+        rows
+    }
+
+    /// Every probe, whether it works here, and what it costs.
+    pub fn probes(&self) -> Vec<ProbeRow> {
+        let row = |(probe, tries): (&Probe, &Tries)| {
+            let effect = median_interval(&tries.log_ratios).map(|logs| logs.map(f64::exp));
+            let absent = match (&tries.support, &tries.failure) {
+                (Support::No { reason, remedy }, _) => Some(format!("{reason}; {remedy}")),
+                (Support::Yes { .. }, Some(failure)) => Some(failure.clone()),
+                (Support::Yes { .. }, None) if effect.is_none() => {
+                    Some("there was no time for it".to_owned())
+                }
+                _ => None,
+            };
+            ProbeRow {
+                probe: *probe,
+                absent,
+                without: tries.without.iter().cloned().collect(),
+                lost: tries.lost,
+                changes: effect.is_some_and(|effect| effect.median > CHANGES),
+                effect,
+            }
+        };
+        self.tries.iter().map(row).collect()
+    }
+
+    /// A launch of which everything was seen.
+    pub fn timeline(&self) -> Option<&Observation> {
+        self.timeline.as_ref()
+    }
+
+    /// Whether a turn is a sum of what both ends do one after the other.
+    pub(crate) fn is_a_sum(&self) -> bool {
+        matches!(
+            self.case.workload,
+            Workload::Latency | Workload::Transfer | Workload::Session(_) | Workload::Connect
+        )
+    }
+}

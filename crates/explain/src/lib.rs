@@ -1,0 +1,96 @@
+//! Why a case costs what it does: from what was measured plainly and what probes saw to terms, copies and sentences.
+//!
+//! Pure, as `model` is: it reads no clock, starts nothing, and knows no probe but by what it saw. What is shown of it,
+//! and how, is `report`'s.
+#![forbid(unsafe_code)]
+
+mod companions;
+mod copies;
+mod decompose;
+mod facts;
+mod gathered;
+mod rules;
+
+pub use companions::{Role, companions};
+pub use copies::{Copies, How, Moved};
+pub use decompose::{Decomposition, Term, TermKind};
+pub use gathered::{CounterRow, FaultRow, Gathered, PlaceRow, ProbeRow};
+pub use rules::Advice;
+
+use model::observation::calls::CallRow;
+use model::observation::schedule::{Overlap, ScheduleRow};
+use model::observation::{Observation, Stack};
+use model::record::Record;
+use model::stats::Estimate;
+use model::{Case, observation::Probe};
+use serde::Serialize;
+
+/// All that can be said of one case.
+#[derive(Debug, Clone, Serialize)]
+pub struct Explanation {
+    /// What is explained.
+    pub case: Case,
+    /// The time of a turn, measured plainly: nobody looked.
+    pub turn_ns: Estimate,
+    /// How many launches that is of.
+    pub launches: u32,
+    /// The multiple of the floor, measured plainly.
+    pub floor_multiple: Option<Estimate>,
+    /// Where the time of a turn goes; absent where a turn is no sum, as of a stream.
+    pub decomposition: Option<Decomposition>,
+    /// How often each byte was copied; absent where there is no payload.
+    pub copies: Option<Copies>,
+    /// What to try, the most worthwhile first.
+    pub advice: Vec<Advice>,
+    /// Each end's system calls, near's first, and the probe that saw them.
+    pub calls: Option<(Probe, [Vec<CallRow>; 2])>,
+    /// How each end was scheduled, near first.
+    pub schedule: Option<[ScheduleRow; 2]>,
+    /// How the times of both ends lie over one another.
+    pub overlap: Option<Overlap>,
+    /// Page faults by where they were; absent where none could be seen.
+    pub faults: Option<Vec<FaultRow>>,
+    /// What was counted.
+    pub counters: Vec<CounterRow>,
+    /// In which part of the kernel, or the program, the processor was found.
+    pub places: Vec<PlaceRow>,
+    /// Every probe: whether it works here, and what it costs.
+    pub probes: Vec<ProbeRow>,
+    /// The stacks of each end, near's first, for flame graphs.
+    #[serde(skip)]
+    pub stacks: [Vec<Stack>; 2],
+    /// A launch of which everything was seen, for pictures of turns.
+    #[serde(skip)]
+    pub timeline: Option<Observation>,
+}
+
+/// Explains the case that `gathered` is of. `records` are of plain launches: the case's, those of its companions and of
+/// floors. `call` names a system call by its number.
+pub fn explain(gathered: &Gathered, records: &[Record], call: impl Fn(u32) -> String) -> Option<Explanation> {
+    let case = &gathered.case;
+    let record = records.iter().find(|record| record.case == *case)?;
+    let summary = record.summary.as_ref()?;
+    let calls = gathered.calls(&call);
+    let seen = facts::Seen { gathered, record, records, calls: calls.as_ref().map(|(_, calls)| calls) };
+    let copies = copies::count(case, seen.calls);
+    let decomposition = decompose::decompose(&seen);
+    let facts = facts::facts(&seen, decomposition.as_ref());
+    Some(Explanation {
+        case: case.clone(),
+        turn_ns: summary.turn_ns,
+        launches: summary.launches,
+        floor_multiple: summary.floor_multiple,
+        advice: rules::advise(&facts),
+        decomposition,
+        copies,
+        schedule: gathered.schedule(),
+        overlap: gathered.overlap(),
+        faults: gathered.faults(),
+        counters: gathered.counters(),
+        places: gathered.places(),
+        probes: gathered.probes(),
+        stacks: gathered.stacks(),
+        timeline: gathered.timeline().cloned(),
+        calls,
+    })
+}

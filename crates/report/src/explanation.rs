@@ -1,0 +1,332 @@
+//! Why a case costs what it does, for the terminal. What it says is `explain`'s; how it is laid out is `layout`'s.
+
+use crate::drawn::Grid;
+use crate::layout::{DEEPER, INDENT, Style, finish, grid, labelled, section};
+use crate::quantity::{count, multiple, percent, signed_time, time, time_estimate};
+use crate::text::{clean, wrap};
+use explain::{Copies, CounterRow, Decomposition, Explanation, FaultRow, How, PlaceRow, ProbeRow};
+use model::observation::calls::CallRow;
+use model::observation::schedule::{Overlap, ScheduleRow};
+use model::record::Fact;
+use std::collections::BTreeMap;
+
+/// The reasons that are put into words.
+const REASONS: usize = 3;
+/// A residual above this part of a turn is explained.
+const LARGE_RESIDUAL: f64 = 0.15;
+/// The kinds of answers of a call that are shown.
+const ANSWERS: usize = 3;
+
+/// Explanations for the terminal, one after the other.
+pub fn explanations(all: &[Explanation], style: &Style) -> String {
+    let lines = all.iter().flat_map(|explanation| one(explanation, style)).skip(1);
+    finish(&lines.collect::<Vec<_>>())
+}
+
+fn one(explanation: &Explanation, style: &Style) -> Vec<String> {
+    let words = |texts: Vec<String>| -> Vec<String> {
+        texts.iter().flat_map(|text| wrap(text, style.width(), INDENT, DEEPER)).collect()
+    };
+    let tries = explanation.advice.iter().map(|advice| (advice.r#try.clone(), format!("{}.", advice.says)));
+    let parts = [
+        section(&clean(&explanation.case.key()), words(vec![head(explanation)]), style),
+        section("why", words(reasons(explanation)), style),
+        section("what to try first", labelled(&tries.collect::<Vec<_>>(), style), style),
+        tables(explanation).iter().flat_map(|table| grid(table, style)).collect(),
+        section("what could not be seen", labelled(&absences(explanation), style), style),
+    ];
+    parts.concat()
+}
+
+/// What a turn takes, measured plainly.
+fn head(explanation: &Explanation) -> String {
+    let turn = time_estimate(explanation.turn_ns).unwrap_or_default();
+    let floor = explanation.floor_multiple.and_then(|floor| multiple(floor.median));
+    let floor = floor.map(|floor| format!(", {floor} of its floor")).unwrap_or_default();
+    format!("{turn} a turn{floor}: the median of {} launches that nobody looked at", explanation.launches)
+}
+
+/// The largest terms, in words.
+fn reasons(explanation: &Explanation) -> Vec<String> {
+    let Some(sum) = &explanation.decomposition else { return Vec::new() };
+    let reason = |(at, term): (usize, &explain::Term)| {
+        let ns = term.ns().unwrap_or_default();
+        let source = match (term.by_probes_ns, &term.difference) {
+            (Some(_), _) => "by samples".to_owned(),
+            (None, Some(difference)) => difference.clone(),
+            (None, None) => String::new(),
+        };
+        let ns_text = time(ns).unwrap_or_default();
+        format!(
+            "{}. {} of a turn, {ns_text}, is {} ({source}).",
+            at + 1,
+            percent(ns / sum.turn_ns),
+            term.kind.name()
+        )
+    };
+    let mut reasons: Vec<String> = sum.largest(REASONS).into_iter().enumerate().map(reason).collect();
+    if let Some(copies) = &explanation.copies {
+        reasons.push(copied(copies));
+    }
+    reasons
+}
+
+/// How often each byte was copied, and the proof.
+fn copied(copies: &Copies) -> String {
+    let of = |near| if near { "near's" } else { "far's" };
+    let moved = copies.calls.iter().map(|moved| {
+        let how = match moved.how {
+            How::In => "into the kernel",
+            How::Out => "out of it",
+            How::Across => "from one process to the other",
+            How::Moves => "without copying",
+        };
+        format!("{} {} {how} ({:.2} of all bytes sent)", of(moved.of_near), moved.call, moved.per_byte)
+    });
+    let moved: Vec<String> = moved.collect();
+    match moved.is_empty() {
+        true => "No system call moved the payload: the kernel copied none of it.".to_owned(),
+        false => format!("The kernel copied each byte {:.2} times: {}.", copies.by_kernel, moved.join(", ")),
+    }
+}
+
+/// Every table of an explanation, in the order in which they are shown.
+pub(crate) fn tables(explanation: &Explanation) -> Vec<Grid> {
+    let tables = [
+        explanation.decomposition.as_ref().map(decomposition),
+        explanation.calls.as_ref().map(|(probe, calls)| of_calls(calls, probe.name())),
+        explanation.schedule.as_ref().map(|ends| schedule(ends, explanation.overlap)),
+        explanation.faults.as_ref().map(|faults| of_faults(faults)),
+        (!explanation.places.is_empty()).then(|| places(&explanation.places)),
+        counters(&explanation.counters),
+        Some(probes(&explanation.probes)),
+    ];
+    tables.into_iter().flatten().collect()
+}
+
+fn decomposition(sum: &Decomposition) -> Grid {
+    let share = |ns: f64| percent(ns / sum.turn_ns);
+    let mut rows: Vec<(String, Vec<String>)> = sum
+        .terms
+        .iter()
+        .map(|term| {
+            let sign = if term.contradicts { " !" } else { "" };
+            let cells = vec![
+                term.by_probes_ns.and_then(time).unwrap_or_default(),
+                term.by_probes_ns.map(share).unwrap_or_default(),
+                term.by_difference_ns.and_then(time_estimate).unwrap_or_default(),
+                format!("{}{sign}", term.difference.as_deref().map(clean).unwrap_or_default()),
+            ];
+            (term.kind.name().to_owned(), cells)
+        })
+        .collect();
+    rows.push((
+        "residual".to_owned(),
+        vec![
+            sum.residual_by_probes_ns.and_then(signed_time).unwrap_or_default(),
+            sum.residual_by_probes_ns.map(share).unwrap_or_default(),
+            signed_time(sum.residual_by_difference_ns).unwrap_or_default(),
+            String::new(),
+        ],
+    ));
+    let mut below = Vec::new();
+    if sum.samples > 0 {
+        below.push(format!(
+            "by samples: the CPU time of both ends, measured plainly, split by where {} samples found the processor; \
+             the time in which neither ran is on the way of a wake-up.",
+            sum.samples
+        ));
+    }
+    if sum.terms.iter().any(|term| term.contradicts) {
+        below.push(
+            "!  the two sources are more than a tenth of the turn apart: a difference also changes what it leaves out, \
+             and samples cannot tell what an instruction waits for."
+                .to_owned(),
+        );
+    }
+    if sum.residual_by_probes_ns.unwrap_or(f64::INFINITY) > LARGE_RESIDUAL * sum.turn_ns
+        && sum.residual_by_difference_ns.abs() > LARGE_RESIDUAL * sum.turn_ns
+    {
+        below.push(match sum.residual_by_probes_ns {
+            Some(_) => "the residual is large: many samples lie in functions of the kernel that the table of places does \
+                        not know."
+                .to_owned(),
+            None => "the residual is large: the mechanism's own code in the kernel is in it, which only samples of the \
+                     kernel can tell apart."
+                .to_owned(),
+        });
+    }
+    let columns = ["by samples", "share", "by difference", "of what"].map(str::to_owned).to_vec();
+    Grid { heading: format!("where {} go", time(sum.turn_ns).unwrap_or_default()), columns, rows, below }
+}
+
+fn of_calls(calls: &[Vec<CallRow>; 2], probe: &str) -> Grid {
+    let row = |end: &str, call: &CallRow| {
+        let time_of = call.time.decode();
+        let quantile = |q| time_of.quantile_ns(q).and_then(|ns| time(ns as f64)).unwrap_or_default();
+        let cells = vec![
+            count(call.per_turn).unwrap_or_default(),
+            quantile(0.5),
+            time(call.mean_ns).unwrap_or_default(),
+            quantile(0.99),
+            answers(call),
+        ];
+        (format!("{end} {}", call.name), cells)
+    };
+    let of_end =
+        |(end, rows): (&str, &Vec<CallRow>)| rows.iter().map(|call| row(end, call)).collect::<Vec<_>>();
+    let columns = ["a turn", "median", "mean", "p99", "returned"].map(str::to_owned).to_vec();
+    let rows = ["near", "far"].into_iter().zip(calls).flat_map(of_end).collect();
+    let below = vec![format!(
+        "seen by {probe}; the time of a call is from its beginning to its end, sleep included."
+    )];
+    Grid { heading: "system calls".to_owned(), columns, rows, below }
+}
+
+/// What a kind of call returned, the most frequent first.
+fn answers(call: &CallRow) -> String {
+    let mut kinds: Vec<(String, u64)> =
+        call.returned.iter().map(|(answer, times)| (answer.to_string(), *times)).collect();
+    let name = |errno: i64| {
+        let error = std::io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or(i32::MAX)).to_string();
+        error.split(" (os").next().unwrap_or_default().to_owned()
+    };
+    kinds.extend(call.errors.iter().map(|(errno, times)| (name(*errno), *times)));
+    kinds.extend((call.restarts > 0).then(|| ("restarted".to_owned(), call.restarts)));
+    kinds.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    let shown = kinds.iter().take(ANSWERS).map(|(answer, times)| {
+        let share = *times as f64 / call.count as f64;
+        if share > 0.9995 { answer.clone() } else { format!("{answer} {}", percent(share)) }
+    });
+    let more = if kinds.len() > ANSWERS { ", …" } else { "" };
+    format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
+}
+
+fn schedule(ends: &[ScheduleRow; 2], overlap: Option<Overlap>) -> Grid {
+    let row = |name: &str, of: &dyn Fn(&ScheduleRow) -> Option<String>| {
+        (name.to_owned(), ends.iter().map(|end| of(end).unwrap_or_else(|| "-".to_owned())).collect())
+    };
+    let wake_up = |quantile: f64| {
+        move |end: &ScheduleRow| time(end.wake_up.as_ref()?.decode().quantile_ns(quantile)? as f64)
+    };
+    let rows = vec![
+        row("on a CPU", &|end| time(end.runs_ns)),
+        row("asleep", &|end| time(end.sleeps_ns)),
+        row("ready, but another has the CPU", &|end| time(end.preempted_ns)),
+        row("goes to sleep", &|end| count(end.sleeps)),
+        row("loses the CPU", &|end| count(end.preemptions)),
+        row("comes back on another CPU", &|end| count(end.migrations)),
+        row("is woken by its peer", &|end| count(end.woken_by_peer?)),
+        row("is woken by an interrupt", &|end| count(end.woken_by_interrupt?)),
+        row("from woken to running, median", &wake_up(0.5)),
+        row("from woken to running, p99", &wake_up(0.99)),
+    ];
+    let parts = overlap.map(|overlap| {
+        let [near, far, both, neither] =
+            [overlap.near_ns, overlap.far_ns, overlap.both_ns, overlap.neither_ns].map(|ns| time(ns).unwrap_or_default());
+        format!("of a turn near alone ran for {near}, far alone for {far}, both for {both}, neither for {neither}.")
+    });
+    let below = parts
+        .into_iter()
+        .chain(["seen by the scheduler's events, which make turns longer.".to_owned()])
+        .collect();
+    Grid {
+        heading: "scheduling, a turn".to_owned(),
+        columns: vec!["near".to_owned(), "far".to_owned()],
+        rows,
+        below,
+    }
+}
+
+fn of_faults(faults: &[FaultRow]) -> Grid {
+    let row = |fault: &FaultRow| {
+        let kind = if fault.major { ", waiting for a device" } else { "" };
+        let end = if fault.of_near { "near" } else { "far" };
+        (format!("{end}: {}{kind}", clean(&fault.mapping)), vec![count(fault.per_turn).unwrap_or_default()])
+    };
+    let below = match faults.is_empty() {
+        true => "there were none.",
+        false => {
+            "the kernel says when a fault begins, not when it ends: samples in it are under where the processor was."
+        }
+    };
+    Grid {
+        heading: "page faults".to_owned(),
+        columns: vec!["a turn".to_owned()],
+        rows: faults.iter().map(row).collect(),
+        below: vec![below.to_owned()],
+    }
+}
+
+fn places(places: &[PlaceRow]) -> Grid {
+    let row = |place: &PlaceRow| {
+        (
+            place.place.name().to_owned(),
+            vec![percent(place.near), percent(place.far), place.samples.to_string()],
+        )
+    };
+    Grid {
+        heading: "where the processor was found".to_owned(),
+        columns: ["near", "far", "samples"].map(str::to_owned).to_vec(),
+        rows: places.iter().map(row).collect(),
+        below: Vec::new(),
+    }
+}
+
+/// What was counted; what could not be is under what could not be seen.
+fn counters(counters: &[CounterRow]) -> Option<Grid> {
+    let cell = |fact: &Fact<f64>| fact.known().map_or("-".to_owned(), |per_turn| format!("{per_turn:.2}"));
+    let row = |counter: &CounterRow| {
+        let shared = if counter.running < 0.995 { percent(counter.running) } else { String::new() };
+        (clean(&counter.name), vec![cell(&counter.near), cell(&counter.far), shared])
+    };
+    let known: Vec<_> = counters.iter().filter(|counter| counter.near.known().is_some()).map(row).collect();
+    let shared = known.iter().any(|(_, cells)| !cells[2].is_empty());
+    let below = "counted in a part of the time only, as said, and scaled up.".to_owned();
+    (!known.is_empty()).then(|| Grid {
+        heading: "counters, a turn".to_owned(),
+        columns: ["near", "far", "ran"].map(str::to_owned).to_vec(),
+        rows: known,
+        below: if shared { vec![below] } else { Vec::new() },
+    })
+}
+
+fn probes(probes: &[ProbeRow]) -> Grid {
+    let row = |probe: &ProbeRow| {
+        let effect = probe.effect.map_or("-".to_owned(), |effect| {
+            let interval =
+                effect.interval.map(|(low, high)| format!(" ({low:.2} to {high:.2})")).unwrap_or_default();
+            format!("×{:.2}{interval}", effect.median)
+        });
+        let mut notes = Vec::new();
+        notes.extend(probe.changes.then(|| "changes what it looks at".to_owned()));
+        notes.extend((probe.lost > 0).then(|| format!("{} records lost", probe.lost)));
+        notes.extend(probe.absent.is_some().then(|| "not seen".to_owned()));
+        (probe.probe.name().to_owned(), vec![effect, notes.join(", ")])
+    };
+    Grid {
+        heading: "what looking costs".to_owned(),
+        columns: vec!["a turn, over the same unseen".to_owned(), String::new()],
+        rows: probes.iter().map(row).collect(),
+        below: Vec::new(),
+    }
+}
+
+/// What could not be seen, and what would grant it; what lacks for the same reason, together.
+fn absences(explanation: &Explanation) -> Vec<(String, String)> {
+    let of_probes = explanation.probes.iter().flat_map(|probe| {
+        let absent = probe.absent.iter().map(|reason| (probe.probe.name().to_owned(), clean(reason)));
+        absent.chain(probe.without.iter().map(|what| (probe.probe.name().to_owned(), clean(what))))
+    });
+    let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for counter in &explanation.counters {
+        if let Fact::Unknown(reason) = &counter.near {
+            // The name of the counter is in the reason: without it, the reasons of many are the same.
+            by_reason.entry(clean(&reason.replace(&counter.name, "it"))).or_default().push(&counter.name);
+        }
+    }
+    let of_counters = by_reason
+        .into_iter()
+        .map(|(reason, names)| ("counters".to_owned(), format!("{}: {reason}", names.join(", "))));
+    of_probes.chain(of_counters).collect()
+}
