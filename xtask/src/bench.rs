@@ -53,7 +53,8 @@ pub fn run(name: &str) -> Result<(), String> {
         "launch" => bench.launch_cost(),
         "same" => same_suite_twice(),
         "others" => crate::others::run(&bench),
-        _ => Err("known benchmarks: bare, ring, launch, same, others, page".to_owned()),
+        "probes" => crate::probes::run(&bench),
+        _ => Err("known benchmarks: bare, ring, launch, same, others, probes, page".to_owned()),
     }
 }
 
@@ -76,7 +77,7 @@ const LOOPS: [(&str, &str, Workload, u64); 6] = [
 ];
 
 impl Bench {
-    fn new() -> Result<Self, String> {
+    pub fn new() -> Result<Self, String> {
         let root = Path::new("/");
         Ok(Self {
             directory: RunDirectory::create().map_err(|failure| failure.to_string())?,
@@ -86,7 +87,7 @@ impl Bench {
         })
     }
 
-    fn launcher(&self) -> Launcher<'_> {
+    pub fn launcher(&self) -> Launcher<'_> {
         Launcher {
             clock: self.calibration.record.source,
             directory: &self.directory,

@@ -6,6 +6,7 @@ mod docs;
 mod fuzz;
 mod others;
 mod page;
+mod probes;
 mod programs;
 mod steps;
 mod test;
@@ -17,7 +18,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
   test           format, lints, documentation, every test, and what only a whole build can show
-  bench NAME     print ratios measured in one interleaved run: bare, ring, same, launch, others;
+  bench NAME     print ratios measured in one interleaved run: bare, ring, same, launch, others,
+                 probes;
                  page: what a report of ten thousand cases takes to make and to open
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain
   docs           write the generated documentation anew";
@@ -39,6 +41,8 @@ fn main() -> ExitCode {
             harness::run_directory::janitor(Path::new(path));
             Ok(())
         }
+        [observe::ptrace::COMMAND, tid] => observe::ptrace::main(tid).map_err(|failure| failure.to_string()),
+        [probes::ONE_LAUNCH] => probes::one_launch(),
         [bench::BARE, rest @ ..] => bench::bare_peer(rest),
         _ => Err(USAGE.to_owned()),
     };

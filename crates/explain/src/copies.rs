@@ -28,7 +28,7 @@ pub struct Moved {
 }
 
 /// What a call does with bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
     /// The kernel copies them out of the caller's memory.

@@ -111,11 +111,14 @@ pub struct Term {
     pub contradicts: bool,
 }
 
-impl Term {
-    /// The better source: samples, where there are any.
-    pub fn ns(&self) -> Option<f64> {
-        self.by_probes_ns.or(self.by_difference_ns.map(|difference| difference.median))
-    }
+/// Where the numbers of a decomposition come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Samples: complete, up to functions that nobody knows.
+    Samples,
+    /// Cases that differ by one thing: what cannot be left out by itself is in the residual.
+    Differences,
 }
 
 /// A turn as a sum.
@@ -131,21 +134,39 @@ pub struct Decomposition {
     pub residual_by_difference_ns: f64,
     /// How many samples it rests on.
     pub samples: u64,
+    /// The better source: samples, where the kernel's functions are seen and the endpoints do not wait awake, for then
+    /// all of a turn is in their own code, and samples cannot tell what an instruction waits for.
+    pub best: Source,
 }
 
 impl Decomposition {
+    /// What `term` takes by the better source.
+    pub fn ns_of(&self, term: &Term) -> Option<f64> {
+        match self.best {
+            Source::Samples => term.by_probes_ns,
+            Source::Differences => term.by_difference_ns.map(|difference| difference.median),
+        }
+    }
+
     /// The terms that take most, at most `count`, the largest first.
-    pub fn largest(&self, count: usize) -> Vec<&Term> {
-        let mut terms: Vec<&Term> =
-            self.terms.iter().filter(|term| term.ns().is_some_and(|ns| ns > 0.0)).collect();
-        terms.sort_by(|a, b| b.ns().unwrap_or(0.0).total_cmp(&a.ns().unwrap_or(0.0)));
+    pub fn largest(&self, count: usize) -> Vec<(&Term, f64)> {
+        let mut terms: Vec<(&Term, f64)> = self
+            .terms
+            .iter()
+            .filter_map(|term| Some((term, self.ns_of(term)?)))
+            .filter(|(_, ns)| *ns > 0.0)
+            .collect();
+        terms.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         terms.truncate(count);
         terms
     }
 
-    /// The better residual.
+    /// What is left by the better source.
     pub fn residual_ns(&self) -> f64 {
-        self.residual_by_probes_ns.unwrap_or(self.residual_by_difference_ns)
+        match (self.best, self.residual_by_probes_ns) {
+            (Source::Samples, Some(residual_ns)) => residual_ns,
+            _ => self.residual_by_difference_ns,
+        }
     }
 }
 
@@ -179,6 +200,10 @@ pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
         turn_ns,
         residual_by_probes_ns: sampled.as_ref().map(|sampled| sampled.unknown_ns),
         residual_by_difference_ns: turn_ns - explained_ns,
+        best: match sampled.is_some() && !seen.record.case.spec.params.spins() {
+            true => Source::Samples,
+            false => Source::Differences,
+        },
         samples: sampled.map_or(0, |sampled| sampled.samples),
         terms,
     })
@@ -193,7 +218,7 @@ struct Sampled {
 
 impl Sampled {
     fn of(&self, kind: TermKind) -> f64 {
-        self.terms_ns.iter().filter(|(of, _)| *of == kind).map(|(_, ns)| ns).sum()
+        self.terms_ns.iter().filter(|(of, _)| *of == kind).fold(0.0, |sum, (_, ns)| sum + ns)
     }
 }
 
@@ -203,8 +228,8 @@ fn by_probes(seen: &Seen<'_>, turn_ns: f64) -> Option<Sampled> {
     let places = seen.gathered.places();
     let summary = seen.record.summary.as_ref()?;
     let (near_ns, far_ns) = (summary.near.cpu_ns, summary.far.map_or(0.0, |far| far.cpu_ns));
-    // Without the kernel's functions there is nothing to tell its parts by.
-    if places.iter().all(|row| row.place == Place::User || row.place == Place::Unknown) {
+    // Where the kernel is hidden, there is nothing to tell its parts by.
+    if places.is_empty() || !seen.gathered.sees_the_kernel() {
         return None;
     }
     let share = (turn_ns / (near_ns + far_ns)).min(1.0);

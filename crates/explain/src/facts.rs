@@ -5,7 +5,7 @@
 
 use crate::Role;
 use crate::copies::{How, how};
-use crate::decompose::{Decomposition, TermKind, difference};
+use crate::decompose::{Decomposition, Source, TermKind, difference};
 use crate::gathered::Gathered;
 use model::observation::calls::CallRow;
 use model::record::Record;
@@ -39,7 +39,7 @@ impl Seen<'_> {
 
     /// The system calls of both ends in a turn.
     pub(crate) fn calls_a_turn(&self) -> Option<f64> {
-        Some(self.calls?.iter().flatten().map(|row| row.per_turn).sum())
+        Some(self.calls?.iter().flatten().map(|row| row.per_turn).fold(0.0, |sum, per_turn| sum + per_turn))
     }
 }
 
@@ -98,7 +98,10 @@ pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> F
     if let Some(decomposition) = decomposition {
         let share = |kind| {
             let term = decomposition.terms.iter().find(|term| term.kind == kind)?;
-            Some(term.ns()? / turn_ns)
+            // What may as well be nothing is no evidence.
+            let is_sure = decomposition.best == Source::Samples
+                || term.by_difference_ns.as_ref().is_some_and(is_surely_positive);
+            Some(decomposition.ns_of(term).filter(|_| is_sure)? / turn_ns)
         };
         know("calls_share", share(TermKind::Calls));
         know("copies_share", share(TermKind::Copies));

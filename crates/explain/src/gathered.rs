@@ -310,6 +310,11 @@ impl Gathered {
         self.timeline.as_ref()
     }
 
+    /// Whether samples show the kernel's functions.
+    pub(crate) fn sees_the_kernel(&self) -> bool {
+        self.tries.get(&Probe::Sampling).is_some_and(|tries| tries.without.is_empty())
+    }
+
     /// Whether a turn is a sum of what both ends do one after the other.
     pub(crate) fn is_a_sum(&self) -> bool {
         matches!(

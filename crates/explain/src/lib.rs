@@ -13,7 +13,7 @@ mod rules;
 
 pub use companions::{Role, companions};
 pub use copies::{Copies, How, Moved};
-pub use decompose::{Decomposition, Term, TermKind};
+pub use decompose::{Decomposition, Source, Term, TermKind};
 pub use gathered::{CounterRow, FaultRow, Gathered, PlaceRow, ProbeRow};
 pub use rules::Advice;
 

@@ -100,7 +100,7 @@ pub fn support(probe: Probe) -> Support {
         }
         Err(error) => (format!("it cannot be tried: {error}"), "see 'ipcmark doctor'".to_owned()),
     };
-    let reason = reason.trim_start_matches("error: ").to_owned();
+    let reason = reason.trim_start_matches("ipcmark: ").to_owned();
     Support::No { reason, remedy: remedy.trim_end_matches(')').to_owned() }
 }
 

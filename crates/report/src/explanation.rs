@@ -4,7 +4,9 @@ use crate::drawn::Grid;
 use crate::layout::{DEEPER, INDENT, Style, finish, grid, labelled, section};
 use crate::quantity::{count, multiple, percent, signed_time, time, time_estimate};
 use crate::text::{clean, wrap};
-use explain::{Copies, CounterRow, Decomposition, Explanation, FaultRow, How, PlaceRow, ProbeRow};
+use explain::{
+    Copies, CounterRow, Decomposition, Explanation, FaultRow, How, PlaceRow, ProbeRow, Source, Term,
+};
 use model::observation::calls::CallRow;
 use model::observation::schedule::{Overlap, ScheduleRow};
 use model::record::Fact;
@@ -27,15 +29,22 @@ fn one(explanation: &Explanation, style: &Style) -> Vec<String> {
     let words = |texts: Vec<String>| -> Vec<String> {
         texts.iter().flat_map(|text| wrap(text, style.width(), INDENT, DEEPER)).collect()
     };
-    let tries = explanation.advice.iter().map(|advice| (advice.r#try.clone(), format!("{}.", advice.says)));
+    let tries =
+        explanation.advice.iter().map(|advice| format!("{}. Try {}.", sentence(&advice.says), advice.r#try));
     let parts = [
         section(&clean(&explanation.case.key()), words(vec![head(explanation)]), style),
         section("why", words(reasons(explanation)), style),
-        section("what to try first", labelled(&tries.collect::<Vec<_>>(), style), style),
+        section("what to try first", words(tries.collect()), style),
         tables(explanation).iter().flat_map(|table| grid(table, style)).collect(),
         section("what could not be seen", labelled(&absences(explanation), style), style),
     ];
     parts.concat()
+}
+
+/// `text` with a capital.
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
 }
 
 /// What a turn takes, measured plainly.
@@ -49,16 +58,14 @@ fn head(explanation: &Explanation) -> String {
 /// The largest terms, in words.
 fn reasons(explanation: &Explanation) -> Vec<String> {
     let Some(sum) = &explanation.decomposition else { return Vec::new() };
-    let reason = |(at, term): (usize, &explain::Term)| {
-        let ns = term.ns().unwrap_or_default();
-        let source = match (term.by_probes_ns, &term.difference) {
-            (Some(_), _) => "by samples".to_owned(),
-            (None, Some(difference)) => difference.clone(),
-            (None, None) => String::new(),
+    let reason = |(at, (term, ns)): (usize, (&Term, f64))| {
+        let source = match (sum.best, &term.difference) {
+            (Source::Differences, Some(difference)) => clean(difference),
+            _ => "by samples".to_owned(),
         };
-        let ns_text = time(ns).unwrap_or_default();
+        let took = time(ns).unwrap_or_default();
         format!(
-            "{}. {} of a turn, {ns_text}, is {} ({source}).",
+            "{}. {} of a turn, {took}, is {} ({source}).",
             at + 1,
             percent(ns / sum.turn_ns),
             term.kind.name()
@@ -73,15 +80,18 @@ fn reasons(explanation: &Explanation) -> Vec<String> {
 
 /// How often each byte was copied, and the proof.
 fn copied(copies: &Copies) -> String {
-    let of = |near| if near { "near's" } else { "far's" };
-    let moved = copies.calls.iter().map(|moved| {
-        let how = match moved.how {
-            How::In => "into the kernel",
-            How::Out => "out of it",
-            How::Across => "from one process to the other",
-            How::Moves => "without copying",
+    let mut by_call: BTreeMap<(&str, How), f64> = BTreeMap::new();
+    for moved in &copies.calls {
+        *by_call.entry((&moved.call, moved.how)).or_default() += moved.per_byte;
+    }
+    let moved = by_call.into_iter().map(|((call, how), per_byte)| {
+        let how = match how {
+            How::In => "copied into the kernel",
+            How::Out => "copied out of the kernel",
+            How::Across => "copied from one process to the other",
+            How::Moves => "moved without copying",
         };
-        format!("{} {} {how} ({:.2} of all bytes sent)", of(moved.of_near), moved.call, moved.per_byte)
+        format!("{} of all bytes sent were {how}, as {call} returned", percent(per_byte))
     });
     let moved: Vec<String> = moved.collect();
     match moved.is_empty() {
@@ -106,58 +116,71 @@ pub(crate) fn tables(explanation: &Explanation) -> Vec<Grid> {
 
 fn decomposition(sum: &Decomposition) -> Grid {
     let share = |ns: f64| percent(ns / sum.turn_ns);
-    let mut rows: Vec<(String, Vec<String>)> = sum
-        .terms
-        .iter()
-        .map(|term| {
-            let sign = if term.contradicts { " !" } else { "" };
-            let cells = vec![
-                term.by_probes_ns.and_then(time).unwrap_or_default(),
-                term.by_probes_ns.map(share).unwrap_or_default(),
-                term.by_difference_ns.and_then(time_estimate).unwrap_or_default(),
-                format!("{}{sign}", term.difference.as_deref().map(clean).unwrap_or_default()),
-            ];
-            (term.kind.name().to_owned(), cells)
-        })
-        .collect();
-    rows.push((
-        "residual".to_owned(),
-        vec![
-            sum.residual_by_probes_ns.and_then(signed_time).unwrap_or_default(),
-            sum.residual_by_probes_ns.map(share).unwrap_or_default(),
-            signed_time(sum.residual_by_difference_ns).unwrap_or_default(),
-            String::new(),
-        ],
-    ));
-    let mut below = Vec::new();
+    let row = |term: &Term| {
+        let cells = vec![
+            term.by_probes_ns.and_then(time).unwrap_or_default(),
+            term.by_probes_ns.map(share).unwrap_or_default(),
+            term.by_difference_ns.and_then(time_estimate).unwrap_or_default(),
+            term.by_difference_ns.map(|ns| share(ns.median)).unwrap_or_default(),
+            if term.contradicts { "!".to_owned() } else { String::new() },
+        ];
+        (term.kind.name().to_owned(), cells)
+    };
+    let residual = vec![
+        sum.residual_by_probes_ns.and_then(signed_time).unwrap_or_default(),
+        sum.residual_by_probes_ns.map(share).unwrap_or_default(),
+        signed_time(sum.residual_by_difference_ns).unwrap_or_default(),
+        share(sum.residual_by_difference_ns),
+        String::new(),
+    ];
+    let rows = sum.terms.iter().map(row).chain([("residual".to_owned(), residual)]).collect();
+    let columns = ["by samples", "", "by difference", "", ""].map(str::to_owned).to_vec();
+    Grid {
+        heading: format!("where {} go", time(sum.turn_ns).unwrap_or_default()),
+        columns,
+        rows,
+        below: notes(sum),
+    }
+}
+
+/// What the numbers of a decomposition are.
+fn notes(sum: &Decomposition) -> Vec<String> {
+    let mut notes = Vec::new();
     if sum.samples > 0 {
-        below.push(format!(
+        notes.push(format!(
             "by samples: the CPU time of both ends, measured plainly, split by where {} samples found the processor; \
-             the time in which neither ran is on the way of a wake-up.",
+             the time in which neither ran belongs to wake-ups.",
             sum.samples
         ));
     }
+    let differences =
+        sum.terms.iter().filter_map(|term| Some((term.kind.name(), term.difference.as_deref()?)));
+    let differences: Vec<String> = differences.map(|(name, of)| format!("{name}: {}", clean(of))).collect();
+    if !differences.is_empty() {
+        notes.push(format!("by difference: {}.", differences.join("; ")));
+    }
     if sum.terms.iter().any(|term| term.contradicts) {
-        below.push(
-            "!  the two sources are more than a tenth of the turn apart: a difference also changes what it leaves out, \
-             and samples cannot tell what an instruction waits for."
+        notes.push(
+            "!  the two are more than a tenth of the turn apart: a difference also changes what it leaves out, and \
+             samples cannot tell what an instruction waits for."
                 .to_owned(),
         );
     }
-    if sum.residual_by_probes_ns.unwrap_or(f64::INFINITY) > LARGE_RESIDUAL * sum.turn_ns
-        && sum.residual_by_difference_ns.abs() > LARGE_RESIDUAL * sum.turn_ns
-    {
-        below.push(match sum.residual_by_probes_ns {
-            Some(_) => "the residual is large: many samples lie in functions of the kernel that the table of places does \
-                        not know."
-                .to_owned(),
-            None => "the residual is large: the mechanism's own code in the kernel is in it, which only samples of the \
-                     kernel can tell apart."
-                .to_owned(),
+    if sum.residual_ns().abs() > LARGE_RESIDUAL * sum.turn_ns {
+        notes.push(match sum.best {
+            Source::Samples => {
+                "the residual is large: many samples lie in functions of the kernel that the table of \
+                                places does not know."
+                    .to_owned()
+            }
+            Source::Differences => {
+                "the residual is large: what cannot be left out by itself is in it, such as the \
+                                    mechanism's own code."
+                    .to_owned()
+            }
         });
     }
-    let columns = ["by samples", "share", "by difference", "of what"].map(str::to_owned).to_vec();
-    Grid { heading: format!("where {} go", time(sum.turn_ns).unwrap_or_default()), columns, rows, below }
+    notes
 }
 
 fn of_calls(calls: &[Vec<CallRow>; 2], probe: &str) -> Grid {
@@ -177,10 +200,13 @@ fn of_calls(calls: &[Vec<CallRow>; 2], probe: &str) -> Grid {
         |(end, rows): (&str, &Vec<CallRow>)| rows.iter().map(|call| row(end, call)).collect::<Vec<_>>();
     let columns = ["a turn", "median", "mean", "p99", "returned"].map(str::to_owned).to_vec();
     let rows = ["near", "far"].into_iter().zip(calls).flat_map(of_end).collect();
-    let below = vec![format!(
-        "seen by {probe}; the time of a call is from its beginning to its end, sleep included."
-    )];
-    Grid { heading: "system calls".to_owned(), columns, rows, below }
+    let below = match calls.iter().all(Vec::is_empty) {
+        true => format!("none were made, as seen by {probe}."),
+        false => {
+            format!("seen by {probe}; the time of a call is from its beginning to its end, sleep included.")
+        }
+    };
+    Grid { heading: "system calls".to_owned(), columns, rows, below: vec![below] }
 }
 
 /// What a kind of call returned, the most frequent first.
@@ -275,8 +301,12 @@ fn places(places: &[PlaceRow]) -> Grid {
 
 /// What was counted; what could not be is under what could not be seen.
 fn counters(counters: &[CounterRow]) -> Option<Grid> {
-    let cell = |fact: &Fact<f64>| fact.known().map_or("-".to_owned(), |per_turn| format!("{per_turn:.2}"));
     let row = |counter: &CounterRow| {
+        let cell = |fact: &Fact<f64>| match fact.known() {
+            None => "-".to_owned(),
+            Some(ns) if counter.name == "task-clock" => time(*ns).unwrap_or_default(),
+            Some(per_turn) => format!("{per_turn:.2}"),
+        };
         let shared = if counter.running < 0.995 { percent(counter.running) } else { String::new() };
         (clean(&counter.name), vec![cell(&counter.near), cell(&counter.far), shared])
     };
@@ -322,7 +352,12 @@ fn absences(explanation: &Explanation) -> Vec<(String, String)> {
     for counter in &explanation.counters {
         if let Fact::Unknown(reason) = &counter.near {
             // The name of the counter is in the reason: without it, the reasons of many are the same.
-            by_reason.entry(clean(&reason.replace(&counter.name, "it"))).or_default().push(&counter.name);
+            let names =
+                by_reason.entry(clean(&reason.replace(&format!("{}: ", counter.name), ""))).or_default();
+            let name = counter.name.split(':').next().unwrap_or_default();
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
     }
     let of_counters = by_reason

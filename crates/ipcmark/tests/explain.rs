@@ -1,0 +1,177 @@
+//! What `explain` sees, against what is known beforehand: exact counts of system calls, and what remains without privileges.
+//!
+//! What each probe needs is tried first: where the kernel does not allow it, the test says so and checks the reason that
+//! is given instead.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod common;
+
+use common::{IPCMARK, Place, Said, run};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+
+/// A size that no other call of an endpoint has.
+const SIZE: i64 = 777;
+const TURNS: u64 = 23;
+/// Who owns nothing, on every Linux.
+const NOBODY: u32 = 65_534;
+
+/// The one explanation that `ipcmark explain --json` gave.
+fn only(said: &Said) -> Value {
+    let all: Value = serde_json::from_str(&said.out).unwrap();
+    let [one] = all.as_array().unwrap().as_slice() else { panic!("{all}") };
+    one.clone()
+}
+
+/// The arguments of an explanation of exactly so many turns of a pipe, by `probes`.
+fn of_a_pipe(probes: &str) -> Vec<String> {
+    let turns = TURNS.to_string();
+    let size = SIZE.to_string();
+    let words = [
+        "explain",
+        "-m",
+        "pipe",
+        "-s",
+        &size,
+        "-p",
+        "same-core",
+        "--turns",
+        &turns,
+        "--time",
+        "4s",
+        "--json",
+        "--probes",
+        probes,
+    ];
+    words.map(str::to_owned).to_vec()
+}
+
+/// Why `probe` saw nothing; `None` if it saw something.
+fn absence(explanation: &Value, probe: &str) -> Option<String> {
+    let probes = explanation["probes"].as_array().unwrap();
+    let row =
+        probes.iter().find(|row| row["probe"] == probe).unwrap_or_else(|| panic!("{probe} is not told of"));
+    row["absent"].as_str().map(str::to_owned)
+}
+
+/// Each end made exactly one read and one write a turn, each of which returned the message's size.
+fn assert_counts(explanation: &Value, probe: &str) {
+    assert_eq!(explanation["calls"][0], probe);
+    for end in explanation["calls"][1].as_array().unwrap() {
+        let mut calls: Vec<(&str, u64, u64, Vec<(i64, u64)>)> = Vec::new();
+        for row in end.as_array().unwrap() {
+            let answers = row["returned"].as_array().unwrap();
+            let answers = answers.iter().map(|pair| (pair[0].as_i64().unwrap(), pair[1].as_u64().unwrap()));
+            let count = row["count"].as_u64().unwrap();
+            // Whole launches of 23 turns, and no call beside them.
+            assert_eq!((count % TURNS, row["per_turn"].as_f64()), (0, Some(1.0)), "{row}");
+            calls.push((
+                row["name"].as_str().unwrap(),
+                count,
+                row["restarts"].as_u64().unwrap(),
+                answers.collect(),
+            ));
+        }
+        calls.sort();
+        let count = calls[0].1;
+        let expected = |name| (name, count, 0, vec![(SIZE, count)]);
+        assert_eq!(calls, [expected("read"), expected("write")]);
+        assert!(count > 0);
+    }
+}
+
+#[test]
+fn twenty_three_turns_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoints() {
+    let place = Place::new();
+    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls"))).expect(0));
+    match absence(&explanation, "syscalls") {
+        None => assert_counts(&explanation, "syscalls"),
+        Some(reason) => {
+            eprintln!("no tracepoints here, so that they are not tested: {reason}");
+            assert!(reason.contains("sudo"), "{reason}");
+        }
+    }
+    assert!(place.leftovers().is_empty());
+}
+
+#[test]
+fn twenty_three_turns_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_at_each() {
+    let place = Place::new();
+    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("ptrace"))).expect(0));
+    match absence(&explanation, "ptrace") {
+        None => assert_counts(&explanation, "ptrace"),
+        Some(reason) => {
+            eprintln!("no ptrace here, so that it is not tested: {reason}");
+            assert!(reason.contains(';'), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn what_the_scheduler_tells_fills_the_turns() {
+    let place = Place::new();
+    let mut arguments = of_a_pipe("scheduler");
+    arguments.extend(["--endpoints".to_owned(), "threads".to_owned()]);
+    let explanation = only(&run(&mut place.ipcmark(arguments)).expect(0));
+    if let Some(reason) = absence(&explanation, "scheduler") {
+        return eprintln!("no context switches here, so that they are not tested: {reason}");
+    }
+    let overlap = |name: &str| explanation["overlap"][name].as_f64().unwrap();
+    // On one CPU at most one end runs at a time, up to what lies between a switch and its record.
+    assert!(overlap("both_ns") < 0.2 * (overlap("near_ns") + overlap("far_ns")), "{explanation}");
+    for end in explanation["schedule"].as_array().unwrap() {
+        let of = |name: &str| end[name].as_f64().unwrap();
+        let all = of("runs_ns") + of("sleeps_ns") + of("preempted_ns");
+        assert!(of("runs_ns") > 0.0 && all > of("runs_ns"), "{end}");
+        // Each end gives the CPU away once a turn, by going to sleep or by waking the other.
+        let given_away = of("sleeps") + of("preemptions");
+        assert!((0.5..3.0).contains(&given_away), "{end}");
+    }
+}
+
+#[test]
+fn a_pipe_copies_each_byte_twice_and_shared_memory_not_at_all() {
+    let place = Place::new();
+    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls,ptrace"))).expect(0));
+    let copies = &explanation["copies"];
+    if copies.is_null() {
+        return eprintln!("system calls cannot be seen here, so that copies are not tested");
+    }
+    assert_eq!(copies["by_kernel"], 2.0);
+    let of_ring = of_a_pipe("syscalls,ptrace").into_iter().map(|word| match word.as_str() {
+        "pipe" => "shm-ring".to_owned(),
+        "4s" => "8s".to_owned(),
+        _ => word,
+    });
+    let explanation = only(&run(&mut place.ipcmark(of_ring)).expect(0));
+    assert_eq!(explanation["copies"]["by_kernel"], 0.0);
+}
+
+#[test]
+fn an_ordinary_user_gets_what_remains_and_is_told_what_grants_the_rest() {
+    let place = Place::new();
+    let all = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(place.path("."), all(0o777)).unwrap();
+    assert!(place.command("cp").arg(IPCMARK).arg(place.path("ipcmark")).status().unwrap().success());
+    fs::set_permissions(place.path("ipcmark"), all(0o755)).unwrap();
+    let mut command = place.command(place.path("ipcmark"));
+    let arguments = of_a_pipe("counters,syscalls,ptrace,scheduler,faults,sampling,timeline");
+    command.args(arguments);
+    if rustix::process::geteuid().is_root() {
+        chown(place.tmp(), Some(NOBODY), Some(NOBODY)).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let explanation = only(&run(&mut command).expect(0));
+    assert!(explanation["turn_ns"]["median"].as_f64().unwrap() > 0.0);
+    for probe in ["counters", "syscalls", "ptrace", "scheduler", "faults", "sampling", "timeline"] {
+        if let Some(reason) = absence(&explanation, probe) {
+            assert!(reason.contains("; "), "{probe} has no next step: {reason}");
+        }
+    }
+    if absence(&explanation, "ptrace").is_none() {
+        let probe = if absence(&explanation, "syscalls").is_none() { "syscalls" } else { "ptrace" };
+        assert_counts(&explanation, probe);
+    }
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask bench probes`: what looking costs, by each probe and by strace, as ratios measured in turn.
+//!
+//! The time of a turn is the endpoint's own, read at the beginning and the end of its turns, whoever looks on meanwhile.
+
+use crate::bench::{Bench, shown};
+use harness::endpoint::Sizing;
+use model::observation::{Look, Probe};
+use model::stats::{Estimate, median_interval};
+use model::{Case, Placement, Workload};
+use std::process::Command;
+
+/// The hidden task that makes one launch of the case and prints what a turn took: what strace is given to look at.
+pub const ONE_LAUNCH: &str = "__one_launch";
+
+const ROUNDS: u64 = 12;
+/// As many as are looked at in a launch at most.
+const TURNS: Sizing = Sizing::Turns(2000);
+
+/// A pipe's round trip of 4 KiB on one core: each turn is four system calls and two switches.
+fn case(bench: &Bench) -> Result<Case, String> {
+    bench.case("pipe", Workload::Latency, 4096, Placement::SameCore)
+}
+
+/// Makes one launch and prints nanoseconds per turn.
+pub fn one_launch() -> Result<(), String> {
+    let bench = Bench::new()?;
+    println!("{}", by(&bench, &case(&bench)?, None, 0)?);
+    Ok(())
+}
+
+/// Prints the ratios.
+pub fn run(bench: &Bench) -> Result<(), String> {
+    let case = case(bench)?;
+    println!("{case}: a turn that is looked at over one that is not, each between two of those");
+    let probes = Probe::ALL
+        .map(|probe| (probe.name(), ratio(bench, &case, |number| by(bench, &case, Some(probe), number))));
+    let strace = ratio(bench, &case, |_| strace());
+    for (name, ratio) in &probes {
+        print(name, ratio);
+    }
+    print("strace -f -c", &strace);
+    if let (Ok(strace), Some((_, Ok(syscalls)))) =
+        (strace, probes.iter().find(|(name, _)| *name == "syscalls"))
+    {
+        println!(
+            "strace makes a turn {:.1} times as long as the tracepoints of the same calls do; it adds {:.1} times as much",
+            strace.median / syscalls.median,
+            (strace.median - 1.0) / (syscalls.median - 1.0)
+        );
+    }
+    Ok(())
+}
+
+fn print(name: &str, ratio: &Result<Estimate, String>) {
+    match ratio {
+        Ok(ratio) => println!("{name:<14} {}", shown(Some(*ratio))),
+        Err(reason) => println!("{name:<14} not here: {reason}"),
+    }
+}
+
+/// The ratio of a turn that `looked_at` times over the same turn unseen, before and after.
+fn ratio(
+    bench: &Bench,
+    case: &Case,
+    looked_at: impl Fn(u64) -> Result<f64, String>,
+) -> Result<Estimate, String> {
+    looked_at(0)?;
+    let log = |round: u64| -> Result<f64, String> {
+        let before = by(bench, case, None, 3 * round)?;
+        let looked = looked_at(3 * round + 1)?;
+        let after = by(bench, case, None, 3 * round + 2)?;
+        Ok(looked.ln() - (before.ln() + after.ln()) / 2.0)
+    };
+    let logs = (0..ROUNDS).map(log).collect::<Result<Vec<_>, _>>()?;
+    let estimate = median_interval(&logs).map(|logs| logs.map(f64::exp));
+    estimate.ok_or_else(|| "nothing was measured".to_owned())
+}
+
+fn by(bench: &Bench, case: &Case, probe: Option<Probe>, number: u64) -> Result<f64, String> {
+    let look = Look { probe, counters: Vec::new() };
+    let seen = bench.launcher().observe(case, TURNS, number, &look);
+    seen.map(|seen| seen.turn_ns()).map_err(|ended| format!("{ended:?}"))
+}
+
+/// The same turns in a program that strace follows with all its endpoints.
+fn strace() -> Result<f64, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output =
+        Command::new("strace").args(["-f", "-c", "-o", "/dev/null"]).arg(program).arg(ONE_LAUNCH).output();
+    let output = output.map_err(|error| format!("strace cannot be started: {error}; install it"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    said.trim().parse().map_err(|_| format!("strace said {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
