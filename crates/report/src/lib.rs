@@ -24,9 +24,12 @@ mod sheet;
 mod study;
 mod table;
 mod text;
+mod timeline;
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod observed;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +43,7 @@ pub use self::markdown::markdown;
 pub use self::page::{Input, html};
 pub use self::plot::plot;
 pub use self::table::table;
+pub use self::timeline::timeline;
 
 use model::Invalid;
 use model::record::{Outcome, Record, Results};
