@@ -25,6 +25,7 @@ mod study;
 mod table;
 mod text;
 mod timeline;
+mod trace;
 
 #[cfg(test)]
 mod fixture;
@@ -44,6 +45,7 @@ pub use self::page::{Input, html};
 pub use self::plot::plot;
 pub use self::table::table;
 pub use self::timeline::timeline;
+pub use self::trace::trace;
 
 use model::Invalid;
 use model::record::{Outcome, Record, Results};
