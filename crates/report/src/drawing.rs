@@ -21,10 +21,10 @@ const TOP: f64 = 44.0;
 const BELOW: f64 = 58.0;
 /// A line of the key.
 const KEY_LINE: f64 = 18.0;
-const LETTERS: f64 = 12.0;
-const FONT: &str = "DejaVu Sans, Helvetica, Arial, sans-serif";
-const INK: &str = "#1b1f24";
-const GRID: &str = "#e1e5e9";
+pub(crate) const LETTERS: f64 = 12.0;
+pub(crate) const FONT: &str = "DejaVu Sans, Helvetica, Arial, sans-serif";
+pub(crate) const INK: &str = "#1b1f24";
+pub(crate) const GRID: &str = "#e1e5e9";
 /// How many pixels a point of the PNG has, for print.
 const PIXELS: f32 = 2.5;
 
@@ -272,13 +272,16 @@ impl Scale {
             let [_, _, finest] = &ticks;
             return ticks.iter().find(|ticks| ticks.len() >= 3).unwrap_or(finest).clone();
         }
-        let rough = decades / 6.0;
-        let unit = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * unit).into_iter().find(|step| *step >= rough);
-        let step = step.unwrap_or(rough);
+        let step = round_step(decades / 6.0);
         let first = (self.least / step).ceil() as i64;
         (first..first + 12).map(|at| at as f64 * step).filter(|tick| *tick <= self.most).collect()
     }
+}
+
+/// The least of 1, 2 and 5 times a power of ten that is no less than `rough`.
+pub(crate) fn round_step(rough: f64) -> f64 {
+    let unit = 10f64.powf(rough.log10().floor());
+    [1.0, 2.0, 5.0].map(|step| step * unit).into_iter().find(|step| *step >= rough).unwrap_or(10.0 * unit)
 }
 
 impl Plot {

@@ -12,6 +12,7 @@ mod drawing;
 mod drawn;
 mod explanation;
 mod figure;
+mod flame;
 mod head;
 mod json;
 mod layout;
@@ -25,9 +26,13 @@ mod sheet;
 mod study;
 mod table;
 mod text;
+mod timeline;
+mod trace;
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod observed;
 #[cfg(test)]
 mod tests;
 
@@ -36,12 +41,15 @@ pub use self::csv::csv;
 pub use self::drawing::{png, svg};
 pub use self::explanation::explanations;
 pub use self::figure::{Drawing, drawings, parse_metric};
+pub use self::flame::{flame_graph, flame_graph_difference, folded};
 pub use self::json::json;
 pub use self::layout::Style;
 pub use self::markdown::markdown;
 pub use self::page::{Input, html};
 pub use self::plot::plot;
 pub use self::table::table;
+pub use self::timeline::timeline;
+pub use self::trace::trace;
 
 use model::Invalid;
 use model::record::{Outcome, Record, Results};

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 /// Colours that differ for every kind of colour vision, and stand out on white and on black (after Okabe and Ito).
-const COLORS: [&str; 8] =
+pub(crate) const COLORS: [&str; 8] =
     ["#0a7bc2", "#d55e00", "#009e73", "#c9659d", "#b98500", "#7f62d1", "#35a3d9", "#9a5b33"];
 
 /// How one series looks.
