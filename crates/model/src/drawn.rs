@@ -140,7 +140,7 @@ pub enum Verdict {
     Holds,
     /// They lie wholly elsewhere.
     DoesNotHold,
-    /// They straddle the border, or there are too few launches for intervals.
+    /// They straddle the border, or there are too few launches for intervals; the evidence says which.
     Undecided,
     /// What it is about was not measured here: why.
     NotMeasured(String),
