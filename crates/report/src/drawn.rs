@@ -74,8 +74,9 @@ fn concluded(conclusion: &Conclusion) -> Concluded {
         Verdict::NotMeasured(why) => ("not measured", None, Some(why)),
     };
     // Where a test says why, it is not said twice.
-    let why = why.filter(|_| conclusion.evidence.is_empty());
-    let evidence = conclusion.evidence.iter().chain(why).map(|text| clean(text)).collect();
+    let why = why.filter(|_| conclusion.tests.is_empty());
+    let evidence =
+        conclusion.tests.iter().map(|test| &test.evidence).chain(why).map(|text| clean(text)).collect();
     Concluded { verdict, holds, claim: clean(&conclusion.claim), evidence }
 }
 
@@ -204,7 +205,7 @@ fn figure(figure: &Figure) -> Grid {
 mod tests {
     use super::*;
     use crate::layout::{self, Style};
-    use model::drawn::{Axis, Point};
+    use model::drawn::{Axis, Point, Test};
 
     fn value(median: f64, unit: Unit) -> Cell {
         Cell::Value(Estimate { median, interval: None }, unit)
@@ -271,12 +272,20 @@ mod tests {
                 Conclusion {
                     claim: "Queues are slow".to_owned(),
                     verdict: Verdict::DoesNotHold,
-                    evidence: vec!["queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1".to_owned()],
+                    tests: vec![Test {
+                        name: "queue over pipe".to_owned(),
+                        unit: Unit::Number,
+                        at_least: None,
+                        at_most: Some(1.0),
+                        published: None,
+                        numbers: Vec::new(),
+                        evidence: "queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1".to_owned(),
+                    }],
                 },
                 Conclusion {
                     claim: "Two hosts differ".to_owned(),
                     verdict: Verdict::NotMeasured("needs a second host".to_owned()),
-                    evidence: Vec::new(),
+                    tests: Vec::new(),
                 },
             ],
         }

@@ -22,6 +22,7 @@ mod plot;
 mod quantity;
 mod sheet;
 mod study;
+mod study_csv;
 mod table;
 mod text;
 
@@ -39,6 +40,7 @@ pub use self::layout::Style;
 pub use self::markdown::markdown;
 pub use self::page::{Input, html};
 pub use self::plot::plot;
+pub use self::study_csv::study_csv;
 pub use self::table::table;
 
 use model::Invalid;
@@ -56,15 +58,18 @@ pub enum Format {
     Table,
     /// For issues and read-mes.
     Markdown,
-    /// For spreadsheets and data frames.
+    /// For spreadsheets and data frames: the cases.
     Csv,
+    /// The same: the study that the run repeats.
+    StudyCsv,
     /// For other programs.
     Json,
 }
 
 impl Format {
     /// Every format, the default first.
-    pub const ALL: [Format; 4] = [Format::Table, Format::Markdown, Format::Csv, Format::Json];
+    pub const ALL: [Format; 5] =
+        [Format::Table, Format::Markdown, Format::Csv, Format::StudyCsv, Format::Json];
 
     /// The name that the command line takes.
     pub fn name(self) -> &'static str {
@@ -72,6 +77,7 @@ impl Format {
             Format::Table => "table",
             Format::Markdown => "markdown",
             Format::Csv => "csv",
+            Format::StudyCsv => "study-csv",
             Format::Json => "json",
         }
     }
@@ -82,6 +88,7 @@ impl Format {
             Format::Table => out.write_all(table(results, style).as_bytes()),
             Format::Markdown => out.write_all(markdown(results).as_bytes()),
             Format::Csv => csv(results, out),
+            Format::StudyCsv => study_csv(results, out),
             Format::Json => json(results, out),
         }
     }

@@ -183,16 +183,6 @@ impl Number {
     }
 }
 
-/// How the script knows `unit`.
-pub(crate) fn unit_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Ns => "ns",
-        Unit::Bytes => "bytes",
-        Unit::BytesPerS => "bytes/s",
-        Unit::Number => "number",
-    }
-}
-
 impl Data {
     fn of(inputs: &[Input<'_>], command: &[String]) -> Self {
         let sheets: Vec<Sheet> = inputs.iter().map(|input| sheet(input.results)).collect();
@@ -260,7 +250,7 @@ fn block_data(block: Block, results: &Results, looks: &Looks) -> BlockData {
     let columns = block.columns.iter().map(|heading| ColumnData {
         title: heading.title,
         meaning: heading.meaning,
-        unit: heading.unit.map(unit_name),
+        unit: heading.unit.map(Unit::name),
     });
     let columns = columns.collect();
     let rows = block.rows.into_iter().map(|row| {

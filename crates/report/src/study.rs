@@ -4,7 +4,7 @@
 
 use crate::drawn;
 use crate::look::Looks;
-use crate::page::{Number, unit_name};
+use crate::page::Number;
 use crate::quantity::time;
 use crate::text::clean;
 use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
@@ -93,7 +93,7 @@ fn conclusion(conclusion: &Conclusion) -> ConclusionData {
         claim: clean(&conclusion.claim),
         verdict,
         words,
-        evidence: cleaned(&conclusion.evidence),
+        evidence: conclusion.tests.iter().map(|test| clean(&test.evidence)).collect(),
     }
 }
 
@@ -111,7 +111,7 @@ fn figure(figure: &Figure) -> FigureData {
 }
 
 fn axis(axis: &Axis) -> AxisData {
-    AxisData { title: clean(&axis.title), unit: unit_name(axis.unit), log: axis.logarithmic }
+    AxisData { title: clean(&axis.title), unit: axis.unit.name(), log: axis.logarithmic }
 }
 
 fn series(series: &Series, figure: &Figure, looks: &Looks) -> SeriesData {

@@ -26,7 +26,7 @@ pub fn run(arguments: &Report) -> Result<Exit, Error> {
 
 /// Makes the files that are asked for and says which.
 fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
-    let studies: Vec<Option<Drawn>> = all.iter().map(study).collect();
+    let studies: Vec<Option<Drawn>> = all.iter().map(model::study::drawn).collect();
     let inputs: Vec<Input<'_>> =
         all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
     // Figures are made before anything is written, so that a metric that is none leaves nothing half done.
@@ -57,9 +57,4 @@ fn no_picture(name: &str) -> Invalid {
 fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
     derived_file::write(path, content, kind)?;
     print(&format!("wrote {}, {} bytes\n", path.display(), content.len()))
-}
-
-/// The study that `results` repeat, with their numbers in it.
-fn study(results: &Results) -> Option<Drawn> {
-    results.header.study.as_ref().map(|study| model::study::draw(study, results))
 }

@@ -30,6 +30,11 @@ const CONFIDENCE: f64 = 0.95;
 /// The fewest values of which there is a jackknife.
 const FEWEST: usize = 6;
 
+/// What the study of `results`, if they have one, shows with their numbers.
+pub fn drawn(results: &Results) -> Option<Drawn> {
+    results.header.study.as_ref().map(|study| draw(study, results))
+}
+
 /// What `study` shows, with the numbers of `results`. A study that fails [`Study::check`] has reasons where numbers
 /// should stand.
 pub fn draw(study: &Study, results: &Results) -> Drawn {
@@ -566,17 +571,17 @@ impl<'a> Drawing<'a> {
         let tested: Vec<Tested> = conclusion.tests.iter().map(|test| self.tested(test)).collect();
         let numbers = tested.iter().map(|tested| tested.found.len()).sum();
         let tests = conclusion.tests.iter().zip(tested);
-        let (evidence, verdicts): (Vec<String>, Vec<Verdict>) =
+        let (tests, verdicts): (Vec<drawn::Test>, Vec<Verdict>) =
             tests.map(|(test, tested)| self.judged(test, tested, numbers)).unzip();
         let verdict = match &conclusion.absent {
             Some(why) => Verdict::NotMeasured(why.clone()),
             None => all_of(&verdicts),
         };
-        drawn::Conclusion { claim: conclusion.claim.clone(), verdict, evidence }
+        drawn::Conclusion { claim: conclusion.claim.clone(), verdict, tests }
     }
 
-    /// What `tested` comes to in words, and whether `test` holds, in a conclusion with so many `numbers` in all.
-    fn judged(&self, test: &Test, tested: Tested, numbers: usize) -> (String, Verdict) {
+    /// What `tested` comes to, and whether `test` holds, in a conclusion with so many `numbers` in all.
+    fn judged(&self, test: &Test, tested: Tested, numbers: usize) -> (drawn::Test, Verdict) {
         let name = test.name.clone().unwrap_or_else(|| test.of.to_string());
         let unit = test.of.unit().unwrap_or(Unit::Number);
         let mut words = vec![in_words(&tested.found, unit)];
@@ -592,7 +597,21 @@ impl<'a> Drawing<'a> {
         verdicts.extend(tested.missing.first().cloned().map(Verdict::NotMeasured));
         words.extend(together(tested.missing).into_iter().map(|why| format!("not measured: {why}")));
         words.retain(|words| !words.is_empty());
-        (format!("{name}: {}; wanted {}", words.join("; "), wanted(test)), all_of(&verdicts))
+        let of_number = |(at, found): &(At, Found)| drawn::Tested {
+            size_bytes: if let At::Size(size) = at { Some(*size) } else { None },
+            number: found.estimate,
+        };
+        let value = |literal: &Option<Literal>| literal.as_ref().map(|literal| literal.value);
+        let drawn = drawn::Test {
+            evidence: format!("{name}: {}; wanted {}", words.join("; "), wanted(test)),
+            name,
+            unit,
+            at_least: value(&test.at_least),
+            at_most: value(&test.at_most),
+            published: value(&test.published),
+            numbers: tested.found.iter().map(of_number).collect(),
+        };
+        (drawn, all_of(&verdicts))
     }
 
     /// What follows from `shown`, one of so many `numbers` of a conclusion, and why nothing does where that is not

@@ -301,7 +301,7 @@ fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
     let conclusion = concluded(&results, "at_most = 2");
     assert_eq!(conclusion.verdict, Verdict::Undecided);
     let doubt = "a bound is within the interval that holds for all 14 numbers";
-    assert!(conclusion.evidence[0].contains(doubt), "{:?}", conclusion.evidence);
+    assert!(conclusion.tests[0].evidence.contains(doubt), "{:?}", conclusion.tests);
     last(&mut results, &|_| 3000.0);
     assert_eq!(concluded(&results, "at_most = 2").verdict, Verdict::DoesNotHold);
     // Eight launches have a 95% interval, but none for fourteen numbers.
@@ -309,7 +309,7 @@ fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
     let conclusion = concluded(&results, "at_most = 2");
     assert_eq!(conclusion.verdict, Verdict::Undecided);
     let few = "too few launches for an interval that holds for all 14 numbers: it takes 10 of each case";
-    assert!(conclusion.evidence[0].contains(few), "{:?}", conclusion.evidence);
+    assert!(conclusion.tests[0].evidence.contains(few), "{:?}", conclusion.tests);
     // What holds at every size needs no allowance.
     assert_eq!(concluded(&results, "at_most = 4").verdict, Verdict::Holds);
 }
@@ -323,11 +323,15 @@ fn a_test_over_sizes_holds_at_each() {
     let drawn = drawn(&format!(
         "[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'growth', {of}, at_most = 1.5, published = 3 }}]"
     ));
+    let test = &drawn.conclusions[0].tests[0];
+    let numbers: Vec<_> =
+        test.numbers.iter().map(|tested| (tested.size_bytes, tested.number.median)).collect();
+    let sized = |size, ratio| (Some(Size(size)), ratio);
+    assert_eq!(numbers, [sized(1024, 1.0), sized(2048, 1.05), sized(4096, 2.0)]);
+    assert_eq!((test.at_least, test.at_most, test.published), (None, Some(1.5), Some(3.0)));
     assert_eq!(
-        drawn.conclusions[0].evidence,
-        [
-            "growth: from 1.00 (1.00 to 1.00) at 1K to 2.00 (2.00 to 2.00) at 4K, 3 sizes; wanted at most 1.5, published 3"
-        ]
+        test.evidence,
+        "growth: from 1.00 (1.00 to 1.00) at 1K to 2.00 (2.00 to 2.00) at 4K, 3 sizes; wanted at most 1.5, published 3"
     );
 }
 

@@ -1,6 +1,6 @@
 //! A study made by hand, with everything that a study can have in it. It tests nothing itself.
 
-use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
+use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Test, Unit, Verdict};
 use model::stats::Estimate;
 
 /// Bandwidth by message size, published and measured, a table, and a conclusion of every kind.
@@ -76,8 +76,16 @@ pub fn study() -> Drawn {
 }
 
 fn conclusion(claim: &str, verdict: Verdict, evidence: &[&str]) -> Conclusion {
-    let evidence = evidence.iter().map(|&line| line.to_owned()).collect();
-    Conclusion { claim: claim.to_owned(), verdict, evidence }
+    let test = |evidence: &&str| Test {
+        name: "a test".to_owned(),
+        unit: Unit::Number,
+        at_least: None,
+        at_most: Some(1.0),
+        published: None,
+        numbers: Vec::new(),
+        evidence: (*evidence).to_owned(),
+    };
+    Conclusion { claim: claim.to_owned(), verdict, tests: evidence.iter().map(test).collect() }
 }
 
 /// The same study with `text` wherever it can have text.
@@ -105,7 +113,9 @@ pub fn hostile_study(text: &str) -> Drawn {
     for conclusion in &mut study.conclusions {
         conclusion.claim = text.to_owned();
         conclusion.verdict = Verdict::NotMeasured(text.to_owned());
-        conclusion.evidence = vec![text.to_owned()];
+        for test in &mut conclusion.tests {
+            (test.name, test.evidence) = (text.to_owned(), text.to_owned());
+        }
     }
     study
 }
