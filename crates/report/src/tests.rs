@@ -5,7 +5,7 @@ use model::compare;
 use model::record::{Fact, Outcome, Results};
 use model::stats::Estimate;
 use model::warning::Warning;
-use model::{Endpoints, Placement, Size};
+use model::{Endpoints, Placement, Size, Workload};
 use proptest::prelude::*;
 
 const PLAIN: Style = Style { width: 80, color: false };
@@ -782,13 +782,23 @@ proptest! {
 
 /// The fixture and a study-less input of it.
 fn page(results: &Results) -> String {
-    crate::html(&[crate::Input { results, study: None }], &["ipcmark".to_owned()])
+    crate::html(&[crate::Input { results, study: None }], None, &["ipcmark".to_owned()]).unwrap()
 }
 
 /// The JSON that `page` carries.
 fn island(page: &str) -> serde_json::Value {
     let (_, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn a_page_of_a_metric_that_the_results_lack_is_refused() {
+    let mut results = fixture::results();
+    results.records.retain(|record| record.case.workload == Workload::Latency);
+    let input = [crate::Input { results: &results, study: None }];
+    let refused = crate::html(&input, Some("rate"), &[]).unwrap_err();
+    assert_eq!(refused.problem, "unknown metric of these results 'rate'");
+    assert!(refused.remedy.contains("known: cpu"), "{}", refused.remedy);
 }
 
 #[test]
@@ -824,7 +834,7 @@ fn two_runs_of_one_host_have_labels_of_their_own() {
     let (one, mut other) = (fixture::results(), fixture::later_results());
     other.header.run = "99aa".to_owned();
     let input = |results| crate::Input { results, study: None };
-    let data = island(&crate::html(&[input(&one), input(&other)], &[]));
+    let data = island(&crate::html(&[input(&one), input(&other)], None, &[]).unwrap());
     let labels: Vec<&str> =
         data["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["vm-1 (4f2a)", "vm-1 (99aa)"]);

@@ -25,9 +25,13 @@ struct Page {
 
 impl Page {
     fn of(inputs: &[Input<'_>]) -> Self {
+        Self::starting_with(None, inputs)
+    }
+
+    fn starting_with(metric: Option<&str>, inputs: &[Input<'_>]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let command = ["ipcmark", "report", "a.jsonl", "--html", "a page.html"].map(str::to_owned);
-        fs::write(directory.path().join("page.html"), html(inputs, &command)).unwrap();
+        fs::write(directory.path().join("page.html"), html(inputs, metric, &command).unwrap()).unwrap();
         Self { directory }
     }
 
@@ -157,6 +161,20 @@ fn every_number_of_the_page_stands_in_the_terminal_table() {
     assert_eq!(agree, true);
     let summary = browser.evaluate("byId('table').innerText");
     assert!(summary.as_str().unwrap().contains("2.83 µs ±25%"), "{summary}");
+}
+
+#[test]
+fn charts_start_with_the_metric_that_was_asked_for() {
+    let Some(mut browser) = browser() else { return };
+    let [results, _] = two_hosts();
+    let chosen = "[chosen.workload, chosen.metric, byId('metric').value]";
+    for (metric, workload) in [("p99", "latency"), ("rate", "throughput")] {
+        open(&mut browser, &Page::starting_with(Some(metric), &[input(&results)]));
+        assert_eq!(browser.evaluate(chosen), json!([workload, metric, metric]));
+    }
+    // What is chosen then is the reader's affair.
+    choose(&mut browser, "metric", "time");
+    assert_eq!(browser.evaluate(chosen), json!(["throughput", "time", "time"]));
 }
 
 #[test]

@@ -29,13 +29,16 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
     let studies: Vec<Option<Drawn>> = all.iter().map(model::study::drawn).collect();
     let inputs: Vec<Input<'_>> =
         all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
-    // Figures are made before anything is written, so that a metric that is none leaves nothing half done.
+    // All is made before anything is written, so that a metric that is none leaves nothing half done.
+    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let page = match &files.html {
+        Some(path) => Some((path, report::html(&inputs, metric, &command)?)),
+        None => None,
+    };
     let wanted = files.svg.is_some() || files.png.is_some();
     let drawings = if wanted { report::drawings(&inputs, metric)? } else { Vec::new() };
-    if let Some(path) = &files.html {
-        let command: Vec<String> =
-            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        write(path, report::html(&inputs, &command).as_bytes(), Kind::PAGE)?;
+    if let Some((path, page)) = page {
+        write(path, page.as_bytes(), Kind::PAGE)?;
     }
     for drawing in &drawings {
         let path = |directory: &Path, ending: &str| directory.join(format!("{}.{ending}", drawing.file_name));

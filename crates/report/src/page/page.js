@@ -144,15 +144,21 @@ function offer(id, options, wanted) {
   return select.value;
 }
 
+/** What the charts start with if the page was made for a metric: that, and the first workload that has it. */
+function wantedFirst() {
+  const of = rows.find((row) => data.metric && row.at.has(data.metric));
+  return of ? { workload: of.workload, place: of.place, metric: data.metric } : {};
+}
+
 /** Reads the controls, from the first to the last: what a control offers depends on those before it. */
-function choose() {
+function choose(wanted = {}) {
   const workloads = unique(rows.map((row) => row.workload));
-  chosen.workload = offer('workload', workloads.map((name) => [name, name]));
+  chosen.workload = offer('workload', workloads.map((name) => [name, name]), wanted.workload);
   const all = workloadRows(chosen.workload);
-  chosen.place = offer('place', unique(all.map((row) => row.place)).map((place) => [place, place]));
+  chosen.place = offer('place', unique(all.map((row) => row.place)).map((place) => [place, place]), wanted.place);
   const here = all.filter((row) => row.place === chosen.place);
   const metrics = columnsOf(here).filter((column) => column.unit);
-  chosen.metric = offer('metric', metrics.map(({ title }) => [title, METRICS[title] ?? title]));
+  chosen.metric = offer('metric', metrics.map(({ title }) => [title, METRICS[title] ?? title]), wanted.metric);
   chosen.unit = metrics.find(({ title }) => title === chosen.metric)?.unit ?? 'number';
   const sizes = new Map(here.map((row) => [row.size, row.sizeText]));
   // What carries no payload comes last, so that the first choice is a size.
@@ -791,7 +797,7 @@ function start() {
     byId('charts').hidden = byId('glance').hidden = true;
     return;
   }
-  choose();
+  choose(wantedFirst());
   // The instrument itself is so fast that beside it all others look alike.
   const ranked = ranking().filter((name) => name !== INSTRUMENT);
   const many = names.length > MOST_SERIES;
