@@ -34,7 +34,7 @@ mod tests;
 pub use self::comparison::{comparison, paired};
 pub use self::csv::csv;
 pub use self::drawing::{png, svg};
-pub use self::figure::{Drawing, drawings, parse_metric};
+pub use self::figure::{Chart, Drawing, SideBySide, drawings, parse_metric};
 pub use self::json::json;
 pub use self::layout::Style;
 pub use self::markdown::markdown;

@@ -157,7 +157,7 @@ fn cell(cell: &Cell) -> CellData {
 }
 
 /// A number with the half-width of its interval, in the words of the terminal, without the blanks that align them.
-fn estimate(number: Estimate, unit: Unit) -> String {
+pub(crate) fn estimate(number: Estimate, unit: Unit) -> String {
     drawn::estimate(number, unit).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

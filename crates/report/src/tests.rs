@@ -1,6 +1,6 @@
 //! Every format over the fixture, as snapshots, and over content that nobody would want to print.
 
-use crate::{Format, Style, comparison, fixture, markdown, paired, table};
+use crate::{Chart, Format, Style, comparison, fixture, markdown, paired, table};
 use model::compare;
 use model::record::{Fact, Outcome, Results};
 use model::stats::Estimate;
@@ -846,18 +846,48 @@ fn figures_are_of_the_metric_asked_for_and_have_names_for_files() {
     let inputs = [crate::Input { results: &results, study: None }];
     let drawings = crate::drawings(&inputs, Some("p99")).unwrap();
     let names: Vec<&str> = drawings.iter().map(|drawing| drawing.file_name.as_str()).collect();
-    assert_eq!(names, ["latency-same-core"]);
-    let pipe = drawings[0].figure.series.iter().find(|series| series.name == "pipe").unwrap();
+    assert_eq!(names, ["latency-same-core", "latency-same-core-no-payload", "transfer-same-llc-64k"]);
+    let Chart::Lines(figure) = &drawings[0].chart else { panic!("{drawings:?}") };
+    let pipe = figure.series.iter().find(|series| series.name == "pipe").unwrap();
     let p99: Vec<f64> = pipe.points.iter().map(|point| point.y.median).collect();
     let expected = |at: usize| results.records[at].summary.as_ref().unwrap().quantiles.unwrap().p99_ns as f64;
     assert_eq!(p99, [expected(1), expected(5)]);
     assert!(crate::drawings(&inputs, Some("p9")).unwrap_err().remedy.contains("'p99'"));
     assert!(crate::drawings(&inputs, Some("user")).is_err(), "nothing here has that column");
 
-    let svg = crate::svg(&drawings[0].figure);
+    let svg = crate::svg(&drawings[0].chart);
     assert!(svg.contains("latency, same-core: p99 by message size") && svg.contains("unix-stream:buffer=8M"));
-    let png = crate::png(&drawings[0].figure).unwrap();
+    let png = crate::png(&drawings[0].chart).unwrap();
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 10_000, "{} bytes", png.len());
+}
+
+#[test]
+fn what_has_one_size_or_none_is_drawn_side_by_side() {
+    let results = fixture::results();
+    let drawings = crate::drawings(&[crate::Input { results: &results, study: None }], None).unwrap();
+    let names: Vec<&str> = drawings.iter().map(|drawing| drawing.file_name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "latency-same-core",
+            "latency-same-core-no-payload",
+            "throughput-same-llc-64k",
+            "transfer-same-llc-64k",
+            "cost-same-core"
+        ]
+    );
+    let Chart::SideBySide(throughput) = &drawings[2].chart else { panic!("{drawings:?}") };
+    let rows: Vec<&str> = throughput.rows.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(rows, ["shm-ring:wait=spin", "pipe:capacity=1M"], "the best first, as in the table");
+    let summary = results.records.iter().find(|record| record.case.spec.to_string() == "pipe:capacity=1M");
+    assert_eq!(throughput.rows[1].1, summary.unwrap().summary.as_ref().unwrap().bytes_per_s.unwrap());
+
+    let svg = crate::svg(&drawings[2].chart);
+    for words in ["throughput, same-llc, 64K: rate", "pipe:capacity=1M", "2.10 GB/s ±0.7%"] {
+        assert!(svg.contains(words), "{words}\n{svg}");
+    }
+    let png = crate::png(&drawings[2].chart).unwrap();
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 5_000, "{} bytes", png.len());
 }
 
 #[test]
@@ -903,7 +933,7 @@ proptest! {
             prop_assert!(columns(line) <= width.max(80), "{} columns: {line}", columns(line));
         }
         for drawing in crate::drawings(&[crate::Input { results: &results, study: None }], None).unwrap_or_default() {
-            let svg = crate::svg(&drawing.figure);
+            let svg = crate::svg(&drawing.chart);
             prop_assert!(!svg.contains("<script") && !svg.contains("<img"), "{}", svg);
             prop_assert!(drawing.file_name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
         }

@@ -43,10 +43,10 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
     for drawing in &drawings {
         let path = |directory: &Path, ending: &str| directory.join(format!("{}.{ending}", drawing.file_name));
         if let Some(directory) = &files.svg {
-            write(&path(directory, "svg"), report::svg(&drawing.figure).as_bytes(), Kind::SVG)?;
+            write(&path(directory, "svg"), report::svg(&drawing.chart).as_bytes(), Kind::SVG)?;
         }
         if let Some(directory) = &files.png {
-            let picture = report::png(&drawing.figure).ok_or_else(|| no_picture(&drawing.file_name))?;
+            let picture = report::png(&drawing.chart).ok_or_else(|| no_picture(&drawing.file_name))?;
             write(&path(directory, "png"), &picture, Kind::PNG)?;
         }
     }
