@@ -4,7 +4,7 @@
 //! a font that comes along, so that it looks the same on a machine without fonts.
 
 use crate::figure::{Chart, SideBySide};
-use crate::look::{Look, Looks, Marker};
+use crate::look::{self, Dash, Look, Looks, Marker};
 use crate::study::{estimate, is_drawable, value};
 use crate::text::{clean, clip, width};
 use model::drawn::{Figure, Point, Series, Unit};
@@ -254,13 +254,13 @@ fn around(number: &Estimate) -> [f64; 3] {
 }
 
 fn lines(figure: &Figure) -> Drawn {
-    let looks = Looks::of(figure.series.iter().map(|series| series.name.as_str()));
+    let looks = look::lines(figure.series.iter().map(|series| series.name.as_str()));
     let plot = Plot::of(figure);
     let title = words(&format!("{}: {}", figure.name, figure.title), LEFT, 24.0, Anchor::Start);
     let mut marks = vec![title];
     marks.extend(plot.grid(figure));
-    for series in &figure.series {
-        marks.extend(plot.series(series, figure, looks.look(&series.name)));
+    for (series, look) in figure.series.iter().zip(&looks) {
+        marks.extend(plot.series(series, figure, *look));
     }
     let (key, height) = key(figure, &looks);
     marks.extend(key);
@@ -408,18 +408,17 @@ impl Plot {
 }
 
 /// The names of the series, in columns as wide as the longest needs, and the height that they take.
-fn key(figure: &Figure, looks: &Looks) -> (Vec<Mark>, f64) {
+fn key(figure: &Figure, looks: &[Look]) -> (Vec<Mark>, f64) {
     let name = |series: &Series| clean(&series.name) + if series.published { ", published" } else { "" };
     let longest = figure.series.iter().map(|series| width(&name(series))).max().unwrap_or_default();
     let column = 50.0 + 7.6 * longest as f64;
     let columns = ((WIDTH - LEFT) / column).floor().max(1.0) as usize;
-    let entries = figure.series.iter().enumerate().flat_map(|(at, series)| {
+    let entries = figure.series.iter().zip(looks).enumerate().flat_map(|(at, (series, look))| {
         let x = LEFT + (at % columns) as f64 * column;
         let y = TOP + PLOT_HEIGHT + BELOW + (at / columns) as f64 * KEY_LINE;
-        let look = looks.look(&series.name);
         [
-            line(vec![(x, y), (x + 26.0, y)], look, series.published),
-            marker(look, series.published, x + 13.0, y),
+            line(vec![(x, y), (x + 26.0, y)], *look, series.published),
+            marker(*look, series.published, x + 13.0, y),
             words(&name(series), x + 33.0, y + 4.0, Anchor::Start),
         ]
     });
@@ -435,8 +434,9 @@ fn rule(from: (f64, f64), to: (f64, f64), color: &'static str) -> Mark {
 }
 
 fn line(points: Vec<(f64, f64)>, look: Look, published: bool) -> Mark {
-    let dash: &[f32] = if published { &[5.0, 4.0] } else { look.dash.pattern() };
-    Mark::Stroke { points, color: look.color, width: if published { 1.2 } else { 1.8 }, dash, fill: None }
+    let dash = if published { Dash::Short } else { look.dash };
+    let width = if published { 1.2 } else { 1.8 };
+    Mark::Stroke { points, color: look.color, width, dash: dash.pattern(), fill: None }
 }
 
 fn marker(look: Look, open: bool, x: f64, y: f64) -> Mark {

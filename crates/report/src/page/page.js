@@ -513,12 +513,12 @@ const frontier = {
 
 const nameOf = (series) => (series.published ? `${series.name}, published` : series.name);
 
-/** A figure of a study: this run's series solid, the published ones dashed with open markers. */
+/** A figure of a study: the published series have open markers. */
 const ofStudy = (figure, id) => ({
   id, wide: true, own: true,
   title: () => `${figure.name}: ${figure.title}`,
   lead: () => [
-    figure.series.some((series) => series.published) ? 'Solid: this run, with 95% intervals. Dashed with open markers: as published.' : '',
+    figure.series.some((series) => series.published) ? 'Filled markers: this run, with 95% intervals. Open markers: as published.' : '',
     ...figure.notes, ...figure.missing.map((what) => `Not drawn: ${what}.`),
   ].filter(Boolean).join(' '),
   wanted: () => true,
@@ -534,7 +534,7 @@ const ofStudy = (figure, id) => ({
           arrayminus: series.points.map((point) => (number(point)[0] - number(point)[1]) * factor),
         },
         mode: 'lines+markers', name: plain(nameOf(series)), hovertemplate: hover,
-        line: { color: series.color, width: series.published ? 1.5 : 2.5, dash: series.published ? 'dash' : 'solid' },
+        line: { color: series.color, width: series.published ? 1.5 : 2.5, dash: series.dash },
         marker: { color: series.color, size: 8, symbol: series.published ? `${series.marker}-open` : series.marker },
         customdata: series.points.map(([, x, , y]) => `<b>${plain(nameOf(series))}</b><br>${plain(x)}: ${plain(y)}`),
       };
