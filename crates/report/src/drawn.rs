@@ -153,8 +153,16 @@ pub(crate) fn estimate(value: Estimate, unit: Unit) -> String {
         _ => None,
     };
     let half = value.half_width().filter(|half| half.is_finite() && *half > 0.0005);
-    let spread = half.map(|half| format!(" ±{}", crate::quantity::percent(half))).unwrap_or_default();
-    with_spread.unwrap_or_else(|| number(value.median, unit) + &spread)
+    let spread = half.map(|half| format!(" ±{}", crate::quantity::percent(half)));
+    with_spread.unwrap_or_else(|| match spread {
+        Some(spread) => number(three_significant(value.median), unit) + &spread,
+        None => number(value.median, unit),
+    })
+}
+
+/// `value` without the digits that its interval makes idle: 6260000 of 6264068.
+fn three_significant(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
 }
 
 /// A number in the words of its unit.
@@ -325,6 +333,18 @@ Figure 32: Throughput, rate
   pipe  100 ns  100 ns  100 ns  100 ns  100 ns
   mq: too large
 ";
+
+    #[test]
+    fn what_is_known_to_some_percent_has_three_digits() {
+        let number = |median, interval| estimate(Estimate { median, interval }, Unit::Number);
+        assert_eq!(number(6_264_068.3, Some((5.4e6, 7.2e6))), "6260000 ±14%");
+        assert_eq!(
+            number(65_536.0, Some((65_536.0, 65_536.0))),
+            "65536",
+            "counted, the same in every launch"
+        );
+        assert_eq!(number(312_500.0, None), "312500", "published so");
+    }
 
     #[test]
     fn a_study_in_a_terminal() {

@@ -43,10 +43,11 @@ pub struct SideBySide {
     pub rows: Vec<(String, Estimate)>,
 }
 
-/// The figures of the studies in `inputs`, and charts of its results: of the column `metric`, or of each workload's
+/// The figures of the studies in `inputs` that have a line, and charts of its results: of the column `metric`, or of each workload's
 /// first.
 pub fn drawings(inputs: &[Input<'_>], metric: Option<&str>) -> Result<Vec<Drawing>, Invalid> {
-    let studies = inputs.iter().filter_map(|input| input.study).flat_map(|study| &study.figures).cloned();
+    let studies = inputs.iter().filter_map(|input| input.study).flat_map(|study| &study.figures);
+    let studies = studies.filter(|figure| !figure.series.is_empty()).cloned();
     let general = general(inputs, metric)?;
     let mut drawings: Vec<Drawing> = Vec::new();
     for chart in studies.map(Chart::Lines).chain(general) {

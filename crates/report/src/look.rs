@@ -127,12 +127,19 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// The looks of all of `names`; which of them come first does not matter.
+    /// The looks of all of `names`. Mechanisms have colours in the order in which they come, so that those that stand
+    /// together differ before colours come round again.
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let names: BTreeSet<&str> = names.into_iter().collect();
-        let mechanisms: BTreeSet<&str> = names.iter().map(|name| mechanism(name)).collect();
-        let owned = |set: BTreeSet<&str>| set.into_iter().map(str::to_owned).collect();
-        Self { mechanisms: owned(mechanisms), names: owned(names) }
+        let mut mechanisms: Vec<String> = Vec::new();
+        let mut all = BTreeSet::new();
+        for name in names {
+            let own = mechanism(name);
+            if !mechanisms.iter().any(|known| known == own) {
+                mechanisms.push(own.to_owned());
+            }
+            all.insert(name);
+        }
+        Self { names: all.into_iter().map(str::to_owned).collect(), mechanisms }
     }
 
     /// Every name, in order.
@@ -148,7 +155,7 @@ impl Looks {
     /// The look of `name`.
     pub(crate) fn look(&self, name: &str) -> Look {
         let own = mechanism(name);
-        let color = self.mechanisms.binary_search_by(|known| known.as_str().cmp(own)).unwrap_or(0);
+        let color = self.mechanisms.iter().position(|known| known == own).unwrap_or(0);
         let first = self.names.iter().position(|known| mechanism(known) == own).unwrap_or(0);
         let variant = self.at(name).saturating_sub(first);
         Look {
@@ -175,6 +182,14 @@ mod tests {
         assert_eq!(ring.color, spin.color);
         assert_ne!((ring.dash, ring.marker), (spin.dash, spin.marker));
         assert_ne!(ring.color, pipe.color);
+    }
+
+    #[test]
+    fn what_stands_together_differs_in_colour() {
+        let first = ["pipe", "fifo", "tcp", "udp", "shm-ring", "unix-stream", "unix-dgram", "eventfd"];
+        let looks = Looks::of(first.into_iter().chain(["a", "b", "c", "tcp", "memcpy", "syscall"]));
+        let colors: BTreeSet<&str> = first.iter().map(|name| looks.look(name).color).collect();
+        assert_eq!(colors.len(), first.len());
     }
 
     #[test]

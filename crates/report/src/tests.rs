@@ -876,6 +876,12 @@ fn what_has_one_size_or_none_is_drawn_side_by_side() {
             "cost-same-core"
         ]
     );
+    let (mut study, nothing) = (model::study::drawn(&results_with_study()).unwrap(), Vec::new());
+    study.figures[0].series = nothing;
+    let input = [crate::Input { results: &results, study: Some(&study) }];
+    let with_study = crate::drawings(&input, None).unwrap();
+    assert_eq!(with_study, drawings, "a figure of a study without lines is no file");
+
     let Chart::SideBySide(throughput) = &drawings[2].chart else { panic!("{drawings:?}") };
     let rows: Vec<&str> = throughput.rows.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(rows, ["shm-ring:wait=spin", "pipe:capacity=1M"], "the best first, as in the table");

@@ -588,11 +588,19 @@ impl<'a> Drawing<'a> {
         if tested.found.iter().any(|(_, found)| found.apart) {
             words.push("not of the same rounds".to_owned());
         }
-        let mut verdicts = Vec::new();
+        let (mut verdicts, mut refuted, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
         for (at, found) in &tested.found {
             let (verdict, doubt) = self.verdict(test, *at, found.estimate, numbers);
+            if verdict == Verdict::DoesNotHold {
+                refuted.push(*at);
+            }
             verdicts.push(verdict);
-            doubt.into_iter().for_each(|doubt| note_once(&mut words, doubt));
+            doubt.into_iter().for_each(|doubt| note_once(&mut doubts, doubt));
+        }
+        if refuted.is_empty() {
+            words.extend(doubts);
+        } else if numbers > 1 {
+            words.push(refuted_at(&refuted));
         }
         verdicts.extend(tested.missing.first().cloned().map(Verdict::NotMeasured));
         words.extend(together(tested.missing).into_iter().map(|why| format!("not measured: {why}")));
@@ -624,22 +632,23 @@ impl<'a> Drawing<'a> {
         let (least, most) = test.bounds();
         let is_within = |(low, high): (f64, f64)| low >= least && high <= most;
         let is_beyond = |(low, high): (f64, f64)| high < least || low > most;
-        if shown.interval.is_some_and(is_within) {
-            return (Verdict::Holds, None);
+        match shown.interval {
+            Some(interval) if is_within(interval) => return (Verdict::Holds, None),
+            Some(interval) if !is_beyond(interval) => return (Verdict::Undecided, None),
+            _ => {}
         }
         let confidence = 1.0 - (1.0 - CONFIDENCE) / numbers as f64;
-        let of_all =
-            if numbers == 1 { String::new() } else { format!(" that holds for all {numbers} numbers") };
+        let judged = match numbers {
+            1 => "it".to_owned(),
+            numbers => format!("one of {numbers} numbers"),
+        };
         match self.measure(&test.of, at, confidence).ok().and_then(|found| found.estimate.interval) {
             Some(interval) if is_beyond(interval) => (Verdict::DoesNotHold, None),
-            Some(_) if shown.interval.is_some_and(is_beyond) => {
-                (Verdict::Undecided, Some(format!("a bound is within the interval{of_all}")))
-            }
-            Some(_) => (Verdict::Undecided, None),
+            Some(_) => (Verdict::Undecided, Some(format!("too near a bound to judge {judged}"))),
             None => {
-                let fewest =
-                    if test.of.formula.is_sampled() { FEWEST } else { stats::fewest_values(confidence) };
-                let few = format!("too few launches for an interval{of_all}: it takes {fewest} of each case");
+                let is_sampled = test.of.formula.is_sampled();
+                let fewest = if is_sampled { FEWEST } else { stats::fewest_values(confidence) };
+                let few = format!("too few launches to judge {judged}: it takes {fewest} of each case");
                 (Verdict::Undecided, Some(few))
             }
         }
@@ -784,6 +793,13 @@ fn in_words(found: &[(At, Found)], unit: Unit) -> String {
     }
 }
 
+/// Where a test fails: at which sizes, if it goes over any.
+fn refuted_at(places: &[At]) -> String {
+    let size = |at: &At| if let At::Size(size) = at { Some(size.to_string()) } else { None };
+    let sizes: Vec<String> = places.iter().filter_map(size).collect();
+    if sizes.is_empty() { "refuted".to_owned() } else { format!("refuted at {}", sizes.join(", ")) }
+}
+
 fn with_interval(estimate: Estimate, unit: Unit) -> String {
     let median = shown(estimate.median, unit);
     match estimate.interval {
@@ -794,6 +810,7 @@ fn with_interval(estimate: Estimate, unit: Unit) -> String {
 
 fn wanted(test: &Test) -> String {
     let bounds = match (&test.at_least, &test.at_most) {
+        (Some(least), Some(most)) if least == most => least.to_string(),
         (Some(least), Some(most)) => format!("{least} to {most}"),
         (Some(least), None) => format!("at least {least}"),
         (None, Some(most)) => format!("at most {most}"),

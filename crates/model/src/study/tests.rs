@@ -300,15 +300,22 @@ fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
     last(&mut results, &|nth| if nth == 0 { 1000.0 } else { 3000.0 });
     let conclusion = concluded(&results, "at_most = 2");
     assert_eq!(conclusion.verdict, Verdict::Undecided);
-    let doubt = "a bound is within the interval that holds for all 14 numbers";
+    let doubt = "too near a bound to judge one of 14 numbers";
     assert!(conclusion.tests[0].evidence.contains(doubt), "{:?}", conclusion.tests);
     last(&mut results, &|_| 3000.0);
-    assert_eq!(concluded(&results, "at_most = 2").verdict, Verdict::DoesNotHold);
+    let conclusion = concluded(&results, "at_most = 2");
+    assert_eq!(conclusion.verdict, Verdict::DoesNotHold);
+    assert!(conclusion.tests[0].evidence.contains("; refuted at 8K; wanted"), "{:?}", conclusion.tests);
+    let only = "time of tcp at 8K / time of pipe at 8K', at_least = 2, at_most = 2 }";
+    let text = SUITE.replace("1K,2K,4K", "1..8K")
+        + &format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'n', of = '{only}]");
+    let alone = draw(&Suite::parse(&text, CARDS).unwrap().study.unwrap(), &results).conclusions.remove(0);
+    assert_eq!(alone.tests[0].evidence, "n: 3.00 (3.00 to 3.00); wanted 2");
     // Eight launches have a 95% interval, but none for fourteen numbers.
     results.records.iter_mut().for_each(|record| record.samples.truncate(8));
     let conclusion = concluded(&results, "at_most = 2");
     assert_eq!(conclusion.verdict, Verdict::Undecided);
-    let few = "too few launches for an interval that holds for all 14 numbers: it takes 10 of each case";
+    let few = "too few launches to judge one of 14 numbers: it takes 10 of each case";
     assert!(conclusion.tests[0].evidence.contains(few), "{:?}", conclusion.tests);
     // What holds at every size needs no allowance.
     assert_eq!(concluded(&results, "at_most = 4").verdict, Verdict::Holds);
@@ -331,7 +338,7 @@ fn a_test_over_sizes_holds_at_each() {
     assert_eq!((test.at_least, test.at_most, test.published), (None, Some(1.5), Some(3.0)));
     assert_eq!(
         test.evidence,
-        "growth: from 1.00 (1.00 to 1.00) at 1K to 2.00 (2.00 to 2.00) at 4K, 3 sizes; wanted at most 1.5, published 3"
+        "growth: from 1.00 (1.00 to 1.00) at 1K to 2.00 (2.00 to 2.00) at 4K, 3 sizes; refuted at 4K; wanted at most 1.5, published 3"
     );
 }
 

@@ -231,7 +231,7 @@ const DASHES = ['solid', 'dash', 'dot', 'dashdot', 'longdash'];
 /** An axis for `unit`. The library writes SI prefixes itself, for any scale and any zoom. */
 function axis(unit, scale, title) {
   const base = { title: { text: plain(title), standoff: 8 }, automargin: true, zeroline: false };
-  if (scale !== 'log') return { ...base, type: 'linear', rangemode: 'tozero', tickformat: '~s', ticksuffix: SUFFIX[unit] };
+  if (scale !== 'log') return { ...base, type: 'linear', rangemode: 'tozero', tickformat: unit === 'number' ? '~r' : '~s', ticksuffix: SUFFIX[unit] };
   return { ...base, type: 'log' };
 }
 
@@ -248,6 +248,8 @@ function logarithmicTicks(values, unit) {
   const exponents = values.filter((value) => value > 0).map(Math.log10);
   if (exponents.length === 0) return {};
   const [least, most] = [Math.min(...exponents), Math.max(...exponents)];
+  // One value alone has an axis of the library's choice, some decades long.
+  const isAlone = most - least < 0.004;
   const ticks = (steps) => {
     const all = [];
     for (let exponent = Math.floor(least) - 1; exponent <= most + 1; exponent += 1) {
@@ -257,7 +259,8 @@ function logarithmicTicks(values, unit) {
   };
   const within = (margin) => ([value]) => Math.log10(value) >= least - margin && Math.log10(value) <= most + margin;
   // The library lays out every mark, in view or not: marks far outside would take it seconds.
-  const found = STEPS.map(ticks).find((all) => all.filter(within(0.02)).length >= 3) ?? ticks([1, 2, 5]);
+  const finest = isAlone ? null : STEPS.map(ticks).find((all) => all.filter(within(0.02)).length >= 3);
+  const found = finest ?? ticks([1, 2, 5]);
   const chosen = found.filter(within(found.length > 60 ? 0.05 : 1));
   const words = ([, exponent, step]) => {
     if (unit === 'number') return String(Number((step * 10 ** exponent).toPrecision(4)));
@@ -268,12 +271,18 @@ function logarithmicTicks(values, unit) {
   return { tickvals: chosen.map(([value]) => value), ticktext: chosen.map(words) };
 }
 
+/** What `trace` shows along `x` or `y`: its values and the ends of their intervals. */
+function ends(trace, along) {
+  const { array = [], arrayminus = [] } = trace[`error_${along}`] ?? {};
+  return [...trace[along]].flatMap((value, at) => [value, value + (array[at] ?? 0), value - (arrayminus[at] ?? 0)]);
+}
+
 /** Gives the logarithmic axes of `layout` their marks. */
 function markAxes(traces, layout, units) {
   for (const [name, along] of [['xaxis', 'x'], ['yaxis', 'y']]) {
     const unit = units[along];
     if (layout[name].type !== 'log' || !unit || layout[name].tickvals) continue;
-    Object.assign(layout[name], logarithmicTicks(traces.flatMap((trace) => trace[along]), unit));
+    Object.assign(layout[name], logarithmicTicks(traces.flatMap((trace) => ends(trace, along)), unit));
   }
 }
 
@@ -422,7 +431,7 @@ const heat = {
     }];
     const layout = {
       xaxis: { type: 'category', title: { text: 'message size in bytes', standoff: 8 }, automargin: true, showgrid: false },
-      yaxis: { type: 'category', automargin: true, showgrid: false }, height: 100 + 26 * order.length,
+      yaxis: { type: 'category', automargin: true, showgrid: false }, height: 150 + 26 * order.length,
     };
     return { traces, layout, table: bySizeTable(shownRows(), chosen.metric) };
   },
@@ -475,7 +484,7 @@ const frontier = {
   id: 'frontier',
   title: () => `Time against CPU time${sizeWords()}`,
   lead: () => 'Waiting awake is fast and burns a core; sleeping is frugal and slow. Nothing beats what is on the dotted line in both.',
-  wanted: () => chosen.rows.filter((row) => number(row, 'cpu')).length > 1,
+  wanted: () => chosen.rows.filter((row) => String(row.size) === chosen.size && number(row, 'cpu')).length > 1,
   draw() {
     const time = timeOf(chosen.rows);
     const some = atSize().filter((row) => number(row, time)?.value > 0 && number(row, 'cpu')?.value > 0);
@@ -727,21 +736,27 @@ const blockTable = (block, label) => make('div', { className: 'card' }, tableOf(
 }, { sortable: true }), ...block.below.map((text) => make('p', { className: 'quiet' }, text)));
 
 function fillStudy(study, run, at) {
-  const section = make('section', {}, make('h2', {}, study.title), make('p', { className: 'quiet' }, `Published: ${study.source}. Measured here: ${run.label}.`));
+  const section = make('section', {}, make('h2', {}, study.title), make('p', { className: 'quiet' }, `${study.source}. Measured here: ${run.label}.`));
   if (study.conclusions.length) {
     section.append(make('h3', {}, 'What it concluded, and whether that holds here'), make('ul', { className: 'conclusions' },
       ...study.conclusions.map(({ claim, verdict, words, evidence }) => make('li', { className: verdict }, claim,
         make('span', { className: 'verdict' }, words), ...evidence.map((line) => make('p', { className: 'quiet' }, line))))));
   }
   byId('studies').append(section);
-  study.figures.forEach((figure, index) => place(ofStudy(figure, `study-${at}-${index}`), section));
+  study.figures.forEach((figure, index) => {
+    const chart = ofStudy(figure, `study-${at}-${index}`);
+    if (figure.series.length) place(chart, section);
+    else section.append(make('figure', {}, make('h3', {}, chart.title()), make('p', { className: 'lead' }, chart.lead())));
+  });
   for (const table of study.tables) {
+    const isWords = (at) => table.rows.some(([, , cells]) => cells[at][1] === 'w' && cells[at][0] !== '');
+    const columns = table.columns.map((title, at) => ({ title, words: isWords(at) }));
     const rows = table.rows.map(([head, published, cells]) => ({
       head: published ? `${head} (published)` : head, className: published ? 'published' : '',
       cells: cells.map(([text, kind]) => ({ text, className: { n: '', w: 'prose', m: 'missing' }[kind] })),
     }));
     section.append(make('div', { className: 'card' },
-      tableOf({ caption: `${table.name}: ${table.title}`, columns: [{ title: '' }, ...table.columns.map((title) => ({ title }))], rows }),
+      tableOf({ caption: `${table.name}: ${table.title}`, columns: [{ title: '' }, ...columns], rows }),
       ...table.notes.map((note) => make('p', { className: 'quiet' }, note))));
   }
 }
