@@ -198,7 +198,7 @@ impl clap::builder::TypedValueParser for SizesParser {
 /// How results are shown.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The form of what is shown: table, markdown, csv or json
+    /// The form of what is shown: table, markdown, csv, study-csv or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: report::Format,
     /// Draw a small chart below the table

@@ -4,9 +4,11 @@
 //! wants is said in `study`.
 
 use crate::stats::Estimate;
+use crate::units::Size;
+use serde::{Serialize, Serializer};
 
 /// A study with the numbers of one run in it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Drawn {
     /// The study, in words.
     pub title: String,
@@ -21,7 +23,7 @@ pub struct Drawn {
 }
 
 /// A table of a study.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
     /// What the study calls it: `Table 20`.
     pub name: String,
@@ -36,7 +38,7 @@ pub struct Table {
 }
 
 /// A row of a table.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The system or the case.
     pub name: String,
@@ -47,20 +49,33 @@ pub struct Row {
 }
 
 /// A cell of a table.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Cell {
     /// Nothing is to stand here.
     Empty,
     /// Words.
     Words(String),
     /// A number; published ones have no interval.
+    #[serde(serialize_with = "counted")]
     Value(Estimate, Unit),
     /// A number was to stand here and there is none: why.
     Missing(String),
 }
 
+/// A number as one object with its unit.
+fn counted<S: Serializer>(number: &Estimate, unit: &Unit, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Counted {
+        #[serde(flatten)]
+        number: Estimate,
+        unit: Unit,
+    }
+    Counted { number: *number, unit: *unit }.serialize(to)
+}
+
 /// A figure of a study: lines over a quantity.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
     /// What the study calls it: `Figure 32`.
     pub name: String,
@@ -79,7 +94,7 @@ pub struct Figure {
 }
 
 /// An axis of a figure.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Axis {
     /// What is along it.
     pub title: String,
@@ -90,7 +105,7 @@ pub struct Axis {
 }
 
 /// A line of a figure.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
     /// What it is of.
     pub name: String,
@@ -101,7 +116,7 @@ pub struct Series {
 }
 
 /// A point of a line.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
     /// Along the horizontal axis.
     pub x: f64,
@@ -122,25 +137,73 @@ pub enum Unit {
     Number,
 }
 
+impl Unit {
+    /// The name that programs know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Ns => "ns",
+            Unit::Bytes => "bytes",
+            Unit::BytesPerS => "bytes/s",
+            Unit::Number => "number",
+        }
+    }
+}
+
+impl Serialize for Unit {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
+
 /// What a study concluded, and what this run says of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conclusion {
     /// The study's conclusion, in its sense.
     pub claim: String,
     /// What is so here.
     pub verdict: Verdict,
-    /// The numbers that the verdict stands on, in words.
-    pub evidence: Vec<String>,
+    /// What the verdict stands on.
+    pub tests: Vec<Test>,
+}
+
+/// What a conclusion wants of some numbers, and what they are here.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Test {
+    /// What is tested.
+    pub name: String,
+    /// In what the numbers and what is wanted of them are counted.
+    pub unit: Unit,
+    /// The least that a number may be.
+    pub at_least: Option<f64>,
+    /// The most that a number may be.
+    pub at_most: Option<f64>,
+    /// The study's number.
+    pub published: Option<f64>,
+    /// One number, or one a size.
+    pub numbers: Vec<Tested>,
+    /// All of this in words, with what is missing or in doubt.
+    pub evidence: String,
+}
+
+/// A number of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Tested {
+    /// The size that it is of; absent where the test goes over none.
+    pub size_bytes: Option<Size>,
+    /// The number.
+    #[serde(flatten)]
+    pub number: Estimate,
 }
 
 /// Whether a conclusion holds in a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The intervals lie wholly where the claim wants them.
     Holds,
     /// They lie wholly elsewhere.
     DoesNotHold,
-    /// They straddle the border, or there are too few launches for intervals.
+    /// They straddle the border, or there are too few launches for intervals; the evidence says which.
     Undecided,
     /// What it is about was not measured here: why.
     NotMeasured(String),

@@ -46,6 +46,11 @@ pub fn median_interval_at(values: &[f64], confidence: f64) -> Option<Estimate> {
     Some(Estimate { median: median_of_sorted(&sorted)?, interval })
 }
 
+/// The fewest values of whose median there is an interval with the coverage `confidence`.
+pub fn fewest_values(confidence: f64) -> usize {
+    (2.0 / (1.0 - confidence)).log2().ceil() as usize
+}
+
 /// The median of `values`; `None` of nothing.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -179,6 +184,11 @@ mod tests {
         assert_eq!(at(0.999), Some((2.0, 17.0)));
         assert_eq!(at(0.999_999), None);
         assert_eq!(median_interval_at(&[], 0.95), None);
+        for confidence in [0.9, 0.95, 0.99, 0.999] {
+            let fewest = fewest_values(confidence);
+            let interval = |n: usize| median_interval_at(&values[..n], confidence).unwrap().interval;
+            assert!(interval(fewest).is_some() && interval(fewest - 1).is_none(), "{confidence}: {fewest}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod metric;
 #[cfg(test)]
 mod tests;
 
-pub use self::draw::draw;
+pub use self::draw::{draw, drawn};
 pub use self::formula::{Formula, Literal, Measure};
 pub use self::metric::Metric;
 

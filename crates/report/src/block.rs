@@ -111,11 +111,7 @@ impl Common {
 
     /// The heading of the block, which says what its numbers are per.
     pub(crate) fn heading(&self) -> String {
-        let size = match (self.size_bytes, self.workload) {
-            (Some(size), _) => format!(", {}", size_text(size)),
-            (None, workload) if workload.is_alone() || workload == Workload::Connect => String::new(),
-            (None, _) => ", no payload".to_owned(),
-        };
+        let size = self.size_words();
         let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
         let cpus = self.cpus.map(|pair| format!(" ({})", cpus_text(pair))).unwrap_or_default();
         let pace = self.pace.in_words().map(|words| format!(", {words}")).unwrap_or_default();
@@ -131,6 +127,15 @@ impl Common {
             self.placement,
             self.workload.turn()
         )
+    }
+
+    /// The size after a comma; nothing where none is to be expected.
+    pub(crate) fn size_words(&self) -> String {
+        match (self.size_bytes, self.workload) {
+            (Some(size), _) => format!(", {}", size_text(size)),
+            (None, workload) if workload.is_alone() || workload == Workload::Connect => String::new(),
+            (None, _) => ", no payload".to_owned(),
+        }
     }
 
     /// Where, at what pace and between how many its turns run, without CPU numbers: another host has others.

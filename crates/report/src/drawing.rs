@@ -1,12 +1,14 @@
-//! Figures as SVG and PNG, for papers: black on white, no script, text that stays text.
+//! Charts as SVG and PNG, for papers: black on white, no script, text that stays text.
 //!
-//! What a figure shows is decided elsewhere. Both forms are made of the same strokes. The PNG's letters are those of
+//! What a chart shows is decided elsewhere. Both forms are made of the same strokes. The PNG's letters are those of
 //! a font that comes along, so that it looks the same on a machine without fonts.
 
-use crate::look::{Look, Looks, Marker};
-use crate::study::{is_drawable, value};
-use crate::text::{clean, width};
+use crate::figure::{Chart, SideBySide};
+use crate::look::{self, Dash, Look, Looks, Marker};
+use crate::study::{estimate, is_drawable, value};
+use crate::text::{clean, clip, width};
 use model::drawn::{Figure, Point, Series, Unit};
+use model::stats::Estimate;
 use svg::Document;
 use svg::node::element::{Polyline, Rectangle, Text};
 use tiny_skia::{Color, FillRule, Paint, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
@@ -19,8 +21,9 @@ const LEFT: f64 = 84.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 44.0;
 const BELOW: f64 = 58.0;
-/// A line of the key.
+/// A line of the key, and a row of what stands side by side.
 const KEY_LINE: f64 = 18.0;
+const ROW: f64 = 22.0;
 pub(crate) const LETTERS: f64 = 12.0;
 pub(crate) const FONT: &str = "DejaVu Sans, Helvetica, Arial, sans-serif";
 pub(crate) const INK: &str = "#1b1f24";
@@ -28,7 +31,7 @@ pub(crate) const GRID: &str = "#e1e5e9";
 /// How many pixels a point of the PNG has, for print.
 const PIXELS: f32 = 2.5;
 
-/// A figure as strokes and words.
+/// A chart as strokes and words.
 struct Drawn {
     height: f64,
     marks: Vec<Mark>,
@@ -56,9 +59,9 @@ enum Anchor {
     End,
 }
 
-/// `figure` as SVG.
-pub fn svg(figure: &Figure) -> String {
-    let Drawn { height, marks } = draw(figure);
+/// `chart` as SVG.
+pub fn svg(chart: &Chart) -> String {
+    let Drawn { height, marks } = draw(chart);
     let mut document = Document::new()
         .set("viewBox", (0, 0, WIDTH, height))
         .set("width", WIDTH)
@@ -98,10 +101,10 @@ pub fn svg(figure: &Figure) -> String {
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{document}\n")
 }
 
-/// `figure` as PNG; `None` when the font that comes along cannot be read, which a test rules out.
-pub fn png(figure: &Figure) -> Option<Vec<u8>> {
+/// `chart` as PNG; `None` when the font that comes along cannot be read, which a test rules out.
+pub fn png(chart: &Chart) -> Option<Vec<u8>> {
     let font = Face::parse(dejavu::sans::regular(), 0).ok()?;
-    let Drawn { height, marks } = draw(figure);
+    let Drawn { height, marks } = draw(chart);
     let mut picture = Pixmap::new((WIDTH as f32 * PIXELS) as u32, (height as f32 * PIXELS) as u32)?;
     picture.fill(Color::WHITE);
     let scale = Transform::from_scale(PIXELS, PIXELS);
@@ -199,15 +202,65 @@ impl OutlineBuilder for Letters {
     }
 }
 
-/// Everything that is drawn of `figure`, from back to front.
-fn draw(figure: &Figure) -> Drawn {
-    let looks = Looks::of(figure.series.iter().map(|series| series.name.as_str()));
+/// Everything that is drawn of `chart`, from back to front.
+fn draw(chart: &Chart) -> Drawn {
+    match chart {
+        Chart::Lines(figure) => lines(figure),
+        Chart::SideBySide(chart) => side_by_side(chart),
+    }
+}
+
+/// A row a name: the name, its number on a common axis with its interval, and the number in words.
+fn side_by_side(chart: &SideBySide) -> Drawn {
+    /// A longer name is cut off, so that there is room for the numbers.
+    const LONGEST_NAME: usize = 44;
+    const LETTER: f64 = 7.2;
+    const NUMBER: f64 = 104.0;
+
+    let name = |name: &str| clip(&clean(name), LONGEST_NAME);
+    let longest = chart.rows.iter().map(|(of, _)| width(&name(of))).max().unwrap_or_default();
+    let (left, right) = (RIGHT + 14.0 + LETTER * longest as f64, WIDTH - RIGHT - NUMBER);
+    let bottom = TOP + ROW * chart.rows.len() as f64;
+    let scale = Scale::of(chart.rows.iter().flat_map(|(_, number)| around(number)), true, 0.05);
+    let x = |value: f64| left + scale.place(value) * (right - left);
+
+    let heading = format!("{}: {}", chart.name, chart.axis.title);
+    let mut marks = vec![words(&heading, RIGHT, 24.0, Anchor::Start)];
+    for tick in scale.ticks() {
+        marks.push(rule((x(tick), TOP), (x(tick), bottom), GRID));
+        marks.push(words(&tick_text(tick, chart.axis.unit), x(tick), bottom + 17.0, Anchor::Middle));
+    }
+    marks.push(words(&chart.axis.title, (left + right) / 2.0, bottom + 36.0, Anchor::Middle));
+    let looks = Looks::of(chart.rows.iter().map(|(name, _)| name.as_str()));
+    for (nth, (of, number)) in chart.rows.iter().enumerate() {
+        let (look, y) = (looks.look(of), TOP + ROW * (nth as f64 + 0.5));
+        marks.push(words(&name(of), left - 10.0, y + 4.0, Anchor::End));
+        marks.push(rule((left, y), (right, y), GRID));
+        if let Some((low, high)) = number.interval {
+            let (low, high) = (x(low), x(high));
+            marks.push(rule((low, y), (high, y), look.color));
+            marks.extend([low, high].map(|end| rule((end, y - 3.0), (end, y + 3.0), look.color)));
+        }
+        marks.push(marker(look, false, x(number.median), y));
+        marks.push(words(&estimate(*number, chart.axis.unit), right + 10.0, y + 4.0, Anchor::Start));
+    }
+    Drawn { height: bottom + BELOW, marks }
+}
+
+/// A number and the ends of its interval.
+fn around(number: &Estimate) -> [f64; 3] {
+    let (low, high) = number.interval.unwrap_or((number.median, number.median));
+    [number.median, low, high]
+}
+
+fn lines(figure: &Figure) -> Drawn {
+    let looks = look::lines(figure.series.iter().map(|series| series.name.as_str()));
     let plot = Plot::of(figure);
     let title = words(&format!("{}: {}", figure.name, figure.title), LEFT, 24.0, Anchor::Start);
     let mut marks = vec![title];
     marks.extend(plot.grid(figure));
-    for series in &figure.series {
-        marks.extend(plot.series(series, figure, looks.look(&series.name)));
+    for (series, look) in figure.series.iter().zip(&looks) {
+        marks.extend(plot.series(series, figure, *look));
     }
     let (key, height) = key(figure, &looks);
     marks.extend(key);
@@ -289,13 +342,9 @@ impl Plot {
         let points = || {
             figure.series.iter().flat_map(|series| &series.points).filter(|point| is_drawable(point, figure))
         };
-        let around = |point: &Point| {
-            let (low, high) = point.y.interval.unwrap_or((point.y.median, point.y.median));
-            [point.y.median, low, high]
-        };
         Self {
             x: Scale::of(points().map(|point| point.x), figure.x.logarithmic, 0.03),
-            y: Scale::of(points().flat_map(around), figure.y.logarithmic, 0.05),
+            y: Scale::of(points().flat_map(|point| around(&point.y)), figure.y.logarithmic, 0.05),
         }
     }
 
@@ -362,18 +411,17 @@ impl Plot {
 }
 
 /// The names of the series, in columns as wide as the longest needs, and the height that they take.
-fn key(figure: &Figure, looks: &Looks) -> (Vec<Mark>, f64) {
+fn key(figure: &Figure, looks: &[Look]) -> (Vec<Mark>, f64) {
     let name = |series: &Series| clean(&series.name) + if series.published { ", published" } else { "" };
     let longest = figure.series.iter().map(|series| width(&name(series))).max().unwrap_or_default();
     let column = 50.0 + 7.6 * longest as f64;
     let columns = ((WIDTH - LEFT) / column).floor().max(1.0) as usize;
-    let entries = figure.series.iter().enumerate().flat_map(|(at, series)| {
+    let entries = figure.series.iter().zip(looks).enumerate().flat_map(|(at, (series, look))| {
         let x = LEFT + (at % columns) as f64 * column;
         let y = TOP + PLOT_HEIGHT + BELOW + (at / columns) as f64 * KEY_LINE;
-        let look = looks.look(&series.name);
         [
-            line(vec![(x, y), (x + 26.0, y)], look, series.published),
-            marker(look, series.published, x + 13.0, y),
+            line(vec![(x, y), (x + 26.0, y)], *look, series.published),
+            marker(*look, series.published, x + 13.0, y),
             words(&name(series), x + 33.0, y + 4.0, Anchor::Start),
         ]
     });
@@ -389,8 +437,9 @@ fn rule(from: (f64, f64), to: (f64, f64), color: &'static str) -> Mark {
 }
 
 fn line(points: Vec<(f64, f64)>, look: Look, published: bool) -> Mark {
-    let dash: &[f32] = if published { &[5.0, 4.0] } else { look.dash.pattern() };
-    Mark::Stroke { points, color: look.color, width: if published { 1.2 } else { 1.8 }, dash, fill: None }
+    let dash = if published { Dash::Short } else { look.dash };
+    let width = if published { 1.2 } else { 1.8 };
+    Mark::Stroke { points, color: look.color, width, dash: dash.pattern(), fill: None }
 }
 
 fn marker(look: Look, open: bool, x: f64, y: f64) -> Mark {

@@ -74,8 +74,9 @@ fn concluded(conclusion: &Conclusion) -> Concluded {
         Verdict::NotMeasured(why) => ("not measured", None, Some(why)),
     };
     // Where a test says why, it is not said twice.
-    let why = why.filter(|_| conclusion.evidence.is_empty());
-    let evidence = conclusion.evidence.iter().chain(why).map(|text| clean(text)).collect();
+    let why = why.filter(|_| conclusion.tests.is_empty());
+    let evidence =
+        conclusion.tests.iter().map(|test| &test.evidence).chain(why).map(|text| clean(text)).collect();
     Concluded { verdict, holds, claim: clean(&conclusion.claim), evidence }
 }
 
@@ -152,8 +153,16 @@ pub(crate) fn estimate(value: Estimate, unit: Unit) -> String {
         _ => None,
     };
     let half = value.half_width().filter(|half| half.is_finite() && *half > 0.0005);
-    let spread = half.map(|half| format!(" ±{}", crate::quantity::percent(half))).unwrap_or_default();
-    with_spread.unwrap_or_else(|| number(value.median, unit) + &spread)
+    let spread = half.map(|half| format!(" ±{}", crate::quantity::percent(half)));
+    with_spread.unwrap_or_else(|| match spread {
+        Some(spread) => number(three_significant(value.median), unit) + &spread,
+        None => number(value.median, unit),
+    })
+}
+
+/// `value` without the digits that its interval makes idle: 6260000 of 6264068.
+fn three_significant(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
 }
 
 /// A number in the words of its unit.
@@ -204,7 +213,7 @@ fn figure(figure: &Figure) -> Grid {
 mod tests {
     use super::*;
     use crate::layout::{self, Style};
-    use model::drawn::{Axis, Point};
+    use model::drawn::{Axis, Point, Test};
 
     fn value(median: f64, unit: Unit) -> Cell {
         Cell::Value(Estimate { median, interval: None }, unit)
@@ -271,12 +280,20 @@ mod tests {
                 Conclusion {
                     claim: "Queues are slow".to_owned(),
                     verdict: Verdict::DoesNotHold,
-                    evidence: vec!["queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1".to_owned()],
+                    tests: vec![Test {
+                        name: "queue over pipe".to_owned(),
+                        unit: Unit::Number,
+                        at_least: None,
+                        at_most: Some(1.0),
+                        published: None,
+                        numbers: Vec::new(),
+                        evidence: "queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1".to_owned(),
+                    }],
                 },
                 Conclusion {
                     claim: "Two hosts differ".to_owned(),
                     verdict: Verdict::NotMeasured("needs a second host".to_owned()),
-                    evidence: Vec::new(),
+                    tests: Vec::new(),
                 },
             ],
         }
@@ -316,6 +333,18 @@ Figure 32: Throughput, rate
   pipe  100 ns  100 ns  100 ns  100 ns  100 ns
   mq: too large
 ";
+
+    #[test]
+    fn what_is_known_to_some_percent_has_three_digits() {
+        let number = |median, interval| estimate(Estimate { median, interval }, Unit::Number);
+        assert_eq!(number(6_264_068.3, Some((5.4e6, 7.2e6))), "6260000 ±14%");
+        assert_eq!(
+            number(65_536.0, Some((65_536.0, 65_536.0))),
+            "65536",
+            "counted, the same in every launch"
+        );
+        assert_eq!(number(312_500.0, None), "312500", "published so");
+    }
 
     #[test]
     fn a_study_in_a_terminal() {

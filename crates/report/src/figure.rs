@@ -1,41 +1,69 @@
-//! Figures of results: one for each workload and placement, the chosen metric over the sizes. It draws none.
+//! Charts of results: for each workload and placement the chosen metric over the sizes, or side by side where there is
+//! one size. It draws none.
 //!
-//! They are of the same type as the figures of studies, so that whoever draws one draws the other.
+//! Lines over sizes are of the same type as the figures of studies, so that whoever draws one draws the other.
 
+use crate::block::{Common, grouped};
 use crate::columns;
 use crate::page::Input;
 use crate::sheet::sheet;
 use crate::text::clean;
 use model::drawn::{Axis, Figure, Point, Series, Unit};
 use model::record::Fact;
+use model::stats::Estimate;
 use model::{Invalid, Workload};
 use std::collections::BTreeMap;
 
-/// A figure and what a file with it is to be called, without the ending.
+/// A chart and what a file with it is to be called, without the ending.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawing {
     /// Lower-case letters, digits and hyphens.
     pub file_name: String,
     /// What is drawn.
-    pub figure: Figure,
+    pub chart: Chart,
 }
 
-/// The figures of the studies in `inputs`, and those of its results: of the column `metric`, or of each workload's
-/// first. What has one size only has no figure.
+/// What is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Chart {
+    /// Lines over a quantity.
+    Lines(Figure),
+    /// A number for each of some names.
+    SideBySide(SideBySide),
+}
+
+/// Numbers of one size or of none, a row each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideBySide {
+    /// What was measured.
+    pub name: String,
+    /// The numbers' axis, which is logarithmic.
+    pub axis: Axis,
+    /// Names and their numbers, all above 0, the best first.
+    pub rows: Vec<(String, Estimate)>,
+}
+
+/// The figures of the studies in `inputs` that have a line, and charts of its results: of the column `metric`, or of each workload's
+/// first.
 pub fn drawings(inputs: &[Input<'_>], metric: Option<&str>) -> Result<Vec<Drawing>, Invalid> {
-    let studies = inputs.iter().filter_map(|input| input.study).flat_map(|study| &study.figures).cloned();
+    let studies = inputs.iter().filter_map(|input| input.study).flat_map(|study| &study.figures);
+    let studies = studies.filter(|figure| !figure.series.is_empty()).cloned();
     let general = general(inputs, metric)?;
     let mut drawings: Vec<Drawing> = Vec::new();
-    for figure in studies.chain(general) {
-        let name = file_name(&figure.name);
-        let same = drawings.iter().filter(|drawing| drawing.file_name.starts_with(&name)).count();
-        let file_name = if same == 0 { name } else { format!("{name}-{}", same + 1) };
-        drawings.push(Drawing { file_name, figure });
+    for chart in studies.map(Chart::Lines).chain(general) {
+        let name = match &chart {
+            Chart::Lines(figure) => file_name(&figure.name),
+            Chart::SideBySide(chart) => file_name(&chart.name),
+        };
+        let taken = |name: &str| drawings.iter().any(|drawing| drawing.file_name == name);
+        let numbered = (2..).map(|nth| format!("{name}-{nth}"));
+        let file_name = [name.clone()].into_iter().chain(numbered).find(|name| !taken(name));
+        drawings.push(Drawing { file_name: file_name.unwrap_or(name), chart });
     }
     if drawings.is_empty() {
         return Err(Invalid::new(
-            "there is nothing to draw: no workload was measured at two sizes",
-            "measure several, as with -s 1..64K, or have it as a page with --html, which draws single sizes too",
+            "there is nothing to draw: no case has a number for it",
+            "take another --metric, or see with --format table what was measured",
         ));
     }
     Ok(drawings)
@@ -51,45 +79,73 @@ pub fn parse_metric(metric: &str) -> Result<String, Invalid> {
     }
 }
 
-fn general(inputs: &[Input<'_>], metric: Option<&str>) -> Result<Vec<Figure>, Invalid> {
+fn general(inputs: &[Input<'_>], metric: Option<&str>) -> Result<Vec<Chart>, Invalid> {
     metric.map(parse_metric).transpose()?;
-    /// What one figure is of: the workload and where it ran; and the title and the unit of what it shows.
-    type Groups = BTreeMap<(Workload, String), (&'static str, Unit, BTreeMap<String, Vec<Point>>)>;
-    let mut groups: Groups = BTreeMap::new();
+    let mut groups: BTreeMap<(Workload, String), Group> = BTreeMap::new();
     for input in inputs {
         let host = if inputs.len() > 1 { format!(", {}", host(input)) } else { String::new() };
         for block in sheet(input.results).blocks {
-            let Some((common, size)) = block.common.and_then(|common| Some((common, common.size_bytes?)))
-            else {
-                continue;
-            };
+            let Some(common) = block.common else { continue };
             let wanted = metric.unwrap_or(columns::of(common.workload)[0].heading.title);
             let Some(at) = block.columns.iter().position(|column| column.title == wanted) else { continue };
-            let Some(unit) = block.columns[at].unit else { continue };
-            let key = (common.workload, common.place());
-            let (_, _, lines) = groups.entry(key).or_insert((block.columns[at].title, unit, BTreeMap::new()));
-            for row in block.rows {
-                let Some(y) = row.numbers.get(at).copied().flatten() else { continue };
-                lines.entry(row.name + &host).or_default().push(Point { x: size.0 as f64, y });
-            }
+            let (title, Some(unit)) = (block.columns[at].title, block.columns[at].unit) else { continue };
+            let group = groups.entry((common.workload, common.place()));
+            let group = group.or_insert_with(|| Group { title, unit, numbers: Vec::new() });
+            let number = |number: &Estimate| number.median.is_finite() && number.median > 0.0;
+            let numbers = block.rows.into_iter().filter_map(|row| {
+                Some((common, row.name + &host, row.numbers.get(at).copied().flatten().filter(number)?))
+            });
+            group.numbers.extend(numbers);
         }
     }
-    let figures = groups.into_iter().map(|((workload, place), (title, unit, lines))| Figure {
-        name: format!("{workload}, {place}"),
-        title: format!("{title} by message size"),
-        x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
-        y: Axis { title: title.to_owned(), unit, logarithmic: true },
-        series: lines.into_iter().map(|(name, points)| line(name, points)).collect(),
-        missing: Vec::new(),
-        notes: Vec::new(),
-    });
-    let has_sizes = |figure: &Figure| figure.series.iter().any(|series| series.points.len() > 1);
-    Ok(figures.filter(has_sizes).collect())
+    let charts = groups.into_iter();
+    Ok(charts.flat_map(|((workload, place), group)| group.charts(&format!("{workload}, {place}"))).collect())
 }
 
-fn line(name: String, mut points: Vec<Point>) -> Series {
-    points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    Series { name, published: false, points }
+/// The numbers of one workload in one place, in the order of the tables.
+struct Group {
+    title: &'static str,
+    unit: Unit,
+    numbers: Vec<(Common, String, Estimate)>,
+}
+
+impl Group {
+    /// Lines over the sizes if any name has two, and side by side what has no size or no other.
+    fn charts(&self, name: &str) -> Vec<Chart> {
+        let mut lines: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
+        for (common, name, y) in &self.numbers {
+            let point = common.size_bytes.map(|size| Point { x: size.0 as f64, y: *y });
+            lines.entry(name).or_default().extend(point);
+        }
+        let has_lines = lines.values().any(|points| points.len() > 1);
+        let lines = has_lines.then(|| Chart::Lines(self.lines(name, lines)));
+        let alone = self.numbers.iter().filter(|(common, _, _)| common.size_bytes.is_none() || !has_lines);
+        let sizes = grouped(alone.map(|(common, name, y)| (common.size_words(), (name.clone(), *y))));
+        let side_by_side = sizes.into_iter().map(|(size, rows)| {
+            Chart::SideBySide(SideBySide { name: format!("{name}{size}"), axis: self.axis(), rows })
+        });
+        lines.into_iter().chain(side_by_side).collect()
+    }
+
+    fn lines(&self, name: &str, lines: BTreeMap<&str, Vec<Point>>) -> Figure {
+        let series = lines.into_iter().filter(|(_, points)| !points.is_empty()).map(|(name, mut points)| {
+            points.sort_by(|a, b| a.x.total_cmp(&b.x));
+            Series { name: name.to_owned(), published: false, points }
+        });
+        Figure {
+            name: name.to_owned(),
+            title: format!("{} by message size", self.title),
+            x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
+            y: self.axis(),
+            series: series.collect(),
+            missing: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn axis(&self) -> Axis {
+        Axis { title: self.title.to_owned(), unit: self.unit, logarithmic: true }
+    }
 }
 
 fn host(input: &Input<'_>) -> String {

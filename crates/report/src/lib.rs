@@ -24,6 +24,7 @@ mod plot;
 mod quantity;
 mod sheet;
 mod study;
+mod study_csv;
 mod table;
 mod text;
 mod timeline;
@@ -40,13 +41,14 @@ pub use self::comparison::{comparison, paired};
 pub use self::csv::csv;
 pub use self::drawing::{png, svg};
 pub use self::explanation::explanations;
-pub use self::figure::{Drawing, drawings, parse_metric};
+pub use self::figure::{Chart, Drawing, SideBySide, drawings, parse_metric};
 pub use self::flame::{flame_graph, flame_graph_difference, folded};
 pub use self::json::json;
 pub use self::layout::Style;
 pub use self::markdown::markdown;
 pub use self::page::{Input, html};
 pub use self::plot::plot;
+pub use self::study_csv::study_csv;
 pub use self::table::table;
 pub use self::timeline::timeline;
 pub use self::trace::trace;
@@ -66,15 +68,18 @@ pub enum Format {
     Table,
     /// For issues and read-mes.
     Markdown,
-    /// For spreadsheets and data frames.
+    /// For spreadsheets and data frames: the cases.
     Csv,
+    /// The same: the study that the run repeats.
+    StudyCsv,
     /// For other programs.
     Json,
 }
 
 impl Format {
     /// Every format, the default first.
-    pub const ALL: [Format; 4] = [Format::Table, Format::Markdown, Format::Csv, Format::Json];
+    pub const ALL: [Format; 5] =
+        [Format::Table, Format::Markdown, Format::Csv, Format::StudyCsv, Format::Json];
 
     /// The name that the command line takes.
     pub fn name(self) -> &'static str {
@@ -82,6 +87,7 @@ impl Format {
             Format::Table => "table",
             Format::Markdown => "markdown",
             Format::Csv => "csv",
+            Format::StudyCsv => "study-csv",
             Format::Json => "json",
         }
     }
@@ -92,6 +98,7 @@ impl Format {
             Format::Table => out.write_all(table(results, style).as_bytes()),
             Format::Markdown => out.write_all(markdown(results).as_bytes()),
             Format::Csv => csv(results, out),
+            Format::StudyCsv => study_csv(results, out),
             Format::Json => json(results, out),
         }
     }

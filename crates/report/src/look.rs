@@ -1,12 +1,15 @@
 //! How series look: a colour, a dash and a marker each, so that no two are told apart by colour alone.
 //!
+//! Where the reader chooses among all series of a page, each keeps its look, and those of one mechanism share a colour
+//! ([`Looks`]). The lines of one figure have a colour each, as far as there are colours ([`lines`]).
+//!
 //! It draws nothing: the page, the SVG and the terminal take what they can show of it.
 
 use std::collections::BTreeSet;
 
 /// Colours that differ for every kind of colour vision, and stand out on white and on black (after Okabe and Ito).
 pub(crate) const COLORS: [&str; 8] =
-    ["#0a7bc2", "#d55e00", "#009e73", "#c9659d", "#b98500", "#7f62d1", "#35a3d9", "#9a5b33"];
+    ["#0a7bc2", "#d55e00", "#009e73", "#c9659d", "#8f8b00", "#7f62d1", "#868e96", "#9a5b33"];
 
 /// How one series looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +101,25 @@ impl Marker {
     }
 }
 
+/// The looks of the lines of one figure by their `names`, in that order; lines of one name look alike. Colours, and
+/// markers with dashes, come round again at different lengths, so that both the eye that sees colours and the one that
+/// does not tell some dozens of lines apart.
+pub(crate) fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
+    let mut known: Vec<&str> = Vec::new();
+    let mut place = |name: &'a str| {
+        known.iter().position(|other| *other == name).unwrap_or_else(|| {
+            known.push(name);
+            known.len() - 1
+        })
+    };
+    let look = |at: usize| Look {
+        color: COLORS[at % COLORS.len()],
+        dash: Dash::ALL[at / Marker::ALL.len() % Dash::ALL.len()],
+        marker: Marker::ALL[at % Marker::ALL.len()],
+    };
+    names.into_iter().map(|name| look(place(name))).collect()
+}
+
 /// The looks of series by their names. A mechanism has one colour, whatever its parameters.
 pub(crate) struct Looks {
     names: Vec<String>,
@@ -105,12 +127,19 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// The looks of all of `names`; which of them come first does not matter.
+    /// The looks of all of `names`. Mechanisms have colours in the order in which they come, so that those that stand
+    /// together differ before colours come round again.
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let names: BTreeSet<&str> = names.into_iter().collect();
-        let mechanisms: BTreeSet<&str> = names.iter().map(|name| mechanism(name)).collect();
-        let owned = |set: BTreeSet<&str>| set.into_iter().map(str::to_owned).collect();
-        Self { mechanisms: owned(mechanisms), names: owned(names) }
+        let mut mechanisms: Vec<String> = Vec::new();
+        let mut all = BTreeSet::new();
+        for name in names {
+            let own = mechanism(name);
+            if !mechanisms.iter().any(|known| known == own) {
+                mechanisms.push(own.to_owned());
+            }
+            all.insert(name);
+        }
+        Self { names: all.into_iter().map(str::to_owned).collect(), mechanisms }
     }
 
     /// Every name, in order.
@@ -126,7 +155,7 @@ impl Looks {
     /// The look of `name`.
     pub(crate) fn look(&self, name: &str) -> Look {
         let own = mechanism(name);
-        let color = self.mechanisms.binary_search_by(|known| known.as_str().cmp(own)).unwrap_or(0);
+        let color = self.mechanisms.iter().position(|known| known == own).unwrap_or(0);
         let first = self.names.iter().position(|known| mechanism(known) == own).unwrap_or(0);
         let variant = self.at(name).saturating_sub(first);
         Look {
@@ -153,5 +182,44 @@ mod tests {
         assert_eq!(ring.color, spin.color);
         assert_ne!((ring.dash, ring.marker), (spin.dash, spin.marker));
         assert_ne!(ring.color, pipe.color);
+    }
+
+    #[test]
+    fn what_stands_together_differs_in_colour() {
+        let first = ["pipe", "fifo", "tcp", "udp", "shm-ring", "unix-stream", "unix-dgram", "eventfd"];
+        let looks = Looks::of(first.into_iter().chain(["a", "b", "c", "tcp", "memcpy", "syscall"]));
+        let colors: BTreeSet<&str> = first.iter().map(|name| looks.look(name).color).collect();
+        assert_eq!(colors.len(), first.len());
+    }
+
+    #[test]
+    fn lines_of_one_figure_differ_in_colour_and_without_it() {
+        let semaphores =
+            ["pipe", "shared memory, System V semaphores", "shared memory, POSIX semaphores", "pipe"];
+        let [pipe, sysv, posix, published] = lines(semaphores)[..] else { panic!() };
+        assert!(sysv.color != posix.color && sysv.marker != posix.marker && pipe.color != sysv.color);
+        assert_eq!(pipe, published);
+
+        let names: Vec<String> = (0..35).map(|nth| format!("line {nth}")).collect();
+        let looks = lines(names.iter().map(String::as_str));
+        for (at, look) in looks.iter().enumerate() {
+            for other in &looks[..at] {
+                assert_ne!((look.dash, look.marker), (other.dash, other.marker), "in black and white");
+            }
+            assert!(at >= COLORS.len() || looks[..at].iter().all(|other| other.color != look.color));
+        }
+    }
+
+    #[test]
+    fn no_two_colours_are_alike() {
+        let channels =
+            |color: &str| [1, 3, 5].map(|at| f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()));
+        for (at, a) in COLORS.iter().enumerate() {
+            for b in &COLORS[..at] {
+                let (one, other) = (channels(a), channels(b));
+                let distance = (0..3).map(|at| (one[at] - other[at]).powi(2)).sum::<f64>().sqrt();
+                assert!(distance > 70.0, "{a} and {b}: {distance}");
+            }
+        }
     }
 }

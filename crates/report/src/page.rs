@@ -7,16 +7,19 @@
 //! Every number carries the words that the terminal table has for it: both are made by `quantity`.
 
 use crate::block::{Block, Tone, size_text};
+use crate::figure::parse_metric;
 use crate::look::Looks;
 use crate::quantity::{percent, time};
 use crate::sheet::{Sheet, sheet};
 use crate::study::{self, StudyData};
 use crate::text::clean;
+use model::Invalid;
 use model::drawn::{Drawn, Unit};
 use model::histogram::quantiles_ns;
 use model::record::{Fact, Host, Outcome, Record, Results};
 use model::stats::Estimate;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What a page is made of.
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +43,16 @@ const LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.gz.base6
 const LIBRARY_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.sha256"));
 const SCRIPT_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js.sha256"));
 
-/// The page of `inputs`, made by `command`.
-pub fn html(inputs: &[Input<'_>], command: &[String]) -> String {
-    let data = Data::of(inputs, command);
+/// The page of `inputs`, made by `command`. Its charts start with the column `metric`, or with each workload's first.
+pub fn html(inputs: &[Input<'_>], metric: Option<&str>, command: &[String]) -> Result<String, Invalid> {
+    let data = Data::of(inputs, metric.map(parse_metric).transpose()?, command);
+    if let Some(metric) = &data.metric
+        && !data.columns().contains(metric.as_str())
+    {
+        return Err(Invalid::unknown("metric of these results", metric, data.columns()));
+    }
     let json = serde_json::to_string(&data).unwrap_or_default();
-    filled(TEMPLATE, |name| match name {
+    Ok(filled(TEMPLATE, |name| match name {
         "policy" => policy(),
         "title" => escape(&data.title),
         "style" => STYLE.to_owned(),
@@ -52,7 +60,7 @@ pub fn html(inputs: &[Input<'_>], command: &[String]) -> String {
         "library" => LIBRARY.to_owned(),
         "script" => SCRIPT.to_owned(),
         _ => String::new(),
-    })
+    }))
 }
 
 /// What the page may do: run the two scripts, be styled, and hold pictures that it makes itself.
@@ -95,6 +103,8 @@ fn inert(json: &str) -> String {
 struct Data {
     title: String,
     command: String,
+    /// The metric that charts start with, if one was asked for.
+    metric: Option<String>,
     quantiles: [f64; QUANTILES.len()],
     /// The series: name, colour, dash, marker and its sign.
     series: Vec<(String, &'static str, &'static str, &'static str, char)>,
@@ -183,18 +193,8 @@ impl Number {
     }
 }
 
-/// How the script knows `unit`.
-pub(crate) fn unit_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Ns => "ns",
-        Unit::Bytes => "bytes",
-        Unit::BytesPerS => "bytes/s",
-        Unit::Number => "number",
-    }
-}
-
 impl Data {
-    fn of(inputs: &[Input<'_>], command: &[String]) -> Self {
+    fn of(inputs: &[Input<'_>], metric: Option<String>, command: &[String]) -> Self {
         let sheets: Vec<Sheet> = inputs.iter().map(|input| sheet(input.results)).collect();
         let rows = sheets.iter().flat_map(|sheet| &sheet.blocks).flat_map(|block| &block.rows);
         let looks = Looks::of(rows.map(|row| row.name.as_str()));
@@ -211,10 +211,18 @@ impl Data {
         Self {
             title: format!("ipcmark: {}", labels.join(", ")),
             command: shell_words(command),
+            metric,
             quantiles: QUANTILES,
             series: series.collect(),
             runs: runs.collect(),
         }
+    }
+
+    /// The titles of the columns of numbers that charts can show.
+    fn columns(&self) -> BTreeSet<&'static str> {
+        let blocks = self.runs.iter().flat_map(|run| &run.blocks).filter(|block| block.chart.is_some());
+        let columns = blocks.flat_map(|block| &block.columns).filter(|column| column.unit.is_some());
+        columns.map(|column| column.title).collect()
     }
 }
 
@@ -260,7 +268,7 @@ fn block_data(block: Block, results: &Results, looks: &Looks) -> BlockData {
     let columns = block.columns.iter().map(|heading| ColumnData {
         title: heading.title,
         meaning: heading.meaning,
-        unit: heading.unit.map(unit_name),
+        unit: heading.unit.map(Unit::name),
     });
     let columns = columns.collect();
     let rows = block.rows.into_iter().map(|row| {

@@ -46,8 +46,7 @@ pub(crate) struct Measured<'a> {
 /// The sheet of `results` with the study that they repeat, if any, in words.
 pub(crate) fn sheet_with_study(results: &Results) -> Sheet {
     let mut sheet = sheet(results);
-    let study = results.header.study.as_ref();
-    sheet.study = study.map(|study| drawn::study(&model::study::draw(study, results)));
+    sheet.study = model::study::drawn(results).as_ref().map(drawn::study);
     if sheet.study.as_ref().is_some_and(Study::has_published) {
         sheet.notes.push((PUBLISHED.to_owned(), "published by the study, not measured here".to_owned()));
     }

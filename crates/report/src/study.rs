@@ -3,8 +3,8 @@
 //! It decides neither what a study shows nor how it is drawn.
 
 use crate::drawn;
-use crate::look::Looks;
-use crate::page::{Number, unit_name};
+use crate::look::{self, Dash, Look};
+use crate::page::Number;
 use crate::quantity::time;
 use crate::text::clean;
 use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
@@ -54,6 +54,7 @@ struct SeriesData {
     name: String,
     published: bool,
     color: &'static str,
+    dash: &'static str,
     marker: &'static str,
     /// Along x, what that is in words, along y, what that is in words.
     points: Vec<(f64, String, Number, String)>,
@@ -93,29 +94,28 @@ fn conclusion(conclusion: &Conclusion) -> ConclusionData {
         claim: clean(&conclusion.claim),
         verdict,
         words,
-        evidence: cleaned(&conclusion.evidence),
+        evidence: conclusion.tests.iter().map(|test| clean(&test.evidence)).collect(),
     }
 }
 
 fn figure(figure: &Figure) -> FigureData {
-    let looks = Looks::of(figure.series.iter().map(|series| series.name.as_str()));
+    let looks = look::lines(figure.series.iter().map(|series| series.name.as_str()));
     FigureData {
         name: clean(&figure.name),
         title: clean(&figure.title),
         x: axis(&figure.x),
         y: axis(&figure.y),
-        series: figure.series.iter().map(|of| series(of, figure, &looks)).collect(),
+        series: figure.series.iter().zip(looks).map(|(of, look)| series(of, figure, look)).collect(),
         missing: cleaned(&figure.missing),
         notes: cleaned(&figure.notes),
     }
 }
 
 fn axis(axis: &Axis) -> AxisData {
-    AxisData { title: clean(&axis.title), unit: unit_name(axis.unit), log: axis.logarithmic }
+    AxisData { title: clean(&axis.title), unit: axis.unit.name(), log: axis.logarithmic }
 }
 
-fn series(series: &Series, figure: &Figure, looks: &Looks) -> SeriesData {
-    let look = looks.look(&series.name);
+fn series(series: &Series, figure: &Figure, look: Look) -> SeriesData {
     let drawable = series.points.iter().filter(|point| is_drawable(point, figure));
     let point = |point: &Point| {
         let number = Number::of(point.y)?;
@@ -125,6 +125,7 @@ fn series(series: &Series, figure: &Figure, looks: &Looks) -> SeriesData {
         name: clean(&series.name),
         published: series.published,
         color: look.color,
+        dash: if series.published { Dash::Short } else { look.dash }.name(),
         marker: look.marker.name(),
         points: drawable.filter_map(point).collect(),
     }
@@ -157,7 +158,7 @@ fn cell(cell: &Cell) -> CellData {
 }
 
 /// A number with the half-width of its interval, in the words of the terminal, without the blanks that align them.
-fn estimate(number: Estimate, unit: Unit) -> String {
+pub(crate) fn estimate(number: Estimate, unit: Unit) -> String {
     drawn::estimate(number, unit).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -1,11 +1,11 @@
 //! Every format over the fixture, as snapshots, and over content that nobody would want to print.
 
-use crate::{Format, Style, comparison, fixture, markdown, paired, table};
+use crate::{Chart, Format, Style, comparison, fixture, markdown, paired, table};
 use model::compare;
 use model::record::{Fact, Outcome, Results};
 use model::stats::Estimate;
 use model::warning::Warning;
-use model::{Endpoints, Placement, Size};
+use model::{Endpoints, Placement, Size, Workload};
 use proptest::prelude::*;
 
 const PLAIN: Style = Style { width: 80, color: false };
@@ -336,6 +336,70 @@ fn csv_has_a_line_a_case() {
     "#);
 }
 
+/// The results with a study of pipes: a table, a figure and a conclusion.
+fn results_with_study() -> Results {
+    let pipe = |sizes| serde_json::json!({ "spec": { "name": "pipe" }, "workload": "latency", "sizes": sizes, "placements": "same-core" });
+    let study = serde_json::json!({
+        "title": "A study",
+        "source": "of 1996",
+        "cases": { "pipe": pipe([1, 4096]) },
+        "table": [{ "name": "Table 1", "title": "Round trips", "columns": ["1 byte", "words"], "rows": [
+            { "name": "then", "published": true, "cells": ["3us", ""] },
+            { "name": "here", "cells": ["time of pipe at 1", { "missing": "no words" }] },
+        ] }],
+        "figure": [{ "name": "Figure 1", "title": "Round trips", "y": "a round trip", "series": [
+            { "name": "pipe", "of": "time of pipe" },
+            { "name": "pipe", "published": [["4K", "4us"]] },
+        ] }],
+        "conclusion": [{ "claim": "Large messages take longer", "tests": [
+            { "name": "4K over 1", "of": "time of pipe at 4K / time of pipe at 1", "at_least": "1", "published": "1.5" },
+        ] }],
+    });
+    let mut results = fixture::results();
+    results.header.study = Some(serde_json::from_value(study).unwrap());
+    results
+}
+
+#[test]
+fn csv_of_a_study_has_a_line_a_number() {
+    insta::assert_snapshot!(bytes(Format::StudyCsv, &results_with_study()), @r#"
+    run,part,name,row,column,x_bytes,published,value,low,high,unit,words,missing,at_least,at_most,verdict
+    4f2a,table,Table 1,then,1 byte,,true,3000,,,ns,,,,,
+    4f2a,table,Table 1,here,1 byte,,false,2831.075,2815.62,4240.29,ns,,,,,
+    4f2a,table,Table 1,here,words,,false,,,,,,no words,,,
+    4f2a,figure,Figure 1,pipe,a round trip,1,false,2831.075,2815.62,4240.29,ns,,,,,
+    4f2a,figure,Figure 1,pipe,a round trip,4096,false,3324.75,3306.6,4979.700000000001,ns,,,,,
+    4f2a,figure,Figure 1,pipe,a round trip,4096,true,4000,,,ns,,,,,
+    4f2a,conclusion,Large messages take longer,4K over 1,,,true,1.5,,,number,,,1,,holds
+    4f2a,conclusion,Large messages take longer,4K over 1,,,false,1.1743772241992882,1.1743772241992882,1.1743772241992885,number,,,1,,holds
+    "#);
+    // Without a study there are names alone.
+    assert_eq!(bytes(Format::StudyCsv, &fixture::results()).lines().count(), 1);
+}
+
+#[test]
+fn json_has_the_study_with_numbers_and_verdicts() {
+    let json = |results: &Results| -> serde_json::Value {
+        serde_json::from_str(&bytes(Format::Json, results)).unwrap()
+    };
+    let study = json(&results_with_study())["study"].take();
+    let here = serde_json::json!({ "median": 2831.075, "interval": [2815.62, 4240.29], "unit": "ns" });
+    assert_eq!(
+        study["tables"][0]["rows"][1]["cells"],
+        serde_json::json!([{ "value": here }, { "missing": "no words" }])
+    );
+    assert_eq!(study["tables"][0]["rows"][0]["cells"][1], "empty");
+    let point = serde_json::json!({ "x": 4096.0, "y": { "median": 4000.0, "interval": null } });
+    assert_eq!(
+        study["figures"][0]["series"][1],
+        serde_json::json!({ "name": "pipe", "published": true, "points": [point] })
+    );
+    let conclusion = &study["conclusions"][0];
+    assert_eq!((&conclusion["verdict"], &conclusion["tests"][0]["at_least"]), (&"holds".into(), &1.0.into()));
+    assert_eq!(conclusion["tests"][0]["numbers"][0]["interval"].as_array().map(Vec::len), Some(2));
+    assert!(json(&fixture::results())["study"].is_null());
+}
+
 #[test]
 fn json_has_summaries_and_no_samples() {
     let mut results = fixture::results();
@@ -427,7 +491,7 @@ fn json_has_summaries_and_no_samples() {
     }
     "#);
     let keys: Vec<&String> = document.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["end", "header", "notes", "records"]);
+    assert_eq!(keys, ["end", "header", "notes", "records", "study"]);
 }
 
 #[test]
@@ -628,8 +692,14 @@ fn pairs_in_80_columns() {
 
 /// The fixture with `text` wherever a file can put text, and `number` wherever it can put a number.
 fn hostile(text: &str, number: f64, size: u64) -> Results {
-    let mut results = fixture::results();
+    let mut results = results_with_study();
     let header = &mut results.header;
+    if let Some(study) = &mut header.study {
+        (study.title, study.source) = (text.to_owned(), text.to_owned());
+        (study.tables[0].name, study.tables[0].columns[0]) = (text.to_owned(), text.to_owned());
+        (study.figures[0].title, study.figures[0].series[0].name) = (text.to_owned(), text.to_owned());
+        study.conclusions[0].claim = text.to_owned();
+    }
     let known = || Fact::Known(text.to_owned());
     (header.host.name, header.host.kernel, header.host.cpu) =
         (known(), known(), Fact::Unknown(text.to_owned()));
@@ -697,10 +767,13 @@ proptest! {
         for record in ::csv::Reader::from_reader(csv.as_bytes()).records() {
             record.unwrap();
         }
+        let study_csv = bytes(Format::StudyCsv, &results);
+        let numbers = ::csv::Reader::from_reader(study_csv.as_bytes()).into_records();
+        prop_assert_eq!(study_csv.lines().count(), 1 + numbers.map(Result::unwrap).count());
         let json = bytes(Format::Json, &results);
         let document: serde_json::Value = serde_json::from_str(&json).unwrap();
         prop_assert_eq!(document["notes"][0].as_str(), Some(text.as_str()));
-        for shown in [table, compared, paired, markdown(&results), csv, json] {
+        for shown in [table, compared, paired, markdown(&results), csv, study_csv, json] {
             let bad = shown.chars().find(|c| c.is_control() && *c != '\n');
             prop_assert_eq!(bad, None);
         }
@@ -709,13 +782,23 @@ proptest! {
 
 /// The fixture and a study-less input of it.
 fn page(results: &Results) -> String {
-    crate::html(&[crate::Input { results, study: None }], &["ipcmark".to_owned()])
+    crate::html(&[crate::Input { results, study: None }], None, &["ipcmark".to_owned()]).unwrap()
 }
 
 /// The JSON that `page` carries.
 fn island(page: &str) -> serde_json::Value {
     let (_, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn a_page_of_a_metric_that_the_results_lack_is_refused() {
+    let mut results = fixture::results();
+    results.records.retain(|record| record.case.workload == Workload::Latency);
+    let input = [crate::Input { results: &results, study: None }];
+    let refused = crate::html(&input, Some("rate"), &[]).unwrap_err();
+    assert_eq!(refused.problem, "unknown metric of these results 'rate'");
+    assert!(refused.remedy.contains("known: cpu"), "{}", refused.remedy);
 }
 
 #[test]
@@ -751,7 +834,7 @@ fn two_runs_of_one_host_have_labels_of_their_own() {
     let (one, mut other) = (fixture::results(), fixture::later_results());
     other.header.run = "99aa".to_owned();
     let input = |results| crate::Input { results, study: None };
-    let data = island(&crate::html(&[input(&one), input(&other)], &[]));
+    let data = island(&crate::html(&[input(&one), input(&other)], None, &[]).unwrap());
     let labels: Vec<&str> =
         data["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["vm-1 (4f2a)", "vm-1 (99aa)"]);
@@ -763,18 +846,54 @@ fn figures_are_of_the_metric_asked_for_and_have_names_for_files() {
     let inputs = [crate::Input { results: &results, study: None }];
     let drawings = crate::drawings(&inputs, Some("p99")).unwrap();
     let names: Vec<&str> = drawings.iter().map(|drawing| drawing.file_name.as_str()).collect();
-    assert_eq!(names, ["latency-same-core"]);
-    let pipe = drawings[0].figure.series.iter().find(|series| series.name == "pipe").unwrap();
+    assert_eq!(names, ["latency-same-core", "latency-same-core-no-payload", "transfer-same-llc-64k"]);
+    let Chart::Lines(figure) = &drawings[0].chart else { panic!("{drawings:?}") };
+    let pipe = figure.series.iter().find(|series| series.name == "pipe").unwrap();
     let p99: Vec<f64> = pipe.points.iter().map(|point| point.y.median).collect();
     let expected = |at: usize| results.records[at].summary.as_ref().unwrap().quantiles.unwrap().p99_ns as f64;
     assert_eq!(p99, [expected(1), expected(5)]);
     assert!(crate::drawings(&inputs, Some("p9")).unwrap_err().remedy.contains("'p99'"));
     assert!(crate::drawings(&inputs, Some("user")).is_err(), "nothing here has that column");
 
-    let svg = crate::svg(&drawings[0].figure);
+    let svg = crate::svg(&drawings[0].chart);
     assert!(svg.contains("latency, same-core: p99 by message size") && svg.contains("unix-stream:buffer=8M"));
-    let png = crate::png(&drawings[0].figure).unwrap();
+    let png = crate::png(&drawings[0].chart).unwrap();
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 10_000, "{} bytes", png.len());
+}
+
+#[test]
+fn what_has_one_size_or_none_is_drawn_side_by_side() {
+    let results = fixture::results();
+    let drawings = crate::drawings(&[crate::Input { results: &results, study: None }], None).unwrap();
+    let names: Vec<&str> = drawings.iter().map(|drawing| drawing.file_name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "latency-same-core",
+            "latency-same-core-no-payload",
+            "throughput-same-llc-64k",
+            "transfer-same-llc-64k",
+            "cost-same-core"
+        ]
+    );
+    let (mut study, nothing) = (model::study::drawn(&results_with_study()).unwrap(), Vec::new());
+    study.figures[0].series = nothing;
+    let input = [crate::Input { results: &results, study: Some(&study) }];
+    let with_study = crate::drawings(&input, None).unwrap();
+    assert_eq!(with_study, drawings, "a figure of a study without lines is no file");
+
+    let Chart::SideBySide(throughput) = &drawings[2].chart else { panic!("{drawings:?}") };
+    let rows: Vec<&str> = throughput.rows.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(rows, ["shm-ring:wait=spin", "pipe:capacity=1M"], "the best first, as in the table");
+    let summary = results.records.iter().find(|record| record.case.spec.to_string() == "pipe:capacity=1M");
+    assert_eq!(throughput.rows[1].1, summary.unwrap().summary.as_ref().unwrap().bytes_per_s.unwrap());
+
+    let svg = crate::svg(&drawings[2].chart);
+    for words in ["throughput, same-llc, 64K: rate", "pipe:capacity=1M", "2.10 GB/s ±0.7%"] {
+        assert!(svg.contains(words), "{words}\n{svg}");
+    }
+    let png = crate::png(&drawings[2].chart).unwrap();
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 5_000, "{} bytes", png.len());
 }
 
 #[test]
@@ -820,7 +939,7 @@ proptest! {
             prop_assert!(columns(line) <= width.max(80), "{} columns: {line}", columns(line));
         }
         for drawing in crate::drawings(&[crate::Input { results: &results, study: None }], None).unwrap_or_default() {
-            let svg = crate::svg(&drawing.figure);
+            let svg = crate::svg(&drawing.chart);
             prop_assert!(!svg.contains("<script") && !svg.contains("<img"), "{}", svg);
             prop_assert!(drawing.file_name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
         }

@@ -25,9 +25,13 @@ struct Page {
 
 impl Page {
     fn of(inputs: &[Input<'_>]) -> Self {
+        Self::starting_with(None, inputs)
+    }
+
+    fn starting_with(metric: Option<&str>, inputs: &[Input<'_>]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let command = ["ipcmark", "report", "a.jsonl", "--html", "a page.html"].map(str::to_owned);
-        fs::write(directory.path().join("page.html"), html(inputs, &command)).unwrap();
+        fs::write(directory.path().join("page.html"), html(inputs, metric, &command).unwrap()).unwrap();
         Self { directory }
     }
 
@@ -139,6 +143,23 @@ fn charts_draw_what_was_measured() {
 }
 
 #[test]
+fn axes_are_marked_as_far_as_intervals_reach() {
+    let Some(mut browser) = browser() else { return };
+    let [results, _] = two_hosts();
+    open(&mut browser, &Page::of(&[input(&results)]));
+    let ends = "ends({ y: [15, 20], error_y: { array: [1, 13], arrayminus: [0.5, 5] } }, 'y')";
+    assert_eq!(browser.evaluate(ends), json!([15, 16, 14.5, 20, 33, 15]));
+    let reach = format!("const all = {ends}.map((us) => us * 1e-6)");
+    let marks = "logarithmicTicks(all, 'ns').tickvals.filter((at) => at >= Math.min(...all) && at <= Math.max(...all))";
+    assert_eq!(
+        browser.evaluate(&format!("(() => {{ {reach}; return {marks}; }})()")),
+        json!([1.5e-5, 2e-5, 2.5e-5, 3e-5])
+    );
+    // One number alone has room around it, and few marks.
+    assert!(browser.evaluate("logarithmicTicks([7.5e-6], 'ns').tickvals.length").as_u64().unwrap() < 12);
+}
+
+#[test]
 fn every_number_of_the_page_stands_in_the_terminal_table() {
     let Some(mut browser) = browser() else { return };
     let results = fixture::results();
@@ -157,6 +178,20 @@ fn every_number_of_the_page_stands_in_the_terminal_table() {
     assert_eq!(agree, true);
     let summary = browser.evaluate("byId('table').innerText");
     assert!(summary.as_str().unwrap().contains("2.83 µs ±25%"), "{summary}");
+}
+
+#[test]
+fn charts_start_with_the_metric_that_was_asked_for() {
+    let Some(mut browser) = browser() else { return };
+    let [results, _] = two_hosts();
+    let chosen = "[chosen.workload, chosen.metric, byId('metric').value]";
+    for (metric, workload) in [("p99", "latency"), ("rate", "throughput")] {
+        open(&mut browser, &Page::starting_with(Some(metric), &[input(&results)]));
+        assert_eq!(browser.evaluate(chosen), json!([workload, metric, metric]));
+    }
+    // What is chosen then is the reader's affair.
+    choose(&mut browser, "metric", "time");
+    assert_eq!(browser.evaluate(chosen), json!(["throughput", "time", "time"]));
 }
 
 #[test]
@@ -242,6 +277,10 @@ fn a_study_comes_first_and_is_drawn_as_it_says() {
             assert!(is_close(y, point.y.median));
         }
     }
+    let looks = browser
+        .evaluate("byId('study-0-0').data.map((t) => [t.line.color, t.marker.symbol.replace('-open', '')])");
+    assert_ne!((&looks[0][0], &looks[0][1]), (&looks[1][0], &looks[1][1]), "lines differ");
+    assert_eq!(looks[0], looks[2], "a line and what was published of it are alike");
     let axes = browser.evaluate("[byId('study-0-0').layout.xaxis.type, byId('study-0-0').layout.yaxis.type]");
     assert_eq!(axes, json!(["log", "log"]));
     let text = browser.evaluate("byId('studies').innerText");
@@ -261,6 +300,12 @@ fn a_study_comes_first_and_is_drawn_as_it_says() {
     for words in expected {
         assert!(text.contains(words), "'{words}' is not on the page:\n{text}");
     }
+    assert!(text.contains("Not drawn: needs a second host."), "{text}");
+    assert_eq!(browser.evaluate("byId('study-0-1')"), Value::Null, "a figure without lines has no axes");
+    // Heads stand over words as over numbers.
+    let heads =
+        "[...byId('studies').querySelectorAll('thead th')].map((head) => getComputedStyle(head).textAlign)";
+    assert_eq!(browser.evaluate(heads), json!(["left", "right", "right", "left"]));
     let first = "byId('studies').compareDocumentPosition(byId('charts')) & Node.DOCUMENT_POSITION_FOLLOWING";
     assert_ne!(browser.evaluate(first), 0);
 }

@@ -26,24 +26,27 @@ pub fn run(arguments: &Report) -> Result<Exit, Error> {
 
 /// Makes the files that are asked for and says which.
 fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
-    let studies: Vec<Option<Drawn>> = all.iter().map(study).collect();
+    let studies: Vec<Option<Drawn>> = all.iter().map(model::study::drawn).collect();
     let inputs: Vec<Input<'_>> =
         all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
-    // Figures are made before anything is written, so that a metric that is none leaves nothing half done.
+    // All is made before anything is written, so that a metric that is none leaves nothing half done.
+    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let page = match &files.html {
+        Some(path) => Some((path, report::html(&inputs, metric, &command)?)),
+        None => None,
+    };
     let wanted = files.svg.is_some() || files.png.is_some();
     let drawings = if wanted { report::drawings(&inputs, metric)? } else { Vec::new() };
-    if let Some(path) = &files.html {
-        let command: Vec<String> =
-            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        write(path, report::html(&inputs, &command).as_bytes(), Kind::PAGE)?;
+    if let Some((path, page)) = page {
+        write(path, page.as_bytes(), Kind::PAGE)?;
     }
     for drawing in &drawings {
         let path = |directory: &Path, ending: &str| directory.join(format!("{}.{ending}", drawing.file_name));
         if let Some(directory) = &files.svg {
-            write(&path(directory, "svg"), report::svg(&drawing.figure).as_bytes(), Kind::SVG)?;
+            write(&path(directory, "svg"), report::svg(&drawing.chart).as_bytes(), Kind::SVG)?;
         }
         if let Some(directory) = &files.png {
-            let picture = report::png(&drawing.figure).ok_or_else(|| no_picture(&drawing.file_name))?;
+            let picture = report::png(&drawing.chart).ok_or_else(|| no_picture(&drawing.file_name))?;
             write(&path(directory, "png"), &picture, Kind::PNG)?;
         }
     }
@@ -57,9 +60,4 @@ fn no_picture(name: &str) -> Invalid {
 fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
     derived_file::write(path, content, kind)?;
     print(&format!("wrote {}, {} bytes\n", path.display(), content.len()))
-}
-
-/// The study that `results` repeat, with their numbers in it.
-fn study(results: &Results) -> Option<Drawn> {
-    results.header.study.as_ref().map(|study| model::study::draw(study, results))
 }

@@ -6,6 +6,9 @@
 //! coarse for one launch: a formula with them is worked out of all launches together, with an interval by the
 //! jackknife over rounds. Where cases share too few rounds, each is taken on its own, the interval is what theirs
 //! allow at worst, and a note says so.
+//!
+//! A conclusion that is tested by many numbers is refuted only by an interval that allows for how many they are: of
+//! fourteen 95% intervals one lies beyond its bound in every fourth run, though the claim is true.
 
 use super::formula::{Formula, Kind, Taken};
 use super::metric::{Metric, returned_bytes};
@@ -22,8 +25,15 @@ use crate::stats::{self, Estimate};
 use crate::units::{Percent, Size, format_ns, format_rate, three_digits};
 use std::collections::{BTreeMap, HashMap};
 
-/// The fewest values of which there is an interval.
+/// How surely an interval that is shown holds its number.
+const CONFIDENCE: f64 = 0.95;
+/// The fewest values of which there is a jackknife.
 const FEWEST: usize = 6;
+
+/// What the study of `results`, if they have one, shows with their numbers.
+pub fn drawn(results: &Results) -> Option<Drawn> {
+    results.header.study.as_ref().map(|study| draw(study, results))
+}
 
 /// What `study` shows, with the numbers of `results`. A study that fails [`Study::check`] has reasons where numbers
 /// should stand.
@@ -95,9 +105,9 @@ impl Leaf<'_> {
         self.together(&self.rounds.keys().copied().collect::<Vec<_>>())
     }
 
-    fn estimate(&self) -> Option<Estimate> {
+    fn estimate(&self, confidence: f64) -> Option<Estimate> {
         let values: Vec<f64> = self.rounds.keys().filter_map(|round| self.in_round(*round)).collect();
-        stats::median_interval(&values)
+        stats::median_interval_at(&values, confidence)
     }
 }
 
@@ -194,6 +204,7 @@ impl<'a> Drawing<'a> {
         &self,
         parts: &[Part<'_>],
         is_ratio: bool,
+        confidence: f64,
         combine: impl Fn(&[f64]) -> f64,
     ) -> Result<Found, String> {
         let taken =
@@ -211,7 +222,7 @@ impl<'a> Drawing<'a> {
         };
         let is_shared = |round: &u32| others.iter().all(|leaf| leaf.rounds.contains_key(round));
         let shared: Vec<u32> = first.rounds.keys().copied().filter(is_shared).collect();
-        if leaves.iter().any(|leaf| leaf.taken.metric.is_sampled()) {
+        if parts.iter().any(|(formula, _)| formula.is_sampled()) {
             if shared.len() < FEWEST {
                 let whole = value(&|leaf| leaf.all()).ok_or_else(|| lacking(&leaves))?;
                 return Ok(Found { estimate: Estimate { median: whole, interval: None }, apart: false });
@@ -219,49 +230,50 @@ impl<'a> Drawing<'a> {
             let whole = value(&|leaf| leaf.together(&shared)).ok_or_else(|| lacking(&leaves))?;
             let others = |at: usize| [&shared[..at], &shared[at + 1..]].concat();
             let without = (0..shared.len()).filter_map(|at| value(&|leaf| leaf.together(&others(at))));
-            let interval = jackknife(whole, &without.collect::<Vec<_>>());
+            let interval = jackknife(whole, &without.collect::<Vec<_>>(), confidence);
             return Ok(Found { estimate: Estimate { median: whole, interval }, apart: false });
         }
         let values: Vec<f64> =
             shared.iter().filter_map(|round| value(&|leaf| leaf.in_round(*round))).collect();
-        let is_enough = leaves.iter().all(|leaf| leaf.rounds.len() >= FEWEST);
-        if values.len() < FEWEST
+        let fewest = stats::fewest_values(confidence);
+        let is_enough = leaves.iter().all(|leaf| leaf.rounds.len() >= fewest);
+        if values.len() < fewest
             && is_enough
             && let [(formula, _)] = parts
         {
-            let estimates = leaves.iter().map(Leaf::estimate).collect::<Option<Vec<_>>>();
+            let estimates = leaves.iter().map(|leaf| leaf.estimate(confidence)).collect::<Option<Vec<_>>>();
             return apart(formula, &estimates.ok_or_else(|| lacking(&leaves))?)
                 .ok_or_else(|| lacking(&leaves));
         }
         let estimate = if is_ratio && values.iter().all(|value| *value > 0.0) {
             let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-            stats::median_interval(&logs).map(|logs| logs.map(f64::exp))
+            stats::median_interval_at(&logs, confidence).map(|logs| logs.map(f64::exp))
         } else {
-            stats::median_interval(&values)
+            stats::median_interval_at(&values, confidence)
         };
         Ok(Found { estimate: estimate.ok_or_else(|| lacking(&leaves))?, apart: false })
     }
 
-    fn value(&self, formula: &Formula, at: At) -> Result<Found, String> {
-        self.found(&[(formula, at)], formula.is_ratio(), |values| values[0])
+    fn value(&self, formula: &Formula, at: At, confidence: f64) -> Result<Found, String> {
+        self.found(&[(formula, at)], formula.is_ratio(), confidence, |values| values[0])
     }
 
     /// `formula` at `at` over itself at `to`.
-    fn relative(&self, formula: &Formula, at: At, to: At) -> Result<Found, String> {
-        self.found(&[(formula, at), (formula, to)], true, |values| values[0] / values[1])
+    fn relative(&self, formula: &Formula, at: At, to: At, confidence: f64) -> Result<Found, String> {
+        self.found(&[(formula, at), (formula, to)], true, confidence, |values| values[0] / values[1])
     }
 
-    fn measure(&self, measure: &Measure) -> Result<Found, String> {
+    fn measure(&self, measure: &Measure, at: At, confidence: f64) -> Result<Found, String> {
         let formula = &measure.formula;
         match measure.kind {
-            Kind::Value => self.value(formula, At::Nothing),
-            Kind::Peak => self.peak(formula),
-            Kind::Flat(within) => self.flat(formula, within),
+            Kind::Value => self.value(formula, at, confidence),
+            Kind::Peak => self.peak(formula, confidence),
+            Kind::Flat(within) => self.flat(formula, within, confidence),
         }
     }
 
     /// The size at which `formula` is best, with those that cannot be told from it.
-    fn peak(&self, formula: &Formula) -> Result<Found, String> {
+    fn peak(&self, formula: &Formula, confidence: f64) -> Result<Found, String> {
         let rates = formula.unit().is_ok_and(|unit| unit == Unit::BytesPerS);
         let values = self.over_sizes(formula)?;
         let better = |a: &(Size, f64), b: &(Size, f64)| {
@@ -271,7 +283,8 @@ impl<'a> Drawing<'a> {
         let mut equals = vec![best];
         let mut is_known = true;
         for &(size, _) in values.iter().filter(|(size, _)| *size != best) {
-            match self.relative(formula, At::Size(size), At::Size(best))?.estimate.interval {
+            let ratio = self.relative(formula, At::Size(size), At::Size(best), confidence)?;
+            match ratio.estimate.interval {
                 Some((low, high)) if low <= 1.0 && 1.0 <= high => equals.push(size),
                 Some(_) => {}
                 None => is_known = false,
@@ -283,7 +296,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// The largest size up to which `formula` is within `within` of its value at the smallest.
-    fn flat(&self, formula: &Formula, within: Percent) -> Result<Found, String> {
+    fn flat(&self, formula: &Formula, within: Percent, confidence: f64) -> Result<Found, String> {
         let values = self.over_sizes(formula)?;
         let smallest = values.first().ok_or("there is nothing to start from")?.0;
         let most = 1.0 + within.0;
@@ -292,7 +305,7 @@ impl<'a> Drawing<'a> {
         let mut ended = [false; 3];
         let mut is_known = true;
         for &(size, _) in &values[1..] {
-            let ratio = self.relative(formula, At::Size(size), At::Size(smallest))?.estimate;
+            let ratio = self.relative(formula, At::Size(size), At::Size(smallest), confidence)?.estimate;
             is_known &= ratio.interval.is_some();
             let (low, high) = ratio.interval.unwrap_or((ratio.median, ratio.median));
             for (nth, value) in [high, ratio.median, low].into_iter().enumerate() {
@@ -337,9 +350,10 @@ impl<'a> Drawing<'a> {
     /// The values of `formula` at each size that has one.
     fn over_sizes(&self, formula: &Formula) -> Result<Vec<(Size, f64)>, String> {
         let (sizes, missing) = self.sizes(formula)?;
-        let values = sizes
-            .into_iter()
-            .filter_map(|size| Some((size, self.value(formula, At::Size(size)).ok()?.estimate.median)));
+        let values = sizes.into_iter().filter_map(|size| {
+            let found = self.value(formula, At::Size(size), CONFIDENCE).ok()?;
+            Some((size, found.estimate.median))
+        });
         let values: Vec<_> = values.collect();
         if values.is_empty() {
             Err(missing.into_iter().next().map_or_else(|| "no size was measured".to_owned(), |(_, why)| why))
@@ -373,16 +387,18 @@ impl<'a> Drawing<'a> {
             |words: Result<String, String>| words.map_or_else(drawn::Cell::Missing, drawn::Cell::Words);
         match cell {
             Cell::Empty => drawn::Cell::Empty,
-            Cell::Measure(measure) => match (self.measure(measure), measure.unit()) {
-                (Ok(found), Ok(unit)) => {
-                    if found.apart {
-                        note_once(notes, apart_note(measure));
+            Cell::Measure(measure) => {
+                match (self.measure(measure, At::Nothing, CONFIDENCE), measure.unit()) {
+                    (Ok(found), Ok(unit)) => {
+                        if found.apart {
+                            note_once(notes, apart_note(measure));
+                        }
+                        drawn::Cell::Value(found.estimate, unit)
                     }
-                    drawn::Cell::Value(found.estimate, unit)
+                    (Err(why), _) => drawn::Cell::Missing(why),
+                    (_, Err(invalid)) => drawn::Cell::Missing(invalid.problem),
                 }
-                (Err(why), _) => drawn::Cell::Missing(why),
-                (_, Err(invalid)) => drawn::Cell::Missing(invalid.problem),
-            },
+            }
             Cell::Other(Other::Words(text)) => drawn::Cell::Words(text.clone()),
             Cell::Other(Other::Missing(why)) => drawn::Cell::Missing(why.clone()),
             Cell::Other(Other::Least(candidates)) => or_missing(self.choice(candidates, false)),
@@ -394,7 +410,9 @@ impl<'a> Drawing<'a> {
 
     /// The name of the best of `candidates`, with its number, and those that cannot be told from it.
     fn choice(&self, candidates: &[Candidate], most: bool) -> Result<String, String> {
-        let found = candidates.iter().map(|candidate| (candidate, self.measure(&candidate.of)));
+        let found = candidates
+            .iter()
+            .map(|candidate| (candidate, self.measure(&candidate.of, At::Nothing, CONFIDENCE)));
         let (found, missing): (Vec<_>, Vec<_>) = found.partition(|(_, found)| found.is_ok());
         let found: Vec<(&Candidate, Estimate)> = found
             .into_iter()
@@ -411,8 +429,8 @@ impl<'a> Drawing<'a> {
         let parts = |other: &'_ Candidate| [other.of.formula.clone(), best.of.formula.clone()];
         let is_close = |other: &Candidate| {
             let [a, b] = parts(other);
-            let ratio =
-                self.found(&[(&a, At::Nothing), (&b, At::Nothing)], true, |values| values[0] / values[1]);
+            let both = [(&a, At::Nothing), (&b, At::Nothing)];
+            let ratio = self.found(&both, true, CONFIDENCE, |values| values[0] / values[1]);
             ratio.is_ok_and(|ratio| {
                 ratio.estimate.interval.is_none_or(|(low, high)| low <= 1.0 && 1.0 <= high)
             })
@@ -515,7 +533,7 @@ impl<'a> Drawing<'a> {
         let mut lost = Vec::new();
         for at in places {
             let (At::Size(Size(x)) | At::Returned(x)) = at else { continue };
-            match self.value(formula, at) {
+            match self.value(formula, at, CONFIDENCE) {
                 Ok(found) => {
                     if found.apart {
                         note_once(notes, apart_note(measure));
@@ -550,69 +568,125 @@ impl<'a> Drawing<'a> {
     // ---- conclusions ----
 
     fn conclusion(&self, conclusion: &Conclusion) -> drawn::Conclusion {
-        let outcomes: Vec<Outcomes> = conclusion.tests.iter().map(|test| self.test(test)).collect();
-        let evidence = outcomes.iter().map(|outcome| outcome.evidence.clone()).collect();
-        let verdicts: Vec<Verdict> = outcomes.into_iter().map(|outcome| outcome.verdict).collect();
+        let tested: Vec<Tested> = conclusion.tests.iter().map(|test| self.tested(test)).collect();
+        let numbers = tested.iter().map(|tested| tested.found.len()).sum();
+        let tests = conclusion.tests.iter().zip(tested);
+        let (tests, verdicts): (Vec<drawn::Test>, Vec<Verdict>) =
+            tests.map(|(test, tested)| self.judged(test, tested, numbers)).unzip();
         let verdict = match &conclusion.absent {
             Some(why) => Verdict::NotMeasured(why.clone()),
             None => all_of(&verdicts),
         };
-        drawn::Conclusion { claim: conclusion.claim.clone(), verdict, evidence }
+        drawn::Conclusion { claim: conclusion.claim.clone(), verdict, tests }
     }
 
-    fn test(&self, test: &Test) -> Outcomes {
+    /// What `tested` comes to, and whether `test` holds, in a conclusion with so many `numbers` in all.
+    fn judged(&self, test: &Test, tested: Tested, numbers: usize) -> (drawn::Test, Verdict) {
         let name = test.name.clone().unwrap_or_else(|| test.of.to_string());
         let unit = test.of.unit().unwrap_or(Unit::Number);
-        let (found, missing) = self.tested(test);
-        let mut verdicts: Vec<Verdict> =
-            found.iter().map(|(_, found)| test.verdict(found.estimate)).collect();
-        verdicts.extend(missing.first().cloned().map(Verdict::NotMeasured));
-        let mut words = vec![in_words(&found, unit)];
-        if found.iter().any(|(_, found)| found.estimate.interval.is_none()) {
-            words.push("too few launches for an interval".to_owned());
-        }
-        if found.iter().any(|(_, found)| found.apart) {
+        let mut words = vec![in_words(&tested.found, unit)];
+        if tested.found.iter().any(|(_, found)| found.apart) {
             words.push("not of the same rounds".to_owned());
         }
-        words.extend(together(missing).into_iter().map(|why| format!("not measured: {why}")));
+        let (mut verdicts, mut refuted, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, found) in &tested.found {
+            let (verdict, doubt) = self.verdict(test, *at, found.estimate, numbers);
+            if verdict == Verdict::DoesNotHold {
+                refuted.push(*at);
+            }
+            verdicts.push(verdict);
+            doubt.into_iter().for_each(|doubt| note_once(&mut doubts, doubt));
+        }
+        if refuted.is_empty() {
+            words.extend(doubts);
+        } else if numbers > 1 {
+            words.push(refuted_at(&refuted));
+        }
+        verdicts.extend(tested.missing.first().cloned().map(Verdict::NotMeasured));
+        words.extend(together(tested.missing).into_iter().map(|why| format!("not measured: {why}")));
         words.retain(|words| !words.is_empty());
-        let evidence = format!("{name}: {}; wanted {}", words.join("; "), wanted(test));
-        Outcomes { evidence, verdict: all_of(&verdicts) }
+        let of_number = |(at, found): &(At, Found)| drawn::Tested {
+            size_bytes: if let At::Size(size) = at { Some(*size) } else { None },
+            number: found.estimate,
+        };
+        let value = |literal: &Option<Literal>| literal.as_ref().map(|literal| literal.value);
+        let drawn = drawn::Test {
+            evidence: format!("{name}: {}; wanted {}", words.join("; "), wanted(test)),
+            name,
+            unit,
+            at_least: value(&test.at_least),
+            at_most: value(&test.at_most),
+            published: value(&test.published),
+            numbers: tested.found.iter().map(of_number).collect(),
+        };
+        (drawn, all_of(&verdicts))
+    }
+
+    /// What follows from `shown`, one of so many `numbers` of a conclusion, and why nothing does where that is not
+    /// plain to see.
+    ///
+    /// A conclusion holds when all of its numbers do, so that each may stand on its own interval: calling it true
+    /// wrongly takes a mistake in the very number that is amiss. One number alone refutes it, and the more there are
+    /// the more often one does by chance; so what refutes is an interval that holds for all together (Bonferroni).
+    fn verdict(&self, test: &Test, at: At, shown: Estimate, numbers: usize) -> (Verdict, Option<String>) {
+        let (least, most) = test.bounds();
+        let is_within = |(low, high): (f64, f64)| low >= least && high <= most;
+        let is_beyond = |(low, high): (f64, f64)| high < least || low > most;
+        match shown.interval {
+            Some(interval) if is_within(interval) => return (Verdict::Holds, None),
+            Some(interval) if !is_beyond(interval) => return (Verdict::Undecided, None),
+            _ => {}
+        }
+        let confidence = 1.0 - (1.0 - CONFIDENCE) / numbers as f64;
+        let judged = match numbers {
+            1 => "it".to_owned(),
+            numbers => format!("one of {numbers} numbers"),
+        };
+        match self.measure(&test.of, at, confidence).ok().and_then(|found| found.estimate.interval) {
+            Some(interval) if is_beyond(interval) => (Verdict::DoesNotHold, None),
+            Some(_) => (Verdict::Undecided, Some(format!("too near a bound to judge {judged}"))),
+            None => {
+                let is_sampled = test.of.formula.is_sampled();
+                let fewest = if is_sampled { FEWEST } else { stats::fewest_values(confidence) };
+                let few = format!("too few launches to judge {judged}: it takes {fewest} of each case");
+                (Verdict::Undecided, Some(few))
+            }
+        }
     }
 
     /// What `test` comes to: one number, or one at each size, and why others are missing.
-    fn tested(&self, test: &Test) -> (Vec<(At, Found)>, Vec<String>) {
-        let formula = &test.of.formula;
-        let (sizes, lost) = match self.sizes(formula) {
+    fn tested(&self, test: &Test) -> Tested {
+        let nothing = |why| Tested { found: Vec::new(), missing: vec![why] };
+        let (sizes, lost) = match self.sizes(&test.of.formula) {
             Ok(found) => found,
-            Err(why) => return (Vec::new(), vec![why]),
+            Err(why) => return nothing(why),
         };
         let lost = lost.into_iter().filter(|(size, _)| test.is_of(*size));
         let mut missing: Vec<String> = lost.map(|(_, why)| why).collect();
         if test.of.kind != Kind::Value || (sizes.is_empty() && missing.is_empty()) {
-            return match self.measure(&test.of) {
-                Ok(found) => (vec![(At::Nothing, found)], Vec::new()),
-                Err(why) => (Vec::new(), vec![why]),
+            return match self.measure(&test.of, At::Nothing, CONFIDENCE) {
+                Ok(found) => Tested { found: vec![(At::Nothing, found)], missing: Vec::new() },
+                Err(why) => nothing(why),
             };
         }
         let mut found = Vec::new();
-        for size in sizes.into_iter().filter(|size| test.is_of(*size)) {
-            match self.value(formula, At::Size(size)) {
-                Ok(value) => found.push((At::Size(size), value)),
+        for at in sizes.into_iter().filter(|size| test.is_of(*size)).map(At::Size) {
+            match self.measure(&test.of, at, CONFIDENCE) {
+                Ok(value) => found.push((at, value)),
                 Err(why) => missing.push(why),
             }
         }
         if found.is_empty() && missing.is_empty() {
             missing.push("none of its sizes was asked for in this run".to_owned());
         }
-        (found, missing)
+        Tested { found, missing }
     }
 }
 
-/// What a test comes to.
-struct Outcomes {
-    evidence: String,
-    verdict: Verdict,
+/// The numbers of a test, as they are shown, and why others are missing.
+struct Tested {
+    found: Vec<(At, Found)>,
+    missing: Vec<String>,
 }
 
 impl Test {
@@ -621,18 +695,11 @@ impl Test {
         self.sizes.as_ref().is_none_or(|sizes| sizes.0.contains(&size))
     }
 
-    /// What follows from an estimate.
-    fn verdict(&self, estimate: Estimate) -> Verdict {
-        let Some((low, high)) = estimate.interval else { return Verdict::Undecided };
+    /// Between what its numbers are to be.
+    fn bounds(&self) -> (f64, f64) {
         let least = self.at_least.as_ref().map_or(f64::NEG_INFINITY, |literal| literal.value);
         let most = self.at_most.as_ref().map_or(f64::INFINITY, |literal| literal.value);
-        if low >= least && high <= most {
-            Verdict::Holds
-        } else if high < least || low > most {
-            Verdict::DoesNotHold
-        } else {
-            Verdict::Undecided
-        }
+        (least, most)
     }
 }
 
@@ -651,13 +718,13 @@ fn all_of(verdicts: &[Verdict]) -> Verdict {
 }
 
 /// Half the width of Student's interval from what is left when each round is left out, around `whole`.
-fn jackknife(whole: f64, without: &[f64]) -> Option<(f64, f64)> {
+fn jackknife(whole: f64, without: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let n = without.len();
     if n < FEWEST {
         return None;
     }
     let variance = stats::squares(without) * (n as f64 - 1.0) / n as f64;
-    let half = student_quantile(0.025, n as f64 - 1.0) * variance.sqrt();
+    let half = student_quantile((1.0 - confidence) / 2.0, n as f64 - 1.0) * variance.sqrt();
     // A time below 0 says nothing; the number may then be anything from 0.
     let low = if whole >= 0.0 { (whole - half).max(0.0) } else { whole - half };
     half.is_finite().then_some((low, whole + half))
@@ -726,6 +793,13 @@ fn in_words(found: &[(At, Found)], unit: Unit) -> String {
     }
 }
 
+/// Where a test fails: at which sizes, if it goes over any.
+fn refuted_at(places: &[At]) -> String {
+    let size = |at: &At| if let At::Size(size) = at { Some(size.to_string()) } else { None };
+    let sizes: Vec<String> = places.iter().filter_map(size).collect();
+    if sizes.is_empty() { "refuted".to_owned() } else { format!("refuted at {}", sizes.join(", ")) }
+}
+
 fn with_interval(estimate: Estimate, unit: Unit) -> String {
     let median = shown(estimate.median, unit);
     match estimate.interval {
@@ -736,6 +810,7 @@ fn with_interval(estimate: Estimate, unit: Unit) -> String {
 
 fn wanted(test: &Test) -> String {
     let bounds = match (&test.at_least, &test.at_most) {
+        (Some(least), Some(most)) if least == most => least.to_string(),
         (Some(least), Some(most)) => format!("{least} to {most}"),
         (Some(least), None) => format!("at least {least}"),
         (None, Some(most)) => format!("at most {most}"),

@@ -209,6 +209,11 @@ impl Formula {
         }
     }
 
+    /// Whether anything that it takes is too coarse for one launch.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.taken().iter().any(|taken| taken.metric.is_sampled())
+    }
+
     /// Its value with `of` for what it takes.
     pub(crate) fn value(&self, of: &mut dyn FnMut(&Taken) -> Option<f64>) -> Option<f64> {
         match self {

@@ -144,15 +144,21 @@ function offer(id, options, wanted) {
   return select.value;
 }
 
+/** What the charts start with if the page was made for a metric: that, and the first workload that has it. */
+function wantedFirst() {
+  const of = rows.find((row) => data.metric && row.at.has(data.metric));
+  return of ? { workload: of.workload, place: of.place, metric: data.metric } : {};
+}
+
 /** Reads the controls, from the first to the last: what a control offers depends on those before it. */
-function choose() {
+function choose(wanted = {}) {
   const workloads = unique(rows.map((row) => row.workload));
-  chosen.workload = offer('workload', workloads.map((name) => [name, name]));
+  chosen.workload = offer('workload', workloads.map((name) => [name, name]), wanted.workload);
   const all = workloadRows(chosen.workload);
-  chosen.place = offer('place', unique(all.map((row) => row.place)).map((place) => [place, place]));
+  chosen.place = offer('place', unique(all.map((row) => row.place)).map((place) => [place, place]), wanted.place);
   const here = all.filter((row) => row.place === chosen.place);
   const metrics = columnsOf(here).filter((column) => column.unit);
-  chosen.metric = offer('metric', metrics.map(({ title }) => [title, METRICS[title] ?? title]));
+  chosen.metric = offer('metric', metrics.map(({ title }) => [title, METRICS[title] ?? title]), wanted.metric);
   chosen.unit = metrics.find(({ title }) => title === chosen.metric)?.unit ?? 'number';
   const sizes = new Map(here.map((row) => [row.size, row.sizeText]));
   // What carries no payload comes last, so that the first choice is a size.
@@ -225,7 +231,7 @@ const DASHES = ['solid', 'dash', 'dot', 'dashdot', 'longdash'];
 /** An axis for `unit`. The library writes SI prefixes itself, for any scale and any zoom. */
 function axis(unit, scale, title) {
   const base = { title: { text: plain(title), standoff: 8 }, automargin: true, zeroline: false };
-  if (scale !== 'log') return { ...base, type: 'linear', rangemode: 'tozero', tickformat: '~s', ticksuffix: SUFFIX[unit] };
+  if (scale !== 'log') return { ...base, type: 'linear', rangemode: 'tozero', tickformat: unit === 'number' ? '~r' : '~s', ticksuffix: SUFFIX[unit] };
   return { ...base, type: 'log' };
 }
 
@@ -242,6 +248,8 @@ function logarithmicTicks(values, unit) {
   const exponents = values.filter((value) => value > 0).map(Math.log10);
   if (exponents.length === 0) return {};
   const [least, most] = [Math.min(...exponents), Math.max(...exponents)];
+  // One value alone has an axis of the library's choice, some decades long.
+  const isAlone = most - least < 0.004;
   const ticks = (steps) => {
     const all = [];
     for (let exponent = Math.floor(least) - 1; exponent <= most + 1; exponent += 1) {
@@ -251,7 +259,8 @@ function logarithmicTicks(values, unit) {
   };
   const within = (margin) => ([value]) => Math.log10(value) >= least - margin && Math.log10(value) <= most + margin;
   // The library lays out every mark, in view or not: marks far outside would take it seconds.
-  const found = STEPS.map(ticks).find((all) => all.filter(within(0.02)).length >= 3) ?? ticks([1, 2, 5]);
+  const finest = isAlone ? null : STEPS.map(ticks).find((all) => all.filter(within(0.02)).length >= 3);
+  const found = finest ?? ticks([1, 2, 5]);
   const chosen = found.filter(within(found.length > 60 ? 0.05 : 1));
   const words = ([, exponent, step]) => {
     if (unit === 'number') return String(Number((step * 10 ** exponent).toPrecision(4)));
@@ -262,12 +271,18 @@ function logarithmicTicks(values, unit) {
   return { tickvals: chosen.map(([value]) => value), ticktext: chosen.map(words) };
 }
 
+/** What `trace` shows along `x` or `y`: its values and the ends of their intervals. */
+function ends(trace, along) {
+  const { array = [], arrayminus = [] } = trace[`error_${along}`] ?? {};
+  return [...trace[along]].flatMap((value, at) => [value, value + (array[at] ?? 0), value - (arrayminus[at] ?? 0)]);
+}
+
 /** Gives the logarithmic axes of `layout` their marks. */
 function markAxes(traces, layout, units) {
   for (const [name, along] of [['xaxis', 'x'], ['yaxis', 'y']]) {
     const unit = units[along];
     if (layout[name].type !== 'log' || !unit || layout[name].tickvals) continue;
-    Object.assign(layout[name], logarithmicTicks(traces.flatMap((trace) => trace[along]), unit));
+    Object.assign(layout[name], logarithmicTicks(traces.flatMap((trace) => ends(trace, along)), unit));
   }
 }
 
@@ -416,7 +431,7 @@ const heat = {
     }];
     const layout = {
       xaxis: { type: 'category', title: { text: 'message size in bytes', standoff: 8 }, automargin: true, showgrid: false },
-      yaxis: { type: 'category', automargin: true, showgrid: false }, height: 100 + 26 * order.length,
+      yaxis: { type: 'category', automargin: true, showgrid: false }, height: 150 + 26 * order.length,
     };
     return { traces, layout, table: bySizeTable(shownRows(), chosen.metric) };
   },
@@ -469,7 +484,7 @@ const frontier = {
   id: 'frontier',
   title: () => `Time against CPU time${sizeWords()}`,
   lead: () => 'Waiting awake is fast and burns a core; sleeping is frugal and slow. Nothing beats what is on the dotted line in both.',
-  wanted: () => chosen.rows.filter((row) => number(row, 'cpu')).length > 1,
+  wanted: () => chosen.rows.filter((row) => String(row.size) === chosen.size && number(row, 'cpu')).length > 1,
   draw() {
     const time = timeOf(chosen.rows);
     const some = atSize().filter((row) => number(row, time)?.value > 0 && number(row, 'cpu')?.value > 0);
@@ -507,12 +522,12 @@ const frontier = {
 
 const nameOf = (series) => (series.published ? `${series.name}, published` : series.name);
 
-/** A figure of a study: this run's series solid, the published ones dashed with open markers. */
+/** A figure of a study: the published series have open markers. */
 const ofStudy = (figure, id) => ({
   id, wide: true, own: true,
   title: () => `${figure.name}: ${figure.title}`,
   lead: () => [
-    figure.series.some((series) => series.published) ? 'Solid: this run, with 95% intervals. Dashed with open markers: as published.' : '',
+    figure.series.some((series) => series.published) ? 'Filled markers: this run, with 95% intervals. Open markers: as published.' : '',
     ...figure.notes, ...figure.missing.map((what) => `Not drawn: ${what}.`),
   ].filter(Boolean).join(' '),
   wanted: () => true,
@@ -528,7 +543,7 @@ const ofStudy = (figure, id) => ({
           arrayminus: series.points.map((point) => (number(point)[0] - number(point)[1]) * factor),
         },
         mode: 'lines+markers', name: plain(nameOf(series)), hovertemplate: hover,
-        line: { color: series.color, width: series.published ? 1.5 : 2.5, dash: series.published ? 'dash' : 'solid' },
+        line: { color: series.color, width: series.published ? 1.5 : 2.5, dash: series.dash },
         marker: { color: series.color, size: 8, symbol: series.published ? `${series.marker}-open` : series.marker },
         customdata: series.points.map(([, x, , y]) => `<b>${plain(nameOf(series))}</b><br>${plain(x)}: ${plain(y)}`),
       };
@@ -721,21 +736,27 @@ const blockTable = (block, label) => make('div', { className: 'card' }, tableOf(
 }, { sortable: true }), ...block.below.map((text) => make('p', { className: 'quiet' }, text)));
 
 function fillStudy(study, run, at) {
-  const section = make('section', {}, make('h2', {}, study.title), make('p', { className: 'quiet' }, `Published: ${study.source}. Measured here: ${run.label}.`));
+  const section = make('section', {}, make('h2', {}, study.title), make('p', { className: 'quiet' }, `${study.source}. Measured here: ${run.label}.`));
   if (study.conclusions.length) {
     section.append(make('h3', {}, 'What it concluded, and whether that holds here'), make('ul', { className: 'conclusions' },
       ...study.conclusions.map(({ claim, verdict, words, evidence }) => make('li', { className: verdict }, claim,
         make('span', { className: 'verdict' }, words), ...evidence.map((line) => make('p', { className: 'quiet' }, line))))));
   }
   byId('studies').append(section);
-  study.figures.forEach((figure, index) => place(ofStudy(figure, `study-${at}-${index}`), section));
+  study.figures.forEach((figure, index) => {
+    const chart = ofStudy(figure, `study-${at}-${index}`);
+    if (figure.series.length) place(chart, section);
+    else section.append(make('figure', {}, make('h3', {}, chart.title()), make('p', { className: 'lead' }, chart.lead())));
+  });
   for (const table of study.tables) {
+    const isWords = (at) => table.rows.some(([, , cells]) => cells[at][1] === 'w' && cells[at][0] !== '');
+    const columns = table.columns.map((title, at) => ({ title, words: isWords(at) }));
     const rows = table.rows.map(([head, published, cells]) => ({
       head: published ? `${head} (published)` : head, className: published ? 'published' : '',
       cells: cells.map(([text, kind]) => ({ text, className: { n: '', w: 'prose', m: 'missing' }[kind] })),
     }));
     section.append(make('div', { className: 'card' },
-      tableOf({ caption: `${table.name}: ${table.title}`, columns: [{ title: '' }, ...table.columns.map((title) => ({ title }))], rows }),
+      tableOf({ caption: `${table.name}: ${table.title}`, columns: [{ title: '' }, ...columns], rows }),
       ...table.notes.map((note) => make('p', { className: 'quiet' }, note))));
   }
 }
@@ -791,7 +812,7 @@ function start() {
     byId('charts').hidden = byId('glance').hidden = true;
     return;
   }
-  choose();
+  choose(wantedFirst());
   // The instrument itself is so fast that beside it all others look alike.
   const ranked = ranking().filter((name) => name !== INSTRUMENT);
   const many = names.length > MOST_SERIES;

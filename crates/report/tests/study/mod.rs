@@ -1,6 +1,6 @@
 //! A study made by hand, with everything that a study can have in it. It tests nothing itself.
 
-use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
+use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Test, Unit, Verdict};
 use model::stats::Estimate;
 
 /// Bandwidth by message size, published and measured, a table, and a conclusion of every kind.
@@ -45,23 +45,38 @@ pub fn study() -> Drawn {
             ],
             notes: vec!["The study calls half of this the latency.".to_owned()],
         }],
-        figures: vec![Figure {
-            name: "Figure 3".to_owned(),
-            title: "Bandwidth by message size".to_owned(),
-            x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
-            y: Axis { title: "bandwidth".to_owned(), unit: Unit::BytesPerS, logarithmic: true },
-            series: vec![
-                rate("pipe", 2000.0),
-                rate("unix-stream", 9000.0),
-                Series {
-                    name: "pipe".to_owned(),
-                    published: true,
-                    points: vec![published(64.0, 1.1e6), published(4096.0, 2.3e7), published(65536.0, 3.1e7)],
-                },
-            ],
-            missing: vec!["mqueue: this kernel has none".to_owned()],
-            notes: vec!["The study printed no intervals.".to_owned()],
-        }],
+        figures: vec![
+            Figure {
+                name: "Figure 3".to_owned(),
+                title: "Bandwidth by message size".to_owned(),
+                x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
+                y: Axis { title: "bandwidth".to_owned(), unit: Unit::BytesPerS, logarithmic: true },
+                series: vec![
+                    rate("pipe", 2000.0),
+                    rate("unix-stream", 9000.0),
+                    Series {
+                        name: "pipe".to_owned(),
+                        published: true,
+                        points: vec![
+                            published(64.0, 1.1e6),
+                            published(4096.0, 2.3e7),
+                            published(65536.0, 3.1e7),
+                        ],
+                    },
+                ],
+                missing: vec!["mqueue: this kernel has none".to_owned()],
+                notes: vec!["The study printed no intervals.".to_owned()],
+            },
+            Figure {
+                name: "Figure 4".to_owned(),
+                title: "Bandwidth between computers".to_owned(),
+                x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
+                y: Axis { title: "bandwidth".to_owned(), unit: Unit::Number, logarithmic: true },
+                series: Vec::new(),
+                missing: vec!["needs a second host".to_owned()],
+                notes: Vec::new(),
+            },
+        ],
         conclusions: vec![
             conclusion("Pipes move more than 10 MB/s.", Verdict::Holds, &["pipe 680 MB/s ±9.5% at 4K"]),
             conclusion("TCP is faster than pipes.", Verdict::DoesNotHold, &["tcp 15.8 µs, pipe 6.49 µs"]),
@@ -76,8 +91,16 @@ pub fn study() -> Drawn {
 }
 
 fn conclusion(claim: &str, verdict: Verdict, evidence: &[&str]) -> Conclusion {
-    let evidence = evidence.iter().map(|&line| line.to_owned()).collect();
-    Conclusion { claim: claim.to_owned(), verdict, evidence }
+    let test = |evidence: &&str| Test {
+        name: "a test".to_owned(),
+        unit: Unit::Number,
+        at_least: None,
+        at_most: Some(1.0),
+        published: None,
+        numbers: Vec::new(),
+        evidence: (*evidence).to_owned(),
+    };
+    Conclusion { claim: claim.to_owned(), verdict, tests: evidence.iter().map(test).collect() }
 }
 
 /// The same study with `text` wherever it can have text.
@@ -105,7 +128,9 @@ pub fn hostile_study(text: &str) -> Drawn {
     for conclusion in &mut study.conclusions {
         conclusion.claim = text.to_owned();
         conclusion.verdict = Verdict::NotMeasured(text.to_owned());
-        conclusion.evidence = vec![text.to_owned()];
+        for test in &mut conclusion.tests {
+            (test.name, test.evidence) = (text.to_owned(), text.to_owned());
+        }
     }
     study
 }
