@@ -304,3 +304,131 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
         .collect();
     median_interval(&differences)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gathered::Gathered;
+    use model::card::Support;
+    use model::floor::operation;
+    use model::observation::{Frame, Observation, Probe, Seen as OfEnd, Stack};
+    use model::record::{Outcome, Usage};
+    use model::summary::summarise;
+    use model::topology::CpuPair;
+    use model::{Case, Placement, Size, Spec, Workload};
+
+    fn case(name: &str, size: u64) -> Case {
+        Case {
+            workload: Workload::Latency,
+            size_bytes: Some(Size(size)),
+            placement: Placement::SameLlc,
+            cpus: Some(CpuPair { near: 1, far: 0 }),
+            ..operation(name, 1)
+        }
+    }
+
+    /// Eight launches of a hundred turns of `turn_ns`, of which near and far used `near_ns` and `far_ns` of CPU time.
+    fn record(case: Case, turn_ns: u64, near_ns: u64, far_ns: u64) -> Record {
+        let usage = |ns: u64| Usage { cpu_ns: ns * 100, ..Usage::default() };
+        let sample = |round| Sample {
+            round,
+            started_ns: 0,
+            turns: 100,
+            turns_in_all: 100,
+            elapsed_ns: turn_ns as f64 * 100.0,
+            floor_ns: None,
+            each: None,
+            near: usage(near_ns),
+            far: Some(usage(far_ns)),
+            calls: None,
+            steps: None,
+            timer: None,
+            schedule: None,
+            shares: None,
+            lost: None,
+        };
+        let samples: Vec<Sample> = (0..8).map(sample).collect();
+        let summary = summarise(&case, &samples);
+        let outcome = Outcome::Settled;
+        Record { case, floor: false, outcome, samples, summary, settings: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// So many samples in each function of the kernel, the rest in the program.
+    fn end(kernel: &[(&str, u64)], user: u64) -> OfEnd {
+        let stack = |frame, samples| Stack { frames: vec![frame], samples };
+        let stacks = kernel.iter().map(|(name, samples)| stack(Frame::Kernel((*name).to_owned()), *samples));
+        let user = stack(Frame::User("ask".to_owned()), user);
+        OfEnd { stacks: stacks.chain([user]).collect(), ..OfEnd::default() }
+    }
+
+    fn sampled(case: Case, companions: Vec<(Role, Case)>, near: OfEnd, far: OfEnd) -> Gathered {
+        let mut gathered = Gathered::new(case, companions);
+        gathered.note_support(Probe::Sampling, Support::UNLIMITED);
+        let seen = Observation { turns: 100, elapsed_ns: 1.0, turn_ends_ns: Vec::new(), near, far: Some(far) };
+        gathered.add(Probe::Sampling, seen, 1.0);
+        gathered
+    }
+
+    fn decomposed(gathered: &Gathered, records: &[Record]) -> Decomposition {
+        decompose(&Seen { gathered, record: &records[0], records, calls: None }).unwrap()
+    }
+
+    fn of(sum: &Decomposition, kind: TermKind) -> &Term {
+        sum.terms.iter().find(|term| term.kind == kind).unwrap_or_else(|| panic!("no {kind:?} in {sum:?}"))
+    }
+
+    #[test]
+    fn samples_split_cpu_time_and_what_neither_used_is_a_wake_up() {
+        // Of 1000 ns near runs for 400 and far for 200.
+        let near = end(&[("_copy_to_iter", 25), ("tcp_sendmsg", 50)], 25);
+        let far = end(&[("_copy_to_iter", 50), ("no_such_function", 50)], 0);
+        let records = [record(case("tcp", 4096), 1000, 400, 200)];
+        let sum = decomposed(&sampled(case("tcp", 4096), Vec::new(), near, far), &records);
+        assert_eq!(sum.best, Source::Samples);
+        assert_eq!(of(&sum, TermKind::Copies).by_probes_ns, Some(200.0));
+        assert_eq!(of(&sum, TermKind::Network).by_probes_ns, Some(200.0));
+        assert_eq!(of(&sum, TermKind::User).by_probes_ns, Some(100.0));
+        assert_eq!(of(&sum, TermKind::WakeUps).by_probes_ns, Some(400.0));
+        assert_eq!(sum.residual_by_probes_ns, Some(100.0));
+        let all: f64 = sum.terms.iter().filter_map(|term| term.by_probes_ns).sum();
+        assert_eq!(all + 100.0, sum.turn_ns, "the sum is the turn");
+        let largest: Vec<TermKind> = sum.largest(1).into_iter().map(|(term, _)| term.kind).collect();
+        assert_eq!(largest, [TermKind::WakeUps]);
+    }
+
+    #[test]
+    fn ends_that_run_at_the_same_time_count_for_less() {
+        let records = [record(case("pipe", 1), 1000, 1000, 1000)];
+        let (near, far) = (end(&[("pipe_write", 10)], 0), end(&[("pipe_read", 10)], 0));
+        let sum = decomposed(&sampled(case("pipe", 1), Vec::new(), near, far), &records);
+        assert_eq!(of(&sum, TermKind::Mechanism).by_probes_ns, Some(1000.0));
+        assert!(sum.terms.iter().all(|term| term.kind != TermKind::WakeUps));
+    }
+
+    #[test]
+    fn a_difference_is_between_launches_of_the_same_rounds_and_may_contradict() {
+        let one_byte = case("pipe", 1);
+        let records = [record(case("pipe", 4096), 1000, 500, 500), record(one_byte.clone(), 300, 150, 150)];
+        let (near, far) = (end(&[("_copy_to_iter", 1)], 9), end(&[("_copy_to_iter", 1)], 9));
+        let sum = decomposed(&sampled(case("pipe", 4096), vec![(Role::OneByte, one_byte)], near, far), &records);
+        let copies = of(&sum, TermKind::Copies);
+        assert_eq!((copies.by_probes_ns, copies.by_difference_ns.unwrap().median), (Some(100.0), 700.0));
+        assert!(copies.contradicts);
+        assert_eq!(copies.difference.as_deref(), Some("4K less 1 byte"));
+        assert_eq!(sum.residual_by_difference_ns, 300.0);
+    }
+
+    #[test]
+    fn of_ends_that_wait_awake_differences_are_taken() {
+        let spec = Spec { name: "shm-ring".to_owned(), params: spins() };
+        let spinning = Case { spec, ..case("shm-ring", 4096) };
+        let records = [record(spinning.clone(), 1000, 1000, 1000)];
+        let sum = decomposed(&sampled(spinning, Vec::new(), end(&[], 10), end(&[], 10)), &records);
+        assert_eq!(sum.best, Source::Differences);
+        assert_eq!(sum.residual_ns(), 1000.0, "there is nothing to take a difference of");
+    }
+
+    fn spins() -> model::Params {
+        serde_json::from_str("{\"wait\":\"spin\"}").unwrap()
+    }
+}

@@ -9,12 +9,14 @@ mod copies;
 mod decompose;
 mod facts;
 mod gathered;
+mod knee;
 mod rules;
 
 pub use companions::{Role, companions};
 pub use copies::{Copies, How, Moved};
 pub use decompose::{Decomposition, Source, Term, TermKind};
 pub use gathered::{CounterRow, FaultRow, Gathered, PlaceRow, ProbeRow};
+pub use knee::{Bends, Knee, Landmark, bends};
 pub use rules::Advice;
 
 use model::observation::calls::CallRow;

@@ -338,6 +338,15 @@ pub struct Explain {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Write the turns of each case that was looked at as traces for Perfetto (ui.perfetto.dev) into this directory
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
+    /// Draw typical turns and a slow one of each case as SVG into this directory
+    #[arg(long, value_name = "DIR")]
+    pub timelines: Option<PathBuf>,
+    /// Draw flame graphs of each end as SVG into this directory, beside folded stacks; of two cases, their difference too
+    #[arg(long, value_name = "DIR")]
+    pub flames: Option<PathBuf>,
 }
 
 /// `ipcmark completions`.

@@ -24,6 +24,15 @@ impl Kind {
     /// A figure as [`report::svg`] draws it.
     pub const SVG: Kind =
         Kind { name: "SVG figure", begins: b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg" };
+    /// A turn as [`report::timeline`] draws it.
+    pub const TIMELINE: Kind = Kind { name: "timeline", begins: b"<svg" };
+    /// A flame graph of [`report::flame_graph`].
+    pub const FLAMES: Kind =
+        Kind { name: "flame graph", begins: b"<?xml version=\"1.0\" standalone=\"no\"?>" };
+    /// A trace of [`report::trace`].
+    pub const TRACE: Kind = Kind { name: "trace", begins: b"{\"traceEvents\"" };
+    /// Stacks of [`report::folded`], which begin as any text may.
+    pub const STACKS: Kind = Kind { name: "text", begins: b"" };
     /// A figure as [`report::png`] draws it.
     pub const PNG: Kind = Kind { name: "PNG figure", begins: b"\x89PNG\r\n\x1a\n" };
 }

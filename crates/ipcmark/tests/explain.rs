@@ -21,7 +21,7 @@ const NOBODY: u32 = 65_534;
 /// The one explanation that `ipcmark explain --json` gave.
 fn only(said: &Said) -> Value {
     let all: Value = serde_json::from_str(&said.out).unwrap();
-    let [one] = all.as_array().unwrap().as_slice() else { panic!("{all}") };
+    let [one] = all["explanations"].as_array().unwrap().as_slice() else { panic!("{all}") };
     one.clone()
 }
 

@@ -303,6 +303,35 @@ fn a_killed_comparison_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_killed_explanation_leaves_nothing_behind() {
+    let _alone = ALONE.lock();
+    repeat(6, || {
+        let place = Place::new();
+        let mut command = place.ipcmark(["explain", "-m", "fifo", "-p", "unpinned", "--time", "2s"]);
+        let running = Running::start(command.args(["--probes", "ptrace,scheduler,faults,counters"]));
+        // The first half measures plainly, the second looks.
+        sleep(random_ms(1900));
+        let in_time = running.kill();
+        place.assert_nothing_is_left("after SIGKILL of an explanation");
+        in_time
+    });
+}
+
+#[test]
+fn an_explanation_that_is_interrupted_says_what_it_has() {
+    let _alone = ALONE.lock();
+    let place = Place::new();
+    let mut command = place.ipcmark(["explain", "-m", "pipe", "-p", "unpinned", "--time", "10m"]);
+    let running = Running::start(&mut command);
+    begun(&place);
+    sleep(Duration::from_millis(1500));
+    running.signal(Signal::INT);
+    let said = running.finish().expect(130);
+    assert!(said.out.contains("pipe latency 1 unpinned"), "{said}");
+    place.assert_nothing_is_left("after an interrupted explanation");
+}
+
+#[test]
 fn a_signal_ends_a_run_in_order() {
     let _alone = ALONE.lock();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {

@@ -8,7 +8,6 @@ pub mod card;
 pub mod case;
 pub mod compare;
 pub mod drawn;
-pub mod explain;
 pub mod fault;
 pub mod floor;
 pub mod histogram;

@@ -49,17 +49,21 @@ pub(crate) fn open(names: &[String]) -> Result<Counters, Failure> {
         counters.add(&[(name.to_owned(), Kind::cache(which, result))]);
     }
     for asked in names {
-        let group = asked.trim_start_matches('{').trim_end_matches('}').split(',');
-        let group = group.map(|name| Ok((name.to_owned(), Kind::named(name)?)));
-        counters.add(&group.collect::<Result<Vec<_>, Failure>>()?);
+        counters.add(&group(asked)?);
     }
     // Last, for what is switched on last is switched off first: the switching itself is not counted.
     counters.add(&OF_THE_KERNEL.map(|(name, event)| (name.to_owned(), Kind::Software(event))));
     Ok(counters)
 }
 
+/// The events that `asked` names: one, or several in braces.
+pub(crate) fn group(asked: &str) -> Result<Vec<(String, Kind)>, Failure> {
+    let names = asked.trim_start_matches('{').trim_end_matches('}').split(',');
+    names.map(|name| Ok((name.to_owned(), Kind::named(name)?))).collect()
+}
+
 /// Where an event is counted.
-enum Kind {
+pub(crate) enum Kind {
     Software(Software),
     Hardware(Hardware),
     Cache(Cache),

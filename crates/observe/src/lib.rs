@@ -69,6 +69,11 @@ fn open(probe: Probe, look: &Look, payload: Range<u64>) -> Result<Box<dyn Probin
     })
 }
 
+/// Whether `asked` is a counter's name, as the command line takes it. Whether it can be counted here is another matter.
+pub fn check_counter(asked: &str) -> Result<(), Failure> {
+    counters::group(asked).map(drop)
+}
+
 /// What the system call `number` is called, such as `read`.
 pub fn call_name(number: u32) -> String {
     syscalls::Sysno::new(number as usize)

@@ -5,8 +5,10 @@ use crate::layout::{DEEPER, INDENT, Style, finish, grid, labelled, section};
 use crate::quantity::{count, multiple, percent, signed_time, time, time_estimate};
 use crate::text::{clean, wrap};
 use explain::{
-    Copies, CounterRow, Decomposition, Explanation, FaultRow, How, PlaceRow, ProbeRow, Source, Term,
+    Bends, Copies, CounterRow, Decomposition, Explanation, FaultRow, How, Knee, Landmark, PlaceRow, ProbeRow,
+    Source, Term,
 };
+use model::Size;
 use model::observation::calls::CallRow;
 use model::observation::schedule::{Overlap, ScheduleRow};
 use model::record::Fact;
@@ -19,10 +21,34 @@ const LARGE_RESIDUAL: f64 = 0.15;
 /// The kinds of answers of a call that are shown.
 const ANSWERS: usize = 3;
 
-/// Explanations for the terminal, one after the other.
-pub fn explanations(all: &[Explanation], style: &Style) -> String {
-    let lines = all.iter().flat_map(|explanation| one(explanation, style)).skip(1);
-    finish(&lines.collect::<Vec<_>>())
+/// Explanations for the terminal, one after the other, and where the curves over their sizes bend.
+pub fn explanations(all: &[Explanation], curves: &[Bends], style: &Style) -> String {
+    let explained = all.iter().flat_map(|explanation| one(explanation, style));
+    let bends = curves.iter().map(|curve| (clean(&curve.case.key()), bent(curve))).collect::<Vec<_>>();
+    let bends = section("where time over size changes its slope", labelled(&bends, style), style);
+    finish(&explained.chain(bends).skip(1).collect::<Vec<_>>())
+}
+
+/// Where a curve bends, and what changes there.
+fn bent(curve: &Bends) -> String {
+    let Some(knees) = &curve.knees else {
+        return "too few sizes to tell; six at least, such as -s 64..64K".to_owned();
+    };
+    let one = |knee: &Knee| {
+        let names =
+            |of: &[Landmark]| of.iter().map(|landmark| landmark.name.clone()).collect::<Vec<_>>().join(", ");
+        let there = match (knee.within.as_slice(), knee.beside.as_slice()) {
+            ([], []) => String::new(),
+            ([], beside) => format!("; beside it: {}", names(beside)),
+            (within, _) => format!("; there: {}", names(within)),
+        };
+        let [at, from, until] = [knee.at_bytes, knee.from_bytes, knee.until_bytes].map(Size);
+        format!("at {at} ({from} to {until}) from {:.2} to {:.2}{there}", knee.before, knee.after)
+    };
+    match knees.is_empty() {
+        true => "nowhere: one straight line on logarithmic axes".to_owned(),
+        false => format!("{}.", knees.iter().map(one).collect::<Vec<_>>().join(". ")),
+    }
 }
 
 fn one(explanation: &Explanation, style: &Style) -> Vec<String> {

@@ -156,7 +156,7 @@ fn host(input: &Input<'_>) -> String {
 }
 
 /// `name` as a file can be called everywhere.
-fn file_name(name: &str) -> String {
+pub fn file_name(name: &str) -> String {
     const LONGEST: usize = 80;
     let letters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { ' ' });
     let words: String = letters.take(LONGEST).collect();

@@ -3,11 +3,12 @@
 
 use super::run::{by_hand, nothing_left, restrict, row, watch_signals};
 use crate::cli::Explain;
+use crate::derived_file::{self, Kind};
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::progress::Progress;
 use crate::results_file;
-use explain::{Explanation, Gathered, companions, explain};
+use explain::{Explanation, Gathered, Landmark, bends, companions, explain};
 use harness::endpoint::Sizing;
 use harness::launch::Launcher;
 use harness::looking::{self, ENOUGH_ROUNDS, Looked};
@@ -18,6 +19,7 @@ use mechanisms::table::CARDS;
 use model::card::Support;
 use model::floor::floor_of;
 use model::observation::Probe;
+use model::observation::timeline::chosen;
 use model::plan::{Plan, plan};
 use model::record::{Record, Settings};
 use model::suite::{Block, Suite};
@@ -31,11 +33,19 @@ use std::time::Duration;
 const TIME_OF_A_CASE: Duration = Duration::from_secs(12);
 /// The part of the time that goes to plain measuring.
 const PLAIN_SHARE: f64 = 0.5;
+/// How many typical turns are drawn, beside a slow one.
+const TYPICAL_TURNS: usize = 2;
 /// What the turns of a launch that is looked at take.
 const SLICE: Duration = Duration::from_millis(8);
 
 /// Explains the cases that `arguments` ask for.
 pub fn run(arguments: &Explain) -> Result<Exit, Error> {
+    for counter in &arguments.counters {
+        let refused = |failure: sys::Failure| {
+            Invalid::new(format!("--counter {counter}: {}", failure.answer), failure.next)
+        };
+        observe::check_counter(counter).map_err(refused)?;
+    }
     let cases = asked_for(arguments)?;
     let mut gathered: Vec<Gathered> =
         cases.iter().map(|case| Gathered::new(case.clone(), beside(case))).collect();
@@ -57,10 +67,12 @@ pub fn run(arguments: &Explain) -> Result<Exit, Error> {
 
     let explained = |gathered: &Gathered| explain(gathered, &records, observe::call_name);
     let explanations: Vec<Explanation> = gathered.iter().filter_map(explained).collect();
+    let bends = bends(&cases, &records, &landmarks());
     print(&match arguments.json {
-        true => format!("{:#}\n", serde_json::json!(explanations)),
-        false => report::explanations(&explanations, &style()),
+        true => format!("{:#}\n", serde_json::json!({ "explanations": explanations, "curves": bends })),
+        false => report::explanations(&explanations, &bends, &style()),
     })?;
+    make(arguments, &explanations)?;
     let unexplained = gathered.iter().filter(|gathered| explained(gathered).is_none());
     for gathered in unexplained {
         print(&format!(
@@ -74,6 +86,77 @@ pub fn run(arguments: &Explain) -> Result<Exit, Error> {
         () if explanations.len() < gathered.len() => Exit::CaseFailed,
         () => Exit::Success,
     })
+}
+
+/// Makes the files that are asked for, and says which.
+fn make(arguments: &Explain, explanations: &[Explanation]) -> Result<(), Error> {
+    for explanation in explanations {
+        let key = explanation.case.key();
+        let name = report::file_name(&key);
+        let path = |directory: &Path, of: &str, ending: &str| directory.join(format!("{name}{of}.{ending}"));
+        let timeline = explanation.timeline.as_ref();
+        if let (Some(directory), Some(seen)) = (&arguments.traces, timeline) {
+            let trace = report::trace(seen, &key, observe::call_name);
+            write(&path(directory, "", "json"), trace.as_bytes(), Kind::TRACE)?;
+        }
+        if let (Some(directory), Some(seen)) = (&arguments.timelines, timeline) {
+            for (number, turn) in chosen(seen, TYPICAL_TURNS, observe::call_name).iter().enumerate() {
+                let svg = report::timeline(turn, &key);
+                write(
+                    &path(directory, &format!("-turn-{}", number + 1), "svg"),
+                    svg.as_bytes(),
+                    Kind::TIMELINE,
+                )?;
+            }
+        }
+        if let Some(directory) = &arguments.flames {
+            for (end, stacks) in ["near", "far"].into_iter().zip(&explanation.stacks) {
+                if let Some(svg) = report::flame_graph(stacks, &format!("{end}, {key}")) {
+                    write(&path(directory, &format!("-{end}"), "svg"), svg.as_bytes(), Kind::FLAMES)?;
+                    let folded = report::folded(stacks);
+                    write(&path(directory, &format!("-{end}"), "folded"), folded.as_bytes(), Kind::STACKS)?;
+                }
+            }
+        }
+    }
+    if let (Some(directory), [before, after]) = (&arguments.flames, explanations) {
+        for (end, at) in [("near", 0), ("far", 1)] {
+            let whose = [before, after].map(|explanation| format!("{end}, {}", explanation.case));
+            let difference =
+                report::flame_graph_difference(&before.stacks[at], &after.stacks[at], [&whose[0], &whose[1]]);
+            if let Some(svg) = difference {
+                write(&directory.join(format!("difference-{end}.svg")), svg.as_bytes(), Kind::FLAMES)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
+    derived_file::write(path, content, kind)?;
+    print(&format!("wrote {}, {} bytes\n", path.display(), content.len()))
+}
+
+/// The sizes at which something in this machine or its kernel changes.
+fn landmarks() -> Vec<Landmark> {
+    let host = harness::host::read(Path::new("/"));
+    let mut landmarks = vec![Landmark { name: "page".to_owned(), bytes: 4096 }];
+    let mut add = |name: &str, bytes: u64| landmarks.push(Landmark { name: name.to_owned(), bytes });
+    // What the kernel gives unless it is asked for more (pipe(7)).
+    add("pipe capacity", 65_536);
+    let limit = |name: &str, field: usize| {
+        host.limits.get(name)?.known()?.split_whitespace().nth(field)?.parse().ok()
+    };
+    for (name, limit) in [
+        ("socket receive buffer", limit("net/core/rmem_default", 0)),
+        ("TCP receive buffer", limit("net/ipv4/tcp_rmem", 1)),
+    ] {
+        limit.into_iter().for_each(|bytes| add(name, bytes));
+    }
+    for (name, bytes) in host.caches_bytes.known().into_iter().flatten() {
+        add(name, *bytes);
+    }
+    landmarks
 }
 
 /// The cases to explain, as they are on this host.

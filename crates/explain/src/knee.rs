@@ -8,9 +8,12 @@
 //! the very sizes that were measured, and the price of a knee is the least at which hardly any of these lines has one.
 //! Wherever a knee could be as well, by the same least squares, is in its interval.
 
-use crate::stats::{mean, median, squares};
+use model::Case;
+use model::record::Record;
+use model::stats::{mean, median, squares};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, Normal};
 
 /// The part of straight noisy lines in which knees may be found.
@@ -29,7 +32,7 @@ const LEAST_LEFT: usize = 2;
 const LEAST_CHANGE: f64 = 0.1;
 
 /// A size that something in the machine or kernel makes special.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Landmark {
     /// What it is, such as `page` or `L2`.
     pub name: String,
@@ -38,7 +41,7 @@ pub struct Landmark {
 }
 
 /// A change of slope.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Knee {
     /// The measured size at which the pieces fit best if they meet there.
     pub at_bytes: u64,
@@ -54,6 +57,37 @@ pub struct Knee {
     pub within: Vec<Landmark>,
     /// The landmarks at most one measured size away from there.
     pub beside: Vec<Landmark>,
+}
+
+/// The curve of cases that differ in nothing but the size, and its knees.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bends {
+    /// The case at the smallest size.
+    pub case: Case,
+    /// Where its slope changes; `None` with too few sizes to tell.
+    pub knees: Option<Vec<Knee>>,
+}
+
+/// The knees of each curve that `cases` make, of whose plain launches `records` are.
+pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<Bends> {
+    let unsized_case = |case: &Case| Case { size_bytes: None, ..case.clone() };
+    let mut curves: Vec<Vec<&Case>> = Vec::new();
+    for case in cases.iter().filter(|case| case.size_bytes.is_some()) {
+        match curves.iter_mut().find(|curve| unsized_case(curve[0]) == unsized_case(case)) {
+            Some(curve) => curve.push(case),
+            None => curves.push(vec![case]),
+        }
+    }
+    let bend = |curve: Vec<&Case>| {
+        let point = |case: &&Case| {
+            let record = records.iter().find(|record| record.case == **case)?;
+            Some((case.size_bytes?.0, record.samples.iter().map(|sample| sample.turn_ns()).collect()))
+        };
+        let points: Vec<(u64, Vec<f64>)> = curve.iter().filter_map(point).collect();
+        let smallest = curve.iter().min_by_key(|case| case.size_bytes).unwrap_or(&curve[0]);
+        Bends { case: (*smallest).clone(), knees: knees(&points, landmarks) }
+    };
+    curves.into_iter().filter(|curve| curve.len() > 1).map(bend).collect()
 }
 
 /// The knees of a curve that has `turn_ns` of each launch at each size, in the order of sizes. `None` with too few sizes
