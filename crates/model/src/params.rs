@@ -181,7 +181,7 @@ impl fmt::Display for Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::{Framing, Kind, Payload, Reach};
+    use crate::card::{Kind, testing::card};
     use proptest::prelude::*;
 
     const fn param(name: &'static str, domain: Domain, default: Option<&'static str>) -> Param {
@@ -189,16 +189,6 @@ mod tests {
     }
 
     const CARD: Card = Card {
-        name: "pipe",
-        kind: Kind::Mechanism,
-        summary: "",
-        framing: Framing::Stream,
-        reach: Reach::Related,
-        payload: Payload::Bytes,
-        fds: false,
-        hangup: false,
-        polled: false,
-        one_end: false,
         params: &[
             param("capacity", Domain::Size, None),
             param("wait", Domain::Choice(&["block", "spin"]), Some("block")),
@@ -206,10 +196,7 @@ mod tests {
             param("depth", Domain::Count, Some("8")),
             param("buffer", Domain::SizeOrMatch, None),
         ],
-        workloads: &[],
-        sized: true,
-        limits: "",
-        man: &[],
+        ..card("pipe", Kind::Mechanism, &[], true)
     };
 
     fn parse(text: &str) -> Result<Params, Invalid> {

@@ -269,7 +269,7 @@ fn floors(cases: &[Case]) -> Vec<Case> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::{Framing, Payload, Reach};
+    use crate::card::testing;
     use crate::params::{Domain, Param};
     use crate::topology::Cpu;
 
@@ -283,21 +283,9 @@ mod tests {
 
     const fn card(name: &'static str, kind: Kind, workloads: &'static [Workload], sized: bool) -> Card {
         Card {
-            name,
-            kind,
-            summary: "",
-            framing: Framing::Stream,
-            reach: Reach::Host,
-            payload: Payload::Bytes,
-            fds: false,
-            hangup: false,
-            polled: false,
-            one_end: false,
             params: &[WAIT],
-            workloads,
-            sized,
             limits: "fs.mqueue.msgsize_max",
-            man: &[],
+            ..testing::card(name, kind, workloads, sized)
         }
     }
 

@@ -235,26 +235,10 @@ pub fn peers(list: Option<&str>) -> Result<Vec<Peers>, Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::{Framing, Kind, Payload, Reach};
+    use crate::card::{Kind, testing::card};
     use crate::case::Placement;
 
-    const CARDS: &[Card] = &[Card {
-        name: "pipe",
-        kind: Kind::Mechanism,
-        summary: "",
-        framing: Framing::Stream,
-        reach: Reach::Related,
-        payload: Payload::Bytes,
-        fds: false,
-        hangup: false,
-        polled: false,
-        one_end: false,
-        params: &[],
-        workloads: &[Workload::Latency],
-        sized: true,
-        limits: "",
-        man: &[],
-    }];
+    const CARDS: &[Card] = &[card("pipe", Kind::Mechanism, &[Workload::Latency], true)];
 
     const SUITE: &str = r#"
 name = "small"

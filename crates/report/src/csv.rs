@@ -22,14 +22,20 @@ struct Row<'a> {
 type Column = (&'static str, fn(&Row<'_>) -> Option<String>);
 
 /// Writes `results` as CSV (RFC 4180, but for lines that end in a bare line feed), with one line of names.
-pub fn csv(results: &Results, out: impl io::Write) -> io::Result<()> {
-    let mut lines = ::csv::Writer::from_writer(out);
+pub fn csv(results: &Results, mut out: impl io::Write) -> io::Result<()> {
+    let mut lines = ::csv::Writer::from_writer(Vec::new());
     lines.write_record(COLUMNS.iter().map(|(name, _)| name))?;
     for record in &results.records {
         let row = Row { run: &results.header.run, record, summary: summary_of(record) };
         lines.write_record(COLUMNS.iter().map(|(_, field)| text(field(&row))))?;
     }
-    lines.flush()
+    out.write_all(&written(lines)?)
+}
+
+/// What `lines` hold. It is written in one go, for the library hides what kind of error a writer had, and that a reader
+/// has gone is no failure.
+pub(crate) fn written(lines: ::csv::Writer<Vec<u8>>) -> io::Result<Vec<u8>> {
+    lines.into_inner().map_err(::csv::IntoInnerError::into_error)
 }
 
 /// A field. Control characters are escaped, so that a case is one line whatever its error says.

@@ -3,9 +3,10 @@
 //! What a chart shows is decided elsewhere. Both forms are made of the same strokes. The PNG's letters are those of
 //! a font that comes along, so that it looks the same on a machine without fonts.
 
+use crate::drawn::number;
 use crate::figure::{Chart, SideBySide};
 use crate::look::{self, Dash, Look, Looks, Marker};
-use crate::study::{estimate, is_drawable, value};
+use crate::study::{estimate, is_drawable};
 use crate::text::{clean, clip, width};
 use model::drawn::{Figure, Point, Series, Unit};
 use model::stats::Estimate;
@@ -472,7 +473,7 @@ fn marker(look: Look, open: bool, x: f64, y: f64) -> Mark {
 
 /// A round value without the zeros that a measured one would have.
 pub(crate) fn tick_text(tick: f64, unit: Unit) -> String {
-    let text = value(tick, unit);
+    let text = number(tick, unit);
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
     let number = match number.split_once('.') {
         Some((whole, decimals)) if decimals.bytes().all(|digit| digit == b'0') => whole,

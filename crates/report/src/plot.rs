@@ -5,10 +5,10 @@
 
 use crate::block::Block;
 use crate::columns;
+use crate::drawn;
 use crate::figure::parse_metric;
 use crate::layout::{INDENT, Style, finish, section};
 use crate::sheet::sheet;
-use crate::study::value;
 use crate::text::{clip, width};
 use model::Invalid;
 use model::drawn::Unit;
@@ -99,7 +99,7 @@ impl Axis {
         let rows = chart.rows.iter().map(|(name, number)| {
             let name = clip(name, name_width);
             let pad = " ".repeat(name_width - width(&name));
-            let words = clip(&value(number.median, chart.unit), NUMBER);
+            let words = clip(&drawn::number(number.median, chart.unit), NUMBER);
             format!("{INDENT}{name}{pad}  {words:>NUMBER$}  {}", self.row(*number))
         });
         let margin = " ".repeat(INDENT.len() + name_width + 2 + NUMBER + 2);

@@ -5,11 +5,9 @@
 use crate::drawn;
 use crate::look::{self, Dash, Look};
 use crate::page::Number;
-use crate::quantity::time;
 use crate::text::clean;
 use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
 use model::stats::Estimate;
-use model::units::three_digits;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -160,17 +158,6 @@ fn cell(cell: &Cell) -> CellData {
 /// A number with the half-width of its interval, in the words of the terminal, without the blanks that align them.
 pub(crate) fn estimate(number: Estimate, unit: Unit) -> String {
     drawn::estimate(number, unit).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A number in words.
-pub(crate) fn value(number: f64, unit: Unit) -> String {
-    let shown = match unit {
-        Unit::Ns => time(number),
-        Unit::BytesPerS => number.is_finite().then(|| model::units::format_rate(number)),
-        Unit::Bytes => number.is_finite().then(|| model::Size(number as u64).to_string()),
-        Unit::Number => number.is_finite().then(|| three_digits(number)),
-    };
-    shown.unwrap_or_else(|| "-".to_owned())
 }
 
 fn cleaned(texts: &[String]) -> Vec<String> {

@@ -4,6 +4,7 @@
 //! tables of a study differ in their columns, and a CSV has one set of them. Columns keep their names and their order;
 //! new ones are added at the end. What is missing is an empty field, never 0. Cases are `csv`'s.
 
+use crate::csv::written;
 use crate::text::escape;
 use model::drawn::{Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Test, Tested, Unit, Verdict};
 use model::record::Results;
@@ -58,8 +59,8 @@ pub fn study_csv(results: &Results, out: impl io::Write) -> io::Result<()> {
     )
 }
 
-fn write(run: &str, lines: &[Line], out: impl io::Write) -> io::Result<()> {
-    let mut csv = ::csv::Writer::from_writer(out);
+fn write(run: &str, lines: &[Line], mut out: impl io::Write) -> io::Result<()> {
+    let mut csv = ::csv::Writer::from_writer(Vec::new());
     csv.write_record(["run"].into_iter().chain(COLUMNS.iter().map(|(name, _)| *name)))?;
     for line in lines {
         let fields = COLUMNS.iter().map(|(_, field)| field(line).unwrap_or_default());
@@ -67,7 +68,7 @@ fn write(run: &str, lines: &[Line], out: impl io::Write) -> io::Result<()> {
         // Control characters are escaped, so that a number is one line whatever its words say.
         csv.write_record(fields.map(|field| escape(field.chars())))?;
     }
-    csv.flush()
+    out.write_all(&written(csv)?)
 }
 
 fn shown(number: Option<f64>) -> Option<String> {

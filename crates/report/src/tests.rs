@@ -361,6 +361,27 @@ fn results_with_study() -> Results {
 }
 
 #[test]
+fn a_reader_that_has_gone_is_known_as_such() {
+    struct Gone;
+    impl std::io::Write for Gone {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut results = results_with_study();
+    results.records = vec![results.records; 20].concat();
+    let study = results.header.study.as_mut().unwrap();
+    study.conclusions = vec![study.conclusions[0].clone(); 150];
+    for format in Format::ALL {
+        let error = format.write(&results, &PLAIN, Gone).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{format}: {error}");
+    }
+}
+
+#[test]
 fn csv_of_a_study_has_a_line_a_number() {
     insta::assert_snapshot!(bytes(Format::StudyCsv, &results_with_study()), @r#"
     run,part,name,row,column,x_bytes,published,value,low,high,unit,words,missing,at_least,at_most,verdict

@@ -1,7 +1,7 @@
 //! Studies over results made by hand, whose ratios are known exactly.
 
 use super::*;
-use crate::card::{Framing, Payload, Reach};
+use crate::card::testing::card;
 use crate::case::{Case, Endpoints, Placement};
 use crate::drawn::{self, Drawn, Unit, Verdict};
 use crate::histogram::Histogram;
@@ -11,26 +11,6 @@ use crate::suite::Suite;
 use crate::topology::CpuPair;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-
-const fn card(name: &'static str, kind: Kind, workloads: &'static [Workload], sized: bool) -> Card {
-    Card {
-        name,
-        kind,
-        summary: "",
-        framing: Framing::Stream,
-        reach: Reach::Related,
-        payload: Payload::Bytes,
-        fds: false,
-        hangup: false,
-        polled: false,
-        one_end: false,
-        params: &[],
-        workloads,
-        sized,
-        limits: "",
-        man: &[],
-    }
-}
 
 const CARDS: &[Card] = &[
     card("pipe", Kind::Mechanism, &[Workload::Latency, Workload::Throughput], true),

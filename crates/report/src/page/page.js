@@ -825,7 +825,9 @@ function start() {
   byId('fastest').addEventListener('click', () => switchSeries((rank) => rank < MOST_SERIES));
   refresh();
   // Unpacking takes a moment, which is best taken while the reader reads the first words.
-  (globalThis.requestIdleCallback ?? setTimeout)(() => library().catch(() => {}));
+  // A page that is printed without being shown is never idle, and has charts on paper all the same.
+  const soon = globalThis.requestIdleCallback ?? ((work) => setTimeout(work));
+  soon(() => library().catch(() => {}), { timeout: 1000 });
   addEventListener('beforeprint', () => drawForPaper(PAPER));
   addEventListener('afterprint', () => drawForPaper(null));
 }
