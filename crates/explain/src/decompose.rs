@@ -364,7 +364,8 @@ mod tests {
     fn sampled(case: Case, companions: Vec<(Role, Case)>, near: OfEnd, far: OfEnd) -> Gathered {
         let mut gathered = Gathered::new(case, companions);
         gathered.note_support(Probe::Sampling, Support::UNLIMITED);
-        let seen = Observation { turns: 100, elapsed_ns: 1.0, turn_ends_ns: Vec::new(), near, far: Some(far) };
+        let seen =
+            Observation { turns: 100, elapsed_ns: 1.0, turn_ends_ns: Vec::new(), near, far: Some(far) };
         gathered.add(Probe::Sampling, seen, 1.0);
         gathered
     }
@@ -410,7 +411,8 @@ mod tests {
         let one_byte = case("pipe", 1);
         let records = [record(case("pipe", 4096), 1000, 500, 500), record(one_byte.clone(), 300, 150, 150)];
         let (near, far) = (end(&[("_copy_to_iter", 1)], 9), end(&[("_copy_to_iter", 1)], 9));
-        let sum = decomposed(&sampled(case("pipe", 4096), vec![(Role::OneByte, one_byte)], near, far), &records);
+        let sum =
+            decomposed(&sampled(case("pipe", 4096), vec![(Role::OneByte, one_byte)], near, far), &records);
         let copies = of(&sum, TermKind::Copies);
         assert_eq!((copies.by_probes_ns, copies.by_difference_ns.unwrap().median), (Some(100.0), 700.0));
         assert!(copies.contradicts);

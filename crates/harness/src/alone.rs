@@ -1,8 +1,6 @@
 //! What an operation's launch does: it has one endpoint, and no parts to agree on.
 
-use crate::endpoint::{
-    LEAST_WARM_UP_TURNS, MOST_OBSERVED_TURNS, Orders, Outcome, Sizing, WARM_UP_SHARE, text,
-};
+use crate::endpoint::{LEAST_WARM_UP_TURNS, Orders, Outcome, Sizing, WARM_UP_SHARE, observed_turns, text};
 use crate::measure::Clock;
 use crate::workload::{Broken, sample, usage_between};
 use mechanisms::{Operation, Timer};
@@ -28,7 +26,7 @@ pub(crate) fn observed_cost(
     look: &Look,
 ) -> Outcome<(Sample, Option<Observation>)> {
     let (turns, _) = warm_up(orders, &mut operation).map_err(text)?;
-    let turns = turns.min(MOST_OBSERVED_TURNS);
+    let turns = observed_turns(turns, orders.size, look);
     let clock = Clock::new(orders.clock);
     let mut watching = observe::attach(look, 0..0).map_err(text)?;
     watching.begin().map_err(text)?;

@@ -13,7 +13,7 @@ use crate::together::Course;
 use crate::workload::{Check, Station, answer_bytes};
 use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, Visitor, table};
 use model::card::Payload;
-use model::observation::{Look, Observation};
+use model::observation::{Look, Observation, Probe};
 use model::record::{ClockSource, Sample, Setting};
 use model::{Case, Peers, Size, Workload};
 use rustix::fd::{AsFd, OwnedFd};
@@ -29,8 +29,22 @@ pub const COMMAND: &str = "__endpoint";
 pub(crate) const LEAST_WARM_UP_TURNS: u64 = 16;
 /// The part of a launch's slice that warm-up must fill.
 pub(crate) const WARM_UP_SHARE: f64 = 0.1;
-/// The most turns that are looked at in a launch: what is recorded of them must find room.
-pub(crate) const MOST_OBSERVED_TURNS: u64 = 2000;
+/// The most turns of a launch of which each event is recorded: they must find room.
+const MOST_RECORDED_TURNS: u64 = 2000;
+/// The fewest turns that are looked at, though a warm-up that was disturbed may have allowed for less.
+const LEAST_OBSERVED_TURNS: u64 = 50;
+
+/// How many turns are looked at in a launch for which there would be time for `turns`.
+pub(crate) fn observed_turns(turns: u64, sizing: Sizing, look: &Look) -> u64 {
+    let most = match look.probe {
+        None | Some(Probe::Counters | Probe::Sampling) => u64::MAX,
+        Some(_) => MOST_RECORDED_TURNS,
+    };
+    match sizing {
+        Sizing::Turns(turns) => turns.min(most),
+        Sizing::Slice { .. } => turns.clamp(LEAST_OBSERVED_TURNS, most),
+    }
+}
 
 /// What the coordinator has an endpoint do.
 #[derive(Debug, Clone, Serialize, Deserialize)]

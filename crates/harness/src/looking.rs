@@ -14,6 +14,8 @@ pub const ENOUGH_ROUNDS: u32 = 12;
 
 /// The part of the turns that are made where each is stopped at every call.
 const PTRACE_SHARE: u64 = 10;
+/// How much longer launches are of which samples are taken.
+const SAMPLING_TIMES: u64 = 4;
 
 /// What is told of one launch that was looked at.
 #[derive(Debug)]
@@ -67,6 +69,10 @@ pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looke
                 // A turn takes so much longer there that a few are enough.
                 Sizing::Slice { slice_ns, .. } if probe == Some(Probe::Ptrace) => {
                     Sizing::Slice { slice_ns: slice_ns / PTRACE_SHARE, hint_ns }
+                }
+                // Samples are few: a launch must be longer to have enough of them.
+                Sizing::Slice { slice_ns, .. } if probe == Some(Probe::Sampling) => {
+                    Sizing::Slice { slice_ns: slice_ns * SAMPLING_TIMES, hint_ns }
                 }
                 Sizing::Slice { slice_ns, .. } => Sizing::Slice { slice_ns, hint_ns },
                 turns => turns,

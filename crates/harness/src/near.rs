@@ -2,7 +2,7 @@
 
 use crate::control::Channel;
 use crate::endpoint::{
-    LEAST_WARM_UP_TURNS, MOST_OBSERVED_TURNS, Outcome, Session, Sizing, WARM_UP_SHARE, Yield, text,
+    LEAST_WARM_UP_TURNS, Outcome, Session, Sizing, WARM_UP_SHARE, Yield, observed_turns, text,
 };
 use crate::measure::{Clock, Stamp};
 use crate::pacer::{Pacer, wall_ns};
@@ -231,7 +231,7 @@ impl<E: Endpoint> Near<'_, E> {
     /// The part in which both ends are looked at. It is switched on after the lead-in and off before the lead-out, so that
     /// the timed turns are seen and nothing else.
     fn observed(&mut self, look: &Look) -> Outcome<(Sample, Observation)> {
-        let turns = self.warm_up()?.0.min(MOST_OBSERVED_TURNS);
+        let turns = observed_turns(self.warm_up()?.0, self.session.orders.size, look);
         self.announce(PartKind::Observed, turns, false)?;
         let [station] = self.stations.as_slice() else {
             return Err("several fars at once cannot be looked at; leave out --peers".to_owned());

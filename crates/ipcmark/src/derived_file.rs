@@ -21,11 +21,9 @@ impl Kind {
     /// A page of [`report::html`].
     pub const PAGE: Kind =
         Kind { name: "page", begins: b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset" };
-    /// A figure as [`report::svg`] draws it.
+    /// A figure as [`report::svg`] draws it, or a turn as [`report::timeline`] does.
     pub const SVG: Kind =
         Kind { name: "SVG figure", begins: b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg" };
-    /// A turn as [`report::timeline`] draws it.
-    pub const TIMELINE: Kind = Kind { name: "timeline", begins: b"<svg" };
     /// A flame graph of [`report::flame_graph`].
     pub const FLAMES: Kind =
         Kind { name: "flame graph", begins: b"<?xml version=\"1.0\" standalone=\"no\"?>" };

@@ -102,11 +102,7 @@ fn make(arguments: &Explain, explanations: &[Explanation]) -> Result<(), Error> 
         if let (Some(directory), Some(seen)) = (&arguments.timelines, timeline) {
             for (number, turn) in chosen(seen, TYPICAL_TURNS, observe::call_name).iter().enumerate() {
                 let svg = report::timeline(turn, &key);
-                write(
-                    &path(directory, &format!("-turn-{}", number + 1), "svg"),
-                    svg.as_bytes(),
-                    Kind::TIMELINE,
-                )?;
+                write(&path(directory, &format!("-turn-{}", number + 1), "svg"), svg.as_bytes(), Kind::SVG)?;
             }
         }
         if let Some(directory) = &arguments.flames {
