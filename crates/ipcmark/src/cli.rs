@@ -338,6 +338,9 @@ pub struct Explain {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Make one page of it too, with pictures of turns and flame graphs, which opens by itself in a browser
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// `ipcmark completions`.

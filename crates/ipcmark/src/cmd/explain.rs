@@ -3,8 +3,9 @@
 
 use super::run::{by_hand, nothing_left, restrict, row, watch_signals};
 use crate::cli::Explain;
+use crate::derived_file::{self, Kind};
 use crate::exit::{Error, Exit};
-use crate::output::{print, style};
+use crate::output::{command, print, style};
 use crate::progress::Progress;
 use crate::results_file;
 use explain::{Explanation, Gathered, companions, explain};
@@ -37,6 +38,7 @@ const SLICE: Duration = Duration::from_millis(8);
 /// Explains the cases that `arguments` ask for.
 pub fn run(arguments: &Explain) -> Result<Exit, Error> {
     let cases = asked_for(arguments)?;
+    arguments.html.iter().try_for_each(|path| derived_file::check(path, Kind::PAGE))?;
     let mut gathered: Vec<Gathered> =
         cases.iter().map(|case| Gathered::new(case.clone(), beside(case))).collect();
     let probes = supported(&arguments.probes, &mut gathered);
@@ -57,6 +59,8 @@ pub fn run(arguments: &Explain) -> Result<Exit, Error> {
 
     let explained = |gathered: &Gathered| explain(gathered, &records, observe::call_name);
     let explanations: Vec<Explanation> = gathered.iter().filter_map(explained).collect();
+    // The page is kept even if nobody reads the text to its end, and the text is printed even if the page cannot be kept.
+    let kept = arguments.html.iter().try_for_each(|path| keep(path, &explanations));
     print(&match arguments.json {
         true => format!("{:#}\n", serde_json::json!(explanations)),
         false => report::explanations(&explanations, &style()),
@@ -69,11 +73,21 @@ pub fn run(arguments: &Explain) -> Result<Exit, Error> {
             failure_of(&gathered.case, &records)
         ))?;
     }
+    kept?;
     Ok(match () {
         () if interrupted.load(Ordering::Relaxed) => Exit::Interrupted,
         () if explanations.len() < gathered.len() => Exit::CaseFailed,
         () => Exit::Success,
     })
+}
+
+/// Writes the page of `explanations`; where there are none, an earlier page stays.
+fn keep(path: &Path, explanations: &[Explanation]) -> Result<(), Error> {
+    if explanations.is_empty() {
+        return Ok(());
+    }
+    let page = report::explanation_html(explanations, &command(), observe::call_name);
+    derived_file::write(path, page.as_bytes(), Kind::PAGE)
 }
 
 /// The cases to explain, as they are on this host.

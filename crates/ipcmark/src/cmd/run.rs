@@ -2,7 +2,7 @@
 
 use crate::cli::{Axes, Effort, Run};
 use crate::exit::{Error, Exit};
-use crate::output::{print, show};
+use crate::output::{command, print, show};
 use crate::progress::Progress;
 use crate::results_file::ResultsFile;
 use crate::suites;
@@ -56,7 +56,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
         tool: tool(),
         run: directory.id().to_owned(),
         started_at: jiff::Timestamp::now().to_string(),
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: command(),
         host,
         clock: calibration.record.clone(),
         settings: settings.clone(),
