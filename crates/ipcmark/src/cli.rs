@@ -90,6 +90,9 @@ pub struct Run {
     /// Say what would be measured, and stop
     #[arg(long)]
     pub dry_run: bool,
+    /// Then explain each case as `ipcmark explain` does, which takes some twelve seconds a case
+    #[arg(long, conflicts_with = "format")]
+    pub explain: bool,
     /// Where to keep the results; an existing file is never overwritten
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -141,7 +144,7 @@ pub struct Effort {
     /// A case is settled when its 95% interval is within ± this [default: the suite's, or 2%]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub precision: Option<Percent>,
-    /// The time that measuring may take [default: the suite's, or 60s]
+    /// The time that measuring may take [default: the suite's, or 60s; of explain 12s a case]
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
     /// What the endpoints are [default: the suite's, or processes]
@@ -326,6 +329,13 @@ pub struct Explain {
     pub axes: Axes,
     #[command(flatten)]
     pub effort: Effort,
+    #[command(flatten)]
+    pub looks: Looks,
+}
+
+/// How cases are looked at, and what is made of it.
+#[derive(Debug, Default, Args)]
+pub struct Looks {
     /// Look at exactly this many turns in each launch, instead of as many as fill a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2000))]
     pub turns: Option<u64>,
@@ -347,6 +357,9 @@ pub struct Explain {
     /// Draw flame graphs of each end as SVG into this directory, beside folded stacks; of two cases, their difference too
     #[arg(long, value_name = "DIR")]
     pub flames: Option<PathBuf>,
+    /// Make one page of it too, with pictures of turns and flame graphs, which opens by itself in a browser
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// `ipcmark completions`.

@@ -18,7 +18,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// A page of [`report::html`].
+    /// A page of [`report::html`] or [`report::explanation_html`].
     pub const PAGE: Kind =
         Kind { name: "page", begins: b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset" };
     /// A figure as [`report::svg`] draws it, or a turn as [`report::timeline`] does.
@@ -45,20 +45,28 @@ pub fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
             _ => {}
         }
     }
+    check(path, kind)?;
+    // What is no regular file, such as /dev/null or a pipe, takes bytes and keeps none.
+    match path.metadata() {
+        Ok(metadata) if !metadata.is_file() => {
+            fs::write(path, content).or_fail("write", path.display()).map_err(Error::from)
+        }
+        _ => replace(path, content),
+    }
+}
+
+/// Refuses a `path` at which something else is, which [`write`] would leave alone: before work is done that takes long.
+pub fn check(path: &Path, kind: Kind) -> Result<(), Error> {
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
             Err(Invalid::new(format!("{} is a directory", path.display()), "name a file in it").into())
         }
-        // What is no regular file, such as /dev/null or a pipe, takes bytes and keeps none.
-        Ok(metadata) if !metadata.is_file() => {
-            fs::write(path, content).or_fail("write", path.display()).map_err(Error::from)
-        }
-        Ok(_) if !begins_as(path, kind) => Err(Invalid::new(
+        Ok(metadata) if metadata.is_file() && !begins_as(path, kind) => Err(Invalid::new(
             format!("{} exists and is no {} that ipcmark made", path.display(), kind.name),
             "name another file, or remove it",
         )
         .into()),
-        _ => replace(path, content),
+        _ => Ok(()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Standard output: its width, and what happens when nobody reads it.
+//! What was typed as it is shown, and standard output: its width, and what happens when nobody reads it.
 
 use crate::cli::Show;
 use crate::exit::Error;
@@ -8,6 +8,11 @@ use std::io::{ErrorKind, IsTerminal, Write};
 /// Prints `text` on standard output as it is.
 pub fn print(text: &str) -> Result<(), Error> {
     write(|out| out.write_all(text.as_bytes()))
+}
+
+/// The words by which this program was called.
+pub fn command() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// Has `writer` write to standard output.

@@ -1,4 +1,5 @@
-//! Why a case costs what it does, for the terminal. What it says is `explain`'s; how it is laid out is `layout`'s.
+//! Why a case costs what it does, in words and tables, and these for the terminal. What is so is decided in `explain`; where
+//! words stand, in `layout` for the terminal and in `explanation_page` for browsers.
 
 use crate::drawn::Grid;
 use crate::layout::{DEEPER, INDENT, Style, finish, grid, labelled, section};
@@ -6,12 +7,12 @@ use crate::quantity::{count, multiple, percent, signed_time, time, time_estimate
 use crate::text::{clean, wrap};
 use explain::{
     Bends, Copies, CounterRow, Decomposition, Explanation, FaultRow, How, Knee, Landmark, PlaceRow, ProbeRow,
-    Source, Term,
+    Source, Term, TermKind,
 };
-use model::Size;
 use model::observation::calls::CallRow;
 use model::observation::schedule::{Overlap, ScheduleRow};
 use model::record::Fact;
+use model::{Case, Size};
 use std::collections::BTreeMap;
 
 /// The reasons that are put into words.
@@ -21,12 +22,47 @@ const LARGE_RESIDUAL: f64 = 0.15;
 /// The kinds of answers of a call that are shown.
 const ANSWERS: usize = 3;
 
-/// Explanations for the terminal, one after the other, and where the curves over their sizes bend.
-pub fn explanations(all: &[Explanation], curves: &[Bends], style: &Style) -> String {
-    let explained = all.iter().flat_map(|explanation| one(explanation, style));
-    let bends = curves.iter().map(|curve| (clean(&curve.case.key()), bent(curve))).collect::<Vec<_>>();
-    let bends = section("where time over size changes its slope", labelled(&bends, style), style);
-    finish(&explained.chain(bends).skip(1).collect::<Vec<_>>())
+/// An explanation in words.
+pub(crate) struct Told {
+    /// The case that it is of.
+    pub(crate) case: String,
+    /// What a turn takes.
+    pub(crate) head: String,
+    /// Why.
+    pub(crate) reasons: Vec<String>,
+    /// What to do about it.
+    pub(crate) tries: Vec<String>,
+    /// The decomposition, where there is one, and what else was seen.
+    pub(crate) tables: Vec<Grid>,
+    /// What could not be seen, and why.
+    pub(crate) absences: Vec<(String, String)>,
+}
+
+/// What stands over the lists of [`Told`].
+pub(crate) const REASONS_HEADING: &str = "why";
+pub(crate) const TRIES_HEADING: &str = "what to try first";
+pub(crate) const ABSENCES_HEADING: &str = "what could not be seen";
+/// What stands over [`bends`].
+pub(crate) const BENDS_HEADING: &str = "where time over size changes its slope";
+
+/// `explanation` in words.
+pub(crate) fn told(explanation: &Explanation) -> Told {
+    let tries = explanation.advice.iter();
+    let tries =
+        tries.map(|advice| format!("{}. Try {}.", sentence(&clean(&advice.says)), clean(&advice.r#try)));
+    Told {
+        case: clean(&explanation.case.key()),
+        head: head(explanation),
+        reasons: reasons(explanation),
+        tries: tries.collect(),
+        tables: tables(explanation),
+        absences: absences(explanation),
+    }
+}
+
+/// Where each curve bends, behind its name.
+pub(crate) fn bends(curves: &[Bends]) -> Vec<(String, String)> {
+    curves.iter().map(|curve| (clean(&curve.case.key()), bent(curve))).collect()
 }
 
 /// Where a curve bends, and what changes there.
@@ -51,18 +87,23 @@ fn bent(curve: &Bends) -> String {
     }
 }
 
-fn one(explanation: &Explanation, style: &Style) -> Vec<String> {
+/// Explanations for the terminal, one after the other, and where the curves over their sizes bend.
+pub fn explanations(all: &[Explanation], curves: &[Bends], style: &Style) -> String {
+    let explained = all.iter().flat_map(|explanation| laid_out(told(explanation), style));
+    let bends = section(BENDS_HEADING, labelled(&bends(curves), style), style);
+    finish(&explained.chain(bends).skip(1).collect::<Vec<_>>())
+}
+
+fn laid_out(told: Told, style: &Style) -> Vec<String> {
     let words = |texts: Vec<String>| -> Vec<String> {
         texts.iter().flat_map(|text| wrap(text, style.width(), INDENT, DEEPER)).collect()
     };
-    let tries =
-        explanation.advice.iter().map(|advice| format!("{}. Try {}.", sentence(&advice.says), advice.r#try));
     let parts = [
-        section(&clean(&explanation.case.key()), words(vec![head(explanation)]), style),
-        section("why", words(reasons(explanation)), style),
-        section("what to try first", words(tries.collect()), style),
-        tables(explanation).iter().flat_map(|table| grid(table, style)).collect(),
-        section("what could not be seen", labelled(&absences(explanation), style), style),
+        section(&told.case, words(vec![told.head]), style),
+        section(REASONS_HEADING, words(told.reasons), style),
+        section(TRIES_HEADING, words(told.tries), style),
+        told.tables.iter().flat_map(|table| grid(table, style)).collect(),
+        section(ABSENCES_HEADING, labelled(&told.absences, style), style),
     ];
     parts.concat()
 }
@@ -87,7 +128,7 @@ fn reasons(explanation: &Explanation) -> Vec<String> {
     let reason = |(at, (term, ns)): (usize, (&Term, f64))| {
         let source = match (sum.best, &term.difference) {
             (Source::Differences, Some(difference)) => clean(difference),
-            _ => "by samples".to_owned(),
+            _ => by(sum.best).to_owned(),
         };
         let took = time(ns).unwrap_or_default();
         format!(
@@ -117,7 +158,7 @@ fn copied(copies: &Copies) -> String {
             How::Across => "copied from one process to the other",
             How::Moves => "moved without copying",
         };
-        format!("{} of all bytes sent were {how}, as {call} returned", percent(per_byte))
+        format!("{} of all bytes sent were {how}, as {} returned", percent(per_byte), clean(call))
     });
     let moved: Vec<String> = moved.collect();
     match moved.is_empty() {
@@ -127,7 +168,7 @@ fn copied(copies: &Copies) -> String {
 }
 
 /// Every table of an explanation, in the order in which they are shown.
-pub(crate) fn tables(explanation: &Explanation) -> Vec<Grid> {
+fn tables(explanation: &Explanation) -> Vec<Grid> {
     let tables = [
         explanation.decomposition.as_ref().map(decomposition),
         explanation.calls.as_ref().map(|(probe, calls)| of_calls(calls, probe.name())),
@@ -139,6 +180,17 @@ pub(crate) fn tables(explanation: &Explanation) -> Vec<Grid> {
     ];
     tables.into_iter().flatten().collect()
 }
+
+/// How the numbers of a decomposition came about.
+pub(crate) fn by(source: Source) -> &'static str {
+    match source {
+        Source::Samples => "by samples",
+        Source::Differences => "by difference",
+    }
+}
+
+/// What no term stands for.
+pub(crate) const RESIDUAL: &str = "residual";
 
 fn decomposition(sum: &Decomposition) -> Grid {
     let share = |ns: f64| percent(ns / sum.turn_ns);
@@ -159,13 +211,43 @@ fn decomposition(sum: &Decomposition) -> Grid {
         share(sum.residual_by_difference_ns),
         String::new(),
     ];
-    let rows = sum.terms.iter().map(row).chain([("residual".to_owned(), residual)]).collect();
-    let columns = ["by samples", "", "by difference", "", ""].map(str::to_owned).to_vec();
+    let rows = sum.terms.iter().map(row).chain([(RESIDUAL.to_owned(), residual)]).collect();
+    let columns = [by(Source::Samples), "", by(Source::Differences), "", ""].map(str::to_owned).to_vec();
     Grid {
         heading: format!("where {} go", time(sum.turn_ns).unwrap_or_default()),
         columns,
         rows,
         below: notes(sum),
+    }
+}
+
+/// The decompositions of `all` side by side, each by its better source.
+pub(crate) fn side_by_side(all: &[&Explanation]) -> Grid {
+    let sums = || {
+        all.iter().filter_map(|explanation| Some((&explanation.case, explanation.decomposition.as_ref()?)))
+    };
+    let mut kinds: Vec<TermKind> = sums()
+        .flat_map(|(_, sum)| sum.terms.iter().filter(|term| sum.ns_of(term).is_some()))
+        .map(|term| term.kind)
+        .collect();
+    kinds.sort();
+    kinds.dedup();
+    let row = |(case, sum): (&Case, &Decomposition)| {
+        let size = case.size_bytes.map(|size| format!(" {size}")).unwrap_or_default();
+        let of_kind = |kind: &TermKind| sum.terms.iter().find(|term| term.kind == *kind);
+        let cell = |kind| of_kind(kind).and_then(|term| time(sum.ns_of(term)?)).unwrap_or_default();
+        let cells = [time(sum.turn_ns).unwrap_or_default()]
+            .into_iter()
+            .chain(kinds.iter().map(cell))
+            .chain([signed_time(sum.residual_ns()).unwrap_or_default(), by(sum.best).to_owned()]);
+        (clean(&format!("{}{size}", case.spec)), cells.collect())
+    };
+    let names = kinds.iter().map(|kind| kind.name());
+    Grid {
+        heading: "the same in numbers".to_owned(),
+        columns: ["a turn"].into_iter().chain(names).chain([RESIDUAL, ""]).map(str::to_owned).collect(),
+        rows: sums().map(row).collect(),
+        below: Vec::new(),
     }
 }
 
@@ -220,7 +302,7 @@ fn of_calls(calls: &[Vec<CallRow>; 2], probe: &str) -> Grid {
             quantile(0.99),
             answers(call),
         ];
-        (format!("{end} {}", call.name), cells)
+        (format!("{end} {}", clean(&call.name)), cells)
     };
     let of_end =
         |(end, rows): (&str, &Vec<CallRow>)| rows.iter().map(|call| row(end, call)).collect::<Vec<_>>();
@@ -388,6 +470,6 @@ fn absences(explanation: &Explanation) -> Vec<(String, String)> {
     }
     let of_counters = by_reason
         .into_iter()
-        .map(|(reason, names)| ("counters".to_owned(), format!("{}: {reason}", names.join(", "))));
+        .map(|(reason, names)| ("counters".to_owned(), format!("{}: {reason}", clean(&names.join(", ")))));
     of_probes.chain(of_counters).collect()
 }

@@ -42,9 +42,20 @@ fn frame_name(frame: &Frame) -> String {
 /// The flame graph of `stacks` as SVG, which says whose they are, such as `near, pipe, latency, 64`. Without samples there
 /// is none.
 pub fn flame_graph(stacks: &[Stack], whose: &str) -> Option<String> {
-    let mut options = options(whose, "kernel in orange; click to look closer, Ctrl-F to search");
-    options.colors = Palette::Multi(MultiPalette::Java);
+    drawn(&mut of_ends(whose, "kernel in orange; click to look closer, Ctrl-F to search"), &folded(stacks))
+}
+
+/// The same as a picture only, for places in which its script could not run.
+pub(crate) fn flame_picture(stacks: &[Stack], whose: &str) -> Option<String> {
+    let mut options = of_ends(whose, "kernel in orange");
+    options.no_javascript = true;
     drawn(&mut options, &folded(stacks))
+}
+
+fn of_ends<'a>(whose: &str, subtitle: &str) -> Options<'a> {
+    let mut options = options(whose, subtitle);
+    options.colors = Palette::Multi(MultiPalette::Java);
+    options
 }
 
 /// The flame graph of `after` as SVG, coloured by what is different in `before`; `whose` says of each whose it is. The

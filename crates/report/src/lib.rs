@@ -1,4 +1,4 @@
-//! Records to bytes: the terminal table, Markdown, CSV, JSON and the page, and comparisons for the terminal.
+//! Records to bytes: the terminal table, Markdown, CSV, JSON and pages, and comparisons for the terminal.
 //!
 //! Everything here is a function from results to text. Nothing here measures, reads a clock, opens a
 //! file or decides what a number means: statistics and warnings are `model`'s.
@@ -11,6 +11,7 @@ mod csv;
 mod drawing;
 mod drawn;
 mod explanation;
+mod explanation_page;
 mod figure;
 mod flame;
 mod head;
@@ -25,11 +26,14 @@ mod quantity;
 mod sheet;
 mod study;
 mod study_csv;
+mod sum;
 mod table;
 mod text;
 mod timeline;
 mod trace;
 
+#[cfg(test)]
+mod explained;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
@@ -41,6 +45,7 @@ pub use self::comparison::{comparison, paired};
 pub use self::csv::csv;
 pub use self::drawing::{png, svg};
 pub use self::explanation::explanations;
+pub use self::explanation_page::explanation_html;
 pub use self::figure::{Chart, Drawing, SideBySide, drawings, file_name, parse_metric};
 pub use self::flame::{flame_graph, flame_graph_difference, folded};
 pub use self::json::json;

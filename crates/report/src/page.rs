@@ -36,7 +36,7 @@ const QUANTILES: [f64; 12] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.99
 const LEAST_BEYOND: f64 = 10.0;
 
 const TEMPLATE: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/page.css");
+pub(crate) const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 /// plotly.js as base64 of its gzip; see build.rs.
 const LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.gz.base64"));
@@ -72,7 +72,7 @@ fn policy() -> String {
 }
 
 /// `template` with each `{{name}}` replaced. What is put in is not looked at again.
-fn filled(template: &str, value: impl Fn(&str) -> String) -> String {
+pub(crate) fn filled(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut parts = template.split("{{");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |page, part| {
@@ -82,7 +82,7 @@ fn filled(template: &str, value: impl Fn(&str) -> String) -> String {
 }
 
 /// `text` as the content of an element.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -293,7 +293,7 @@ fn block_data(block: Block, results: &Results, looks: &Looks) -> BlockData {
 }
 
 /// A cell without the blanks that put it under others, and without the dash for an interval that it has not.
-fn tight(cell: &str) -> String {
+pub(crate) fn tight(cell: &str) -> String {
     let words = cell.split_whitespace().collect::<Vec<_>>().join(" ");
     words.strip_suffix(" -").map(str::to_owned).unwrap_or(words)
 }
@@ -391,7 +391,7 @@ fn environment(host: &Host) -> Vec<(String, String)> {
 }
 
 /// `words` as a shell would take them.
-fn shell_words(words: &[String]) -> String {
+pub(crate) fn shell_words(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     let word = |word: &String| match clean(word) {
         word if !word.is_empty() && word.chars().all(plain) => word,

@@ -2,13 +2,13 @@
 //! probe that works here, and says why they cost what they do.
 
 use super::run::{by_hand, nothing_left, restrict, row, watch_signals};
-use crate::cli::Explain;
+use crate::cli::{Effort, Explain, Looks};
 use crate::derived_file::{self, Kind};
 use crate::exit::{Error, Exit};
-use crate::output::{print, style};
+use crate::output::{command, print, style};
 use crate::progress::Progress;
 use crate::results_file;
-use explain::{Explanation, Gathered, Landmark, bends, companions, explain};
+use explain::{Bends, Explanation, Gathered, Landmark, bends, companions, explain};
 use harness::endpoint::Sizing;
 use harness::launch::Launcher;
 use harness::looking::{self, ENOUGH_ROUNDS, Looked};
@@ -40,18 +40,42 @@ const SLICE: Duration = Duration::from_millis(8);
 
 /// Explains the cases that `arguments` ask for.
 pub fn run(arguments: &Explain) -> Result<Exit, Error> {
-    for counter in &arguments.counters {
+    let Effort { time, precision, patience, .. } = arguments.effort;
+    for counter in &arguments.looks.counters {
         let refused = |failure: sys::Failure| {
             Invalid::new(format!("--counter {counter}: {}", failure.answer), failure.next)
         };
         observe::check_counter(counter).map_err(refused)?;
     }
     let cases = asked_for(arguments)?;
+    if let Some(case) = cases.iter().find(|case| !can_be_looked_at(case)) {
+        return Err(Invalid::new(
+            format!("{case} cannot be looked at"),
+            "leave out --peers, --gap and --rate: one pair is looked at, turn after turn",
+        )
+        .into());
+    }
+    explained(&cases, time, precision, patience, &arguments.looks)
+}
+
+/// Whether `case` is of one pair whose turns follow at once on one another.
+pub fn can_be_looked_at(case: &Case) -> bool {
+    case.peers == Peers::Pair && case.pace == Pace::BackToBack
+}
+
+/// Explains `cases` in `time`.
+pub fn explained(
+    cases: &[Case],
+    time: Option<Duration>,
+    precision: Option<Percent>,
+    patience: Duration,
+    looks: &Looks,
+) -> Result<Exit, Error> {
+    looks.html.iter().try_for_each(|path| derived_file::check(path, Kind::PAGE))?;
     let mut gathered: Vec<Gathered> =
         cases.iter().map(|case| Gathered::new(case.clone(), beside(case))).collect();
-    let probes = supported(&arguments.probes, &mut gathered);
-    let time =
-        arguments.effort.time.unwrap_or(TIME_OF_A_CASE * u32::try_from(cases.len()).unwrap_or(u32::MAX));
+    let probes = supported(&looks.probes, &mut gathered);
+    let time = time.unwrap_or(TIME_OF_A_CASE * u32::try_from(cases.len()).unwrap_or(u32::MAX));
 
     let interrupted = watch_signals()?;
     let directory = RunDirectory::create()?;
@@ -60,20 +84,24 @@ pub fn run(arguments: &Explain) -> Result<Exit, Error> {
         directory: &directory,
         check: false,
         interrupted: &interrupted,
-        patience: arguments.effort.patience,
+        patience,
     };
-    let records = measure(&gathered, &launcher, time.mul_f64(PLAIN_SHARE), arguments);
-    look(&mut gathered, &probes, &launcher, time.mul_f64(1.0 - PLAIN_SHARE), arguments);
+    // A companion that is settled would leave the rounds in which the others are compared with it.
+    let precision = precision.unwrap_or(Percent(0.0));
+    let records = measure(&gathered, &launcher, time.mul_f64(PLAIN_SHARE), precision);
+    look(&mut gathered, &probes, &launcher, time.mul_f64(1.0 - PLAIN_SHARE), looks);
 
-    let explained = |gathered: &Gathered| explain(gathered, &records, observe::call_name);
-    let explanations: Vec<Explanation> = gathered.iter().filter_map(explained).collect();
-    let bends = bends(&cases, &records, &landmarks());
-    print(&match arguments.json {
+    let explanation = |gathered: &Gathered| explain(gathered, &records, observe::call_name);
+    let explanations: Vec<Explanation> = gathered.iter().filter_map(explanation).collect();
+    let bends = bends(cases, &records, &landmarks());
+    // Files are made even if nobody reads the text to its end, and the text is printed even if they cannot be.
+    let made = make(looks, &explanations, &bends);
+    print(&match looks.json {
         true => format!("{:#}\n", serde_json::json!({ "explanations": explanations, "curves": bends })),
         false => report::explanations(&explanations, &bends, &style()),
     })?;
-    make(arguments, &explanations)?;
-    let unexplained = gathered.iter().filter(|gathered| explained(gathered).is_none());
+    print(&made?)?;
+    let unexplained = gathered.iter().filter(|gathered| explanation(gathered).is_none());
     for gathered in unexplained {
         print(&format!(
             "{}: it could not be measured{}\n",
@@ -89,23 +117,33 @@ pub fn run(arguments: &Explain) -> Result<Exit, Error> {
 }
 
 /// Makes the files that are asked for, and says which.
-fn make(arguments: &Explain, explanations: &[Explanation]) -> Result<(), Error> {
+fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<String, Error> {
+    let mut made = String::new();
+    let mut write = |path: &Path, content: &[u8], kind: Kind| -> Result<(), Error> {
+        made += &format!("wrote {}, {} bytes\n", path.display(), content.len());
+        derived_file::write(path, content, kind)
+    };
+    // Where there are no explanations, an earlier page stays.
+    if let (Some(path), [_, ..]) = (&looks.html, explanations) {
+        let page = report::explanation_html(explanations, bends, &command(), observe::call_name);
+        write(path, page.as_bytes(), Kind::PAGE)?;
+    }
     for explanation in explanations {
         let key = explanation.case.key();
         let name = report::file_name(&key);
         let path = |directory: &Path, of: &str, ending: &str| directory.join(format!("{name}{of}.{ending}"));
         let timeline = explanation.timeline.as_ref();
-        if let (Some(directory), Some(seen)) = (&arguments.traces, timeline) {
+        if let (Some(directory), Some(seen)) = (&looks.traces, timeline) {
             let trace = report::trace(seen, &key, observe::call_name);
             write(&path(directory, "", "json"), trace.as_bytes(), Kind::TRACE)?;
         }
-        if let (Some(directory), Some(seen)) = (&arguments.timelines, timeline) {
+        if let (Some(directory), Some(seen)) = (&looks.timelines, timeline) {
             for (number, turn) in chosen(seen, TYPICAL_TURNS, observe::call_name).iter().enumerate() {
                 let svg = report::timeline(turn, &key);
                 write(&path(directory, &format!("-turn-{}", number + 1), "svg"), svg.as_bytes(), Kind::SVG)?;
             }
         }
-        if let Some(directory) = &arguments.flames {
+        if let Some(directory) = &looks.flames {
             for (end, stacks) in ["near", "far"].into_iter().zip(&explanation.stacks) {
                 if let Some(svg) = report::flame_graph(stacks, &format!("{end}, {key}")) {
                     write(&path(directory, &format!("-{end}"), "svg"), svg.as_bytes(), Kind::FLAMES)?;
@@ -115,7 +153,7 @@ fn make(arguments: &Explain, explanations: &[Explanation]) -> Result<(), Error> 
             }
         }
     }
-    if let (Some(directory), [before, after]) = (&arguments.flames, explanations) {
+    if let (Some(directory), [before, after]) = (&looks.flames, explanations) {
         for (end, at) in [("near", 0), ("far", 1)] {
             let whose = [before, after].map(|explanation| format!("{end}, {}", explanation.case));
             let difference =
@@ -125,12 +163,7 @@ fn make(arguments: &Explain, explanations: &[Explanation]) -> Result<(), Error> 
             }
         }
     }
-    Ok(())
-}
-
-fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
-    derived_file::write(path, content, kind)?;
-    print(&format!("wrote {}, {} bytes\n", path.display(), content.len()))
+    Ok(made)
 }
 
 /// The sizes at which something in this machine or its kernel changes.
@@ -171,13 +204,6 @@ fn asked_for(arguments: &Explain) -> Result<Vec<Case>, Error> {
     let cases: Vec<Case> = plan.cases.iter().chain(&plan.awaited).cloned().collect();
     if cases.is_empty() {
         return Err(nothing_left(&plan).into());
-    }
-    if let Some(case) = cases.iter().find(|case| case.peers != Peers::Pair || case.pace != Pace::BackToBack) {
-        return Err(Invalid::new(
-            format!("{case} cannot be looked at"),
-            "leave out --peers, --gap and --rate: one pair is looked at, turn after turn",
-        )
-        .into());
     }
     Ok(cases)
 }
@@ -226,7 +252,7 @@ fn measure(
     gathered: &[Gathered],
     launcher: &Launcher<'_>,
     time: Duration,
-    arguments: &Explain,
+    precision: Percent,
 ) -> Vec<Record> {
     let mut plan = Plan::default();
     let add = |cases: &mut Vec<Case>, case: &Case| {
@@ -248,8 +274,7 @@ fn measure(
     let bounds = Bounds {
         settings: Settings {
             suite: None,
-            // A companion that is settled would leave the rounds in which the others are compared with it.
-            precision: arguments.effort.precision.unwrap_or(Percent(0.0)),
+            precision,
             time_ns: ns(time),
             rounds: None,
             slice_ns: ns(slice),
@@ -270,20 +295,14 @@ fn measure(
 }
 
 /// Looks at the cases by `probes`, and gathers what is seen.
-fn look(
-    gathered: &mut [Gathered],
-    probes: &[Probe],
-    launcher: &Launcher<'_>,
-    time: Duration,
-    arguments: &Explain,
-) {
+fn look(gathered: &mut [Gathered], probes: &[Probe], launcher: &Launcher<'_>, time: Duration, looks: &Looks) {
     let cases: Vec<Case> = gathered.iter().map(|gathered| gathered.case.clone()).collect();
     let slice_ns = u64::try_from(SLICE.as_nanos()).unwrap_or(u64::MAX);
     let plan = looking::Plan {
         cases: &cases,
         probes,
-        counters: &arguments.counters,
-        size: arguments.turns.map_or(Sizing::Slice { slice_ns, hint_ns: None }, Sizing::Turns),
+        counters: &looks.counters,
+        size: looks.turns.map_or(Sizing::Slice { slice_ns, hint_ns: None }, Sizing::Turns),
         rounds: ENOUGH_ROUNDS,
         time,
     };

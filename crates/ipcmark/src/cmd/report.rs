@@ -3,7 +3,7 @@
 use crate::cli::{Files, Report};
 use crate::derived_file::{self, Kind};
 use crate::exit::{Error, Exit};
-use crate::output::{print, show};
+use crate::output::{command, print, show};
 use crate::results_file;
 use model::Invalid;
 use model::drawn::Drawn;
@@ -30,9 +30,8 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
     let inputs: Vec<Input<'_>> =
         all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
     // All is made before anything is written, so that a metric that is none leaves nothing half done.
-    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let page = match &files.html {
-        Some(path) => Some((path, report::html(&inputs, metric, &command)?)),
+        Some(path) => Some((path, report::html(&inputs, metric, &command())?)),
         None => None,
     };
     let wanted = files.svg.is_some() || files.png.is_some();

@@ -1,8 +1,9 @@
 //! `ipcmark run`: from the request to the plan, the launches, the results file and the table.
 
-use crate::cli::{Axes, Effort, Run};
+use super::explain;
+use crate::cli::{Axes, Effort, Looks, Run};
 use crate::exit::{Error, Exit};
-use crate::output::{print, show};
+use crate::output::{command, print, show};
 use crate::progress::Progress;
 use crate::results_file::ResultsFile;
 use crate::suites;
@@ -18,7 +19,7 @@ use model::record::{
 };
 use model::suite::{Block, Suite};
 use model::warning::Warning;
-use model::{Invalid, Outcome, Pace, Peers, Percent, Size, Spec, Workload};
+use model::{Case, Invalid, Outcome, Pace, Peers, Percent, Size, Spec, Workload};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -56,7 +57,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
         tool: tool(),
         run: directory.id().to_owned(),
         started_at: jiff::Timestamp::now().to_string(),
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: command(),
         host,
         clock: calibration.record.clone(),
         settings: settings.clone(),
@@ -81,7 +82,25 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
         harness::run::Run::new(&plan, &launcher, &bounds, timer, |event| collector.take(event)).finish();
     let (results, refused) = collector.finish(end(finish, steal_before, &calibration));
     show(&arguments.show, &results)?;
-    refused.map_or_else(|| Ok(exit_of(&results)), |failure| Err(failure.into()))
+    match refused {
+        Some(failure) => Err(failure.into()),
+        None if arguments.explain => explain_all(&plan, arguments, exit_of(&results)),
+        None => Ok(exit_of(&results)),
+    }
+}
+
+/// Explains the cases of `plan` after they were measured, unless that came to no good end.
+fn explain_all(plan: &Plan, arguments: &Run, measured: Exit) -> Result<Exit, Error> {
+    if measured != Exit::Success {
+        return Ok(measured);
+    }
+    let (cases, others): (Vec<Case>, Vec<Case>) =
+        plan.cases.iter().chain(&plan.awaited).cloned().partition(explain::can_be_looked_at);
+    for case in others {
+        print(&format!("\n{case}: not explained: one pair is looked at, turn after turn\n"))?;
+    }
+    print("\n")?;
+    explain::explained(&cases, None, None, arguments.effort.patience, &Looks::default())
 }
 
 /// The suite that `arguments` ask for, with its axes as they say.

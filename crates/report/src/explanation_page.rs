@@ -1,0 +1,298 @@
+//! Explanations as one HTML file that opens by itself. It says what the terminal says, in the same words, and draws beside
+//! it where turns go, what single turns look like, and where samples lie.
+//!
+//! Nothing on the page runs: it has no script, and its policy allows none. What comes from outside reaches it through the
+//! template language, which escapes it, or through the writers of SVG, which do too.
+
+use crate::block::grouped;
+use crate::drawn::Grid;
+use crate::explanation::{
+    ABSENCES_HEADING, BENDS_HEADING, REASONS_HEADING, TRIES_HEADING, Told, bends, side_by_side, told,
+};
+use crate::flame::flame_picture;
+use crate::page::{STYLE, escape, filled, shell_words, tight};
+use crate::sum::{Bars, sums};
+use crate::text::clean;
+use crate::timeline::timeline;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use explain::{Bends, Explanation};
+use maud::{Markup, PreEscaped, html};
+use model::Endpoints;
+use model::observation::Stack;
+use model::observation::timeline::chosen;
+
+/// How many typical turns are drawn, beside a slow one.
+const TYPICAL: usize = 2;
+/// What the page may do: be styled, and hold pictures that are in it.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+const TEMPLATE: &str = include_str!("page/explanation.html");
+const OWN_STYLE: &str = include_str!("page/explanation.css");
+
+/// The page of `all`, and of the `curves` that they make, made by `command`. `call_name` names a system call by its number.
+pub fn explanation_html(
+    all: &[Explanation],
+    curves: &[Bends],
+    command: &[String],
+    call_name: impl Fn(u32) -> String,
+) -> String {
+    let cases = all.iter().enumerate();
+    let body = html! {
+        @if all.len() > 1 { (overview(all)) }
+        @if !curves.is_empty() { (bent(curves)) }
+        @for (at, explanation) in cases { (one(at, explanation, &call_name)) }
+    };
+    filled(TEMPLATE, |name| match name {
+        "policy" => POLICY.to_owned(),
+        "title" => escape(&title(all)),
+        "style" => format!("{STYLE}{OWN_STYLE}"),
+        "body" => body.0.clone(),
+        "command" => escape(&shell_words(command)),
+        _ => String::new(),
+    })
+}
+
+fn title(all: &[Explanation]) -> String {
+    match all {
+        [one] => format!("ipcmark: {}, explained", clean(&one.case.key())),
+        _ => format!("ipcmark: {} cases explained", all.len()),
+    }
+}
+
+/// The link to the case at `at`.
+fn anchor(at: usize) -> String {
+    format!("case-{}", at + 1)
+}
+
+/// All cases side by side: where their turns go, and what each takes.
+fn overview(all: &[Explanation]) -> Markup {
+    html! {
+        @for (place, cases) in by_place(all) {
+            section.card {
+                h2 { "where turns go: " (place) }
+                figure.turns { (PreEscaped(sums(&by_mechanism(&cases)))) }
+                div.sums { (table(&side_by_side(&cases))) }
+            }
+        }
+        nav aria-labelledby="cases" {
+            h2 #cases { "the cases" }
+            ul.cases {
+                @for (at, told) in all.iter().map(told).enumerate() {
+                    li { a href={ "#" (anchor(at)) } { (told.case) } " " span.quiet { (tight(&told.head)) } }
+                }
+            }
+        }
+    }
+}
+
+/// Where the curves over sizes bend.
+fn bent(curves: &[Bends]) -> Markup {
+    html! {
+        section.card {
+            h2 { (BENDS_HEADING) }
+            dl { @for (case, bends) in bends(curves) { dt { (case) } dd { (bends) } } }
+        }
+    }
+}
+
+/// The explanations whose turns are sums, by what their turns do and where.
+fn by_place(all: &[Explanation]) -> Vec<(String, Vec<&Explanation>)> {
+    let sums = all.iter().filter(|explanation| explanation.decomposition.is_some());
+    grouped(sums.map(|explanation| {
+        let case = &explanation.case;
+        let threads = if case.endpoints == Endpoints::Threads { ", threads" } else { "" };
+        (format!("{}, {}{threads}", case.workload, case.placement), explanation)
+    }))
+}
+
+/// The bars of `cases`: those of a mechanism together, each called by its size.
+fn by_mechanism<'a>(cases: &[&'a Explanation]) -> Vec<Bars<'a>> {
+    let bars = cases.iter().filter_map(|explanation| {
+        let size = explanation.case.size_bytes.map(|size| size.to_string()).unwrap_or_default();
+        Some((clean(&explanation.case.spec.to_string()), (size, explanation.decomposition.as_ref()?)))
+    });
+    grouped(bars).into_iter().map(|(heading, bars)| Bars { heading, bars }).collect()
+}
+
+/// All of one case.
+fn one(at: usize, explanation: &Explanation, call_name: &impl Fn(u32) -> String) -> Markup {
+    let Told { case, head, reasons, tries, tables, absences } = told(explanation);
+    let bar = explanation.decomposition.as_ref();
+    let bar = bar.map(|sum| sums(&[Bars { heading: String::new(), bars: vec![(String::new(), sum)] }]));
+    html! {
+        section.case id=(anchor(at)) aria-labelledby={ (anchor(at)) "-name" } {
+            h2.as-is id={ (anchor(at)) "-name" } { (case) }
+            p.head { (tight(&head)) }
+            (said(REASONS_HEADING, &reasons))
+            (said(TRIES_HEADING, &tries))
+            @if let Some(bar) = bar { figure.turns { (PreEscaped(bar)) } }
+            div.tables {
+                @for grid in &tables { div.card { (table(grid)) } }
+            }
+            (timelines(&case, explanation, call_name))
+            (flames(&case, &explanation.stacks))
+            @if !absences.is_empty() {
+                h3 { (ABSENCES_HEADING) }
+                dl { @for (what, why) in &absences { dt { (what) } dd { (why) } } }
+            }
+        }
+    }
+}
+
+/// Sentences under a heading; nothing where there are none.
+fn said(heading: &str, sentences: &[String]) -> Markup {
+    html! {
+        @if !sentences.is_empty() {
+            h3 { (heading) }
+            ul.said { @for sentence in sentences { li { (sentence) } } }
+        }
+    }
+}
+
+/// A grid as a table, with what is to be said under it.
+fn table(grid: &Grid) -> Markup {
+    html! {
+        h3 { (grid.heading) }
+        @if !grid.rows.is_empty() {
+            div.scroll {
+                table {
+                    thead { tr { td {} @for column in &grid.columns { th scope="col" { (column) } } } }
+                    tbody {
+                        @for (name, cells) in &grid.rows {
+                            tr { th scope="row" { (name) } @for cell in cells { td { (tight(cell)) } } }
+                        }
+                    }
+                }
+            }
+        }
+        @for text in &grid.below { p.below { (text) } }
+    }
+}
+
+/// Typical turns and a slow one, moment by moment.
+fn timelines(case: &str, explanation: &Explanation, call_name: &impl Fn(u32) -> String) -> Markup {
+    let turns =
+        explanation.timeline.as_ref().map(|seen| chosen(seen, TYPICAL, call_name)).unwrap_or_default();
+    html! {
+        @if !turns.is_empty() {
+            h3 { "single turns" }
+            div.pictures {
+                @for turn in &turns { figure { div.picture { (PreEscaped(inline(&timeline(turn, case)))) } } }
+            }
+        }
+    }
+}
+
+/// An SVG document as an element of a page.
+fn inline(document: &str) -> &str {
+    document.split_once("?>").map_or(document, |(_, element)| element)
+}
+
+/// Where samples lie, end by end. As images, so that nothing in them can run or reach the page.
+fn flames(case: &str, stacks: &[Vec<Stack>; 2]) -> Markup {
+    let picture = |(end, stacks): (&'static str, &Vec<Stack>)| {
+        let samples: u64 = stacks.iter().map(|stack| stack.samples).sum();
+        let picture = flame_picture(stacks, &format!("{end}, {case}"))?;
+        let text = format!("flame graph of {end}, {case}: {samples} samples");
+        Some((text, format!("data:image/svg+xml;base64,{}", STANDARD.encode(picture))))
+    };
+    let pictures: Vec<(String, String)> =
+        ["near", "far"].into_iter().zip(stacks).filter_map(picture).collect();
+    html! {
+        @if !pictures.is_empty() {
+            h3 { "where samples lie" }
+            div.flames {
+                @for (text, picture) in &pictures {
+                    figure { div.picture { img src=(picture) alt=(text) loading="lazy"; } }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explained::{by_differences, explanation, hostile};
+    use crate::observed;
+
+    fn page(all: &[Explanation]) -> String {
+        let command = ["ipcmark", "explain", "-m", "a pipe", "--html", "why.html"].map(str::to_owned);
+        explanation_html(all, &[], &command, observed::call_name)
+    }
+
+    #[test]
+    fn the_page_says_all_that_the_terminal_says() {
+        let all = [explanation("pipe", 64, 2_800.0), by_differences("shm-ring:wait=spin", 64, 410.0)];
+        let page = page(&all);
+        let has = |text: &str| page.contains(&escape(text));
+        let says = |text: &str| assert!(has(text) || has(&tight(text)), "{text}: {page}");
+        for explanation in &all {
+            let told = told(explanation);
+            [&told.case, &told.head]
+                .into_iter()
+                .chain(&told.reasons)
+                .chain(&told.tries)
+                .for_each(|text| says(text));
+            told.absences.iter().for_each(|(what, why)| (says(what), says(why)).0);
+            for grid in &told.tables {
+                says(&grid.heading);
+                grid.columns.iter().chain(&grid.below).for_each(|text| says(text));
+                grid.rows
+                    .iter()
+                    .for_each(|(name, cells)| (says(name), cells.iter().for_each(|cell| says(cell))).0);
+            }
+        }
+        says("ipcmark explain -m 'a pipe' --html why.html");
+    }
+
+    #[test]
+    fn cases_stand_side_by_side_only_where_there_are_several() {
+        let one = [explanation("pipe", 64, 2_800.0)];
+        assert!(!page(&one).contains("<nav"));
+        let mut several =
+            vec![one[0].clone(), explanation("pipe", 4096, 4_100.0), by_differences("shm-ring", 64, 410.0)];
+        let stream = Explanation { decomposition: None, ..explanation("tcp", 64, 9_000.0) };
+        several.push(stream);
+        let page = page(&several);
+        for at in 1..=4 {
+            assert!(
+                page.contains(&format!("href=\"#case-{at}\"")) && page.contains(&format!("id=\"case-{at}\""))
+            );
+        }
+        assert!(page.contains("where turns go: latency, same-core"));
+        assert_eq!(page.matches("where turns go, as stacked bars").count(), 1 + 3, "a stream is no sum");
+    }
+
+    #[test]
+    fn it_is_written_over_a_page_and_brings_all_with_it() {
+        let page = page(&[explanation("pipe", 64, 2_800.0)]);
+        assert!(page.starts_with("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset"));
+        assert_eq!(
+            page.matches("src=\"data:image/svg+xml;base64,").count(),
+            2,
+            "near's and far's flame graph"
+        );
+        assert!(page.contains("typical: 14.2 µs") && page.contains("slowest of 5"));
+        assert!(!page.contains("<script") && !page.contains("<?xml") && !page.contains("{{"));
+    }
+
+    #[test]
+    fn no_text_becomes_markup() {
+        for text in [
+            "<script>alert(1)</script>",
+            "\"><img src=x onerror=alert(1)>",
+            "</style></title>&{{body}}",
+            "a\u{202e}b",
+        ] {
+            let page = page(&[hostile(text), hostile(text)]);
+            assert!(!page.contains('\u{202e}'), "{text}");
+            for markup in ["<script", "<img src=x", "</style></title>"] {
+                assert!(!page.contains(markup), "{text}");
+            }
+            assert_eq!(page.matches("<main>").count(), 1, "{text}");
+        }
+    }
+}
