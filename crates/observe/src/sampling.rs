@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use sys::{Failure, OrFail};
 
 /// The time between two samples: no multiple of anything that turns are likely to take.
-const PERIOD_NS: u64 = 50_021;
+const PERIOD_NS: u64 = 200_003;
 /// As much by cycles, at some gigahertz.
-const PERIOD_CYCLES: u64 = 150_053;
+const PERIOD_CYCLES: u64 = 250_007;
 /// What a chain of calls says where the kernel's part begins, and the user's (`PERF_CONTEXT_KERNEL`, `PERF_CONTEXT_USER`).
 const KERNEL_FOLLOWS: u64 = (-128_i64).cast_unsigned();
 const USER_FOLLOWS: u64 = (-512_i64).cast_unsigned();
