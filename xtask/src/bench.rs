@@ -36,11 +36,13 @@ const PRECISION: f64 = 0.005;
 /// What one launch measures.
 const SLICE: Duration = Duration::from_millis(6);
 
-/// Runs the benchmark `name`, in an optimised build of this program.
-pub fn run(name: &str) -> Result<(), String> {
+/// Runs the benchmark `name`, in an optimised build of this program; of other programs, those whose name begins with
+/// `program`.
+pub fn run(name: &str, program: &str) -> Result<(), String> {
     if std::env::var_os(OPTIMISED).is_none() {
-        let mut optimised =
-            cargo(&["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name]);
+        let words = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name, program];
+        let given = words.len() - usize::from(program.is_empty());
+        let mut optimised = cargo(&words[..given]);
         return step(&format!("bench {name}"), optimised.env(OPTIMISED, "1"));
     }
     if name == "page" {
@@ -52,7 +54,7 @@ pub fn run(name: &str) -> Result<(), String> {
         "ring" => bench.ring(),
         "launch" => bench.launch_cost(),
         "same" => same_suite_twice(),
-        "others" => crate::others::run(&bench),
+        "others" => crate::others::run(&bench, program),
         "probes" => crate::probes::run(&bench),
         _ => Err("known benchmarks: bare, ring, launch, same, others, probes, page".to_owned()),
     }

@@ -20,6 +20,7 @@ usage: cargo xtask TASK
   test           format, lints, documentation, every test, and what only a whole build can show
   bench NAME     print ratios measured in one interleaved run: bare, ring, same, launch, others,
                  probes;
+                 others PROGRAM: one of them;
                  page: what a report of ten thousand cases takes to make and to open
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain
   docs           write the generated documentation anew";
@@ -29,7 +30,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
-        ["bench", name] => bench::run(name),
+        ["bench", name] => bench::run(name, ""),
+        ["bench", "others", program] => bench::run("others", program),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
         ["docs"] => docs::write(),

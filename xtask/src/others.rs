@@ -44,11 +44,11 @@ const ROUNDS: usize = 8;
 /// What one launch of ipcmark measures here: of the order of what the others do.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Prints the ratios.
-pub fn run(bench: &Bench) -> Result<(), String> {
+/// Prints the ratios of the programs whose name begins with `program`.
+pub fn run(bench: &Bench, program: &str) -> Result<(), String> {
     println!("an independent program over ipcmark, in ABBA order; time per turn");
     println!("{:<25} {:<38} {:>9} {:>9}  ratio (95% interval)", "program", "case", "program", "ipcmark");
-    for other in OTHERS {
+    for other in OTHERS.into_iter().filter(|other| other.name.starts_with(program)) {
         let (spec, workload, size, placement) = other.case;
         match bench.case(spec, workload, size, placement).and_then(|case| beside(bench, &other, &case)) {
             Ok(line) => println!("{line}"),

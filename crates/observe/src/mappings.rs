@@ -58,7 +58,7 @@ impl Mappings {
     /// The file that the code at `address` comes from, and where in it.
     pub(crate) fn file_offset(&self, address: u64) -> Option<(&str, u64)> {
         let mapping = self.at(address).filter(|mapping| mapping.path.starts_with('/'))?;
-        Some((&mapping.path, address - mapping.addresses.start + mapping.offset))
+        Some((&mapping.path, (address - mapping.addresses.start).checked_add(mapping.offset)?))
     }
 }
 
@@ -86,6 +86,14 @@ mod tests {
             (0x7f0000030000, "no longer mapped"),
         ] {
             assert_eq!(mappings.name(address), name);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "([0-9a-f]{1,16}-[0-9a-f]{1,16} r-xp [0-9a-f]{1,16} fe:00 1 /.{0,20}|.{0,60})", at: u64) {
+            let mappings = Mappings::parse(&text);
+            let _ = (mappings.name(at), mappings.file_offset(at));
         }
     }
 

@@ -81,9 +81,9 @@ impl Field {
 
     /// Element `at` of an array whose elements have `size` bytes.
     pub(crate) fn element(self, record: &[u8], at: usize, size: usize) -> u64 {
-        let start = self.offset + at * size;
+        let start = self.offset.saturating_add(at * size.min(8));
         let mut bytes = [0; 8];
-        let Some(found) = record.get(start..start + size.min(8)) else { return 0 };
+        let Some(found) = record.get(start..start.saturating_add(size.min(8))) else { return 0 };
         bytes[..found.len()].copy_from_slice(found);
         u64::from_ne_bytes(bytes)
     }
@@ -137,6 +137,15 @@ mod tests {
     #[test]
     fn a_record_that_is_too_short_says_nothing() {
         assert_eq!(Field { offset: 16, size: 8 }.of(&[1; 20]), 0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_and_no_record_panics(text in ".{0,80}", record: Vec<u8>) {
+            for line in [text.clone(), format!("field:{text};offset:{};size:{};", usize::MAX, usize::MAX)] {
+                fields(&line).values().for_each(|field| assert!(field.of(&record) == 0 || !record.is_empty()));
+            }
+        }
     }
 
     #[test]
