@@ -175,3 +175,23 @@ fn an_ordinary_user_gets_what_remains_and_is_told_what_grants_the_rest() {
         assert_counts(&explanation, probe);
     }
 }
+
+#[test]
+fn a_page_of_it_replaces_a_page_and_nothing_else() {
+    let place = Place::new();
+    let mut arguments = of_a_pipe("counters");
+    let page = place.path("why.html");
+    arguments.extend(["--html".to_owned(), page.display().to_string()]);
+    for _ in 0..2 {
+        // The text is as it is without a page.
+        only(&run(&mut place.ipcmark(&arguments)).expect(0));
+        let written = fs::read_to_string(&page).unwrap();
+        for text in ["pipe latency 777 same-core", "explain -m pipe -s 777", "what looking costs"] {
+            assert!(written.contains(text), "{text}: {written}");
+        }
+    }
+    fs::write(&page, "mine").unwrap();
+    let said = run(&mut place.ipcmark(&arguments)).expect(2);
+    assert!(said.err.contains("is no page that ipcmark made"), "{}", said.err);
+    assert_eq!((said.out.as_str(), fs::read_to_string(&page).unwrap().as_str()), ("", "mine"));
+}

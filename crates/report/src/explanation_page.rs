@@ -71,7 +71,7 @@ fn overview(all: &[Explanation]) -> Markup {
             section {
                 h2 { "where turns go: " (place) }
                 figure.turns { (PreEscaped(sums(&by_mechanism(&cases)))) }
-                div.sums { (table(&side_by_side(&cases))) }
+                div.card.sums { (table(&side_by_side(&cases))) }
             }
         }
         nav aria-labelledby="cases" {

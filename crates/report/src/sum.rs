@@ -26,7 +26,7 @@ const HEADING: f64 = 22.0;
 const ROW: f64 = 24.0;
 const BAR: f64 = 17.0;
 /// Under the bars: the axis, and the lines of the key.
-const AXIS: f64 = 38.0;
+const AXIS: f64 = 42.0;
 const KEY_LINE: f64 = 17.0;
 const KEY_COLUMNS: usize = 2;
 const LETTERS: f64 = 11.0;
