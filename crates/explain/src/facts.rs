@@ -49,7 +49,7 @@ pub(crate) type Facts = BTreeMap<&'static str, f64>;
 pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> Facts {
     let mut facts = Facts::new();
     let mut know = |name, value: Option<f64>| {
-        facts.extend(value.filter(|value| value.is_finite()).map(|value| (name, value)))
+        facts.extend(value.filter(|value| value.is_finite()).map(|value| (name, value)));
     };
     let Some(summary) = seen.record.summary.as_ref() else { return facts };
     let turn_ns = summary.turn_ns.median;

@@ -13,7 +13,7 @@ use model::observation::calls::CallRow;
 use model::observation::schedule::{Overlap, ScheduleRow};
 use model::record::Fact;
 use model::{Case, Size};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The reasons that are put into words.
 const REASONS: usize = 3;
@@ -221,32 +221,37 @@ fn decomposition(sum: &Decomposition) -> Grid {
     }
 }
 
-/// The decompositions of `all` side by side, each by its better source.
+/// The decompositions of `all` side by side, a column each, by the better source.
 pub(crate) fn side_by_side(all: &[&Explanation]) -> Grid {
-    let sums = || {
-        all.iter().filter_map(|explanation| Some((&explanation.case, explanation.decomposition.as_ref()?)))
+    let sums = || all.iter().filter_map(|explanation| explanation.decomposition.as_ref());
+    let row = |name: &str, cell: &dyn Fn(&Decomposition) -> Option<String>| {
+        (name.to_owned(), sums().map(|sum| cell(sum).unwrap_or_default()).collect())
     };
-    let mut kinds: Vec<TermKind> = sums()
-        .flat_map(|(_, sum)| sum.terms.iter().filter(|term| sum.ns_of(term).is_some()))
-        .map(|term| term.kind)
-        .collect();
-    kinds.sort();
-    kinds.dedup();
-    let row = |(case, sum): (&Case, &Decomposition)| {
+    let of_kind = |kind: TermKind| {
+        row(kind.name(), &|sum| {
+            let term = sum.terms.iter().find(|term| term.kind == kind)?;
+            time(sum.ns_of(term)?)
+        })
+    };
+    let known = |sum: &Decomposition, term: &Term| sum.ns_of(term).map(|_| term.kind);
+    let kinds: BTreeSet<TermKind> =
+        sums().flat_map(|sum| sum.terms.iter().filter_map(move |term| known(sum, term))).collect();
+    let name = |case: &Case| {
         let size = case.size_bytes.map(|size| format!(" {size}")).unwrap_or_default();
-        let of_kind = |kind: &TermKind| sum.terms.iter().find(|term| term.kind == *kind);
-        let cell = |kind| of_kind(kind).and_then(|term| time(sum.ns_of(term)?)).unwrap_or_default();
-        let cells = [time(sum.turn_ns).unwrap_or_default()]
-            .into_iter()
-            .chain(kinds.iter().map(cell))
-            .chain([signed_time(sum.residual_ns()).unwrap_or_default(), by(sum.best).to_owned()]);
-        (clean(&format!("{}{size}", case.spec)), cells.collect())
+        clean(&format!("{}{size}", case.spec))
     };
-    let names = kinds.iter().map(|kind| kind.name());
+    let cases = all.iter().filter(|explanation| explanation.decomposition.is_some());
     Grid {
         heading: "the same in numbers".to_owned(),
-        columns: ["a turn"].into_iter().chain(names).chain([RESIDUAL, ""]).map(str::to_owned).collect(),
-        rows: sums().map(row).collect(),
+        columns: cases.map(|explanation| name(&explanation.case)).collect(),
+        rows: [row("a turn", &|sum| time(sum.turn_ns))]
+            .into_iter()
+            .chain(kinds.into_iter().map(of_kind))
+            .chain([
+                row(RESIDUAL, &|sum| signed_time(sum.residual_ns())),
+                row("", &|sum| Some(by(sum.best).to_owned())),
+            ])
+            .collect(),
         below: Vec::new(),
     }
 }

@@ -12,7 +12,7 @@ use crate::explanation::{
 use crate::flame::flame_picture;
 use crate::page::{STYLE, escape, filled, shell_words, tight};
 use crate::sum::{Bars, sums};
-use crate::text::clean;
+use crate::text::{clean, width};
 use crate::timeline::timeline;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -24,6 +24,8 @@ use model::observation::timeline::chosen;
 
 /// How many typical turns are drawn, beside a slow one.
 const TYPICAL: usize = 2;
+/// A longer cell is words.
+const LONGEST_NUMBER: usize = 22;
 /// What the page may do: be styled, and hold pictures that are in it.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
@@ -70,10 +72,10 @@ fn anchor(at: usize) -> String {
 fn overview(all: &[Explanation]) -> Markup {
     html! {
         @for (place, cases) in by_place(all) {
-            section.card {
+            section {
                 h2 { "where turns go: " (place) }
                 figure.turns { (PreEscaped(sums(&by_mechanism(&cases)))) }
-                div.sums { (table(&side_by_side(&cases))) }
+                div.card.sums { (table(&side_by_side(&cases))) }
             }
         }
         nav aria-labelledby="cases" {
@@ -161,7 +163,7 @@ fn table(grid: &Grid) -> Markup {
                     thead { tr { td {} @for column in &grid.columns { th scope="col" { (column) } } } }
                     tbody {
                         @for (name, cells) in &grid.rows {
-                            tr { th scope="row" { (name) } @for cell in cells { td { (tight(cell)) } } }
+                            tr { th scope="row" { (name) } @for cell in cells { (data(cell)) } }
                         }
                     }
                 }
@@ -169,6 +171,12 @@ fn table(grid: &Grid) -> Markup {
         }
         @for text in &grid.below { p.below { (text) } }
     }
+}
+
+/// A cell; words, unlike numbers, may go on below.
+fn data(cell: &str) -> Markup {
+    let cell = tight(cell);
+    html! { td.prose[width(&cell) > LONGEST_NUMBER] { (cell) } }
 }
 
 /// Typical turns and a slow one, moment by moment.
@@ -205,7 +213,7 @@ fn flames(case: &str, stacks: &[Vec<Stack>; 2]) -> Markup {
             h3 { "where samples lie" }
             div.flames {
                 @for (text, picture) in &pictures {
-                    figure { div.picture { img src=(picture) alt=(text) loading="lazy"; } }
+                    figure { div.picture { img src=(picture) alt=(text); } }
                 }
             }
         }

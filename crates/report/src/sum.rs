@@ -26,7 +26,7 @@ const HEADING: f64 = 22.0;
 const ROW: f64 = 24.0;
 const BAR: f64 = 17.0;
 /// Under the bars: the axis, and the lines of the key.
-const AXIS: f64 = 38.0;
+const AXIS: f64 = 42.0;
 const KEY_LINE: f64 = 17.0;
 const KEY_COLUMNS: usize = 2;
 const LETTERS: f64 = 11.0;
@@ -246,7 +246,7 @@ fn key(all: &[Bars<'_>], top: f64) -> (Group, f64) {
     if marked {
         let (x, y) = place(occur.len());
         let mark = rule(x + 8.0, y - 1.0, y + 12.0).set("stroke-width", 2);
-        key = key.add(mark).add(words("end of the turn: beyond, parts overlap", x + 22.0, y + 9.5, "start"));
+        key = key.add(mark).add(words("turn's end; parts overlap", x + 22.0, y + 9.5, "start"));
     }
     let lines = (occur.len() + usize::from(marked)).div_ceil(KEY_COLUMNS);
     (key, top + lines as f64 * KEY_LINE)
@@ -335,7 +335,7 @@ mod tests {
     fn what_lies_over_one_another_goes_beyond_the_end_of_the_turn() {
         let svg = drawn(&[by_differences("shm-ring", 64, 400.0)]);
         assert_eq!(widths(&svg).len(), 3, "a residual below 0 has no length");
-        assert!(svg.contains("end of the turn") && svg.contains("400 ns by difference"), "{svg}");
-        assert!(!drawn(&[explanation("pipe", 64, 400.0)]).contains("end of the turn"));
+        assert!(svg.contains("turn's end") && svg.contains("400 ns by difference"), "{svg}");
+        assert!(!drawn(&[explanation("pipe", 64, 400.0)]).contains("turn's end"));
     }
 }

@@ -6,17 +6,19 @@
 mod browser;
 #[path = "../src/fixture.rs"]
 mod fixture;
+#[path = "browser/picture.rs"]
+mod picture;
 mod study;
 
-use base64::Engine;
-use browser::Browser;
+use browser::{Browser, assert_clean, browser};
 use model::case::Placement;
 use model::record::{Fact, Outcome, Results};
 use model::warning::Warning;
+use picture::keep;
 use report::{Input, Style, html, table};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A page in a file of its own.
 struct Page {
@@ -40,17 +42,6 @@ impl Page {
     }
 }
 
-/// A browser; without one, says past the capture of the test harness that pages are not tested.
-fn browser() -> Option<Browser> {
-    use std::io::Write;
-    let Some(name) = browser::name() else {
-        let text = "\nNOT TESTED: Chromium cannot be run here: no page is opened in a browser; apt-get install chromium\n";
-        let _ = std::io::stderr().write_all(text.as_bytes());
-        return None;
-    };
-    Some(Browser::start(name))
-}
-
 /// The results of two hosts.
 fn two_hosts() -> [Results; 2] {
     let mut other = fixture::later_results();
@@ -72,16 +63,6 @@ fn open(browser: &mut Browser, page: &Page) {
     browser.open(&page.path());
     draw_all(browser);
     assert_clean(browser);
-}
-
-fn assert_clean(browser: &mut Browser) {
-    assert!(browser.complaints.is_empty(), "{:#?}", browser.complaints);
-    let fetched: Vec<&String> = browser
-        .requests
-        .iter()
-        .filter(|url| !["file:", "blob:", "data:"].iter().any(|own| url.starts_with(own)))
-        .collect();
-    assert!(fetched.is_empty(), "{fetched:?}");
 }
 
 /// Chooses `value` in the select `id`, as a reader does.
@@ -412,11 +393,4 @@ fn the_page_fits_a_phone_and_paper() {
     assert!(pdf.len() > 20_000, "the page prints as {} characters of base64", pdf.len());
     keep("print.pdf", &pdf);
     assert_clean(&mut browser);
-}
-
-/// Keeps a picture, if that is asked for.
-fn keep(name: &str, base64: &str) {
-    let Some(directory) = std::env::var_os("IPCMARK_SCREENSHOTS") else { return };
-    let bytes = base64::engine::general_purpose::STANDARD.decode(base64).unwrap();
-    fs::write(Path::new(&directory).join(name), bytes).unwrap();
 }

@@ -39,6 +39,27 @@ pub fn name() -> Option<&'static str> {
     })
 }
 
+/// A browser for a test; without one, says past the capture of the test harness that pages are not tested.
+pub fn browser() -> Option<Browser> {
+    let Some(name) = name() else {
+        let text = "\nNOT TESTED: Chromium cannot be run here: no page is opened in a browser; apt-get install chromium\n";
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        return None;
+    };
+    Some(Browser::start(name))
+}
+
+/// Checks that nothing went wrong on the page, and that nothing was fetched.
+pub fn assert_clean(browser: &mut Browser) {
+    assert!(browser.complaints.is_empty(), "{:#?}", browser.complaints);
+    let fetched: Vec<&String> = browser
+        .requests
+        .iter()
+        .filter(|url| !["file:", "blob:", "data:"].iter().any(|own| url.starts_with(own)))
+        .collect();
+    assert!(fetched.is_empty(), "{fetched:?}");
+}
+
 impl Browser {
     /// Starts `program`.
     pub fn start(program: &str) -> Self {
