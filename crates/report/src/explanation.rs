@@ -72,7 +72,7 @@ fn bent(curve: &Bends) -> String {
     };
     let one = |knee: &Knee| {
         let names =
-            |of: &[Landmark]| of.iter().map(|landmark| landmark.name.clone()).collect::<Vec<_>>().join(", ");
+            |of: &[Landmark]| of.iter().map(|landmark| clean(&landmark.name)).collect::<Vec<_>>().join(", ");
         let there = match (knee.within.as_slice(), knee.beside.as_slice()) {
             ([], []) => String::new(),
             ([], beside) => format!("; beside it: {}", names(beside)),

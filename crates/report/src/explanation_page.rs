@@ -225,10 +225,43 @@ mod tests {
     use super::*;
     use crate::explained::{by_differences, explanation, hostile};
     use crate::observed;
+    use explain::{Knee, Landmark};
 
     fn page(all: &[Explanation]) -> String {
+        page_with(all, &[])
+    }
+
+    fn page_with(all: &[Explanation], curves: &[Bends]) -> String {
         let command = ["ipcmark", "explain", "-m", "a pipe", "--html", "why.html"].map(str::to_owned);
-        explanation_html(all, &[], &command, observed::call_name)
+        explanation_html(all, curves, &command, observed::call_name)
+    }
+
+    #[test]
+    fn knees_are_told_with_what_lies_there() {
+        let one = explanation("pipe", 64, 2_800.0);
+        let landmark = Landmark { name: "<b>page</b>".to_owned(), bytes: 4096 };
+        let knee = Knee {
+            at_bytes: 4096,
+            from_bytes: 2048,
+            until_bytes: 8192,
+            before: 0.1,
+            after: 0.9,
+            within: vec![landmark],
+            beside: Vec::new(),
+        };
+        let curves = [
+            Bends { case: one.case.clone(), knees: Some(vec![knee]) },
+            Bends { case: one.case.clone(), knees: Some(Vec::new()) },
+            Bends { case: one.case.clone(), knees: None },
+        ];
+        let page = page_with(&[one], &curves);
+        for text in [
+            "at 4K (2K to 8K) from 0.10 to 0.90; there: &lt;b&gt;page&lt;/b&gt;.",
+            "nowhere: one straight line",
+            "too few sizes to tell",
+        ] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
     }
 
     #[test]

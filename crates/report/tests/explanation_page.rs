@@ -23,7 +23,7 @@ fn open(browser: &mut Browser, all: &[Explanation]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let command = ["ipcmark", "explain", "-m", "pipe", "--html", "why.html"].map(str::to_owned);
     let path = directory.path().join("why.html");
-    fs::write(&path, explanation_html(all, &command, observed::call_name)).unwrap();
+    fs::write(&path, explanation_html(all, &[], &command, observed::call_name)).unwrap();
     browser.open(&path);
     assert_clean(browser);
     directory

@@ -49,10 +49,11 @@ impl Tracee {
     /// Sleeps until it is stopped, and says why (waitpid(2)).
     pub fn next(&self) -> Result<Stop, Errno> {
         let mut status = 0;
-        // SAFETY: the status is valid for writes.
-        rustix::io::retry_on_intr(|| {
-            checked(unsafe { libc::waitpid(self.0, &raw mut status, libc::__WALL) })
-        })?;
+        let status_of = |status: &mut libc::c_int| {
+            // SAFETY: the status is valid for writes.
+            checked(unsafe { libc::waitpid(self.0, status, libc::__WALL) })
+        };
+        rustix::io::retry_on_intr(|| status_of(&mut status))?;
         if !libc::WIFSTOPPED(status) {
             return Ok(Stop::Ended);
         }
