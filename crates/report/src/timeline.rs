@@ -8,7 +8,8 @@ use crate::look::COLORS;
 use crate::quantity::time;
 use crate::text::{clean, clip, width};
 use model::drawn::Unit;
-use model::observation::timeline::{Choice, End, Fault, NamedCall, Span, State, Track, Turn, WakeUp};
+use model::observation::schedule::{Span, State};
+use model::observation::timeline::{Choice, End, Fault, NamedCall, Track, Turn, WakeUp};
 use svg::Document;
 use svg::node::element::{Definitions, Group, Line, Pattern, Polygon, Polyline, Rectangle, Text, Title};
 

@@ -5,7 +5,8 @@
 
 use crate::text::clean;
 use model::observation::Observation;
-use model::observation::timeline::{End, Span, State, Track, WakeUp, tracks};
+use model::observation::schedule::{Span, State};
+use model::observation::timeline::{End, Track, WakeUp, tracks};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;

@@ -25,6 +25,7 @@ use model::record::{Record, Settings};
 use model::suite::{Block, Suite};
 use model::{Case, Invalid, Pace, Peers, Percent, Placements};
 use observe::symbols::Names;
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -100,7 +101,8 @@ pub fn explained(
         true => format!("{:#}\n", serde_json::json!({ "explanations": explanations, "curves": bends })),
         false => report::explanations(&explanations, &bends, &style()),
     })?;
-    print(&made?)?;
+    // Beside what is printed, which may be read by a program.
+    let _ = write!(anstream::stderr(), "{}", made?);
     let unexplained = gathered.iter().filter(|gathered| explanation(gathered).is_none());
     for gathered in unexplained {
         print(&format!(

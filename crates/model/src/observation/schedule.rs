@@ -23,8 +23,22 @@ pub enum State {
     Runs,
     /// It waits for something.
     Sleeps,
+    /// It was woken by its peer and waits for a CPU: only where the peer's events are looked at too.
+    Wakes,
     /// It could run, but another has the CPU.
     Preempted,
+}
+
+impl State {
+    /// In words, as it is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Runs => "running",
+            State::Sleeps => "asleep",
+            State::Wakes => "woken, waits for a CPU",
+            State::Preempted => "preempted",
+        }
+    }
 }
 
 /// The spans of `seen` in the order of time, which fill its window. It runs at first: it is its own thread that looks.
@@ -148,7 +162,7 @@ impl Tally {
             let took_ns = span.until_ns - span.from_ns;
             match span.state {
                 State::Runs => self.runs_ns += took_ns,
-                State::Sleeps => self.sleeps_ns += took_ns,
+                State::Sleeps | State::Wakes => self.sleeps_ns += took_ns,
                 State::Preempted => self.preempted_ns += took_ns,
             }
         }

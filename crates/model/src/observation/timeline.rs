@@ -3,7 +3,7 @@
 //! All of it is worked out of the events of a timeline. How it is drawn is the report's affair.
 
 use super::calls::{Call, in_order};
-use super::schedule::{self, comes_on_after, wake_ups_of};
+use super::schedule::{self, Span, State, comes_on_after, wake_ups_of};
 use super::{Observation, Seen, What};
 use crate::stats::median;
 
@@ -90,42 +90,6 @@ pub struct Track {
     pub calls: Vec<NamedCall>,
     /// The page faults that it took.
     pub faults: Vec<Fault>,
-}
-
-/// A stretch of time in which an endpoint was in one state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// When it began.
-    pub from_ns: u64,
-    /// When it ended.
-    pub until_ns: u64,
-    /// What the endpoint did.
-    pub state: State,
-}
-
-/// What an endpoint does, as far as events of both endpoints tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It has a CPU.
-    Runs,
-    /// It waits for something.
-    Sleeps,
-    /// It was woken by its peer and waits for a CPU.
-    Wakes,
-    /// It could run, but another has the CPU.
-    Preempted,
-}
-
-impl State {
-    /// In words, as it is shown.
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Runs => "running",
-            State::Sleeps => "asleep",
-            State::Wakes => "woken, waits for a CPU",
-            State::Preempted => "preempted",
-        }
-    }
 }
 
 /// A system call with its name.
@@ -250,22 +214,14 @@ fn track(seen: &Seen, end: End, wake_ups: &[WakeUp], name: impl Fn(u32) -> Strin
 
 /// A sleep ends for the kernel when the sleeper has a CPU again; it is cut where the peer woke it, for that is where it
 /// begins to wait for the CPU alone. `woken` says when that was, in the order of time.
-fn parts(span: schedule::Span, woken: &[u64]) -> impl Iterator<Item = Span> {
-    let schedule::Span { from_ns, until_ns, state } = span;
-    let whole = |state| [Some(Span { from_ns, until_ns, state }), None];
-    let parts = match state {
-        schedule::State::Runs => whole(State::Runs),
-        schedule::State::Preempted => whole(State::Preempted),
-        schedule::State::Sleeps => {
-            let next = woken.get(woken.partition_point(|at_ns| *at_ns < from_ns));
-            match next.filter(|at_ns| **at_ns < until_ns) {
-                None => whole(State::Sleeps),
-                Some(&at_ns) => {
-                    let asleep = Span { from_ns, until_ns: at_ns, state: State::Sleeps };
-                    let awake = Span { from_ns: at_ns, until_ns, state: State::Wakes };
-                    [Some(asleep).filter(|span| span.from_ns < span.until_ns), Some(awake)]
-                }
-            }
+fn parts(span: Span, woken: &[u64]) -> impl Iterator<Item = Span> {
+    let next = woken.get(woken.partition_point(|at_ns| *at_ns < span.from_ns));
+    let parts = match next.filter(|at_ns| span.state == State::Sleeps && **at_ns < span.until_ns) {
+        None => [Some(span), None],
+        Some(&at_ns) => {
+            let asleep = Span { until_ns: at_ns, ..span };
+            let awake = Span { from_ns: at_ns, state: State::Wakes, ..span };
+            [Some(asleep).filter(|span| span.from_ns < span.until_ns), Some(awake)]
         }
     };
     parts.into_iter().flatten()
