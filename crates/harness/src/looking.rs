@@ -15,7 +15,7 @@ pub const ENOUGH_ROUNDS: u32 = 12;
 /// The part of the turns that are made where each is stopped at every call.
 const PTRACE_SHARE: u64 = 10;
 /// How much longer launches are of which samples are taken.
-const SAMPLING_TIMES: u64 = 4;
+const SAMPLING_TIMES: u64 = 16;
 
 /// What is told of one launch that was looked at.
 #[derive(Debug)]
