@@ -178,7 +178,11 @@ fn tables(explanation: &Explanation) -> Vec<Grid> {
         counters(&explanation.counters),
         Some(probes(&explanation.probes)),
     ];
-    tables.into_iter().flatten().collect()
+    let tables = tables.into_iter().flatten();
+    match explanation.case.workload.is_alone() {
+        true => tables.map(of_near_alone).collect(),
+        false => tables.collect(),
+    }
 }
 
 /// How the numbers of a decomposition came about.
@@ -191,6 +195,17 @@ pub(crate) fn by(source: Source) -> &'static str {
 
 /// What no term stands for.
 pub(crate) const RESIDUAL: &str = "residual";
+
+/// `grid` without its column of far: operations have no far.
+fn of_near_alone(mut grid: Grid) -> Grid {
+    if let Some(at) = grid.columns.iter().position(|column| column == "far") {
+        grid.columns.remove(at);
+        for (_, cells) in &mut grid.rows {
+            cells.remove(at);
+        }
+    }
+    grid
+}
 
 fn decomposition(sum: &Decomposition) -> Grid {
     let share = |ns: f64| percent(ns / sum.turn_ns);
@@ -477,4 +492,24 @@ fn absences(explanation: &Explanation) -> Vec<(String, String)> {
         .into_iter()
         .map(|(reason, names)| ("counters".to_owned(), format!("{}: {reason}", clean(&names.join(", ")))));
     of_probes.chain(of_counters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Workload;
+
+    #[test]
+    fn operations_have_no_far() {
+        let mut one = crate::explained::explanation("pipe", 64, 2_800.0);
+        let with_far = |of: &Explanation| {
+            tables(of).iter().filter(|grid| grid.columns.iter().any(|c| c == "far")).count()
+        };
+        assert!(with_far(&one) > 0);
+        one.case.workload = Workload::Cost;
+        assert_eq!(with_far(&one), 0);
+        for grid in tables(&one) {
+            assert!(grid.rows.iter().all(|(_, cells)| cells.len() == grid.columns.len()), "{}", grid.heading);
+        }
+    }
 }
