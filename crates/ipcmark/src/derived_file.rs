@@ -55,7 +55,7 @@ pub fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
     }
 }
 
-/// Refuses a `path` at which something else is, which [`write`] would leave alone: before work is done that takes long.
+/// Refuses a `path` at which something else is, which [`write()`] would leave alone: before work is done that takes long.
 pub fn check(path: &Path, kind: Kind) -> Result<(), Error> {
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
