@@ -57,26 +57,15 @@ pub struct Plan<'a> {
 pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looked<'_>)) {
     let timer = Timer::start();
     let mut number = 0;
-    let mut launch = |case: &Case, probe: Option<Probe>, size: Sizing| {
+    let mut launch = |case: &Case, probe: Option<Probe>, hint_ns: Option<f64>| {
         number += 1;
-        launcher.observe(case, size, number, &Look { probe, counters: plan.counters.to_vec() })
+        let look = Look { probe, counters: plan.counters.to_vec() };
+        launcher.observe(case, sized(plan.size, probe, hint_ns), number, &look)
     };
     let mut hints_ns = vec![None; plan.cases.len()];
     let mut failed = vec![Vec::new(); plan.cases.len()];
     for round in 0..=plan.rounds {
         for (at, case) in plan.cases.iter().enumerate() {
-            let size = |probe: Option<Probe>, hint_ns: Option<f64>| match plan.size {
-                // A turn takes so much longer there that a few are enough.
-                Sizing::Slice { slice_ns, .. } if probe == Some(Probe::Ptrace) => {
-                    Sizing::Slice { slice_ns: slice_ns / PTRACE_SHARE, hint_ns }
-                }
-                // Samples are few: a launch must be longer to have enough of them.
-                Sizing::Slice { slice_ns, .. } if probe == Some(Probe::Sampling) => {
-                    Sizing::Slice { slice_ns: slice_ns * SAMPLING_TIMES, hint_ns }
-                }
-                Sizing::Slice { slice_ns, .. } => Sizing::Slice { slice_ns, hint_ns },
-                turns => turns,
-            };
             let mut bare_ns: Option<f64> = None;
             for &probe in plan.probes.iter().filter(|probe| !failed[at].contains(*probe)).collect::<Vec<_>>()
             {
@@ -85,12 +74,12 @@ pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looke
                 }
                 let before_ns = match bare_ns {
                     Some(before_ns) => Ok(before_ns),
-                    None => launch(case, None, size(None, hints_ns[at])).map(|bare| bare.turn_ns()),
+                    None => launch(case, None, hints_ns[at]).map(|bare| bare.turn_ns()),
                 };
                 let seen = before_ns.and_then(|before_ns| {
                     hints_ns[at] = Some(before_ns);
-                    let seen = launch(case, Some(probe), size(Some(probe), hints_ns[at]))?;
-                    let after_ns = launch(case, None, size(None, hints_ns[at]))?.turn_ns();
+                    let seen = launch(case, Some(probe), hints_ns[at])?;
+                    let after_ns = launch(case, None, hints_ns[at])?.turn_ns();
                     bare_ns = Some(after_ns);
                     let ratio = seen.turn_ns() / (before_ns * after_ns).sqrt();
                     Ok((seen, ratio))
@@ -107,4 +96,17 @@ pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looke
             }
         }
     }
+}
+
+/// The size of a launch under `probe`, where those that nobody looks at have `size`.
+fn sized(size: Sizing, probe: Option<Probe>, hint_ns: Option<f64>) -> Sizing {
+    let Sizing::Slice { slice_ns, .. } = size else { return size };
+    let slice_ns = match probe {
+        // A turn takes so much longer there that a few are enough.
+        Some(Probe::Ptrace) => slice_ns / PTRACE_SHARE,
+        // Samples are few: a launch must be longer to have enough of them.
+        Some(Probe::Sampling) => slice_ns * SAMPLING_TIMES,
+        _ => slice_ns,
+    };
+    Sizing::Slice { slice_ns, hint_ns }
 }

@@ -5,12 +5,16 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use model::observation::{Frame, Seen};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// What is said where the kernel lists no addresses of its functions (proc(5), kptr_restrict).
+const HIDDEN: &str = "the kernel does not name its own functions: /proc/kallsyms has no addresses (as root: sudo sysctl \
+                      kernel.kptr_restrict=1)";
+
 /// Names what stacks are made of. It remembers what it has read: the kernel's list is long.
 pub struct Names {
     symbolizer: Symbolizer,
     known: HashMap<Frame, Frame>,
-    /// Why some addresses have no name.
-    refusals: BTreeSet<String>,
+    /// Why the kernel's functions have no names.
+    refusal: Option<String>,
 }
 
 impl std::fmt::Debug for Names {
@@ -21,24 +25,23 @@ impl std::fmt::Debug for Names {
 
 impl Default for Names {
     fn default() -> Self {
-        Self { symbolizer: Symbolizer::new(), known: HashMap::new(), refusals: BTreeSet::new() }
+        Self { symbolizer: Symbolizer::new(), known: HashMap::new(), refusal: None }
     }
 }
 
 impl Names {
-    /// Replaces the addresses in the stacks of `seen` by names, as far as there are any.
+    /// Replaces the addresses in the stacks of `seen` by names, as far as there are any, and notes in it if the kernel
+    /// keeps its own to itself.
     pub fn name(&mut self, seen: &mut Seen) {
         self.learn(seen);
+        if !seen.stacks.is_empty() {
+            seen.without.extend(self.refusal.clone());
+        }
         for frame in seen.stacks.iter_mut().flat_map(|stack| &mut stack.frames) {
             if let Some(name) = self.known.get(frame) {
                 *frame = name.clone();
             }
         }
-    }
-
-    /// Why some addresses have no name.
-    pub fn refusals(&self) -> impl Iterator<Item = &str> {
-        self.refusals.iter().map(String::as_str)
     }
 
     fn learn(&mut self, seen: &Seen) {
@@ -54,7 +57,10 @@ impl Names {
             }
         }
         if !kernel.is_empty() {
-            let names = self.names(&Source::Kernel(Kernel::default()), Input::AbsAddr(&kernel), "the kernel");
+            let names = self.names(&Source::Kernel(Kernel::default()), Input::AbsAddr(&kernel));
+            if names.iter().all(Option::is_none) && self.refusal.is_none() {
+                self.refusal = Some(HIDDEN.to_owned());
+            }
             let frame = |name: Option<String>, address| {
                 Frame::Kernel(name.unwrap_or_else(|| format!("{address:#x}")))
             };
@@ -63,7 +69,7 @@ impl Names {
             self.known.extend(named.collect::<Vec<_>>());
         }
         for (path, offsets) in files {
-            let names = self.names(&Source::Elf(Elf::new(&path)), Input::FileOffset(&offsets), &path);
+            let names = self.names(&Source::Elf(Elf::new(&path)), Input::FileOffset(&offsets));
             let file = path.rsplit('/').next().unwrap_or(&path);
             let frame = |name: Option<String>| Frame::User(name.unwrap_or_else(|| format!("[{file}]")));
             let at = |offset| Frame::FileOffset { path: path.clone(), offset };
@@ -71,19 +77,14 @@ impl Names {
         }
     }
 
-    /// A name for each address of `input`, where there is one.
-    fn names(&mut self, source: &Source<'_>, input: Input<&[u64]>, what: &str) -> Vec<Option<String>> {
+    /// A name for each address of `input`, where there is one. A file that cannot be read gives none: its functions are
+    /// called by its name.
+    fn names(&self, source: &Source<'_>, input: Input<&[u64]>) -> Vec<Option<String>> {
         let (Input::AbsAddr(of) | Input::VirtOffset(of) | Input::FileOffset(of)) = input;
+        let name = |symbolized: Symbolized<'_>| symbolized.into_sym().map(|symbol| symbol.name.into_owned());
         match self.symbolizer.symbolize(source, input) {
-            Ok(found) => {
-                let name =
-                    |symbolized: Symbolized<'_>| symbolized.into_sym().map(|symbol| symbol.name.into_owned());
-                found.into_iter().map(name).collect()
-            }
-            Err(error) => {
-                self.refusals.insert(format!("the functions of {what} have no names: {error:#}"));
-                vec![None; of.len()]
-            }
+            Ok(found) => found.into_iter().map(name).collect(),
+            Err(_) => vec![None; of.len()],
         }
     }
 }

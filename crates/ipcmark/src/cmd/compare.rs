@@ -1,14 +1,12 @@
 //! `ipcmark compare`: two results files, or two mechanisms measured in turn.
 
-use super::run::{by_hand, nothing_left, restrict, row, watch_signals};
+use super::run::{by_hand, launcher, nothing_left, restrict, row, watch_signals};
 use crate::cli::Compare;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::progress::Progress;
 use crate::results_file;
 use harness::in_turn::{self, Pair};
-use harness::launch::Launcher;
-use harness::measure::Calibration;
 use harness::run::slice_for;
 use harness::run_directory::RunDirectory;
 use mechanisms::table::{self, CARDS};
@@ -66,13 +64,7 @@ fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Resul
     let precision = arguments.effort.precision.map_or(PRECISION, |precision| precision.0);
     let interrupted = watch_signals()?;
     let directory = RunDirectory::create()?;
-    let launcher = Launcher {
-        clock: Calibration::choose(Path::new("/")).record.source,
-        directory: &directory,
-        check: false,
-        interrupted: &interrupted,
-        patience: arguments.effort.patience,
-    };
+    let launcher = launcher(&directory, &interrupted, arguments.effort.patience);
     let mut progress = Progress::new();
     let (slice, of) = (slice_for(time, 4 * pairs.len()), pairs.len());
     in_turn::measure(&mut pairs, &launcher, slice, precision, time, |reached| {

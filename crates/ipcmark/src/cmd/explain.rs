@@ -1,7 +1,7 @@
 //! `ipcmark explain`: measures cases plainly beside those that differ from them by one thing, then looks at them by every
 //! probe that works here, and says why they cost what they do.
 
-use super::run::{by_hand, nothing_left, restrict, row, watch_signals};
+use super::run::{by_hand, launcher, nothing_left, restrict, row, watch_signals};
 use crate::cli::{Effort, Explain, Looks};
 use crate::derived_file::{self, Kind};
 use crate::exit::{Error, Exit};
@@ -12,7 +12,7 @@ use explain::{Bends, Explanation, Gathered, Landmark, bends, companions, explain
 use harness::endpoint::Sizing;
 use harness::launch::Launcher;
 use harness::looking::{self, ENOUGH_ROUNDS, Looked};
-use harness::measure::{Calibration, Timer};
+use harness::measure::Timer;
 use harness::run::{Bounds, Event, Run, slice_for};
 use harness::run_directory::RunDirectory;
 use mechanisms::table::CARDS;
@@ -80,20 +80,19 @@ pub fn explained(
 
     let interrupted = watch_signals()?;
     let directory = RunDirectory::create()?;
-    let launcher = Launcher {
-        clock: Calibration::choose(Path::new("/")).record.source,
-        directory: &directory,
-        check: false,
-        interrupted: &interrupted,
-        patience,
-    };
+    let launcher = launcher(&directory, &interrupted, patience);
     // A companion that is settled would leave the rounds in which the others are compared with it.
     let precision = precision.unwrap_or(Percent(0.0));
     let records = measure(&gathered, &launcher, time.mul_f64(PLAIN_SHARE), precision);
     look(&mut gathered, &probes, &launcher, time.mul_f64(1.0 - PLAIN_SHARE), looks);
 
-    let explanation = |gathered: &Gathered| explain(gathered, &records, observe::call_name);
-    let explanations: Vec<Explanation> = gathered.iter().filter_map(explanation).collect();
+    let (mut explanations, mut unexplained): (Vec<Explanation>, Vec<&Case>) = Default::default();
+    for gathered in &gathered {
+        match explain(gathered, &records, observe::call_name) {
+            Some(explanation) => explanations.push(explanation),
+            None => unexplained.push(&gathered.case),
+        }
+    }
     let bends = bends(cases, &records, &landmarks());
     // Files are made even if nobody reads the text to its end, and the text is printed even if they cannot be.
     let made = make(looks, &explanations, &bends);
@@ -103,17 +102,13 @@ pub fn explained(
     })?;
     // Beside what is printed, which may be read by a program.
     let _ = write!(anstream::stderr(), "{}", made?);
-    let unexplained = gathered.iter().filter(|gathered| explanation(gathered).is_none());
-    for gathered in unexplained {
-        print(&format!(
-            "{}: it could not be measured{}\n",
-            gathered.case,
-            failure_of(&gathered.case, &records)
-        ))?;
+    for &case in &unexplained {
+        let _ =
+            writeln!(anstream::stderr(), "{case}: it could not be measured{}", failure_of(case, &records));
     }
     Ok(match () {
         () if interrupted.load(Ordering::Relaxed) => Exit::Interrupted,
-        () if explanations.len() < gathered.len() => Exit::CaseFailed,
+        () if !unexplained.is_empty() => Exit::CaseFailed,
         () => Exit::Success,
     })
 }

@@ -294,6 +294,16 @@ pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
     Ok(flag)
 }
 
+/// A launcher of launches whose payload is checked in the warm-up alone, by the best clock of this host.
+pub fn launcher<'a>(
+    directory: &'a RunDirectory,
+    interrupted: &'a AtomicBool,
+    patience: Duration,
+) -> Launcher<'a> {
+    let clock = Calibration::choose(Path::new("/")).record.source;
+    Launcher { clock, directory, check: false, interrupted, patience }
+}
+
 pub fn tool() -> Tool {
     Tool {
         name: "ipcmark".to_owned(),
