@@ -1,4 +1,4 @@
-//! Looking at cases: rounds of launches under each probe, between launches of the same turns that nobody looks at.
+//! Looking at cases: rounds of launches under each of their probes, between launches of the same turns that nobody looks at.
 //!
 //! The launches in between tell what looking costs. It yields observations; what they mean is said elsewhere.
 
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// The rounds after which a case has been looked at enough: fewer allow no 95% interval of a probe's effect.
 pub const ENOUGH_ROUNDS: u32 = 12;
+
+/// What the turns of a launch take that is looked at, where nobody says how many they are to be.
+pub const A_SLICE: Sizing = Sizing::Slice { slice_ns: 8_000_000, hint_ns: None };
 
 /// The part of the turns that are made where each is stopped at every call.
 const PTRACE_SHARE: u64 = 10;
@@ -35,17 +38,24 @@ pub struct Looked<'a> {
     pub case: &'a Case,
 }
 
+/// A case that is to be looked at.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The case.
+    pub case: Case,
+    /// By what.
+    pub probes: Vec<Probe>,
+    /// How many turns a launch is to have, or how long they are to take.
+    pub size: Sizing,
+}
+
 /// How cases are to be looked at.
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// What to look at.
-    pub cases: &'a [Case],
-    /// By what.
-    pub probes: &'a [Probe],
+    pub subjects: &'a [Subject],
     /// The counters that were asked for by name.
     pub counters: &'a [String],
-    /// How many turns a launch is to have, or how long they are to take.
-    pub size: Sizing,
     /// The rounds after which to stop.
     pub rounds: u32,
     /// The time after which to stop.
@@ -57,29 +67,29 @@ pub struct Plan<'a> {
 pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looked<'_>)) {
     let timer = Timer::start();
     let mut number = 0;
-    let mut launch = |case: &Case, probe: Option<Probe>, hint_ns: Option<f64>| {
+    let mut launch = |subject: &Subject, probe: Option<Probe>, hint_ns: Option<f64>| {
         number += 1;
         let look = Look { probe, counters: plan.counters.to_vec() };
-        launcher.observe(case, sized(plan.size, probe, hint_ns), number, &look)
+        launcher.observe(&subject.case, sized(subject.size, probe, hint_ns), number, &look)
     };
-    let mut hints_ns = vec![None; plan.cases.len()];
-    let mut failed = vec![Vec::new(); plan.cases.len()];
+    let mut hints_ns = vec![None; plan.subjects.len()];
+    let mut failed = vec![Vec::new(); plan.subjects.len()];
     for round in 0..=plan.rounds {
-        for (at, case) in plan.cases.iter().enumerate() {
+        for (at, subject) in plan.subjects.iter().enumerate() {
             let mut bare_ns: Option<f64> = None;
-            for &probe in plan.probes.iter().filter(|probe| !failed[at].contains(*probe)).collect::<Vec<_>>()
-            {
+            let open = subject.probes.iter().copied().filter(|probe| !failed[at].contains(probe));
+            for probe in open.collect::<Vec<_>>() {
                 if timer.elapsed() >= plan.time && round > 0 {
                     return;
                 }
                 let before_ns = match bare_ns {
                     Some(before_ns) => Ok(before_ns),
-                    None => launch(case, None, hints_ns[at]).map(|bare| bare.turn_ns()),
+                    None => launch(subject, None, hints_ns[at]).map(|bare| bare.turn_ns()),
                 };
                 let seen = before_ns.and_then(|before_ns| {
                     hints_ns[at] = Some(before_ns);
-                    let seen = launch(case, Some(probe), hints_ns[at])?;
-                    let after_ns = launch(case, None, hints_ns[at])?.turn_ns();
+                    let seen = launch(subject, Some(probe), hints_ns[at])?;
+                    let after_ns = launch(subject, None, hints_ns[at])?.turn_ns();
                     bare_ns = Some(after_ns);
                     let ratio = seen.turn_ns() / (before_ns * after_ns).sqrt();
                     Ok((seen, ratio))
@@ -92,7 +102,7 @@ pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looke
                         (Err(error), None)
                     }
                 };
-                tell(Looked { at, probe, outcome, ratio, round, case });
+                tell(Looked { at, probe, outcome, ratio, round, case: &subject.case });
             }
         }
     }

@@ -135,7 +135,12 @@ impl<E: Endpoint> Near<'_, E> {
         let mut is_last = self.session.is_the_only_near();
         loop {
             let mut log = TurnLog::new(self.clock, if is_answered { turns } else { 0 });
-            let (near, far) = self.part(PartKind::Course, turns, false, &mut log)?;
+            // Where turns are not answered far notes when messages came, which is when they are over.
+            let (near, far) = if is_answered {
+                self.part(PartKind::Course, turns, false, &mut log)?
+            } else {
+                self.part(PartKind::Course, turns, false, &mut Unwatched)?
+            };
             courses.push(match far.course {
                 None => Course { start: log.start, ticks: log.ticks, stride: 1 },
                 Some(arrivals) => arrivals,
@@ -284,9 +289,9 @@ impl<E: Endpoint> Near<'_, E> {
         let [station] = self.stations.as_mut_slice() else {
             return Err("single calls are timed with one far; report this bug".to_owned());
         };
-        station.stream(lead_in, &mut Unmetered).map_err(text)?;
-        station.stream(timed, &mut log).map_err(text)?;
-        station.stream(lead_out, &mut Unmetered).map_err(text)?;
+        station.stream(lead_in, &mut Unmetered, &mut Unwatched).map_err(text)?;
+        station.stream(timed, &mut log, &mut Unwatched).map_err(text)?;
+        station.stream(lead_out, &mut Unmetered, &mut Unwatched).map_err(text)?;
         let far = self.of_far()?;
         let receive = far.calls.ok_or("far did not note its calls; report this bug")?;
         Ok(Calls { messages, send: call_counts(&log, &self.clock), receive })
@@ -348,7 +353,7 @@ fn run<E: Endpoint>(
     watch: &mut impl Watch,
 ) -> Result<(), Broken> {
     match (workload, stations) {
-        (Workload::Throughput, [station]) => station.stream(turns, &mut Unmetered),
+        (Workload::Throughput, [station]) => station.stream(turns, &mut Unmetered, watch),
         (Workload::Throughput, stations) => stream_to_all(stations, turns),
         (Workload::Session(session), [station]) => station.set_up(turns, session, fds, steps, watch),
         (_, [station]) => station.ask(turns, watch),

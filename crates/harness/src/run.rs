@@ -11,7 +11,7 @@ use model::floor::{Floor, floor_of};
 use model::plan::Plan;
 use model::record::{Outcome, Record, Sample, Setting, Settings};
 use model::summary::{settled, summarise, warnings};
-use model::{Case, Workload};
+use model::{Case, Size, Workload};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -36,6 +36,12 @@ pub fn slice_for(time: Duration, launches_a_round: usize) -> Duration {
 /// What so many launches of `slice` take, roughly: by what a launch costs beside its turns.
 pub fn estimate(launches: usize, slice: Duration) -> Duration {
     (LAUNCH_COST + slice) * u32::try_from(launches).unwrap_or(u32::MAX)
+}
+
+/// How many messages of `case` make the `total` that a launch of a stream is to send, if one was asked for.
+pub fn turns_of_total(case: &Case, total: Option<Size>) -> Option<u64> {
+    let total = total.filter(|_| case.workload == Workload::Throughput)?;
+    Some((total.0 / case.size_bytes?.0).max(1))
 }
 
 /// What a run tells of itself while it goes on.
@@ -246,7 +252,8 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             return Err(Stop);
         }
         let track = of(self);
-        let size = match self.bounds.turns.or_else(|| self.turns_of_total(&track.case)) {
+        let total = self.bounds.settings.total_bytes;
+        let size = match self.bounds.turns.or_else(|| turns_of_total(&track.case, total)) {
             Some(turns) => Sizing::Turns(turns),
             None => Sizing::Slice { slice_ns: self.bounds.settings.slice_ns, hint_ns: track.hint_ns },
         };
@@ -264,12 +271,6 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             Err(Ended::Failed(error)) => Ok(Err(error)),
             Err(Ended::Interrupted) => Err(Stop),
         }
-    }
-
-    /// How many messages make the total that a launch of a stream is to send, if one was asked for.
-    fn turns_of_total(&self, case: &Case) -> Option<u64> {
-        let total = self.bounds.settings.total_bytes.filter(|_| case.workload == Workload::Throughput)?;
-        Some((total.0 / case.size_bytes?.0).max(1))
     }
 
     fn is_interrupted(&self) -> bool {

@@ -438,10 +438,17 @@ impl<E: Endpoint> Station<E> {
 
     /// Near's turns of `throughput`: messages one after the other, then far's word that the last byte has arrived.
     #[inline(never)]
-    pub(crate) fn stream(&mut self, turns: Range<u64>, meter: &mut impl Meter) -> Result<(), Broken> {
+    pub(crate) fn stream(
+        &mut self,
+        turns: Range<u64>,
+        meter: &mut impl Meter,
+        watch: &mut impl Watch,
+    ) -> Result<(), Broken> {
         let end_of_turns = turns.end;
         for turn in turns {
+            watch.before();
             self.send(turn, meter)?;
+            watch.after();
         }
         self.receive(end_of_turns, &mut Unmetered)
     }

@@ -84,6 +84,10 @@ pub struct Run {
     /// Take the suite's short time: enough to see that all works, too little to lean on the numbers
     #[arg(long, conflicts_with_all = ["time", "mechanisms"])]
     pub quick: bool,
+    /// The time in which cases are then looked at by the probes that the suite's study needs; 0s for none
+    /// [default: the suite's, shortened as --quick and --time shorten the run]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "mechanisms")]
+    pub observe: Option<Duration>,
     /// Check every byte of every payload in the timed part too, not only sequence numbers
     #[arg(long)]
     pub check: bool,
@@ -224,12 +228,15 @@ pub struct Files {
     /// Draw each figure as PNG into this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "plot"])]
     pub png: Option<PathBuf>,
+    /// Write the turns that were kept from moment to moment as traces for Perfetto (ui.perfetto.dev) into this directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "plot"])]
+    pub traces: Option<PathBuf>,
 }
 
 impl Files {
     /// Whether any is asked for.
     pub fn are_wanted(&self) -> bool {
-        self.html.is_some() || self.svg.is_some() || self.png.is_some()
+        self.html.is_some() || self.svg.is_some() || self.png.is_some() || self.traces.is_some()
     }
 }
 

@@ -56,10 +56,12 @@ impl Progress {
         }
     }
 
-    /// Shows how far looking is.
-    pub fn look(&mut self, probe: Probe, round: u32, rounds: u32) {
-        let share = f64::from(round) / f64::from(rounds + 1);
-        self.say(share, &format!("looking by {probe}, round {round} of {rounds}"));
+    /// Shows how far looking is, of which `elapsed` of `time` is over.
+    pub fn look(&mut self, probe: Probe, round: u32, elapsed: Duration, time: Duration) {
+        let stage = if round == 0 { "warming up".to_owned() } else { format!("round {round}") };
+        let left = time.saturating_sub(elapsed).as_secs();
+        let share = elapsed.as_secs_f64() / time.as_secs_f64();
+        self.say(share, &format!("looking by {probe}, {stage}, at most {left} s left"));
     }
 
     /// Removes the bar, so that the table stands alone.

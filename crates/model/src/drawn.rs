@@ -3,6 +3,7 @@
 //! Words and numbers only: how they are laid out and drawn is `report`'s work, and which of them a suite
 //! wants is said in `study`.
 
+use crate::observation::timeline::Turn;
 use crate::stats::Estimate;
 use crate::units::Size;
 use serde::{Serialize, Serializer};
@@ -87,10 +88,22 @@ pub struct Figure {
     pub y: Axis,
     /// The lines.
     pub series: Vec<Series>,
+    /// What happened in some turns, where that is drawn instead of lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
     /// Lines that were to be drawn and could not be, each with the reason.
     pub missing: Vec<String>,
     /// What a reader must know of it.
     pub notes: Vec<String>,
+}
+
+/// Some turns of a case, of which everything was seen.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timeline {
+    /// The case.
+    pub case: String,
+    /// The turns: typical ones, then a slow one.
+    pub turns: Vec<Turn>,
 }
 
 /// An axis of a figure.

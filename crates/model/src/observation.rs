@@ -6,6 +6,7 @@
 pub mod calls;
 pub mod place;
 pub mod schedule;
+pub mod showed;
 pub mod timeline;
 
 use crate::invalid::Invalid;
@@ -80,7 +81,7 @@ pub struct Look {
 }
 
 /// What was seen of the timed turns of one launch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
     /// How many turns there were.
     pub turns: u64,
@@ -106,10 +107,25 @@ impl Observation {
     pub fn turn_ns(&self) -> f64 {
         self.elapsed_ns / self.turns as f64
     }
+
+    /// What happened in the first `most` turns, if it is known when they ended.
+    pub fn first_turns(mut self, most: usize) -> Self {
+        let last = most.checked_sub(1).and_then(|last| self.turn_ends_ns.get(last).copied());
+        let (Some(first), Some(until_ns)) = (self.turn_ends_ns.first().copied(), last) else { return self };
+        self.turn_ends_ns.truncate(most);
+        self.turns = self.turn_ends_ns.len() as u64;
+        let from_ns = self.near.from_ns.min(first);
+        self.elapsed_ns = until_ns.saturating_sub(from_ns).max(1) as f64;
+        for end in std::iter::once(&mut self.near).chain(&mut self.far) {
+            end.until_ns = until_ns.clamp(end.from_ns, end.until_ns);
+            end.events.retain(|event| event.at_ns <= until_ns);
+        }
+        self
+    }
 }
 
 /// What one endpoint was seen to do between its first timed turn and its last.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Seen {
     /// The thread, as the kernel numbers it.
     pub tid: u32,
@@ -171,7 +187,7 @@ pub struct Counter {
 }
 
 /// Something that happened to an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// When, by `CLOCK_MONOTONIC_RAW`.
     #[serde(rename = "t")]
@@ -182,7 +198,7 @@ pub struct Event {
 }
 
 /// What can happen to an endpoint. (The short names keep thousands of events small on their way.)
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "e")]
 pub enum What {
     /// A system call begins.
@@ -303,6 +319,31 @@ mod tests {
         assert_eq!((seen.from_ns, seen.until_ns), (10, 50));
         let nothing = Seen { events: vec![event(11, exit), event(12, enter)], ..Seen::default() };
         assert_eq!(nothing.between(10, 50).events, []);
+    }
+
+    #[test]
+    fn the_first_turns_end_with_the_last_of_them() {
+        let off = What::Off { preempted: false };
+        let near = Seen {
+            events: vec![event(10, off), event(20, off), event(30, off)],
+            from_ns: 5,
+            until_ns: 40,
+            ..Seen::default()
+        };
+        let seen = Observation {
+            turns: 4,
+            elapsed_ns: 35.0,
+            turn_ends_ns: vec![8, 15, 25, 40],
+            near: near.clone(),
+            far: Some(near),
+        };
+        let first = seen.clone().first_turns(3);
+        assert_eq!((first.turns, first.turn_ends_ns.as_slice()), (3, &[8, 15, 25][..]));
+        for end in first.ends() {
+            assert_eq!((end.until_ns, end.events.len()), (25, 2));
+        }
+        assert_eq!(seen.clone().first_turns(4).near, seen.near);
+        assert_eq!(seen.clone().first_turns(5), seen);
     }
 
     #[test]

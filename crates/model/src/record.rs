@@ -1,9 +1,10 @@
-//! The results file: JSON Lines, one header, one record a case as it settles, one end.
+//! The results file: JSON Lines, one header, one record a case as it settles, one look a launch that was looked at, one end.
 //!
 //! The file is the only way from measuring to reporting. Reading and writing it is not done here.
 
 use crate::case::{Case, Spec};
 use crate::histogram::EncodedHistogram;
+use crate::observation::showed::LookRecord;
 use crate::study::Study;
 use crate::summary::Summary;
 use crate::topology::Topology;
@@ -26,6 +27,8 @@ pub enum Line {
     Header(Box<Header>),
     /// The result of one case.
     Record(Box<Record>),
+    /// A launch that was looked at, after all were measured plainly.
+    Look(Box<LookRecord>),
     /// The last line. A file without it was cut off.
     End(End),
 }
@@ -177,6 +180,9 @@ pub struct Settings {
     /// How many bytes a launch of `throughput` sends; absent when as many as fill its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<Size>,
+    /// The time in which cases are looked at once they are measured, in nanoseconds.
+    #[serde(default)]
+    pub observe_ns: u64,
 }
 
 /// The plan as the header records it.
@@ -459,7 +465,7 @@ pub struct End {
     pub interrupted: bool,
     /// How many rounds there were.
     pub rounds: u32,
-    /// How long the run took, in nanoseconds.
+    /// How long measuring took, in nanoseconds, without looking at cases after it.
     pub elapsed_ns: u64,
     /// The fraction of processor time that the hypervisor took during the run.
     pub stolen: Fact<f64>,
@@ -474,6 +480,8 @@ pub struct Results {
     pub header: Header,
     /// The records, in file order.
     pub records: Vec<Record>,
+    /// The launches that were looked at, in file order.
+    pub looks: Vec<LookRecord>,
     /// The last line; absent when the run was cut off.
     pub end: Option<End>,
     /// What was wrong with the file though it could be read, such as a truncated last line.

@@ -6,8 +6,10 @@
 
 use crate::case::Case;
 use crate::invalid::{Invalid, printable};
+use crate::observation::Observation;
+use crate::observation::showed::{EndShowed, LookRecord};
 use crate::peers::Peers;
-use crate::record::{Calls, End, FORMAT, Header, Line, Record, Results, Sample, TimerSample, VERSION};
+use crate::record::{Calls, End, FORMAT, Fact, Header, Line, Record, Results, Sample, TimerSample, VERSION};
 use crate::stats::Estimate;
 use crate::summary::{Summary, summarise};
 use crate::units::Size;
@@ -27,6 +29,8 @@ pub const MOST_RECORDS: usize = 1_000_000;
 /// A line of [`LONGEST_LINE_BYTES`] holds less than 2¹⁹ samples, so that every sum over the samples
 /// of a record fits in 64 bits.
 pub const LARGEST_COUNT: u64 = 1 << 44;
+/// The latest moment of an event, in nanoseconds of a clock that starts with the kernel (146 years).
+const LATEST_NS: u64 = 1 << 62;
 /// The shortest time per turn, in nanoseconds. A processor does nothing as fast as this; the bound
 /// keeps quotients of two times finite.
 pub const SHORTEST_NS: f64 = 1e-9;
@@ -37,7 +41,13 @@ pub const SHORTEST_NS: f64 = 1e-9;
 /// keeps all that it had finished. Any other line that cannot be read is an error with its number.
 pub fn parse(reader: impl BufRead, name: &str) -> Result<Results, Invalid> {
     let mut lines = Lines { reader, name, number: 0, bytes_left: LARGEST_FILE_BYTES };
-    let mut results = Results { header: lines.header()?, records: Vec::new(), end: None, notes: Vec::new() };
+    let mut results = Results {
+        header: lines.header()?,
+        records: Vec::new(),
+        looks: Vec::new(),
+        end: None,
+        notes: Vec::new(),
+    };
     let mut line_of_case = HashMap::new();
     while let Some(line) = lines.next()? {
         match body(&line.bytes) {
@@ -55,6 +65,12 @@ pub fn parse(reader: impl BufRead, name: &str) -> Result<Results, Invalid> {
                     return Err(lines.broken(&format!("there are more than {MOST_RECORDS} records")));
                 }
                 results.records.push(*record);
+            }
+            Ok(Body::Look(look)) => {
+                if results.looks.len() == MOST_RECORDS {
+                    return Err(lines.broken(&format!("there are more than {MOST_RECORDS} looks")));
+                }
+                results.looks.push(*look);
             }
             Ok(Body::End(end)) => results.end = Some(end),
             Err(Broken::Text(_)) if line.last => results.notes.push(format!(
@@ -159,7 +175,7 @@ impl<R: BufRead> Lines<'_, R> {
             Err(Broken::Text(why) | Broken::Meaning(why)) => return Err(self.foreign(&why)),
         };
         match mark {
-            Mark { kind: Some(kind), .. } if kind == "record" || kind == "end" => {
+            Mark { kind: Some(kind), .. } if ["record", "look", "end"].contains(&kind.as_str()) => {
                 return Err(self.refused(
                     "has no header: its first line is of a later part",
                     "restore the first line, or measure again",
@@ -246,6 +262,7 @@ struct Mark {
 /// A line after the header.
 enum Body {
     Record(Box<Record>),
+    Look(Box<LookRecord>),
     End(End),
 }
 
@@ -263,6 +280,7 @@ fn body(bytes: &[u8]) -> Result<Body, Broken> {
     let mark: Mark = from_json(bytes)?;
     match mark.kind.as_deref() {
         Some("record") => from_json(bytes).and_then(checked_record).map(Body::Record),
+        Some("look") => from_json(bytes).and_then(checked_look).map(Body::Look),
         Some("end") => from_json(bytes).map(Body::End),
         Some("header") => Err(Broken::Meaning("there is a second header".to_owned())),
         Some(other) => Err(Broken::Meaning(format!("its type '{}' is unknown", printable(other)))),
@@ -305,6 +323,51 @@ fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
     record.samples.iter().try_for_each(checked_sample)?;
     record.summary.iter().try_for_each(checked_summary)?;
     Ok(record)
+}
+
+fn checked_look(look: Box<LookRecord>) -> Result<Box<LookRecord>, Broken> {
+    checked_case(&look.case)?;
+    let Fact::Known(showed) = &look.showed else { return Ok(look) };
+    check((1..=LARGEST_COUNT).contains(&showed.turns), "turns", "from 1 to 17592186044416")?;
+    check(is_time(showed.turn_ns), "turn_ns", A_TIME)?;
+    check((1e-6..=1e6).contains(&showed.effect), "effect", "from a millionth to a million")?;
+    showed.ends().try_for_each(checked_end)?;
+    showed.timeline.as_ref().map_or(Ok(()), |timeline| checked_timeline(&timeline.seen))?;
+    Ok(look)
+}
+
+fn checked_end(end: &EndShowed) -> Result<(), Broken> {
+    let is_amount = |amount: f64| (0.0..=LARGEST_COUNT as f64).contains(&amount);
+    for call in &end.calls {
+        let counts = [call.count, call.asked_sum, call.returned_sum.unsigned_abs()];
+        check(counts.iter().all(|count| *count <= LARGEST_COUNT), "calls", A_COUNT)?;
+        check(is_amount(call.per_turn) && is_amount(call.mean_ns), "calls", A_COUNT)?;
+    }
+    if let Some(row) = &end.schedule {
+        let amounts = [row.runs_ns, row.sleeps_ns, row.preempted_ns, row.sleeps, row.preemptions];
+        check(amounts.into_iter().all(is_amount), "schedule", A_COUNT)?;
+    }
+    let counted = end.counters.iter().filter_map(|counter| counter.count.known());
+    // What is counted may be more than a count of anything else: cycles of hours.
+    check(counted.clone().all(|count| (0.0..=1e18).contains(count)), "counters", "from 0 to 1e18")?;
+    check(end.places.values().all(|samples| *samples <= LARGEST_COUNT), "places", A_COUNT)
+}
+
+/// Whether what is worked out of events can be, which trusts their order.
+fn checked_timeline(seen: &Observation) -> Result<(), Broken> {
+    check((1..=LARGEST_COUNT).contains(&seen.turns), "timeline.turns", "from 1 to 17592186044416")?;
+    check(is_time(seen.elapsed_ns), "timeline.elapsed_ns", A_TIME)?;
+    check(seen.turn_ends_ns.is_sorted(), "timeline.turn_ends_ns", "in the order of time")?;
+    let ends = seen.turn_ends_ns.first().into_iter().chain(seen.turn_ends_ns.last());
+    check(ends.into_iter().all(|at| *at <= LATEST_NS), "timeline.turn_ends_ns", "moments")?;
+    for end in seen.ends() {
+        let window = end.from_ns..=end.until_ns;
+        check(end.from_ns <= end.until_ns && end.until_ns <= LATEST_NS, "timeline", "a time that ends")?;
+        let all_within = end.events.iter().all(|event| window.contains(&event.at_ns));
+        let in_order = end.events.is_sorted_by_key(|event| event.at_ns);
+        check(all_within && in_order, "timeline.events", "within their time, and in its order")?;
+    }
+    Ok(())
 }
 
 fn checked_case(case: &Case) -> Result<(), Broken> {
@@ -606,6 +669,44 @@ mod tests {
         }
         let newer = read(r#"{"format":"ipcmark-results","version":2}"#).unwrap_err();
         assert!(newer.remedy.contains("or a later one"), "{newer}");
+    }
+
+    /// A look whose timeline is `events` of near's, which was looked at from 10 to 100.
+    fn look(events: &str) -> String {
+        let event = |at_ns| format!(r#"{{"t":{at_ns},"e":"o","p":false}}"#);
+        let events: Vec<String> = events.split(' ').map(event).collect();
+        format!(
+            concat!(
+                r#"{{"type":"look","case":{case},"probe":"timeline","round":1,"showed":{{"known":{{"turns":2,"#,
+                r#""turn_ns":50.0,"effect":1.5,"near":{{}},"timeline":{{"call_names":{{}},"seen":{{"turns":2,"#,
+                r#""elapsed_ns":100.0,"near":{{"tid":1,"from_ns":10,"until_ns":100,"events":[{events}]}}}}}}}}}}}}"#,
+                "\n"
+            ),
+            case = serde_json::to_string(&small().records[0].case).unwrap(),
+            events = events.join(","),
+        )
+    }
+
+    #[test]
+    fn looks_are_read_back_and_kept_apart_from_records() {
+        let results = read([HEADER, &look("10 50 100"), END].concat()).unwrap();
+        assert_eq!((results.records.len(), results.looks.len()), (0, 1));
+        let again = to_line(&Line::Look(Box::new(results.looks[0].clone())));
+        assert_eq!(read([HEADER, &again].concat()).unwrap().looks, results.looks);
+        // What is worked out of events trusts their order.
+        for events in ["50 10", "9 50", "50 101"] {
+            let problem = problem([HEADER, &look(events), END].concat());
+            assert!(problem.contains("line 2: timeline.events must be within their time"), "{problem}");
+        }
+        for (from, to) in [
+            ("\"turn_ns\":50.0", "\"turn_ns\":0.0"),
+            ("\"effect\":1.5", "\"effect\":0.0"),
+            ("\"until_ns\":100", "\"until_ns\":9000000000000000000"),
+            ("\"near\":{}", "\"near\":{\"places\":{\"copy\":99999999999999999}}"),
+        ] {
+            let problem = problem([HEADER, &look("50").replacen(from, to, 1), END].concat());
+            assert!(problem.contains("must be"), "{to}: {problem}");
+        }
     }
 
     #[test]

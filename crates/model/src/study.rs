@@ -17,9 +17,10 @@ pub use self::formula::{Formula, Literal, Measure};
 pub use self::metric::Metric;
 
 use crate::card::{Card, Kind};
-use crate::case::{Placements, Spec, Workload};
+use crate::case::{Case, Placements, Spec, Workload};
 use crate::fault::Fault;
 use crate::invalid::{Invalid, printable};
+use crate::observation::Probe;
 use crate::pace::Pace;
 use crate::peers::Peers;
 use crate::plan;
@@ -205,6 +206,9 @@ pub struct Figure {
     /// The lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
+    /// The case, of one size, of which some turns are drawn from moment to moment, instead of lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<String>,
     /// What a reader must know of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -292,6 +296,48 @@ pub struct Test {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sizes(pub Vec<Size>);
 
+impl Study {
+    /// By which probes `case` is to be looked at, so that all can be drawn.
+    pub fn probes_of(&self, case: &Case) -> Vec<Probe> {
+        let timelines = self.figures.iter().filter_map(|figure| figure.timeline.as_ref());
+        let timelines = timelines.map(|name| (name, None, Some(Probe::Timeline)));
+        let taken = self.measures().flat_map(|measure| measure.formula.taken());
+        let taken = taken.map(|taken| (&taken.case, taken.at, taken.metric.probe()));
+        let wanted = timelines.chain(taken).filter(|(name, at, _)| {
+            let selection = self.cases.get(*name);
+            selection.is_some_and(|selection| selection.has(case))
+                && at.is_none_or(|at| case.size_bytes == Some(at))
+        });
+        let mut probes: Vec<Probe> = wanted.filter_map(|(_, _, probe)| probe).collect();
+        probes.sort_unstable();
+        probes.dedup();
+        probes
+    }
+
+    /// Whether anything of it is of what probes see.
+    pub fn wants_looks(&self) -> bool {
+        let is_looked =
+            |measure: &Measure| measure.formula.taken().iter().any(|taken| taken.metric.probe().is_some());
+        self.figures.iter().any(|figure| figure.timeline.is_some()) || self.measures().any(is_looked)
+    }
+
+    /// All that it takes numbers from.
+    fn measures(&self) -> impl Iterator<Item = &Measure> {
+        let cells = self.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.cells);
+        let of_cells = cells.flat_map(|cell| match cell {
+            Cell::Measure(measure) => vec![measure],
+            Cell::Other(Other::Least(candidates) | Other::Most(candidates)) => {
+                candidates.iter().map(|candidate| &candidate.of).collect()
+            }
+            _ => Vec::new(),
+        });
+        let of_lines =
+            self.figures.iter().flat_map(|figure| &figure.series).filter_map(|line| line.of.as_ref());
+        let of_tests = self.conclusions.iter().flat_map(|conclusion| &conclusion.tests).map(|test| &test.of);
+        of_cells.chain(of_lines).chain(of_tests)
+    }
+}
+
 impl Study<String> {
     /// The study with each case as the suite's `blocks` measure it.
     pub(crate) fn resolve(self, blocks: &[Block], cards: &[Card]) -> Result<Study, Fault> {
@@ -306,6 +352,18 @@ impl Study<String> {
 }
 
 impl Selection {
+    /// Whether `case` is one of them.
+    pub fn has(&self, case: &Case) -> bool {
+        let sized = match case.size_bytes {
+            None => self.sizes.is_empty(),
+            Some(size) => self.sizes.contains(&size),
+        };
+        sized
+            && self.placements.0.contains(&case.placement)
+            && (&self.spec, self.workload, self.pace, self.peers)
+                == (&case.spec, case.workload, case.pace, case.peers)
+    }
+
     /// The cases of `blocks` that `text` names: the row, then as much of workload, placement, pace and peers as tells them
     /// from others, and sizes if not all are meant. A placement is named whole or by its first alternative.
     pub fn find(text: &str, blocks: &[Block], cards: &[Card]) -> Result<Self, Invalid> {

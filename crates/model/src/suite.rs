@@ -26,6 +26,8 @@ struct File {
     #[serde(default)]
     quick: Option<String>,
     #[serde(default)]
+    observe: Option<String>,
+    #[serde(default)]
     slice: Option<String>,
     #[serde(default)]
     rounds: Option<u32>,
@@ -70,6 +72,8 @@ pub struct Suite {
     pub time: Duration,
     /// The time of a quick run, which shows whether all works rather than numbers to lean on.
     pub quick: Option<Duration>,
+    /// The time in which cases are then looked at by the probes that the study needs; a shorter run takes as much less.
+    pub observe: Option<Duration>,
     /// How long a launch measures; else as the time of the run allows.
     pub slice: Option<Duration>,
     /// The rounds that a run may take; only time limits it where there is no number.
@@ -102,6 +106,12 @@ pub struct Block {
 }
 
 impl Suite {
+    /// The time in which cases are looked at in a run of `time`: the suite's own, as much shorter as the run is.
+    pub fn observe_in(&self, time: Duration) -> Duration {
+        let observe = self.observe.unwrap_or_default();
+        observe.min(observe.mul_f64(time.as_secs_f64() / self.time.as_secs_f64()))
+    }
+
     /// Parses a suite file against the cards of the table. Errors carry line and column.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
         let file: File = toml::from_str(text)
@@ -144,17 +154,23 @@ impl Suite {
             let study = study.resolve(&blocks, cards)?;
             study.check().map(|()| study)
         });
+        let study = study.transpose().map_err(|fault| fault.under("study"))?;
+        if file.observe.is_none() && study.as_ref().is_some_and(Study::wants_looks) {
+            let problem = "the study draws what probes see, and there is no time for looking";
+            return Err(Fault::new(problem, "give it as observe = \"60s\"").under("study"));
+        }
         Ok(Self {
             name: file.name,
             summary: file.summary,
             precision: file.precision.parse().map_err(|invalid| Fault::from(invalid).under("precision"))?,
             time: time("time", &file.time)?,
             quick: file.quick.map(|quick| time("quick", &quick)).transpose()?,
+            observe: file.observe.map(|observe| time("observe", &observe)).transpose()?,
             slice: file.slice.map(|slice| time("slice", &slice)).transpose()?,
             rounds: file.rounds,
             total: total.map_err(|invalid| Fault::from(invalid).under("total"))?,
             endpoints: file.endpoints,
-            study: study.transpose().map_err(|fault| fault.under("study"))?,
+            study,
             blocks,
         })
     }

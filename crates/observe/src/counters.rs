@@ -146,7 +146,8 @@ impl Counters {
                 let name = format!("{name}{side}");
                 match opened {
                     Ok(counter) => group.push((name, counter)),
-                    Err(error) => self.absent.push((name.clone(), refused(&name, &error).to_string())),
+                    // By no name, so that what several lack is one reason.
+                    Err(error) => self.absent.push((name, refused("a counter", &error).to_string())),
                 }
             }
         }

@@ -4,7 +4,9 @@
 
 use crate::quantity::{rate_estimate, time_estimate};
 use crate::text::{clean, clip};
-use model::drawn::{Cell, Conclusion, Drawn, Figure, Row, Series, Table, Unit, Verdict};
+use model::drawn::{Cell, Conclusion, Drawn, Figure, Row, Series, Table, Timeline, Unit, Verdict};
+use model::observation::schedule::State;
+use model::observation::timeline::{End, Turn};
 use model::stats::Estimate;
 use model::units::{Size, format_ns, format_rate, three_digits};
 
@@ -200,12 +202,47 @@ fn figure(figure: &Figure) -> Grid {
         let mark = if line.published { format!(" {PUBLISHED}") } else { String::new() };
         (clean(&line.name) + &mark, shown.iter().map(cell).collect())
     };
+    if let Some(timeline) = &figure.timeline {
+        return turns(figure, timeline);
+    }
     let y = if figure.y.title.is_empty() { String::new() } else { format!(", {}", clean(&figure.y.title)) };
     Grid {
         heading: format!("{}: {}{y}", clean(&figure.name), clean(&figure.title)),
         columns: shown.iter().map(|x| number(*x, figure.x.unit)).collect(),
         rows: figure.series.iter().map(row).collect(),
         below: figure.notes.iter().chain(&figure.missing).map(|text| clean(text)).collect(),
+    }
+}
+
+/// What both ends did in the turns of `timeline`; the page and SVG draw them.
+fn turns(figure: &Figure, timeline: &Timeline) -> Grid {
+    let of_end = |turn: &Turn, end: End| {
+        let track = turn.tracks.ends().find(|(at, _)| *at == end).map(|(_, track)| track);
+        track.map_or("-".to_owned(), |track| {
+            let mut names: Vec<(&str, usize)> = Vec::new();
+            for call in &track.calls {
+                match names.iter_mut().find(|(name, _)| *name == call.name) {
+                    Some((_, times)) => *times += 1,
+                    None => names.push((&call.name, 1)),
+                }
+            }
+            let asleep = track.spans.iter().filter(|span| span.state == State::Sleeps).count();
+            let calls = names.into_iter().map(|(name, times)| format!("{times} {}", clean(name)));
+            let asleep = (asleep > 0).then(|| format!("{asleep} asleep"));
+            calls.chain(asleep).collect::<Vec<_>>().join(", ")
+        })
+    };
+    let row = |turn: &Turn| {
+        let took_ns = turn.until_ns.saturating_sub(turn.from_ns);
+        let cells = vec![number(took_ns as f64, Unit::Ns), of_end(turn, End::Near), of_end(turn, End::Far)];
+        (turn.choice.to_string(), cells)
+    };
+    let drawn = format!("{}: drawn with --html and --svg", clean(&timeline.case));
+    Grid {
+        heading: format!("{}: {}", clean(&figure.name), clean(&figure.title)),
+        columns: ["took", "near", "far"].map(str::to_owned).to_vec(),
+        rows: timeline.turns.iter().map(row).collect(),
+        below: [drawn].into_iter().chain(figure.notes.iter().map(|text| clean(text))).collect(),
     }
 }
 
@@ -273,6 +310,7 @@ mod tests {
                 x: axis("message size", Unit::Bytes),
                 y: axis("rate", Unit::Ns),
                 series: vec![Series { name: "pipe".to_owned(), published: false, points: points.collect() }],
+                timeline: None,
                 missing: vec!["mq: too large".to_owned()],
                 notes: Vec::new(),
             }],

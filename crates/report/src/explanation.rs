@@ -479,9 +479,7 @@ fn absences(explanation: &Explanation) -> Vec<(String, String)> {
     let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for counter in &explanation.counters {
         if let Fact::Unknown(reason) = &counter.near {
-            // The name of the counter is in the reason: without it, the reasons of many are the same.
-            let names =
-                by_reason.entry(clean(&reason.replace(&format!("{}: ", counter.name), ""))).or_default();
+            let names = by_reason.entry(clean(reason)).or_default();
             let name = counter.name.split(':').next().unwrap_or_default();
             if !names.contains(&name) {
                 names.push(name);

@@ -106,6 +106,7 @@ pub(crate) fn results() -> Results {
     Results {
         header: header(PlanRecord { cases, dropped: dropped() }),
         records,
+        looks: Vec::new(),
         end: Some(End {
             interrupted: false,
             rounds: 34,
@@ -249,6 +250,7 @@ fn header(plan: PlanRecord) -> Header {
             slice_ns: 20_000_000,
             check: false,
             total_bytes: None,
+            observe_ns: 0,
         },
         plan,
         floors: Vec::new(),

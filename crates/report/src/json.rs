@@ -1,7 +1,7 @@
 //! The JSON document: one object for other programs, with what was worked out from the samples.
 //!
-//! The samples themselves, which are by far the most of a results file, are left out: whoever needs
-//! them reads the results file, which is JSON Lines and has a schema.
+//! The samples and looks themselves, which are by far the most of a results file, are left out: whoever
+//! needs them reads the results file, which is JSON Lines and has a schema.
 
 use crate::summary_of;
 use crate::text::hidden;
@@ -45,7 +45,7 @@ impl<'a> Summarised<'a> {
 
 /// Writes `results` as one indented JSON document. Keys that end in `_ns` are nanoseconds.
 pub fn json(results: &Results, mut out: impl io::Write) -> io::Result<()> {
-    let Results { header, records, end, notes } = results;
+    let Results { header, records, looks: _, end, notes } = results;
     let records = records.iter().map(Summarised::of).collect();
     let document =
         Document { header, records, study: model::study::drawn(results), end: end.as_ref(), notes };

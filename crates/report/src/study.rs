@@ -6,7 +6,10 @@ use crate::drawn;
 use crate::look::{self, Dash, Look};
 use crate::page::Number;
 use crate::text::clean;
-use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Unit, Verdict};
+use crate::timeline::title as turn_title;
+use model::drawn::{
+    Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Timeline, Unit, Verdict,
+};
 use model::stats::Estimate;
 use serde::Serialize;
 
@@ -36,6 +39,8 @@ struct FigureData {
     x: AxisData,
     y: AxisData,
     series: Vec<SeriesData>,
+    /// Each turn that is drawn from moment to moment: what it is, and the picture as SVG.
+    pictures: Vec<(String, String)>,
     missing: Vec<String>,
     notes: Vec<String>,
 }
@@ -104,9 +109,18 @@ fn figure(figure: &Figure) -> FigureData {
         x: axis(&figure.x),
         y: axis(&figure.y),
         series: figure.series.iter().zip(looks).map(|(of, look)| series(of, figure, look)).collect(),
+        pictures: figure.timeline.iter().flat_map(pictures).collect(),
         missing: cleaned(&figure.missing),
         notes: cleaned(&figure.notes),
     }
+}
+
+fn pictures(timeline: &Timeline) -> impl Iterator<Item = (String, String)> {
+    let picture = |turn| {
+        let title = format!("{}, {}", clean(&timeline.case), turn_title(turn));
+        (title, crate::timeline::timeline(turn, &timeline.case))
+    };
+    timeline.turns.iter().map(picture)
 }
 
 fn axis(axis: &Axis) -> AxisData {

@@ -9,7 +9,7 @@ use crate::quantity::time;
 use crate::text::{clean, clip, width};
 use model::drawn::Unit;
 use model::observation::schedule::{Span, State};
-use model::observation::timeline::{Choice, End, Fault, NamedCall, Track, Turn, WakeUp};
+use model::observation::timeline::{End, Fault, NamedCall, Track, Turn, WakeUp};
 use svg::Document;
 use svg::node::element::{Definitions, Group, Line, Pattern, Polygon, Polyline, Rectangle, Text, Title};
 
@@ -66,13 +66,9 @@ pub fn timeline(turn: &Turn, case: &str) -> String {
 }
 
 /// Which turn it is, in words.
-fn title(turn: &Turn) -> String {
+pub(crate) fn title(turn: &Turn) -> String {
     let took = time_text(turn.until_ns.saturating_sub(turn.from_ns));
-    match turn.choice {
-        Choice::Typical => format!("typical: {took} (turn {})", turn.number),
-        Choice::Slow => format!("slowest 0.1%: {took} (turn {})", turn.number),
-        Choice::Slowest { of } => format!("slowest of {of}: {took} (turn {})", turn.number),
-    }
+    format!("{}: {took} (turn {})", turn.choice, turn.number)
 }
 
 fn case_text(case: &str) -> String {

@@ -11,7 +11,7 @@ use crate::results_file;
 use explain::{Bends, Explanation, Gathered, Landmark, bends, companions, explain};
 use harness::endpoint::Sizing;
 use harness::launch::Launcher;
-use harness::looking::{self, ENOUGH_ROUNDS, Looked};
+use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
 use harness::measure::Timer;
 use harness::run::{Bounds, Event, Run, slice_for};
 use harness::run_directory::RunDirectory;
@@ -36,8 +36,6 @@ const TIME_OF_A_CASE: Duration = Duration::from_secs(12);
 const PLAIN_SHARE: f64 = 0.5;
 /// How many typical turns are drawn, beside a slow one.
 const TYPICAL_TURNS: usize = 2;
-/// What the turns of a launch that is looked at take.
-const SLICE: Duration = Duration::from_millis(8);
 
 /// Explains the cases that `arguments` ask for.
 pub fn run(arguments: &Explain) -> Result<Exit, Error> {
@@ -277,6 +275,7 @@ fn measure(
             slice_ns: ns(slice),
             check: false,
             total_bytes: None,
+            observe_ns: 0,
         },
         turns: None,
     };
@@ -293,20 +292,14 @@ fn measure(
 
 /// Looks at the cases by `probes`, and gathers what is seen.
 fn look(gathered: &mut [Gathered], probes: &[Probe], launcher: &Launcher<'_>, time: Duration, looks: &Looks) {
-    let cases: Vec<Case> = gathered.iter().map(|gathered| gathered.case.clone()).collect();
-    let slice_ns = u64::try_from(SLICE.as_nanos()).unwrap_or(u64::MAX);
-    let plan = looking::Plan {
-        cases: &cases,
-        probes,
-        counters: &looks.counters,
-        size: looks.turns.map_or(Sizing::Slice { slice_ns, hint_ns: None }, Sizing::Turns),
-        rounds: ENOUGH_ROUNDS,
-        time,
-    };
-    let mut names = Names::default();
-    let mut progress = Progress::new();
+    let size = looks.turns.map_or(looking::A_SLICE, Sizing::Turns);
+    let subject =
+        |gathered: &Gathered| Subject { case: gathered.case.clone(), probes: probes.to_vec(), size };
+    let subjects: Vec<Subject> = gathered.iter().map(subject).collect();
+    let plan = looking::Plan { subjects: &subjects, counters: &looks.counters, rounds: ENOUGH_ROUNDS, time };
+    let (mut names, mut progress, timer) = (Names::default(), Progress::new(), Timer::start());
     looking::look(&plan, launcher, |Looked { at, probe, outcome, ratio, round, .. }| {
-        progress.look(probe, round, ENOUGH_ROUNDS);
+        progress.look(probe, round, timer.elapsed(), time);
         match (outcome, ratio) {
             (Err(failure), _) => gathered[at].note_failure(probe, failure),
             // The first round warms up.

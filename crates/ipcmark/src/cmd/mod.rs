@@ -6,6 +6,7 @@ pub mod completions;
 pub mod doctor;
 pub mod explain;
 pub mod list;
+mod looks;
 pub mod man;
 pub mod report;
 pub mod run;

@@ -9,6 +9,7 @@ use model::Invalid;
 use model::drawn::Drawn;
 use model::record::Results;
 use report::Input;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Reads every file before it shows any, so that a bad one is said first.
@@ -36,8 +37,19 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
     };
     let wanted = files.svg.is_some() || files.png.is_some();
     let drawings = if wanted { report::drawings(&inputs, metric)? } else { Vec::new() };
+    let traces = if files.traces.is_some() { traces(all)? } else { Vec::new() };
     if let Some((path, page)) = page {
         write(path, page.as_bytes(), Kind::PAGE)?;
+    }
+    for (name, trace) in &traces {
+        if let Some(directory) = &files.traces {
+            write(&directory.join(format!("{name}.json")), trace.as_bytes(), Kind::TRACE)?;
+        }
+    }
+    if let Some(directory) = &files.svg {
+        for (name, picture) in report::turns(&inputs) {
+            write(&directory.join(format!("{name}.svg")), picture.as_bytes(), Kind::SVG)?;
+        }
     }
     for drawing in &drawings {
         let path = |directory: &Path, ending: &str| directory.join(format!("{}.{ending}", drawing.file_name));
@@ -50,6 +62,25 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
         }
     }
     Ok(())
+}
+
+/// The turns of which all was kept, each case's last, as traces, and what their files are to be called.
+fn traces(all: &[Results]) -> Result<Vec<(String, String)>, Invalid> {
+    let mut traces: BTreeMap<String, String> = BTreeMap::new();
+    for look in all.iter().flat_map(|results| &results.looks) {
+        if let Some(timeline) = look.showed.known().and_then(|showed| showed.timeline.as_ref()) {
+            let key = look.case.key();
+            let trace = report::trace(&timeline.seen, &key, |number| timeline.call_name(number));
+            traces.insert(report::file_name(&key), trace);
+        }
+    }
+    if traces.is_empty() {
+        return Err(Invalid::new(
+            "there are no traces: of no case were turns kept from moment to moment",
+            "run a suite whose study draws a timeline, such as l41; or take 'ipcmark explain --traces'",
+        ));
+    }
+    Ok(traces.into_iter().collect())
 }
 
 fn no_picture(name: &str) -> Invalid {

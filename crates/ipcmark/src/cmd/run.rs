@@ -1,6 +1,6 @@
 //! `ipcmark run`: from the request to the plan, the launches, the results file and the table.
 
-use super::explain;
+use super::{explain, looks};
 use crate::cli::{Axes, Effort, Looks, Run};
 use crate::exit::{Error, Exit};
 use crate::output::{command, print, show};
@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::results_file::ResultsFile;
 use crate::suites;
 use harness::launch::Launcher;
+use harness::looking::Subject;
 use harness::measure::{Calibration, Timer};
 use harness::run::{Bounds, Event, Finish, LEAST_LAUNCHES, estimate, slice_for};
 use harness::run_directory::RunDirectory;
@@ -22,7 +23,7 @@ use model::warning::Warning;
 use model::{Case, Invalid, Outcome, Pace, Peers, Percent, Size, Spec, Workload};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The precision of cases given by hand.
@@ -39,9 +40,10 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
     if plan.cases.is_empty() && plan.awaited.is_empty() {
         return Err(nothing_left(&plan).into());
     }
-    let settings = settings(arguments, &suite, &plan);
+    let subjects = suite.study.as_ref().map_or_else(Vec::new, |s| looks::subjects(s, &plan, suite.total));
+    let settings = settings(arguments, &suite, &plan, !subjects.is_empty());
     if arguments.dry_run {
-        print(&dry_run(&plan, &settings))?;
+        print(&dry_run(&plan, &settings, &subjects))?;
         return Ok(Exit::Success);
     }
 
@@ -75,11 +77,16 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
         interrupted: &interrupted,
         patience: arguments.effort.patience,
     };
+    let observe = Duration::from_nanos(settings.observe_ns);
     let bounds = Bounds { settings, turns: arguments.turns };
     let mut collector = Collector::new(header, file, &interrupted);
     let steal_before = harness::host::steal_ticks(Path::new("/"));
     let finish =
         harness::run::Run::new(&plan, &launcher, &bounds, timer, |event| collector.take(event)).finish();
+    if !observe.is_zero() {
+        collector.look(subjects, &launcher, observe);
+    }
+    let finish = Finish { interrupted: interrupted.load(Ordering::Relaxed), ..finish };
     let (results, refused) = collector.finish(end(finish, steal_before, &calibration));
     show(&arguments.show, &results)?;
     match refused {
@@ -112,7 +119,9 @@ fn requested(arguments: &Run) -> Result<Suite, Invalid> {
     };
     let Effort { precision, time, endpoints, .. } = arguments.effort;
     suite.precision = precision.unwrap_or(suite.precision);
-    suite.time = time.unwrap_or(if arguments.quick { quick_time(&suite)? } else { suite.time });
+    let time = time.unwrap_or(if arguments.quick { quick_time(&suite)? } else { suite.time });
+    suite.observe = Some(arguments.observe.unwrap_or(suite.observe_in(time)));
+    suite.time = time;
     suite.rounds = arguments.rounds.or(suite.rounds);
     suite.total = arguments.total.or(suite.total);
     suite.endpoints = endpoints.map(Into::into).or(suite.endpoints);
@@ -196,6 +205,7 @@ pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invali
         precision: PRECISION,
         time: TIME,
         quick: None,
+        observe: None,
         slice: None,
         rounds: None,
         total: None,
@@ -219,7 +229,7 @@ pub fn nothing_left(plan: &Plan) -> Invalid {
     Invalid::new("nothing that was asked for can be measured here", reasons.join("\n  "))
 }
 
-fn settings(arguments: &Run, suite: &Suite, plan: &Plan) -> Settings {
+fn settings(arguments: &Run, suite: &Suite, plan: &Plan, is_looked_at: bool) -> Settings {
     let launches = plan.cases.len() + plan.floors.len();
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     Settings {
@@ -230,6 +240,7 @@ fn settings(arguments: &Run, suite: &Suite, plan: &Plan) -> Settings {
         slice_ns: ns(suite.slice.unwrap_or_else(|| slice_for(suite.time, launches))),
         check: arguments.check,
         total_bytes: suite.total,
+        observe_ns: if is_looked_at { ns(suite.observe.unwrap_or_default()) } else { 0 },
     }
 }
 
@@ -249,7 +260,7 @@ fn refuse_short_slices(settings: &Settings, calibration: &Calibration) -> Result
 }
 
 /// What would be measured, and what would not.
-fn dry_run(plan: &Plan, settings: &Settings) -> String {
+fn dry_run(plan: &Plan, settings: &Settings, subjects: &[Subject]) -> String {
     let launches = plan.cases.len() + plan.floors.len();
     let mut text = format!(
         "{} cases and {} floors, {} of turns in each launch, settled at ±{}, at most {} s\n",
@@ -275,6 +286,17 @@ fn dry_run(plan: &Plan, settings: &Settings) -> String {
     }
     for dropped in &plan.dropped {
         text += &format!("not    {}: {}\n", dropped.case, dropped.reason);
+    }
+    if settings.observe_ns > 0 {
+        text += &format!(
+            "\nthen cases are looked at by probes: {}, at most {} s\n",
+            subjects.len(),
+            settings.observe_ns / 1_000_000_000
+        );
+    }
+    for Subject { case, probes, .. } in subjects.iter().filter(|_| settings.observe_ns > 0) {
+        let probes: Vec<&str> = probes.iter().map(|probe| probe.name()).collect();
+        text += &format!("look   {case}: {}\n", probes.join(", "));
     }
     text
 }
@@ -351,7 +373,8 @@ struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     fn new(header: Header, file: Option<ResultsFile>, interrupted: &'a AtomicBool) -> Self {
-        let results = Results { header, records: Vec::new(), end: None, notes: Vec::new() };
+        let results =
+            Results { header, records: Vec::new(), looks: Vec::new(), end: None, notes: Vec::new() };
         Self { results, file, header_written: false, refused: None, interrupted, progress: Progress::new() }
     }
 
@@ -377,6 +400,19 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Has `subjects` looked at, unless the run is to end.
+    fn look(&mut self, subjects: Vec<Subject>, launcher: &Launcher<'_>, time: Duration) {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut progress = Progress::new();
+        looks::look(subjects, launcher, time, &mut progress, |look| {
+            self.append(&Line::Look(Box::new(look.clone())));
+            self.results.looks.push(look);
+        });
+        progress.finish();
+    }
+
     /// The scheduler's tick splits CPU time on this host: true of every record, and said once in reports.
     fn cpu_split_warning(&self, record: &model::Record) -> Option<Warning> {
         let tick_ns = *self.results.header.host.tick_ns.known()?;
@@ -395,7 +431,7 @@ impl<'a> Collector<'a> {
         let Some(file) = self.file.as_mut().filter(|_| self.refused.is_none()) else { return };
         if let Err(failure) = file.append(line) {
             self.refused = Some(failure);
-            self.interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
+            self.interrupted.store(true, Ordering::Relaxed);
         }
     }
 

@@ -105,7 +105,7 @@ fn most_frequent(returned: &BTreeMap<i64, u64>) -> Vec<(i64, u64)> {
 }
 
 /// One call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Call {
     /// Its number.
     pub number: u32,

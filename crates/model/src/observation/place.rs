@@ -71,6 +71,29 @@ impl Place {
         Place::Unknown,
     ];
 
+    /// The word by which suites and results files know it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Place::Entry => "entry",
+            Place::Copy => "copy",
+            Place::Scheduling => "scheduling",
+            Place::Waiting => "waiting",
+            Place::Locking => "locking",
+            Place::Sockets => "sockets",
+            Place::Network => "network",
+            Place::Files => "files",
+            Place::Memory => "memory",
+            Place::Faults => "faults",
+            Place::Interrupts => "interrupts",
+            Place::IoUring => "io-uring",
+            Place::Ipc => "ipc",
+            Place::Signals => "signals",
+            Place::Tracing => "tracing",
+            Place::User => "user",
+            Place::Unknown => "unknown",
+        }
+    }
+
     /// In words, as reports show it.
     pub fn name(self) -> &'static str {
         match self {

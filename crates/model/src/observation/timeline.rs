@@ -6,6 +6,7 @@ use super::calls::{Call, in_order};
 use super::schedule::{self, Span, State, comes_on_after, wake_ups_of};
 use super::{Observation, Seen, What};
 use crate::stats::median;
+use serde::Serialize;
 
 /// A slow turn is taken at this quantile: above it are accidents that come once in a while.
 const SLOW: f64 = 0.999;
@@ -13,7 +14,8 @@ const SLOW: f64 = 0.999;
 const LEAST_FOR_SLOW: usize = 1000;
 
 /// An endpoint of a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum End {
     /// The one that keeps the clock.
     Near,
@@ -40,7 +42,7 @@ impl End {
 }
 
 /// A turn that is worth a look.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Turn {
     /// Why it was chosen.
     pub choice: Choice,
@@ -55,7 +57,8 @@ pub struct Turn {
 }
 
 /// Why a turn was chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Choice {
     /// It took about the median of all turns.
     Typical,
@@ -68,8 +71,18 @@ pub enum Choice {
     },
 }
 
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Choice::Typical => f.pad("typical"),
+            Choice::Slow => f.pad("slowest 0.1%"),
+            Choice::Slowest { of } => f.pad(&format!("slowest of {of}")),
+        }
+    }
+}
+
 /// What both endpoints did.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tracks {
     /// Near's track.
     pub near: Track,
@@ -80,7 +93,7 @@ pub struct Tracks {
 }
 
 /// What one endpoint did, each kind of thing in the order of time.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Track {
     /// The thread, as the kernel numbers it.
     pub tid: u32,
@@ -93,7 +106,7 @@ pub struct Track {
 }
 
 /// A system call with its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedCall {
     /// The name, such as `read`.
     pub name: String,
@@ -102,7 +115,7 @@ pub struct NamedCall {
 }
 
 /// A page fault.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// When.
     pub at_ns: u64,
@@ -115,7 +128,7 @@ pub struct Fault {
 }
 
 /// One endpoint wakes the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WakeUp {
     /// Who wakes; the other is woken.
     pub waker: End,

@@ -7,9 +7,12 @@ use super::{
     Cell, Conclusion, Figure, Literal, Measure, Metric, Other, Over, Row, Selection, Series, Study, Table,
     Test,
 };
+use crate::case::Workload;
 use crate::drawn::Unit;
 use crate::fault::Fault;
 use crate::invalid::{Invalid, printable};
+use crate::pace::Pace;
+use crate::peers::Peers;
 
 /// More tables, figures, conclusions, rows, columns, lines or tests than this, of each, are not drawn.
 const MOST: usize = 200;
@@ -166,9 +169,29 @@ impl Study {
         words("title", &figure.title)?;
         short(&figure.y).map_err(|fault| fault.under("y"))?;
         each("notes", &figure.notes, |note| short(note))?;
-        drawn_or_absent(figure.series.is_empty(), figure.absent.as_deref(), "series")?;
+        let is_empty = figure.series.is_empty() && figure.timeline.is_none();
+        drawn_or_absent(is_empty, figure.absent.as_deref(), "series")?;
+        if let Some(case) = &figure.timeline {
+            self.check_timeline(case, figure).map_err(|fault| fault.under("timeline"))?;
+        }
         let unit = figure.unit().map_err(Fault::from)?;
         each("series", &figure.series, |series| self.check_series(series, figure.x, unit))
+    }
+
+    fn check_timeline(&self, case: &str, figure: &Figure) -> Result<(), Fault> {
+        if !figure.series.is_empty() {
+            return Err(fault("a figure has lines or a timeline, not both", "make two figures of it"));
+        }
+        let selection = self.case(case)?;
+        if selection.sizes.len() > 1 {
+            let problem = format!("'{case}' is of several sizes, and a timeline is of one case");
+            return Err(fault(problem, "name a case of one size"));
+        }
+        can_be_looked_at(case, selection)?;
+        if selection.workload == Workload::Accuracy {
+            return Err(fault(format!("'{case}' cannot be looked at"), "name a case of another workload"));
+        }
+        Ok(())
     }
 
     fn check_series(&self, series: &Series, over: Over, unit: Unit) -> Result<(), Fault> {
@@ -250,6 +273,9 @@ impl Study {
                     "take another metric, or a case of another workload",
                 ));
             }
+            if taken.metric.probe().is_some() {
+                can_be_looked_at(&taken.case, selection)?;
+            }
             if let Some(size) = taken.at.filter(|size| !selection.sizes.contains(size)) {
                 return Err(fault(
                     format!("no [[block]] of the suite measures '{}' at {size}", taken.case),
@@ -277,6 +303,17 @@ impl Study {
             Fault::from(Invalid::unknown("case of the study", name, self.cases.keys().map(String::as_str)))
         })
     }
+}
+
+/// Refuses cases of which not every turn follows at once on another, or of several peers.
+fn can_be_looked_at(case: &str, selection: &Selection) -> Result<(), Fault> {
+    if (selection.pace, selection.peers) == (Pace::BackToBack, Peers::Pair) {
+        return Ok(());
+    }
+    Err(fault(
+        format!("'{case}' cannot be looked at: one pair is, turn after turn"),
+        "name a case without a gap, a rate and peers",
+    ))
 }
 
 /// Whether sizes may be left open.

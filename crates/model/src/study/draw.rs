@@ -7,19 +7,25 @@
 //! jackknife over rounds. Where cases share too few rounds, each is taken on its own, the interval is what theirs
 //! allow at worst, and a note says so.
 //!
+//! What probes saw is of other launches, in rounds of their own: these are shared by all cases and probes, and with plain
+//! launches by none.
+//!
 //! A conclusion that is tested by many numbers is refuted only by an interval that allows for how many they are: of
 //! fourteen 95% intervals one lies beyond its bound in every fourth run, though the claim is true.
 
 use super::formula::{Formula, Kind, Taken};
-use super::metric::{Metric, returned_bytes};
+use super::metric::{Launches, Metric, returned_bytes};
 use super::{
     Candidate, Cell, Conclusion, Figure, Literal, Measure, OfHost, Other, Over, Row, Scale, Selection,
     Series, Study, Table, Test,
 };
-use crate::case::{Spec, Workload};
+use crate::case::{Case, Spec, Workload};
 use crate::compare::student_quantile;
 use crate::drawn::{self, Axis, Drawn, Point, Unit, Verdict};
 use crate::invalid::printable;
+use crate::observation::Probe;
+use crate::observation::showed::{LookRecord, Showed};
+use crate::observation::timeline::chosen;
 use crate::record::{Fact, Host, Outcome, Record, Results, Sample};
 use crate::stats::{self, Estimate};
 use crate::units::{Percent, Size, format_ns, format_rate, three_digits};
@@ -52,7 +58,11 @@ struct Drawing<'a> {
     study: &'a Study,
     results: &'a Results,
     records: HashMap<(&'a Spec, Workload), Vec<&'a Record>>,
+    looks: HashMap<(&'a Case, Probe), Vec<&'a LookRecord>>,
 }
+
+/// A round: whether it is one of looking, and which.
+type Round = (bool, u32);
 
 /// What a line's point is at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,7 +83,7 @@ struct Leaf<'a> {
     taken: &'a Taken,
     at: At,
     record: &'a Record,
-    rounds: BTreeMap<u32, Vec<&'a Sample>>,
+    rounds: BTreeMap<Round, Launches<'a>>,
 }
 
 /// What a measure comes to.
@@ -85,24 +95,39 @@ struct Found {
 }
 
 impl Leaf<'_> {
-    fn value(&self, samples: &[&Sample]) -> Option<f64> {
+    fn value(&self, launches: &Launches<'_>) -> Option<f64> {
         let returned = if let At::Returned(bytes) = self.at { Some(bytes) } else { None };
-        self.taken.metric.value(&self.record.case, samples, returned)
+        self.taken.metric.value(&self.record.case, launches, returned)
     }
 
-    fn in_round(&self, round: u32) -> Option<f64> {
-        self.value(self.rounds.get(&round)?)
+    /// Whether it is the same in every launch, seen or not.
+    fn is_constant(&self) -> bool {
+        self.taken.metric == Metric::Size
+    }
+
+    fn in_round(&self, round: Round) -> Option<f64> {
+        if self.is_constant() { self.all() } else { self.value(self.rounds.get(&round)?) }
     }
 
     /// Its launches of `rounds` together.
-    fn together(&self, rounds: &[u32]) -> Option<f64> {
-        let samples = rounds.iter().filter_map(|round| self.rounds.get(round)).flatten();
-        let samples: Vec<&Sample> = samples.copied().collect();
-        if samples.is_empty() { None } else { self.value(&samples) }
+    fn together(&self, rounds: &[Round]) -> Option<f64> {
+        let of_rounds: Vec<_> = rounds.iter().filter_map(|round| self.rounds.get(round)).collect();
+        let all = Launches {
+            plain: of_rounds.iter().flat_map(|launches| launches.plain.iter().copied()).collect(),
+            looked: of_rounds.iter().flat_map(|launches| launches.looked.iter().copied()).collect(),
+        };
+        if of_rounds.is_empty() { None } else { self.value(&all) }
     }
 
     fn all(&self) -> Option<f64> {
         self.together(&self.rounds.keys().copied().collect::<Vec<_>>())
+    }
+
+    /// Why it has no value, where all of its launches have none.
+    fn absent(&self) -> Option<String> {
+        let looked: Vec<&Showed> =
+            self.rounds.values().flat_map(|launches| launches.looked.iter().copied()).collect();
+        self.taken.metric.absent(&looked)
     }
 
     fn estimate(&self, confidence: f64) -> Option<Estimate> {
@@ -117,7 +142,11 @@ impl<'a> Drawing<'a> {
         for record in &results.records {
             records.entry((&record.case.spec, record.case.workload)).or_default().push(record);
         }
-        Self { study, results, records }
+        let mut looks: HashMap<(&Case, Probe), Vec<&LookRecord>> = HashMap::new();
+        for look in &results.looks {
+            looks.entry((&look.case, look.probe)).or_default().push(look);
+        }
+        Self { study, results, records, looks }
     }
 
     // ---- from a name to launches ----
@@ -159,14 +188,42 @@ impl<'a> Drawing<'a> {
         if let Outcome::Failed { error } = &record.outcome {
             return Err(format!("{}: it failed: {error}", record.case));
         }
-        let mut rounds: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
-        for sample in &record.samples {
-            rounds.entry(sample.round).or_default().push(sample);
+        let mut rounds: BTreeMap<Round, Launches<'_>> = BTreeMap::new();
+        match taken.metric.probe() {
+            None => {
+                for sample in &record.samples {
+                    rounds.entry((false, sample.round)).or_default().plain.push(sample);
+                }
+            }
+            Some(probe) => {
+                for (round, showed) in self.looked(&record.case, probe)? {
+                    rounds.entry((true, round)).or_default().looked.push(showed);
+                }
+            }
         }
         if rounds.is_empty() {
             return Err(format!("{}: not launched before the run ended; give it more --time", record.case));
         }
         Ok(Leaf { taken, at, record, rounds })
+    }
+
+    /// What `probe` saw of `case`, with the round.
+    fn looked(&self, case: &'a Case, probe: Probe) -> Result<Vec<(u32, &'a Showed)>, String> {
+        let looks = self.looks.get(&(case, probe)).map_or(&[][..], Vec::as_slice);
+        let showed = looks.iter().filter_map(|look| Some((look.round, look.showed.known()?)));
+        let showed: Vec<_> = showed.collect();
+        if !showed.is_empty() {
+            return Ok(showed);
+        }
+        let failure = looks.iter().find_map(|look| match &look.showed {
+            Fact::Unknown(reason) => Some(format!("{probe}: {reason}")),
+            Fact::Known(_) => None,
+        });
+        let reason = failure.unwrap_or_else(|| match self.results.header.settings.observe_ns {
+            0 => "the run looked at nothing; give it time with --observe".to_owned(),
+            _ => "not looked at before the run ended; give it more time with --observe".to_owned(),
+        });
+        Err(format!("{case}: {reason}"))
     }
 
     /// Why there is no record of `selection` at `size`.
@@ -216,12 +273,15 @@ impl<'a> Drawing<'a> {
             let value = combine(&values.collect::<Option<Vec<f64>>>()?);
             value.is_finite().then_some(value)
         };
-        let Some((first, others)) = leaves.split_first() else {
+        let Some(first) = leaves.first() else {
             let value = value(&|_| None).ok_or("the formula has no value")?;
             return Ok(Found { estimate: Estimate { median: value, interval: None }, apart: false });
         };
-        let is_shared = |round: &u32| others.iter().all(|leaf| leaf.rounds.contains_key(round));
-        let shared: Vec<u32> = first.rounds.keys().copied().filter(is_shared).collect();
+        let varies = |leaf: &&Leaf<'_>| !leaf.is_constant();
+        let decides = leaves.iter().find(varies).unwrap_or(first);
+        let is_shared =
+            |round: &Round| leaves.iter().filter(varies).all(|leaf| leaf.rounds.contains_key(round));
+        let shared: Vec<Round> = decides.rounds.keys().copied().filter(is_shared).collect();
         if parts.iter().any(|(formula, _)| formula.is_sampled()) {
             if shared.len() < FEWEST {
                 let whole = value(&|leaf| leaf.all()).ok_or_else(|| lacking(&leaves))?;
@@ -473,6 +533,8 @@ impl<'a> Drawing<'a> {
         let lines =
             figure.series.iter().filter_map(|series| self.line(series, figure.x, &mut missing, &mut notes));
         let series = lines.collect();
+        let timeline = figure.timeline.as_ref().map(|case| self.timeline(case));
+        let timeline = timeline.and_then(|turns| turns.map_err(|why| missing.push(why)).ok());
         let x = match figure.x {
             Over::Size => "message size",
             Over::Returned => "bytes that a call returned",
@@ -487,9 +549,28 @@ impl<'a> Drawing<'a> {
                 logarithmic: figure.scale == Scale::LogLog,
             },
             series,
+            timeline,
             missing,
             notes,
         }
+    }
+
+    /// Some turns of the last launch of `case` of which everything was seen.
+    fn timeline(&self, case: &str) -> Result<drawn::Timeline, String> {
+        /// How many typical turns are drawn, beside a slow one.
+        const TYPICAL: usize = 1;
+        let selection = self.selection(case)?;
+        let size = selection.sizes.first().copied();
+        let found = self.records(selection).into_iter().find(|record| record.case.size_bytes == size);
+        let case = &found.ok_or_else(|| self.why_not(selection, size))?.case;
+        let looks = self.looked(case, Probe::Timeline)?;
+        let kept = looks.into_iter().rev().find_map(|(_, showed)| showed.timeline.as_ref());
+        let kept = kept.ok_or_else(|| format!("{case}: its turns were not kept"))?;
+        let turns = chosen(&kept.seen, TYPICAL, |number| kept.call_name(number));
+        if turns.is_empty() {
+            return Err(format!("{case}: too few turns were seen"));
+        }
+        Ok(drawn::Timeline { case: case.key(), turns })
     }
 
     fn line(
@@ -555,7 +636,8 @@ impl<'a> Drawing<'a> {
         for taken in formula.taken() {
             if let Metric::Call(side, _) = &taken.metric {
                 let leaf = self.leaf(taken, At::Nothing)?;
-                let samples: Vec<&Sample> = leaf.rounds.values().flatten().copied().collect();
+                let launches = leaf.rounds.values().flat_map(|launches| launches.plain.iter().copied());
+                let samples: Vec<&Sample> = launches.collect();
                 bytes.extend(returned_bytes(*side, &samples));
             }
         }
@@ -741,7 +823,10 @@ fn apart(formula: &Formula, estimates: &[Estimate]) -> Option<Found> {
 
 fn lacking(leaves: &[Leaf<'_>]) -> String {
     let empty = leaves.iter().find(|leaf| leaf.all().is_none()).or(leaves.first());
-    empty.map_or_else(String::new, |leaf| format!("{} has no {}", leaf.record.case, leaf.taken.metric))
+    empty.map_or_else(String::new, |leaf| {
+        let reason = leaf.absent().unwrap_or_else(|| format!("it has no {}", leaf.taken.metric));
+        format!("{}: {reason}", leaf.record.case)
+    })
 }
 
 fn apart_note(measure: &Measure) -> String {

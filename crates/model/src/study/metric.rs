@@ -7,6 +7,11 @@ use crate::case::{Case, Workload};
 use crate::drawn::Unit;
 use crate::histogram::Histogram;
 use crate::invalid::{Invalid, printable};
+use crate::observation::calls::CallRow;
+use crate::observation::place::Place;
+use crate::observation::schedule::ScheduleRow;
+use crate::observation::showed::{EndShowed, Showed};
+use crate::observation::{Probe, parse_probe};
 use crate::record::{CallCounts, Sample, Step, TimerSample, Usage};
 use crate::stats;
 use std::fmt;
@@ -40,6 +45,23 @@ pub enum Metric {
     },
     /// What a timer said of intervals.
     Timer(OfTimer),
+    /// The time of a turn under a probe, over that of the same turns unseen.
+    Effect(Probe),
+    /// How the ends were scheduled.
+    Scheduled(Scheduled, Ends),
+    /// An end's system calls of one kind, as the kernel saw them.
+    Seen {
+        /// Whose.
+        end: End,
+        /// The system call.
+        name: String,
+        /// What of them.
+        of: OfSeen,
+    },
+    /// What a counter counted in a turn.
+    Counter(String, Ends),
+    /// The part of the samples in which the processor was found in one place.
+    In(Place, Ends),
 }
 
 macro_rules! words {
@@ -140,6 +162,41 @@ words! {
     }
 }
 
+words! {
+    /// What the scheduler does with an end, as time in a turn.
+    Scheduled {
+        /// It has a CPU.
+        Running = "running",
+        /// It waits for something.
+        Asleep = "asleep",
+        /// It could run, and another has the CPU.
+        Preempted = "preempted",
+    }
+}
+
+words! {
+    /// Of system calls that were seen.
+    OfSeen {
+        /// How long one takes: the median.
+        Time = "time",
+        /// How long one takes: the mean.
+        Mean = "mean",
+        /// How many a turn takes.
+        Calls = "calls",
+        /// How many bytes one returns, on average.
+        Bytes = "bytes",
+    }
+}
+
+/// What a metric is worked out of: launches, of one round or of several.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Launches<'a> {
+    /// Those that were measured plainly.
+    pub(crate) plain: Vec<&'a Sample>,
+    /// Those that the metric's probe looked at.
+    pub(crate) looked: Vec<&'a Showed>,
+}
+
 /// Whose use is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
@@ -147,6 +204,32 @@ pub enum Ends {
     Both,
     /// One end's.
     One(End),
+}
+
+impl Ends {
+    /// A name with an end after it, or both.
+    fn split(text: &str) -> (&str, Self) {
+        let of =
+            |end: End| text.strip_suffix(end.word())?.strip_suffix('.').map(|name| (name, Ends::One(end)));
+        End::ALL.iter().find_map(|end| of(*end)).unwrap_or((text, Ends::Both))
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Ends::Both => "",
+            Ends::One(End::Near) => ".near",
+            Ends::One(End::Far) => ".far",
+        }
+    }
+
+    /// What of `showed` is meant; nothing where it has no such end.
+    fn of(self, showed: &Showed) -> Vec<&EndShowed> {
+        match self {
+            Ends::Both => showed.ends().collect(),
+            Ends::One(End::Near) => vec![&showed.near],
+            Ends::One(End::Far) => showed.far.iter().collect(),
+        }
+    }
 }
 
 impl FromStr for Metric {
@@ -174,14 +257,45 @@ impl FromStr for Metric {
             let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             is_name.then(|| Metric::Step { end, name: name.to_owned(), mean })
         };
-        known.or_else(quantile).or_else(used).or_else(call).or_else(step).ok_or_else(|| {
+        let of_looks = || looked(first, rest, text);
+        known.or_else(quantile).or_else(used).or_else(call).or_else(step).or_else(of_looks).ok_or_else(|| {
             Invalid::new(
                 format!("'{}' is not a metric", printable(text)),
                 "give time, rate, p50, p90, p99, p99.9, max, cpu, user, system, switches, faults (each also as cpu.near, \
                  cpu.far, …), send.calls, send.time, send.bytes, receive.…, near.STEP, far.STEP, near.STEP.mean, \
-                 timer.error, timer.deviation, timer.off, timer.resolution, floor or size; see docs/suites.md",
+                 timer.error, timer.deviation, timer.off, timer.resolution, floor or size; or of what probes see \
+                 effect.PROBE, asleep, running, preempted, seen.near.CALL.time (mean, calls, bytes), counter.NAME or \
+                 in.PLACE; see docs/suites.md",
             )
         })
+    }
+}
+
+/// A metric of launches that are looked at.
+fn looked(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
+    let is_word = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-:/".contains(c))
+    };
+    match (first, rest) {
+        ("effect", Some(probe)) => parse_probe(probe).ok().map(Metric::Effect),
+        ("seen", Some(rest)) => {
+            let (end, rest) = rest.split_once('.')?;
+            let (name, of) = rest.split_once('.')?;
+            let (end, of) = (End::of(end)?, OfSeen::of(of)?);
+            is_word(name).then(|| Metric::Seen { end, name: name.to_owned(), of })
+        }
+        ("counter", Some(rest)) => {
+            let (name, ends) = Ends::split(rest);
+            is_word(name).then(|| Metric::Counter(name.to_owned(), ends))
+        }
+        ("in", Some(rest)) => {
+            let (name, ends) = Ends::split(rest);
+            Place::ALL.into_iter().find(|place| place.word() == name).map(|place| Metric::In(place, ends))
+        }
+        _ => {
+            let (name, ends) = Ends::split(text);
+            Scheduled::of(name).map(|scheduled| Metric::Scheduled(scheduled, ends))
+        }
     }
 }
 
@@ -200,6 +314,11 @@ impl fmt::Display for Metric {
                 write!(f, "{}.{name}{}", end.word(), if *mean { ".mean" } else { "" })
             }
             Metric::Timer(of) => write!(f, "timer.{}", of.word()),
+            Metric::Effect(probe) => write!(f, "effect.{probe}"),
+            Metric::Scheduled(scheduled, ends) => write!(f, "{}{}", scheduled.word(), ends.suffix()),
+            Metric::Seen { end, name, of } => write!(f, "seen.{}.{name}.{}", end.word(), of.word()),
+            Metric::Counter(name, ends) => write!(f, "counter.{name}{}", ends.suffix()),
+            Metric::In(place, ends) => write!(f, "in.{}{}", place.word(), ends.suffix()),
         }
     }
 }
@@ -209,8 +328,14 @@ impl Metric {
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Rate => Unit::BytesPerS,
-            Metric::Size | Metric::Call(_, OfCall::Bytes) => Unit::Bytes,
+            Metric::Size | Metric::Call(_, OfCall::Bytes) | Metric::Seen { of: OfSeen::Bytes, .. } => {
+                Unit::Bytes
+            }
             Metric::Floor
+            | Metric::Effect(_)
+            | Metric::Counter(..)
+            | Metric::In(..)
+            | Metric::Seen { of: OfSeen::Calls, .. }
             | Metric::Call(_, OfCall::Calls)
             | Metric::Used(Used::Switches | Used::Faults, _) => Unit::Number,
             _ => Unit::Ns,
@@ -221,6 +346,26 @@ impl Metric {
     /// which falls into a launch a few times or never.
     pub fn is_sampled(&self) -> bool {
         matches!(self, Metric::Used(Used::User | Used::System, _))
+    }
+
+    /// By which probe it is had; by none if it is of plain launches.
+    pub fn probe(&self) -> Option<Probe> {
+        match self {
+            Metric::Effect(probe) => Some(*probe),
+            Metric::Scheduled(..) => Some(Probe::Scheduler),
+            Metric::Seen { .. } => Some(Probe::Syscalls),
+            Metric::Counter(..) => Some(Probe::Counters),
+            Metric::In(..) => Some(Probe::Sampling),
+            _ => None,
+        }
+    }
+
+    /// Why none of `looked` has it, where the launches say so themselves.
+    pub(crate) fn absent(&self, looked: &[&Showed]) -> Option<String> {
+        let Metric::Counter(name, ends) = self else { return None };
+        let uncounted = looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.uncounted);
+        let mut of_it = uncounted.filter(|(_, names)| names.iter().any(|counter| is_counter(counter, name)));
+        of_it.next().map(|(reason, _)| format!("{name}: {reason}"))
     }
 
     /// Why no case of `workload` has it, if none has.
@@ -242,12 +387,16 @@ impl Metric {
             }
             Metric::Timer(_) if workload != Workload::Accuracy => Some("only accuracy asks a timer"),
             Metric::Floor if workload.is_alone() => Some("an operation has no floor"),
+            _ if self.probe().is_some() && workload == Workload::Accuracy => {
+                Some("only turns that are all alike can be looked at")
+            }
             _ => None,
         }
     }
 
-    /// Its value in `samples` of `case`, all together; of calls only those that returned `returned` bytes, if given.
-    pub(crate) fn value(&self, case: &Case, samples: &[&Sample], returned: Option<u64>) -> Option<f64> {
+    /// Its value in `launches` of `case`, all together; of calls only those that returned `returned` bytes, if given.
+    pub(crate) fn value(&self, case: &Case, launches: &Launches<'_>, returned: Option<u64>) -> Option<f64> {
+        let (samples, looked) = (launches.plain.as_slice(), launches.looked.as_slice());
         let value = match self {
             Metric::Time => turn_ns(samples),
             Metric::Rate => {
@@ -268,6 +417,23 @@ impl Metric {
             Metric::Call(side, of) => of.value(*side, samples, returned)?,
             Metric::Step { end, name, mean } => step(*end, name, *mean, samples)?,
             Metric::Timer(of) => of.value(samples)?,
+            Metric::Effect(_) => {
+                let logs: Vec<f64> = looked.iter().map(|showed| showed.effect.ln()).collect();
+                stats::median(&logs)?.exp()
+            }
+            Metric::Scheduled(scheduled, ends) => scheduled.value(*ends, looked)?,
+            Metric::Seen { end, name, of } => of.value(*end, name, looked)?,
+            Metric::Counter(name, ends) => counted(name, *ends, looked)?,
+            Metric::In(place, ends) => {
+                let places = || looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.places);
+                let samples = |of: Option<Place>| -> u64 {
+                    places()
+                        .filter(|(at, _)| of.is_none_or(|of| of == **at))
+                        .map(|(_, samples)| samples)
+                        .sum()
+                };
+                samples(Some(*place)) as f64 / samples(None) as f64
+            }
         };
         value.is_finite().then_some(value)
     }
@@ -383,6 +549,68 @@ fn step(end: End, name: &str, mean: bool, samples: &[&Sample]) -> Option<f64> {
     if mean { all.mean_ns() } else { all.quantile_ns(0.5).map(|ns| ns as f64) }
 }
 
+impl Scheduled {
+    fn value(self, ends: Ends, looked: &[&Showed]) -> Option<f64> {
+        let of = |row: &ScheduleRow| match self {
+            Scheduled::Running => row.runs_ns,
+            Scheduled::Asleep => row.sleeps_ns,
+            Scheduled::Preempted => row.preempted_ns,
+        };
+        let of_launch = |showed: &&Showed| -> Option<f64> {
+            let rows = ends.of(showed).into_iter().map(|end| end.schedule.as_ref().map(of));
+            let per_turn: Option<f64> = rows.sum();
+            per_turn.map(|per_turn| per_turn * showed.turns as f64)
+        };
+        Some(looked.iter().map(of_launch).sum::<Option<f64>>()? / looked_turns(looked))
+    }
+}
+
+impl OfSeen {
+    fn value(self, end: End, name: &str, looked: &[&Showed]) -> Option<f64> {
+        let of_end = looked.iter().flat_map(|showed| Ends::One(end).of(showed));
+        let rows: Vec<_> = of_end.flat_map(|end| &end.calls).filter(|row| is_call(&row.name, name)).collect();
+        let sum = |value: &dyn Fn(&CallRow) -> f64| rows.iter().map(|row| value(row)).sum::<f64>();
+        let answered = |row: &CallRow| {
+            let failed = row.errors.values().fold(row.restarts, |sum, errors| sum.saturating_add(*errors));
+            row.count.saturating_sub(failed)
+        };
+        // A launch in which no such call was made has none of it a turn, and no time of it.
+        Some(match self {
+            OfSeen::Calls => sum(&|row| row.count as f64) / looked_turns(looked),
+            OfSeen::Mean => sum(&|row| row.mean_ns * row.count as f64) / sum(&|row| row.count as f64),
+            OfSeen::Bytes => sum(&|row| row.returned_sum as f64) / sum(&|row| answered(row) as f64),
+            OfSeen::Time => {
+                let mut all = Histogram::new();
+                rows.iter().for_each(|row| all.merge(&row.time.decode()));
+                all.quantile_ns(0.5)? as f64
+            }
+        })
+    }
+}
+
+/// Whether `call` is called `name`, or is that with an `at`, by which many machines have replaced it: `open`, `openat`.
+fn is_call(call: &str, name: &str) -> bool {
+    call == name || call.strip_suffix("at") == Some(name)
+}
+
+/// A counter's count of both sides, `cycles`, or of one, `cycles:user`.
+fn is_counter(counter: &str, name: &str) -> bool {
+    counter == name || counter.split_once(':').is_some_and(|(event, _)| event == name)
+}
+
+fn counted(name: &str, ends: Ends, looked: &[&Showed]) -> Option<f64> {
+    let of_launch = |showed: &&Showed| -> Option<f64> {
+        let counters = ends.of(showed).into_iter().flat_map(|end| &end.counters);
+        let counts: Vec<_> = counters.filter(|counter| is_counter(&counter.name, name)).collect();
+        if counts.is_empty() { None } else { counts.iter().map(|counter| counter.count.known()).sum() }
+    };
+    Some(looked.iter().map(of_launch).sum::<Option<f64>>()? / looked_turns(looked))
+}
+
+fn looked_turns(looked: &[&Showed]) -> f64 {
+    looked.iter().map(|showed| showed.turns as f64).sum()
+}
+
 impl OfTimer {
     fn value(self, samples: &[&Sample]) -> Option<f64> {
         let timers: Vec<TimerSample> = samples.iter().filter_map(|sample| sample.timer).collect();
@@ -421,11 +649,36 @@ mod tests {
             "near.sendmsg",
             "far.close.mean",
             "timer.resolution",
+            "effect.syscalls",
+            "asleep",
+            "running.near",
+            "seen.far.recvmsg.time",
+            "seen.near.read.bytes",
+            "counter.instructions",
+            "counter.cycles:user.far",
+            "in.copy",
+            "in.io-uring.near",
         ] {
             assert_eq!(text.parse::<Metric>().unwrap().to_string(), text);
         }
-        for wrong in ["", "tim", "time.near", "cpu.both", "near", "near.", "near.a b", "timer", "send", "p98"]
-        {
+        for wrong in [
+            "",
+            "tim",
+            "time.near",
+            "cpu.both",
+            "near",
+            "near.",
+            "near.a b",
+            "timer",
+            "send",
+            "p98",
+            "effect.x",
+            "seen.near.read",
+            "seen.read.time",
+            "counter.",
+            "in.kernel",
+            "asleep.both",
+        ] {
             let invalid = wrong.parse::<Metric>().unwrap_err();
             assert!(invalid.problem.contains("is not a metric"), "{wrong}");
         }

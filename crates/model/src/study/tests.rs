@@ -5,7 +5,10 @@ use crate::card::testing::card;
 use crate::case::{Case, Endpoints, Placement};
 use crate::drawn::{self, Drawn, Unit, Verdict};
 use crate::histogram::Histogram;
-use crate::record::{CallCounts, Calls, Dropped, Outcome, Record, Results, Sample, Setting, Usage};
+use crate::observation::place::Place;
+use crate::observation::showed::{LookRecord, Showed};
+use crate::observation::{Counter, Event, Frame, Observation, Probe, Seen, Stack, What};
+use crate::record::{CallCounts, Calls, Dropped, Fact, Outcome, Record, Results, Sample, Setting, Usage};
 use crate::results::testing;
 use crate::suite::Suite;
 use crate::topology::CpuPair;
@@ -24,6 +27,7 @@ summary = "small"
 precision = "2%"
 time = "1m"
 quick = "5s"
+observe = "6s"
 
 [[block]]
 rows = ["pipe", "tcp"]
@@ -128,7 +132,7 @@ fn number(measure: &str) -> (f64, Option<(f64, f64)>) {
 }
 
 fn close(a: f64, b: f64) -> bool {
-    (a - b).abs() < 1e-9 * b.abs()
+    (a - b).abs() <= 1e-9 * b.abs()
 }
 
 #[test]
@@ -167,7 +171,7 @@ fn what_was_not_measured_says_why() {
     };
     assert_eq!(why("time of mq"), "mq latency 1K: no mq here");
     assert_eq!(why("time of stream at 2K"), "pipe throughput 2K: not asked for in this run");
-    assert_eq!(why("p99 of pipe at 1K"), "pipe latency 1K same-core has no p99");
+    assert_eq!(why("p99 of pipe at 1K"), "pipe latency 1K same-core: it has no p99");
 }
 
 #[test]
@@ -535,4 +539,171 @@ fn a_study_travels_in_the_header() {
         let invalid = crate::results::parse(broken.as_bytes(), "r").unwrap_err();
         assert!(invalid.problem.contains(says), "{invalid}");
     }
+}
+
+/// What `probe` saw of two turns of a pipe in `round`: near reads once a turn (by the name with `at`), 10 ns of it asleep, and is found copying in
+/// three samples of four.
+fn look(probe: Probe, round: u32) -> LookRecord {
+    let at = |at_ns, what| Event { at_ns, what };
+    let read = |from_ns: u64| {
+        [
+            at(from_ns, What::Enter { number: 0, first: 3, third: 1024 }),
+            at(from_ns + 5, What::Off { preempted: false }),
+            at(from_ns + 15, What::On { cpu: 0 }),
+            at(from_ns + 20, What::Exit { number: 0, value: 1024 }),
+        ]
+    };
+    let stack = |name: &str, samples| Stack { frames: vec![Frame::Kernel(name.to_owned())], samples };
+    let count = |name: &str, count| Counter { name: name.to_owned(), count, running: 1.0 };
+    let near = Seen {
+        from_ns: 0,
+        until_ns: 100,
+        events: [read(10), read(60)].concat(),
+        stacks: vec![stack("copy_page_to_iter", 3), stack("schedule", 1)],
+        counters: vec![
+            count("cycles:user", Fact::Known(100.0)),
+            count("cycles:kernel", Fact::Known(300.0)),
+            count("bus-cycles", Fact::Unknown("this processor shows none".to_owned())),
+        ],
+        ..Seen::default()
+    };
+    let far = Seen { from_ns: 0, until_ns: 100, ..Seen::default() };
+    let turn_ends_ns = vec![10, 50, 100];
+    let seen = Observation { turns: 2, elapsed_ns: 100.0, turn_ends_ns, near, far: Some(far) };
+    let effect = if round % 2 == 0 { 1.5 } else { 1.6 };
+    LookRecord {
+        case: case("pipe", Workload::Latency, Some(1024)),
+        probe,
+        round,
+        showed: Fact::Known(Showed::of(probe, seen, effect, |_| "readat".to_owned())),
+    }
+}
+
+fn looked_at() -> Results {
+    let mut results = results();
+    let probes = Probe::ALL.into_iter().filter(|probe| *probe != Probe::Ptrace);
+    results.looks = probes.flat_map(|probe| (1..9).map(move |round| look(probe, round))).collect();
+    results
+}
+
+fn cell_in(results: &Results, measure: &str) -> drawn::Cell {
+    let table = format!(
+        "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\nrows = [{{ name = 'r', cells = ['{measure}'] }}]"
+    );
+    draw(&suite(&table).study.unwrap(), results).tables[0].rows[0].cells[0].clone()
+}
+
+#[test]
+fn what_probes_saw_is_counted_by_the_turn() {
+    let results = looked_at();
+    for (measure, expected) in [
+        ("seen.near.read.calls", 1.0),
+        ("seen.near.read.mean", 20.0),
+        ("seen.near.read.bytes", 1024.0),
+        ("asleep", 10.0),
+        ("asleep.near", 10.0),
+        ("asleep.far", 0.0),
+        ("running", 90.0),
+        ("counter.cycles", 200.0),
+        ("counter.cycles:user.near", 50.0),
+        ("in.copy", 0.75),
+        ("4K / size of pipe at 1K * asleep", 40.0),
+        ("in.scheduling.near", 0.25),
+    ] {
+        let cell = cell_in(&results, &format!("{measure} of pipe at 1K"));
+        let drawn::Cell::Value(found, _) = cell else { panic!("{measure}: {cell:?}") };
+        assert!(close(found.median, expected), "{measure}: {found:?}");
+        assert!(found.interval.is_some(), "{measure}: eight rounds");
+    }
+    let drawn::Cell::Value(effect, _) = cell_in(&results, "1 / effect.syscalls of pipe at 1K") else {
+        panic!()
+    };
+    assert!((0.62..0.67).contains(&effect.median), "{effect:?}");
+    assert_eq!(Place::ALL.map(|place| serde_json::to_value(place).unwrap()), Place::ALL.map(Place::word));
+}
+
+#[test]
+fn what_no_probe_saw_says_why() {
+    let why = |results: &Results, measure: &str| match cell_in(results, measure) {
+        drawn::Cell::Missing(why) => why,
+        other => panic!("{other:?}"),
+    };
+    let mut results = looked_at();
+    let of = "pipe latency 1K same-core: ";
+    let bus = why(&results, "counter.bus-cycles of pipe at 1K");
+    assert_eq!(bus, format!("{of}bus-cycles: this processor shows none"));
+    let unknown = why(&results, "counter.tea of pipe at 1K");
+    assert_eq!(unknown, format!("{of}it has no counter.tea"));
+    results.looks.retain(|look| look.probe != Probe::Scheduler);
+    let none = why(&results, "asleep of pipe at 1K");
+    assert!(none.ends_with("the run looked at nothing; give it time with --observe"), "{none}");
+    results.header.settings.observe_ns = 1;
+    let late = why(&results, "asleep of pipe at 1K");
+    assert!(late.ends_with("give it more time with --observe"), "{late}");
+    let refused = Fact::Unknown("no tracepoints; sudo".to_owned());
+    results.looks.push(LookRecord { showed: refused, ..look(Probe::Scheduler, 1) });
+    assert_eq!(why(&results, "asleep of pipe at 1K"), format!("{of}scheduler: no tracepoints; sudo"));
+}
+
+#[test]
+fn what_was_measured_and_what_was_seen_share_no_rounds() {
+    let drawn::Cell::Value(found, _) = cell_in(&looked_at(), "asleep of pipe at 1K / time of pipe at 1K")
+    else {
+        panic!()
+    };
+    let (low, high) = found.interval.unwrap();
+    assert!(
+        low < found.median && found.median < high,
+        "the time drifts tenfold, the sleep does not: {found:?}"
+    );
+}
+
+#[test]
+fn a_timeline_has_turns_of_the_last_launch() {
+    let figure = "[[study.figure]]\nname = 'n'\ntitle = 't'\ntimeline = 'small'";
+    let text = SUITE.replace("pipe = ", "small = 'pipe latency 1K'\npipe = ") + figure;
+    let study = Suite::parse(&text, CARDS).unwrap().study.unwrap();
+    let drawn = draw(&study, &looked_at());
+    let timeline = drawn.figures[0].timeline.as_ref().unwrap();
+    assert_eq!((timeline.case.as_str(), timeline.turns.len()), ("pipe latency 1K same-core", 2));
+    assert_eq!(timeline.turns[0].tracks.near.calls[0].name, "readat");
+    let none = draw(&study, &results());
+    assert!(none.figures[0].timeline.is_none());
+    assert!(none.figures[0].missing[0].contains("--observe"), "{:?}", none.figures[0].missing);
+    let pipe = case("pipe", Workload::Latency, Some(1024));
+    assert_eq!(study.probes_of(&pipe), [Probe::Timeline]);
+    assert_eq!(study.probes_of(&Case { size_bytes: Some(Size(2048)), ..pipe }), []);
+}
+
+#[test]
+fn a_study_says_by_which_probes_it_wants_what_looked_at() {
+    let study = suite(
+        "[[study.figure]]\nname = 'n'\ntitle = 't'\nseries = [{ name = 'l', of = 'asleep of pipe + asleep of tcp' }]\n\
+         [[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'seen.far.read.calls of pipe at 2K', at_least = 1 }]",
+    );
+    let study = study.study.unwrap();
+    let of = |name, size| study.probes_of(&case(name, Workload::Latency, Some(size)));
+    assert_eq!(of("pipe", 1024), [Probe::Scheduler]);
+    assert_eq!(of("pipe", 2048), [Probe::Syscalls, Probe::Scheduler]);
+    assert_eq!(of("tcp", 4096), [Probe::Scheduler]);
+    assert_eq!(of("mq", 1024), []);
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_refused() {
+    let figure = |timeline: &str, more: &str| {
+        format!("[[study.figure]]\nname = 'n'\ntitle = 't'\ntimeline = '{timeline}'\n{more}")
+    };
+    let (said, _) = refused(&figure("pipe", ""));
+    assert!(said.contains("'pipe' is of several sizes"), "{said}");
+    let (said, _) = refused(&figure("getpid", "series = [{ name = 'l', of = 'time of pipe' }]"));
+    assert!(said.contains("lines or a timeline"), "{said}");
+    let (said, _) = refused(&figure("tea", ""));
+    assert!(said.contains("tea"), "{said}");
+    let same_core = "placements = [\"same-core\"]\n";
+    let paced = SUITE.replacen(same_core, &format!("{same_core}gaps = \"1us\"\n"), 1);
+    let paced = paced.replace("stream = \"pipe throughput\"\n", "")
+        + &figure("tcp", "").replace("timeline = 'tcp'", "series = [{ name = 'l', of = 'asleep of pipe' }]");
+    let said = Suite::parse(&paced, CARDS).unwrap_err().problem;
+    assert!(said.contains("'pipe' cannot be looked at"), "{said}");
 }

@@ -745,8 +745,10 @@ function fillStudy(study, run, at) {
   byId('studies').append(section);
   study.figures.forEach((figure, index) => {
     const chart = ofStudy(figure, `study-${at}-${index}`);
+    // As images the pictures can run nothing, whatever the results file says.
+    const pictures = figure.pictures.map(([alt, svg]) => make('img', { className: 'picture', alt, src: `data:image/svg+xml,${encodeURIComponent(svg)}` }));
     if (figure.series.length) place(chart, section);
-    else section.append(make('figure', {}, make('h3', {}, chart.title()), make('p', { className: 'lead' }, chart.lead())));
+    else section.append(make('figure', {}, make('h3', {}, chart.title()), make('p', { className: 'lead' }, chart.lead()), ...pictures));
   });
   for (const table of study.tables) {
     const isWords = (at) => table.rows.some(([, , cells]) => cells[at][1] === 'w' && cells[at][0] !== '');

@@ -1,0 +1,70 @@
+//! The launches of a run that are looked at, once all were measured plainly: of the cases of which the study draws what
+//! probes see, and by those probes.
+//!
+//! Nothing is explained here, and nothing is made up where a probe does not work: the results say why.
+
+use crate::progress::Progress;
+use harness::endpoint::Sizing;
+use harness::launch::Launcher;
+use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
+use harness::measure::Timer;
+use harness::run::turns_of_total;
+use model::card::Support;
+use model::observation::Probe;
+use model::observation::showed::{LookRecord, Showed};
+use model::plan::Plan;
+use model::record::Fact;
+use model::study::Study;
+use model::{Case, Size};
+use observe::symbols::Names;
+use std::time::Duration;
+
+/// The cases of `plan` that `study` wants looked at; launches of streams send `total`, if that is asked for.
+pub fn subjects(study: &Study, plan: &Plan, total: Option<Size>) -> Vec<Subject> {
+    let subject = |case: &Case| Subject {
+        case: case.clone(),
+        probes: study.probes_of(case),
+        size: turns_of_total(case, total).map_or(looking::A_SLICE, Sizing::Turns),
+    };
+    let subjects = plan.cases.iter().chain(&plan.awaited).map(subject);
+    subjects.filter(|subject| !subject.probes.is_empty()).collect()
+}
+
+/// Looks at `subjects` for `time` and tells of every launch, and of those for which there is no probe.
+pub fn look(
+    mut subjects: Vec<Subject>,
+    launcher: &Launcher<'_>,
+    time: Duration,
+    progress: &mut Progress,
+    mut tell: impl FnMut(LookRecord),
+) {
+    for probe in Probe::ALL {
+        let mut wanting = subjects.iter_mut().filter(|subject| subject.probes.contains(&probe)).peekable();
+        if wanting.peek().is_none() {
+            continue;
+        }
+        if let Support::No { reason, remedy } = observe::support(probe) {
+            for subject in wanting {
+                subject.probes.retain(|wanted| *wanted != probe);
+                let showed = Fact::Unknown(format!("{reason}; {remedy}"));
+                tell(LookRecord { case: subject.case.clone(), probe, round: 0, showed });
+            }
+        }
+    }
+    let plan = looking::Plan { subjects: &subjects, counters: &[], rounds: ENOUGH_ROUNDS, time };
+    let (mut names, timer) = (Names::default(), Timer::start());
+    looking::look(&plan, launcher, |Looked { case, probe, outcome, ratio, round, .. }| {
+        progress.look(probe, round, timer.elapsed(), time);
+        let showed = match (outcome, ratio) {
+            (Err(failure), _) => Fact::Unknown(failure),
+            // The first round warms up.
+            (Ok(_), None) => return,
+            (Ok(mut seen), Some(effect)) => {
+                names.name(&mut seen.near);
+                seen.far.iter_mut().for_each(|far| names.name(far));
+                Fact::Known(Showed::of(probe, seen, effect, observe::call_name))
+            }
+        };
+        tell(LookRecord { case: case.clone(), probe, round, showed });
+    });
+}
