@@ -7,9 +7,10 @@ use crate::steps::step;
 use std::process::{Command, Stdio};
 
 /// What is needed: whether it is here, and its package in Debian and its kin.
-fn needed() -> [(bool, &'static str); 3] {
+fn needed() -> [(bool, &'static str); 4] {
     [
         (any_runs(&["strace"]), "strace"),
+        (any_runs(&["perf"]), "linux-perf"),
         (any_runs(&["chromium", "chromium-browser", "google-chrome"]), "chromium"),
         (viewer::directory().is_some(), viewer::PACKAGE),
     ]
