@@ -13,7 +13,7 @@ use crate::flame::flame_picture;
 use crate::page::{STYLE, escape, filled, shell_words, tight};
 use crate::sum::{Bars, sums};
 use crate::text::{clean, width};
-use crate::timeline::timeline;
+use crate::timeline::timeline_among;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use explain::{Bends, Explanation};
@@ -133,7 +133,7 @@ fn one(at: usize, explanation: &Explanation, call_name: &impl Fn(u32) -> String)
             div.tables {
                 @for grid in &tables { div.card { (table(grid)) } }
             }
-            (timelines(&case, explanation, call_name))
+            (timelines(&anchor(at), &case, explanation, call_name))
             (flames(&case, &explanation.stacks))
             @if !absences.is_empty() {
                 h3 { (ABSENCES_HEADING) }
@@ -179,15 +179,23 @@ fn data(cell: &str) -> Markup {
     html! { td.prose[width(&cell) > LONGEST_NUMBER] { (cell) } }
 }
 
-/// Typical turns and a slow one, moment by moment.
-fn timelines(case: &str, explanation: &Explanation, call_name: &impl Fn(u32) -> String) -> Markup {
+/// Typical turns and a slow one, moment by moment. `anchor` is that of the case.
+fn timelines(
+    anchor: &str,
+    case: &str,
+    explanation: &Explanation,
+    call_name: &impl Fn(u32) -> String,
+) -> Markup {
     let turns =
         explanation.timeline.as_ref().map(|seen| chosen(seen, TYPICAL, call_name)).unwrap_or_default();
+    let picture = |(at, turn)| timeline_among(turn, case, &format!("{anchor}-turn-{}", at + 1));
     html! {
         @if !turns.is_empty() {
             h3 { "single turns" }
             div.pictures {
-                @for turn in &turns { figure { div.picture { (PreEscaped(inline(&timeline(turn, case)))) } } }
+                @for picture in turns.iter().enumerate().map(picture) {
+                    figure { div.picture { (PreEscaped(inline(&picture))) } }
+                }
             }
         }
     }
@@ -318,6 +326,21 @@ mod tests {
         );
         assert!(page.contains("typical: 14.2 µs") && page.contains("slowest of 5"));
         assert!(!page.contains("<script") && !page.contains("<?xml") && !page.contains("{{"));
+    }
+
+    #[test]
+    fn no_two_things_on_it_have_one_name() {
+        let page = page(&[explanation("pipe", 64, 2_800.0), explanation("pipe", 4096, 4_100.0)]);
+        let mut ids: Vec<&str> =
+            page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all, "{ids:?}");
+        // Two typical turns and a slow one of each case, in all of which somebody sleeps.
+        let patterns: Vec<&&str> = ids.iter().filter(|id| id.ends_with("-asleep")).collect();
+        assert_eq!(patterns.len(), 6);
+        assert!(patterns.iter().all(|id| page.contains(&format!("url(#{id})"))), "{patterns:?}");
     }
 
     #[test]

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 
 /// What a frame is called that has no name.
 const NAMELESS: &str = "[unknown]";
+/// What the library draws all the same for the script that is left out: what it would have read, and what one would click.
+const DEAD: [(&str, &str); 3] =
+    [("<script", "</script>"), ("<text id=\"unzoom\"", "</text>"), ("<text id=\"search\"", "</text>")];
 
 /// `stacks` folded: a line for each different one, in the order of the alphabet.
 pub fn folded(stacks: &[Stack]) -> String {
@@ -49,7 +52,20 @@ pub fn flame_graph(stacks: &[Stack], whose: &str) -> Option<String> {
 pub(crate) fn flame_picture(stacks: &[Stack], whose: &str) -> Option<String> {
     let mut options = of_ends(whose, "kernel in orange");
     options.no_javascript = true;
-    drawn(&mut options, &folded(stacks))
+    let mut picture = drawn(&mut options, &folded(stacks))?;
+    for (begin, end) in DEAD {
+        picture = without(&picture, begin, end);
+    }
+    Some(picture)
+}
+
+/// `text` without what stands from `begin` to `end`, both included, where it stands first.
+fn without(text: &str, begin: &str, end: &str) -> String {
+    let cut = || {
+        let (before, rest) = text.split_once(begin)?;
+        Some(format!("{before}{}", rest.split_once(end)?.1))
+    };
+    cut().unwrap_or_else(|| text.to_owned())
 }
 
 fn of_ends<'a>(whose: &str, subtitle: &str) -> Options<'a> {
@@ -154,6 +170,19 @@ mod tests {
         turned.reverse();
         assert_eq!(flame_graph(&turned, "near, pipe, latency, 64").unwrap(), svg, "order does not matter");
         assert_eq!(flame_graph(&[], "near"), None);
+    }
+
+    #[test]
+    fn a_picture_has_no_controls_and_all_frames() {
+        let frames = |svg: &str| svg.matches("<title>").count();
+        let (graph, picture) =
+            (flame_graph(&pipe(), "near").unwrap(), flame_picture(&pipe(), "near").unwrap());
+        for control in ["Search", "Reset Zoom", "<script"] {
+            assert!(graph.contains(control) && !picture.contains(control), "{control}: {picture}");
+        }
+        assert_eq!(frames(&picture), frames(&graph));
+        assert_eq!(picture.matches("<text").count(), picture.matches("</text>").count());
+        assert_eq!(flame_picture(&[], "near"), None);
     }
 
     #[test]

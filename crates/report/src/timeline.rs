@@ -35,12 +35,16 @@ const LETTER: f64 = 6.4;
 
 const QUIET: &str = "#59626d";
 const CALL: &str = "#f1f3f5";
-const HATCH: &str = "asleep";
 const FAULT: &str = COLORS[5];
 
 /// `turn` of `case` as SVG.
 pub fn timeline(turn: &Turn, case: &str) -> String {
-    let view = View::of(turn);
+    timeline_among(turn, case, "turn")
+}
+
+/// The same for a page that has several: what its parts refer to is named after `id`, which must be of no other there.
+pub(crate) fn timeline_among(turn: &Turn, case: &str, id: &str) -> String {
+    let view = View::of(turn, format!("{id}-asleep"));
     let height = view.bottom() + AXIS + KEY;
     let title = title(turn);
     let mut document = Document::new()
@@ -53,7 +57,7 @@ pub fn timeline(turn: &Turn, case: &str) -> String {
         .set("font-size", SMALL)
         .set("fill", INK)
         .add(Title::new(format!("{}, {title}", clean(case))))
-        .add(Definitions::new().add(hatch()))
+        .add(Definitions::new().add(view.lines_of_sleep()))
         .add(Rectangle::new().set("width", "100%").set("height", "100%").set("fill", "white"))
         .add(words(&title, LEFT, 20.0, "start").set("font-size", LETTERS + 2.0).set("font-weight", "bold"))
         .add(words(&case_text(case), LEFT, 38.0, "start").set("fill", QUIET))
@@ -85,12 +89,14 @@ struct View {
     until_ns: f64,
     /// Operations have near's lane alone.
     lanes: usize,
+    /// The id of the pattern that stands for sleep.
+    asleep: String,
 }
 
 impl View {
-    fn of(turn: &Turn) -> Self {
+    fn of(turn: &Turn, asleep: String) -> Self {
         let (from_ns, until_ns) = (turn.from_ns as f64, turn.until_ns as f64);
-        Self { from_ns, until_ns: until_ns.max(from_ns + 1.0), lanes: turn.tracks.ends().count() }
+        Self { from_ns, until_ns: until_ns.max(from_ns + 1.0), lanes: turn.tracks.ends().count(), asleep }
     }
 
     /// Where a moment stands, at the edge if it lies outside of the turn.
@@ -160,7 +166,8 @@ impl View {
     fn state(&self, end: End, span: &Span) -> Group {
         let (from, until) = (self.x(span.from_ns), self.x(span.until_ns));
         let text = format!("{} {}", span.state.name(), time_text(span.until_ns - span.from_ns));
-        swatch(span.state, from, self.states_y(end), (until - from).max(0.5), STATES).add(Title::new(text))
+        self.swatch(span.state, from, self.states_y(end), (until - from).max(0.5), STATES)
+            .add(Title::new(text))
     }
 
     /// A box with the call's name and its time, as far as there is room, and dots where it goes on outside of the turn.
@@ -260,6 +267,27 @@ impl View {
         (from, to)
     }
 
+    /// A stretch of one state.
+    fn swatch(&self, state: State, x: f64, y: f64, width: f64, height: f64) -> Group {
+        let area =
+            Rectangle::new().set("x", round(x)).set("y", y).set("width", round(width)).set("height", height);
+        let area = match state {
+            State::Runs => area.set("fill", COLORS[0]),
+            State::Sleeps => area.set("fill", format!("url(#{})", self.asleep)),
+            State::Wakes => area.set("fill", COLORS[1]),
+            State::Preempted => area.set("fill", COLORS[3]),
+        };
+        Group::new().add(area)
+    }
+
+    /// The lines that stand for sleep.
+    fn lines_of_sleep(&self) -> Pattern {
+        let line = Polyline::new().set("points", "0,0 0,6").set("stroke", "#b4bcc5").set("stroke-width", 2);
+        let pattern = Pattern::new().set("id", &*self.asleep).set("width", 6).set("height", 6);
+        let pattern = pattern.set("patternUnits", "userSpaceOnUse").set("patternTransform", "rotate(45)");
+        pattern.add(Rectangle::new().set("width", 6).set("height", 6).set("fill", "#f4f5f7")).add(line)
+    }
+
     /// What the colours and marks stand for, of those that occur.
     fn key(&self, turn: &Turn) -> Group {
         let tracks = || turn.tracks.ends().map(|(_, track)| track);
@@ -270,8 +298,12 @@ impl View {
         let mut key = Group::new();
         let mut x = LEFT;
         for state in states.into_iter().filter(occurs) {
-            key =
-                key.add(swatch(state, x, y, 14.0, 10.0)).add(words(state.name(), x + 19.0, y + 9.0, "start"));
+            key = key.add(self.swatch(state, x, y, 14.0, 10.0)).add(words(
+                state.name(),
+                x + 19.0,
+                y + 9.0,
+                "start",
+            ));
             x += 19.0 + length(state.name()) + 14.0;
         }
         if tracks().any(|track| !track.faults.is_empty()) {
@@ -308,27 +340,6 @@ fn on_white(text: Text) -> Text {
         .set("stroke-width", 4)
         .set("stroke-linejoin", "round")
         .set("paint-order", "stroke")
-}
-
-/// A stretch of one state.
-fn swatch(state: State, x: f64, y: f64, width: f64, height: f64) -> Group {
-    let area =
-        Rectangle::new().set("x", round(x)).set("y", y).set("width", round(width)).set("height", height);
-    let area = match state {
-        State::Runs => area.set("fill", COLORS[0]),
-        State::Sleeps => area.set("fill", format!("url(#{HATCH})")),
-        State::Wakes => area.set("fill", COLORS[1]),
-        State::Preempted => area.set("fill", COLORS[3]),
-    };
-    Group::new().add(area)
-}
-
-/// The lines that stand for sleep.
-fn hatch() -> Pattern {
-    let line = Polyline::new().set("points", "0,0 0,6").set("stroke", "#b4bcc5").set("stroke-width", 2);
-    let pattern = Pattern::new().set("id", HATCH).set("width", 6).set("height", 6);
-    let pattern = pattern.set("patternUnits", "userSpaceOnUse").set("patternTransform", "rotate(45)");
-    pattern.add(Rectangle::new().set("width", 6).set("height", 6).set("fill", "#f4f5f7")).add(line)
 }
 
 /// A triangle whose tip is at a point, and whose base is level.

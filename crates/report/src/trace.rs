@@ -69,11 +69,25 @@ struct Written {
     more: Map<String, Value>,
 }
 
+/// The places of events of the same moment, as tenths of a nanosecond: so far apart are they written, for viewers that
+/// see as much must not let a turn go on into the next, or an arrow end in the sleep before the wait that it means.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Order {
+    /// A turn ends.
+    Ends = 1,
+    /// A turn or a slice begins.
+    Begins = 2,
+    /// Something happens, or an arrow starts.
+    Happens = 3,
+    /// An arrow arrives in what has begun.
+    Arrives = 4,
+}
+
 /// An event that is on its way into the file.
 struct Event {
     at_ns: u64,
-    /// Its place among events of the same moment: what ends, what begins, and what refers to what has begun.
-    order: u8,
+    /// Its place among events of the same moment.
+    order: Order,
     /// What encloses others must come before them.
     took_ns: Option<u64>,
     name: String,
@@ -96,17 +110,17 @@ impl Event {
             ph: self.phase,
             pid: self.tid,
             tid: self.tid,
-            ts: Some(microseconds(self.at_ns.saturating_sub(origin_ns))),
-            dur: self.took_ns.map(microseconds),
+            ts: Some(microseconds(self.at_ns.saturating_sub(origin_ns), self.order as u64)),
+            dur: self.took_ns.map(|took_ns| microseconds(took_ns, 1)),
             more,
         }
     }
 }
 
-/// The format counts microseconds. Perfetto multiplies by a thousand and cuts off what is left: without a tenth of a
+/// The format counts microseconds. Perfetto multiplies by a thousand and cuts off what is left: without some `tenths` of a
 /// nanosecond more, a call could end up one nanosecond shorter than the sleep within it, which it then would not enclose.
-fn microseconds(ns: u64) -> f64 {
-    (10 * ns + 1) as f64 / 10_000.0
+fn microseconds(ns: u64, tenths: u64) -> f64 {
+    (10 * ns + tenths) as f64 / 10_000.0
 }
 
 /// What a track is called, and where it stands.
@@ -143,8 +157,8 @@ fn turns(observation: &Observation, tid: u32) -> Vec<Event> {
             more,
         };
         [
-            event(ends[0], 'b', 1, json!({ "id": 1, "args": { "number": number + 1 } })),
-            event(ends[1], 'e', 0, json!({ "id": 1 })),
+            event(ends[0], 'b', Order::Begins, json!({ "id": 1, "args": { "number": number + 1 } })),
+            event(ends[1], 'e', Order::Ends, json!({ "id": 1 })),
         ]
     };
     bounds.flat_map(turn).collect()
@@ -154,7 +168,7 @@ fn turns(observation: &Observation, tid: u32) -> Vec<Event> {
 fn slices(track: &Track) -> impl Iterator<Item = Event> {
     let slice = |from_ns, until_ns: u64, name: &str, category, args: Value| Event {
         at_ns: from_ns,
-        order: 2,
+        order: Order::Begins,
         took_ns: Some(until_ns - from_ns),
         name: clean(name),
         category,
@@ -176,7 +190,7 @@ fn slices(track: &Track) -> impl Iterator<Item = Event> {
 fn faults(track: &Track) -> impl Iterator<Item = Event> {
     track.faults.iter().map(|fault| Event {
         at_ns: fault.at_ns,
-        order: 3,
+        order: Order::Happens,
         took_ns: None,
         name: if fault.major { "major page fault" } else { "page fault" }.to_owned(),
         category: "fault",
@@ -207,11 +221,16 @@ fn wakes(wake_up: &WakeUp, number: usize, waker: u32, woken: Option<&Track>) -> 
     };
     let begins = |span: &Span| span.state == State::Wakes && span.from_ns == wake_up.at_ns;
     let waits = woken.filter(|track| track.spans.iter().any(begins));
-    let mark = event(waker, 'i', 3, json!({ "s": "t", "args": { "by interrupt": wake_up.by_interrupt } }));
+    let mark = event(
+        waker,
+        'i',
+        Order::Happens,
+        json!({ "s": "t", "args": { "by interrupt": wake_up.by_interrupt } }),
+    );
     let mut events = vec![mark];
     if let Some(woken) = waits {
-        events.push(event(waker, 's', 4, json!({ "id": number })));
-        events.push(event(woken.tid, 'f', 5, json!({ "id": number, "bp": "e" })));
+        events.push(event(waker, 's', Order::Happens, json!({ "id": number })));
+        events.push(event(woken.tid, 'f', Order::Arrives, json!({ "id": number, "bp": "e" })));
     }
     events
 }
@@ -349,8 +368,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_nanosecond_survives_the_way_there_and_back(ns in 0..1_000_000_000_000_u64) {
-            let text = serde_json::to_string(&microseconds(ns)).unwrap();
+        fn every_nanosecond_survives_the_way_there_and_back(ns in 0..1_000_000_000_000_u64, tenths in 1..=4_u64) {
+            let text = serde_json::to_string(&microseconds(ns, tenths)).unwrap();
             let back: f64 = text.parse().unwrap();
             prop_assert_eq!((back * 1000.0) as u64, ns);
             prop_assert_eq!((back * 1000.0).round() as u64, ns);
