@@ -269,7 +269,8 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
     /// How many messages make the total that a launch of a stream is to send, if one was asked for.
     fn turns_of_total(&self, case: &Case) -> Option<u64> {
         let total = self.bounds.settings.total_bytes.filter(|_| case.workload == Workload::Throughput)?;
-        Some((total.0 / case.size_bytes?.0).max(1))
+        // Of empty messages none make any total: as many as fill the slice are sent.
+        Some(total.0.checked_div(case.size_bytes?.0)?.max(1))
     }
 
     fn is_interrupted(&self) -> bool {
