@@ -28,6 +28,7 @@ const fn card(
         hangup: false,
         polled: false,
         one_end: false,
+        empty: false,
         params,
         workloads,
         sized,

@@ -2,7 +2,7 @@
 
 use crate::steps::{cargo, root};
 use mechanisms::table::CARDS;
-use model::card::{Card, Kind};
+use model::card::{Card, Framing, Kind};
 use std::fs;
 
 /// Writes it.
@@ -50,6 +50,9 @@ fn section(card: &Card) -> String {
     let mut text = format!("\n### `{}`\n\n{}.\n\n", card.name, capitalised(card.summary));
     let mut item = |label: &str, value: &str| text += &format!("- {label}: {value}\n");
     item("framing", &word(serde_json::json!(card.framing)));
+    if card.framing == Framing::Message {
+        item("empty messages", if card.empty { "yes" } else { "no" });
+    }
     item("reach", &word(serde_json::json!(card.reach)));
     item("workloads", &workloads);
     item("limits", card.limits);

@@ -47,9 +47,11 @@ pub fn companions(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
         _ => None,
     };
     let local = local.map(|name| Case { spec: Spec::plain(name), ..case.clone() });
-    let nothing =
-        matches!(case.workload, Workload::Latency | Workload::Throughput | Workload::Transfer).then(|| {
-            Case { spec: Spec::plain(NULL), size_bytes: case.size_bytes.or(Some(Size(1))), ..case.clone() }
+    let nothing = matches!(case.workload, Workload::Latency | Workload::Throughput | Workload::Transfer)
+        .then(|| {
+            // It has no empty messages.
+            let size = case.size_bytes.map_or(Size(1), |size| size.max(Size(1)));
+            Case { spec: Spec::plain(NULL), size_bytes: Some(size), ..case.clone() }
         });
     let call = operation(SYSCALL, case.cpus.map_or(0, |cpus| cpus.near));
     let all = [

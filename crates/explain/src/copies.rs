@@ -67,7 +67,7 @@ pub(crate) fn how(name: &str) -> Option<How> {
 
 /// Counts the copies of a case by its ends' calls; `None` where no payload was sent or no call seen.
 pub(crate) fn count(case: &Case, calls: Option<&[Vec<CallRow>; 2]>) -> Option<Copies> {
-    let size = case.size_bytes?.0 as f64;
+    let size = case.size_bytes.filter(|size| size.0 > 0)?.0 as f64;
     let sent_a_turn = match case.workload {
         Workload::Latency => 2.0 * size,
         Workload::Transfer => size + 1.0,

@@ -41,7 +41,8 @@ pub fn estimate(launches: usize, slice: Duration) -> Duration {
 /// How many messages of `case` make the `total` that a launch of a stream is to send, if one was asked for.
 pub fn turns_of_total(case: &Case, total: Option<Size>) -> Option<u64> {
     let total = total.filter(|_| case.workload == Workload::Throughput)?;
-    Some((total.0 / case.size_bytes?.0).max(1))
+    // Of empty messages none make any total: as many as fill the slice are sent.
+    Some(total.0.checked_div(case.size_bytes?.0)?.max(1))
 }
 
 /// What a run tells of itself while it goes on.

@@ -69,6 +69,9 @@ pub(crate) struct Station<E> {
     memory: Vec<u8>,
     outgoing: Range<usize>,
     incoming: Range<usize>,
+    /// Where the room for an incoming message ends: with the message, unless that is empty. Then there is room for a
+    /// byte, for a call that is given none may return at once, and a message that is not empty is to be seen.
+    room_end: usize,
     check: Check,
     lends: Lends,
     /// How many messages of the last stream never came; only of ends that lose some.
@@ -86,14 +89,16 @@ impl<E: Endpoint> Station<E> {
         let align = if sends_bytes.max(receives_bytes) < PAGE_BYTES { LINE_BYTES } else { PAGE_BYTES };
         let incoming_offset = sends_bytes.next_multiple_of(align);
         // Written, not just reserved, so that no page is first touched inside a turn.
-        let memory = vec![0xa5; align + incoming_offset + receives_bytes];
+        let memory = vec![0xa5; align + incoming_offset + receives_bytes.max(1)];
         let start = memory.as_ptr().align_offset(align);
         let lends = if E::LENDS { end.lends() } else { Lends::default() };
+        let incoming_start = start + incoming_offset;
         Box::new(Self {
             end,
             memory,
             outgoing: start..start + sends_bytes,
-            incoming: start + incoming_offset..start + incoming_offset + receives_bytes,
+            incoming: incoming_start..incoming_start + receives_bytes,
+            room_end: incoming_start + receives_bytes.max(1),
             check: Check::Nothing,
             lends,
             lost: 0,
@@ -169,7 +174,7 @@ fn number_from(message: &[u8], least: u64) -> u64 {
     let mut bytes = [0; 8];
     let kept = message.len().min(bytes.len());
     bytes[..kept].copy_from_slice(&message[..kept]);
-    let mask = u64::MAX >> (64 - 8 * kept);
+    let mask = u64::MAX.checked_shr(64 - 8 * kept as u32).unwrap_or(0);
     least + (u64::from_le_bytes(bytes).wrapping_sub(least) & mask)
 }
 
@@ -344,14 +349,17 @@ impl<E: Endpoint> Station<E> {
             return self.send_in_place(size_bytes, turn, meter);
         }
         make(&mut self.memory[start..end], 0, turn, self.check, false);
-        while start < end {
+        // An empty message is sent, too: once, and then there is nothing left of it.
+        loop {
             let began = meter.start();
             let bytes = self.end.send(&self.memory[start..end]);
             let bytes = bytes.map_err(|errno| Broken::Call { name: "send", errno })?;
             meter.end(began, bytes);
             start += bytes;
+            if start >= end {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     #[inline(always)]
@@ -378,14 +386,27 @@ impl<E: Endpoint> Station<E> {
             let size_bytes = end - start;
             return self.receive_in_place(size_bytes, turn, meter);
         }
-        while start < end {
+        loop {
             let began = meter.start();
-            let bytes = self.end.receive(&mut self.memory[start..end]);
+            let bytes = self.end.receive(&mut self.memory[start..self.room_end]);
             let bytes = bytes.map_err(|errno| Broken::Call { name: "receive", errno })?;
             meter.end(began, bytes);
             start += bytes;
+            if start >= end {
+                break;
+            }
         }
-        verify(&self.memory[self.incoming.clone()], 0, turn, self.check, false)
+        self.verify_received(start, turn)
+    }
+
+    /// Verifies that what was received, up to `received_end`, is the message of `turn`.
+    #[inline(always)]
+    fn verify_received(&self, received_end: usize, turn: u64) -> Result<(), Broken> {
+        let Range { start, end } = self.incoming;
+        if received_end > end {
+            return Err(Broken::Payload { turn, at: end - start });
+        }
+        verify(&self.memory[start..end], 0, turn, self.check, false)
     }
 
     #[inline(always)]
@@ -485,16 +506,18 @@ impl<E: Endpoint> Station<E> {
         let all = turns.end - turns.start;
         while next < turns.end {
             let began = meter.start();
-            match self.end.receive(&mut self.memory[self.incoming.clone()]) {
+            let start = self.incoming.start;
+            let bytes = match self.end.receive(&mut self.memory[start..self.room_end]) {
                 Err(Errno::NODATA) => break,
-                answer => meter.end(began, answer.map_err(|errno| Broken::Call { name: "receive", errno })?),
-            }
-            let message = &self.memory[self.incoming.clone()];
-            let turn = number_from(message, next);
+                answer => answer.map_err(|errno| Broken::Call { name: "receive", errno })?,
+            };
+            meter.end(began, bytes);
+            // Empty messages have no numbers: what was lost of them is taken for the last ones.
+            let turn = number_from(&self.memory[self.incoming.clone()], next);
             if turn >= turns.end {
                 return Err(Broken::Payload { turn: next, at: 0 });
             }
-            verify(message, 0, turn, self.check, false)?;
+            self.verify_received(start + bytes, turn)?;
             between();
             (next, came) = (turn + 1, came + 1);
         }
@@ -607,13 +630,15 @@ impl<E: Endpoint> Station<E> {
         let Range { mut start, end } = self.outgoing;
         make(&mut self.memory[start..end], 0, number, self.check, false);
         steps.begin();
-        while start < end {
+        loop {
             let bytes = self.end.send_with(&self.memory[start..end], fds, steps);
             start += bytes.map_err(|errno| Broken::Call { name: "send", errno })?;
+            if start >= end {
+                return Ok(());
+            }
             // In a stream the descriptors go with the first bytes.
             fds = &[];
         }
-        Ok(())
     }
 
     #[inline(always)]
@@ -621,16 +646,19 @@ impl<E: Endpoint> Station<E> {
         let Range { mut start, end } = self.incoming;
         let mut came = 0;
         steps.begin();
-        while start < end {
-            let arrived = self.end.receive_with(&mut self.memory[start..end], steps);
+        loop {
+            let arrived = self.end.receive_with(&mut self.memory[start..self.room_end], steps);
             let Arrived { bytes, fds } = arrived.map_err(|errno| Broken::Call { name: "receive", errno })?;
             start += bytes;
             came += fds;
+            if start >= end {
+                break;
+            }
         }
         if came != fds {
             return Err(Broken::Descriptors { turn: number, came });
         }
-        verify(&self.memory[self.incoming.clone()], 0, number, self.check, false)
+        self.verify_received(start, number)
     }
 }
 

@@ -78,7 +78,8 @@ pub struct Run {
     /// Make exactly this many turns in each part of a launch, instead of as many as fill a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub turns: Option<u64>,
-    /// Send so many bytes in each launch of throughput, instead of as many as fill a time [default: the suite's]
+    /// Send so many bytes in each launch of throughput, instead of as many as fill a time, as of empty messages
+    /// [default: the suite's]
     #[arg(long, value_name = "SIZE", value_parser = parse_total, conflicts_with = "turns")]
     pub total: Option<Size>,
     /// Take the suite's short time: enough to see that all works, too little to lean on the numbers
@@ -123,7 +124,8 @@ pub struct Axes {
     /// of each), cost, accuracy
     #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
     pub workloads: Vec<Workload>,
-    /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles, or 1..max, up to what each mechanism takes
+    /// Message sizes in bytes or binary units: 1,64,4K or 1..1M, which doubles, or 1..max, up to what each mechanism takes;
+    /// 0 where a message may be empty
     #[arg(short, long, value_name = "SIZES", value_parser = SizesParser, allow_hyphen_values = true)]
     pub sizes: Option<Sizes>,
     /// Where the endpoints run: same-core, smt, same-llc, cross-llc, cross-node, unpinned or cpus=A,B;

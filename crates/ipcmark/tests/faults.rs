@@ -7,15 +7,14 @@
 mod common;
 
 use common::{
-    Place, Process, Running, Said, asked, assert_none_failed, endpoints, error, janitor, read, run, send,
-    wait_until,
+    Place, Process, Running, Said, asked, assert_none_failed, endpoints, error, janitor, kernel_objects,
+    read, run, send, wait_until,
 };
 use mechanisms::table;
 use model::Outcome;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rustix::process::Signal;
-use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::sync::Mutex;
@@ -104,17 +103,6 @@ fn endless_run(place: &Place, row: &str) -> Command {
     let mut command = run_of(place, &[row]);
     command.args(["--turns", "500000", "--patience", "10m"]);
     command
-}
-
-/// The System V objects of this host, its POSIX shared memory, and its POSIX queues where their file system is mounted.
-fn kernel_objects() -> BTreeSet<String> {
-    let sysv = ["msg", "sem", "shm"].into_iter().flat_map(|kind| {
-        let table = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
-        let keys = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-        keys.map(|key| format!("{kind} {key}")).collect::<Vec<_>>()
-    });
-    let posix = ["/dev/mqueue", "/dev/shm"].into_iter().flat_map(fs::read_dir).flatten().flatten();
-    sysv.chain(posix.map(|entry| entry.path().display().to_string())).collect()
 }
 
 fn random_ms(most: u64) -> Duration {

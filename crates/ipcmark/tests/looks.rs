@@ -59,7 +59,8 @@ fn a_study_counts_the_calls_of_a_turn_exactly() {
     let results = read(&place.path("r.jsonl"));
     // The eventfd is drawn by nothing, so that nobody looks at it; no look is among the records.
     assert!(results.looks.iter().all(|look| look.case.spec.name == "pipe"));
-    assert!(results.records.iter().all(|record| record.samples.len() <= 8));
+    let mut cases = results.records.iter().filter(|record| !record.floor);
+    assert!(cases.all(|record| record.samples.len() <= 8));
     let refused = results.looks.iter().find_map(|look| match &look.showed {
         Fact::Unknown(reason) => Some(reason.clone()),
         Fact::Known(_) => None,

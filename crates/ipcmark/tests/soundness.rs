@@ -175,10 +175,10 @@ fn every_mechanism() -> Vec<&'static str> {
 
 #[test]
 fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
-    const SIZES: [u64; 3] = [1, 4096, 65_507];
+    const SIZES: [u64; 4] = [0, 1, 4096, 65_507];
     let place = Place::new();
     let mut arguments = every_mechanism();
-    arguments.extend(["-w", BETWEEN_TWO, "-s", "1,4096,65507", "-p", "same-core"]);
+    arguments.extend(["-w", BETWEEN_TWO, "-s", "0,1,4096,65507", "-p", "same-core"]);
     arguments.extend([
         "-p",
         "same-llc|cross-llc|cross-node|smt|unpinned",
@@ -207,6 +207,9 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
                     assert_eq!(sample.calls.is_some(), is_throughput, "{}", record.case);
                     assert_eq!(sample.each.is_some(), !is_throughput, "{}", record.case);
                     assert!(sample.far.is_some(), "{}", record.case);
+                }
+                if size == 0 && card.sized && workload.is_sized() {
+                    assert_eq!(!measured.is_empty(), card.empty, "{} {workload} 0\n{said}", card.name);
                 }
                 let start = format!("{} {workload}", card.name);
                 let dropped =

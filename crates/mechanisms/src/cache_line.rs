@@ -40,6 +40,7 @@ impl Mechanism for CacheLine {
         hangup: false,
         polled: false,
         one_end: false,
+        empty: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

@@ -39,6 +39,7 @@ impl Mechanism for ContextSwitch {
         hangup: false,
         polled: false,
         one_end: false,
+        empty: false,
         params: &[],
         workloads: &[Workload::Latency],
         sized: true,

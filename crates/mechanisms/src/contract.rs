@@ -104,17 +104,19 @@ pub trait Endpoint {
     /// Whether an end of this kind has [`send_with`](Self::send_with) and [`receive_with`](Self::receive_with); likewise.
     const PASSES_FDS: bool = false;
 
-    /// Hands over a first part of `bytes`, which is not empty; waits as the end's `wait` says.
+    /// Hands over a first part of `bytes`; waits as the end's `wait` says. They are not empty, unless the card says that
+    /// a message may be.
     ///
-    /// Returns how many bytes were taken, at least 1. Where the card's framing is `message`, all
+    /// Returns how many bytes were taken, at least 1 if there are any. Where the card's framing is `message`, all
     /// are. A message of the workload is over when all its bytes were taken: an end that gathers
     /// bytes must hand them over by then.
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno>;
 
-    /// Receives at least 1 byte into `into`, which is not empty; waits likewise.
+    /// Receives at least 1 byte, or an empty message where the card has them, into `into`, which is never empty; waits
+    /// likewise.
     ///
     /// Returns how many bytes arrived. Where the card's framing is `message`, one whole message.
-    /// When the peer has closed, `Errno::PIPE`.
+    /// When the peer has closed, `Errno::PIPE`: 0 is an empty message and nothing else.
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno>;
 
     /// What was asked of the kernel for this end and what it gave. Read before and after the turns, never within.

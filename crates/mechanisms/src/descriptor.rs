@@ -140,6 +140,8 @@ pub struct DescriptorEnd {
     input: OwnedFd,
     output: OwnedFd,
     wait: Wait,
+    /// What says that it received nothing has received an empty message; else its peer has closed.
+    empty: bool,
     settings: Vec<Setting>,
 }
 
@@ -173,7 +175,7 @@ impl DescriptorEnd {
         for fd in [&input, &output] {
             set_blocking(fd, wait.blocks()).or_fail("fcntl(F_SETFL)", card.name)?;
         }
-        Ok(Self { input, output, wait, settings })
+        Ok(Self { input, output, wait, empty: card.empty, settings })
     }
 
     /// What it writes, for ends that hand over bytes by other calls than write(2).
@@ -238,7 +240,7 @@ impl DescriptorEnd {
         mut take: impl FnMut(OwnedFd),
     ) -> Result<Arrived, Errno> {
         let (bytes, fds) = self.wait.until_read(|| receive_message(&self.input, &mut *into, &mut take))?;
-        if bytes == 0 && fds == 0 { Err(Errno::PIPE) } else { Ok(Arrived { bytes, fds }) }
+        if bytes == 0 && fds == 0 && !self.empty { Err(Errno::PIPE) } else { Ok(Arrived { bytes, fds }) }
     }
 }
 
@@ -253,6 +255,7 @@ impl Endpoint for DescriptorEnd {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         match self.wait.until_read(|| read(&self.input, &mut *into)) {
+            Ok(0) if self.empty => Ok(0),
             Ok(0) | Err(Errno::IO) => last_word(&self.input, into),
             // As some protocols say that the peer has closed, and all when it left something unread.
             Err(Errno::CONNRESET) => Err(Errno::PIPE),

@@ -49,6 +49,7 @@ impl Mechanism for Fifo {
         hangup: true,
         polled: true,
         one_end: false,
+        empty: false,
         params: &[CAPACITY, WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

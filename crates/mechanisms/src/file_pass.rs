@@ -41,6 +41,7 @@ impl Letter for TemporaryFile {
     const CARD: Card = Card {
         name: "file-pass",
         summary: "each message in an unlinked file, whose descriptor is sent",
+        empty: true,
         params: &[ON, WAIT],
         limits: "room on the file system; a new file for each message, which the receiver reads",
         man: &["open(2)", "unlink(2)", "unix(7)", "lseek(2)"],

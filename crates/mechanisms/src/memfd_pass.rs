@@ -61,15 +61,17 @@ fn create() -> Result<OwnedFd, Errno> {
     memfd_create("ipcmark-letter", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
 }
 
-/// Writes all of `bytes` to `file`.
+/// Writes all of `bytes` to `file`; in one call, too, where there are none.
 #[inline(always)]
 pub(crate) fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
+    loop {
         match write(file, bytes) {
             Ok(count) => bytes = &bytes[count..],
-            Err(Errno::INTR) => {}
+            Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
         }
+        if bytes.is_empty() {
+            return Ok(());
+        }
     }
-    Ok(())
 }

@@ -30,6 +30,7 @@ impl Mechanism for Null {
         hangup: false,
         polled: false,
         one_end: false,
+        empty: false,
         params: &[Param {
             name: "delay",
             summary: "a known time that near burns for every answer, to see that it is recovered",

@@ -47,6 +47,7 @@ pub(crate) const PASSED: Card = Card {
     hangup: false,
     polled: false,
     one_end: false,
+    empty: false,
     params: &[],
     workloads: &[
         Workload::Latency,

@@ -36,6 +36,7 @@ impl Pair for Pipe {
         hangup: true,
         polled: true,
         one_end: false,
+        empty: false,
         params: &[CAPACITY, WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

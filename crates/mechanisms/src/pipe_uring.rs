@@ -24,6 +24,7 @@ impl Pair for PipeUring {
         hangup: true,
         polled: false,
         one_end: false,
+        empty: false,
         params: &[RECEIVE, BUFFERS, SQPOLL, CAPACITY],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

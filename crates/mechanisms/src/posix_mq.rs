@@ -45,6 +45,7 @@ impl Mechanism for PosixMq {
         hangup: false,
         polled: true,
         one_end: false,
+        empty: true,
         params: &[
             Param {
                 name: "depth",
@@ -90,7 +91,7 @@ impl Mechanism for PosixMq {
         let [to_far, to_near] = names(launch);
         let register = |name: &str| launch.register(Name::PosixMq(name.to_owned()));
         let registered = [register(&to_far)?, register(&to_near)?];
-        let (depth, asked_bytes) = (depth(launch.params), launch.shape.size_bytes);
+        let (depth, asked_bytes) = (depth(launch.params), most_bytes(launch));
         // A message above the limit is refused when it is sent, as in the other rows.
         let size_bytes = if allows_two(depth, asked_bytes)? { asked_bytes } else { largest(launch.params)? };
         let quota = raise_quota().or_fail("setrlimit", "RLIMIT_MSGQUEUE")?;
@@ -112,11 +113,16 @@ impl Mechanism for PosixMq {
 
     fn connect(launch: &Launch<'_>, _ticket: Ticket) -> Result<PosixMqEnd, Failure> {
         let [to_far, to_near] = names(launch);
-        let size_bytes = launch.shape.size_bytes;
+        let size_bytes = most_bytes(launch);
         let output = with_priority(MessageQueue::open(&to_near, size_bytes)?, launch.params);
         let input = MessageQueue::open(&to_far, size_bytes)?;
         Ok(PosixMqEnd { output, input, settings: Vec::new() })
     }
+}
+
+/// What a message has at the most: no queue is made for empty ones alone, and their answer may have a byte.
+fn most_bytes(launch: &Launch<'_>) -> usize {
+    launch.shape.size_bytes.max(1)
 }
 
 fn depth(params: &Params) -> u32 {

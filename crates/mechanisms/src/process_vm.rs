@@ -36,6 +36,7 @@ impl Mechanism for ProcessVm {
         hangup: true,
         polled: false,
         one_end: false,
+        empty: false,
         params: &[WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

@@ -26,6 +26,7 @@ impl Pair for Pty {
         hangup: false,
         polled: true,
         one_end: false,
+        empty: false,
         params: &[WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,

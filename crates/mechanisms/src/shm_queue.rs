@@ -46,6 +46,7 @@ impl Mechanism for ShmQueue {
         hangup: true,
         polled: false,
         one_end: false,
+        empty: false,
         params: &[
             Param {
                 name: "capacity",

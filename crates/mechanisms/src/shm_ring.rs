@@ -55,6 +55,7 @@ impl Mechanism for ShmRing {
         hangup: true,
         polled: false,
         one_end: false,
+        empty: false,
         params: &[
             Param {
                 name: "capacity",

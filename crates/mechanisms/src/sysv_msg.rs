@@ -36,6 +36,7 @@ impl Mechanism for SysvMsg {
         hangup: false,
         polled: false,
         one_end: false,
+        empty: true,
         params: &[Param {
             name: "queue",
             summary: "bytes that a queue holds (msg_qbytes); above kernel.msgmnb with CAP_SYS_RESOURCE",
@@ -61,7 +62,7 @@ impl Mechanism for SysvMsg {
     fn bind(launch: &Launch<'_>) -> Result<(SysvMsgEnd, Ticket), Failure> {
         let [to_far, to_near] = keys(launch);
         let registered = [launch.register(Name::SysvMsg(to_far))?, launch.register(Name::SysvMsg(to_near))?];
-        let size_bytes = launch.shape.size_bytes;
+        let size_bytes = most_bytes(launch);
         let (output, input) =
             (MessageQueue::create(to_far, size_bytes)?, MessageQueue::create(to_near, size_bytes)?);
         let settings = vec![hold(&output, launch.params)?, hold(&input, launch.params)?];
@@ -74,11 +75,16 @@ impl Mechanism for SysvMsg {
 
     fn connect(launch: &Launch<'_>, _: Ticket) -> Result<SysvMsgEnd, Failure> {
         let [to_far, to_near] = keys(launch);
-        let size_bytes = launch.shape.size_bytes;
+        let size_bytes = most_bytes(launch);
         let (output, input) =
             (MessageQueue::open(to_near, size_bytes)?, MessageQueue::open(to_far, size_bytes)?);
         Ok(SysvMsgEnd { output, input, settings: Vec::new(), _registered: None })
     }
+}
+
+/// What a message has at the most: the answer to an empty one may have a byte.
+fn most_bytes(launch: &Launch<'_>) -> usize {
+    launch.shape.size_bytes.max(1)
 }
 
 fn queue(params: &Params) -> Option<u64> {

@@ -26,6 +26,7 @@ impl InetStream for Tcp {
         hangup: true,
         polled: true,
         one_end: false,
+        empty: false,
         params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER, BUSY_POLL],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],
         sized: true,

@@ -40,6 +40,7 @@ impl Mechanism for Udp {
         hangup: false,
         polled: true,
         one_end: false,
+        empty: true,
         params: &[WINDOW, SNDBUF, RCVBUF, WAIT, BUSY_POLL],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         sized: true,
@@ -151,9 +152,9 @@ impl UdpEnd {
 ///
 /// The kernel charges a datagram the true size of its memory, which is below twice its length and a kilobyte more, and gives
 /// back what was read only in portions of up to a quarter of the buffer (`udp_rmem_release`): of several messages, half of
-/// the buffer can be relied upon.
+/// the buffer can be relied upon. An empty message is a datagram, too.
 pub(crate) fn charge(size_bytes: usize, segment_bytes: usize) -> usize {
-    2 * size_bytes + 1024 * size_bytes.div_ceil(segment_bytes)
+    2 * size_bytes + 1024 * size_bytes.div_ceil(segment_bytes).max(1)
 }
 
 /// The receive buffer of `socket`.

@@ -40,6 +40,7 @@ impl Mechanism for UdpGso {
         name: "udp-gso",
         summary: "UDP over loopback, many datagrams in one send (UDP_SEGMENT)",
         framing: Framing::Stream,
+        empty: false,
         params: &[SEGMENT, GRO, WINDOW, SNDBUF, RCVBUF, WAIT],
         limits: "what surely fits the receive buffer (rcvbuf=, net.core.rmem_max); 65507 bytes and 64 datagrams a send",
         man: &["udp(7)"],

@@ -25,6 +25,7 @@ impl Pair for UnixDgram {
         hangup: false,
         polled: true,
         one_end: false,
+        empty: true,
         params: &[SNDBUF, RCVBUF, WAIT, CODEC],
         workloads: &[
             Workload::Latency,

@@ -32,6 +32,7 @@ impl Connection for UnixSeqpacket {
         hangup: true,
         polled: true,
         one_end: false,
+        empty: false,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, CODEC, SERVER],
         workloads: &[
             Workload::Latency,

@@ -31,6 +31,7 @@ impl Connection for UnixStream {
         hangup: true,
         polled: true,
         one_end: false,
+        empty: false,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER],
         workloads: &[
             Workload::Latency,

@@ -30,6 +30,7 @@ impl Connection for Vsock {
         hangup: true,
         polled: true,
         one_end: false,
+        empty: false,
         params: &[WAIT, SERVER],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],
         sized: true,

@@ -22,6 +22,7 @@ pub(crate) const WAKE_UP: Card = Card {
     hangup: false,
     polled: false,
     one_end: false,
+    empty: false,
     params: &[],
     workloads: &[Workload::Latency],
     sized: false,

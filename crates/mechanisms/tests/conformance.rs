@@ -160,6 +160,9 @@ fn assert_empty(directory: &Path) {
 fn send_all<E: Endpoint>(end: &mut E, bytes: &[u8], framing: Framing) {
     let mut sent = 0;
     let in_place = E::LENDS && end.lends().outgoing;
+    if bytes.is_empty() {
+        return assert_eq!(end.send(bytes), Ok(0));
+    }
     while sent < bytes.len() {
         if in_place {
             let part = end.produce(bytes.len() - sent).unwrap();
@@ -179,6 +182,9 @@ fn send_all<E: Endpoint>(end: &mut E, bytes: &[u8], framing: Framing) {
 fn receive_all<E: Endpoint>(end: &mut E, into: &mut [u8], framing: Framing) {
     let mut received = 0;
     let in_place = E::LENDS && end.lends().incoming;
+    if into.is_empty() {
+        return assert_eq!(end.receive(&mut [0]), Ok(0), "an empty message has bytes");
+    }
     while received < into.len() {
         if in_place {
             let part = end.consume(into.len() - received).unwrap();
@@ -200,7 +206,7 @@ fn content(number: usize, size: usize) -> Vec<u8> {
     (0..size).map(|at| (at.wrapping_mul(31) ^ number.wrapping_mul(131) ^ (at >> 8)) as u8).collect()
 }
 
-/// The sizes worth trying: the ends of every class, and the row's limit.
+/// The sizes worth trying: the ends of every class, nothing where a message may be empty, and the row's limit.
 fn sizes(card: &Card, params: &Params) -> Vec<usize> {
     let mut sizes = vec![1, 2, 7, 8, 9, 55, 56, 57, 63, 64, 65, 4095, 4096, 4097, 65_536, 100_000, 1 << 20];
     let largest = largest(card, params);
@@ -209,7 +215,13 @@ fn sizes(card: &Card, params: &Params) -> Vec<usize> {
         sizes.extend([largest - 1, largest]);
         sizes.retain(|size| *size > 0);
     }
+    sizes.extend(empty(card));
     sizes
+}
+
+/// The size of an empty message, if the row has them.
+fn empty(card: &Card) -> Option<usize> {
+    card.empty.then_some(0)
 }
 
 /// The largest message of the row, or `usize::MAX`.
@@ -255,7 +267,8 @@ check!(what_is_sent_arrives_whole_and_in_order_both_ways, |params, M| {
 check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
     if M::CARD.workloads.contains(&Workload::Throughput) && !M::End::LOSES {
         let largest = largest(&M::CARD, params);
-        for size_bytes in [1, 60, 4096, 65_000].into_iter().filter(|size| *size <= largest) {
+        let sizes = [1, 60, 4096, 65_000].into_iter().filter(|size| *size <= largest);
+        for size_bytes in sizes.chain(empty(&M::CARD)) {
             let messages = if size_bytes > 10_000 { 200 } else { 3000 };
             let framing = M::CARD.framing;
             let near = |mut end: M::End| {
@@ -281,6 +294,50 @@ check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
             };
             connected::<M>(params, Shape { size_bytes, workload: Workload::Throughput }, near, far);
         }
+    }
+});
+
+check!(an_empty_message_is_one_of_its_own_between_others, |params, M| {
+    if M::CARD.empty {
+        // Fewer than the shallowest queue holds.
+        const SIZES: [usize; 8] = [0, 5, 0, 0, 8, 1, 0, 3];
+        let near = |mut end: M::End| {
+            for (number, size) in SIZES.into_iter().enumerate() {
+                assert_eq!(end.send(&content(number, size)), Ok(size));
+            }
+            receive_all(&mut end, &mut [], M::CARD.framing);
+        };
+        let far = |mut end: M::End| {
+            // Whatever has room for the largest: it is the message that says where it ends.
+            let mut message = [0; 8];
+            for (number, size) in SIZES.into_iter().enumerate() {
+                assert_eq!(end.receive(&mut message), Ok(size), "message {number}");
+                assert!(message[..size] == *content(number, size), "message {number}");
+            }
+            send_all(&mut end, &[], M::CARD.framing);
+        };
+        connected::<M>(params, Shape { size_bytes: 8, workload: Workload::Latency }, near, far);
+    }
+});
+
+check!(an_empty_message_is_answered_by_a_byte_and_the_other_way_round, |params, M| {
+    // As in `transfer` and `throughput`, of empty messages: what an end has room for must do for the answer, too.
+    if M::CARD.empty && M::CARD.takes(Workload::Transfer) {
+        let near = |mut end: M::End| {
+            for _ in 0..20 {
+                send_all(&mut end, &[], M::CARD.framing);
+                let mut answer = [0];
+                receive_all(&mut end, &mut answer, M::CARD.framing);
+                assert_eq!(answer, [7]);
+            }
+        };
+        let far = |mut end: M::End| {
+            for _ in 0..20 {
+                receive_all(&mut end, &mut [], M::CARD.framing);
+                send_all(&mut end, &[7], M::CARD.framing);
+            }
+        };
+        connected::<M>(params, Shape { size_bytes: 0, workload: Workload::Transfer }, near, far);
     }
 });
 
@@ -339,6 +396,8 @@ check!(an_end_that_can_be_polled_is_ready_when_a_message_is_there, |params, M| {
         poll(&mut input, Some(&Timespec { tv_sec: limit_s, tv_nsec: 0 })).unwrap() == 1
     };
     let framing = M::CARD.framing;
+    // Of an empty message, too, there is something to see.
+    let message: &[u8] = if M::CARD.empty { &[] } else { &[1] };
     let far = |mut end: M::End| {
         assert_eq!(end.input().is_some(), M::CARD.polled, "{}:{params}", M::CARD.name);
         // Near sends nothing before it has received.
@@ -349,13 +408,13 @@ check!(an_end_that_can_be_polled_is_ready_when_a_message_is_there, |params, M| {
         );
         send_all(&mut end, &[1], framing);
         assert!(!M::CARD.polled || ready(&end, 10), "{}:{params} is not ready", M::CARD.name);
-        receive_all(&mut end, &mut [0], framing);
+        receive_all(&mut end, &mut vec![0; message.len()], framing);
         assert!(!M::CARD.polled || !ready(&end, 0), "{}:{params} stays ready", M::CARD.name);
         send_all(&mut end, &[1], framing);
     };
     let near = |mut end: M::End| {
         receive_all(&mut end, &mut [0], framing);
-        send_all(&mut end, &[1], framing);
+        send_all(&mut end, message, framing);
         // It does not close before far has looked a last time.
         receive_all(&mut end, &mut [0], framing);
     };
@@ -387,39 +446,49 @@ check!(a_message_above_the_limit_is_refused, |params, M| {
 
 check!(descriptors_arrive_with_their_message_and_are_closed, |params, M| {
     if M::CARD.fds {
-        let size_bytes = largest(&M::CARD, params).min(50_000);
-        let counts = [0, 1, 4, 100];
-        let near = |mut end: M::End| {
-            let file = std::fs::File::open("/dev/null").unwrap();
-            for (number, fds) in counts.into_iter().enumerate() {
-                let fds = vec![file.as_fd(); fds];
-                let message = content(number, size_bytes);
-                let mut sent = 0;
-                while sent < size_bytes {
-                    let fds: &[_] = if sent == 0 { &fds } else { &[] };
-                    sent += end.send_with(&message[sent..], fds, &mut Unnoted).unwrap();
-                }
-            }
-            receive_all(&mut end, &mut [0], M::CARD.framing);
-        };
-        let far = |mut end: M::End| {
-            for (number, fds) in counts.into_iter().enumerate() {
-                let mut message = vec![0; size_bytes];
-                let (mut received, mut came) = (0, 0);
-                while received < size_bytes {
-                    let arrived = end.receive_with(&mut message[received..], &mut Unnoted).unwrap();
-                    received += arrived.bytes;
-                    came += arrived.fds;
-                }
-                assert_eq!((received, came), (size_bytes, fds));
-                assert!(message == content(number, size_bytes), "message {number}");
-            }
-            send_all(&mut end, &[1], M::CARD.framing);
-        };
-        let session = Workload::Session(Session::DEFAULT);
-        connected::<M>(params, Shape { size_bytes, workload: session }, near, far);
+        let large = largest(&M::CARD, params).min(50_000);
+        for size_bytes in [large].into_iter().chain(empty(&M::CARD)) {
+            descriptors_arrive::<M>(params, size_bytes);
+        }
     }
 });
+
+/// Some messages of `size_bytes` with more and more descriptors each.
+fn descriptors_arrive<M: Mechanism>(params: &Params, size_bytes: usize) {
+    let counts = [0, 1, 4, 100];
+    let near = |mut end: M::End| {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        for (number, fds) in counts.into_iter().enumerate() {
+            let fds = vec![file.as_fd(); fds];
+            let message = content(number, size_bytes);
+            let mut sent = end.send_with(&message, &fds, &mut Unnoted).unwrap();
+            while sent < size_bytes {
+                sent += end.send_with(&message[sent..], &[], &mut Unnoted).unwrap();
+            }
+        }
+        receive_all(&mut end, &mut [0], M::CARD.framing);
+    };
+    let far = |mut end: M::End| {
+        for (number, fds) in counts.into_iter().enumerate() {
+            // An end is never given no room.
+            let mut message = vec![0; size_bytes.max(1)];
+            let (mut received, mut came) = (0, 0);
+            loop {
+                let arrived = end.receive_with(&mut message[received..], &mut Unnoted).unwrap();
+                received += arrived.bytes;
+                came += arrived.fds;
+                if received >= size_bytes {
+                    break;
+                }
+            }
+            assert_eq!((received, came), (size_bytes, fds));
+            assert!(message[..size_bytes] == content(number, size_bytes), "message {number}");
+        }
+        send_all(&mut end, &[1], M::CARD.framing);
+    };
+    let session = Workload::Session(Session::DEFAULT);
+    connected::<M>(params, Shape { size_bytes, workload: session }, near, far);
+}
 
 check!(the_death_of_the_peer_ends_a_receive, |params, M| {
     // Spinning on shared memory looks for a death rarely: there the deadline serves.
@@ -624,6 +693,8 @@ fn cards_are_sound() {
         assert!(!card.workloads.is_empty(), "{} has no workload", card.name);
         let has_sessions = card.workloads.iter().any(|workload| workload.name() == "session");
         assert_eq!(card.fds, has_sessions, "{}: what passes descriptors has sessions", card.name);
+        let may_be_empty = card.framing == Framing::Message && card.payload == Payload::Bytes && card.sized;
+        assert!(!card.empty || may_be_empty, "{} has no messages that could be empty", card.name);
         assert!(card.name == "null" || !card.man.is_empty(), "{} names no manual page", card.name);
         for param in card.params {
             let Some(default) = param.default else { continue };

@@ -81,6 +81,8 @@ pub struct Card {
     pub polled: bool,
     /// Whether a process can have but one end: what comes is the process's, and would merge with what is another's.
     pub one_end: bool,
+    /// Whether a message may have no bytes, and its receiver tells it from the peer's end.
+    pub empty: bool,
     /// What can be set on it.
     pub params: &'static [Param],
     /// The workloads that make sense for it.
@@ -111,6 +113,7 @@ impl Card {
         hangup: false,
         polled: false,
         one_end: false,
+        empty: false,
         params: &[],
         workloads: &[Workload::Cost],
         sized: false,

@@ -385,14 +385,15 @@ impl Case {
 }
 
 impl Case {
-    /// How many bytes all nears send in the time that a turn's is said to be.
+    /// How many bytes all nears send in the time that a turn's is said to be; `None` where there are none, so that they
+    /// have no rate.
     pub(crate) fn turn_bytes(&self) -> Option<f64> {
         let messages = match (self.workload, self.peers) {
             // Their turns are counted together already.
             (Workload::Throughput, Peers::Pairs(_) | Peers::FanIn(_)) => 1,
             (_, peers) => peers.pairs(),
         };
-        self.size_bytes.map(|size| f64::from(messages) * size.0 as f64)
+        self.size_bytes.filter(|size| size.0 > 0).map(|size| f64::from(messages) * size.0 as f64)
     }
 }
 

@@ -56,8 +56,9 @@ impl std::fmt::Display for Floor {
     }
 }
 
-/// The floor of `case`; `None` for operations, floors, several peers and unpinned endpoints, which have none. That of a
-/// wake-up without a payload is the hand-over alone.
+/// The floor of `case`; `None` for operations, floors, several peers and unpinned endpoints, which have none, and for a
+/// stream of empty messages, of which nothing is handed over in sequence. That of a wake-up without a payload, or with an
+/// empty message, is the hand-over alone.
 ///
 /// Every byte is copied out of near's memory and into far's. On two CPUs the two copies can overlap,
 /// so that the least is one in sequence; on one CPU they cannot, and it is two.
@@ -81,7 +82,9 @@ pub fn floor_of(case: &Case) -> Option<Floor> {
         _ => Placement::SameCore,
     };
     let memcpy = |size| Case { size_bytes: Some(size), placement, ..operation(MEMCPY, cpus.near) };
-    Some(Floor { handover, copies: case.size_bytes.map(|size| (memcpy(size), copies)) })
+    let copied = case.size_bytes.filter(|size| size.0 > 0);
+    let floor = Floor { handover, copies: copied.map(|size| (memcpy(size), copies)) };
+    (floor.cases().count() > 0).then_some(floor)
 }
 
 /// The hand-over and back between `cpus`.
@@ -153,6 +156,14 @@ mod tests {
         assert_eq!(floor.to_string(), "cache-line");
         assert_eq!(floor.turn_ns(|_| Some(250.0)), Some(250.0));
         assert_eq!(floor.cases().count(), 1);
+    }
+
+    #[test]
+    fn an_empty_message_is_not_copied() {
+        let of = |workload| floor_of(&Case { size_bytes: Some(crate::Size(0)), ..case(workload, 1, 1) });
+        assert_eq!(of(Workload::Latency).unwrap().to_string(), "context-switch");
+        assert_eq!(of(Workload::Session(Session::DEFAULT)).unwrap().to_string(), "context-switch");
+        assert_eq!(of(Workload::Throughput), None);
     }
 
     #[test]

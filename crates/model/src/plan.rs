@@ -2,7 +2,7 @@
 //!
 //! What cannot be had is dropped with a reason, never left out in silence.
 
-use crate::card::{Card, Kind, Support};
+use crate::card::{Card, Framing, Kind, Support};
 use crate::case::{Case, Endpoints, Placement, Placements, Spec, Workload};
 use crate::floor;
 use crate::pace::Pace;
@@ -124,17 +124,12 @@ impl Plan {
         }
     }
 
-    /// Adds `case` of `row`, once, unless its message is too large.
+    /// Adds `case` of `row`, once, unless it has no message of that size.
     fn add_case(&mut self, row: &Row, case: Case) {
-        match (case.size_bytes, &row.support) {
-            (Some(size), Support::Yes { largest_bytes: Some(largest) }) if size.0 > *largest => {
-                self.dropped.push(Dropped {
-                    case: case.key(),
-                    reason: format!("its largest message here is {largest} bytes; {}", row.card.limits),
-                });
-            }
-            _ if self.cases.contains(&case) => {}
-            _ => self.cases.push(case),
+        match unsendable(row, case.size_bytes) {
+            Some(reason) => self.dropped.push(Dropped { case: case.key(), reason }),
+            None if self.cases.contains(&case) => {}
+            None => self.cases.push(case),
         }
     }
 
@@ -179,6 +174,22 @@ fn sizes(is_sized: bool, block: &Block, support: &Support) -> Vec<Option<Size>> 
         }
     }
     sizes.into_iter().map(Some).collect()
+}
+
+/// Why `row` has no message of `size_bytes`, if it has none.
+fn unsendable(row: &Row, size_bytes: Option<Size>) -> Option<String> {
+    let Card { framing, empty, limits, .. } = row.card;
+    match (size_bytes?, &row.support) {
+        (Size(0), _) if !empty => Some(match framing {
+            Framing::Stream => "a stream has no empty messages".to_owned(),
+            Framing::Message => "it has no empty messages that could be told from the peer's end".to_owned(),
+            Framing::Token | Framing::None => "with 0 bytes there is nothing for it to do".to_owned(),
+        }),
+        (size, Support::Yes { largest_bytes: Some(largest) }) if size.0 > *largest => {
+            Some(format!("its largest message here is {largest} bytes; {limits}"))
+        }
+        _ => None,
+    }
 }
 
 /// Why the turns of `workload` cannot be begun at `pace`, if they cannot.
@@ -532,6 +543,41 @@ mod tests {
         let limited = of(&["mq"], latency, &[1, 8192, 8193], "same-core");
         assert_eq!((limited.cases.len(), limited.dropped.len()), (2, 1));
         assert_eq!(limited.dropped[0].case, "mq latency 8193 same-core");
+    }
+
+    #[test]
+    fn only_rows_with_empty_messages_have_cases_of_0_bytes() {
+        let of = |framing, empty| {
+            let row = |spec: &Spec| {
+                let row = row(spec);
+                Row { card: Card { framing, empty, ..row.card }, ..row }
+            };
+            let block = block(&["mq"], TWO_ENDED, &[0, 1], &["same-core"]);
+            plan(&[block], Endpoints::Processes, &cores(1), row)
+        };
+        let plan = of(Framing::Message, true);
+        assert!(plan.dropped.is_empty(), "{:?}", plan.dropped);
+        assert_eq!(
+            keys(&plan.cases),
+            [
+                "mq latency 0 same-core",
+                "mq latency 1 same-core",
+                "mq throughput 0 same-core",
+                "mq throughput 1 same-core",
+            ]
+        );
+        // Nothing is copied of an empty message.
+        assert!(!keys(&plan.floors).contains(&"memcpy cost 0 same-core".to_owned()), "{:?}", plan.floors);
+        for (framing, reason) in [
+            (Framing::Stream, "a stream has no"),
+            (Framing::Message, "peer's end"),
+            (Framing::Token, "nothing"),
+        ] {
+            let plan = of(framing, false);
+            assert_eq!(keys(&plan.cases), ["mq latency 1 same-core", "mq throughput 1 same-core"]);
+            assert_eq!(plan.dropped[0].case, "mq latency 0 same-core");
+            assert!(plan.dropped[0].reason.contains(reason), "{:?}", plan.dropped);
+        }
     }
 
     #[test]

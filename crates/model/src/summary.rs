@@ -416,6 +416,14 @@ mod tests {
     }
 
     #[test]
+    fn messages_without_bytes_have_no_rate_of_bytes() {
+        for workload in [Workload::Throughput, Workload::Transfer] {
+            let summary = summarise(&case(workload, 0), &launches(9)).unwrap();
+            assert_eq!((summary.bytes_per_s, summary.turn_ns.median), (None, 140.0));
+        }
+    }
+
+    #[test]
     fn what_is_lost_is_no_part_of_the_rate() {
         let samples: Vec<Sample> =
             launches(9).into_iter().map(|sample| Sample { lost: Some(250), ..sample }).collect();

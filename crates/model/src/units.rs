@@ -74,15 +74,16 @@ impl FromStr for Size {
 
 /// Message sizes: a comma-separated list of sizes and doubling ranges, as `1,64,4K` or `1..1M`.
 ///
-/// A range doubles from its first to its last size, which is always included. `1..max` ends at [`Size::LIMIT`].
+/// A range doubles from its first to its last size, which is always included. `1..max` ends at [`Size::LIMIT`]. What is
+/// doubled is not 0: an empty message is named beside, as `0,1..64K`.
 pub fn parse_sizes(list: &str) -> Result<Vec<Size>, Invalid> {
     let mut sizes = Vec::new();
     for item in list.split(',') {
         match item.split_once("..") {
             None => sizes.push(message_size(item)?),
-            Some((first, "max")) => sizes.extend([message_size(first)?, Size::LIMIT]),
+            Some((first, "max")) => sizes.extend([doubled_size(first, "max")?, Size::LIMIT]),
             Some((first, last)) => {
-                let (first, last) = (message_size(first)?, message_size(last)?);
+                let (first, last) = (doubled_size(first, last)?, message_size(last)?);
                 if first > last {
                     return Err(Invalid::new(
                         format!("the range {first}..{last} runs downwards"),
@@ -104,14 +105,25 @@ pub fn parse_sizes(list: &str) -> Result<Vec<Size>, Invalid> {
 fn message_size(text: &str) -> Result<Size, Invalid> {
     let size: Size = text.parse()?;
     match size {
-        Size(0) => {
-            Err(Invalid::new("a message of 0 bytes cannot be told from none", "give a size of 1 or more"))
-        }
         s if s > Size::LARGEST => Err(Invalid::new(
             format!("a message of {s} bytes is larger than ipcmark handles"),
             format!("give a size of at most {}", Size::LARGEST),
         )),
         s => Ok(s),
+    }
+}
+
+/// The first size of a range that ends with `last`.
+fn doubled_size(text: &str, last: &str) -> Result<Size, Invalid> {
+    match message_size(text)? {
+        Size(0) => {
+            let last = printable(last);
+            Err(Invalid::new(
+                format!("the range 0..{last} never leaves 0, for a range doubles"),
+                format!("give it as 0,1..{last}"),
+            ))
+        }
+        first => Ok(first),
     }
 }
 
@@ -222,6 +234,8 @@ mod tests {
         assert_eq!(parse_sizes("1..8").unwrap(), [1, 2, 4, 8].map(Size));
         assert_eq!(parse_sizes("64,3..20").unwrap(), [3, 6, 12, 20, 64].map(Size));
         assert_eq!(parse_sizes("4K,4096").unwrap(), [Size(4096)]);
+        assert_eq!(parse_sizes("1..4,0").unwrap(), [0, 1, 2, 4].map(Size));
+        assert_eq!(parse_sizes("0,1..max").unwrap(), [Size(0), Size(1), Size::LIMIT]);
     }
 
     #[test]
@@ -236,13 +250,16 @@ mod tests {
             "99999999999999999999",
             "20000000000G",
             "8..1",
-            "0",
+            "0..0",
             "2G",
             "1,,2",
             "1..",
         ] {
             let error = parse_sizes(text).unwrap_err();
             assert!(!error.remedy.is_empty(), "{text}: {error}");
+        }
+        for (text, remedy) in [("0..64K", "give it as 0,1..64K"), ("0..max", "give it as 0,1..max")] {
+            assert_eq!(parse_sizes(text).unwrap_err().remedy, remedy);
         }
     }
 

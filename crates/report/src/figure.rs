@@ -124,16 +124,18 @@ struct Group {
 }
 
 impl Group {
-    /// Lines over the sizes if any name has two, and side by side what has no size or no other.
+    /// Lines over the sizes if any name has two, and side by side what has no size or no other, or no bytes, which have
+    /// no place on a logarithmic axis.
     fn charts(&self, name: &str) -> Vec<Chart> {
+        let along = |common: &Common| common.size_bytes.filter(|size| size.0 > 0);
         let mut lines: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
         for (common, name, y) in &self.numbers {
-            let point = common.size_bytes.map(|size| Point { x: size.0 as f64, y: *y });
+            let point = along(common).map(|size| Point { x: size.0 as f64, y: *y });
             lines.entry(name).or_default().extend(point);
         }
         let has_lines = lines.values().any(|points| points.len() > 1);
         let lines = has_lines.then(|| Chart::Lines(self.lines(name, lines)));
-        let alone = self.numbers.iter().filter(|(common, _, _)| common.size_bytes.is_none() || !has_lines);
+        let alone = self.numbers.iter().filter(|(common, _, _)| along(common).is_none() || !has_lines);
         let sizes = grouped(alone.map(|(common, name, y)| (common.size_words(), (name.clone(), *y))));
         let side_by_side = sizes.into_iter().map(|(size, rows)| {
             Chart::SideBySide(SideBySide { name: format!("{name}{size}"), axis: self.axis(), rows })

@@ -882,6 +882,40 @@ fn figures_are_of_the_metric_asked_for_and_have_names_for_files() {
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 10_000, "{} bytes", png.len());
 }
 
+/// The fixture, with empty messages in the place of those of one byte.
+fn with_empty_messages() -> Results {
+    let mut results = fixture::results();
+    for record in &mut results.records {
+        record.case.size_bytes =
+            record.case.size_bytes.map(|Size(bytes)| Size(if bytes == 1 { 0 } else { bytes }));
+        record.summary = model::summary::summarise(&record.case, &record.samples);
+    }
+    results
+}
+
+#[test]
+fn empty_messages_are_in_every_format_and_beside_the_logarithmic_axes() {
+    let results = with_empty_messages();
+    let style = Style { width: 100, color: false };
+    let table = table(&results, &style);
+    assert!(table.contains("latency, 0 bytes, same-core"), "{table}");
+    let all = [table, markdown(&results), bytes(Format::Csv, &results), bytes(Format::Json, &results)];
+    for shown in all.iter().flat_map(|text| text.lines()) {
+        let lower = shown.to_lowercase();
+        assert!(
+            !lower.split(|c: char| !c.is_alphanumeric()).any(|word| word == "nan" || word == "inf"),
+            "{shown}"
+        );
+    }
+    let drawings = crate::drawings(&[crate::Input { results: &results, study: None }], None).unwrap();
+    let names: Vec<&str> = drawings.iter().map(|drawing| drawing.file_name.as_str()).collect();
+    assert!(names.contains(&"latency-same-core-0-bytes"), "{names:?}");
+    for drawing in &drawings {
+        let svg = crate::svg(&drawing.chart);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+}
+
 #[test]
 fn what_has_one_size_or_none_is_drawn_side_by_side() {
     let results = fixture::results();

@@ -5,7 +5,7 @@ use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use mechanisms::absent::{ABSENT, Absent, absent};
 use mechanisms::table::{self, CARDS};
-use model::card::{Card, Support};
+use model::card::{Card, Framing, Support};
 use model::{Invalid, Params};
 
 /// Lists the rows named, in full, or all, a line each.
@@ -85,6 +85,9 @@ fn full(card: &Card) -> String {
     );
     line("framing", &kebab(&card.framing));
     line("reach", &kebab(&card.reach));
+    if card.framing == Framing::Message {
+        line("empty messages", if card.empty { "yes" } else { "no" });
+    }
     line("carries descriptors", if card.fds { "yes" } else { "no" });
     line("workloads", &card.workloads.iter().map(|w| w.name()).collect::<Vec<_>>().join(", "));
     line("limits", card.limits);

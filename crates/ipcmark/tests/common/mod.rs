@@ -7,6 +7,7 @@
 
 use model::record::{Outcome, Record, Results};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
@@ -241,6 +242,12 @@ pub struct Process {
 }
 
 impl Process {
+    fn of(pid: i32) -> Option<Self> {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let words = command.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+        Some(Self { pid, command: words.collect() })
+    }
+
     fn environment(&self) -> Vec<u8> {
         fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default()
     }
@@ -267,15 +274,7 @@ fn parent(pid: i32) -> Option<i32> {
 fn processes(which: impl Fn(&Process) -> bool) -> Vec<Process> {
     let entries = fs::read_dir("/proc").expect("/proc");
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut found: Vec<Process> = pids
-        .filter_map(|pid: i32| {
-            let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-            let words =
-                command.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
-            Some(Process { pid, command: words.collect() })
-        })
-        .filter(which)
-        .collect();
+    let mut found: Vec<Process> = pids.filter_map(Process::of).filter(which).collect();
     found.sort_by_key(|process| process.pid);
     found
 }
@@ -285,10 +284,33 @@ pub fn endpoints(coordinator: i32) -> Vec<Process> {
     processes(|process| process.is_endpoint() && parent(process.pid) == Some(coordinator))
 }
 
+/// As [`endpoints`], where it is asked for often: of the children that the kernel lists, which may leave one out while
+/// another ends. Without that list it is the same.
+pub fn endpoints_at_once(coordinator: i32) -> Vec<Process> {
+    let Ok(children) = fs::read_to_string(format!("/proc/{coordinator}/task/{coordinator}/children")) else {
+        return endpoints(coordinator);
+    };
+    let pids = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+    let mut found: Vec<Process> = pids.filter_map(Process::of).filter(Process::is_endpoint).collect();
+    found.sort_by_key(|process| process.pid);
+    found
+}
+
 /// The janitor of `coordinator`.
 pub fn janitor(coordinator: i32) -> Option<Process> {
     let of = |process: &Process| process.is_janitor() && parent(process.pid) == Some(coordinator);
     processes(of).into_iter().next()
+}
+
+/// The System V objects of this host, its POSIX shared memory, and its POSIX queues where their file system is mounted.
+pub fn kernel_objects() -> BTreeSet<String> {
+    let sysv = ["msg", "sem", "shm"].into_iter().flat_map(|kind| {
+        let table = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
+        let keys = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+        keys.map(|key| format!("{kind} {key}")).collect::<Vec<_>>()
+    });
+    let posix = ["/dev/mqueue", "/dev/shm"].into_iter().flat_map(fs::read_dir).flatten().flatten();
+    sysv.chain(posix.map(|entry| entry.path().display().to_string())).collect()
 }
 
 /// The results file at `path`.

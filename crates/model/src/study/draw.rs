@@ -532,9 +532,13 @@ impl<'a> Drawing<'a> {
         let mut notes = figure.notes.clone();
         let lines =
             figure.series.iter().filter_map(|series| self.line(series, figure.x, &mut missing, &mut notes));
-        let series = lines.collect();
+        let series: Vec<drawn::Series> = lines.collect();
         let timeline = figure.timeline.as_ref().map(|case| self.timeline(case));
         let timeline = timeline.and_then(|turns| turns.map_err(|why| missing.push(why)).ok());
+        let logarithmic = figure.scale != Scale::Linear;
+        if logarithmic && series.iter().flat_map(|series| &series.points).any(|point| point.x == 0.0) {
+            missing.push("0 bytes: they have no place on a logarithmic axis".to_owned());
+        }
         let x = match figure.x {
             Over::Size => "message size",
             Over::Returned => "bytes that a call returned",
@@ -542,7 +546,7 @@ impl<'a> Drawing<'a> {
         drawn::Figure {
             name: figure.name.clone(),
             title: figure.title.clone(),
-            x: Axis { title: x.to_owned(), unit: Unit::Bytes, logarithmic: figure.scale != Scale::Linear },
+            x: Axis { title: x.to_owned(), unit: Unit::Bytes, logarithmic },
             y: Axis {
                 title: figure.y.clone(),
                 unit: figure.unit().unwrap_or(Unit::Number),

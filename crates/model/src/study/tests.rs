@@ -706,4 +706,32 @@ fn what_cannot_be_looked_at_is_refused() {
         + &figure("tcp", "").replace("timeline = 'tcp'", "series = [{ name = 'l', of = 'asleep of pipe' }]");
     let said = Suite::parse(&paced, CARDS).unwrap_err().problem;
     assert!(said.contains("'pipe' cannot be looked at"), "{said}");
+#[test]
+fn an_empty_message_has_no_place_on_a_logarithmic_axis_and_every_other_number() {
+    let mut results = results();
+    for record in results.records.iter_mut().filter(|record| record.case.size_bytes == Some(Size(1024))) {
+        record.case.size_bytes = Some(Size(0));
+    }
+    let figure = |name: &str, scale: &str| {
+        format!(
+            "[[study.figure]]\nname = '{name}'\ntitle = 't'\ny = 'y'\nscale = '{scale}'\n\
+             series = [{{ name = 's', of = 'time of pipe' }}]\n"
+        )
+    };
+    let table = "[[study.table]]\nname = 't'\ntitle = 't'\ncolumns = ['a', 'b']\n\
+                 rows = [{ name = 'r', cells = ['time of tcp at 0 / time of pipe at 0', 'flat 10% time of pipe'] }]\n";
+    let text = SUITE.replace("1K,2K,4K", "0,2K,4K") + &figure("f", "log") + &figure("g", "linear") + table;
+    let suite = Suite::parse(&text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
+    let drawn = draw(&suite.study.unwrap(), &results);
+    assert!(drawn.figures[0].missing.iter().any(|why| why.starts_with("0 bytes")), "{drawn:?}");
+    assert_eq!(drawn.figures[1].missing, Vec::<String>::new());
+    let points: Vec<f64> = drawn.figures[1].series[0].points.iter().map(|point| point.x).collect();
+    assert_eq!(points, [0.0, 2048.0, 4096.0]);
+    let cells = &drawn.tables[0].rows[0].cells;
+    let median = |at: usize| match &cells[at] {
+        drawn::Cell::Value(number, _) => number.median,
+        other => panic!("{other:?}"),
+    };
+    assert!((median(0) - 2.0).abs() < 1e-9, "{cells:?}");
+    assert_eq!(median(1), 2048.0);
 }

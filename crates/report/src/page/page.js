@@ -163,7 +163,8 @@ function choose(wanted = {}) {
   const sizes = new Map(here.map((row) => [row.size, row.sizeText]));
   // What carries no payload comes last, so that the first choice is a size.
   const sizeOptions = [...sizes].sort(([a], [b]) => (a ?? Infinity) - (b ?? Infinity)).map(([size, text]) => [size, text || 'no payload']);
-  chosen.size = offer('size', sizeOptions);
+  // Few mechanisms have empty messages: they are not what the page starts with.
+  chosen.size = offer('size', sizeOptions, byId('size').value || String(sizeOptions.find(([size]) => size > 0)?.[0]));
   chosen.host = offer('host', [['all', 'all hosts'], ...data.runs.map((run, host) => [host, run.label])]);
   byId('host').closest('label').hidden = data.runs.length < 2;
   [chosen.xScale, chosen.yScale] = byId('axes').value.split(' ');
@@ -286,9 +287,12 @@ function markAxes(traces, layout, units) {
   }
 }
 
+/** Whether messages of `size` bytes have a place on an axis of `scale`. */
+const hasPlace = (size, scale) => size !== null && (scale !== 'log' || size > 0);
+
 /** The axis of sizes, which are powers of two. */
 function sizeAxis(sizes, scale) {
-  const known = sizes.filter(([size]) => size !== null);
+  const known = sizes.filter(([size]) => hasPlace(size, scale));
   const step = Math.ceil(known.length / (innerWidth < 700 ? 5 : 11));
   const marked = known.filter((_, at) => at % step === 0);
   return {
@@ -356,11 +360,13 @@ const bySize = {
   id: 'by-size', wide: true,
   title: () => `${metricName()} by message size`,
   lead: () => `${better()} ${bars}${data.runs.length > 1 && chosen.host === 'all'
-    ? ` Lines: ${data.runs.map((run, host) => `${run.label} ${DASHES[host % DASHES.length]}`).join(', ')}.` : ''}`,
+    ? ` Lines: ${data.runs.map((run, host) => `${run.label} ${DASHES[host % DASHES.length]}`).join(', ')}.` : ''}${
+    chosen.sizes.some(([size]) => size === 0) && !hasPlace(0, chosen.xScale)
+      ? ' Messages of 0 bytes have no place on a logarithmic axis: they are in the table and in the map below.' : ''}`,
   wanted: () => chosen.sizes.filter(([size]) => size !== null).length > 1,
   draw() {
     const some = shownRows().filter((row) => row.size !== null);
-    const traces = lines(some).map((line) => {
+    const traces = lines(some.filter((row) => hasPlace(row.size, chosen.xScale))).map((line) => {
       const { color, dash, marker } = look(line[0].name);
       const several = data.runs.length > 1 && chosen.host === 'all';
       const { at, values, error, words } = points(

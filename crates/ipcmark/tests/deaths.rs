@@ -1,0 +1,342 @@
+//! What is said, and what is left, when near or far dies at a given system call of a turn.
+//!
+//! `faults.rs` kills whole processes at random moments. Here, in every row of the table, an endpoint is stopped at each
+//! system call that it makes (ptrace(2)); the calls of one turn are found by their coming again and again; and it is killed
+//! at one of them, either before the call is made or when it is over and nothing has followed it. That is done for every
+//! call of a turn of `latency` (of `throughput` where a row has no other) and of `connect`, to near and to far. Some calls
+//! are made only where an endpoint has to wait, and some only where its peer does: once the peer is slowed down, and once
+//! the endpoint that dies is.
+//!
+//! Not covered: rows in other variants than those of [`rows`]; set-up, which is met at random in `faults.rs`; and what
+//! happens between two system calls, but for the moments around each. Ends that wait awake make no system call: their
+//! deaths are those of `faults.rs`, too.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod common;
+
+use common::{
+    Place, Process, Running, asked, assert_none_failed, endpoints_at_once, error, kernel_objects, lacking,
+    read, send, wait_until,
+};
+use mechanisms::table::{CARDS, probe};
+use model::card::{Card, Kind, Support};
+use model::{Params, Workload};
+use rustix::process::Signal;
+use std::fmt::Write as _;
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+use sys::tracee::{Stop, Tracee};
+
+/// So many turns a part that no launch is over before its endpoint is caught.
+const TURNS: &str = "100000";
+/// When a launch hangs: long after any death must have been noticed.
+const PATIENCE: &str = "30s";
+/// Within what time an endpoint's death ends its launch.
+const SOON: Duration = Duration::from_secs(10);
+/// How long an endpoint takes to come to its turns, on an idle machine.
+const SET_UP: Duration = Duration::from_millis(15);
+/// How long who is slowed down is held at each of its calls.
+const PAUSE: Duration = Duration::from_micros(100);
+/// How many turns in a row, and how many calls at least, must be alike before they are taken for turns: more than those at
+/// the start of a part, in which the endpoints also note what they use.
+const ALIKE_TURNS: usize = 12;
+const ALIKE_CALLS: usize = 36;
+/// No turn has more calls; what has not repeated itself by so many is not waited for any longer.
+const LONGEST_TURN: usize = 20;
+const MOST_CALLS: usize = 2000;
+
+/// The variants of rows that wait by other calls than the rows themselves.
+const VARIANTS: &[&str] = &[
+    "shm-ring:wait=eventfd",
+    "shm-ring:wait=sysv-sem",
+    "shm-ring:wait=posix-sem",
+    "shm-ring:wait=mutex",
+    "shm-queue:lock=mutex",
+    "shm-queue:lock=sysv-sem",
+    "unix-stream:wait=epoll",
+];
+
+/// A row that works here, and a workload of it.
+#[derive(Debug, Clone, PartialEq)]
+struct Row {
+    spec: String,
+    workload: Workload,
+}
+
+/// Every row of the table that has two ends and calls the kernel in its turns, and [`VARIANTS`].
+fn rows() -> Vec<Row> {
+    let chosen = |card: &&Card| card.kind == Kind::Mechanism && card.name != "null";
+    let mut rows: Vec<Row> = CARDS.iter().filter(chosen).flat_map(|card| rows_of(card, card.name)).collect();
+    for spec in VARIANTS {
+        let name = spec.split(':').next().unwrap();
+        rows.extend(CARDS.iter().filter(|card| card.name == name).flat_map(|card| rows_of(card, spec)));
+    }
+    rows
+}
+
+fn rows_of(card: &Card, spec: &str) -> Vec<Row> {
+    let params = spec.split_once(':').map_or("", |(_, params)| params);
+    let params = if params.is_empty() { Params::default() } else { Params::parse(params, card).unwrap() };
+    if let Some(Support::No { reason, .. }) = probe(card.name, &params) {
+        lacking(&format!("{spec}: {reason}"), "no endpoint of it is killed");
+        return Vec::new();
+    }
+    let turns = [Workload::Latency, Workload::Throughput].into_iter().find(|of| card.takes(*of));
+    // Others over TCP connect as `tcp` does.
+    let connects = Some(Workload::Connect).filter(|of| card.takes(*of) && !card.name.starts_with("tcp-"));
+    turns.into_iter().chain(connects).map(|workload| Row { spec: spec.to_owned(), workload }).collect()
+}
+
+/// Which of the two endpoints dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Near,
+    Far,
+}
+
+/// Who is held at each call, so that the other one has to wait, or never has to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slow {
+    Peer,
+    Itself,
+}
+
+/// An endpoint that was killed.
+#[derive(Debug)]
+struct Killed {
+    /// The calls of one of its turns.
+    turn: Vec<u64>,
+    /// Whether these were found to come again and again.
+    is_sure: bool,
+    died: Instant,
+}
+
+/// Where an endpoint is killed: at the entry to call n of its turn, which is stop 2n, or at the end of it, stop 2n + 1.
+type At = usize;
+
+/// How many stops there are in `turn`.
+fn stops(turn: &[u64]) -> usize {
+    2 * turn.len()
+}
+
+/// A call as it is told from others: its number and its first argument, which is a descriptor where there is one.
+type Call = (u64, u64);
+
+/// How many calls one turn has, if the last of `calls` are turns.
+fn calls_of_a_turn(calls: &[Call]) -> Option<usize> {
+    (1..=LONGEST_TURN).find(|&length| {
+        let surely = ALIKE_CALLS.max(ALIKE_TURNS * length);
+        let last = calls.len().checked_sub(surely).map(|from| &calls[from..]);
+        last.is_some_and(|last| last[length..].iter().zip(last).all(|(call, before)| call == before))
+    })
+}
+
+/// The first of all ways to begin with another call of `turn`, so that call n is the same in every launch.
+fn first_call(turn: &[Call]) -> usize {
+    let numbers = |from: usize| turn[from..].iter().chain(&turn[..from]).map(|(number, _)| *number);
+    (0..turn.len()).min_by(|&a, &b| numbers(a).cmp(numbers(b))).unwrap_or(0)
+}
+
+/// Has `tracee` stop at the next call that it makes or is in.
+fn stop(process: &Process) -> Option<Tracee> {
+    let tracee = Tracee::seize(process.pid.cast_unsigned()).ok()?;
+    // A signal that is ignored stops who is traced all the same, and has no other effect.
+    send(process.pid, Signal::URG);
+    Some(tracee)
+}
+
+/// Lets `tracee`, which has stopped, go on to its next stop.
+fn go_on(tracee: &Tracee, stopped: Stop) {
+    let urgent = Signal::URG.as_raw();
+    let signal =
+        if let Stop::Signal(signal) = stopped { Some(signal).filter(|s| *s != urgent) } else { None };
+    // Who is killed meanwhile says so at the next stop.
+    let _ = tracee.resume_to_exit(signal);
+}
+
+/// Follows `process` to its end and holds it for a while at each of its calls.
+fn slow_down(process: &Process) {
+    let Some(tracee) = stop(process) else { return };
+    while let Ok(stopped) = tracee.next() {
+        match stopped {
+            Stop::Ended => return,
+            Stop::Entry { .. } | Stop::Exit { .. } => sleep(PAUSE),
+            Stop::Signal(_) | Stop::Other => {}
+        }
+        go_on(&tracee, stopped);
+    }
+}
+
+/// Kills `process` at stop `at` of a turn of its; `None` when it ended by itself.
+fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
+    let tracee = stop(process)?;
+    let mut calls: Vec<Call> = Vec::new();
+    // The calls of a turn, by number, and the step at which it is now.
+    let mut turn: Option<(Vec<u64>, bool)> = None;
+    let mut step = 0;
+    loop {
+        let stopped = tracee.next().ok()?;
+        let is_entry = match stopped {
+            Stop::Ended => return None,
+            Stop::Entry { number, arguments } => {
+                calls.push((number, arguments[0]));
+                step += 1;
+                if turn.is_none() {
+                    let found = calls_of_a_turn(&calls);
+                    if found.is_some() || calls.len() >= MOST_CALLS {
+                        let last = &calls[calls.len() - found.unwrap_or(LONGEST_TURN)..];
+                        let first = first_call(last);
+                        let numbers = last[first..].iter().chain(&last[..first]).map(|(number, _)| *number);
+                        step = last.len() - 1 - first;
+                        turn = Some((numbers.collect(), found.is_some()));
+                    }
+                }
+                Some(true)
+            }
+            Stop::Exit { .. } => Some(false),
+            Stop::Signal(_) | Stop::Other => None,
+        };
+        if let (Some((numbers, is_sure)), Some(is_entry)) = (&turn, is_entry) {
+            let here = 2 * (step % numbers.len()) + usize::from(!is_entry);
+            if here == at % stops(numbers) {
+                send(process.pid, Signal::KILL);
+                let died = Instant::now();
+                // Its parent learns of the end of one that is traced when its tracer has.
+                while tracee.next().is_ok_and(|stopped| stopped != Stop::Ended) {}
+                return Some(Killed { turn: numbers.clone(), is_sure: *is_sure, died });
+            }
+        }
+        if slow == Slow::Itself && is_entry == Some(false) {
+            sleep(PAUSE);
+        }
+        go_on(&tracee, stopped);
+    }
+}
+
+/// Runs `rows`, kills endpoint `which` of each at stop `at`, and says what was found to be a turn of it. Fails unless every
+/// row has failed by that, soon, with an error that says so, and nothing is left.
+fn deaths(rows: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
+    let place = Place::new();
+    let mut command = place.ipcmark(["run", "-s", "1", "-p", "unpinned", "--rounds", "1", "-o"]);
+    command.arg(place.path("results.jsonl"));
+    command.args(["--turns", TURNS, "--patience", PATIENCE, "--time", "10m"]);
+    command.args(["-w", &rows[0].workload.to_string()]);
+    for row in rows {
+        command.args(["-m", &row.spec]);
+    }
+    // Cargo's has so many directories that the loader's search of them looks like turns.
+    command.env_remove("LD_LIBRARY_PATH");
+    let mut running = Running::start(&mut command);
+    let (mut all, mut met): (Vec<Killed>, Vec<Process>) = (Vec::new(), Vec::new());
+    while running.lives() {
+        sleep(Duration::from_millis(1));
+        let found = endpoints_at_once(running.pid());
+        let [near, far] = &found[..] else { continue };
+        if found.iter().any(|process| met.contains(process)) {
+            continue;
+        }
+        met.clone_from(&found);
+        // Being loaded and set up is many calls: it is over sooner while nobody looks.
+        sleep(SET_UP);
+        let (victim, peer) = if which == Which::Near { (near, far) } else { (far, near) };
+        let killed = scope(|threads| {
+            if slow == Slow::Peer {
+                threads.spawn(|| slow_down(peer));
+            }
+            kill_at(victim, slow, at)
+        });
+        let Some(killed) = killed else { continue };
+        let gone = || endpoints_at_once(running.pid()).iter().all(|process| !found.contains(process));
+        let in_time = wait_until(SOON, gone) && killed.died.elapsed() < SOON;
+        assert!(in_time, "{which:?} died at stop {at}; its peer hangs: {:?}", rows.get(all.len()));
+        all.push(killed);
+    }
+    let said = running.finish();
+    place.assert_nothing_is_left("after the death of endpoints");
+    let results = read(&place.path("results.jsonl"));
+    let mut wrong = String::new();
+    for record in asked(&results) {
+        let error = error(record).unwrap_or("it did not fail");
+        if !(error.contains("an endpoint died") && error.contains("SIGKILL")) {
+            let _ = writeln!(wrong, "{}: {which:?} was killed at stop {at}: {error}", record.case);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}{said}");
+    assert_eq!((all.len(), asked(&results).count()), (rows.len(), rows.len()), "{all:?}{said}");
+    let mut floors = results;
+    floors.records.retain(|record| record.floor);
+    assert_none_failed(&floors);
+    said.expect(1);
+    all
+}
+
+/// Whether this process may trace another, its child.
+fn may_trace() -> bool {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let seized = Tracee::seize(child.id());
+    child.kill().unwrap();
+    if let Ok(tracee) = &seized {
+        while tracee.next().is_ok_and(|stopped| stopped != Stop::Ended) {}
+    }
+    // The tracer has taken its end by now, if there is one.
+    let _ = child.wait();
+    seized.map_err(|failure| lacking(&failure.to_string(), "no endpoint is killed at a given call")).is_ok()
+}
+
+/// Kills endpoint `which` of `rows`, which have one workload, at every stop of a turn: one run for each stop, of the rows
+/// whose turns have that many. Rows of which the turns are those that are `known`, by now, are left out after the first.
+/// Says what was found to be a turn of each.
+fn kill_at_every_stop(rows: &[Row], which: Which, slow: Slow, known: &[Vec<u64>]) -> Vec<Vec<u64>> {
+    let mut turns: Vec<Vec<u64>> = Vec::new();
+    let (mut left, mut kills) = (rows.to_vec(), 0);
+    for at in 0.. {
+        let killed = deaths(&left, which, slow, at);
+        kills += killed.len();
+        for (row, _) in left.iter().zip(&killed).filter(|(_, killed)| !killed.is_sure) {
+            eprintln!("{which:?} of {row:?} was killed at any call: no turns were found");
+        }
+        if at == 0 {
+            turns = killed.iter().map(|killed| killed.turn.clone()).collect();
+        }
+        // A turn that sends and receives by one call may be half of one: the other half is another one's wait.
+        let is_known = |nth: usize| known.get(nth) == turns.get(nth) && turns[nth].len() > 1;
+        let has_more = |nth: usize| stops(&turns[nth]) > at + 1 && !is_known(nth);
+        left =
+            rows.iter().enumerate().filter(|(nth, _)| has_more(*nth)).map(|(_, row)| row.clone()).collect();
+        if left.is_empty() {
+            break;
+        }
+    }
+    let lengths = rows.iter().zip(&turns).map(|(row, turn)| format!("{} {}", row.spec, turn.len()));
+    eprintln!(
+        "{which:?} was killed {kills} times in {}, {slow:?} slowed down; calls of a turn: {}",
+        rows[0].workload,
+        lengths.collect::<Vec<_>>().join(", ")
+    );
+    turns
+}
+
+/// Every call of a turn, whoever has to wait for whom.
+fn kill_at_every_call(rows: &[Row], which: Which) {
+    for workload in [Workload::Latency, Workload::Throughput, Workload::Connect] {
+        let rows: Vec<Row> = rows.iter().filter(|row| row.workload == workload).cloned().collect();
+        if !rows.is_empty() {
+            let known = kill_at_every_stop(&rows, which, Slow::Peer, &[]);
+            kill_at_every_stop(&rows, which, Slow::Itself, &known);
+        }
+    }
+}
+
+#[test]
+fn a_death_at_any_call_of_a_turn_ends_the_launch_and_leaves_nothing() {
+    if !may_trace() {
+        return;
+    }
+    let (rows, before) = (rows(), kernel_objects());
+    scope(|threads| {
+        threads.spawn(|| kill_at_every_call(&rows, Which::Near));
+        threads.spawn(|| kill_at_every_call(&rows, Which::Far));
+    });
+    let left = || kernel_objects().difference(&before).cloned().collect::<Vec<_>>();
+    assert!(wait_until(SOON, || left().is_empty()), "left behind are the kernel objects {:?}", left());
+}
