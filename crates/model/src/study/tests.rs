@@ -706,6 +706,8 @@ fn what_cannot_be_looked_at_is_refused() {
         + &figure("tcp", "").replace("timeline = 'tcp'", "series = [{ name = 'l', of = 'asleep of pipe' }]");
     let said = Suite::parse(&paced, CARDS).unwrap_err().problem;
     assert!(said.contains("'pipe' cannot be looked at"), "{said}");
+}
+
 #[test]
 fn an_empty_message_has_no_place_on_a_logarithmic_axis_and_every_other_number() {
     let mut results = results();
