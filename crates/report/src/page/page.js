@@ -672,13 +672,14 @@ function fillAnswers() {
   const answers = groups.map((group) => {
     const rates = columnsOf(group).some(({ title }) => title === 'rate');
     const metric = rates ? 'rate' : timeOf(group);
-    const sized = group.map((row) => row.size).filter((size) => size !== null);
-    const sizes = sized.length ? sized : [0];
-    const size = rates ? Math.max(...sizes) : Math.min(...sizes);
+    // Of empty messages only where there are no others: few mechanisms have them.
+    const sizes = group.map((row) => row.size).filter((size) => size > 0);
+    const least = group.some((row) => row.size === 0) ? 0 : null;
+    const size = sizes.length === 0 ? least : rates ? Math.max(...sizes) : Math.min(...sizes);
     const sign = rates ? -1 : 1;
     const worst = ({ value, low, high }) => sign * ((rates ? low : high) ?? value);
     const best = ({ value, low, high }) => sign * ((rates ? high : low) ?? value);
-    const ranked = group.filter((row) => (row.size ?? 0) === size && number(row, metric))
+    const ranked = group.filter((row) => row.size === size && number(row, metric))
       .sort((a, b) => sign * (number(a, metric).value - number(b, metric).value));
     if (ranked.length < 2) return null;
     const [first, second] = ranked;
