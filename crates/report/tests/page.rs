@@ -6,6 +6,8 @@
 mod browser;
 #[path = "../src/fixture.rs"]
 mod fixture;
+#[path = "../src/observed.rs"]
+mod observed;
 #[path = "browser/picture.rs"]
 mod picture;
 mod study;
@@ -237,6 +239,10 @@ fn controls_do_what_they_say() {
     assert_clean(&mut browser);
 }
 
+/// The width and the title of each picture of a turn: one that cannot be drawn has no width.
+const PICTURES: &str =
+    "[...document.querySelectorAll('img.picture')].map((img) => [img.naturalWidth, img.alt])";
+
 #[test]
 fn a_study_comes_first_and_is_drawn_as_it_says() {
     let Some(mut browser) = browser() else { return };
@@ -283,6 +289,14 @@ fn a_study_comes_first_and_is_drawn_as_it_says() {
     }
     assert!(text.contains("Not drawn: needs a second host."), "{text}");
     assert_eq!(browser.evaluate("byId('study-0-1')"), Value::Null, "a figure without lines has no axes");
+    let pictures = browser.evaluate(PICTURES);
+    let pictures = pictures.as_array().unwrap();
+    assert_eq!(pictures.len(), 2, "a typical turn and the slowest");
+    for (picture, choice) in pictures.iter().zip(["typical", "slowest of 5"]) {
+        assert_eq!(picture[0], 600, "{picture}");
+        let title = picture[1].as_str().unwrap();
+        assert!(title.starts_with(&format!("pipe latency 64 same-core, {choice}: ")), "{title}");
+    }
     // Heads stand over words as over numbers.
     let heads =
         "[...byId('studies').querySelectorAll('thead th')].map((head) => getComputedStyle(head).textAlign)";
@@ -353,7 +367,11 @@ fn nothing_in_a_results_file_becomes_markup() {
         assert_eq!(browser.evaluate("typeof window.pwned"), "undefined", "{text}");
         // Three scripts of the page and the library, and no element that the page does not make.
         let made = "[document.scripts.length, document.querySelectorAll('img, iframe, i, [onload], [onerror], svg a, a[href^=javascript]').length]";
-        assert_eq!(browser.evaluate(made), json!([4, 0]), "{text}");
+        // The pictures of turns are images, in which no script runs: two of each study.
+        assert_eq!(browser.evaluate(made), json!([4, 4]), "{text}");
+        let drawn = browser.evaluate(PICTURES);
+        let widths: Vec<&Value> = drawn.as_array().unwrap().iter().map(|picture| &picture[0]).collect();
+        assert_eq!(widths, [&json!(600); 4], "{text}");
         let bold = browser.evaluate("[...document.querySelectorAll('svg tspan')].some((t) => t.style.fontWeight === 'bold' && t.textContent === 'bold')");
         assert_eq!(bold, false, "{text}");
         let shown = browser.evaluate("document.body.innerText");

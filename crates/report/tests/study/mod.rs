@@ -1,6 +1,10 @@
 //! A study made by hand, with everything that a study can have in it. It tests nothing itself.
 
-use model::drawn::{Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Test, Unit, Verdict};
+use crate::observed::{call_name, observation};
+use model::drawn::{
+    Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Test, Timeline, Unit, Verdict,
+};
+use model::observation::timeline::chosen;
 use model::stats::Estimate;
 
 /// Bandwidth by message size, published and measured, a table, and a conclusion of every kind.
@@ -78,6 +82,19 @@ pub fn study() -> Drawn {
                 missing: vec!["needs a second host".to_owned()],
                 notes: Vec::new(),
             },
+            Figure {
+                name: "Figure 5".to_owned(),
+                title: "Who runs when".to_owned(),
+                x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
+                y: Axis { title: String::new(), unit: Unit::Number, logarithmic: true },
+                series: Vec::new(),
+                timeline: Some(Timeline {
+                    case: "pipe latency 64 same-core".to_owned(),
+                    turns: chosen(&observation(), 1, call_name),
+                }),
+                missing: Vec::new(),
+                notes: vec!["The slow turn has a page fault.".to_owned()],
+            },
         ],
         conclusions: vec![
             conclusion("Pipes move more than 10 MB/s.", Verdict::Holds, &["pipe 680 MB/s ±9.5% at 4K"]),
@@ -126,6 +143,14 @@ pub fn hostile_study(text: &str) -> Drawn {
         all(&mut figure.missing);
         all(&mut figure.notes);
         figure.series.iter_mut().for_each(|series| series.name = text.to_owned());
+        if let Some(timeline) = &mut figure.timeline {
+            timeline.case = text.to_owned();
+            let tracks = timeline.turns.iter_mut().map(|turn| &mut turn.tracks);
+            for track in tracks.flat_map(|tracks| std::iter::once(&mut tracks.near).chain(&mut tracks.far)) {
+                track.calls.iter_mut().for_each(|call| call.name = text.to_owned());
+                track.faults.iter_mut().for_each(|fault| fault.mapping = Some(text.to_owned()));
+            }
+        }
     }
     for conclusion in &mut study.conclusions {
         conclusion.claim = text.to_owned();
