@@ -570,7 +570,7 @@ fn look(probe: Probe, round: u32) -> LookRecord {
     let far = Seen { from_ns: 0, until_ns: 100, ..Seen::default() };
     let turn_ends_ns = vec![10, 50, 100];
     let seen = Observation { turns: 2, elapsed_ns: 100.0, turn_ends_ns, near, far: Some(far) };
-    let effect = if round % 2 == 0 { 1.5 } else { 1.6 };
+    let effect = if round.is_multiple_of(2) { 1.5 } else { 1.6 };
     LookRecord {
         case: case("pipe", Workload::Latency, Some(1024)),
         probe,
