@@ -29,8 +29,9 @@ pub const MOST_RECORDS: usize = 1_000_000;
 /// A line of [`LONGEST_LINE_BYTES`] holds less than 2¹⁹ samples, so that every sum over the samples
 /// of a record fits in 64 bits.
 pub const LARGEST_COUNT: u64 = 1 << 44;
-/// The latest moment of an event, in nanoseconds of a clock that starts with the kernel (146 years).
-const LATEST_NS: u64 = 1 << 62;
+/// The latest moment of an event, in nanoseconds of a clock that starts with the kernel: 36 years, ten of which fit in 64
+/// bits, as a trace file has them.
+const LATEST_NS: u64 = 1 << 60;
 /// The shortest time per turn, in nanoseconds. A processor does nothing as fast as this; the bound
 /// keeps quotients of two times finite.
 pub const SHORTEST_NS: f64 = 1e-9;

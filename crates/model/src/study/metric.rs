@@ -426,13 +426,11 @@ impl Metric {
             Metric::Counter(name, ends) => counted(name, *ends, looked)?,
             Metric::In(place, ends) => {
                 let places = || looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.places);
-                let samples = |of: Option<Place>| -> u64 {
-                    places()
-                        .filter(|(at, _)| of.is_none_or(|of| of == **at))
-                        .map(|(_, samples)| samples)
-                        .sum()
+                let samples = |of: Option<Place>| -> f64 {
+                    let found = places().filter(|(at, _)| of.is_none_or(|of| of == **at));
+                    found.map(|(_, samples)| *samples as f64).sum()
                 };
-                samples(Some(*place)) as f64 / samples(None) as f64
+                samples(Some(*place)) / samples(None)
             }
         };
         value.is_finite().then_some(value)
