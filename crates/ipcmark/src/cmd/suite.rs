@@ -1,5 +1,6 @@
 //! `ipcmark suite`: the suites that there are, and what one would measure and draw.
 
+use super::looks;
 use super::run::row;
 use crate::cli::{Suite as Arguments, SuiteCommand};
 use crate::exit::{Error, Exit};
@@ -7,6 +8,7 @@ use crate::output::{print, style};
 use crate::suites::{self, SUITES};
 use harness::run::slice_for;
 use mechanisms::table::CARDS;
+use model::observation::Probe;
 use model::plan::{Plan, plan};
 use model::study::Study;
 use model::suite::{Block, Suite};
@@ -49,6 +51,7 @@ fn checked(suite: &Suite) -> String {
         text += &item(&block_line(block, &planned(std::slice::from_ref(block))));
     }
     text += &format!("takes at most\n{}", times(suite, &all));
+    text += &looks(suite, &all);
     if !all.dropped.is_empty() {
         text += "leaves out\n";
     }
@@ -92,6 +95,23 @@ fn times(suite: &Suite, plan: &Plan) -> String {
     };
     let quick = suite.quick.map(|quick| line(quick, "with --quick")).unwrap_or_default();
     line(suite.time, "in full") + &quick
+}
+
+/// At how many cases a run looks afterwards by each probe, and for how long.
+fn looks(suite: &Suite, plan: &Plan) -> String {
+    let (Some(observe), Some(study)) = (suite.observe, &suite.study) else { return String::new() };
+    let subjects = looks::subjects(study, plan, suite.total);
+    let quick = suite.quick.map(|quick| {
+        let whole = Duration::from_secs(suite.observe_in(quick).as_secs());
+        format!(", {} with --quick", humantime::format_duration(whole))
+    });
+    let time = humantime::format_duration(observe);
+    let line = |probe: Probe| {
+        let cases = subjects.iter().filter(|subject| subject.probes.contains(&probe)).count();
+        (cases > 0).then(|| item(&format!("{probe}: {cases} cases")))
+    };
+    let lines: String = Probe::ALL.into_iter().filter_map(line).collect();
+    format!("then looks by probes, for {time}{}\n{lines}", quick.unwrap_or_default())
 }
 
 fn draws(study: &Study) -> String {

@@ -690,6 +690,21 @@ fn a_study_says_by_which_probes_it_wants_what_looked_at() {
 }
 
 #[test]
+fn looking_takes_time_that_the_suite_must_give_it() {
+    let table = "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\n\
+                 rows = [{ name = 'r', cells = ['asleep of pipe at 1K'] }]";
+    let suite = suite(table);
+    // A run of half the time looks for half of it, and a longer one for no more.
+    let in_seconds = |seconds| suite.observe_in(std::time::Duration::from_secs(seconds)).as_secs();
+    assert_eq!([30, 60, 600].map(in_seconds), [3, 6, 6]);
+    let without = SUITE.replace("observe = \"6s\"\n", "");
+    let said = Suite::parse(&format!("{without}{table}"), CARDS).unwrap_err();
+    assert!(said.problem.contains("no time for looking"), "{said}");
+    assert!(said.remedy.contains("observe = "), "{said}");
+    assert!(Suite::parse(&without, CARDS).is_ok());
+}
+
+#[test]
 fn what_cannot_be_looked_at_is_refused() {
     let figure = |timeline: &str, more: &str| {
         format!("[[study.figure]]\nname = 'n'\ntitle = 't'\ntimeline = '{timeline}'\n{more}")
