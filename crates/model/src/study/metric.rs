@@ -433,7 +433,8 @@ impl Metric {
                 samples(Some(*place)) / samples(None)
             }
         };
-        value.is_finite().then_some(value)
+        // A sum of nothing is -0 in this language.
+        value.is_finite().then_some(value + 0.0)
     }
 }
 

@@ -615,6 +615,11 @@ fn what_probes_saw_is_counted_by_the_turn() {
         assert!(close(found.median, expected), "{measure}: {found:?}");
         assert!(found.interval.is_some(), "{measure}: eight rounds");
     }
+    // A call that is not made is made 0 times, not -0.
+    let drawn::Cell::Value(none, _) = cell_in(&results, "seen.far.lseek.calls of pipe at 1K") else {
+        panic!()
+    };
+    assert!(none.median == 0.0 && none.median.is_sign_positive());
     let drawn::Cell::Value(effect, _) = cell_in(&results, "1 / effect.syscalls of pipe at 1K") else {
         panic!()
     };
