@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{IPCMARK, Place, Said, run};
+use common::{IPCMARK, Place, Said, lacking, run};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -83,7 +83,7 @@ fn twenty_three_turns_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoints() 
     match absence(&explanation, "syscalls") {
         None => assert_counts(&explanation, "syscalls"),
         Some(reason) => {
-            eprintln!("no tracepoints here, so that they are not tested: {reason}");
+            lacking(&reason, "counts by tracepoints are not tested");
             assert!(reason.contains("sudo"), "{reason}");
         }
     }
@@ -97,7 +97,7 @@ fn twenty_three_turns_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_at_ea
     match absence(&explanation, "ptrace") {
         None => assert_counts(&explanation, "ptrace"),
         Some(reason) => {
-            eprintln!("no ptrace here, so that it is not tested: {reason}");
+            lacking(&reason, "counts by ptrace are not tested");
             assert!(reason.contains(';'), "{reason}");
         }
     }
@@ -110,7 +110,7 @@ fn what_the_scheduler_tells_fills_the_turns() {
     arguments.extend(["--endpoints".to_owned(), "threads".to_owned()]);
     let explanation = only(&run(&mut place.ipcmark(arguments)).expect(0));
     if let Some(reason) = absence(&explanation, "scheduler") {
-        return eprintln!("no context switches here, so that they are not tested: {reason}");
+        return lacking(&reason, "what the scheduler tells is not tested");
     }
     let overlap = |name: &str| explanation["overlap"][name].as_f64().unwrap();
     // On one CPU at most one end runs at a time, up to what lies between a switch and its record.
@@ -131,7 +131,7 @@ fn a_pipe_copies_each_byte_twice_and_shared_memory_not_at_all() {
     let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls,ptrace"))).expect(0));
     let copies = &explanation["copies"];
     if copies.is_null() {
-        return eprintln!("system calls cannot be seen here, so that copies are not tested");
+        return lacking("system calls cannot be seen here", "copies are not tested");
     }
     assert_eq!(copies["by_kernel"], 2.0);
     let of_ring = of_a_pipe("syscalls,ptrace").into_iter().map(|word| match word.as_str() {
