@@ -24,17 +24,27 @@ workloads = ["latency"]
 sizes = "777"
 placements = ["same-core"]
 
+[[block]]
+rows = ["file-pass"]
+workloads = ["session"]
+sizes = "777"
+placements = ["same-core"]
+
 [study]
 title = "T"
 source = "S"
 [study.cases]
 pipe = "pipe"
+file = "file-pass"
 
 [[study.table]]
 name = "Calls"
 title = "of a turn"
 columns = ["near writes", "far reads", "bytes"]
-rows = [{ name = "pipe", cells = ["seen.near.write.calls of pipe", "seen.far.read.calls of pipe", "seen.near.read.bytes of pipe"] }]
+rows = [
+    { name = "pipe", cells = ["seen.near.write.calls of pipe", "seen.far.read.calls of pipe", "seen.near.read.bytes of pipe"] },
+    { name = "file", cells = ["seen.near.write.calls of file", "seen.far.read.calls of file", "seen.far.read.bytes of file"] },
+]
 
 [[study.figure]]
 name = "Figure 1"
@@ -58,7 +68,7 @@ fn a_study_counts_the_calls_of_a_turn_exactly() {
     let (place, study) = drawn(&[]);
     let results = read(&place.path("r.jsonl"));
     // The eventfd is drawn by nothing, so that nobody looks at it; no look is among the records.
-    assert!(results.looks.iter().all(|look| look.case.spec.name == "pipe"));
+    assert!(results.looks.iter().all(|look| look.case.spec.name != "eventfd"));
     let mut cases = results.records.iter().filter(|record| !record.floor);
     assert!(cases.all(|record| record.samples.len() <= 8));
     let refused = results.looks.iter().find_map(|look| match &look.showed {
@@ -70,9 +80,12 @@ fn a_study_counts_the_calls_of_a_turn_exactly() {
         assert!(study["tables"][0]["rows"][0]["cells"][0]["missing"].as_str().unwrap().contains(&reason));
         return lacking(&reason, "what a study draws of tracepoints is not tested");
     }
-    let cells = study["tables"][0]["rows"][0]["cells"].as_array().unwrap();
-    let medians: Vec<f64> = cells.iter().map(|cell| cell["value"]["median"].as_f64().unwrap()).collect();
-    assert_eq!(medians, [1.0, 1.0, 777.0]);
+    // Five messages make a session.
+    for (row, expected) in [[1.0, 1.0, 777.0], [5.0, 5.0, 777.0]].into_iter().enumerate() {
+        let cells = study["tables"][0]["rows"][row]["cells"].as_array().unwrap();
+        let medians: Vec<f64> = cells.iter().map(|cell| cell["value"]["median"].as_f64().unwrap()).collect();
+        assert_eq!(medians, expected);
+    }
     let rounds = |probe| results.looks.iter().filter(|look| look.probe == probe).count();
     assert!(rounds(Probe::Syscalls) > 0 && rounds(Probe::Timeline) > 0 && rounds(Probe::Scheduler) == 0);
 
@@ -116,7 +129,7 @@ fn a_dry_run_says_what_will_be_looked_at_and_by_what() {
     fs::write(place.path("seen.toml"), SUITE).unwrap();
     let suite = place.path("seen.toml");
     let said = run(&mut place.ipcmark(["run", suite.to_str().unwrap(), "--dry-run"])).expect(0).out;
-    assert!(said.contains("then cases are looked at by probes: 1, at most 6 s"), "{said}");
+    assert!(said.contains("then cases are looked at by probes: 2, at most 6 s"), "{said}");
     assert!(said.contains("look   pipe latency 777 same-core: syscalls, timeline"), "{said}");
     // A shorter run looks for as much less.
     let said =

@@ -85,7 +85,7 @@ impl Calls {
                 errors: kind.errors.clone(),
                 restarts: kind.restarts,
                 returned: most_frequent(&kind.returned),
-                returned_sum: kind.returned.iter().map(|(answer, times)| answer * *times as i64).sum(),
+                returned_sum: sum(&kind.returned),
                 asked_sum: kind.asked_sum,
             }
         };
@@ -93,6 +93,13 @@ impl Calls {
         rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
         rows
     }
+}
+
+/// The sum of all answers, some of which may be addresses: there it stops at what 64 bits hold.
+fn sum(returned: &BTreeMap<i64, u64>) -> i64 {
+    let of_answer =
+        |(answer, times): (&i64, &u64)| answer.saturating_mul(i64::try_from(*times).unwrap_or(i64::MAX));
+    returned.iter().map(of_answer).fold(0, i64::saturating_add)
 }
 
 /// The answers that came most often, in their own order.
@@ -171,6 +178,16 @@ mod tests {
         assert_eq!(read.returned, [(8, 1), (64, 1)]);
         assert_eq!(read.errors, BTreeMap::from([(11, 1)]));
         assert_eq!((write.name.as_str(), write.per_turn), ("write", 0.5));
+    }
+
+    #[test]
+    fn the_sum_of_addresses_stops_at_what_64_bits_hold() {
+        let address = i64::MAX / 2;
+        let events = (0..4).flat_map(|at| call(at * 10, 5, 0, u64::MAX, address)).collect();
+        let mut calls = Calls::default();
+        calls.add(&Seen { events, ..Seen::default() }, 1);
+        let rows = calls.rows(|_| "mmap".to_owned());
+        assert_eq!((rows[0].returned_sum, rows[0].asked_sum), (i64::MAX, u64::MAX));
     }
 
     #[test]
