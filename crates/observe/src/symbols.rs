@@ -2,7 +2,7 @@
 
 use blazesym::symbolize::source::{Elf, Kernel, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
-use model::observation::{Frame, Seen};
+use model::observation::{Frame, Observation, Seen};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What is said where the kernel lists no addresses of its functions (proc(5), kptr_restrict).
@@ -30,9 +30,14 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Replaces the addresses in the stacks of `seen` by names, as far as there are any, and notes in it if the kernel
+    /// Replaces the addresses in the stacks of both ends by names, as far as there are any, and notes there if the kernel
     /// keeps its own to itself.
-    pub fn name(&mut self, seen: &mut Seen) {
+    pub fn name(&mut self, observation: &mut Observation) {
+        self.name_end(&mut observation.near);
+        observation.far.iter_mut().for_each(|far| self.name_end(far));
+    }
+
+    fn name_end(&mut self, seen: &mut Seen) {
         self.learn(seen);
         if !seen.stacks.is_empty() {
             seen.without.extend(self.refusal.clone());

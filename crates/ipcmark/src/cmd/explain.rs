@@ -305,8 +305,7 @@ fn look(gathered: &mut [Gathered], probes: &[Probe], launcher: &Launcher<'_>, ti
             // The first round warms up.
             (Ok(_), None) => {}
             (Ok(mut observation), Some(ratio)) => {
-                names.name(&mut observation.near);
-                observation.far.iter_mut().for_each(|far| names.name(far));
+                names.name(&mut observation);
                 gathered[at].add(probe, observation, ratio);
             }
         }

@@ -60,8 +60,7 @@ pub fn look(
             // The first round warms up.
             (Ok(_), None) => return,
             (Ok(mut seen), Some(effect)) => {
-                names.name(&mut seen.near);
-                seen.far.iter_mut().for_each(|far| names.name(far));
+                names.name(&mut seen);
                 Fact::Known(Showed::of(probe, seen, effect, observe::call_name))
             }
         };

@@ -107,18 +107,19 @@ impl Showed {
             if matches!(probe, Probe::Syscalls | Probe::Ptrace) {
                 calls.add(end, seen.turns);
             }
-            let (counters, others): (Vec<&Counter>, Vec<&Counter>) =
-                end.counters.iter().partition(|counter| counter.count.known().is_some());
-            let mut uncounted: BTreeMap<String, Vec<String>> = BTreeMap::new();
-            for counter in others {
-                if let Fact::Unknown(reason) = &counter.count {
-                    uncounted.entry(reason.clone()).or_default().push(counter.name.clone());
+            let (mut counters, mut uncounted) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
+            for counter in &end.counters {
+                match &counter.count {
+                    Fact::Known(_) => counters.push(counter.clone()),
+                    Fact::Unknown(reason) => {
+                        uncounted.entry(reason.clone()).or_default().push(counter.name.clone());
+                    }
                 }
             }
             EndShowed {
                 calls: calls.rows(&call_name),
                 schedule: schedules.next(),
-                counters: counters.into_iter().cloned().collect(),
+                counters,
                 uncounted,
                 places: places(&end.stacks).into_iter().collect(),
                 without: end.without.clone(),
