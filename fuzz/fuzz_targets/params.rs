@@ -39,7 +39,7 @@ fuzz_target!(|text: &str| {
     if let Ok(workload) = text.parse::<Workload>() {
         assert_eq!(workload.to_string().parse(), Ok(workload));
     }
-    for pace in [Pace::gap(text), Pace::rate(text)].into_iter().flatten() {
+    for pace in [Pace::think_time(text), Pace::rate(text)].into_iter().flatten() {
         assert_eq!(pace.to_string().parse(), Ok(pace));
     }
     if let Ok(peers) = text.parse::<Peers>() {

@@ -48,8 +48,8 @@ fuzz_target!(|bytes: &[u8]| {
 
     for record in &results.records {
         let Some(summary) = summarise(&record.case, &record.samples) else { continue };
-        assert_eq!(summary.launches as usize, record.samples.len());
-        assert!(summary.turn_ns.median > 0.0 && summary.turn_ns.median.is_finite());
+        assert_eq!(summary.trials as usize, record.samples.len());
+        assert!(summary.iteration_ns.median > 0.0 && summary.iteration_ns.median.is_finite());
         assert!(
             summary
                 .floor_multiple

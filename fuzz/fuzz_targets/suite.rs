@@ -35,7 +35,7 @@ fuzz_target!(|text: &str| {
     let all: Vec<_> = plan.cases.iter().chain(&plan.floors).collect();
     for (nth, case) in all.iter().enumerate() {
         assert!(!all[..nth].contains(case), "{case} is planned twice");
-        assert!(case.cpus.is_none_or(|cpus| cpus.near < 2 && cpus.far < 2), "{case}");
+        assert!(case.cpus.is_none_or(|cpus| cpus.client < 2 && cpus.server < 2), "{case}");
     }
     assert_eq!(plan.floors.is_empty(), all.is_empty());
     for spec in suite.blocks.iter().flat_map(|block| &block.specs) {
@@ -99,14 +99,14 @@ fn text_of(suite: &Suite) -> String {
             out,
             "[[block]]\nrows = [{rows}]\nworkloads = [{workloads}]\nplacements = [{placements}]"
         );
-        let [gaps, rates] = ["gap=", "rate="].map(|kind| {
+        let [think_times, rates] = ["think-time=", "rate="].map(|kind| {
             let texts = block.paces.iter().map(|pace| match pace {
-                Pace::BackToBack => "gap=0".to_owned(),
+                Pace::BackToBack => "think-time=0".to_owned(),
                 other => other.to_string(),
             });
             texts.filter_map(|pace| Some(pace.strip_prefix(kind)?.to_owned())).collect::<Vec<_>>().join(",")
         });
-        for (name, list) in [("gaps", gaps), ("rates", rates)].iter().filter(|(_, list)| !list.is_empty()) {
+        for (name, list) in [("think_times", think_times), ("rates", rates)].iter().filter(|(_, list)| !list.is_empty()) {
             let _ = writeln!(out, "{name} = {}", quoted(list));
         }
         let sizes: Vec<String> = block.sizes.iter().map(ToString::to_string).collect();

@@ -5,9 +5,9 @@
 use crate::steps::{cargo, root, step};
 use harness::endpoint::Sizing;
 use harness::in_turn::{self, Pair};
-use harness::launch::Launcher;
 use harness::measure::{Calibration, Timer};
 use harness::run_directory::RunDirectory;
+use harness::trial::Launcher;
 use mechanisms::table::CARDS;
 use model::compare::Verdict;
 use model::stats::{Estimate, median, median_interval};
@@ -33,7 +33,7 @@ const OPTIMISED: &str = "IPCMARK_BENCH_OPTIMISED";
 /// The time that one ratio may take, and how well it is to be known.
 const TIME: Duration = Duration::from_secs(15);
 const PRECISION: f64 = 0.005;
-/// What one launch measures.
+/// What one trial measures.
 const SLICE: Duration = Duration::from_millis(6);
 
 /// Runs the benchmark `name`, in an optimised build of this program; of other programs, those whose name begins with
@@ -52,11 +52,11 @@ pub fn run(name: &str, program: &str) -> Result<(), String> {
     match name {
         "bare" => bench.bare(),
         "ring" => bench.ring(),
-        "launch" => bench.launch_cost(),
+        "trial" => bench.trial_cost(),
         "same" => same_suite_twice(),
         "others" => crate::others::run(&bench, program),
         "probes" => crate::probes::run(&bench),
-        _ => Err("known benchmarks: bare, ring, launch, same, others, probes, page".to_owned()),
+        _ => Err("known benchmarks: bare, ring, trial, same, others, probes, page".to_owned()),
     }
 }
 
@@ -95,7 +95,7 @@ impl Bench {
             directory: &self.directory,
             check: false,
             interrupted: &self.interrupted,
-            patience: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
         }
     }
 
@@ -118,12 +118,12 @@ impl Bench {
         })
     }
 
-    /// What a turn of `case` takes in launch `number`, which measures for `slice`.
-    pub fn turn_ns(&self, case: &Case, slice: Duration, number: u64) -> Result<f64, String> {
+    /// What an iteration of `case` takes in trial `number`, which measures for `slice`.
+    pub fn iteration_ns(&self, case: &Case, slice: Duration, number: u64) -> Result<f64, String> {
         let size = Sizing::Slice { slice_ns: slice.as_nanos() as u64, hint_ns: None };
         let yielded =
-            self.launcher().launch(case, size, number).map_err(|ended| format!("{case}: {ended:?}"))?;
-        Ok(yielded.sample.turn_ns())
+            self.launcher().trial(case, size, number).map_err(|ended| format!("{case}: {ended:?}"))?;
+        Ok(yielded.sample.iteration_ns())
     }
 
     /// ipcmark against a loop written by hand.
@@ -148,8 +148,8 @@ impl Bench {
     fn against_bare(&self, bare: &str, case: &Case) -> Result<(), String> {
         let mut hint_ns = None;
         let mut number = 0;
-        // The loop by hand has as many turns as ipcmark's last launch timed: what disturbs comes with time.
-        let mut turns = 100;
+        // The loop by hand has as many iterations as ipcmark's last trial timed: what disturbs comes with time.
+        let mut iterations = 100;
         let (mut logs, mut by_hand, mut ours) = (Vec::new(), Vec::new(), Vec::new());
         let timer = Timer::start();
         for round in 0.. {
@@ -157,7 +157,7 @@ impl Bench {
             let mut log = 0.0;
             for is_bare in order {
                 if is_bare {
-                    let ns = bare_launch(bare, case, turns)?;
+                    let ns = bare_trial(bare, case, iterations)?;
                     log -= ns.ln() / 2.0;
                     by_hand.push(ns);
                     continue;
@@ -166,10 +166,10 @@ impl Bench {
                 let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
                 let yielded = self
                     .launcher()
-                    .launch(case, size, number)
+                    .trial(case, size, number)
                     .map_err(|ended| format!("{case}: {ended:?}"))?;
-                let ns = yielded.sample.turn_ns();
-                (hint_ns, turns) = (Some(ns), yielded.sample.turns);
+                let ns = yielded.sample.iteration_ns();
+                (hint_ns, iterations) = (Some(ns), yielded.sample.iterations);
                 log += ns.ln() / 2.0;
                 ours.push(ns);
             }
@@ -217,8 +217,9 @@ impl Bench {
                 return Err(failure.clone());
             }
             let ns = |which: usize| {
-                let turns: Vec<f64> = pair.samples[which].iter().map(model::Sample::turn_ns).collect();
-                (median(&turns).unwrap_or(f64::NAN), model::stats::mean(&turns))
+                let iterations: Vec<f64> =
+                    pair.samples[which].iter().map(model::Sample::iteration_ns).collect();
+                (median(&iterations).unwrap_or(f64::NAN), model::stats::mean(&iterations))
             };
             let ratio = median_interval(&pair.log_ratios()).map(|estimate| estimate.map(f64::exp));
             let ((a, a_mean), (b, b_mean)) = (ns(0), ns(1));
@@ -248,26 +249,26 @@ impl Bench {
         Ok(())
     }
 
-    /// What a launch costs beyond what it measures.
-    fn launch_cost(&self) -> Result<(), String> {
-        const LAUNCHES: u64 = 200;
+    /// What a trial costs beyond what it measures.
+    fn trial_cost(&self) -> Result<(), String> {
+        const TRIALS: u64 = 200;
         for placement in [Placement::SameCore, Placement::SameLlc] {
             let case = self.case("pipe", Workload::Latency, 1, placement)?;
             let (mut whole, mut timed) = (Vec::new(), Vec::new());
             let mut hint_ns = None;
-            for number in 0..LAUNCHES {
+            for number in 0..TRIALS {
                 let timer = Timer::start();
                 let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
                 let sample =
-                    self.launcher().launch(&case, size, number).map_err(|ended| format!("{ended:?}"))?.sample;
+                    self.launcher().trial(&case, size, number).map_err(|ended| format!("{ended:?}"))?.sample;
                 whole.push(timer.elapsed().as_nanos() as f64);
-                timed.push(sample.turns_in_all as f64 * sample.turn_ns());
-                hint_ns = Some(sample.turn_ns());
+                timed.push(sample.iterations_in_all as f64 * sample.iteration_ns());
+                hint_ns = Some(sample.iteration_ns());
             }
             let overhead: Vec<f64> = whole.iter().zip(&timed).map(|(whole, timed)| whole - timed).collect();
             let time = |values: &[f64]| format_ns(median(values).unwrap_or(f64::NAN));
             println!(
-                "{case}: a launch takes {}, of which turns {}, the rest {}",
+                "{case}: a trial takes {}, of which iterations {}, the rest {}",
                 time(&whole),
                 time(&timed),
                 time(&overhead)
@@ -334,50 +335,51 @@ fn same_suite_twice() -> Result<(), String> {
 
 // ---- the loops written by hand ----
 
-/// Launches both ends of the loop `bare` on the CPUs of `case`; nanoseconds per turn.
+/// Trials both ends of the loop `bare` on the CPUs of `case`; nanoseconds per iteration.
 ///
-/// Both are children of this process, near first, as the harness starts its endpoints.
-fn bare_launch(bare: &str, case: &Case, turns: u64) -> Result<f64, String> {
+/// Both are children of this process, client first, as the harness starts its endpoints.
+fn bare_trial(bare: &str, case: &Case, iterations: u64) -> Result<f64, String> {
     let cpus = case.cpus.ok_or("the case has no CPUs")?;
     let size = case.size_bytes.map_or(1, |size| size.0);
-    let [near, far] = open(bare).map_err(|error| error.to_string())?;
+    let [client, server] = open(bare).map_err(|error| error.to_string())?;
     let start = |role: &str, cpu: u32, [input, output]: [OwnedFd; 2], errors: Stdio| {
         Command::new("/proc/self/exe")
             .args([BARE, role, bare, case.workload.name()])
-            .args([size, turns, u64::from(cpu)].map(|number| number.to_string()))
+            .args([size, iterations, u64::from(cpu)].map(|number| number.to_string()))
             .stdin(input)
             .stdout(output)
             .stderr(errors)
             .spawn()
             .map_err(|error| error.to_string())
     };
-    // Near's output is the loop's, so that it says the result on standard error.
-    let near = start("near", cpus.near, near, Stdio::piped())?;
-    let mut far = start("far", cpus.far, far, Stdio::inherit())?;
-    let said = near.wait_with_output().map_err(|error| error.to_string())?.stderr;
-    far.wait().map_err(|error| error.to_string())?;
+    // Client's output is the loop's, so that it says the result on standard error.
+    let client = start("client", cpus.client, client, Stdio::piped())?;
+    let mut server = start("server", cpus.server, server, Stdio::inherit())?;
+    let said = client.wait_with_output().map_err(|error| error.to_string())?.stderr;
+    server.wait().map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&said);
     said.trim().parse().map_err(|_| format!("{bare} by hand: {said}"))
 }
 
-/// The input and the output of near, and those of far.
+/// The input and the output of client, and those of server.
 fn open(bare: &str) -> Io<[[OwnedFd; 2]; 2]> {
     Ok(match bare {
         "pipe" => {
-            let ((far_input, near_output), (near_input, far_output)) = (std::io::pipe()?, std::io::pipe()?);
-            [[near_input.into(), near_output.into()], [far_input.into(), far_output.into()]]
+            let ((server_input, client_output), (client_input, server_output)) =
+                (std::io::pipe()?, std::io::pipe()?);
+            [[client_input.into(), client_output.into()], [server_input.into(), server_output.into()]]
         }
         "unix-stream" => {
-            let (near, far) = UnixStream::pair()?;
-            [[near.try_clone()?.into(), near.into()], [far.try_clone()?.into(), far.into()]]
+            let (client, server) = UnixStream::pair()?;
+            [[client.try_clone()?.into(), client.into()], [server.try_clone()?.into(), server.into()]]
         }
         "tcp" => {
             let listener = TcpListener::bind("127.0.0.1:0")?;
-            let near = TcpStream::connect(listener.local_addr()?)?;
-            let (far, _) = listener.accept()?;
-            near.set_nodelay(true)?;
-            far.set_nodelay(true)?;
-            [[near.try_clone()?.into(), near.into()], [far.try_clone()?.into(), far.into()]]
+            let client = TcpStream::connect(listener.local_addr()?)?;
+            let (server, _) = listener.accept()?;
+            client.set_nodelay(true)?;
+            server.set_nodelay(true)?;
+            [[client.try_clone()?.into(), client.into()], [server.try_clone()?.into(), server.into()]]
         }
         _ => {
             let (_, memory) = SharedMemory::create("by-hand", FUTEX_MEMORY_BYTES)?;
@@ -394,7 +396,7 @@ struct Bare<'a> {
     name: &'a str,
     streams: bool,
     size: usize,
-    turns: u64,
+    iterations: u64,
 }
 
 /// One end of a hand-written loop, in a process of its own, over its standard input and output.
@@ -402,11 +404,11 @@ pub fn bare_peer(arguments: &[&str]) -> Result<(), String> {
     let [role, name, workload, numbers @ ..] = arguments else { return Err("too few arguments".to_owned()) };
     let number = |at: usize| numbers.get(at).and_then(|text| text.parse::<u64>().ok()).ok_or("not a number");
     let streams = *workload == Workload::Throughput.name();
-    let bare = Bare { name, streams, size: number(0)? as usize, turns: number(1)? };
+    let bare = Bare { name, streams, size: number(0)? as usize, iterations: number(1)? };
     sys::process::pin_to(number(2)? as u32).map_err(|failure| failure.to_string())?;
     match *role {
-        "near" => bare.near().map(|ns| eprintln!("{ns}")),
-        _ => bare.far(),
+        "client" => bare.client().map(|ns| eprintln!("{ns}")),
+        _ => bare.server(),
     }
     .map_err(|error| error.to_string())
 }
@@ -414,7 +416,7 @@ pub fn bare_peer(arguments: &[&str]) -> Result<(), String> {
 type Io<T> = Result<T, Box<dyn std::error::Error>>;
 
 impl Bare<'_> {
-    fn near(&self) -> Io<f64> {
+    fn client(&self) -> Io<f64> {
         let (input, output) = (std::io::stdin(), std::io::stdout());
         if self.name == "futex" {
             return self.hand_over(&input.as_fd().try_clone_to_owned()?, true);
@@ -422,8 +424,8 @@ impl Bare<'_> {
         let mut memory = vec![1; self.size + 4096];
         let message = self.message(&mut memory);
         let streams = self.streams;
-        let mut part = |turns| {
-            for _ in 0..turns {
+        let mut part = |iterations| {
+            for _ in 0..iterations {
                 write_all(&output, message)?;
                 if !streams {
                     read_all(&input, message)?;
@@ -433,13 +435,13 @@ impl Bare<'_> {
         };
         part(self.warm_up())?;
         let start = Instant::now();
-        part(self.turns)?;
+        part(self.iterations)?;
         let elapsed = start.elapsed();
         part(Self::LEAD_OUT)?;
-        Ok(elapsed.as_nanos() as f64 / self.turns as f64)
+        Ok(elapsed.as_nanos() as f64 / self.iterations as f64)
     }
 
-    /// Turns after the clock has stopped, for far's exit may come before near's last look at the clock.
+    /// Iterations after the clock has stopped, for server's exit may come before client's last look at the clock.
     const LEAD_OUT: u64 = 8;
 
     /// A message as ipcmark lays it: a small one on a cache line, a large one on a page.
@@ -449,10 +451,10 @@ impl Bare<'_> {
     }
 
     fn warm_up(&self) -> u64 {
-        self.turns / 5 + 8
+        self.iterations / 5 + 8
     }
 
-    fn far(&self) -> Io<()> {
+    fn server(&self) -> Io<()> {
         let (input, output) = (std::io::stdin(), std::io::stdout());
         if self.name == "futex" {
             return self.hand_over(&input.as_fd().try_clone_to_owned()?, false).map(drop);
@@ -460,8 +462,8 @@ impl Bare<'_> {
         let mut memory = vec![1; self.size + 4096];
         let message = self.message(&mut memory);
         let streams = self.streams;
-        for turns in [self.warm_up(), self.turns, Self::LEAD_OUT] {
-            for _ in 0..turns {
+        for iterations in [self.warm_up(), self.iterations, Self::LEAD_OUT] {
+            for _ in 0..iterations {
                 read_all(&input, message)?;
                 if !streams {
                     write_all(&output, message)?;
@@ -474,19 +476,19 @@ impl Bare<'_> {
         Ok(())
     }
 
-    /// A futex word that is near's turn when even and far's when odd.
-    fn hand_over(&self, memory: &OwnedFd, near: bool) -> Io<f64> {
+    /// A futex word that is client's iteration when even and server's when odd.
+    fn hand_over(&self, memory: &OwnedFd, client: bool) -> Io<f64> {
         use rustix::thread::futex;
         let memory = SharedMemory::open(memory, FUTEX_MEMORY_BYTES)?;
         let word: &AtomicU32 = memory.u32_at(0);
-        let mine = u32::from(!near);
+        let mine = u32::from(!client);
         let give = || {
             word.fetch_add(1, Ordering::AcqRel);
             futex::wake(word, futex::Flags::empty(), 1).map(drop)
         };
-        let part = |turns| -> Result<(), Errno> {
-            for _ in 0..turns {
-                if near {
+        let part = |iterations| -> Result<(), Errno> {
+            for _ in 0..iterations {
+                if client {
                     give()?;
                 }
                 loop {
@@ -496,7 +498,7 @@ impl Bare<'_> {
                     }
                     let _ = futex::wait(word, futex::Flags::empty(), value, None);
                 }
-                if !near {
+                if !client {
                     give()?;
                 }
             }
@@ -504,10 +506,10 @@ impl Bare<'_> {
         };
         part(self.warm_up())?;
         let start = Instant::now();
-        part(self.turns)?;
+        part(self.iterations)?;
         let elapsed = start.elapsed();
         part(Self::LEAD_OUT)?;
-        Ok(elapsed.as_nanos() as f64 / self.turns as f64)
+        Ok(elapsed.as_nanos() as f64 / self.iterations as f64)
     }
 }
 

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
   test           format, lints, documentation, every test, and what only a whole build can show
-  bench NAME     print ratios measured in one interleaved run: bare, ring, same, launch, others,
+  bench NAME     print ratios measured in one interleaved run: bare, ring, same, trial, others,
                  probes;
                  others PROGRAM: one of them;
                  page: what a report of ten thousand cases takes to make and to open
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
         ["docs"] => docs::write(),
-        // The benchmarks launch endpoints, which are re-executions of whatever program launches them.
+        // The benchmarks trial endpoints, which are re-executions of whatever program trials them.
         [harness::endpoint::COMMAND, coordinator] => {
             harness::endpoint::main(coordinator).map_err(|failure| failure.to_string())
         }
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         [observe::ptrace::COMMAND, tid] => observe::ptrace::main(tid).map_err(|failure| failure.to_string()),
-        [probes::ONE_LAUNCH] => probes::one_launch(),
+        [probes::ONE_TRIAL] => probes::one_trial(),
         [bench::BARE, rest @ ..] => bench::bare_peer(rest),
         _ => Err(USAGE.to_owned()),
     };

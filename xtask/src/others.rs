@@ -17,7 +17,7 @@ struct Other {
     name: &'static str,
     /// The case: row, workload, size, placement.
     case: (&'static str, Workload, u64, Placement),
-    /// Runs it on the CPUs of the case; nanoseconds per turn.
+    /// Runs it on the CPUs of the case; nanoseconds per iteration.
     run: fn(&Case) -> Result<f64, String>,
 }
 
@@ -41,12 +41,12 @@ const OTHERS: [Other; 9] = [
 
 /// Rounds of one ratio: each program twice a round, in ABBA order.
 const ROUNDS: usize = 8;
-/// What one launch of ipcmark measures here: of the order of what the others do.
+/// What one trial of ipcmark measures here: of the order of what the others do.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Prints the ratios of the programs whose name begins with `program`.
 pub fn run(bench: &Bench, program: &str) -> Result<(), String> {
-    println!("an independent program over ipcmark, in ABBA order; time per turn");
+    println!("an independent program over ipcmark, in ABBA order; time per iteration");
     println!("{:<25} {:<38} {:>9} {:>9}  ratio (95% interval)", "program", "case", "program", "ipcmark");
     for other in OTHERS.into_iter().filter(|other| other.name.starts_with(program)) {
         let (spec, workload, size, placement) = other.case;
@@ -63,13 +63,13 @@ fn beside(bench: &Bench, other: &Other, case: &Case) -> Result<String, String> {
     let mut number = 0;
     // The first of each warms up.
     (other.run)(case)?;
-    bench.turn_ns(case, SLICE, number)?;
+    bench.iteration_ns(case, SLICE, number)?;
     for round in 0..ROUNDS {
         let order = if round % 2 == 0 { [false, true, true, false] } else { [true, false, false, true] };
         let mut log = 0.0;
         for is_other in order {
             number += 1;
-            let ns = if is_other { (other.run)(case)? } else { bench.turn_ns(case, SLICE, number)? };
+            let ns = if is_other { (other.run)(case)? } else { bench.iteration_ns(case, SLICE, number)? };
             log += if is_other { ns.ln() / 2.0 } else { -ns.ln() / 2.0 };
             if is_other {
                 theirs.push(ns);
@@ -92,7 +92,7 @@ fn beside(bench: &Bench, other: &Other, case: &Case) -> Result<String, String> {
 }
 
 fn perf_pipe(case: &Case) -> Result<f64, String> {
-    let said = said_by(near(case, "perf", &["bench", "sched", "pipe", "--loop", "100000"])?)?;
+    let said = said_by(client(case, "perf", &["bench", "sched", "pipe", "--loop", "100000"])?)?;
     number_before(&said, "usecs/op").map(|us| us * 1e3)
 }
 
@@ -108,14 +108,14 @@ fn hackbench_socket(case: &Case) -> Result<f64, String> {
 fn hackbench(case: &Case, further: &[&str]) -> Result<f64, String> {
     const LOOPS: f64 = 200_000.0;
     let arguments = ["--groups", "1", "--fds", "1", "--loops", "200000", "--datasize", "100"];
-    let said = said_by(near(case, "hackbench", &[&arguments, further].concat())?)?;
+    let said = said_by(client(case, "hackbench", &[&arguments, further].concat())?)?;
     number_after(&said, "Time:").map(|s| s * 1e9 / LOOPS)
 }
 
 fn stress_ng_pipe(case: &Case) -> Result<f64, String> {
     const OPS: &str = "500000";
     let arguments = ["--pipe", "1", "--pipe-data-size", "512", "--pipe-ops", OPS, "--metrics-brief"];
-    let said = said_by(near(case, "stress-ng", &arguments)?)?;
+    let said = said_by(client(case, "stress-ng", &arguments)?)?;
     // The line of metrics: name, operations, seconds of real time, …
     let line = said.lines().find(|line| line.contains("] pipe ") && !line.contains("MB per sec"));
     let words: Vec<f64> =
@@ -138,31 +138,31 @@ fn sockperf_tcp(case: &Case) -> Result<f64, String> {
 fn sockperf(case: &Case, further: &[&str]) -> Result<f64, String> {
     let port = free_port()?;
     let at = ["-i", "127.0.0.1", "-p", &port];
-    let _server = Server::start(far(case, "sockperf", &[&["server"], &at[..], further].concat())?)?;
+    let _server = Server::start(server(case, "sockperf", &[&["server"], &at[..], further].concat())?)?;
     let asked = ["--msg-size", "14", "-t", "1"];
-    let said = said_by(near(case, "sockperf", &[&["ping-pong"], &at[..], &asked, further].concat())?)?;
+    let said = said_by(client(case, "sockperf", &[&["ping-pong"], &at[..], &asked, further].concat())?)?;
     number_after(&said, "avg-lat=").or_else(|_| number_after(&said, "avg-latency=")).map(|us| 2.0 * us * 1e3)
 }
 
 fn iperf3(case: &Case) -> Result<f64, String> {
     let port = free_port()?;
-    let _server = Server::start(far(case, "iperf3", &["--server", "--one-off", "--port", &port])?)?;
+    let _server = Server::start(server(case, "iperf3", &["--server", "--one-off", "--port", &port])?)?;
     let asked = ["--client", "127.0.0.1", "--port", &port, "--time", "1", "--length", "65536", "--json"];
-    let said = said_by(near(case, "iperf3", &asked)?)?;
+    let said = said_by(client(case, "iperf3", &asked)?)?;
     let value: serde_json::Value = serde_json::from_str(&said).map_err(|error| format!("iperf3: {error}"))?;
     let rate = value["end"]["sum_received"]["bits_per_second"].as_f64();
     let bits_per_s = rate.ok_or_else(|| format!("iperf3 said no rate: {}", value["error"]))?;
     Ok(65_536.0 * 8.0 / bits_per_s * 1e9)
 }
 
-/// `program` on near's CPU.
-fn near(case: &Case, program: &str, arguments: &[&str]) -> Result<Command, String> {
-    on(case.cpus.map(|pair| pair.near), program, arguments)
+/// `program` on client's CPU.
+fn client(case: &Case, program: &str, arguments: &[&str]) -> Result<Command, String> {
+    on(case.cpus.map(|pair| pair.client), program, arguments)
 }
 
-/// `program` on far's CPU.
-fn far(case: &Case, program: &str, arguments: &[&str]) -> Result<Command, String> {
-    on(case.cpus.map(|pair| pair.far), program, arguments)
+/// `program` on server's CPU.
+fn server(case: &Case, program: &str, arguments: &[&str]) -> Result<Command, String> {
+    on(case.cpus.map(|pair| pair.server), program, arguments)
 }
 
 fn on(cpu: Option<u32>, program: &str, arguments: &[&str]) -> Result<Command, String> {

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// What a report should have no trouble with.
 const CASES: usize = 10_000;
-/// Launches of each case, enough for an interval.
-const LAUNCHES: usize = 8;
+/// Trials of each case, enough for an interval.
+const TRIALS: usize = 8;
 /// Of how many runs the fastest is shown: others waited for something else.
 const RUNS: usize = 5;
 
@@ -29,7 +29,7 @@ pub fn bench() -> Result<(), String> {
         ["seed.jsonl", "many.jsonl", "many.html"].map(|name| directory.path().join(name));
     let mut measure = Command::new(&binary);
     measure.args(["run", "-m", "pipe", "-p", "same-core", "-s", "64", "--precision", "0.001%"]);
-    measure.args(["--rounds", &LAUNCHES.to_string(), "--time", "20s", "-o"]).arg(&seed);
+    measure.args(["--rounds", &TRIALS.to_string(), "--time", "20s", "-o"]).arg(&seed);
     step("a case to begin with", &mut measure)?;
     let many = many(&read(&seed)?);
     fs::write(&file, text(&many)).map_err(|error| error.to_string())?;
@@ -39,7 +39,7 @@ pub fn bench() -> Result<(), String> {
         made.map(drop).map_err(|error| error.to_string())
     })?;
     let bytes = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
-    println!("{CASES} cases of {LAUNCHES} launches: {} bytes", bytes(&file));
+    println!("{CASES} cases of {TRIALS} trials: {} bytes", bytes(&file));
     println!("ipcmark report --html: {make:?}, {} bytes", bytes(&page));
     let Some(name) = browser::name() else {
         println!("NOT MEASURED: Chromium cannot be run here, so that the page is not opened");
@@ -108,7 +108,7 @@ fn many(seed: &Results) -> Results {
         record.case.spec.name = format!("mechanism-{name}");
         record.case.size_bytes = Some(Size(1 << size));
         let cpu = place as u32;
-        record.case.placement = model::Placement::Cpus(model::topology::CpuPair { near: cpu, far: cpu });
+        record.case.placement = model::Placement::Cpus(model::topology::CpuPair { client: cpu, server: cpu });
         for sample in &mut record.samples {
             sample.elapsed_ns *= 1.0 + 0.05 * name as f64 + 0.1 * size as f64 + 0.3 * place as f64;
         }

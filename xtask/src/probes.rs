@@ -1,6 +1,6 @@
 //! `cargo xtask bench probes`: what looking costs, by each probe and by strace, as ratios measured in turn.
 //!
-//! The time of a turn is the endpoint's own, read at the beginning and the end of its turns, whoever looks on meanwhile.
+//! The time of an iteration is the endpoint's own, read at the beginning and the end of its iterations, whoever looks on meanwhile.
 
 use crate::bench::{Bench, shown};
 use harness::endpoint::Sizing;
@@ -9,20 +9,20 @@ use model::stats::{Estimate, median_interval};
 use model::{Case, Placement, Workload};
 use std::process::Command;
 
-/// The hidden task that makes one launch of the case and prints what a turn took: what strace is given to look at.
-pub const ONE_LAUNCH: &str = "__one_launch";
+/// The hidden task that makes one trial of the case and prints what an iteration took: what strace is given to look at.
+pub const ONE_TRIAL: &str = "__one_trial";
 
 const ROUNDS: u64 = 12;
-/// As many as are looked at in a launch at most.
-const TURNS: Sizing = Sizing::Turns(2000);
+/// As many as are looked at in a trial at most.
+const ITERATIONS: Sizing = Sizing::Iterations(2000);
 
-/// A pipe's round trip of 4 KiB on one core: each turn is four system calls and two switches.
+/// A pipe's round trip of 4 KiB on one core: each iteration is four system calls and two switches.
 fn case(bench: &Bench) -> Result<Case, String> {
     bench.case("pipe", Workload::Latency, 4096, Placement::SameCore)
 }
 
-/// Makes one launch and prints nanoseconds per turn.
-pub fn one_launch() -> Result<(), String> {
+/// Makes one trial and prints nanoseconds per iteration.
+pub fn one_trial() -> Result<(), String> {
     let bench = Bench::new()?;
     println!("{}", by(&bench, &case(&bench)?, None, 0)?);
     Ok(())
@@ -31,7 +31,7 @@ pub fn one_launch() -> Result<(), String> {
 /// Prints the ratios.
 pub fn run(bench: &Bench) -> Result<(), String> {
     let case = case(bench)?;
-    println!("{case}: a turn that is looked at over one that is not, each between two of those");
+    println!("{case}: an iteration that is looked at over one that is not, each between two of those");
     let probes = Probe::ALL
         .map(|probe| (probe.name(), ratio(bench, &case, |number| by(bench, &case, Some(probe), number))));
     let strace = ratio(bench, &case, |_| strace());
@@ -43,7 +43,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         (strace, probes.iter().find(|(name, _)| *name == "syscalls"))
     {
         println!(
-            "strace makes a turn {:.1} times as long as the tracepoints of the same calls do; it adds {:.1} times as much",
+            "strace makes an iteration {:.1} times as long as the tracepoints of the same calls do; it adds {:.1} times as much",
             strace.median / syscalls.median,
             (strace.median - 1.0) / (syscalls.median - 1.0)
         );
@@ -58,7 +58,7 @@ fn print(name: &str, ratio: &Result<Estimate, String>) {
     }
 }
 
-/// The ratio of a turn that `looked_at` times over the same turn unseen, before and after.
+/// The ratio of an iteration that `looked_at` times over the same iteration unseen, before and after.
 fn ratio(
     bench: &Bench,
     case: &Case,
@@ -78,15 +78,15 @@ fn ratio(
 
 fn by(bench: &Bench, case: &Case, probe: Option<Probe>, number: u64) -> Result<f64, String> {
     let look = Look { probe, counters: Vec::new() };
-    let seen = bench.launcher().observe(case, TURNS, number, &look);
-    seen.map(|seen| seen.turn_ns()).map_err(|ended| format!("{ended:?}"))
+    let seen = bench.launcher().observe(case, ITERATIONS, number, &look);
+    seen.map(|seen| seen.iteration_ns()).map_err(|ended| format!("{ended:?}"))
 }
 
-/// The same turns in a program that strace follows with all its endpoints.
+/// The same iterations in a program that strace follows with all its endpoints.
 fn strace() -> Result<f64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output =
-        Command::new("strace").args(["-f", "-c", "-o", "/dev/null"]).arg(program).arg(ONE_LAUNCH).output();
+        Command::new("strace").args(["-f", "-c", "-o", "/dev/null"]).arg(program).arg(ONE_TRIAL).output();
     let output = output.map_err(|error| format!("strace cannot be started: {error}; install it"))?;
     let said = String::from_utf8_lossy(&output.stdout);
     said.trim().parse().map_err(|_| format!("strace said {}", String::from_utf8_lossy(&output.stderr).trim()))

@@ -17,8 +17,8 @@ pub struct Copies {
 /// What one end's calls of one kind did with bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Moved {
-    /// Near's, or far's.
-    pub of_near: bool,
+    /// Client's, or server's.
+    pub of_client: bool,
     /// The call.
     pub call: String,
     /// What it does with them.
@@ -68,7 +68,7 @@ pub(crate) fn how(name: &str) -> Option<How> {
 /// Counts the copies of a case by its ends' calls; `None` where no payload was sent or no call seen.
 pub(crate) fn count(case: &Case, calls: Option<&[Vec<CallRow>; 2]>) -> Option<Copies> {
     let size = case.size_bytes.filter(|size| size.0 > 0)?.0 as f64;
-    let sent_a_turn = match case.workload {
+    let sent_an_iteration = match case.workload {
         Workload::Latency => 2.0 * size,
         Workload::Transfer => size + 1.0,
         Workload::Throughput => size,
@@ -76,12 +76,12 @@ pub(crate) fn count(case: &Case, calls: Option<&[Vec<CallRow>; 2]>) -> Option<Co
     };
     let of_end = |(end, rows): (usize, &Vec<CallRow>)| -> Vec<Moved> {
         let moved = |row: &CallRow| {
-            let turns = row.count as f64 / row.per_turn;
+            let iterations = row.count as f64 / row.per_iteration;
             Some(Moved {
-                of_near: end == 0,
+                of_client: end == 0,
                 call: row.name.clone(),
                 how: how(&row.name)?,
-                per_byte: row.returned_sum as f64 / turns / sent_a_turn,
+                per_byte: row.returned_sum as f64 / iterations / sent_an_iteration,
             })
         };
         rows.iter().filter_map(moved).filter(|moved| moved.per_byte > 0.0).collect()

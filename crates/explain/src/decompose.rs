@@ -1,4 +1,4 @@
-//! A turn as a sum: what it spends on what, from two independent sources, and what is left.
+//! An iteration as a sum: what it spends on what, from two independent sources, and what is left.
 //!
 //! *By difference*: two cases that differ by one thing, measured plainly in the same rounds. *By probes*: the CPU time
 //! that each end uses, measured plainly, split by where samples found the processor; and the time in which neither end
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 /// The futex calls of the floor that hands over by sleeping and waking.
 const CALLS_OF_A_HAND_OVER: f64 = 4.0;
-/// Two sources that differ by more than this part of the turn contradict one another.
+/// Two sources that differ by more than this part of the iteration contradict one another.
 const CONTRADICTION: f64 = 0.1;
 
 /// What a term stands for.
@@ -96,18 +96,18 @@ impl TermKind {
     }
 }
 
-/// One term of a turn.
+/// One term of an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Term {
     /// What it stands for.
     pub kind: TermKind,
-    /// By samples, in nanoseconds a turn.
+    /// By samples, in nanoseconds an iteration.
     pub by_probes_ns: Option<f64>,
-    /// By cases that differ in this, in nanoseconds a turn.
+    /// By cases that differ in this, in nanoseconds an iteration.
     pub by_difference_ns: Option<Estimate>,
     /// What the difference is between.
     pub difference: Option<String>,
-    /// The two sources are further apart than a tenth of the turn.
+    /// The two sources are further apart than a tenth of the iteration.
     pub contradicts: bool,
 }
 
@@ -121,11 +121,11 @@ pub enum Source {
     Differences,
 }
 
-/// A turn as a sum.
+/// An iteration as a sum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Decomposition {
-    /// What the turn takes in all, in nanoseconds.
-    pub turn_ns: f64,
+    /// What the iteration takes in all, in nanoseconds.
+    pub iteration_ns: f64,
     /// Its terms.
     pub terms: Vec<Term>,
     /// What is left of it by samples: functions that nobody knows. Absent without samples.
@@ -135,7 +135,7 @@ pub struct Decomposition {
     /// How many samples it rests on.
     pub samples: u64,
     /// The better source: samples, where the kernel's functions are seen and the endpoints do not wait awake, for then
-    /// all of a turn is in their own code, and samples cannot tell what an instruction waits for.
+    /// all of an iteration is in their own code, and samples cannot tell what an instruction waits for.
     pub best: Source,
 }
 
@@ -170,13 +170,13 @@ impl Decomposition {
     }
 }
 
-/// Decomposes a turn of the case; `None` where a turn is no sum.
+/// Decomposes an iteration of the case; `None` where an iteration is no sum.
 pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
     if !seen.gathered.is_a_sum() {
         return None;
     }
-    let turn_ns = seen.record.summary.as_ref()?.turn_ns.median;
-    let sampled = by_probes(seen, turn_ns);
+    let iteration_ns = seen.record.summary.as_ref()?.iteration_ns.median;
+    let sampled = by_probes(seen, iteration_ns);
     let term = |kind: TermKind| {
         let by_probes_ns =
             sampled.as_ref().map(|sampled| sampled.of(kind)).filter(|_| kind != TermKind::CacheLines);
@@ -187,7 +187,7 @@ pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
             by_probes_ns,
             by_difference_ns,
             difference,
-            contradicts: apart_ns.is_some_and(|apart_ns| apart_ns > CONTRADICTION * turn_ns),
+            contradicts: apart_ns.is_some_and(|apart_ns| apart_ns > CONTRADICTION * iteration_ns),
         }
     };
     let terms: Vec<Term> = TermKind::ALL
@@ -197,9 +197,9 @@ pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
         .collect();
     let explained_ns: f64 = terms.iter().filter_map(|term| term.by_difference_ns).map(|ns| ns.median).sum();
     Some(Decomposition {
-        turn_ns,
+        iteration_ns,
         residual_by_probes_ns: sampled.as_ref().map(|sampled| sampled.unknown_ns),
-        residual_by_difference_ns: turn_ns - explained_ns,
+        residual_by_difference_ns: iteration_ns - explained_ns,
         best: match sampled.is_some() && !seen.record.case.spec.params.spins() {
             true => Source::Samples,
             false => Source::Differences,
@@ -209,7 +209,7 @@ pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
     })
 }
 
-/// A turn split by samples.
+/// An iteration split by samples.
 struct Sampled {
     terms_ns: Vec<(TermKind, f64)>,
     unknown_ns: f64,
@@ -222,66 +222,69 @@ impl Sampled {
     }
 }
 
-/// Splits the CPU time of both ends by samples. Where they use more together than the turn takes, they did so at the
+/// Splits the CPU time of both ends by samples. Where they use more together than the iteration takes, they did so at the
 /// same time, and each counts for less; where they use less, neither ran for the rest.
-fn by_probes(seen: &Seen<'_>, turn_ns: f64) -> Option<Sampled> {
+fn by_probes(seen: &Seen<'_>, iteration_ns: f64) -> Option<Sampled> {
     let places = seen.gathered.places();
     let summary = seen.record.summary.as_ref()?;
-    let (near_ns, far_ns) = (summary.near.cpu_ns, summary.far.map_or(0.0, |far| far.cpu_ns));
+    let (client_ns, server_ns) = (summary.client.cpu_ns, summary.server.map_or(0.0, |server| server.cpu_ns));
     // Where the kernel is hidden, there is nothing to tell its parts by.
     if places.is_empty() || !seen.gathered.sees_the_kernel() {
         return None;
     }
-    let share = (turn_ns / (near_ns + far_ns)).min(1.0);
-    let ns_of = |near: f64, far: f64| (near * near_ns + far * far_ns) * share;
+    let share = (iteration_ns / (client_ns + server_ns)).min(1.0);
+    let ns_of = |client: f64, server: f64| (client * client_ns + server * server_ns) * share;
     let mut sampled = Sampled { terms_ns: Vec::new(), unknown_ns: 0.0, samples: 0 };
     for row in &places {
-        let ns = ns_of(row.near, row.far);
+        let ns = ns_of(row.client, row.server);
         sampled.samples += row.samples;
         match TermKind::of(row.place) {
             Some(kind) => sampled.terms_ns.push((kind, ns)),
             None => sampled.unknown_ns += ns,
         }
     }
-    sampled.terms_ns.push((TermKind::WakeUps, (turn_ns - near_ns - far_ns).max(0.0)));
+    sampled.terms_ns.push((TermKind::WakeUps, (iteration_ns - client_ns - server_ns).max(0.0)));
     Some(sampled)
 }
 
 /// What `kind` costs by the difference of two cases, and which.
 fn by_difference(seen: &Seen<'_>, kind: TermKind) -> Option<(Estimate, String)> {
-    let companion = |role| seen.companion(role);
+    let control_case = |role| seen.control_case(role);
     let this = seen.record;
     match kind {
         TermKind::Calls => {
-            let (calls, call) = (seen.calls_a_turn()?, companion(Role::SystemCall)?);
-            let cost = call.summary.as_ref()?.turn_ns;
+            let (calls, call) = (seen.calls_an_iteration()?, control_case(Role::SystemCall)?);
+            let cost = call.summary.as_ref()?.iteration_ns;
             Some((cost.map(|ns| ns * calls), format!("{calls:.1} × an empty system call")))
         }
         TermKind::Copies => {
-            let one = companion(Role::OneByte)?;
+            let one = control_case(Role::OneByte)?;
             Some((difference(this, one)?, format!("{} less 1 byte", this.case.size_bytes?)))
         }
-        TermKind::WakeUps => match companion(Role::Spinning) {
+        TermKind::WakeUps => match control_case(Role::Spinning) {
             Some(spinning) => Some((difference(this, spinning)?, "asleep less awake (wait=spin)".to_owned())),
             None if this.case.spec.params.spins() => None,
             None => {
-                let (floor, call) = (seen.floor(CONTEXT_SWITCH)?, companion(Role::SystemCall)?);
-                let of_calls_ns = CALLS_OF_A_HAND_OVER * call.summary.as_ref()?.turn_ns.median;
-                let cost = floor.summary.as_ref()?.turn_ns.map(|ns| ns - of_calls_ns);
+                let (floor, call) = (seen.floor(CONTEXT_SWITCH)?, control_case(Role::SystemCall)?);
+                let of_calls_ns = CALLS_OF_A_HAND_OVER * call.summary.as_ref()?.iteration_ns.median;
+                let cost = floor.summary.as_ref()?.iteration_ns.map(|ns| ns - of_calls_ns);
                 Some((cost, "a bare hand-over less its system calls".to_owned()))
             }
         },
         TermKind::CacheLines => {
             let floor = seen.floor(CACHE_LINE)?;
-            Some((floor.summary.as_ref()?.turn_ns, "a bare cache line there and back".to_owned()))
+            Some((floor.summary.as_ref()?.iteration_ns, "a bare cache line there and back".to_owned()))
         }
         TermKind::Network => {
-            let local = companion(Role::Local)?;
+            let local = control_case(Role::Local)?;
             Some((difference(this, local)?, format!("this less {}", local.case.spec)))
         }
         TermKind::User => {
-            let nothing = companion(Role::Nothing)?;
-            Some((nothing.summary.as_ref()?.turn_ns, "the same turns without a mechanism".to_owned()))
+            let nothing = control_case(Role::Nothing)?;
+            Some((
+                nothing.summary.as_ref()?.iteration_ns,
+                "the same iterations without a mechanism".to_owned(),
+            ))
         }
         TermKind::Mechanism
         | TermKind::Locking
@@ -291,7 +294,7 @@ fn by_difference(seen: &Seen<'_>, kind: TermKind) -> Option<(Estimate, String)> 
     }
 }
 
-/// The time of a turn of `a` less that of `b`, by rounds in which both were launched.
+/// The time of an iteration of `a` less that of `b`, by rounds in which both were launched.
 pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
     let of_round = |sample: &&Sample, round| sample.round == round;
     let differences: Vec<f64> = a
@@ -299,7 +302,7 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
         .iter()
         .filter_map(|sample| {
             let other = b.samples.iter().find(|other| of_round(other, sample.round))?;
-            Some(sample.turn_ns() - other.turn_ns())
+            Some(sample.iteration_ns() - other.iteration_ns())
         })
         .collect();
     median_interval(&differences)
@@ -322,24 +325,24 @@ mod tests {
             workload: Workload::Latency,
             size_bytes: Some(Size(size)),
             placement: Placement::SameLlc,
-            cpus: Some(CpuPair { near: 1, far: 0 }),
+            cpus: Some(CpuPair { client: 1, server: 0 }),
             ..operation(name, 1)
         }
     }
 
-    /// Eight launches of a hundred turns of `turn_ns`, of which near and far used `near_ns` and `far_ns` of CPU time.
-    fn record(case: Case, turn_ns: u64, near_ns: u64, far_ns: u64) -> Record {
+    /// Eight trials of a hundred iterations of `iteration_ns`, of which client and server used `client_ns` and `server_ns` of CPU time.
+    fn record(case: Case, iteration_ns: u64, client_ns: u64, server_ns: u64) -> Record {
         let usage = |ns: u64| Usage { cpu_ns: ns * 100, ..Usage::default() };
         let sample = |round| Sample {
             round,
             started_ns: 0,
-            turns: 100,
-            turns_in_all: 100,
-            elapsed_ns: turn_ns as f64 * 100.0,
+            iterations: 100,
+            iterations_in_all: 100,
+            elapsed_ns: iteration_ns as f64 * 100.0,
             floor_ns: None,
             each: None,
-            near: usage(near_ns),
-            far: Some(usage(far_ns)),
+            client: usage(client_ns),
+            server: Some(usage(server_ns)),
             calls: None,
             steps: None,
             timer: None,
@@ -361,11 +364,16 @@ mod tests {
         OfEnd { stacks: stacks.chain([user]).collect(), ..OfEnd::default() }
     }
 
-    fn sampled(case: Case, companions: Vec<(Role, Case)>, near: OfEnd, far: OfEnd) -> Gathered {
-        let mut gathered = Gathered::new(case, companions);
+    fn sampled(case: Case, control_cases: Vec<(Role, Case)>, client: OfEnd, server: OfEnd) -> Gathered {
+        let mut gathered = Gathered::new(case, control_cases);
         gathered.note_support(Probe::Sampling, Support::UNLIMITED);
-        let seen =
-            Observation { turns: 100, elapsed_ns: 1.0, turn_ends_ns: Vec::new(), near, far: Some(far) };
+        let seen = Observation {
+            iterations: 100,
+            elapsed_ns: 1.0,
+            iteration_ends_ns: Vec::new(),
+            client,
+            server: Some(server),
+        };
         gathered.add(Probe::Sampling, seen, 1.0);
         gathered
     }
@@ -380,11 +388,11 @@ mod tests {
 
     #[test]
     fn samples_split_cpu_time_and_what_neither_used_is_a_wake_up() {
-        // Of 1000 ns near runs for 400 and far for 200.
-        let near = end(&[("_copy_to_iter", 25), ("tcp_sendmsg", 50)], 25);
-        let far = end(&[("_copy_to_iter", 50), ("no_such_function", 50)], 0);
+        // Of 1000 ns client runs for 400 and server for 200.
+        let client = end(&[("_copy_to_iter", 25), ("tcp_sendmsg", 50)], 25);
+        let server = end(&[("_copy_to_iter", 50), ("no_such_function", 50)], 0);
         let records = [record(case("tcp", 4096), 1000, 400, 200)];
-        let sum = decomposed(&sampled(case("tcp", 4096), Vec::new(), near, far), &records);
+        let sum = decomposed(&sampled(case("tcp", 4096), Vec::new(), client, server), &records);
         assert_eq!(sum.best, Source::Samples);
         assert_eq!(of(&sum, TermKind::Copies).by_probes_ns, Some(200.0));
         assert_eq!(of(&sum, TermKind::Network).by_probes_ns, Some(200.0));
@@ -392,7 +400,7 @@ mod tests {
         assert_eq!(of(&sum, TermKind::WakeUps).by_probes_ns, Some(400.0));
         assert_eq!(sum.residual_by_probes_ns, Some(100.0));
         let all: f64 = sum.terms.iter().filter_map(|term| term.by_probes_ns).sum();
-        assert_eq!(all + 100.0, sum.turn_ns, "the sum is the turn");
+        assert_eq!(all + 100.0, sum.iteration_ns, "the sum is the iteration");
         let largest: Vec<TermKind> = sum.largest(1).into_iter().map(|(term, _)| term.kind).collect();
         assert_eq!(largest, [TermKind::WakeUps]);
     }
@@ -400,19 +408,21 @@ mod tests {
     #[test]
     fn ends_that_run_at_the_same_time_count_for_less() {
         let records = [record(case("pipe", 1), 1000, 1000, 1000)];
-        let (near, far) = (end(&[("pipe_write", 10)], 0), end(&[("pipe_read", 10)], 0));
-        let sum = decomposed(&sampled(case("pipe", 1), Vec::new(), near, far), &records);
+        let (client, server) = (end(&[("pipe_write", 10)], 0), end(&[("pipe_read", 10)], 0));
+        let sum = decomposed(&sampled(case("pipe", 1), Vec::new(), client, server), &records);
         assert_eq!(of(&sum, TermKind::Mechanism).by_probes_ns, Some(1000.0));
         assert!(sum.terms.iter().all(|term| term.kind != TermKind::WakeUps));
     }
 
     #[test]
-    fn a_difference_is_between_launches_of_the_same_rounds_and_may_contradict() {
+    fn a_difference_is_between_trials_of_the_same_rounds_and_may_contradict() {
         let one_byte = case("pipe", 1);
         let records = [record(case("pipe", 4096), 1000, 500, 500), record(one_byte.clone(), 300, 150, 150)];
-        let (near, far) = (end(&[("_copy_to_iter", 1)], 9), end(&[("_copy_to_iter", 1)], 9));
-        let sum =
-            decomposed(&sampled(case("pipe", 4096), vec![(Role::OneByte, one_byte)], near, far), &records);
+        let (client, server) = (end(&[("_copy_to_iter", 1)], 9), end(&[("_copy_to_iter", 1)], 9));
+        let sum = decomposed(
+            &sampled(case("pipe", 4096), vec![(Role::OneByte, one_byte)], client, server),
+            &records,
+        );
         let copies = of(&sum, TermKind::Copies);
         assert_eq!((copies.by_probes_ns, copies.by_difference_ns.unwrap().median), (Some(100.0), 700.0));
         assert!(copies.contradicts);

@@ -17,16 +17,16 @@ pub(crate) struct Seen<'a> {
     pub(crate) gathered: &'a Gathered,
     /// What was measured of it plainly.
     pub(crate) record: &'a Record,
-    /// What was measured plainly in the same rounds: its companions, and floors.
+    /// What was measured plainly in the same rounds: its control cases, and floors.
     pub(crate) records: &'a [Record],
     /// Both ends' calls.
     pub(crate) calls: Option<&'a [Vec<CallRow>; 2]>,
 }
 
 impl Seen<'_> {
-    /// What was measured of the companion in `role`.
-    pub(crate) fn companion(&self, role: Role) -> Option<&Record> {
-        let case = self.gathered.companions().iter().find(|(of, _)| *of == role).map(|(_, case)| case)?;
+    /// What was measured of the control case in `role`.
+    pub(crate) fn control_case(&self, role: Role) -> Option<&Record> {
+        let case = self.gathered.control_cases().iter().find(|(of, _)| *of == role).map(|(_, case)| case)?;
         self.records.iter().find(|record| record.case == *case && record.summary.is_some())
     }
 
@@ -37,9 +37,15 @@ impl Seen<'_> {
             .find(|record| record.case.spec.name == name && record.case.cpus == self.record.case.cpus)
     }
 
-    /// The system calls of both ends in a turn.
-    pub(crate) fn calls_a_turn(&self) -> Option<f64> {
-        Some(self.calls?.iter().flatten().map(|row| row.per_turn).fold(0.0, |sum, per_turn| sum + per_turn))
+    /// The system calls of both ends in an iteration.
+    pub(crate) fn calls_an_iteration(&self) -> Option<f64> {
+        Some(
+            self.calls?
+                .iter()
+                .flatten()
+                .map(|row| row.per_iteration)
+                .fold(0.0, |sum, per_iteration| sum + per_iteration),
+        )
     }
 }
 
@@ -52,12 +58,12 @@ pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> F
         facts.extend(value.filter(|value| value.is_finite()).map(|value| (name, value)));
     };
     let Some(summary) = seen.record.summary.as_ref() else { return facts };
-    let turn_ns = summary.turn_ns.median;
-    know("turn_ns", Some(turn_ns));
+    let iteration_ns = summary.iteration_ns.median;
+    know("iteration_ns", Some(iteration_ns));
     know("cpu_ns", Some(summary.cpu_ns()));
     know("size_bytes", seen.record.case.size_bytes.map(|size| size.0 as f64));
-    know("calls", seen.calls_a_turn());
-    know("faults", Some(summary.near.faults + summary.far.map_or(0.0, |far| far.faults)));
+    know("calls", seen.calls_an_iteration());
+    know("faults", Some(summary.client.faults + summary.server.map_or(0.0, |server| server.faults)));
 
     for (role, saved_name, left_name) in [
         (Role::Spinning, "spinning_saves_ns", "spinning_cpu_ns"),
@@ -65,14 +71,14 @@ pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> F
         (Role::Untouched, "touching_ns", "untouched_cpu_ns"),
         (Role::Local, "local_saves_ns", "local_cpu_ns"),
     ] {
-        let companion = seen.companion(role);
+        let control_case = seen.control_case(role);
         // Only what is surely a saving is one.
-        let saved = companion.and_then(|other| difference(seen.record, other)).filter(is_surely_positive);
+        let saved = control_case.and_then(|other| difference(seen.record, other)).filter(is_surely_positive);
         know(saved_name, saved.map(|saved| saved.median));
-        know(left_name, companion.and_then(|other| Some(other.summary.as_ref()?.cpu_ns())));
+        know(left_name, control_case.and_then(|other| Some(other.summary.as_ref()?.cpu_ns())));
     }
     if let Some(schedule) = seen.gathered.schedule() {
-        let sleeping = schedule.iter().map(|row| row.sleeping_turns).fold(0.0, f64::max);
+        let sleeping = schedule.iter().map(|row| row.sleeping_iterations).fold(0.0, f64::max);
         know("sleeping_share", Some(sleeping));
         know("preemptions", Some(schedule.iter().map(|row| row.preemptions).sum()));
         know("migrations", Some(schedule.iter().map(|row| row.migrations).sum()));
@@ -82,12 +88,12 @@ pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> F
         let asked: f64 = receives().map(|row| row.asked_sum as f64).sum();
         let came: f64 = receives().map(|row| row.returned_sum as f64).sum();
         let count: f64 = receives().map(|row| row.count as f64).sum();
-        let turns: Option<f64> = receives().next().map(|row| row.count as f64 / row.per_turn);
+        let iterations: Option<f64> = receives().next().map(|row| row.count as f64 / row.per_iteration);
         if count > 0.0 {
             know("filled_share", Some(came / asked.max(1.0)));
             know("came_bytes", Some(came / count));
             know("asked_bytes", Some(asked / count));
-            know("receives", turns.map(|turns| count / turns));
+            know("receives", iterations.map(|iterations| count / iterations));
         }
         let failed: u64 = calls.iter().flatten().flat_map(|row| row.errors.values()).sum();
         let restarted: u64 = calls.iter().flatten().map(|row| row.restarts).sum();
@@ -101,7 +107,7 @@ pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> F
             // What may as well be nothing is no evidence.
             let is_sure = decomposition.best == Source::Samples
                 || term.by_difference_ns.as_ref().is_some_and(is_surely_positive);
-            Some(decomposition.ns_of(term).filter(|_| is_sure)? / turn_ns)
+            Some(decomposition.ns_of(term).filter(|_| is_sure)? / iteration_ns)
         };
         know("calls_share", share(TermKind::Calls));
         know("copies_share", share(TermKind::Copies));

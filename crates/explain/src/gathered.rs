@@ -1,4 +1,4 @@
-//! What probes saw of one case, gathered over launches.
+//! What probes saw of one case, gathered over trials.
 
 use crate::Role;
 use model::card::Support;
@@ -12,7 +12,7 @@ use model::{Case, Workload};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A probe that makes turns take more than so many times as long is marked: it changes what it looks at.
+/// A probe that makes iterations take more than so many times as long is marked: it changes what it looks at.
 const CHANGES: f64 = 2.0;
 
 /// What probes saw of one case.
@@ -20,12 +20,12 @@ const CHANGES: f64 = 2.0;
 pub struct Gathered {
     /// The case.
     pub case: Case,
-    companions: Vec<(Role, Case)>,
+    control_cases: Vec<(Role, Case)>,
     tries: BTreeMap<Probe, Tries>,
     calls: BTreeMap<Probe, [Calls; 2]>,
     schedules: Schedules,
     faults: BTreeMap<(usize, String, bool), u64>,
-    fault_turns: u64,
+    fault_iterations: u64,
     counters: BTreeMap<String, [Counted; 2]>,
     stacks: [BTreeMap<Vec<Frame>, u64>; 2],
     timeline: Option<Observation>,
@@ -44,7 +44,7 @@ struct Tries {
 #[derive(Debug, Clone, Default)]
 struct Counted {
     sum: f64,
-    turns: u64,
+    iterations: u64,
     running: f64,
     unknown: Option<String>,
 }
@@ -60,23 +60,23 @@ pub struct ProbeRow {
     pub without: Vec<String>,
     /// How many records the kernel had no room for.
     pub lost: u64,
-    /// The time of a turn under it, over that of the same turns unseen, measured in turn.
+    /// The time of an iteration under it, over that of the same iterations unseen, measured in turn.
     pub effect: Option<Estimate>,
-    /// It makes turns take more than twice as long, so that it changes what it looks at.
+    /// It makes iterations take more than twice as long, so that it changes what it looks at.
     pub changes: bool,
 }
 
 /// Page faults of one end in one mapping.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FaultRow {
-    /// Near's, or far's.
-    pub of_near: bool,
+    /// Client's, or server's.
+    pub of_client: bool,
     /// Where.
     pub mapping: String,
     /// A device was waited for.
     pub major: bool,
-    /// How many a turn.
-    pub per_turn: f64,
+    /// How many an iteration.
+    pub per_iteration: f64,
 }
 
 /// One counter of both ends.
@@ -84,11 +84,11 @@ pub struct FaultRow {
 pub struct CounterRow {
     /// What is counted.
     pub name: String,
-    /// Near's, per turn, or why that is not known.
-    pub near: Fact<f64>,
-    /// Far's.
-    pub far: Fact<f64>,
-    /// The smallest part of the time in which it ran, in any launch.
+    /// Client's, per iteration, or why that is not known.
+    pub client: Fact<f64>,
+    /// Server's.
+    pub server: Fact<f64>,
+    /// The smallest part of the time in which it ran, in any trial.
     pub running: f64,
 }
 
@@ -97,25 +97,25 @@ pub struct CounterRow {
 pub struct PlaceRow {
     /// Where.
     pub place: Place,
-    /// The part of near's samples.
-    pub near: f64,
-    /// The part of far's.
-    pub far: f64,
+    /// The part of client's samples.
+    pub client: f64,
+    /// The part of server's.
+    pub server: f64,
     /// How many samples of both that is.
     pub samples: u64,
 }
 
 impl Gathered {
-    /// Nothing yet of `case`, which is measured beside its `companions`.
-    pub fn new(case: Case, companions: Vec<(Role, Case)>) -> Self {
+    /// Nothing yet of `case`, which is measured beside its `control cases`.
+    pub fn new(case: Case, control_cases: Vec<(Role, Case)>) -> Self {
         Self {
             case,
-            companions,
+            control_cases,
             tries: BTreeMap::new(),
             calls: BTreeMap::new(),
             schedules: Schedules::default(),
             faults: BTreeMap::new(),
-            fault_turns: 0,
+            fault_iterations: 0,
             counters: BTreeMap::new(),
             stacks: Default::default(),
             timeline: None,
@@ -123,8 +123,8 @@ impl Gathered {
     }
 
     /// The cases that differ from it by one thing.
-    pub fn companions(&self) -> &[(Role, Case)] {
-        &self.companions
+    pub fn control_cases(&self) -> &[(Role, Case)] {
+        &self.control_cases
     }
 
     /// Notes whether `probe` works here.
@@ -141,7 +141,7 @@ impl Gathered {
         }
     }
 
-    /// Adds a launch that `probe` looked at. `ratio` is the time of a turn over that of the same turns unseen.
+    /// Adds a trial that `probe` looked at. `ratio` is the time of a turn over that of the same iterations unseen.
     pub fn add(&mut self, probe: Probe, observation: Observation, ratio: f64) {
         if let Some(tries) = self.tries.get_mut(&probe) {
             tries.log_ratios.push(ratio.ln());
@@ -161,12 +161,12 @@ impl Gathered {
     fn add_calls(&mut self, probe: Probe, observation: &Observation) {
         let calls = self.calls.entry(probe).or_default();
         for (calls, seen) in calls.iter_mut().zip(observation.ends()) {
-            calls.add(seen, observation.turns);
+            calls.add(seen, observation.iterations);
         }
     }
 
     fn add_faults(&mut self, observation: &Observation) {
-        self.fault_turns += observation.turns;
+        self.fault_iterations += observation.iterations;
         for (end, seen) in observation.ends().enumerate() {
             for event in &seen.events {
                 if let What::Fault { mapping, major, .. } = event.what {
@@ -183,13 +183,13 @@ impl Gathered {
                 let counted = &mut self.counters.entry(counter.name.clone()).or_default()[end];
                 match &counter.count {
                     Fact::Known(count) => {
-                        counted.running = if counted.turns == 0 {
+                        counted.running = if counted.iterations == 0 {
                             counter.running
                         } else {
                             counted.running.min(counter.running)
                         };
                         counted.sum += count;
-                        counted.turns += observation.turns;
+                        counted.iterations += observation.iterations;
                     }
                     Fact::Unknown(reason) => counted.unknown = Some(reason.clone()),
                 }
@@ -210,7 +210,7 @@ impl Gathered {
         let seen = [Probe::Syscalls, Probe::Ptrace]
             .into_iter()
             .find_map(|probe| Some((probe, self.calls.get(&probe)?)));
-        seen.map(|(probe, [near, far])| (probe, [near.rows(&name), far.rows(&name)]))
+        seen.map(|(probe, [client, server])| (probe, [client.rows(&name), server.rows(&name)]))
     }
 
     /// How each end was scheduled.
@@ -226,31 +226,31 @@ impl Gathered {
     /// Page faults by where they were, the most frequent first; `None` where none could be seen.
     pub fn faults(&self) -> Option<Vec<FaultRow>> {
         let row = |((end, mapping, major), count): (&(usize, String, bool), &u64)| FaultRow {
-            of_near: *end == 0,
+            of_client: *end == 0,
             mapping: mapping.clone(),
             major: *major,
-            per_turn: *count as f64 / self.fault_turns as f64,
+            per_iteration: *count as f64 / self.fault_iterations as f64,
         };
         let mut rows: Vec<FaultRow> = self.faults.iter().map(row).collect();
-        rows.sort_by(|a, b| b.per_turn.total_cmp(&a.per_turn));
-        (self.fault_turns > 0).then_some(rows)
+        rows.sort_by(|a, b| b.per_iteration.total_cmp(&a.per_iteration));
+        (self.fault_iterations > 0).then_some(rows)
     }
 
-    /// What was counted, per turn; what is known first.
+    /// What was counted, per iteration; what is known first.
     pub fn counters(&self) -> Vec<CounterRow> {
-        let fact = |counted: &Counted| match (&counted.unknown, counted.turns) {
-            (None, 1..) => Fact::Known(counted.sum / counted.turns as f64),
+        let fact = |counted: &Counted| match (&counted.unknown, counted.iterations) {
+            (None, 1..) => Fact::Known(counted.sum / counted.iterations as f64),
             (Some(reason), _) => Fact::Unknown(reason.clone()),
-            (None, 0) => Fact::Unknown("there is no far end".to_owned()),
+            (None, 0) => Fact::Unknown("there is no server end".to_owned()),
         };
-        let row = |(name, [near, far]): (&String, &[Counted; 2])| CounterRow {
+        let row = |(name, [client, server]): (&String, &[Counted; 2])| CounterRow {
             name: name.clone(),
-            near: fact(near),
-            far: fact(far),
-            running: if far.turns == 0 { near.running } else { near.running.min(far.running) },
+            client: fact(client),
+            server: fact(server),
+            running: if server.iterations == 0 { client.running } else { client.running.min(server.running) },
         };
         let mut rows: Vec<CounterRow> = self.counters.iter().map(row).collect();
-        rows.sort_by_key(|row| row.near.known().is_none());
+        rows.sort_by_key(|row| row.client.known().is_none());
         rows
     }
 
@@ -267,14 +267,15 @@ impl Gathered {
 
     /// In which part of the kernel, or the program, the processor was found, the most frequent first.
     pub fn places(&self) -> Vec<PlaceRow> {
-        let [near, far] = self.stacks().map(|stacks| places(&stacks).into_iter().collect::<BTreeMap<_, _>>());
+        let [client, server] =
+            self.stacks().map(|stacks| places(&stacks).into_iter().collect::<BTreeMap<_, _>>());
         let total = |of: &BTreeMap<Place, u64>| of.values().sum::<u64>().max(1) as f64;
         let of = |places: &BTreeMap<Place, u64>, place| places.get(&place).copied().unwrap_or(0);
         let row = |place: Place| PlaceRow {
             place,
-            near: of(&near, place) as f64 / total(&near),
-            far: of(&far, place) as f64 / total(&far),
-            samples: of(&near, place) + of(&far, place),
+            client: of(&client, place) as f64 / total(&client),
+            server: of(&server, place) as f64 / total(&server),
+            samples: of(&client, place) + of(&server, place),
         };
         let mut rows: Vec<PlaceRow> = Place::ALL.into_iter().map(row).filter(|row| row.samples > 0).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.samples));
@@ -305,7 +306,7 @@ impl Gathered {
         self.tries.iter().map(row).collect()
     }
 
-    /// A launch of which everything was seen.
+    /// A trial of which everything was seen.
     pub fn timeline(&self) -> Option<&Observation> {
         self.timeline.as_ref()
     }
@@ -315,7 +316,7 @@ impl Gathered {
         self.tries.get(&Probe::Sampling).is_some_and(|tries| tries.without.is_empty())
     }
 
-    /// Whether a turn is a sum of what both ends do one after the other.
+    /// Whether an iteration is a sum of what both ends do one after the other.
     pub(crate) fn is_a_sum(&self) -> bool {
         matches!(
             self.case.workload,

@@ -1,8 +1,8 @@
-//! Knees: message sizes at which the time of a turn begins to grow faster, or slower. Found in a curve, each with an
+//! Knees: message sizes at which the time of an iteration begins to grow faster, or slower. Found in a curve, each with an
 //! interval.
 //!
 //! The curve is taken as straight pieces on logarithmic axes that meet at knees: least squares over the medians of
-//! launches. How far medians are from the pieces is the noise, so that what launches differ in and what no straight
+//! trials. How far medians are from the pieces is the noise, so that what trials differ in and what no straight
 //! piece can follow both count against a knee. What a further knee must gain is not taken from a table such as BIC's or
 //! F's, for those assume many sizes, or that it is known where the knee would be: straight lines with noise are made over
 //! the very sizes that were measured, and the price of a knee is the least at which hardly any of these lines has one.
@@ -68,7 +68,7 @@ pub struct Bends {
     pub knees: Option<Vec<Knee>>,
 }
 
-/// The knees of each curve that `cases` make, of whose plain launches `records` are.
+/// The knees of each curve that `cases` make, of whose plain trials `records` are.
 pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<Bends> {
     let unsized_case = |case: &Case| Case { size_bytes: None, ..case.clone() };
     let mut curves: Vec<Vec<&Case>> = Vec::new();
@@ -81,7 +81,7 @@ pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<
     let bend = |curve: Vec<&Case>| {
         let point = |case: &&Case| {
             let record = records.iter().find(|record| record.case == **case)?;
-            Some((case.size_bytes?.0, record.samples.iter().map(|sample| sample.turn_ns()).collect()))
+            Some((case.size_bytes?.0, record.samples.iter().map(|sample| sample.iteration_ns()).collect()))
         };
         let points: Vec<(u64, Vec<f64>)> = curve.iter().filter_map(point).collect();
         let smallest = curve.iter().min_by_key(|case| case.size_bytes).unwrap_or(&curve[0]);
@@ -90,7 +90,7 @@ pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<
     curves.into_iter().filter(|curve| curve.len() > 1).map(bend).collect()
 }
 
-/// The knees of a curve that has `turn_ns` of each launch at each size, in the order of sizes. `None` with too few sizes
+/// The knees of a curve that has `iteration_ns` of each trial at each size, in the order of sizes. `None` with too few sizes
 /// to tell. Values that have no logarithm are left out.
 pub fn knees(curve: &[(u64, Vec<f64>)], landmarks: &[Landmark]) -> Option<Vec<Knee>> {
     let curve = Curve::of(curve);
@@ -112,18 +112,18 @@ fn found(curve: &Curve, shapes: &Shapes, landmarks: &[Landmark]) -> Vec<Knee> {
 struct Curve {
     bytes: Vec<u64>,
     x: Vec<f64>,
-    /// The medians over launches, with the mean of all of them as 0.
+    /// The medians over trials, with the mean of all of them as 0.
     y: Vec<f64>,
-    /// How far the median of launches can be from what it would be over many, squared.
-    launch_variance: f64,
+    /// How far the median of trials can be from what it would be over many, squared.
+    trial_variance: f64,
 }
 
 impl Curve {
     fn of(curve: &[(u64, Vec<f64>)]) -> Self {
         let mut sizes: Vec<(u64, Vec<f64>)> = curve
             .iter()
-            .map(|(bytes, turn_ns)| {
-                let valid = turn_ns.iter().filter(|ns| ns.is_finite() && **ns > 0.0);
+            .map(|(bytes, iteration_ns)| {
+                let valid = iteration_ns.iter().filter(|ns| ns.is_finite() && **ns > 0.0);
                 (*bytes, valid.map(|ns| ns.log2()).collect::<Vec<f64>>())
             })
             .filter(|(bytes, logs)| *bytes > 0 && !logs.is_empty())
@@ -138,7 +138,7 @@ impl Curve {
             x: sizes.iter().map(|(bytes, _)| (*bytes as f64).log2()).collect(),
             bytes: sizes.into_iter().map(|(bytes, _)| bytes).collect(),
             y: medians.into_iter().map(|median| median - centre).collect(),
-            launch_variance: if variances.is_empty() { 0.0 } else { mean(&variances) },
+            trial_variance: if variances.is_empty() { 0.0 } else { mean(&variances) },
         }
     }
 }
@@ -320,10 +320,10 @@ fn described(curve: &Curve, shapes: &[Shape], count: usize, landmarks: &[Landmar
 
 /// How much more a shape may leave over than the best one, and still be as good, where one knee was moved.
 ///
-/// With few sizes the pieces can come closer to the medians than launches allow; then the noise is that of launches.
+/// With few sizes the pieces can come closer to the medians than trials allow; then the noise is that of trials.
 fn tolerance(curve: &Curve, least: f64, knees: usize) -> f64 {
     let left = left(curve.x.len(), knees).unwrap_or(0).max(1) as f64;
-    let noise = (least / left).max(curve.launch_variance);
+    let noise = (least / left).max(curve.trial_variance);
     let ratio = FisherSnedecor::new(1.0, left).map_or(f64::INFINITY, |f| f.inverse_cdf(CONFIDENCE));
     noise * ratio
 }
@@ -334,23 +334,23 @@ mod tests {
     use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
     use std::sync::LazyLock;
 
-    /// What launches at each size take: `turn_ns` of the size, with `noise` as a part of it, and half as much again in
-    /// one launch of twenty.
+    /// What trials at each size take: `iteration_ns` of the size, with `noise` as a part of it, and half as much again in
+    /// one trial of twenty.
     fn curve(
         sizes: &[u64],
-        launches: usize,
+        trials: usize,
         noise: f64,
         seed: u64,
-        turn_ns: impl Fn(f64) -> f64,
+        iteration_ns: impl Fn(f64) -> f64,
     ) -> Vec<(u64, Vec<f64>)> {
         let mut random = SmallRng::seed_from_u64(seed);
         let normal = Normal::standard();
-        let mut launch = |bytes: u64| {
+        let mut trial = |bytes: u64| {
             let error: f64 = normal.inverse_cdf(random.random_range(1e-9..1.0 - 1e-9));
             let tail = if random.random_bool(0.05) { 1.5 } else { 1.0 };
-            turn_ns(bytes as f64) * (noise * error).exp() * tail
+            iteration_ns(bytes as f64) * (noise * error).exp() * tail
         };
-        sizes.iter().map(|bytes| (*bytes, (0..launches).map(|_| launch(*bytes)).collect())).collect()
+        sizes.iter().map(|bytes| (*bytes, (0..trials).map(|_| trial(*bytes)).collect())).collect()
     }
 
     fn doubling(count: u32) -> Vec<u64> {
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn straight_noisy_lines_are_found_straight() {
         const TRIES: u64 = 300;
-        for (sizes, launches, noise) in [
+        for (sizes, trials, noise) in [
             (doubling(8), 6, 0.1),
             (doubling(21), 10, 0.02),
             (vec![1, 64, 100, 1024, 4096, 5000, 65_536, 1 << 20], 10, 0.05),
@@ -376,7 +376,7 @@ mod tests {
             let shapes = Shapes::over(&Curve::of(&curve(&sizes, 1, noise, 0, |_| 1.0)).x).unwrap();
             let alarms = (0..TRIES).filter(|seed| {
                 let slope = *seed as f64 / TRIES as f64;
-                let line = curve(&sizes, launches, noise, *seed, |bytes| 1_000.0 * bytes.powf(slope));
+                let line = curve(&sizes, trials, noise, *seed, |bytes| 1_000.0 * bytes.powf(slope));
                 !found(&Curve::of(&line), &shapes, &[]).is_empty()
             });
             let alarms = alarms.count();

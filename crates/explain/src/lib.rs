@@ -4,7 +4,7 @@
 //! and how, is `report`'s.
 #![forbid(unsafe_code)]
 
-mod companions;
+mod control_cases;
 mod copies;
 mod decompose;
 mod facts;
@@ -12,7 +12,7 @@ mod gathered;
 mod knee;
 mod rules;
 
-pub use companions::{Role, companions};
+pub use control_cases::{Role, control_cases};
 pub use copies::{Copies, How, Moved};
 pub use decompose::{Decomposition, Source, Term, TermKind};
 pub use gathered::{CounterRow, FaultRow, Gathered, PlaceRow, ProbeRow};
@@ -32,21 +32,21 @@ use serde::Serialize;
 pub struct Explanation {
     /// What is explained.
     pub case: Case,
-    /// The time of a turn, measured plainly: nobody looked.
-    pub turn_ns: Estimate,
-    /// How many launches that is of.
-    pub launches: u32,
+    /// The time of an iteration, measured plainly: nobody looked.
+    pub iteration_ns: Estimate,
+    /// How many trials that is of.
+    pub trials: u32,
     /// The multiple of the floor, measured plainly.
     pub floor_multiple: Option<Estimate>,
-    /// Where the time of a turn goes; absent where a turn is no sum, as of a stream.
+    /// Where the time of an iteration goes; absent where an iteration is no sum, as of a stream.
     pub decomposition: Option<Decomposition>,
     /// How often each byte was copied; absent where there is no payload.
     pub copies: Option<Copies>,
     /// What to try, the most worthwhile first.
     pub advice: Vec<Advice>,
-    /// Each end's system calls, near's first, and the probe that saw them.
+    /// Each end's system calls, client's first, and the probe that saw them.
     pub calls: Option<(Probe, [Vec<CallRow>; 2])>,
-    /// How each end was scheduled, near first.
+    /// How each end was scheduled, client first.
     pub schedule: Option<[ScheduleRow; 2]>,
     /// How the times of both ends lie over one another.
     pub overlap: Option<Overlap>,
@@ -58,15 +58,15 @@ pub struct Explanation {
     pub places: Vec<PlaceRow>,
     /// Every probe: whether it works here, and what it costs.
     pub probes: Vec<ProbeRow>,
-    /// The stacks of each end, near's first, for flame graphs.
+    /// The stacks of each end, client's first, for flame graphs.
     #[serde(skip)]
     pub stacks: [Vec<Stack>; 2],
-    /// A launch of which everything was seen, for pictures of turns.
+    /// A trial of which everything was seen, for pictures of iterations.
     #[serde(skip)]
     pub timeline: Option<Observation>,
 }
 
-/// Explains the case that `gathered` is of. `records` are of plain launches: the case's, those of its companions and of
+/// Explains the case that `gathered` is of. `records` are of plain trials: the case's, those of its control cases and of
 /// floors. `call` names a system call by its number.
 pub fn explain(gathered: &Gathered, records: &[Record], call: impl Fn(u32) -> String) -> Option<Explanation> {
     let case = &gathered.case;
@@ -79,8 +79,8 @@ pub fn explain(gathered: &Gathered, records: &[Record], call: impl Fn(u32) -> St
     let facts = facts::facts(&seen, decomposition.as_ref());
     Some(Explanation {
         case: case.clone(),
-        turn_ns: summary.turn_ns,
-        launches: summary.launches,
+        iteration_ns: summary.iteration_ns,
+        trials: summary.trials,
         floor_multiple: summary.floor_multiple,
         advice: rules::advise(&facts),
         decomposition,

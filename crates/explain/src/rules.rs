@@ -62,11 +62,11 @@ pub(crate) fn advise(facts: &Facts) -> Vec<Advice> {
 }
 
 impl Rule {
-    /// As a share of the turn.
+    /// As a share of the iteration.
     fn worth(&self, facts: &Facts) -> f64 {
         let worth = facts.get(self.by.as_str()).copied().unwrap_or(0.0);
-        match facts.get("turn_ns") {
-            Some(turn_ns) if self.by.ends_with("_ns") => worth / turn_ns,
+        match facts.get("iteration_ns") {
+            Some(iteration_ns) if self.by.ends_with("_ns") => worth / iteration_ns,
             _ => worth,
         }
     }
@@ -133,7 +133,7 @@ mod tests {
                     ("sleeping_share", 0.98),
                     ("spinning_saves_ns", 2900.0),
                     ("spinning_cpu_ns", 1000.0),
-                    ("turn_ns", 4000.0),
+                    ("iteration_ns", 4000.0),
                     ("cpu_ns", 3000.0),
                 ],
             ),
@@ -145,7 +145,7 @@ mod tests {
                     ("matching_saves_ns", 900.0),
                     ("asked_bytes", 65536.0),
                     ("came_bytes", 8192.0),
-                    ("turn_ns", 9000.0),
+                    ("iteration_ns", 9000.0),
                 ],
             ),
             (
@@ -157,7 +157,7 @@ mod tests {
                     ("came_bytes", 8192.0),
                 ],
             ),
-            ("network", vec![("network_share", 0.4), ("local_saves_ns", 3000.0), ("turn_ns", 9000.0)]),
+            ("network", vec![("network_share", 0.4), ("local_saves_ns", 3000.0), ("iteration_ns", 9000.0)]),
             ("copies", vec![("copies_share", 0.5), ("size_bytes", 65536.0)]),
             ("system-calls", vec![("calls_share", 0.3), ("calls", 4.0)]),
             ("faults", vec![("faults", 2.0), ("faults_share", 0.1)]),
@@ -165,7 +165,12 @@ mod tests {
             ("migrations", vec![("migrations", 0.5)]),
             (
                 "touching",
-                vec![("touching_ns", 100.0), ("size_bytes", 4096.0), ("user_share", 0.6), ("turn_ns", 300.0)],
+                vec![
+                    ("touching_ns", 100.0),
+                    ("size_bytes", 4096.0),
+                    ("user_share", 0.6),
+                    ("iteration_ns", 300.0),
+                ],
             ),
         ]
     }
@@ -199,7 +204,7 @@ mod tests {
         let advice = advise(&facts.into_iter().collect());
         assert_eq!(
             advice[0].says,
-            "a receive asks for 64K and gets 8K, 16 times a turn; buffers as large as the message save 900 ns of 9.00 µs"
+            "a receive asks for 64K and gets 8K, 16 times an iteration; buffers as large as the message save 900 ns of 9.00 µs"
         );
         assert_eq!(advice[0].evidence["came_bytes"], 8192.0);
     }
@@ -207,7 +212,7 @@ mod tests {
     #[test]
     fn the_most_worthwhile_comes_first_and_no_more_than_three() {
         let all = evidence().into_iter().flat_map(|(_, facts)| facts);
-        let facts: Vec<_> = all.chain([("spinning_saves_ns", 290.0), ("turn_ns", 300.0)]).collect();
+        let facts: Vec<_> = all.chain([("spinning_saves_ns", 290.0), ("iteration_ns", 300.0)]).collect();
         let fired = fired(&facts);
         assert_eq!((fired.len(), fired[0].as_str()), (MOST, "network"), "3000 ns of 300 are worth most");
         assert_eq!(fired[1], "short-receives");

@@ -1,6 +1,8 @@
-//! What an operation's launch does: it has one endpoint, and no parts to agree on.
+//! What an operation's trial does: it has one endpoint, and no parts to agree on.
 
-use crate::endpoint::{LEAST_WARM_UP_TURNS, Orders, Outcome, Sizing, WARM_UP_SHARE, observed_turns, text};
+use crate::endpoint::{
+    LEAST_WARM_UP_ITERATIONS, Orders, Outcome, Sizing, WARM_UP_SHARE, observed_iterations, text,
+};
 use crate::measure::Clock;
 use crate::workload::{Broken, sample, usage_between};
 use mechanisms::{Operation, Timer};
@@ -12,67 +14,73 @@ use std::time::Duration;
 use sys::Errno;
 use sys::usage::of_this_thread;
 
-/// A launch of `cost`.
+/// A trial of `cost`.
 pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sample, Broken> {
-    let (turns, warm_up_turns) = warm_up(orders, &mut operation)?;
-    let (elapsed_ns, near) = timed(orders, &mut operation, turns)?;
-    Ok(Sample { turns_in_all: warm_up_turns + turns, ..sample(turns, elapsed_ns, near, None) })
+    let (iterations, warm_up_iterations) = warm_up(orders, &mut operation)?;
+    let (elapsed_ns, client) = timed(orders, &mut operation, iterations)?;
+    Ok(Sample {
+        iterations_in_all: warm_up_iterations + iterations,
+        ..sample(iterations, elapsed_ns, client, None)
+    })
 }
 
-/// A launch of `cost` that is looked at: its turns are observed, and its sample is of the observed turns.
+/// A trial of `cost` that is looked at: its iterations are observed, and its sample is of the observed iterations.
 pub(crate) fn observed_cost(
     orders: &Orders,
     mut operation: impl Operation,
     look: &Look,
 ) -> Outcome<(Sample, Option<Observation>)> {
-    let (turns, _) = warm_up(orders, &mut operation).map_err(text)?;
-    let turns = observed_turns(turns, orders.size, look);
+    let (iterations, _) = warm_up(orders, &mut operation).map_err(text)?;
+    let iterations = observed_iterations(iterations, orders.size, look);
     let clock = Clock::new(orders.clock);
     let mut watching = observe::attach(look, 0..0).map_err(text)?;
     watching.begin().map_err(text)?;
     let start = clock.now();
-    repeat(&mut operation, 0..turns).map_err(text)?;
+    repeat(&mut operation, 0..iterations).map_err(text)?;
     let elapsed_ns = clock.ns_between(start, clock.now());
     watching.end().map_err(text)?;
-    let near = watching.seen().map_err(text)?;
-    let observation = Observation { turns, elapsed_ns, turn_ends_ns: Vec::new(), near, far: None };
-    Ok((sample(turns, elapsed_ns, Usage::default(), None), Some(observation)))
+    let client = watching.seen().map_err(text)?;
+    let observation =
+        Observation { iterations, elapsed_ns, iteration_ends_ns: Vec::new(), client, server: None };
+    Ok((sample(iterations, elapsed_ns, Usage::default(), None), Some(observation)))
 }
 
-/// Repeats the operation until it is warm; says how many turns the launch is to have, and how many there were.
+/// Repeats the operation until it is warm; says how many iterations the trial is to have, and how many there were.
 fn warm_up(orders: &Orders, operation: &mut impl Operation) -> Result<(u64, u64), Broken> {
     match orders.size {
-        Sizing::Turns(turns) => timed(orders, operation, turns).map(|_| (turns, turns)),
+        Sizing::Iterations(iterations) => {
+            timed(orders, operation, iterations).map(|_| (iterations, iterations))
+        }
         Sizing::Slice { slice_ns, .. } => {
             let enough_ns = slice_ns as f64 * WARM_UP_SHARE;
-            let (mut turns, mut turns_in_all) = (LEAST_WARM_UP_TURNS, 0);
+            let (mut iterations, mut iterations_in_all) = (LEAST_WARM_UP_ITERATIONS, 0);
             loop {
-                let (elapsed_ns, _) = timed(orders, operation, turns)?;
-                turns_in_all += turns;
+                let (elapsed_ns, _) = timed(orders, operation, iterations)?;
+                iterations_in_all += iterations;
                 if elapsed_ns >= enough_ns {
-                    let fitting = turns as f64 * slice_ns as f64 / elapsed_ns;
-                    return Ok(((fitting as u64).max(1), turns_in_all));
+                    let fitting = iterations as f64 * slice_ns as f64 / elapsed_ns;
+                    return Ok(((fitting as u64).max(1), iterations_in_all));
                 }
-                turns *= 2;
+                iterations *= 2;
             }
         }
     }
 }
 
-/// How long `turns` took, and what they used.
-fn timed(orders: &Orders, operation: &mut impl Operation, turns: u64) -> Result<(f64, Usage), Broken> {
+/// How long `iterations` took, and what they used.
+fn timed(orders: &Orders, operation: &mut impl Operation, iterations: u64) -> Result<(f64, Usage), Broken> {
     let clock = Clock::new(orders.clock);
     let before = of_this_thread();
     let start = clock.now();
-    repeat(operation, 0..turns)?;
+    repeat(operation, 0..iterations)?;
     let end = clock.now();
     Ok((clock.ns_between(start, end), usage_between(before, of_this_thread())))
 }
 
-/// The turns of `cost`.
+/// The iterations of `cost`.
 #[inline(always)]
-fn repeat(operation: &mut impl Operation, turns: Range<u64>) -> Result<(), Broken> {
-    for _ in turns {
+fn repeat(operation: &mut impl Operation, iterations: Range<u64>) -> Result<(), Broken> {
+    for _ in iterations {
         operation.call().map_err(|errno| Broken::Call { name: "call", errno })?;
     }
     Ok(())
@@ -80,10 +88,10 @@ fn repeat(operation: &mut impl Operation, turns: Range<u64>) -> Result<(), Broke
 
 /// How long the intervals of `accuracy` are: of the order of the study that asked (Wisconsin, table 2).
 const INTERVAL: Duration = Duration::from_millis(1);
-/// The fewest intervals of a launch: fewer have no deviation worth the name.
+/// The fewest intervals of a trial: fewer have no deviation worth the name.
 const LEAST_INTERVALS: u64 = 10;
 
-/// A launch of `accuracy`: a timer is read before and after intervals of a known length.
+/// A trial of `accuracy`: a timer is read before and after intervals of a known length.
 ///
 /// A timer that goes on while the process sleeps is put to sleep for it, as in the study; one of CPU time is made to
 /// work, by the run's clock.
@@ -92,7 +100,7 @@ pub(crate) fn accuracy(orders: &Orders, mut operation: impl Operation) -> Result
     let timer = operation.timer().ok_or(Broken::Call { name: "read the timer", errno: Errno::OPNOTSUPP })?;
     let interval_ns = INTERVAL.as_nanos() as f64;
     let intervals = match orders.size {
-        Sizing::Turns(turns) => turns,
+        Sizing::Iterations(iterations) => iterations,
         Sizing::Slice { slice_ns, .. } => (slice_ns as f64 / interval_ns) as u64,
     };
     let intervals = intervals.max(LEAST_INTERVALS);
@@ -162,7 +170,7 @@ fn tick_ns(timer: Timer, clock: ClockSource, ticks: f64, clock_ns: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mechanisms::Launch;
+    use mechanisms::Trial;
     use model::card::Card;
     use model::floor;
     use sys::Failure;
@@ -173,7 +181,7 @@ mod tests {
     impl Operation for Fast {
         const CARD: Card = Card::OPERATION;
 
-        fn prepare(_: &Launch<'_>) -> Result<Self, Failure> {
+        fn prepare(_: &Trial<'_>) -> Result<Self, Failure> {
             let clock = Clock::new(ClockSource::MonotonicRaw);
             Ok(Self(clock, clock.now()))
         }
@@ -209,14 +217,14 @@ mod tests {
             directory: std::env::temp_dir(),
             number: 0,
             pair: 0,
-            size: Sizing::Turns(20),
+            size: Sizing::Iterations(20),
             check: false,
             look: None,
         };
         let sample = accuracy(&orders, Fast(clock, clock.now())).unwrap();
         let timer = sample.timer.unwrap();
-        let slept_ns = sample.turn_ns();
-        assert_eq!((sample.turns, timer.resolution_ns), (20, 5000.0));
+        let slept_ns = sample.iteration_ns();
+        assert_eq!((sample.iterations, timer.resolution_ns), (20, 5000.0));
         // Twice what was slept, less what was asked for; each reading is off by up to a step.
         assert!((timer.off_clock_ns - slept_ns).abs() < 10_000.0, "{timer:?} {slept_ns}");
         assert!((timer.error_ns - (2.0 * slept_ns - 1e6)).abs() < 10_000.0, "{timer:?} {slept_ns}");

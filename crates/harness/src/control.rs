@@ -1,6 +1,6 @@
 //! The control channel: framed JSON and descriptors over a Unix stream socket.
 //!
-//! It carries orders, tickets and reports, before and after turns; nothing passes on it during one.
+//! It carries orders, tickets and reports, before and after iterations; nothing passes on it during one.
 
 use model::Peers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -366,7 +366,7 @@ fn governor(here: &Here) -> Option<Finding> {
         available.is_some_and(|names| names.split_whitespace().any(|one| one == "performance"));
     let what = format!("the frequency governor is {}", varying.join(", "));
     let why = "the frequency follows the load: endpoints that wait run slower than endpoints that spin, and \
-               the first turns slower than the last";
+               the first iterations slower than the last";
     let command = has_performance.then(|| here.as_root("cpupower frequency-set -g performance"));
     Some(Finding::new(Severity::Spoils, "governor", what, why).mended_by(command))
 }
@@ -542,7 +542,7 @@ fn tsc(here: &Here) -> Option<Finding> {
         return None;
     }
     let what = format!("the time-stamp counter is not {}", lacking.join(", nor "));
-    let why = "it cannot time turns: its rate follows the frequency, or it stops in idle states. The clock is \
+    let why = "it cannot time iterations: its rate follows the frequency, or it stops in idle states. The clock is \
                then clock_gettime, which costs more";
     Some(Finding::new(Severity::Limits, "tsc", what, why))
 }
@@ -622,7 +622,7 @@ fn address_layout(here: &Here) -> Option<Finding> {
     let mode: u32 = here.number("proc/sys/kernel/randomize_va_space")?;
     let personality = here.text("proc/self/personality");
     let personality = personality.and_then(|bits| u32::from_str_radix(&bits, 16).ok()).unwrap_or(0);
-    let why = "every launch has the same layout: what one layout gains or loses looks like the mechanism's \
+    let why = "every trial has the same layout: what one layout gains or loses looks like the mechanism's \
                cost, and intervals are narrower than the truth";
     if personality & ADDR_NO_RANDOMIZE != 0 {
         let what = "address layout is not random for this process (setarch -R, or a debugger)";
@@ -633,16 +633,15 @@ fn address_layout(here: &Here) -> Option<Finding> {
         let command = here.as_root("sysctl -w kernel.randomize_va_space=2");
         return Some(Finding::new(Severity::Spoils, "address-layout", what, why).mended_by(command));
     }
-    let why =
-        "that is wanted: launches differ as two runs would, so the intervals tell the truth. Leave it on";
+    let why = "that is wanted: trials differ as two runs would, so the intervals tell the truth. Leave it on";
     Some(Finding::new(Severity::Fine, "address-layout", "address layout is random", why))
 }
 
 /// `Documentation/admin-guide/mm/transhuge.rst`.
 fn huge_pages(here: &Here) -> Option<Finding> {
     here.host.transparent_huge_pages.known().filter(|mode| *mode == "always")?;
-    let why = "large buffers are in huge pages in some launches and not in others, as memory happens to be \
-               free: the launches fall into two modes";
+    let why = "large buffers are in huge pages in some trials and not in others, as memory happens to be \
+               free: the trials fall into two modes";
     let finding =
         Finding::new(Severity::Limits, "huge-pages", "transparent huge pages are given always", why);
     Some(finding.mended_by(here.write("madvise", "sys/kernel/mm/transparent_hugepage/enabled")))

@@ -1,17 +1,17 @@
-//! An endpoint: the process, or thread, that does near's or far's part of one launch.
+//! An endpoint: the process, or thread, that does client's or server's part of one trial.
 //!
-//! It is started by `launch` as a re-execution of the binary, takes its orders from the control
+//! It is started by `trial` as a re-execution of the binary, takes its orders from the control
 //! channel on its standard input, measures once, reports, and ends.
 
 use crate::alone::{accuracy, cost, observed_cost};
+use crate::client::Client;
 use crate::control::{Channel, wait_any};
-use crate::far::Far;
 use crate::hub::Hub;
 use crate::measure::Clock;
-use crate::near::Near;
+use crate::server::Server;
 use crate::together::Course;
 use crate::workload::{Check, Station, answer_bytes};
-use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Ticket, Visitor, table};
+use mechanisms::{Endpoint, Mechanism, Operation, Shape, Ticket, Trial, Visitor, table};
 use model::card::Payload;
 use model::observation::{Look, Observation, Probe};
 use model::record::{ClockSource, Sample, Setting};
@@ -25,24 +25,24 @@ use sys::{Errno, Failure, OrFail};
 /// The hidden sub-command by which the binary becomes an endpoint; the coordinator's process id follows it.
 pub const COMMAND: &str = "__endpoint";
 
-/// The least turns of a warm-up.
-pub(crate) const LEAST_WARM_UP_TURNS: u64 = 16;
-/// The part of a launch's slice that warm-up must fill.
+/// The least iterations of a warm-up.
+pub(crate) const LEAST_WARM_UP_ITERATIONS: u64 = 16;
+/// The part of a trial's slice that warm-up must fill.
 pub(crate) const WARM_UP_SHARE: f64 = 0.1;
-/// The most turns of a launch of which each event is recorded: they must find room.
-const MOST_RECORDED_TURNS: u64 = 2000;
-/// The fewest turns that are looked at, though a warm-up that was disturbed may have allowed for less.
-const LEAST_OBSERVED_TURNS: u64 = 50;
+/// The most iterations of a trial of which each event is recorded: they must find room.
+const MOST_RECORDED_ITERATIONS: u64 = 2000;
+/// The fewest iterations that are looked at, though a warm-up that was disturbed may have allowed for less.
+const LEAST_OBSERVED_ITERATIONS: u64 = 50;
 
-/// How many turns are looked at in a launch for which there would be time for `turns`.
-pub(crate) fn observed_turns(turns: u64, sizing: Sizing, look: &Look) -> u64 {
+/// How many iterations are looked at in a trial for which there would be time for `iterations`.
+pub(crate) fn observed_iterations(iterations: u64, sizing: Sizing, look: &Look) -> u64 {
     let most = match look.probe {
         None | Some(Probe::Counters | Probe::Sampling) => u64::MAX,
-        Some(_) => MOST_RECORDED_TURNS,
+        Some(_) => MOST_RECORDED_ITERATIONS,
     };
     match sizing {
-        Sizing::Turns(turns) => turns.min(most),
-        Sizing::Slice { .. } => turns.clamp(LEAST_OBSERVED_TURNS, most),
+        Sizing::Iterations(iterations) => iterations.min(most),
+        Sizing::Slice { .. } => iterations.clamp(LEAST_OBSERVED_ITERATIONS, most),
     }
 }
 
@@ -53,53 +53,53 @@ pub(crate) struct Orders {
     pub(crate) role: Role,
     pub(crate) clock: ClockSource,
     pub(crate) directory: PathBuf,
-    /// The number of the launch in its run. Its parity gives the order of the parts, so that drift within a launch cancels.
+    /// The number of the trial in its run. Its parity gives the order of the parts, so that drift within a trial cancels.
     pub(crate) number: u64,
     /// The number of the pair that the first link, if there are several, belongs to.
     pub(crate) pair: u32,
     pub(crate) size: Sizing,
     /// Every byte of the timed part is checked too.
     pub(crate) check: bool,
-    /// How the endpoints are looked at, in the one part that such a launch has beside its warm-up.
+    /// How the endpoints are looked at, in the one part that such a trial has beside its warm-up.
     pub(crate) look: Option<Look>,
 }
 
-/// Which part of a launch a process takes.
+/// Which part of a trial a process takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Role {
-    Near,
-    Far,
+    Client,
+    Server,
     /// Both, each in a thread of its own.
     Both,
     /// An operation, which has no peer.
     Alone,
 }
 
-/// How many turns a launch has.
+/// How many iterations a trial has.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Sizing {
     /// As many as fill a slice.
     Slice {
-        /// What the timed turns of all parts should take together, in nanoseconds.
+        /// What the timed iterations of all parts should take together, in nanoseconds.
         slice_ns: u64,
-        /// What a turn took in an earlier launch, to begin with.
+        /// What an iteration took in an earlier trial, to begin with.
         hint_ns: Option<f64>,
     },
     /// Exactly so many in each part.
-    Turns(u64),
+    Iterations(u64),
 }
 
-/// What a launch yields.
+/// What a trial yields.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Yield {
     /// What was measured. `round`, `started_ns` and `floor_ns` are the coordinator's to fill in.
     pub sample: Sample,
     /// What both ends set, and what the kernel made of it.
     pub settings: Vec<Setting>,
-    /// When the turns of each part were over; only of one of several nears.
+    /// When the iterations of each part were over; only of one of several clients.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) courses: Vec<Course>,
-    /// What was seen of the turns, if the launch was looked at.
+    /// What was seen of the iterations, if the trial was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) observation: Option<Observation>,
 }
@@ -110,9 +110,9 @@ pub(crate) type Report = Result<Option<Yield>, String>;
 /// What an endpoint says to the coordinator.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Said {
-    /// It is one of several nears, and is warm; it goes on when the coordinator says `()`, when all are.
+    /// It is one of several clients, and is warm; it goes on when the coordinator says `()`, when all are.
     Ready,
-    /// It is one of several nears, and has had a whole part; the coordinator says `()` when all have.
+    /// It is one of several clients, and has had a whole part; the coordinator says `()` when all have.
     HadAPart,
     /// It has done what it was told to do, or failed.
     Done(Box<Report>),
@@ -149,7 +149,7 @@ fn obey(orders: Orders, links: Vec<Channel>, control: &Channel) -> Report {
     }
     let mut links = links.into_iter();
     let (reports, outcomes) = std::sync::mpsc::channel();
-    for role in [Role::Near, Role::Far] {
+    for role in [Role::Client, Role::Server] {
         let (orders, link, reports) = (orders.clone(), links.next(), reports.clone());
         std::thread::spawn(move || {
             // Nobody listens any more when the other endpoint has failed.
@@ -172,13 +172,13 @@ fn take_part(mut orders: Orders, role: Role, links: Vec<Channel>, control: Optio
         .unwrap_or_else(|| Err(format!("there is no row named {name}; run one version of ipcmark only")))
 }
 
-/// One endpoint's part in a launch, compiled once for each row of the table.
+/// One endpoint's part in a trial, compiled once for each row of the table.
 pub(crate) struct Session {
     pub(crate) orders: Orders,
     role: Role,
-    /// To every peer: one, unless there are several nears or fars.
+    /// To every peer: one, unless there are several clients or servers.
     links: Vec<Channel>,
-    /// To the coordinator, which has several nears begin together.
+    /// To the coordinator, which has several clients begin together.
     control: Option<Channel>,
     /// The row carries bytes, so that they can be checked.
     carries: bool,
@@ -189,23 +189,23 @@ impl Visitor for Session {
 
     fn mechanism<M: Mechanism>(self) -> Report {
         let case = &self.orders.case;
-        let cpu = case.cpus.map(|pair| if self.role == Role::Near { pair.near } else { pair.far });
+        let cpu = case.cpus.map(|pair| if self.role == Role::Client { pair.client } else { pair.server });
         cpu.map_or(Ok(()), sys::process::pin_to).map_err(text)?;
         let clock = Clock::new(self.orders.clock);
-        if self.role == Role::Near {
+        if self.role == Role::Client {
             let ends =
                 self.links.iter().zip(self.orders.pair..).map(|(link, pair)| self.accepted::<M>(link, pair));
             let ends = ends.collect::<Outcome<Vec<M::End>>>()?;
             let station = |end| Station::new(end, self.size_bytes(), self.answer_bytes());
-            let near = Near {
+            let client = Client {
                 session: &self,
                 links: &self.links,
                 clock,
                 stations: ends.into_iter().map(station).collect(),
                 fds: self.fds().map_err(text)?,
-                turns_in_all: 0,
+                iterations_in_all: 0,
             };
-            return near.measure().map(Some);
+            return client.measure().map(Some);
         }
         let ends =
             self.links.iter().zip(self.orders.pair..).map(|(link, pair)| self.connected::<M>(link, pair));
@@ -213,7 +213,7 @@ impl Visitor for Session {
         let stations = ends.into_iter().map(|end| Station::new(end, self.answer_bytes(), self.size_bytes()));
         let mut stations: Vec<_> = stations.collect();
         match (stations.pop(), self.links.as_slice()) {
-            (Some(station), [link]) => Far { session: &self, link, clock, station }.serve()?,
+            (Some(station), [link]) => Server { session: &self, link, clock, station }.serve()?,
             (Some(last), links) => {
                 stations.push(last);
                 Hub::new(&self, links, stations, clock).map_err(text)?.serve()?;
@@ -224,8 +224,8 @@ impl Visitor for Session {
     }
 
     fn operation<O: Operation>(self) -> Report {
-        self.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(pair.near)).map_err(text)?;
-        let operation = O::prepare(&self.launch(0)).map_err(text)?;
+        self.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(pair.client)).map_err(text)?;
+        let operation = O::prepare(&self.trial(0)).map_err(text)?;
         let (sample, observation) = match (self.workload(), &self.orders.look) {
             (Workload::Accuracy, _) => (accuracy(&self.orders, operation).map_err(text)?, None),
             (_, None) => (cost(&self.orders, operation).map_err(text)?, None),
@@ -236,10 +236,10 @@ impl Visitor for Session {
 }
 
 impl Session {
-    /// What the launch gives the mechanism of its `pair`.
-    fn launch(&self, pair: u32) -> Launch<'_> {
+    /// What the trial gives the mechanism of its `pair`.
+    fn trial(&self, pair: u32) -> Trial<'_> {
         let Orders { case, directory, number, .. } = &self.orders;
-        Launch {
+        Trial {
             params: &case.spec.params,
             shape: Shape { size_bytes: self.size_bytes(), workload: case.workload },
             directory,
@@ -247,42 +247,42 @@ impl Session {
         }
     }
 
-    /// Near's end to the far of `link`.
+    /// Client's end to the server of `link`.
     fn accepted<M: Mechanism>(&self, link: &Channel, pair: u32) -> Outcome<M::End> {
-        let (bound, ticket) = M::bind(&self.launch(pair)).map_err(text)?;
+        let (bound, ticket) = M::bind(&self.trial(pair)).map_err(text)?;
         let fds: Vec<_> = ticket.fds.iter().map(AsFd::as_fd).collect();
         link.send(&ticket.address, &fds).map_err(text)?;
-        // Near must not keep far's descriptors open: far's death would go unseen.
+        // Client must not keep server's descriptors open: server's death would go unseen.
         drop(ticket);
         M::accept(bound).map_err(text)
     }
 
-    /// Far's end to the near of `link`.
+    /// Server's end to the client of `link`.
     fn connected<M: Mechanism>(&self, link: &Channel, pair: u32) -> Outcome<M::End> {
         let (address, fds): (Vec<u8>, _) = link.receive().map_err(text)?;
-        let end = M::connect(&self.launch(pair), Ticket { address, fds }).map_err(text)?;
+        let end = M::connect(&self.trial(pair), Ticket { address, fds }).map_err(text)?;
         link.send(&end.settings(), &[]).map_err(text)?;
         Ok(end)
     }
 
-    /// Waits until every near is as far as this one, where there are several.
+    /// Waits until every client is as server as this one, where there are several.
     pub(crate) fn wait_for_the_others(&self) -> Outcome<()> {
         let Some(control) = self.shared_control() else { return Ok(()) };
         control.send(&Said::Ready, &[]).map_err(text)?;
         control.receive::<()>().map(drop).map_err(text)
     }
 
-    /// Tells the coordinator that this near has had a whole part, where there are several.
+    /// Tells the coordinator that this client has had a whole part, where there are several.
     pub(crate) fn tell_of_the_first_part(&self) -> Outcome<()> {
         self.shared_control().map_or(Ok(()), |control| control.send(&Said::HadAPart, &[])).map_err(text)
     }
 
-    /// Whether there is no other near to go on for.
-    pub(crate) fn is_the_only_near(&self) -> bool {
+    /// Whether there is no other client to go on for.
+    pub(crate) fn is_the_only_client(&self) -> bool {
         self.shared_control().is_none()
     }
 
-    /// Whether every near has had a whole part by now.
+    /// Whether every client has had a whole part by now.
     pub(crate) fn others_are_done(&self) -> Outcome<bool> {
         let Some(control) = self.shared_control() else { return Ok(true) };
         match wait_any(&[control], Duration::ZERO) {
@@ -291,9 +291,9 @@ impl Session {
         }
     }
 
-    /// The channel to the coordinator, where it has several nears keep together.
+    /// The channel to the coordinator, where it has several clients keep together.
     fn shared_control(&self) -> Option<&Channel> {
-        self.control.as_ref().filter(|_| self.orders.case.peers.nears() > 1)
+        self.control.as_ref().filter(|_| self.orders.case.peers.clients() > 1)
     }
 
     /// Gets ready to look at this endpoint, as the coordinator wants it.
@@ -322,11 +322,11 @@ impl Session {
 
     /// How the payload is checked in a part that asks for everything, or not.
     ///
-    /// Of a connection, near alone checks the answer: a server may answer from a process of its own.
+    /// Of a connection, client alone checks the answer: a server may answer from a process of its own.
     pub(crate) fn check(&self, everything: bool) -> Check {
         match (self.carries, everything || self.orders.check) {
             (false, _) => Check::Nothing,
-            _ if self.workload() == Workload::Connect && self.role == Role::Far => Check::Nothing,
+            _ if self.workload() == Workload::Connect && self.role == Role::Server => Check::Nothing,
             (true, false) => Check::Sequence,
             (true, true) => Check::Everything,
         }

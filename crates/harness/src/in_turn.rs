@@ -1,11 +1,11 @@
-//! Two cases measured in turn: each round launches A B B A, or B A A B, so that what drifts cancels.
+//! Two cases measured in turn: each round trials A B B A, or B A A B, so that what drifts cancels.
 //!
 //! It yields samples; the ratio and the verdict are `model::compare`'s.
 
 use crate::endpoint::Sizing;
-use crate::launch::{Ended, Launcher};
 use crate::measure::Timer;
-use crate::run::LEAST_LAUNCHES;
+use crate::run::LEAST_TRIALS;
+use crate::trial::{Ended, Launcher};
 use model::Case;
 use model::compare::round_log_ratios;
 use model::record::Sample;
@@ -39,7 +39,7 @@ impl Pair {
     fn is_settled(&self, precision: f64) -> bool {
         let logs = self.log_ratios();
         let interval = median_interval(&logs).and_then(|estimate| estimate.interval);
-        logs.len() >= LEAST_LAUNCHES && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
+        logs.len() >= LEAST_TRIALS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
     }
 }
 
@@ -67,14 +67,14 @@ pub fn measure(
 ) {
     let timer = Timer::start();
     let mut number = 0;
-    let mut launch = |pair: &mut Pair, which: usize, round: Option<u32>| -> bool {
+    let mut trial = |pair: &mut Pair, which: usize, round: Option<u32>| -> bool {
         let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
         let size = Sizing::Slice { slice_ns, hint_ns: pair.hints_ns[which] };
         number += 1;
-        match launcher.launch(&pair.cases[which], size, number) {
+        match launcher.trial(&pair.cases[which], size, number) {
             Ok(yielded) => {
-                pair.hints_ns[which] = Some(yielded.sample.turn_ns());
-                // The first launch of each case is a warm-up and is dropped.
+                pair.hints_ns[which] = Some(yielded.sample.iteration_ns());
+                // The first trial of each case is a warm-up and is dropped.
                 if let Some(round) = round {
                     pair.samples[which].push(Sample { round, ..yielded.sample });
                 }
@@ -95,7 +95,7 @@ pub fn measure(
         };
         for pair in pairs.iter_mut().filter(|pair| pair.failure.is_none() && !pair.is_settled(precision)) {
             for &which in order {
-                if pair.failure.is_none() && !launch(pair, which, round) {
+                if pair.failure.is_none() && !trial(pair, which, round) {
                     return;
                 }
             }

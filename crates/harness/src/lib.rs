@@ -5,15 +5,15 @@ mod alone;
 mod control;
 pub mod doctor;
 pub mod endpoint;
-mod far;
 pub mod host;
 mod hub;
 pub mod in_turn;
-pub mod launch;
 pub mod looking;
 pub mod measure;
+mod server;
+pub mod trial;
 
-mod near;
+mod client;
 mod pacer;
 mod part;
 pub mod run;

@@ -1,10 +1,10 @@
-//! Looking at cases: rounds of launches under each of their probes, between launches of the same turns that nobody looks at.
+//! Looking at cases: rounds of trials under each of their probes, between trials of the same iterations that nobody looks at.
 //!
-//! The launches in between tell what looking costs. It yields observations; what they mean is said elsewhere.
+//! The trials in between tell what looking costs. It yields observations; what they mean is said elsewhere.
 
 use crate::endpoint::Sizing;
-use crate::launch::{Ended, Launcher};
 use crate::measure::Timer;
+use crate::trial::{Ended, Launcher};
 use model::Case;
 use model::observation::{Look, Observation, Probe};
 use std::time::Duration;
@@ -12,15 +12,15 @@ use std::time::Duration;
 /// The rounds after which a case has been looked at enough: fewer allow no 95% interval of a probe's effect.
 pub const ENOUGH_ROUNDS: u32 = 12;
 
-/// What the turns of a launch take that is looked at, where nobody says how many they are to be.
+/// What the iterations of a trial take that is looked at, where nobody says how many they are to be.
 pub const A_SLICE: Sizing = Sizing::Slice { slice_ns: 8_000_000, hint_ns: None };
 
-/// The part of the turns that are made where each is stopped at every call.
+/// The part of the iterations that are made where each is stopped at every call.
 const PTRACE_SHARE: u64 = 10;
-/// How much longer launches are of which samples are taken.
+/// How much longer trials are of which samples are taken.
 const SAMPLING_TIMES: u64 = 16;
 
-/// What is told of one launch that was looked at.
+/// What is told of one trial that was looked at.
 #[derive(Debug)]
 pub struct Looked<'a> {
     /// The case, by its place in the list.
@@ -29,7 +29,7 @@ pub struct Looked<'a> {
     pub probe: Probe,
     /// What was seen, or why nothing was.
     pub outcome: Result<Observation, String>,
-    /// The time of a turn under the probe over that in the launches before and after it that nobody looked at; absent in
+    /// The time of an iteration under the probe over that in the trials before and after it that nobody looked at; absent in
     /// the first round, which warms up.
     pub ratio: Option<f64>,
     /// The round, and how many there are to be at most.
@@ -45,7 +45,7 @@ pub struct Subject {
     pub case: Case,
     /// By what.
     pub probes: Vec<Probe>,
-    /// How many turns a launch is to have, or how long they are to take.
+    /// How many iterations a trial is to have, or how long they are to take.
     pub size: Sizing,
 }
 
@@ -67,7 +67,7 @@ pub struct Plan<'a> {
 pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looked<'_>)) {
     let timer = Timer::start();
     let mut number = 0;
-    let mut launch = |subject: &Subject, probe: Option<Probe>, hint_ns: Option<f64>| {
+    let mut trial = |subject: &Subject, probe: Option<Probe>, hint_ns: Option<f64>| {
         number += 1;
         let look = Look { probe, counters: plan.counters.to_vec() };
         launcher.observe(&subject.case, sized(subject.size, probe, hint_ns), number, &look)
@@ -84,14 +84,14 @@ pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looke
                 }
                 let before_ns = match bare_ns {
                     Some(before_ns) => Ok(before_ns),
-                    None => launch(subject, None, hints_ns[at]).map(|bare| bare.turn_ns()),
+                    None => trial(subject, None, hints_ns[at]).map(|bare| bare.iteration_ns()),
                 };
                 let seen = before_ns.and_then(|before_ns| {
                     hints_ns[at] = Some(before_ns);
-                    let seen = launch(subject, Some(probe), hints_ns[at])?;
-                    let after_ns = launch(subject, None, hints_ns[at])?.turn_ns();
+                    let seen = trial(subject, Some(probe), hints_ns[at])?;
+                    let after_ns = trial(subject, None, hints_ns[at])?.iteration_ns();
                     bare_ns = Some(after_ns);
-                    let ratio = seen.turn_ns() / (before_ns * after_ns).sqrt();
+                    let ratio = seen.iteration_ns() / (before_ns * after_ns).sqrt();
                     Ok((seen, ratio))
                 });
                 let (outcome, ratio) = match seen {
@@ -108,13 +108,13 @@ pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looke
     }
 }
 
-/// The size of a launch under `probe`, where those that nobody looks at have `size`.
+/// The size of a trial under `probe`, where those that nobody looks at have `size`.
 fn sized(size: Sizing, probe: Option<Probe>, hint_ns: Option<f64>) -> Sizing {
     let Sizing::Slice { slice_ns, .. } = size else { return size };
     let slice_ns = match probe {
-        // A turn takes so much longer there that a few are enough.
+        // An iteration takes so much longer there that a few are enough.
         Some(Probe::Ptrace) => slice_ns / PTRACE_SHARE,
-        // Samples are few: a launch must be longer to have enough of them.
+        // Samples are few: a trial must be longer to have enough of them.
         Some(Probe::Sampling) => slice_ns * SAMPLING_TIMES,
         _ => slice_ns,
     };

@@ -1,7 +1,7 @@
-//! When near begins its turns, where that is not at once: the idle gap and the open loop.
+//! When client begins its iterations, where that is not at once: the idle think time and the open loop.
 //!
-//! Near waits awake, on the clock, so that what a turn costs is the peer's sleep and not its own. Each turn is timed:
-//! after a gap from its beginning, in an open loop from when it was due.
+//! Client waits awake, on the clock, so that what an iteration costs is the peer's sleep and not its own. Each iteration is timed:
+//! after a think time from its beginning, in an open loop from when it was due.
 
 use crate::measure::{Clock, Stamp};
 use crate::workload::Watch;
@@ -11,61 +11,61 @@ use model::record::Schedule;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Paces turns and times each.
+/// Paces iterations and times each.
 pub(crate) struct Pacer {
     clock: Clock,
     waits: Waits,
     began: Stamp,
-    /// What each turn took, in memory set aside before the turns.
+    /// What each iteration took, in memory set aside before the iterations.
     pub(crate) ticks: Vec<u64>,
 }
 
 enum Waits {
-    /// For so many ticks after the last turn.
-    Gap(u64),
-    /// Until the next turn is due.
+    /// For so many ticks after the last iteration.
+    ThinkTime(u64),
+    /// Until the next iteration is due.
     Due(Due),
 }
 
 /// A schedule that was fixed beforehand. Its ticks are fractions, so that no rounding adds up.
 struct Due {
     interval_ticks: f64,
-    /// From one due turn to the next, in intervals; used over again from the beginning.
+    /// From one due iteration to the next, in intervals; used over again from the beginning.
     distances: Vec<f64>,
-    turn: usize,
+    iteration: usize,
     start: Stamp,
     due_ticks: f64,
     late_ticks: u64,
 }
 
-/// How many random distances are drawn before the turns: drawing within would be part of them.
+/// How many random distances are drawn before the iterations: drawing within would be part of them.
 const DISTANCES: usize = 1 << 14;
 
 impl Pacer {
-    /// A pacer of `turns` turns; `None` when they are to go back to back. `seed` tells launches apart.
-    pub(crate) fn new(pace: Pace, clock: Clock, turns: u64, seed: u64) -> Option<Self> {
+    /// A pacer of `iterations` iterations; `None` when they are to go back to back. `seed` tells trials apart.
+    pub(crate) fn new(pace: Pace, clock: Clock, iterations: u64, seed: u64) -> Option<Self> {
         let now = clock.now();
         let waits = match pace {
             Pace::BackToBack => return None,
-            Pace::Gap(ns) => Waits::Gap(clock.ticks(ns as f64)),
+            Pace::ThinkTime(ns) => Waits::ThinkTime(clock.ticks(ns as f64)),
             Pace::Rate(rate) => Waits::Due(Due {
                 interval_ticks: clock.ticks_per_ns() * rate.interval_ns(),
                 distances: distances(rate.arrivals, seed),
-                turn: 0,
+                iteration: 0,
                 start: now,
                 due_ticks: 0.0,
                 late_ticks: 0,
             }),
         };
-        let mut ticks = vec![1; turns as usize];
+        let mut ticks = vec![1; iterations as usize];
         ticks.clear();
         Some(Self { clock, waits, began: now, ticks })
     }
 
-    /// What the schedule spanned and how late its last turn began; `None` without a schedule.
+    /// What the schedule spanned and how late its last iteration began; `None` without a schedule.
     pub(crate) fn schedule(&self) -> Option<Schedule> {
         match &self.waits {
-            Waits::Gap(_) => None,
+            Waits::ThinkTime(_) => None,
             Waits::Due(due) => Some(Schedule {
                 span_ns: self.clock.ns(due.due_ticks as u64),
                 late_ns: self.clock.ns(due.late_ticks),
@@ -74,12 +74,12 @@ impl Pacer {
     }
 }
 
-/// What one turn takes on the clock at `pace` if back to back it takes `turn_ns`.
-pub(crate) fn wall_ns(pace: Pace, turn_ns: f64) -> f64 {
+/// What one iteration takes on the clock at `pace` if back to back it takes `iteration_ns`.
+pub(crate) fn wall_ns(pace: Pace, iteration_ns: f64) -> f64 {
     match pace {
-        Pace::BackToBack => turn_ns,
-        Pace::Gap(gap_ns) => turn_ns + gap_ns as f64,
-        Pace::Rate(rate) => turn_ns.max(rate.interval_ns()),
+        Pace::BackToBack => iteration_ns,
+        Pace::ThinkTime(think_time_ns) => iteration_ns + think_time_ns as f64,
+        Pace::Rate(rate) => iteration_ns.max(rate.interval_ns()),
     }
 }
 
@@ -93,7 +93,7 @@ fn distances(arrivals: Arrivals, seed: u64) -> Vec<f64> {
 }
 
 impl Watch for Pacer {
-    /// The first turn is due one distance from now.
+    /// The first iteration is due one distance from now.
     fn start(&mut self) {
         if let Waits::Due(due) = &mut self.waits {
             due.start = self.clock.now();
@@ -103,7 +103,7 @@ impl Watch for Pacer {
     #[inline(always)]
     fn before(&mut self) {
         match &mut self.waits {
-            Waits::Gap(ticks) => {
+            Waits::ThinkTime(ticks) => {
                 let idle_since = self.clock.now();
                 self.began = idle_since;
                 while Clock::ticks_between(idle_since, self.began) < *ticks {
@@ -112,8 +112,8 @@ impl Watch for Pacer {
                 }
             }
             Waits::Due(due) => {
-                due.due_ticks += due.interval_ticks * due.distances[due.turn % due.distances.len()];
-                due.turn += 1;
+                due.due_ticks += due.interval_ticks * due.distances[due.iteration % due.distances.len()];
+                due.iteration += 1;
                 let is_due = due.start.after(due.due_ticks as u64);
                 let mut now = self.clock.now();
                 while Clock::ticks_between(is_due, now) == 0 {
@@ -139,12 +139,13 @@ mod tests {
     use model::record::ClockSource;
     use std::time::Duration;
 
-    fn paced(pace: Pace, turns: usize, turn: impl Fn(usize)) -> Pacer {
-        let mut pacer = Pacer::new(pace, Clock::new(ClockSource::MonotonicRaw), turns as u64, 1).unwrap();
+    fn paced(pace: Pace, iterations: usize, iteration: impl Fn(usize)) -> Pacer {
+        let mut pacer =
+            Pacer::new(pace, Clock::new(ClockSource::MonotonicRaw), iterations as u64, 1).unwrap();
         pacer.start();
-        for number in 0..turns {
+        for number in 0..iterations {
             pacer.before();
-            turn(number);
+            iteration(number);
             pacer.after();
         }
         pacer
@@ -155,19 +156,19 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_no_part_of_a_turn() {
+    fn a_think_time_is_no_part_of_an_iteration() {
         let clock = Clock::new(ClockSource::MonotonicRaw);
         let start = clock.now();
-        let pacer = paced(Pace::Gap(2_000_000), 10, |_| {});
+        let pacer = paced(Pace::ThinkTime(2_000_000), 10, |_| {});
         assert!(clock.ns_between(start, clock.now()) >= 20e6);
         assert_eq!(pacer.ticks.len(), 10);
         assert!(pacer.schedule().is_none());
-        // The fastest is not disturbed by other load, and holds none of the 2 ms of the gap.
+        // The fastest is not disturbed by other load, and holds none of the 2 ms of the think time.
         assert!(*pacer.ticks.iter().min().unwrap() < 1_000_000);
     }
 
     #[test]
-    fn a_turn_that_a_slow_one_delays_is_timed_from_when_it_was_due() {
+    fn an_iteration_that_a_slow_one_delays_is_timed_from_when_it_was_due() {
         // Due every 2 ms; the first takes 20 ms, so that the second, due 18 ms before that is over, took 18 ms and more.
         let slow_first = |number| {
             if number == 0 {

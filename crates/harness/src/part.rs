@@ -1,4 +1,4 @@
-//! Parts: what near and far of one launch agree on before each stretch of turns, and tell each other after it.
+//! Parts: what client and server of one trial agree on before each stretch of iterations, and tell each other after it.
 
 use crate::measure::Clock;
 use crate::together::Course;
@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Turns before the timed ones of each part, so that both ends are under way when the clock starts.
-const LEAD_IN_TURNS: u64 = 8;
-/// Turns after the timed ones, so that both ends still are when it stops.
-const LEAD_OUT_TURNS: u64 = 8;
-/// From near to far: the part that comes next.
+/// Iterations before the timed ones of each part, so that both ends are under way when the clock starts.
+const LEAD_IN_ITERATIONS: u64 = 8;
+/// Iterations after the timed ones, so that both ends still are when it stops.
+const LEAD_OUT_ITERATIONS: u64 = 8;
+/// From client to server: the part that comes next.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) kind: PartKind,
-    pub(crate) turns: u64,
+    pub(crate) iterations: u64,
     pub(crate) check: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PartKind {
-    /// No clock but around all turns.
+    /// No clock but around all iterations.
     Total,
-    /// Far's calls are noted one by one.
+    /// Server's calls are noted one by one.
     Calls,
-    /// The steps of far's messages are noted.
+    /// The steps of server's messages are noted.
     Steps,
-    /// As `Total`, and where turns are not answered far notes when each message came.
+    /// As `Total`, and where iterations are not answered server notes when each message came.
     Course,
     /// Both ends are looked at.
     Observed,
@@ -38,33 +38,33 @@ pub(crate) enum PartKind {
     End,
 }
 
-/// From far to near: what the part before took.
+/// From server to client: what the part before took.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct FarPart {
+pub(crate) struct ServerPart {
     pub(crate) usage: Usage,
     pub(crate) calls: Option<CallCounts>,
     pub(crate) steps: Option<Vec<Step>>,
     pub(crate) course: Option<Course>,
-    /// How many messages of the timed turns never came; only of ends that lose some.
+    /// How many messages of the timed iterations never came; only of ends that lose some.
     pub(crate) lost: Option<u64>,
-    /// What far was seen to do.
+    /// What server was seen to do.
     pub(crate) seen: Option<Seen>,
 }
 
-/// The turns of one part, numbered on from the first.
-pub(crate) struct Turns {
+/// The iterations of one part, numbered on from the first.
+pub(crate) struct Iterations {
     pub(crate) lead_in: Range<u64>,
     pub(crate) timed: Range<u64>,
     pub(crate) lead_out: Range<u64>,
 }
 
-impl Turns {
+impl Iterations {
     pub(crate) fn of(timed: u64) -> Self {
-        let (start, end) = (LEAD_IN_TURNS, LEAD_IN_TURNS + timed);
-        Self { lead_in: 0..start, timed: start..end, lead_out: end..end + LEAD_OUT_TURNS }
+        let (start, end) = (LEAD_IN_ITERATIONS, LEAD_IN_ITERATIONS + timed);
+        Self { lead_in: 0..start, timed: start..end, lead_out: end..end + LEAD_OUT_ITERATIONS }
     }
 
-    /// How many turns a part has in all of which `timed` are timed.
+    /// How many iterations a part has in all of which `timed` are timed.
     pub(crate) fn in_all(timed: u64) -> u64 {
         Self::of(timed).lead_out.end
     }

@@ -1,12 +1,12 @@
-//! A run: rounds of launches until every case is known well enough, or time is up.
+//! A run: rounds of trials until every case is known well enough, or time is up.
 //!
-//! In each round every floor has one launch, then every open case has one, in random order. The
+//! In each round every floor has one trial, then every open case has one, in random order. The
 //! floors of the next round close the bracket: a case is divided by the geometric mean of the floor
 //! before it and the floor after it.
 
 use crate::endpoint::Sizing;
-use crate::launch::{Ended, Launcher};
 use crate::measure::Timer;
+use crate::trial::{Ended, Launcher};
 use model::floor::{Floor, floor_of};
 use model::plan::Plan;
 use model::record::{Outcome, Record, Sample, Setting, Settings};
@@ -18,28 +18,28 @@ use rand::seq::SliceRandom;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The launches without which no case is called settled: fewer allow no honest 95% interval.
-pub const LEAST_LAUNCHES: usize = 8;
-/// The rounds for which a slice is chosen: many short launches beat few long ones.
+/// The trials without which no case is called settled: fewer allow no honest 95% interval.
+pub const LEAST_TRIALS: usize = 8;
+/// The rounds for which a slice is chosen: many short trials beat few long ones.
 const ROUNDS_AIMED_AT: u32 = 40;
-/// What starting and ending the endpoints of one launch costs, for planning only.
-const LAUNCH_COST: Duration = Duration::from_micros(2500);
+/// What starting and ending the endpoints of one trial costs, for planning only.
+const TRIAL_COST: Duration = Duration::from_micros(2500);
 const SHORTEST_SLICE: Duration = Duration::from_micros(1000);
 const LONGEST_SLICE: Duration = Duration::from_millis(10);
 
-/// The slice of a run of `launches_a_round` that may take `time`.
-pub fn slice_for(time: Duration, launches_a_round: usize) -> Duration {
-    let launches = u32::try_from(launches_a_round.max(1)).unwrap_or(u32::MAX);
-    (time / ROUNDS_AIMED_AT / launches).saturating_sub(LAUNCH_COST).clamp(SHORTEST_SLICE, LONGEST_SLICE)
+/// The slice of a run of `trials_a_round` that may take `time`.
+pub fn slice_for(time: Duration, trials_a_round: usize) -> Duration {
+    let trials = u32::try_from(trials_a_round.max(1)).unwrap_or(u32::MAX);
+    (time / ROUNDS_AIMED_AT / trials).saturating_sub(TRIAL_COST).clamp(SHORTEST_SLICE, LONGEST_SLICE)
 }
 
-/// What so many launches of `slice` take, roughly: by what a launch costs beside its turns.
-pub fn estimate(launches: usize, slice: Duration) -> Duration {
-    (LAUNCH_COST + slice) * u32::try_from(launches).unwrap_or(u32::MAX)
+/// What so many trials of `slice` take, roughly: by what a trial costs beside its iterations.
+pub fn estimate(trials: usize, slice: Duration) -> Duration {
+    (TRIAL_COST + slice) * u32::try_from(trials).unwrap_or(u32::MAX)
 }
 
-/// How many messages of `case` make the `total` that a launch of a stream is to send, if one was asked for.
-pub fn turns_of_total(case: &Case, total: Option<Size>) -> Option<u64> {
+/// How many messages of `case` make the `total` that a trial of a stream is to send, if one was asked for.
+pub fn iterations_of_total(case: &Case, total: Option<Size>) -> Option<u64> {
     let total = total.filter(|_| case.workload == Workload::Throughput)?;
     // Of empty messages none make any total: as many as fill the slice are sent.
     Some(total.0.checked_div(case.size_bytes?.0)?.max(1))
@@ -48,9 +48,9 @@ pub fn turns_of_total(case: &Case, total: Option<Size>) -> Option<u64> {
 /// What a run tells of itself while it goes on.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The floors were first measured; in nanoseconds per turn, where they could be.
+    /// The floors were first measured; in nanoseconds per iteration, where they could be.
     Floors(Vec<(&'a Case, Option<f64>)>),
-    /// A launch is over.
+    /// A trial is over.
     Progress {
         /// The round, from 0; `None` in the warm-up.
         round: Option<u32>,
@@ -83,8 +83,8 @@ pub struct Finish {
 pub struct Bounds {
     /// As the header records them.
     pub settings: Settings,
-    /// The exact number of turns of each part, if asked for.
-    pub turns: Option<u64>,
+    /// The exact number of iterations of each part, if asked for.
+    pub iterations: Option<u64>,
 }
 
 /// One case on its way.
@@ -124,11 +124,11 @@ pub struct Run<'a, F> {
     tell: F,
     timer: Timer,
     random: SmallRng,
-    launches: u64,
+    trials: u64,
     round: Option<u32>,
     floors: Vec<Track>,
     cases: Vec<Track>,
-    /// The floors of each round, in nanoseconds per turn.
+    /// The floors of each round, in nanoseconds per iteration.
     floor_ns: Vec<HashMap<Case, f64>>,
 }
 
@@ -144,7 +144,7 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             tell,
             timer,
             random: SmallRng::from_os_rng(),
-            launches: 0,
+            trials: 0,
             round: None,
             floors: plan
                 .floors
@@ -176,66 +176,66 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
         self.warm_up()?;
         for round in 0..self.bounds.settings.rounds.unwrap_or(u32::MAX) {
             self.round = Some(round);
-            self.launch_floors()?;
+            self.trial_floors()?;
             self.settle_all();
-            self.launch_cases()?;
+            self.trial_cases()?;
             if self.cases.iter().all(|track| !track.is_open()) && !self.awaits_floors() {
                 return Ok(());
             }
         }
-        self.launch_floors()
+        self.trial_floors()
     }
 
     /// Whether a floor that was asked for is not settled yet.
     fn awaits_floors(&self) -> bool {
         let unsettled = |track: &Track| {
             let summary = summarise(&track.case, &track.samples);
-            let few = track.samples.len() < LEAST_LAUNCHES;
+            let few = track.samples.len() < LEAST_TRIALS;
             few || !summary.is_some_and(|summary| settled(&summary, self.bounds.settings.precision.0))
         };
         self.floors.iter().any(|track| track.awaited && track.is_open() && unsettled(track))
     }
 
-    /// The first launch of everything: it calibrates and warms up, and is dropped.
+    /// The first trial of everything: it calibrates and warms up, and is dropped.
     fn warm_up(&mut self) -> Result<(), Stop> {
         for at in 0..self.floors.len() {
-            let yielded = self.launch(|run| &run.floors[at])?;
+            let yielded = self.trial(|run| &run.floors[at])?;
             note_hint(&mut self.floors[at], yielded);
         }
         let readings = self.floors.iter().map(|track| (&track.case, track.hint_ns)).collect();
         (self.tell)(Event::Floors(readings));
         for at in 0..self.cases.len() {
-            let yielded = self.launch(|run| &run.cases[at])?;
+            let yielded = self.trial(|run| &run.cases[at])?;
             note_hint(&mut self.cases[at], yielded);
             self.end_if_failed(at);
         }
         Ok(())
     }
 
-    fn launch_floors(&mut self) -> Result<(), Stop> {
+    fn trial_floors(&mut self) -> Result<(), Stop> {
         let mut order: Vec<usize> = (0..self.floors.len()).filter(|&at| self.floors[at].is_open()).collect();
         order.shuffle(&mut self.random);
         self.floor_ns.push(HashMap::new());
         for at in order {
             let started = self.timer.elapsed();
-            let yielded = self.launch(|run| &run.floors[at])?;
+            let yielded = self.trial(|run| &run.floors[at])?;
             let round = self.floor_ns.len() as u32 - 1;
             let track = &mut self.floors[at];
-            if let Some(turn_ns) = note_sample(track, yielded, round, started)
+            if let Some(iteration_ns) = note_sample(track, yielded, round, started)
                 && let Some(floors) = self.floor_ns.last_mut()
             {
-                floors.insert(track.case.clone(), turn_ns);
+                floors.insert(track.case.clone(), iteration_ns);
             }
         }
         Ok(())
     }
 
-    fn launch_cases(&mut self) -> Result<(), Stop> {
+    fn trial_cases(&mut self) -> Result<(), Stop> {
         let mut order: Vec<usize> = (0..self.cases.len()).filter(|&at| self.cases[at].is_open()).collect();
         order.shuffle(&mut self.random);
         for at in order {
             let started = self.timer.elapsed();
-            let yielded = self.launch(|run| &run.cases[at])?;
+            let yielded = self.trial(|run| &run.cases[at])?;
             let round = self.round.unwrap_or(0);
             note_sample(&mut self.cases[at], yielded, round, started);
             self.end_if_failed(at);
@@ -243,8 +243,8 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
         Ok(())
     }
 
-    /// One launch of the track that `of` picks, unless the run is to stop.
-    fn launch(
+    /// One trial of the track that `of` picks, unless the run is to stop.
+    fn trial(
         &mut self,
         of: impl Fn(&Self) -> &Track,
     ) -> Result<Result<crate::endpoint::Yield, String>, Stop> {
@@ -254,12 +254,12 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
         }
         let track = of(self);
         let total = self.bounds.settings.total_bytes;
-        let size = match self.bounds.turns.or_else(|| turns_of_total(&track.case, total)) {
-            Some(turns) => Sizing::Turns(turns),
+        let size = match self.bounds.iterations.or_else(|| iterations_of_total(&track.case, total)) {
+            Some(iterations) => Sizing::Iterations(iterations),
             None => Sizing::Slice { slice_ns: self.bounds.settings.slice_ns, hint_ns: track.hint_ns },
         };
-        let yielded = self.launcher.launch(&track.case, size, self.launches);
-        self.launches += 1;
+        let yielded = self.launcher.trial(&track.case, size, self.trials);
+        self.trials += 1;
         (self.tell)(Event::Progress {
             round: self.round,
             done: self.cases.iter().filter(|track| !track.is_open()).count(),
@@ -287,7 +287,7 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
                     sample.floor_ns = bracketed(&self.floor_ns, sample.round as usize, floor);
                 }
             }
-            let enough = track.is_open() && track.samples.len() >= LEAST_LAUNCHES;
+            let enough = track.is_open() && track.samples.len() >= LEAST_TRIALS;
             let precision = self.bounds.settings.precision.0;
             if enough
                 && summarise(&track.case, &track.samples).is_some_and(|summary| settled(&summary, precision))
@@ -329,7 +329,7 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
         let precision = self.bounds.settings.precision.0;
         let summary = summarise(&case, &samples);
         let is_settled =
-            samples.len() >= LEAST_LAUNCHES && summary.as_ref().is_some_and(|s| settled(s, precision));
+            samples.len() >= LEAST_TRIALS && summary.as_ref().is_some_and(|s| settled(s, precision));
         let outcome = match summary.as_ref().and_then(|s| s.missed()) {
             Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
             _ => outcome,
@@ -350,15 +350,15 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
     }
 }
 
-/// Notes what the warm-up launch of `track` showed: the time of a turn, or the failure.
+/// Notes what the warm-up trial of `track` showed: the time of an iteration, or the failure.
 fn note_hint(track: &mut Track, yielded: Result<crate::endpoint::Yield, String>) {
     match yielded {
-        Ok(yielded) => track.hint_ns = Some(yielded.sample.turn_ns()),
+        Ok(yielded) => track.hint_ns = Some(yielded.sample.iteration_ns()),
         Err(error) => track.outcome = Some(Outcome::Failed { error }),
     }
 }
 
-/// Notes one launch of `track`; says what a turn took.
+/// Notes one trial of `track`; says what an iteration took.
 fn note_sample(
     track: &mut Track,
     yielded: Result<crate::endpoint::Yield, String>,
@@ -369,11 +369,11 @@ fn note_sample(
         Ok(yielded) => {
             let started_ns = u64::try_from(started.as_nanos()).unwrap_or(u64::MAX);
             let sample = Sample { round, started_ns, ..yielded.sample };
-            let turn_ns = sample.turn_ns();
-            track.hint_ns = Some(turn_ns);
+            let iteration_ns = sample.iteration_ns();
+            track.hint_ns = Some(iteration_ns);
             track.settings = yielded.settings;
             track.samples.push(sample);
-            Some(turn_ns)
+            Some(iteration_ns)
         }
         Err(error) => {
             track.outcome = Some(Outcome::Failed { error });
@@ -385,7 +385,7 @@ fn note_sample(
 /// The floor of a sample of `round`: the geometric mean of the floors before and after it, as far as both are known.
 fn bracketed(floors: &[HashMap<Case, f64>], round: usize, floor: &Floor) -> Option<f64> {
     let of_round =
-        |round: usize| floors.get(round).and_then(|ns| floor.turn_ns(|case| ns.get(case).copied()));
+        |round: usize| floors.get(round).and_then(|ns| floor.iteration_ns(|case| ns.get(case).copied()));
     match (of_round(round), of_round(round + 1)) {
         (Some(before), Some(after)) => Some((before * after).sqrt()),
         (before, after) => before.or(after),

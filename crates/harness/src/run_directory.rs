@@ -1,7 +1,7 @@
 //! The directory of a run, for names in the file system, and who removes it: on every way out this
 //! process, after `SIGKILL` a janitor that outlives it, and `ipcmark clean` if both were killed.
 
-use crate::launch::re_execution;
+use crate::trial::re_execution;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;

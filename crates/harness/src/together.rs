@@ -1,38 +1,38 @@
-//! What several nears did at the same time, put together into one sample. Nothing is measured here.
+//! What several clients did at the same time, put together into one sample. Nothing is measured here.
 //!
 //! Nears begin together, each as soon as it runs, and end one after the other. What counts is the window in which all
 //! were at work: from the last beginning to the first end.
 
+use crate::client::each;
 use crate::endpoint::{Outcome, Yield};
 use crate::measure::{Clock, Stamp};
-use crate::near::each;
-use crate::workload::{TurnLog, Watch};
+use crate::workload::{IterationLog, Watch};
 use model::record::{Sample, Usage};
 use model::{Case, Peers};
 use serde::{Deserialize, Serialize};
 
-/// When the turns of one near were over.
+/// When the iterations of one client were over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Course {
     /// When the first began.
     pub(crate) start: Stamp,
     /// How long each took: the next begins where one ends.
     pub(crate) ticks: Vec<u64>,
-    /// Of how many turns each of `ticks` is.
+    /// Of how many iterations each of `ticks` is.
     pub(crate) stride: u64,
 }
 
 /// Notes when the messages of a stream came, in memory that was set aside before: of many, every so many-th alone.
 pub(crate) struct CourseLog {
-    log: TurnLog,
+    log: IterationLog,
     stride: u64,
     left: u64,
 }
 
 impl CourseLog {
-    pub(crate) fn new(clock: Clock, turns: u64) -> Self {
-        let stride = turns.div_ceil(TurnLog::CAPACITY).max(1);
-        Self { log: TurnLog::new(clock, turns / stride), stride, left: stride }
+    pub(crate) fn new(clock: Clock, iterations: u64) -> Self {
+        let stride = iterations.div_ceil(IterationLog::CAPACITY).max(1);
+        Self { log: IterationLog::new(clock, iterations / stride), stride, left: stride }
     }
 
     pub(crate) fn start(&mut self) {
@@ -58,7 +58,7 @@ impl Course {
         self.start.after(self.ticks.iter().sum())
     }
 
-    /// What the turns took that ended after `from`, and not after `until`.
+    /// What the iterations took that ended after `from`, and not after `until`.
     fn between(&self, from: Stamp, until: Stamp) -> Vec<u64> {
         let ends = self.ticks.iter().scan(self.start, |end, ticks| {
             *end = end.after(*ticks);
@@ -68,10 +68,10 @@ impl Course {
     }
 }
 
-/// What the nears of `case` measured, as one sample of the window that they have in common.
+/// What the clients of `case` measured, as one sample of the window that they have in common.
 ///
-/// Where turns are answered the time is that of a turn as each near sees it; in a stream, the time from one message to
-/// the next of all streams together. What passes between two parts of one near is no part of its time.
+/// Where iterations are answered the time is that of an iteration as each client sees it; in a stream, the time from one message to
+/// the next of all streams together. What passes between two parts of one client is no part of its time.
 pub(crate) fn together(case: &Case, clock: &Clock, yields: Vec<Yield>) -> Outcome<Yield> {
     let begun = yields.iter().map(|one| one.courses.first().map(|course| course.start));
     let ended = yields.iter().map(|one| one.courses.last().map(Course::end));
@@ -80,14 +80,14 @@ pub(crate) fn together(case: &Case, clock: &Clock, yields: Vec<Yield>) -> Outcom
         _ => return Err("the peers were never at work at the same time; try fewer".to_owned()),
     };
     let own: Vec<Own> = yields.iter().map(|one| Own::of(one, clock, from, until)).collect();
-    let turns: u64 = own.iter().map(|own| own.turns).sum();
-    if turns == 0 {
-        return Err("no near had a turn while all were at work; try fewer peers".to_owned());
+    let iterations: u64 = own.iter().map(|own| own.iterations).sum();
+    if iterations == 0 {
+        return Err("no client had an iteration while all were at work; try fewer peers".to_owned());
     }
-    // A stream's courses are of what came; its turns are of what was sent.
+    // A stream's courses are of what came; its iterations are of what was sent.
     let lost_of = |(one, own): (&Yield, &Own)| {
-        let came = one.sample.turns.saturating_sub(one.sample.lost?);
-        Some(one.sample.lost? * own.turns / came.max(1))
+        let came = one.sample.iterations.saturating_sub(one.sample.lost?);
+        Some(one.sample.lost? * own.iterations / came.max(1))
     };
     let lost: Option<Vec<u64>> = yields.iter().zip(&own).map(lost_of).collect();
     let lost = lost.map(|lost| lost.iter().sum::<u64>());
@@ -95,55 +95,64 @@ pub(crate) fn together(case: &Case, clock: &Clock, yields: Vec<Yield>) -> Outcom
     let elapsed_ns = if is_answered {
         own.iter().map(|own| own.busy_ns).sum()
     } else {
-        turns as f64 / own.iter().map(Own::turns_per_ns).sum::<f64>()
+        iterations as f64 / own.iter().map(Own::iterations_per_ns).sum::<f64>()
     };
-    let far_of = |one: &Yield| one.sample.far.unwrap_or_default();
-    let far: Usage = match case.peers {
-        // One far told every near what it used in all while that had its parts: it is the mean of what they say.
+    let server_of = |one: &Yield| one.sample.server.unwrap_or_default();
+    let server: Usage = match case.peers {
+        // One server told every client what it used in all while that had its parts: it is the mean of what they say.
         Peers::FanIn(count) => {
             let count = f64::from(count);
             let at_work_ns = if is_answered { elapsed_ns / count } else { elapsed_ns };
-            yields.iter().map(|one| far_of(one).scaled(at_work_ns / one.sample.elapsed_ns / count)).sum()
+            yields.iter().map(|one| server_of(one).scaled(at_work_ns / one.sample.elapsed_ns / count)).sum()
         }
-        _ => yields.iter().zip(&own).map(|(one, own)| far_of(one).scaled(own.share_of_turns)).sum(),
+        _ => yields.iter().zip(&own).map(|(one, own)| server_of(one).scaled(own.share_of_iterations)).sum(),
     };
     let sample = Sample {
-        turns: turns + lost.unwrap_or(0),
+        iterations: iterations + lost.unwrap_or(0),
         lost,
-        turns_in_all: yields.iter().map(|one| one.sample.turns_in_all).sum(),
+        iterations_in_all: yields.iter().map(|one| one.sample.iterations_in_all).sum(),
         elapsed_ns,
         each: is_answered
             .then(|| each(clock, &own.iter().flat_map(|own| own.ticks.clone()).collect::<Vec<_>>())),
-        near: yields.iter().zip(&own).map(|(one, own)| one.sample.near.scaled(own.share_of_turns)).sum(),
-        far: Some(far),
-        shares: Some(own.iter().map(|own| own.turns).collect()),
+        client: yields
+            .iter()
+            .zip(&own)
+            .map(|(one, own)| one.sample.client.scaled(own.share_of_iterations))
+            .sum(),
+        server: Some(server),
+        shares: Some(own.iter().map(|own| own.iterations).collect()),
         ..yields[0].sample.clone()
     };
     let settings = yields.into_iter().next().map(|first| first.settings).unwrap_or_default();
     Ok(Yield { sample, settings, courses: Vec::new(), observation: None })
 }
 
-/// What one near did in the window.
+/// What one client did in the window.
 struct Own {
-    /// What its turns took, or so many of them as the stride is.
+    /// What its iterations took, or so many of them as the stride is.
     ticks: Vec<u64>,
-    turns: u64,
+    iterations: u64,
     busy_ns: f64,
     /// These turns over all that it had.
-    share_of_turns: f64,
+    share_of_iterations: f64,
 }
 
 impl Own {
     fn of(one: &Yield, clock: &Clock, from: Stamp, until: Stamp) -> Self {
         let ticks: Vec<u64> = one.courses.iter().flat_map(|course| course.between(from, until)).collect();
         let stride = one.courses.first().map_or(1, |course| course.stride);
-        let turns = ticks.len() as u64 * stride;
+        let iterations = ticks.len() as u64 * stride;
         let busy_ns = clock.ns(ticks.iter().sum());
-        Self { turns, busy_ns, share_of_turns: turns as f64 / one.sample.turns as f64, ticks }
+        Self {
+            iterations,
+            busy_ns,
+            share_of_iterations: iterations as f64 / one.sample.iterations as f64,
+            ticks,
+        }
     }
 
-    fn turns_per_ns(&self) -> f64 {
-        if self.turns == 0 { 0.0 } else { self.turns as f64 / self.busy_ns }
+    fn iterations_per_ns(&self) -> f64 {
+        if self.iterations == 0 { 0.0 } else { self.iterations as f64 / self.busy_ns }
     }
 }
 
@@ -159,68 +168,76 @@ mod tests {
         Case { workload, peers, ..floor::operation("pipe", 0) }
     }
 
-    /// A near that began `start` ns after the first and whose turns took `ticks` ns each; its CPU was busy throughout.
-    fn near(origin: Stamp, start: u64, turns: usize, ticks: u64) -> Yield {
-        let elapsed_ns = turns as f64 * ticks as f64;
+    /// A client that began `start` ns after the first and whose iterations took `ticks` ns each; its CPU was busy throughout.
+    fn client(origin: Stamp, start: u64, iterations: usize, ticks: u64) -> Yield {
+        let elapsed_ns = iterations as f64 * ticks as f64;
         let busy = Usage { cpu_ns: elapsed_ns as u64, ..Usage::default() };
         Yield {
-            sample: crate::workload::sample(turns as u64, elapsed_ns, busy, Some(busy)),
+            sample: crate::workload::sample(iterations as u64, elapsed_ns, busy, Some(busy)),
             settings: Vec::new(),
             observation: None,
-            courses: vec![Course { start: origin.after(start), ticks: vec![ticks; turns], stride: 1 }],
+            courses: vec![Course { start: origin.after(start), ticks: vec![ticks; iterations], stride: 1 }],
         }
     }
 
     #[test]
     fn only_what_all_did_at_the_same_time_counts() {
         let origin = Clock::new(CLOCK).now();
-        // The first has 10 turns from 0 to 1000, the second 40 from 500 to 2500: the window is from 500 to 1000.
-        let yields = || vec![near(origin, 0, 10, 100), near(origin, 500, 40, 50)];
+        // The first has 10 iterations from 0 to 1000, the second 40 from 500 to 2500: the window is from 500 to 1000.
+        let yields = || vec![client(origin, 0, 10, 100), client(origin, 500, 40, 50)];
         let of =
             |workload, peers| together(&case(workload, peers), &Clock::new(CLOCK), yields()).unwrap().sample;
         let asked = of(Workload::Latency, Peers::Pairs(2));
-        assert_eq!((asked.shares.clone(), asked.turns, asked.turns_in_all), (Some(vec![5, 10]), 15, 50));
-        // As each near sees it: 5 turns of 100 ns and 10 of 50 ns.
+        assert_eq!(
+            (asked.shares.clone(), asked.iterations, asked.iterations_in_all),
+            (Some(vec![5, 10]), 15, 50)
+        );
+        // As each client sees it: 5 iterations of 100 ns and 10 of 50 ns.
         assert_eq!(asked.elapsed_ns, 1000.0);
-        assert_eq!((asked.near.cpu_ns, asked.far.unwrap().cpu_ns), (1000, 1000));
+        assert_eq!((asked.client.cpu_ns, asked.server.unwrap().cpu_ns), (1000, 1000));
         assert_eq!(asked.each.unwrap().mean_ns, 1000.0 / 15.0);
         let streamed = of(Workload::Throughput, Peers::Pairs(2));
-        assert_eq!((streamed.turns, streamed.each), (15, None));
+        assert_eq!((streamed.iterations, streamed.each), (15, None));
         assert!((streamed.elapsed_ns - 500.0).abs() < 1e-9, "{}", streamed.elapsed_ns);
-        // One far told both nears that it was busy all the time.
-        assert_eq!(of(Workload::Latency, Peers::FanIn(2)).far.unwrap().cpu_ns, 500);
-        assert_eq!(of(Workload::Throughput, Peers::FanIn(2)).far.unwrap().cpu_ns, 500);
+        // One server told both clients that it was busy all the time.
+        assert_eq!(of(Workload::Latency, Peers::FanIn(2)).server.unwrap().cpu_ns, 500);
+        assert_eq!(of(Workload::Throughput, Peers::FanIn(2)).server.unwrap().cpu_ns, 500);
     }
 
     #[test]
-    fn what_passes_between_two_parts_is_no_part_of_a_near() {
+    fn what_passes_between_two_parts_is_no_part_of_a_client() {
         let origin = Clock::new(CLOCK).now();
-        let mut paused = near(origin, 0, 10, 100);
+        let mut paused = client(origin, 0, 10, 100);
         paused.courses.push(Course { start: origin.after(1500), ..paused.courses[0].clone() });
-        paused.sample.turns = 20;
-        let yields = vec![paused, near(origin, 0, 25, 100)];
+        paused.sample.iterations = 20;
+        let yields = vec![paused, client(origin, 0, 25, 100)];
         let sample =
             together(&case(Workload::Latency, Peers::Pairs(2)), &Clock::new(CLOCK), yields).unwrap().sample;
-        assert_eq!((sample.shares.as_deref(), sample.turn_ns()), (Some(&[20, 25][..]), 100.0));
+        assert_eq!((sample.shares.as_deref(), sample.iteration_ns()), (Some(&[20, 25][..]), 100.0));
     }
 
     #[test]
     fn of_a_long_stream_every_so_many_messages_are_noted() {
         let clock = Clock::new(CLOCK);
-        for turns in [1, 1000, TurnLog::CAPACITY, TurnLog::CAPACITY + 1, 10 * TurnLog::CAPACITY] {
-            let mut log = CourseLog::new(clock, turns);
+        for iterations in
+            [1, 1000, IterationLog::CAPACITY, IterationLog::CAPACITY + 1, 10 * IterationLog::CAPACITY]
+        {
+            let mut log = CourseLog::new(clock, iterations);
             log.start();
-            (0..turns).for_each(|_| log.arrived());
+            (0..iterations).for_each(|_| log.arrived());
             let course = log.course();
             let noted = course.ticks.len() as u64;
-            assert!(noted <= TurnLog::CAPACITY && (noted * course.stride).abs_diff(turns) < course.stride);
+            assert!(
+                noted <= IterationLog::CAPACITY
+                    && (noted * course.stride).abs_diff(iterations) < course.stride
+            );
         }
     }
 
     #[test]
     fn peers_that_took_turns_are_no_measurement() {
         let origin = Clock::new(CLOCK).now();
-        let yields = vec![near(origin, 0, 10, 100), near(origin, 1000, 10, 100)];
+        let yields = vec![client(origin, 0, 10, 100), client(origin, 1000, 10, 100)];
         let error =
             together(&case(Workload::Latency, Peers::Pairs(2)), &Clock::new(CLOCK), yields).unwrap_err();
         assert!(error.contains("never at work at the same time"), "{error}");

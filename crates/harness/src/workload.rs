@@ -1,14 +1,14 @@
-//! The measured loops: what near and far do in each workload, compiled once for each kind of end.
+//! The measured loops: what client and server do in each workload, compiled once for each kind of end.
 //!
-//! A part is a lead-in, which is not timed, turns, which are, and a lead-out, which is not: when the
+//! A part is a lead-in, which is not timed, iterations, which are, and a lead-out, which is not: when the
 //! clock starts both ends are under way, and when it stops the peer still answers, so that what it does
 //! after its last answer does not delay the one that reads the clock. Both ends know beforehand how
-//! many turns of each there are: no control traffic passes while a part runs.
+//! many iterations of each there are: no control traffic passes while a part runs.
 //!
 //! Each loop is compiled once for each kind of end and what watches it, whatever part calls it: there are many kinds.
-//! A turn's code is one piece, without a call into another function or library: on a virtual machine
+//! An iteration's code is one piece, without a call into another function or library: on a virtual machine
 //! such calls made a pipe's round trip an eighth slower than by hand, as if each switch of processes
-//! emptied the translation cache and every page that a turn touches were looked up anew.
+//! emptied the translation cache and every page that an iteration touches were looked up anew.
 
 use crate::measure::{Clock, Stamp};
 use mechanisms::{Arrived, Endpoint, Lends, Steps, Unnoted};
@@ -24,9 +24,9 @@ pub(crate) enum Broken {
     /// A call failed.
     Call { name: &'static str, errno: Errno },
     /// A message is not the one that was due.
-    Payload { turn: u64, at: usize },
+    Payload { iteration: u64, at: usize },
     /// Another number of descriptors came with a message than was sent.
-    Descriptors { turn: u64, came: usize },
+    Descriptors { iteration: u64, came: usize },
 }
 
 impl std::fmt::Display for Broken {
@@ -38,13 +38,13 @@ impl std::fmt::Display for Broken {
             Broken::Call { name, errno } => {
                 write!(f, "{}", sys::Failure::of(name, "the mechanism", *errno))
             }
-            Broken::Payload { turn, at } => write!(
+            Broken::Payload { iteration, at } => write!(
                 f,
-                "receive: message {turn} differs from what was sent at byte {at}: one was lost, doubled or changed on its way"
+                "receive: message {iteration} differs from what was sent at byte {at}: one was lost, doubled or changed on its way"
             ),
-            Broken::Descriptors { turn, came } => write!(
+            Broken::Descriptors { iteration, came } => write!(
                 f,
-                "receive: {came} descriptors came with message {turn}, not as many as were sent; raise 'ulimit -n'"
+                "receive: {came} descriptors came with message {iteration}, not as many as were sent; raise 'ulimit -n'"
             ),
         }
     }
@@ -63,7 +63,7 @@ pub(crate) enum Check {
 
 /// An endpoint at work: its end, and its own memory, from which it sends and into which it receives.
 ///
-/// It lives in one place of the heap with its messages beside it, so that a turn touches few pages.
+/// It lives in one place of the heap with its messages beside it, so that an iteration touches few pages.
 pub(crate) struct Station<E> {
     pub(crate) end: E,
     memory: Vec<u8>,
@@ -88,7 +88,7 @@ impl<E: Endpoint> Station<E> {
         const PAGE_BYTES: usize = 4096;
         let align = if sends_bytes.max(receives_bytes) < PAGE_BYTES { LINE_BYTES } else { PAGE_BYTES };
         let incoming_offset = sends_bytes.next_multiple_of(align);
-        // Written, not just reserved, so that no page is first touched inside a turn.
+        // Written, not just reserved, so that no page is first touched inside an iteration.
         let memory = vec![0xa5; align + incoming_offset + receives_bytes.max(1)];
         let start = memory.as_ptr().align_offset(align);
         let lends = if E::LENDS { end.lends() } else { Lends::default() };
@@ -116,57 +116,58 @@ impl<E: Endpoint> Station<E> {
     }
 }
 
-/// Makes the part of the message of `turn` that begins at `offset` of it: all of it, or its number alone.
+/// Makes the part of the message of `iteration` that begins at `offset` of it: all of it, or its number alone.
 #[inline(always)]
-fn make(part: &mut [u8], offset: usize, turn: u64, check: Check, whole: bool) {
+fn make(part: &mut [u8], offset: usize, iteration: u64, check: Check, whole: bool) {
     if check == Check::Everything {
         for (at, byte) in part.iter_mut().enumerate() {
-            *byte = expected(turn, offset + at);
+            *byte = expected(iteration, offset + at);
         }
     } else if whole {
-        part.fill(turn as u8);
+        part.fill(iteration as u8);
     }
     match part.first_chunk_mut::<8>().filter(|_| offset == 0) {
-        Some(number) => *number = turn.to_le_bytes(),
+        Some(number) => *number = iteration.to_le_bytes(),
         None => {
             for (at, byte) in part.iter_mut().enumerate().take(8_usize.saturating_sub(offset)) {
-                *byte = (turn >> (8 * (offset + at))) as u8;
+                *byte = (iteration >> (8 * (offset + at))) as u8;
             }
         }
     }
 }
 
-/// Whether the part at `offset` of a received message is that of the message of `turn`.
+/// Whether the part at `offset` of a received message is that of the message of `iteration`.
 #[inline(always)]
-fn verify(part: &[u8], offset: usize, turn: u64, check: Check, whole: bool) -> Result<(), Broken> {
+fn verify(part: &[u8], offset: usize, iteration: u64, check: Check, whole: bool) -> Result<(), Broken> {
     if check == Check::Nothing {
         return Ok(());
     }
     let numbered = 8_usize.saturating_sub(offset).min(part.len());
     let right = match part.first_chunk::<8>().filter(|_| offset == 0) {
-        Some(found) => u64::from_le_bytes(*found) == turn,
-        None => {
-            part[..numbered].iter().enumerate().all(|(at, byte)| *byte == (turn >> (8 * (offset + at))) as u8)
-        }
+        Some(found) => u64::from_le_bytes(*found) == iteration,
+        None => part[..numbered]
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| *byte == (iteration >> (8 * (offset + at))) as u8),
     };
     if !right {
-        return Err(Broken::Payload { turn, at: offset });
+        return Err(Broken::Payload { iteration, at: offset });
     }
     if check == Check::Everything {
-        return verify_all(part, offset, turn);
+        return verify_all(part, offset, iteration);
     }
     // Without a way out in the middle, so that it reads as fast as memory gives.
-    if whole && part[numbered..].iter().fold(0, |differs, byte| differs | (byte ^ turn as u8)) != 0 {
-        return Err(Broken::Payload { turn, at: offset + numbered });
+    if whole && part[numbered..].iter().fold(0, |differs, byte| differs | (byte ^ iteration as u8)) != 0 {
+        return Err(Broken::Payload { iteration, at: offset + numbered });
     }
     Ok(())
 }
 
 #[cold]
-fn verify_all(part: &[u8], offset: usize, turn: u64) -> Result<(), Broken> {
+fn verify_all(part: &[u8], offset: usize, iteration: u64) -> Result<(), Broken> {
     let bytes = part.iter().zip(offset..).skip_while(|(_, at)| *at < 8);
-    let wrong = bytes.into_iter().find(|(byte, at)| **byte != expected(turn, *at));
-    wrong.map_or(Ok(()), |(_, at)| Err(Broken::Payload { turn, at }))
+    let wrong = bytes.into_iter().find(|(byte, at)| **byte != expected(iteration, *at));
+    wrong.map_or(Ok(()), |(_, at)| Err(Broken::Payload { iteration, at }))
 }
 
 /// The number that `message` carries, at least `least`: as much of it as there is room for, the rest as small as can be.
@@ -179,8 +180,8 @@ fn number_from(message: &[u8], least: u64) -> u64 {
 }
 
 /// The low byte of a product with the golden ratio: neighbours in place and in turn differ.
-fn expected(turn: u64, at: usize) -> u8 {
-    ((turn.wrapping_add(at as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+fn expected(iteration: u64, at: usize) -> u8 {
+    ((iteration.wrapping_add(at as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
 /// What is noted of single calls. (Not a closure around the call: the compiler may leave that out of line.)
@@ -206,7 +207,7 @@ impl Meter for Unmetered {
     fn end(&mut self, _: (), _: usize) {}
 }
 
-/// Notes the time and the bytes of each call, in memory that was set aside before the turns.
+/// Notes the time and the bytes of each call, in memory that was set aside before the iterations.
 pub(crate) struct CallLog {
     clock: Clock,
     pub(crate) count: u64,
@@ -242,16 +243,16 @@ impl Meter for CallLog {
     }
 }
 
-/// Who is told when a turn of near's begins and ends.
+/// Who is told when an iteration of client's begins and ends.
 pub(crate) trait Watch {
-    /// The first turn may begin.
+    /// The first iteration may begin.
     fn start(&mut self) {}
-    /// The next turn may begin when this returns.
+    /// The next iteration may begin when this returns.
     fn before(&mut self);
-    /// The turn is over.
+    /// The iteration is over.
     fn after(&mut self);
-    /// Where the turns are logged, if they are: what several peers do is compiled for that alone.
-    fn log(&mut self) -> Option<&mut TurnLog> {
+    /// Where the iterations are logged, if they are: what several peers do is compiled for that alone.
+    fn log(&mut self) -> Option<&mut IterationLog> {
         None
     }
 }
@@ -278,7 +279,7 @@ impl StepMeter for Unnoted {
     fn begin(&mut self) {}
 }
 
-/// Notes the time of each step, in memory that was set aside before the turns.
+/// Notes the time of each step, in memory that was set aside before the iterations.
 pub(crate) struct StepLog {
     clock: Clock,
     last: Stamp,
@@ -327,7 +328,7 @@ impl StepMeter for StepLog {
     }
 }
 
-/// How many bytes far answers to a message of `size_bytes`.
+/// How many bytes server answers to a message of `size_bytes`.
 pub(crate) fn answer_bytes(workload: Workload, size_bytes: usize) -> usize {
     match workload {
         Workload::Latency | Workload::Connect => size_bytes,
@@ -340,15 +341,15 @@ pub(crate) fn answer_bytes(workload: Workload, size_bytes: usize) -> usize {
 }
 
 impl<E: Endpoint> Station<E> {
-    /// Makes the message of `turn` and hands it over.
+    /// Makes the message of `iteration` and hands it over.
     #[inline(always)]
-    fn send(&mut self, turn: u64, meter: &mut impl Meter) -> Result<(), Broken> {
+    fn send(&mut self, iteration: u64, meter: &mut impl Meter) -> Result<(), Broken> {
         let Range { mut start, end } = self.outgoing;
         if E::LENDS && self.lends.outgoing {
             let size_bytes = end - start;
-            return self.send_in_place(size_bytes, turn, meter);
+            return self.send_in_place(size_bytes, iteration, meter);
         }
-        make(&mut self.memory[start..end], 0, turn, self.check, false);
+        make(&mut self.memory[start..end], 0, iteration, self.check, false);
         // An empty message is sent, too: once, and then there is nothing left of it.
         loop {
             let began = meter.start();
@@ -363,14 +364,19 @@ impl<E: Endpoint> Station<E> {
     }
 
     #[inline(always)]
-    fn send_in_place(&mut self, size_bytes: usize, turn: u64, meter: &mut impl Meter) -> Result<(), Broken> {
+    fn send_in_place(
+        &mut self,
+        size_bytes: usize,
+        iteration: u64,
+        meter: &mut impl Meter,
+    ) -> Result<(), Broken> {
         let mut sent = 0;
         while sent < size_bytes {
             let began = meter.start();
             let part = self.end.produce(size_bytes - sent);
             let part = part.map_err(|errno| Broken::Call { name: "produce", errno })?;
             let bytes = part.len();
-            make(part, sent, turn, self.check, self.lends.touched);
+            make(part, sent, iteration, self.check, self.lends.touched);
             self.end.hand_over(bytes).map_err(|errno| Broken::Call { name: "hand over", errno })?;
             meter.end(began, bytes);
             sent += bytes;
@@ -378,13 +384,13 @@ impl<E: Endpoint> Station<E> {
         Ok(())
     }
 
-    /// Receives the message of `turn` and verifies that it is that.
+    /// Receives the message of `iteration` and verifies that it is that.
     #[inline(always)]
-    fn receive(&mut self, turn: u64, meter: &mut impl Meter) -> Result<(), Broken> {
+    fn receive(&mut self, iteration: u64, meter: &mut impl Meter) -> Result<(), Broken> {
         let Range { mut start, end } = self.incoming;
         if E::LENDS && self.lends.incoming {
             let size_bytes = end - start;
-            return self.receive_in_place(size_bytes, turn, meter);
+            return self.receive_in_place(size_bytes, iteration, meter);
         }
         loop {
             let began = meter.start();
@@ -396,24 +402,24 @@ impl<E: Endpoint> Station<E> {
                 break;
             }
         }
-        self.verify_received(start, turn)
+        self.verify_received(start, iteration)
     }
 
-    /// Verifies that what was received, up to `received_end`, is the message of `turn`.
+    /// Verifies that what was received, up to `received_end`, is the message of `iteration`.
     #[inline(always)]
-    fn verify_received(&self, received_end: usize, turn: u64) -> Result<(), Broken> {
+    fn verify_received(&self, received_end: usize, iteration: u64) -> Result<(), Broken> {
         let Range { start, end } = self.incoming;
         if received_end > end {
-            return Err(Broken::Payload { turn, at: end - start });
+            return Err(Broken::Payload { iteration, at: end - start });
         }
-        verify(&self.memory[start..end], 0, turn, self.check, false)
+        verify(&self.memory[start..end], 0, iteration, self.check, false)
     }
 
     #[inline(always)]
     fn receive_in_place(
         &mut self,
         size_bytes: usize,
-        turn: u64,
+        iteration: u64,
         meter: &mut impl Meter,
     ) -> Result<(), Broken> {
         let mut received = 0;
@@ -422,7 +428,7 @@ impl<E: Endpoint> Station<E> {
             let part = self.end.consume(size_bytes - received);
             let part = part.map_err(|errno| Broken::Call { name: "consume", errno })?;
             let bytes = part.len();
-            verify(part, received, turn, self.check, self.lends.touched)?;
+            verify(part, received, iteration, self.check, self.lends.touched)?;
             self.end.release(bytes).map_err(|errno| Broken::Call { name: "release", errno })?;
             meter.end(began, bytes);
             received += bytes;
@@ -430,81 +436,81 @@ impl<E: Endpoint> Station<E> {
         Ok(())
     }
 
-    /// Near's turns of `latency`, `transfer` and `connect`: a message, and the answer to it.
+    /// Client's iterations of `latency`, `transfer` and `connect`: a message, and the answer to it.
     #[inline(never)]
-    pub(crate) fn ask(&mut self, turns: Range<u64>, watch: &mut impl Watch) -> Result<(), Broken> {
-        for turn in turns {
+    pub(crate) fn ask(&mut self, iterations: Range<u64>, watch: &mut impl Watch) -> Result<(), Broken> {
+        for iteration in iterations {
             watch.before();
-            self.send(turn, &mut Unmetered)?;
-            self.receive(turn, &mut Unmetered)?;
+            self.send(iteration, &mut Unmetered)?;
+            self.receive(iteration, &mut Unmetered)?;
             watch.after();
         }
         Ok(())
     }
 
-    /// Far's turns of `latency`, `transfer` and `connect`. `between` runs after each message and before the answer to it.
+    /// Server's iterations of `latency`, `transfer` and `connect`. `between` runs after each message and before the answer to it.
     #[inline(never)]
     pub(crate) fn answer(
         &mut self,
-        turns: Range<u64>,
+        iterations: Range<u64>,
         between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), Broken> {
-        for turn in turns {
-            self.receive(turn, &mut Unmetered)?;
+        for iteration in iterations {
+            self.receive(iteration, &mut Unmetered)?;
             between();
-            self.send(turn, &mut Unmetered)?;
+            self.send(iteration, &mut Unmetered)?;
         }
         Ok(())
     }
 
-    /// Near's turns of `throughput`: messages one after the other, then far's word that the last byte has arrived.
+    /// Client's iterations of `throughput`: messages one after the other, then server's word that the last byte has arrived.
     #[inline(never)]
     pub(crate) fn stream(
         &mut self,
-        turns: Range<u64>,
+        iterations: Range<u64>,
         meter: &mut impl Meter,
         watch: &mut impl Watch,
     ) -> Result<(), Broken> {
-        let end_of_turns = turns.end;
-        for turn in turns {
+        let end_of_iterations = iterations.end;
+        for iteration in iterations {
             watch.before();
-            self.send(turn, meter)?;
+            self.send(iteration, meter)?;
             watch.after();
         }
-        self.receive(end_of_turns, &mut Unmetered)
+        self.receive(end_of_iterations, &mut Unmetered)
     }
 
-    /// Far's turns of `throughput`. `between` runs after each message, and so after the last before the answer.
+    /// Server's iterations of `throughput`. `between` runs after each message, and so after the last before the answer.
     #[inline(never)]
     pub(crate) fn drain(
         &mut self,
-        turns: Range<u64>,
+        iterations: Range<u64>,
         meter: &mut impl Meter,
         between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), Broken> {
-        let end_of_turns = turns.end;
+        let end_of_iterations = iterations.end;
         if E::LOSES {
-            self.take_what_comes(turns, meter, between)?;
+            self.take_what_comes(iterations, meter, between)?;
         } else {
-            for turn in turns {
-                self.receive(turn, meter)?;
+            for iteration in iterations {
+                self.receive(iteration, meter)?;
                 between();
             }
         }
-        self.send(end_of_turns, &mut Unmetered)
+        self.send(end_of_iterations, &mut Unmetered)
     }
 
     /// The messages of a stream of which some may be lost, but none doubled, changed or overtaken.
     #[inline(always)]
     fn take_what_comes(
         &mut self,
-        turns: Range<u64>,
+        iterations: Range<u64>,
         meter: &mut impl Meter,
         between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), Broken> {
-        let (mut next, mut came) = (turns.start, 0);
-        let all = turns.end - turns.start;
-        while next < turns.end {
+        let (mut next, mut came) = (iterations.start, 0);
+        let all = iterations.end - iterations.start;
+        while next < iterations.end {
             let began = meter.start();
             let start = self.incoming.start;
             let bytes = match self.end.receive(&mut self.memory[start..self.room_end]) {
@@ -513,32 +519,32 @@ impl<E: Endpoint> Station<E> {
             };
             meter.end(began, bytes);
             // Empty messages have no numbers: what was lost of them is taken for the last ones.
-            let turn = number_from(&self.memory[self.incoming.clone()], next);
-            if turn >= turns.end {
-                return Err(Broken::Payload { turn: next, at: 0 });
+            let iteration = number_from(&self.memory[self.incoming.clone()], next);
+            if iteration >= iterations.end {
+                return Err(Broken::Payload { iteration: next, at: 0 });
             }
-            self.verify_received(start + bytes, turn)?;
+            self.verify_received(start + bytes, iteration)?;
             between();
-            (next, came) = (turn + 1, came + 1);
+            (next, came) = (iteration + 1, came + 1);
         }
         self.lost = all - came;
         Ok(())
     }
 }
 
-/// Near's turns of `latency` and `transfer` with several fars: a message to every one, and the answers of all.
+/// Client's iterations of `latency` and `transfer` with several servers: a message to every one, and the answers of all.
 #[inline(never)]
 pub(crate) fn ask_all<E: Endpoint>(
     stations: &mut [Box<Station<E>>],
-    turns: Range<u64>,
-    mut log: Option<&mut TurnLog>,
+    iterations: Range<u64>,
+    mut log: Option<&mut IterationLog>,
 ) -> Result<(), Broken> {
-    for turn in turns {
+    for iteration in iterations {
         for station in stations.iter_mut() {
-            station.send(turn, &mut Unmetered)?;
+            station.send(iteration, &mut Unmetered)?;
         }
         for station in stations.iter_mut() {
-            station.receive(turn, &mut Unmetered)?;
+            station.receive(iteration, &mut Unmetered)?;
         }
         if let Some(log) = &mut log {
             log.after();
@@ -547,38 +553,38 @@ pub(crate) fn ask_all<E: Endpoint>(
     Ok(())
 }
 
-/// Near's turns of `throughput` with several fars: each message to every one, then the word of all that the last byte
-/// has arrived. A far that is slow holds the others up when its buffers are full, as it would any program's.
+/// Client's iterations of `throughput` with several servers: each message to every one, then the word of all that the last byte
+/// has arrived. A server that is slow holds the others up when its buffers are full, as it would any program's.
 #[inline(never)]
 pub(crate) fn stream_to_all<E: Endpoint>(
     stations: &mut [Box<Station<E>>],
-    turns: Range<u64>,
+    iterations: Range<u64>,
 ) -> Result<(), Broken> {
-    let end_of_turns = turns.end;
-    for turn in turns {
+    let end_of_iterations = iterations.end;
+    for iteration in iterations {
         for station in stations.iter_mut() {
-            station.send(turn, &mut Unmetered)?;
+            station.send(iteration, &mut Unmetered)?;
         }
     }
-    stations.iter_mut().try_for_each(|station| station.receive(end_of_turns, &mut Unmetered))
+    stations.iter_mut().try_for_each(|station| station.receive(end_of_iterations, &mut Unmetered))
 }
 
 impl<E: Endpoint> Station<E> {
-    /// Far's side of one message of one of several nears: the message of `turn`, and the answer numbered `answer`, if
+    /// Server's side of one message of one of several clients: the message of `iteration`, and the answer numbered `answer`, if
     /// one is due.
     #[inline(never)]
-    pub(crate) fn serve(&mut self, turn: u64, answer: Option<u64>) -> Result<(), Broken> {
-        self.receive(turn, &mut Unmetered)?;
+    pub(crate) fn serve(&mut self, iteration: u64, answer: Option<u64>) -> Result<(), Broken> {
+        self.receive(iteration, &mut Unmetered)?;
         answer.map_or(Ok(()), |number| self.send(number, &mut Unmetered))
     }
 }
 
 impl<E: Endpoint> Station<E> {
-    /// Near's turns of `session`: its messages, each with `fds`, and the answer to the last.
+    /// Client's iterations of `session`: its messages, each with `fds`, and the answer to the last.
     #[inline(never)]
     pub(crate) fn set_up(
         &mut self,
-        turns: Range<u64>,
+        iterations: Range<u64>,
         Session { messages, .. }: Session,
         fds: &[BorrowedFd<'_>],
         steps: &mut impl StepMeter,
@@ -587,22 +593,22 @@ impl<E: Endpoint> Station<E> {
         if !E::PASSES_FDS {
             return Err(Broken::Call { name: "send", errno: Errno::OPNOTSUPP });
         }
-        for turn in turns {
+        for iteration in iterations {
             watch.before();
             for message in 0..u64::from(messages) {
-                self.send_with(turn * u64::from(messages) + message, fds, steps)?;
+                self.send_with(iteration * u64::from(messages) + message, fds, steps)?;
             }
-            self.receive(turn, &mut Unmetered)?;
+            self.receive(iteration, &mut Unmetered)?;
             watch.after();
         }
         Ok(())
     }
 
-    /// Far's turns of `session`. `between` runs before each answer.
+    /// Server's iterations of `session`. `between` runs before each answer.
     #[inline(never)]
     pub(crate) fn be_set_up(
         &mut self,
-        turns: Range<u64>,
+        iterations: Range<u64>,
         Session { messages, fds }: Session,
         steps: &mut impl StepMeter,
         between: &mut (impl FnMut() + ?Sized),
@@ -610,12 +616,12 @@ impl<E: Endpoint> Station<E> {
         if !E::PASSES_FDS {
             return Err(Broken::Call { name: "receive", errno: Errno::OPNOTSUPP });
         }
-        for turn in turns {
+        for iteration in iterations {
             for message in 0..u64::from(messages) {
-                self.receive_with(turn * u64::from(messages) + message, fds as usize, steps)?;
+                self.receive_with(iteration * u64::from(messages) + message, fds as usize, steps)?;
             }
             between();
-            self.send(turn, &mut Unmetered)?;
+            self.send(iteration, &mut Unmetered)?;
         }
         Ok(())
     }
@@ -656,24 +662,24 @@ impl<E: Endpoint> Station<E> {
             }
         }
         if came != fds {
-            return Err(Broken::Descriptors { turn: number, came });
+            return Err(Broken::Descriptors { iteration: number, came });
         }
         self.verify_received(start, number)
     }
 }
 
-/// A sample of `turns` that took `elapsed_ns`. What else there is to say is for the caller.
-pub(crate) fn sample(turns: u64, elapsed_ns: f64, near: Usage, far: Option<Usage>) -> Sample {
+/// A sample of `iterations` that took `elapsed_ns`. What else there is to say is for the caller.
+pub(crate) fn sample(iterations: u64, elapsed_ns: f64, client: Usage, server: Option<Usage>) -> Sample {
     Sample {
         round: 0,
         started_ns: 0,
-        turns,
-        turns_in_all: turns,
+        iterations,
+        iterations_in_all: iterations,
         elapsed_ns,
         floor_ns: None,
         each: None,
-        near,
-        far,
+        client,
+        server,
         calls: None,
         steps: None,
         timer: None,
@@ -697,26 +703,26 @@ pub(crate) fn usage_between(start: sys::usage::ThreadUsage, end: sys::usage::Thr
     }
 }
 
-/// The readings of the `each` part: one for every turn, in memory set aside before the turns.
-pub(crate) struct TurnLog {
+/// The readings of the `each` part: one for every iteration, in memory set aside before the iterations.
+pub(crate) struct IterationLog {
     clock: Clock,
     pub(crate) start: Stamp,
     last: Stamp,
     pub(crate) ticks: Vec<u64>,
 }
 
-impl TurnLog {
-    /// How many turns an `each` part may have.
+impl IterationLog {
+    /// How many iterations an `each` part may have.
     pub(crate) const CAPACITY: u64 = 1 << 15;
 
-    pub(crate) fn new(clock: Clock, turns: u64) -> Self {
-        let mut ticks = vec![1; turns as usize];
+    pub(crate) fn new(clock: Clock, iterations: u64) -> Self {
+        let mut ticks = vec![1; iterations as usize];
         ticks.clear();
         let now = clock.now();
         Self { clock, start: now, last: now, ticks }
     }
 
-    /// When each turn ended.
+    /// When each iteration ended.
     pub(crate) fn ends(&self) -> impl Iterator<Item = Stamp> {
         self.ticks.iter().scan(self.start, |end, ticks| {
             *end = end.after(*ticks);
@@ -725,7 +731,7 @@ impl TurnLog {
     }
 }
 
-impl Watch for TurnLog {
+impl Watch for IterationLog {
     fn start(&mut self) {
         self.start = self.clock.now();
         self.last = self.start;
@@ -741,7 +747,7 @@ impl Watch for TurnLog {
         self.last = now;
     }
 
-    fn log(&mut self) -> Option<&mut TurnLog> {
+    fn log(&mut self) -> Option<&mut IterationLog> {
         Some(self)
     }
 }

@@ -49,7 +49,7 @@ type Pairs = [Option<(u32, u32)>; 5];
 fn assert_places(topology: &Topology, expected: Pairs) {
     let placements = Placement::NAMED.into_iter().filter(|placement| *placement != Placement::Unpinned);
     for (placement, expected) in placements.zip(expected) {
-        let expected = expected.map(|(near, far)| Some(CpuPair { near, far }));
+        let expected = expected.map(|(client, server)| Some(CpuPair { client, server }));
         assert_eq!(topology.place(placement).ok(), expected, "{placement}");
     }
     assert_eq!(topology.place(Placement::Unpinned), Ok(None));

@@ -72,15 +72,15 @@ pub struct Run {
     pub axes: Axes,
     #[command(flatten)]
     pub effort: Effort,
-    /// Take exactly this many launches of each case, unless it settles or time runs out before
+    /// Take exactly this many trials of each case, unless it settles or time runs out before
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: Option<u32>,
-    /// Make exactly this many turns in each part of a launch, instead of as many as fill a time
+    /// Make exactly this many iterations in each part of a trial, instead of as many as fill a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    pub turns: Option<u64>,
-    /// Send so many bytes in each launch of throughput, instead of as many as fill a time, as of empty messages
+    pub iterations: Option<u64>,
+    /// Send so many bytes in each trial of throughput, instead of as many as fill a time, as of empty messages
     /// [default: the suite's]
-    #[arg(long, value_name = "SIZE", value_parser = parse_total, conflicts_with = "turns")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_total, conflicts_with = "iterations")]
     pub total: Option<Size>,
     /// Take the suite's short time: enough to see that all works, too little to lean on the numbers
     #[arg(long, conflicts_with_all = ["time", "mechanisms"])]
@@ -132,14 +132,14 @@ pub struct Axes {
     /// repeat for several, join with | for the first that this host has
     #[arg(short, long = "placement", value_name = "PLACEMENT")]
     pub placements: Vec<Placements>,
-    /// How long near waits, awake, before each turn, so that far has gone to sleep: 0,1us,10ms; 0 is back to back
-    #[arg(long = "gap", value_name = "DURATIONS", allow_hyphen_values = true)]
-    pub gaps: Option<String>,
-    /// Turns due a second, whatever they take, each timed from when it was due: 1000,10k; 10k-poisson at random
+    /// How long client waits, awake, before each iteration, so that server has gone to sleep: 0,1us,10ms; 0 is back to back
+    #[arg(long = "think-time", value_name = "DURATIONS", allow_hyphen_values = true)]
+    pub think_times: Option<String>,
+    /// Iterations due a second, whatever they take, each timed from when it was due: 1000,10k; 10k-poisson at random
     #[arg(long = "rate", value_name = "RATES", allow_hyphen_values = true)]
     pub rates: Option<String>,
-    /// How many endpoints communicate at once: pairs=4, fan-in=4 (so many near, one far that serves whoever is
-    /// ready), fan-out=4 (one near that asks so many far)
+    /// How many endpoints communicate at once: pairs=4, fan-in=4 (so many client, one server that serves whoever is
+    /// ready), fan-out=4 (one client that asks so many server)
     #[arg(long, value_name = "PEERS", value_delimiter = ',')]
     pub peers: Vec<Peers>,
 }
@@ -156,9 +156,9 @@ pub struct Effort {
     /// What the endpoints are [default: the suite's, or processes]
     #[arg(long, value_name = "WHAT")]
     pub endpoints: Option<Endpoints>,
-    /// How long a launch may go without a report before it is killed
+    /// How long a trial may go without a report before it is killed
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// What the endpoints are.
@@ -230,7 +230,7 @@ pub struct Files {
     /// Draw each figure as PNG into this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "plot"])]
     pub png: Option<PathBuf>,
-    /// Write the turns that were kept from moment to moment as traces for Perfetto (ui.perfetto.dev) into this directory
+    /// Write the iterations that were kept from moment to moment as traces for Perfetto (ui.perfetto.dev) into this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "plot"])]
     pub traces: Option<PathBuf>,
 }
@@ -345,9 +345,9 @@ pub struct Explain {
 /// How cases are looked at, and what is made of it.
 #[derive(Debug, Default, Args)]
 pub struct Looks {
-    /// Look at exactly this many turns in each launch, instead of as many as fill a time
+    /// Look at exactly this many iterations in each trial, instead of as many as fill a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2000))]
-    pub turns: Option<u64>,
+    pub iterations: Option<u64>,
     /// By which probes to look [default: all that work here]
     #[arg(long, value_name = "PROBE,…", value_delimiter = ',', value_parser = parse_probe)]
     pub probes: Vec<Probe>,
@@ -357,16 +357,16 @@ pub struct Looks {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the turns of each case that was looked at as traces for Perfetto (ui.perfetto.dev) into this directory
+    /// Write the iterations of each case that was looked at as traces for Perfetto (ui.perfetto.dev) into this directory
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
-    /// Draw typical turns and a slow one of each case as SVG into this directory
+    /// Draw typical iterations and a slow one of each case as SVG into this directory
     #[arg(long, value_name = "DIR")]
     pub timelines: Option<PathBuf>,
     /// Draw flame graphs of each end as SVG into this directory, beside folded stacks; of two cases, their difference too
     #[arg(long, value_name = "DIR")]
     pub flames: Option<PathBuf>,
-    /// Make one page of it too, with pictures of turns and flame graphs, which opens by itself in a browser
+    /// Make one page of it too, with pictures of iterations and flame graphs, which opens by itself in a browser
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -21,7 +21,7 @@ impl Kind {
     /// A page of [`report::html`] or [`report::explanation_html`].
     pub const PAGE: Kind =
         Kind { name: "page", begins: b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset" };
-    /// A figure as [`report::svg`] draws it, or a turn as [`report::timeline`] does.
+    /// A figure as [`report::svg`] draws it, or an iteration as [`report::timeline`] does.
     pub const SVG: Kind =
         Kind { name: "SVG figure", begins: b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg" };
     /// A flame graph of [`report::flame_graph`].

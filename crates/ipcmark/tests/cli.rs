@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{IPCMARK, PATIENCE, Place, Running, Said, lacking, read, run};
+use common::{IPCMARK, Place, Running, Said, TIMEOUT, lacking, read, run};
 use mechanisms::table::CARDS;
 use serde_json::Value;
 use snapbox::{assert_data_eq, str};
@@ -23,7 +23,7 @@ fn transcripts() {
     trycmd::TestCases::new()
         .register_bin("ipcmark", Path::new(IPCMARK))
         .env("COLUMNS", "100")
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .case("tests/cli/*.md");
 }
 
@@ -33,7 +33,7 @@ fn good() -> &'static [String] {
     LINES.get_or_init(|| {
         let place = Place::new();
         let arguments = ["run", "-m", "pipe", "-m", "unix-stream", "-s", "64", "-p", "unpinned"];
-        let effort = ["--turns", "30", "--rounds", "8", "-o", "good.jsonl"];
+        let effort = ["--iterations", "30", "--rounds", "8", "-o", "good.jsonl"];
         run(&mut place.ipcmark(arguments.iter().chain(&effort))).expect(0);
         let text = fs::read_to_string(place.path("good.jsonl")).unwrap();
         text.lines().map(ToOwned::to_owned).collect()
@@ -242,7 +242,8 @@ fn bad_input_makes_no_results_file() {
 
 #[test]
 fn a_results_file_that_refuses_is_said_and_what_was_measured_is_shown() {
-    let said = ipcmark(["run", "-m", "tsc", "--rounds", "1", "--turns", "9", "-o", "/dev/full"]).expect(1);
+    let said =
+        ipcmark(["run", "-m", "tsc", "--rounds", "1", "--iterations", "9", "-o", "/dev/full"]).expect(1);
     assert!(said.out.contains("tsc"), "{said}");
     assert!(said.out.contains("the results file is incomplete"), "{said}");
     assert_data_eq!(
@@ -255,7 +256,7 @@ fn a_results_file_that_refuses_is_said_and_what_was_measured_is_shown() {
 fn names_that_are_not_utf8_are_names_all_the_same() {
     let place = Place::new();
     let name = OsStr::from_bytes(b"\xff\xfe.jsonl");
-    let arguments = ["run", "-m", "tsc", "--rounds", "1", "--turns", "9", "-o"].map(OsStr::new);
+    let arguments = ["run", "-m", "tsc", "--rounds", "1", "--iterations", "9", "-o"].map(OsStr::new);
     run(&mut place.ipcmark(arguments.iter().copied().chain([name]))).expect(0);
     run(&mut place.ipcmark([OsStr::new("report"), name])).expect(0);
     for arguments in [["run", "-m"], ["run", "-s"], ["run", "-w"], ["run", "-p"], ["list", "--json"]] {
@@ -418,7 +419,7 @@ ipcmark: 'kind' is broken at line 2: its type 'gossip' is unknown
 "#]]
     );
     broken_at_2("deep", format!("{{\"type\":\"record\",\"case\":{}", "[".repeat(100_000)));
-    broken_at_2("no-number", line.replacen("\"turns\":", "\"turns\":-", 1));
+    broken_at_2("no-number", line.replacen("\"iterations\":", "\"iterations\":-", 1));
     broken_at_2("no-time", line.replacen("\"elapsed_ns\":", "\"elapsed_ns\":0e", 1));
     broken_at_2("escape", "{\"type\":\"\\u001b[31mred\"}".to_owned());
 }
@@ -544,12 +545,12 @@ ipcmark: none/such/page.html cannot be written: No such file or directory (os er
 
 // Comparisons.
 
-/// A good file in which every launch of `name` takes `turn_ns`, but for a trace of noise.
-fn steady(name: &str, turn_ns: f64) -> Vec<String> {
+/// A good file in which every trial of `name` takes `iteration_ns`, but for a trace of noise.
+fn steady(name: &str, iteration_ns: f64) -> Vec<String> {
     edited(line_of(name), |record| {
         for (at, sample) in record["samples"].as_array_mut().unwrap().iter_mut().enumerate() {
-            let turns = sample["turns"].as_f64().unwrap();
-            sample["elapsed_ns"] = (turns * turn_ns * (1.0 + 0.001 * at as f64)).into();
+            let iterations = sample["iterations"].as_f64().unwrap();
+            sample["elapsed_ns"] = (iterations * iteration_ns * (1.0 + 0.001 * at as f64)).into();
             sample["floor_ns"] = 1000.0.into();
         }
     })
@@ -604,7 +605,7 @@ const PRINTING: [&[&str]; 9] = [
     &["completions", "bash"],
     &["clean"],
     &["report", "good.jsonl"],
-    &["run", "-m", "tsc", "--rounds", "1", "--turns", "9"],
+    &["run", "-m", "tsc", "--rounds", "1", "--iterations", "9"],
 ];
 
 #[test]
@@ -642,7 +643,7 @@ fn a_full_standard_output_is_an_error_and_no_panic() {
 fn nobody_who_reads_standard_error_is_no_reason_to_fail() {
     let place = Place::new();
     for (arguments, code) in [
-        (["run", "-m", "tsc", "--rounds", "1", "--turns", "9"].as_slice(), 0),
+        (["run", "-m", "tsc", "--rounds", "1", "--iterations", "9"].as_slice(), 0),
         (&["run", "-m", "zzz"], 2),
         (&["run", "-s", "0..4"], 2),
         (&["report", "missing"], 2),
@@ -695,11 +696,11 @@ fn output_that_is_piped_or_not_to_be_coloured_has_no_escape_codes() {
 #[test]
 fn times_that_no_clock_holds_are_as_good_as_for_ever() {
     let place = Place::new();
-    for patience in ["300000000000y", "584000000000y"] {
-        let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--rounds", "1", "--turns", "9"];
-        let forever = ["--patience", patience, "--time", patience, "-o", patience];
+    for timeout in ["300000000000y", "584000000000y"] {
+        let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--rounds", "1", "--iterations", "9"];
+        let forever = ["--timeout", timeout, "--time", timeout, "-o", timeout];
         run(&mut place.ipcmark(arguments.iter().chain(&forever))).expect(0);
-        common::assert_none_failed(&read(&place.path(patience)));
+        common::assert_none_failed(&read(&place.path(timeout)));
     }
     let mut forever = place.ipcmark(["compare", "null", "null:delay=1us", "-p", "same-core"]);
     let running = Running::start(forever.args(["--time", "584000000000y", "--precision", "100%"]));

@@ -1,9 +1,9 @@
-//! What is said, and what is left, when near or far dies at a given system call of a turn.
+//! What is said, and what is left, when client or server dies at a given system call of an iteration.
 //!
 //! `faults.rs` kills whole processes at random moments. Here, in every row of the table, an endpoint is stopped at each
-//! system call that it makes (ptrace(2)); the calls of one turn are found by their coming again and again; and it is killed
+//! system call that it makes (ptrace(2)); the calls of one iteration are found by their coming again and again; and it is killed
 //! at one of them, either before the call is made or when it is over and nothing has followed it. That is done for every
-//! call of a turn of `latency` (of `throughput` where a row has no other) and of `connect`, to near and to far. Some calls
+//! call of an iteration of `latency` (of `throughput` where a row has no other) and of `connect`, to client and to server. Some calls
 //! are made only where an endpoint has to wait, and some only where its peer does: once the peer is slowed down, and once
 //! the endpoint that dies is.
 //!
@@ -27,22 +27,22 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 use sys::tracee::{Stop, Tracee};
 
-/// So many turns a part that no launch is over before its endpoint is caught.
-const TURNS: &str = "100000";
-/// When a launch hangs: long after any death must have been noticed.
-const PATIENCE: &str = "30s";
-/// Within what time an endpoint's death ends its launch.
+/// So many iterations a part that no trial is over before its endpoint is caught.
+const ITERATIONS: &str = "100000";
+/// When a trial hangs: long after any death must have been noticed.
+const TIMEOUT: &str = "30s";
+/// Within what time an endpoint's death ends its trial.
 const SOON: Duration = Duration::from_secs(10);
-/// How long an endpoint takes to come to its turns, on an idle machine.
+/// How long an endpoint takes to come to its iterations, on an idle machine.
 const SET_UP: Duration = Duration::from_millis(15);
 /// How long who is slowed down is held at each of its calls.
 const PAUSE: Duration = Duration::from_micros(100);
-/// How many turns in a row, and how many calls at least, must be alike before they are taken for turns: more than those at
+/// How many iterations in a row, and how many calls at least, must be alike before they are taken for iterations: more than those at
 /// the start of a part, in which the endpoints also note what they use.
-const ALIKE_TURNS: usize = 12;
+const ALIKE_ITERATIONS: usize = 12;
 const ALIKE_CALLS: usize = 36;
-/// No turn has more calls; what has not repeated itself by so many is not waited for any longer.
-const LONGEST_TURN: usize = 20;
+/// No iteration has more calls; what has not repeated itself by so many is not waited for any longer.
+const LONGEST_ITERATION: usize = 20;
 const MOST_CALLS: usize = 2000;
 
 /// The variants of rows that wait by other calls than the rows themselves.
@@ -63,7 +63,7 @@ struct Row {
     workload: Workload,
 }
 
-/// Every row of the table that has two ends and calls the kernel in its turns, and [`VARIANTS`].
+/// Every row of the table that has two ends and calls the kernel in its iterations, and [`VARIANTS`].
 fn rows() -> Vec<Row> {
     let chosen = |card: &&Card| card.kind == Kind::Mechanism && card.name != "null";
     let mut rows: Vec<Row> = CARDS.iter().filter(chosen).flat_map(|card| rows_of(card, card.name)).collect();
@@ -81,17 +81,17 @@ fn rows_of(card: &Card, spec: &str) -> Vec<Row> {
         lacking(&format!("{spec}: {reason}"), "no endpoint of it is killed");
         return Vec::new();
     }
-    let turns = [Workload::Latency, Workload::Throughput].into_iter().find(|of| card.takes(*of));
+    let iterations = [Workload::Latency, Workload::Throughput].into_iter().find(|of| card.takes(*of));
     // Others over TCP connect as `tcp` does.
     let connects = Some(Workload::Connect).filter(|of| card.takes(*of) && !card.name.starts_with("tcp-"));
-    turns.into_iter().chain(connects).map(|workload| Row { spec: spec.to_owned(), workload }).collect()
+    iterations.into_iter().chain(connects).map(|workload| Row { spec: spec.to_owned(), workload }).collect()
 }
 
 /// Which of the two endpoints dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
-    Near,
-    Far,
+    Client,
+    Server,
 }
 
 /// Who is held at each call, so that the other one has to wait, or never has to.
@@ -104,37 +104,37 @@ enum Slow {
 /// An endpoint that was killed.
 #[derive(Debug)]
 struct Killed {
-    /// The calls of one of its turns.
-    turn: Vec<u64>,
+    /// The calls of one of its iterations.
+    iteration: Vec<u64>,
     /// Whether these were found to come again and again.
     is_sure: bool,
     died: Instant,
 }
 
-/// Where an endpoint is killed: at the entry to call n of its turn, which is stop 2n, or at the end of it, stop 2n + 1.
+/// Where an endpoint is killed: at the entry to call n of its iteration, which is stop 2n, or at the end of it, stop 2n + 1.
 type At = usize;
 
-/// How many stops there are in `turn`.
-fn stops(turn: &[u64]) -> usize {
-    2 * turn.len()
+/// How many stops there are in `iteration`.
+fn stops(iteration: &[u64]) -> usize {
+    2 * iteration.len()
 }
 
 /// A call as it is told from others: its number and its first argument, which is a descriptor where there is one.
 type Call = (u64, u64);
 
-/// How many calls one turn has, if the last of `calls` are turns.
-fn calls_of_a_turn(calls: &[Call]) -> Option<usize> {
-    (1..=LONGEST_TURN).find(|&length| {
-        let surely = ALIKE_CALLS.max(ALIKE_TURNS * length);
+/// How many calls one iteration has, if the last of `calls` are iterations.
+fn calls_of_an_iteration(calls: &[Call]) -> Option<usize> {
+    (1..=LONGEST_ITERATION).find(|&length| {
+        let surely = ALIKE_CALLS.max(ALIKE_ITERATIONS * length);
         let last = calls.len().checked_sub(surely).map(|from| &calls[from..]);
         last.is_some_and(|last| last[length..].iter().zip(last).all(|(call, before)| call == before))
     })
 }
 
-/// The first of all ways to begin with another call of `turn`, so that call n is the same in every launch.
-fn first_call(turn: &[Call]) -> usize {
-    let numbers = |from: usize| turn[from..].iter().chain(&turn[..from]).map(|(number, _)| *number);
-    (0..turn.len()).min_by(|&a, &b| numbers(a).cmp(numbers(b))).unwrap_or(0)
+/// The first of all ways to begin with another call of `iteration`, so that call n is the same in every trial.
+fn first_call(iteration: &[Call]) -> usize {
+    let numbers = |from: usize| iteration[from..].iter().chain(&iteration[..from]).map(|(number, _)| *number);
+    (0..iteration.len()).min_by(|&a, &b| numbers(a).cmp(numbers(b))).unwrap_or(0)
 }
 
 /// Has `tracee` stop at the next call that it makes or is in.
@@ -167,12 +167,12 @@ fn slow_down(process: &Process) {
     }
 }
 
-/// Kills `process` at stop `at` of a turn of its; `None` when it ended by itself.
+/// Kills `process` at stop `at` of an iteration of its; `None` when it ended by itself.
 fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
     let tracee = stop(process)?;
     let mut calls: Vec<Call> = Vec::new();
-    // The calls of a turn, by number, and the step at which it is now.
-    let mut turn: Option<(Vec<u64>, bool)> = None;
+    // The calls of an iteration, by number, and the step at which it is now.
+    let mut iteration: Option<(Vec<u64>, bool)> = None;
     let mut step = 0;
     loop {
         let stopped = tracee.next().ok()?;
@@ -181,14 +181,14 @@ fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
             Stop::Entry { number, arguments } => {
                 calls.push((number, arguments[0]));
                 step += 1;
-                if turn.is_none() {
-                    let found = calls_of_a_turn(&calls);
+                if iteration.is_none() {
+                    let found = calls_of_an_iteration(&calls);
                     if found.is_some() || calls.len() >= MOST_CALLS {
-                        let last = &calls[calls.len() - found.unwrap_or(LONGEST_TURN)..];
+                        let last = &calls[calls.len() - found.unwrap_or(LONGEST_ITERATION)..];
                         let first = first_call(last);
                         let numbers = last[first..].iter().chain(&last[..first]).map(|(number, _)| *number);
                         step = last.len() - 1 - first;
-                        turn = Some((numbers.collect(), found.is_some()));
+                        iteration = Some((numbers.collect(), found.is_some()));
                     }
                 }
                 Some(true)
@@ -196,14 +196,14 @@ fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
             Stop::Exit { .. } => Some(false),
             Stop::Signal(_) | Stop::Other => None,
         };
-        if let (Some((numbers, is_sure)), Some(is_entry)) = (&turn, is_entry) {
+        if let (Some((numbers, is_sure)), Some(is_entry)) = (&iteration, is_entry) {
             let here = 2 * (step % numbers.len()) + usize::from(!is_entry);
             if here == at % stops(numbers) {
                 send(process.pid, Signal::KILL);
                 let died = Instant::now();
                 // Its parent learns of the end of one that is traced when its tracer has.
                 while tracee.next().is_ok_and(|stopped| stopped != Stop::Ended) {}
-                return Some(Killed { turn: numbers.clone(), is_sure: *is_sure, died });
+                return Some(Killed { iteration: numbers.clone(), is_sure: *is_sure, died });
             }
         }
         if slow == Slow::Itself && is_entry == Some(false) {
@@ -213,32 +213,32 @@ fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
     }
 }
 
-/// Runs `rows`, kills endpoint `which` of each at stop `at`, and says what was found to be a turn of it. Fails unless every
+/// Runs `rows`, kills endpoint `which` of each at stop `at`, and says what was found to be an iteration of it. Fails unless every
 /// row has failed by that, soon, with an error that says so, and nothing is left.
 fn deaths(rows: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
     let place = Place::new();
     let mut command = place.ipcmark(["run", "-s", "1", "-p", "unpinned", "--rounds", "1", "-o"]);
     command.arg(place.path("results.jsonl"));
-    command.args(["--turns", TURNS, "--patience", PATIENCE, "--time", "10m"]);
+    command.args(["--iterations", ITERATIONS, "--timeout", TIMEOUT, "--time", "10m"]);
     command.args(["-w", &rows[0].workload.to_string()]);
     for row in rows {
         command.args(["-m", &row.spec]);
     }
-    // Cargo's has so many directories that the loader's search of them looks like turns.
+    // Cargo's has so many directories that the loader's search of them looks like iterations.
     command.env_remove("LD_LIBRARY_PATH");
     let mut running = Running::start(&mut command);
     let (mut all, mut met): (Vec<Killed>, Vec<Process>) = (Vec::new(), Vec::new());
     while running.lives() {
         sleep(Duration::from_millis(1));
         let found = endpoints_at_once(running.pid());
-        let [near, far] = &found[..] else { continue };
+        let [client, server] = &found[..] else { continue };
         if found.iter().any(|process| met.contains(process)) {
             continue;
         }
         met.clone_from(&found);
         // Being loaded and set up is many calls: it is over sooner while nobody looks.
         sleep(SET_UP);
-        let (victim, peer) = if which == Which::Near { (near, far) } else { (far, near) };
+        let (victim, peer) = if which == Which::Client { (client, server) } else { (server, client) };
         let killed = scope(|threads| {
             if slow == Slow::Peer {
                 threads.spawn(|| slow_down(peer));
@@ -283,40 +283,41 @@ fn may_trace() -> bool {
     seized.map_err(|failure| lacking(&failure.to_string(), "no endpoint is killed at a given call")).is_ok()
 }
 
-/// Kills endpoint `which` of `rows`, which have one workload, at every stop of a turn: one run for each stop, of the rows
-/// whose turns have that many. Rows of which the turns are those that are `known`, by now, are left out after the first.
-/// Says what was found to be a turn of each.
+/// Kills endpoint `which` of `rows`, which have one workload, at every stop of an iteration: one run for each stop, of the rows
+/// whose iterations have that many. Rows of which the iterations are those that are `known`, by now, are left out after the first.
+/// Says what was found to be an iteration of each.
 fn kill_at_every_stop(rows: &[Row], which: Which, slow: Slow, known: &[Vec<u64>]) -> Vec<Vec<u64>> {
-    let mut turns: Vec<Vec<u64>> = Vec::new();
+    let mut iterations: Vec<Vec<u64>> = Vec::new();
     let (mut left, mut kills) = (rows.to_vec(), 0);
     for at in 0.. {
         let killed = deaths(&left, which, slow, at);
         kills += killed.len();
         for (row, _) in left.iter().zip(&killed).filter(|(_, killed)| !killed.is_sure) {
-            eprintln!("{which:?} of {row:?} was killed at any call: no turns were found");
+            eprintln!("{which:?} of {row:?} was killed at any call: no iterations were found");
         }
         if at == 0 {
-            turns = killed.iter().map(|killed| killed.turn.clone()).collect();
+            iterations = killed.iter().map(|killed| killed.iteration.clone()).collect();
         }
-        // A turn that sends and receives by one call may be half of one: the other half is another one's wait.
-        let is_known = |nth: usize| known.get(nth) == turns.get(nth) && turns[nth].len() > 1;
-        let has_more = |nth: usize| stops(&turns[nth]) > at + 1 && !is_known(nth);
+        // An iteration that sends and receives by one call may be half of one: the other half is another one's wait.
+        let is_known = |nth: usize| known.get(nth) == iterations.get(nth) && iterations[nth].len() > 1;
+        let has_more = |nth: usize| stops(&iterations[nth]) > at + 1 && !is_known(nth);
         left =
             rows.iter().enumerate().filter(|(nth, _)| has_more(*nth)).map(|(_, row)| row.clone()).collect();
         if left.is_empty() {
             break;
         }
     }
-    let lengths = rows.iter().zip(&turns).map(|(row, turn)| format!("{} {}", row.spec, turn.len()));
+    let lengths =
+        rows.iter().zip(&iterations).map(|(row, iteration)| format!("{} {}", row.spec, iteration.len()));
     eprintln!(
-        "{which:?} was killed {kills} times in {}, {slow:?} slowed down; calls of a turn: {}",
+        "{which:?} was killed {kills} times in {}, {slow:?} slowed down; calls of an iteration: {}",
         rows[0].workload,
         lengths.collect::<Vec<_>>().join(", ")
     );
-    turns
+    iterations
 }
 
-/// Every call of a turn, whoever has to wait for whom.
+/// Every call of an iteration, whoever has to wait for whom.
 fn kill_at_every_call(rows: &[Row], which: Which) {
     for workload in [Workload::Latency, Workload::Throughput, Workload::Connect] {
         let rows: Vec<Row> = rows.iter().filter(|row| row.workload == workload).cloned().collect();
@@ -328,14 +329,14 @@ fn kill_at_every_call(rows: &[Row], which: Which) {
 }
 
 #[test]
-fn a_death_at_any_call_of_a_turn_ends_the_launch_and_leaves_nothing() {
+fn a_death_at_any_call_of_an_iteration_ends_the_trial_and_leaves_nothing() {
     if !may_trace() {
         return;
     }
     let (rows, before) = (rows(), kernel_objects());
     scope(|threads| {
-        threads.spawn(|| kill_at_every_call(&rows, Which::Near));
-        threads.spawn(|| kill_at_every_call(&rows, Which::Far));
+        threads.spawn(|| kill_at_every_call(&rows, Which::Client));
+        threads.spawn(|| kill_at_every_call(&rows, Which::Server));
     });
     let left = || kernel_objects().difference(&before).cloned().collect::<Vec<_>>();
     assert!(wait_until(SOON, || left().is_empty()), "left behind are the kernel objects {:?}", left());

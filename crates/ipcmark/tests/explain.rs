@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 
 /// A size that no other call of an endpoint has.
 const SIZE: i64 = 777;
-const TURNS: u64 = 23;
+const ITERATIONS: u64 = 23;
 /// Who owns nothing, on every Linux.
 const NOBODY: u32 = 65_534;
 
@@ -25,9 +25,9 @@ fn only(said: &Said) -> Value {
     one.clone()
 }
 
-/// The arguments of an explanation of exactly so many turns of a pipe, by `probes`.
+/// The arguments of an explanation of exactly so many iterations of a pipe, by `probes`.
 fn of_a_pipe(probes: &str) -> Vec<String> {
-    let turns = TURNS.to_string();
+    let iterations = ITERATIONS.to_string();
     let size = SIZE.to_string();
     let words = [
         "explain",
@@ -37,8 +37,8 @@ fn of_a_pipe(probes: &str) -> Vec<String> {
         &size,
         "-p",
         "same-core",
-        "--turns",
-        &turns,
+        "--iterations",
+        &iterations,
         "--time",
         "4s",
         "--json",
@@ -56,7 +56,7 @@ fn absence(explanation: &Value, probe: &str) -> Option<String> {
     row["absent"].as_str().map(str::to_owned)
 }
 
-/// Each end made exactly one read and one write a turn, each of which returned the message's size.
+/// Each end made exactly one read and one write an iteration, each of which returned the message's size.
 fn assert_counts(explanation: &Value, probe: &str) {
     assert_eq!(explanation["calls"][0], probe);
     for end in explanation["calls"][1].as_array().unwrap() {
@@ -67,17 +67,21 @@ fn assert_counts(explanation: &Value, probe: &str) {
         names.sort_unstable();
         assert_eq!(names, ["read", "write"]);
         for row in rows {
-            // Whole launches of 23 turns, each call of which moved one message, and no call beside them.
-            assert_eq!((row["count"].as_u64(), row["per_turn"].as_f64()), (Some(count), Some(1.0)), "{row}");
+            // Whole trials of 23 iterations, each call of which moved one message, and no call beside them.
+            assert_eq!(
+                (row["count"].as_u64(), row["per_iteration"].as_f64()),
+                (Some(count), Some(1.0)),
+                "{row}"
+            );
             assert_eq!((&row["returned"], row["restarts"].as_u64()), (&expected, Some(0)), "{row}");
         }
-        assert_eq!(count % TURNS, 0);
+        assert_eq!(count % ITERATIONS, 0);
         assert!(count > 0);
     }
 }
 
 #[test]
-fn twenty_three_turns_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoints() {
+fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoints() {
     let place = Place::new();
     let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls"))).expect(0));
     match absence(&explanation, "syscalls") {
@@ -91,7 +95,7 @@ fn twenty_three_turns_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoints() 
 }
 
 #[test]
-fn twenty_three_turns_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_at_each() {
+fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_at_each() {
     let place = Place::new();
     let explanation = only(&run(&mut place.ipcmark(of_a_pipe("ptrace"))).expect(0));
     match absence(&explanation, "ptrace") {
@@ -104,7 +108,7 @@ fn twenty_three_turns_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_at_ea
 }
 
 #[test]
-fn what_the_scheduler_tells_fills_the_turns() {
+fn what_the_scheduler_tells_fills_the_iterations() {
     let place = Place::new();
     let mut arguments = of_a_pipe("scheduler");
     arguments.extend(["--endpoints".to_owned(), "threads".to_owned()]);
@@ -114,12 +118,12 @@ fn what_the_scheduler_tells_fills_the_turns() {
     }
     let overlap = |name: &str| explanation["overlap"][name].as_f64().unwrap();
     // On one CPU at most one end runs at a time, up to what lies between a switch and its record.
-    assert!(overlap("both_ns") < 0.2 * (overlap("near_ns") + overlap("far_ns")), "{explanation}");
+    assert!(overlap("both_ns") < 0.2 * (overlap("client_ns") + overlap("server_ns")), "{explanation}");
     for end in explanation["schedule"].as_array().unwrap() {
         let of = |name: &str| end[name].as_f64().unwrap();
         let all = of("runs_ns") + of("sleeps_ns") + of("preempted_ns");
         assert!(of("runs_ns") > 0.0 && all > of("runs_ns"), "{end}");
-        // Each end gives the CPU away once a turn, by going to sleep or by waking the other.
+        // Each end gives the CPU away once an iteration, by going to sleep or by waking the other.
         let given_away = of("sleeps") + of("preemptions");
         assert!((0.5..3.0).contains(&given_away), "{end}");
     }
@@ -158,7 +162,7 @@ fn an_ordinary_user_gets_what_remains_and_is_told_what_grants_the_rest() {
         command.uid(NOBODY).gid(NOBODY);
     }
     let explanation = only(&run(&mut command).expect(0));
-    assert!(explanation["turn_ns"]["median"].as_f64().unwrap() > 0.0);
+    assert!(explanation["iteration_ns"]["median"].as_f64().unwrap() > 0.0);
     for probe in ["counters", "syscalls", "ptrace", "scheduler", "faults", "sampling", "timeline"] {
         if let Some(reason) = absence(&explanation, probe) {
             assert!(reason.contains("; "), "{probe} has no next step: {reason}");

@@ -1,6 +1,6 @@
 //! What is left, and what is said, when processes of a run die or stall at random moments.
 //!
-//! It kills the coordinator, near, far and the janitor, interrupts runs by signals, and stops endpoints.
+//! It kills the coordinator, client, server and the janitor, interrupts runs by signals, and stops endpoints.
 //! Speed is no part of it: the only deadlines are those beyond which something hangs or was left behind.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
@@ -27,7 +27,7 @@ const COORDINATORS: u32 = 150;
 const ENDPOINTS: u32 = 60;
 /// Runs that are killed at one time: more than the cores, so that kills meet every order of events.
 const AT_ONCE: u32 = 3;
-/// Within what time a run ends of which the only long launches were ended.
+/// Within what time a run ends of which the only long trials were ended.
 const SOON: Duration = Duration::from_secs(2);
 /// Of the endpoints that are killed, how many may have reported just before.
 const MOST_TOO_LATE: u32 = ENDPOINTS / 2;
@@ -56,7 +56,7 @@ fn rows() -> Vec<&'static str> {
 /// Endpoints that spin get on by microseconds on two idle CPUs, and by ticks of the scheduler on busy ones.
 const SPINNING: &str = "shm-ring:wait=spin";
 
-/// The rows of which a launch takes about as long on any machine.
+/// The rows of which a trial takes about as long on any machine.
 fn sleeping_rows() -> Vec<&'static str> {
     rows().into_iter().filter(|row| *row != SPINNING).collect()
 }
@@ -64,11 +64,11 @@ fn sleeping_rows() -> Vec<&'static str> {
 /// One test at a time: each counts on its share of two cores to get anywhere.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// `ipcmark run` over `rows`, in many short launches, that ends by itself within a second or so.
+/// `ipcmark run` over `rows`, in many short trials, that ends by itself within a second or so.
 fn short_run(place: &Place, rows: &[&str]) -> Command {
     let mut command = run_of(place, rows);
     // With a precision of 100% records are appended from the eighth round on, while others go on.
-    command.args(["--turns", "40", "--precision", "100%", "--rounds", "12"]);
+    command.args(["--iterations", "40", "--precision", "100%", "--rounds", "12"]);
     command
 }
 
@@ -87,21 +87,21 @@ fn two_of(rows: &[&'static str]) -> Vec<&'static str> {
     rows.choose_multiple(&mut rand::rng(), 2).copied().collect()
 }
 
-/// `ipcmark run` over `row`, in launches that take many times as long as a floor's, and then over an
+/// `ipcmark run` over `row`, in trials that take many times as long as a floor's, and then over an
 /// operation that needs no peer.
 fn long_run(place: &Place, row: &str) -> Command {
-    let turns = if row == SPINNING { "300000" } else { "5000" };
+    let iterations = if row == SPINNING { "300000" } else { "5000" };
     let mut command = run_of(place, &[row, "tsc"]);
-    command.args(["--turns", turns, "--rounds", "1"]);
-    // On a loaded machine so many turns may need long: only a death is to end a launch.
-    command.args(["--patience", "10m"]);
+    command.args(["--iterations", iterations, "--rounds", "1"]);
+    // On a loaded machine so many iterations may need long: only a death is to end a trial.
+    command.args(["--timeout", "10m"]);
     command
 }
 
-/// `ipcmark run` over `row` in launches of many seconds, which begin after a few hundred milliseconds of floors.
+/// `ipcmark run` over `row` in trials of many seconds, which begin after a few hundred milliseconds of floors.
 fn endless_run(place: &Place, row: &str) -> Command {
     let mut command = run_of(place, &[row]);
-    command.args(["--turns", "500000", "--patience", "10m"]);
+    command.args(["--iterations", "500000", "--timeout", "10m"]);
     command
 }
 
@@ -153,7 +153,7 @@ fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
     repeat(COORDINATORS, || {
         let place = Place::new();
         let running = match rand::rng().random_range(0..3) {
-            // Before, while and after launches of some milliseconds.
+            // Before, while and after trials of some milliseconds.
             0 => started(short_run(&place, &two_of(&rows())), random_ms(400)),
             // In the midst of one that would go on for long if its endpoints were not killed too.
             1 => {
@@ -161,7 +161,7 @@ fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
             }
             _ => {
                 let mut running = Running::start(&mut short_run(&place, &two_of(&sleeping_rows())));
-                wait_until(common::PATIENCE, || lines(&place) > 1 || !running.lives());
+                wait_until(common::TIMEOUT, || lines(&place) > 1 || !running.lives());
                 sleep(random_ms(30));
                 running
             }
@@ -188,8 +188,8 @@ fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
 /// Which of the two endpoints.
 #[derive(Debug, Clone, Copy)]
 enum Which {
-    Near,
-    Far,
+    Client,
+    Server,
 }
 
 /// An endpoint of `running`, at a random moment of its life; `None` when the run ended first.
@@ -200,10 +200,10 @@ fn catch(running: &mut Running, which: Which) -> Option<Process> {
         let found = endpoints(running.pid());
         sleep(random_ms(20));
         // The endpoints of a floor are gone by now, but for a few.
-        if let [near, far] = endpoints(running.pid()).as_slice()
-            && found.contains(near)
+        if let [client, server] = endpoints(running.pid()).as_slice()
+            && found.contains(client)
         {
-            return Some(if matches!(which, Which::Near) { near.clone() } else { far.clone() });
+            return Some(if matches!(which, Which::Client) { client.clone() } else { server.clone() });
         }
     }
     None
@@ -213,7 +213,7 @@ fn catch(running: &mut Running, which: Which) -> Option<Process> {
 fn assert_one_failed(place: &Place, said: &Said, right: impl Fn(&str) -> bool) {
     let results = read(&place.path("results.jsonl"));
     let failed: Vec<_> = results.records.iter().filter_map(error).collect();
-    assert_eq!(failed.len(), 1, "one launch lost an endpoint\n{said}");
+    assert_eq!(failed.len(), 1, "one trial lost an endpoint\n{said}");
     assert!(right(failed[0]), "the error does not say what happened: {}\n{said}", failed[0]);
     assert!(said.out.contains("failed"), "{said}");
     for record in results.records.iter().filter(|record| error(record).is_none()) {
@@ -222,7 +222,7 @@ fn assert_one_failed(place: &Place, said: &Said, right: impl Fn(&str) -> bool) {
     assert!(results.end.is_some_and(|end| !end.interrupted), "{said}");
 }
 
-/// Kills one endpoint of a run over `row` at a random moment; says whether that was in time to end its launch.
+/// Kills one endpoint of a run over `row` at a random moment; says whether that was in time to end its trial.
 fn kill_endpoint(row: &str, which: Which) -> bool {
     let place = Place::new();
     let mut running = Running::start(&mut long_run(&place, row));
@@ -230,7 +230,7 @@ fn kill_endpoint(row: &str, which: Which) -> bool {
         send(victim.pid, Signal::KILL);
     }
     if row == SPINNING && !wait_until(SOON, || !running.lives()) {
-        // It was one of a floor: the long launches are still to come, and on a busy machine have no end.
+        // It was one of a floor: the long trials are still to come, and on a busy machine have no end.
         running.signal(Signal::TERM);
         running.finish().expect(130);
         place.assert_nothing_is_left("after SIGKILL of an endpoint and SIGTERM");
@@ -267,13 +267,13 @@ fn kill_endpoints(which: Which) {
 }
 
 #[test]
-fn a_killed_near_fails_its_case_and_no_other() {
-    kill_endpoints(Which::Near);
+fn a_killed_client_fails_its_case_and_no_other() {
+    kill_endpoints(Which::Client);
 }
 
 #[test]
-fn a_killed_far_fails_its_case_and_no_other() {
-    kill_endpoints(Which::Far);
+fn a_killed_server_fails_its_case_and_no_other() {
+    kill_endpoints(Which::Server);
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn interrupt(signal: Signal, until: impl Fn(&Place)) -> Option<usize> {
     // Burning a known time is the steadiest that there is: it settles long before a wake-up does.
     let rows = [sleeping_rows().choose(&mut rand::rng()).copied().unwrap_or("pipe"), "null:delay=10us"];
     let mut command = run_of(&place, &rows);
-    let running = Running::start(command.args(["--turns", "40", "--precision", "2%", "--time", "60s"]));
+    let running = Running::start(command.args(["--iterations", "40", "--precision", "2%", "--time", "60s"]));
     begun(&place);
     until(&place);
     running.signal(signal);
@@ -376,10 +376,10 @@ fn interrupt(signal: Signal, until: impl Fn(&Place)) -> Option<usize> {
 /// Waits until the run in `place` has a directory, from when on it also minds signals.
 fn begun(place: &Place) {
     let has_directory = || place.leftovers().iter().any(|name| name.starts_with("ipcmark-run-"));
-    assert!(wait_until(common::PATIENCE, has_directory), "the run did not begin");
+    assert!(wait_until(common::TIMEOUT, has_directory), "the run did not begin");
 }
 
-/// Waits until `coordinator` has both endpoints of a launch that lasts, and gives them.
+/// Waits until `coordinator` has both endpoints of a trial that lasts, and gives them.
 fn lasting_endpoints(coordinator: i32) -> [Process; 2] {
     let mut last = Vec::new();
     let lasting = || {
@@ -389,7 +389,7 @@ fn lasting_endpoints(coordinator: i32) -> [Process; 2] {
         sleep(Duration::from_millis(100));
         same
     };
-    assert!(wait_until(common::PATIENCE, lasting), "no launch lasts");
+    assert!(wait_until(common::TIMEOUT, lasting), "no trial lasts");
     last.try_into().unwrap()
 }
 
@@ -410,12 +410,12 @@ fn a_comparison_that_is_interrupted_shows_what_it_has() {
 #[test]
 fn a_stopped_endpoint_is_ended_by_the_deadline() {
     let _alone = ALONE.lock();
-    for which in [Which::Near, Which::Far] {
+    for which in [Which::Client, Which::Server] {
         let ended = (0..10).any(|_| {
             let place = Place::new();
             let mut command = run_of(&place, &["pipe", "tsc"]);
-            // Many times as long as such a launch takes, so that nothing but the stop meets the deadline.
-            let effort = ["--turns", "2000", "--rounds", "1", "--patience", "4s"];
+            // Many times as long as such a trial takes, so that nothing but the stop meets the deadline.
+            let effort = ["--iterations", "2000", "--rounds", "1", "--timeout", "4s"];
             let mut running = Running::start(command.args(effort));
             let victim = catch(&mut running, which);
             let stopped = victim.is_some_and(|victim| send(victim.pid, Signal::STOP));
@@ -426,12 +426,12 @@ fn a_stopped_endpoint_is_ended_by_the_deadline() {
             if ended {
                 assert_one_failed(&place, &said.expect(1), |error| {
                     error.starts_with("the endpoints made no report within 4.0 s and were killed")
-                        && error.contains("--patience")
+                        && error.contains("--timeout")
                 });
             }
             ended
         });
-        assert!(ended, "no launch was ever stopped ({which:?})");
+        assert!(ended, "no trial was ever stopped ({which:?})");
     }
 }
 
@@ -441,7 +441,7 @@ fn endpoints_that_are_stopped_at_any_moment_never_hang_a_run() {
     repeat(24, || {
         let place = Place::new();
         let mut command = short_run(&place, &two_of(&rows()));
-        let mut running = Running::start(command.args(["--patience", "200ms"]));
+        let mut running = Running::start(command.args(["--timeout", "200ms"]));
         let coordinator = running.pid();
         let victim = loop {
             sleep(random_ms(8));
@@ -486,7 +486,7 @@ fn clean_removes_what_dead_runs_left_and_leaves_a_living_run_alone() {
     for _ in 0..2 {
         let dying = Running::start(&mut endless_run(&place, "fifo"));
         let before = leftovers.clone();
-        assert!(wait_until(common::PATIENCE, || place.leftovers().len() > before.len()));
+        assert!(wait_until(common::TIMEOUT, || place.leftovers().len() > before.len()));
         lasting_endpoints(dying.pid());
         // Without a janitor, what the run leaves stays until somebody cleans.
         assert!(janitor(dying.pid()).is_some_and(|janitor| send(janitor.pid, Signal::KILL)));

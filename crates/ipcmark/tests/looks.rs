@@ -1,4 +1,4 @@
-//! Runs whose study draws what probes see: the launches that are looked at, what is drawn of them, and what is said where
+//! Runs whose study draws what probes see: the trials that are looked at, what is drawn of them, and what is said where
 //! they cannot be had.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
@@ -19,13 +19,13 @@ observe = "6s"
 rounds = 8
 
 [[block]]
-rows = ["pipe", "eventfd"]
+mechanisms = ["pipe", "eventfd"]
 workloads = ["latency"]
 sizes = "777"
 placements = ["same-core"]
 
 [[block]]
-rows = ["file-pass"]
+mechanisms = ["file-pass"]
 workloads = ["session"]
 sizes = "777"
 placements = ["same-core"]
@@ -39,16 +39,16 @@ file = "file-pass"
 
 [[study.table]]
 name = "Calls"
-title = "of a turn"
-columns = ["near writes", "far reads", "bytes"]
+title = "of an iteration"
+columns = ["client writes", "server reads", "bytes"]
 rows = [
-    { name = "pipe", cells = ["seen.near.write.calls of pipe", "seen.far.read.calls of pipe", "seen.near.read.bytes of pipe"] },
-    { name = "file", cells = ["seen.near.write.calls of file", "seen.far.read.calls of file", "seen.far.read.bytes of file"] },
+    { name = "pipe", cells = ["seen.client.write.calls of pipe", "seen.server.read.calls of pipe", "seen.client.read.bytes of pipe"] },
+    { name = "file", cells = ["seen.client.write.calls of file", "seen.server.read.calls of file", "seen.server.read.bytes of file"] },
 ]
 
 [[study.figure]]
 name = "Figure 1"
-title = "a turn"
+title = "an iteration"
 timeline = "pipe"
 "#;
 
@@ -64,7 +64,7 @@ fn drawn(more: &[&str]) -> (Place, Value) {
 }
 
 #[test]
-fn a_study_counts_the_calls_of_a_turn_exactly() {
+fn a_study_counts_the_calls_of_an_iteration_exactly() {
     let (place, study) = drawn(&[]);
     let results = read(&place.path("r.jsonl"));
     // The eventfd is drawn by nothing, so that nobody looks at it; no look is among the records.
@@ -89,8 +89,8 @@ fn a_study_counts_the_calls_of_a_turn_exactly() {
     let rounds = |probe| results.looks.iter().filter(|look| look.probe == probe).count();
     assert!(rounds(Probe::Syscalls) > 0 && rounds(Probe::Timeline) > 0 && rounds(Probe::Scheduler) == 0);
 
-    let turns = study["figures"][0]["timeline"]["turns"].as_array().unwrap();
-    assert_eq!(turns.last().unwrap()["tracks"]["near"]["calls"][0]["name"], "write");
+    let iterations = study["figures"][0]["timeline"]["iterations"].as_array().unwrap();
+    assert_eq!(iterations.last().unwrap()["tracks"]["client"]["calls"][0]["name"], "write");
     let pictures = place.path("pictures");
     fs::create_dir(&pictures).unwrap();
     let directory = pictures.to_str().unwrap();
@@ -104,7 +104,7 @@ fn a_study_counts_the_calls_of_a_turn_exactly() {
         directory,
     ]));
     let made = made.expect(0).out;
-    for name in ["figure-1-turn-1.svg", "pipe-latency-777-same-core.json"] {
+    for name in ["figure-1-iteration-1.svg", "pipe-latency-777-same-core.json"] {
         assert!(made.contains(name) && pictures.join(name).exists(), "{name}: {made}");
     }
     let table = run(&mut place.ipcmark(["report", file.to_str().unwrap()])).expect(0).out;

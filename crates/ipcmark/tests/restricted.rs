@@ -91,7 +91,8 @@ fn every_mechanism() -> Vec<&'static str> {
 
 /// The arguments of a short run over every mechanism.
 fn short_run() -> Vec<&'static str> {
-    let effort = ["-s", "1,4096", "--turns", "20", "--rounds", "1", "--time", "5m", "-o", "results.jsonl"];
+    let effort =
+        ["-s", "1,4096", "--iterations", "20", "--rounds", "1", "--time", "5m", "-o", "results.jsonl"];
     [["run"].as_slice(), &every_mechanism(), &effort].concat()
 }
 
@@ -152,7 +153,7 @@ fn descriptors_are_few() {
 fn descriptors_are_too_few() {
     for limit in 3..12 {
         let place = open_place();
-        let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--turns", "20", "--rounds", "1"];
+        let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--iterations", "20", "--rounds", "1"];
         let said = run(&mut after(&place, &format!("ulimit -n {limit}"), &arguments));
         place.assert_nothing_is_left("after a run that was out of descriptors");
         let all = format!("{}{}", said.out, said.err);
@@ -198,7 +199,7 @@ fn processes_are_too_many() {
         return;
     }
     let place = open_place();
-    let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--turns", "20", "--rounds", "1"];
+    let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--iterations", "20", "--rounds", "1"];
     let mut command = ordinary(&place, "prlimit");
     let said = run(command.args(["--nproc=1", "./ipcmark"]).args(arguments)).expect(1);
     place.assert_nothing_is_left("after a run that was out of processes");
@@ -239,7 +240,7 @@ fn one_cpu_is_allowed() {
     let placements: Vec<Placement> = pipe.map(|record| record.case.placement).collect();
     assert!(placements.contains(&Placement::SameCore) && placements.contains(&Placement::Unpinned));
     for record in &results.records {
-        let own = |pair: model::topology::CpuPair| pair.near == cpu && pair.far == cpu;
+        let own = |pair: model::topology::CpuPair| pair.client == cpu && pair.server == cpu;
         assert!(record.case.cpus.is_none_or(own), "{}", record.case);
     }
     // What is asked for by default takes the placement that there is.
@@ -288,7 +289,7 @@ fn shared_memory_has_no_file_system() {
 fn procfs_is_not_mounted() {
     let place = open_place();
     let setup = "mount -t tmpfs none /proc";
-    let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--turns", "20", "--rounds", "1"];
+    let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--iterations", "20", "--rounds", "1"];
     let Some(mut command) = in_namespace(&place, setup, &arguments) else { return };
     // Endpoints are this very program again, which only /proc can name: without it there is no run.
     let said = run(&mut command).expect(1);

@@ -1,6 +1,6 @@
-//! What `explain` counts, against what strace and perf count of the very same launches, which they look at from outside.
+//! What `explain` counts, against what strace and perf count of the very same trials, which they look at from outside.
 //!
-//! A looked-at endpoint switches its events on and off by ioctl(2) around its timed turns. Both programs see these calls, so
+//! A looked-at endpoint switches its events on and off by ioctl(2) around its timed iterations. Both programs see these calls, so
 //! that what lies between can be counted exactly. `strace -c` and `perf stat` count from the start of a process to its
 //! end, warm-up included; what both can count of a whole run is compared between them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
@@ -15,8 +15,8 @@ use std::process::Command;
 
 /// A size that no other call of the run has.
 const SIZE: u64 = 777;
-const TURNS: u64 = 23;
-/// What `explain` looks at before the launches that it tells of: a process that tries the probe, and the two ends of the
+const ITERATIONS: u64 = 23;
+/// What `explain` looks at before the trials that it tells of: a process that tries the probe, and the two ends of the
 /// first round, which warms up.
 const UNTOLD: usize = 3;
 /// The ioctl(2) requests that switch an event on and off (perf_event_open(2)), as numbers in the kernel's digits.
@@ -55,7 +55,7 @@ fn while_on(told: &[(String, f64, Told)], switching: bool) -> Vec<Counts> {
     }
     all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let told: Vec<Counts> = all.into_iter().skip(UNTOLD).map(|(_, counts)| counts).collect();
-    assert!(!told.is_empty() && told.len().is_multiple_of(2), "near and far of each launch: {told:?}");
+    assert!(!told.is_empty() && told.len().is_multiple_of(2), "client and server of each trial: {told:?}");
     told
 }
 
@@ -73,7 +73,7 @@ fn explained(probe: &str, command: impl Fn(&Place) -> Command) -> (Place, Said) 
     loop {
         let (place, time) = (Place::new(), times.next().unwrap());
         let words = format!(
-            "explain -m pipe -s {SIZE} -p same-core --turns {TURNS} --time {time} --probes {probe} --json"
+            "explain -m pipe -s {SIZE} -p same-core --iterations {ITERATIONS} --time {time} --probes {probe} --json"
         );
         let said = run(command(&place).arg(IPCMARK).args(words.split(' ')));
         if times.len() == 0 || !said.err.contains("there was no time") {
@@ -179,9 +179,9 @@ fn strace_sees_every_call_that_is_counted_and_perf_stat_as_many_as_strace() {
             }
         }
     }
-    // Each end of each launch: every call between the two ioctls, and none beside the messages.
+    // Each end of each trial: every call between the two ioctls, and none beside the messages.
     let seen = while_on(&told, false);
-    let each: Counts = ["read", "write"].map(|name| (format!("{name} = {SIZE}"), TURNS)).into();
+    let each: Counts = ["read", "write"].map(|name| (format!("{name} = {SIZE}"), ITERATIONS)).into();
     assert!(seen.iter().all(|counts| *counts == each), "{seen:?}");
 
     let mut counted = Counts::new();
@@ -191,7 +191,7 @@ fn strace_sees_every_call_that_is_counted_and_perf_stat_as_many_as_strace() {
             *counted.entry(what).or_default() += pair[1].as_u64().unwrap();
         }
     }
-    assert_eq!(counted, sum(&seen), "what explain counted, and what strace saw of the same launches");
+    assert_eq!(counted, sum(&seen), "what explain counted, and what strace saw of the same trials");
 
     if perf.is_some() {
         let stat = fs::read_to_string(place.path("stat")).unwrap();
@@ -263,16 +263,16 @@ fn perf_sees_as_many_switches_migrations_and_faults_as_are_counted() {
     // The events are on from somewhere in one call to somewhere in the other; as a rule nothing happens within them.
     let [least, most] = [false, true].map(|switching| while_on(&told, switching));
     assert_eq!(least.len(), most.len());
-    let turns = (least.len() as u64 / 2 * TURNS) as f64;
+    let iterations = (least.len() as u64 / 2 * ITERATIONS) as f64;
     let [least, most] = [least, most].map(|seen| sum(&seen));
     for name in COUNTED {
         let rows = explanation["counters"].as_array().unwrap();
         let row = rows.iter().find(|row| row["name"] == name).unwrap();
-        let of = |end: &str| row[end]["known"].as_f64().unwrap() * turns;
-        for end in ["near", "far"] {
-            assert!((of(end) - of(end).round()).abs() < 1e-6, "{turns} turns are those of {row}");
+        let of = |end: &str| row[end]["known"].as_f64().unwrap() * iterations;
+        for end in ["client", "server"] {
+            assert!((of(end) - of(end).round()).abs() < 1e-6, "{iterations} iterations are those of {row}");
         }
-        let counted = (of("near") + of("far")).round() as u64;
+        let counted = (of("client") + of("server")).round() as u64;
         let [least, most] = [&least, &most].map(|seen| seen.get(name).copied().unwrap_or_default());
         assert!((least..=most).contains(&counted), "{name}: {counted}, and by perf {least} to {most}");
     }

@@ -17,7 +17,7 @@ use std::fs;
 
 /// A size that no other write of an endpoint has: neither a tick, a length nor a report.
 const SIZE: u64 = 777;
-const TURNS: u64 = 23;
+const ITERATIONS: u64 = 23;
 
 /// Runs `ipcmark run ARGUMENTS -o results.jsonl` to a good end.
 fn measured(place: &Place, arguments: &[&str]) -> (Results, Said) {
@@ -57,7 +57,14 @@ fn the_kernel_sees_as_many_messages_as_a_sample_says() {
         let of = |text: &str| text.to_owned();
         [of("-m"), of(row), of("-s"), SIZE.to_string(), of("-p"), of("same-core")]
             .into_iter()
-            .chain([of("--turns"), TURNS.to_string(), of("--rounds"), of("1"), of("-o"), of("results.jsonl")])
+            .chain([
+                of("--iterations"),
+                ITERATIONS.to_string(),
+                of("--rounds"),
+                of("1"),
+                of("-o"),
+                of("results.jsonl"),
+            ])
             .collect::<Vec<_>>()
     };
     let traced = has("strace", "messages are counted by context switches instead");
@@ -89,32 +96,32 @@ fn the_kernel_sees_as_many_messages_as_a_sample_says() {
         let results = read(&place.path("results.jsonl"));
         let in_all = counts_of_sample(&results, row);
         let moves = moves(&place);
-        // Near and far of the warm-up launch and of the one round.
+        // Client and server of the warm-up trial and of the one round.
         assert_eq!(moves.len(), 4, "{row}: {moves:?}\n{said}");
         for (process, calls) in &moves {
             let expected = BTreeMap::from([(out.to_owned(), in_all), (back.to_owned(), in_all)]);
-            assert_eq!(*calls, expected, "{row}: what {process} moved, and the sample's turns_in_all");
+            assert_eq!(*calls, expected, "{row}: what {process} moved, and the sample's iterations_in_all");
         }
     }
 }
 
-/// Checks that the sample of `row` has the turns that were asked for; gives the turns of its launch in all.
+/// Checks that the sample of `row` has the iterations that were asked for; gives the iterations of its trial in all.
 fn counts_of_sample(results: &Results, row: &str) -> u64 {
     let sample = only_sample(results, row);
-    assert_eq!(sample.turns, TURNS, "{row}");
-    // The same lead-in before the warm-up, the part timed as a whole and the part timed turn by turn.
-    assert_eq!(sample.turns_in_all % 3, 0, "{row}: {}", sample.turns_in_all);
-    assert!(sample.turns_in_all >= 3 * TURNS, "{row}: {}", sample.turns_in_all);
+    assert_eq!(sample.iterations, ITERATIONS, "{row}");
+    // The same lead-in before the warm-up, the part timed as a whole and the part timed iteration by iteration.
+    assert_eq!(sample.iterations_in_all % 3, 0, "{row}: {}", sample.iterations_in_all);
+    assert!(sample.iterations_in_all >= 3 * ITERATIONS, "{row}: {}", sample.iterations_in_all);
     let each = sample.each.as_ref().unwrap();
-    assert_eq!(each.turns.decode().count(), TURNS, "{row}: turns that were timed one by one");
-    sample.turns_in_all
+    assert_eq!(each.iterations.decode().count(), ITERATIONS, "{row}: iterations that were timed one by one");
+    sample.iterations_in_all
 }
 
-/// On one core each turn switches to the peer and back: far fewer switches than turns means turns not made.
+/// On one core each iteration switches to the peer and back: server fewer switches than iterations means iterations not made.
 fn switches_of_sample(results: &Results, row: &str) {
     let sample = only_sample(results, row);
-    let switches = sample.near.voluntary_switches + sample.near.involuntary_switches;
-    assert!(switches >= TURNS - 1, "{row}: {switches} switches in {TURNS} turns");
+    let switches = sample.client.voluntary_switches + sample.client.involuntary_switches;
+    assert!(switches >= ITERATIONS - 1, "{row}: {switches} switches in {ITERATIONS} iterations");
 }
 
 #[test]
@@ -127,17 +134,17 @@ fn an_injected_delay_is_recovered() {
             .records
             .iter()
             .find(|record| record.case.spec.name == name && record.case.spec.params.is_empty() != delayed);
-        record.unwrap().samples.iter().map(Sample::turn_ns).fold(f64::INFINITY, f64::min)
+        record.unwrap().samples.iter().map(Sample::iteration_ns).fold(f64::INFINITY, f64::min)
     };
     let mut seen = Vec::new();
     for _ in 0..TRIES {
         let place = Place::new();
-        let arguments = ["-m", "null:delay=10us", "-p", "same-core", "--turns", "200", "--rounds", "20"];
+        let arguments = ["-m", "null:delay=10us", "-p", "same-core", "--iterations", "200", "--rounds", "20"];
         let (results, _) = measured(&place, &arguments);
-        // Load only adds, so that the smallest launch is the one nearest to the truth.
+        // Load only adds, so that the smallest trial is the one nearest to the truth.
         let (delayed, plain) = (least(&results, "null", true), least(&results, "null", false));
-        // What burns the delay and what times the turn are two clocks; a turn cannot be shorter than its delay.
-        assert!(delayed > DELAY_NS * 0.999, "{delayed} ns a turn, of which {DELAY_NS} are burnt");
+        // What burns the delay and what times the iteration are two clocks; an iteration cannot be shorter than its delay.
+        assert!(delayed > DELAY_NS * 0.999, "{delayed} ns an iteration, of which {DELAY_NS} are burnt");
         let excess = delayed / (DELAY_NS + plain) - 1.0;
         if excess.abs() <= WITHIN {
             return;
@@ -182,7 +189,7 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
     arguments.extend([
         "-p",
         "same-llc|cross-llc|cross-node|smt|unpinned",
-        "--turns",
+        "--iterations",
         "30",
         "--rounds",
         "1",
@@ -206,7 +213,7 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
                     let is_throughput = workload == Workload::Throughput;
                     assert_eq!(sample.calls.is_some(), is_throughput, "{}", record.case);
                     assert_eq!(sample.each.is_some(), !is_throughput, "{}", record.case);
-                    assert!(sample.far.is_some(), "{}", record.case);
+                    assert!(sample.server.is_some(), "{}", record.case);
                 }
                 if size == 0 && card.sized && workload.is_sized() {
                     assert_eq!(!measured.is_empty(), card.empty, "{} {workload} 0\n{said}", card.name);
@@ -226,7 +233,7 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
 }
 
 #[test]
-fn several_peers_share_their_turns_in_every_mechanism() {
+fn several_peers_share_their_iterations_in_every_mechanism() {
     let place = Place::new();
     let mut arguments = every_mechanism();
     arguments.extend([
@@ -236,7 +243,7 @@ fn several_peers_share_their_turns_in_every_mechanism() {
         "1",
         "-p",
         "unpinned",
-        "--turns",
+        "--iterations",
         "40",
         "--rounds",
         "1",
@@ -250,16 +257,16 @@ fn several_peers_share_their_turns_in_every_mechanism() {
         let is_answered = record.case.workload == Workload::Latency;
         assert_eq!(sample.each.is_some(), is_answered, "{}", record.case);
         if let Some(each) = &sample.each {
-            assert_eq!(each.turns.decode().count(), sample.turns, "{}", record.case);
+            assert_eq!(each.iterations.decode().count(), sample.iterations, "{}", record.case);
         }
         match &sample.shares {
             Some(shares) => {
                 assert_eq!(shares.len(), 3, "{}", record.case);
-                assert_eq!(shares.iter().sum::<u64>(), sample.turns, "{}", record.case);
+                assert_eq!(shares.iter().sum::<u64>(), sample.iterations, "{}", record.case);
                 let fairness = record.summary.as_ref().unwrap().fairness.unwrap();
                 assert!((1.0 / 3.0 - 1e-9..=1.0 + 1e-9).contains(&fairness.jain), "{fairness:?}");
             }
-            None => assert_eq!((peers, sample.turns), (Peers::FanOut(3), 40), "{}", record.case),
+            None => assert_eq!((peers, sample.iterations), (Peers::FanOut(3), 40), "{}", record.case),
         }
         seen.insert((record.case.spec.name.clone(), peers, record.case.workload));
     }
@@ -281,11 +288,11 @@ fn several_peers_share_their_turns_in_every_mechanism() {
 }
 
 #[test]
-fn one_near_sends_every_message_to_every_far() {
+fn one_client_sends_every_message_to_every_server() {
     let place = Place::new();
     let arguments = ["-m", "unix-seqpacket", "-w", "latency", "-p", "unpinned", "--peers", "fan-out=3"];
     let size = SIZE.to_string();
-    let further = ["-s", &size, "--turns", "23", "--rounds", "1", "-o", "results.jsonl"];
+    let further = ["-s", &size, "--iterations", "23", "--rounds", "1", "-o", "results.jsonl"];
     if !has("strace", "the messages of several peers are not counted") {
         return;
     }
@@ -299,20 +306,20 @@ fn one_near_sends_every_message_to_every_far() {
     }
     said.expect(0);
     let results = read(&place.path("results.jsonl"));
-    let in_all = only_sample(&results, "unix-seqpacket").turns_in_all;
+    let in_all = only_sample(&results, "unix-seqpacket").iterations_in_all;
     let mut moves: Vec<_> = moves(&place).into_values().collect();
     moves.sort();
     let calls = |count: u64| BTreeMap::from([("read".to_owned(), count), ("write".to_owned(), count)]);
-    // Of the warm-up launch and of the one round: three fars that have each message, and a near that sends it thrice.
-    let (fars, nears) = (vec![calls(in_all); 6], vec![calls(3 * in_all); 2]);
-    assert_eq!(moves, [fars, nears].concat());
+    // Of the warm-up trial and of the one round: three servers that have each message, and a client that sends it thrice.
+    let (servers, clients) = (vec![calls(in_all); 6], vec![calls(3 * in_all); 2]);
+    assert_eq!(moves, [servers, clients].concat());
 }
 
 #[test]
 fn what_a_session_is_made_of_is_counted() {
     let place = Place::new();
     let arguments = ["-m", "unix-dgram", "-m", "file-pass", "-w", "session:3x2", "-s", "4096"];
-    let further = ["-p", "unpinned", "--turns", "7", "--rounds", "1", "--check"];
+    let further = ["-p", "unpinned", "--iterations", "7", "--rounds", "1", "--check"];
     let (results, said) = measured(&place, &[&arguments[..], &further].concat());
     assert_none_failed(&results);
     let steps = |name: &str| {
@@ -321,36 +328,40 @@ fn what_a_session_is_made_of_is_counted() {
     };
     let counts = |steps: &[StepTime]| steps.iter().map(|s| (s.name.clone(), s.count)).collect::<Vec<_>>();
     let each = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 12)).collect::<Vec<_>>();
-    // Half of the 7 turns, rounded up, are the part in which steps are timed: 4 sessions of 3 messages.
+    // Half of the 7 iterations, rounded up, are the part in which steps are timed: 4 sessions of 3 messages.
     let dgram = steps("unix-dgram");
-    assert_eq!(counts(&dgram.near), each(&["sendmsg"]), "{said}");
-    assert_eq!(counts(&dgram.far), each(&["recvmsg", "close, all passed"]));
+    assert_eq!(counts(&dgram.client), each(&["sendmsg"]), "{said}");
+    assert_eq!(counts(&dgram.server), each(&["recvmsg", "close, all passed"]));
     let file = steps("file-pass");
-    assert_eq!(counts(&file.near), each(&["open", "unlink", "write", "sendmsg", "close"]));
-    assert_eq!(counts(&file.far), each(&["recvmsg", "lseek", "read", "close", "close, all passed"]));
+    assert_eq!(counts(&file.client), each(&["open", "unlink", "write", "sendmsg", "close"]));
+    assert_eq!(counts(&file.server), each(&["recvmsg", "lseek", "read", "close", "close, all passed"]));
 }
 
 #[test]
-fn an_idle_gap_is_no_part_of_a_turn() {
+fn an_idle_think_time_is_no_part_of_an_iteration() {
     let place = Place::new();
-    let arguments = ["-m", "null", "--gap", "20ms", "-p", "same-core", "--turns", "3", "--rounds", "1"];
+    let arguments =
+        ["-m", "null", "--think-time", "20ms", "-p", "same-core", "--iterations", "3", "--rounds", "1"];
     let (results, said) = measured(&place, &arguments);
     let paced = asked(&results).next().unwrap();
     let sample = &paced.samples[0];
-    assert_eq!(sample.turns, 3);
-    assert!(sample.turn_ns() < 10e6, "{said}");
+    assert_eq!(sample.iterations, 3);
+    assert!(sample.iteration_ns() < 10e6, "{said}");
 }
 
 #[test]
 fn a_rate_is_kept_or_said_to_be_missed() {
     let place = Place::new();
-    let common = ["-w", "latency", "-p", "same-core", "--turns", "200", "--rounds", "1", "--rate"];
+    let common = ["-w", "latency", "-p", "same-core", "--iterations", "200", "--rounds", "1", "--rate"];
     let (results, said) = measured(&place, &[&["-m", "null"][..], &common, &["1k"]].concat());
     let kept = asked(&results).next().unwrap();
     let span_ns = kept.samples[0].schedule.unwrap().span_ns;
-    assert!((span_ns - 200e6).abs() < 1e6, "200 turns at 1000 a second are due within {span_ns} ns\n{said}");
+    assert!(
+        (span_ns - 200e6).abs() < 1e6,
+        "200 iterations at 1000 a second are due within {span_ns} ns\n{said}"
+    );
 
-    // A turn of 2 ms cannot be had 1000 times a second: half of the rate is achieved, and the last turns are late.
+    // An iteration of 2 ms cannot be had 1000 times a second: half of the rate is achieved, and the last iterations are late.
     let arguments = [&["run", "-m", "null:delay=2ms"][..], &common, &["1k", "-o", "missed.jsonl"]].concat();
     let said = run(&mut place.ipcmark(arguments)).expect(1);
     let results = read(&place.path("missed.jsonl"));
@@ -358,8 +369,8 @@ fn a_rate_is_kept_or_said_to_be_missed() {
     let Outcome::Missed { achieved } = missed.outcome else { panic!("{:?}\n{said}", missed.outcome) };
     assert!((0.1..=0.52).contains(&achieved), "{achieved}");
     assert!(
-        missed.summary.as_ref().unwrap().turn_ns.median > 50e6,
-        "waiting for the turns before is not counted"
+        missed.summary.as_ref().unwrap().iteration_ns.median > 50e6,
+        "waiting for the iterations before is not counted"
     );
     assert!(said.out.contains("missed its rate"), "{said}");
 }
@@ -369,7 +380,7 @@ fn two_threads_measure_every_mechanism_too() {
     let place = Place::new();
     let mut arguments = every_mechanism();
     arguments.extend(["-w", BETWEEN_TWO, "-s", "512", "-p", "unpinned"]);
-    arguments.extend(["--endpoints", "threads", "--turns", "30", "--rounds", "1", "--time", "5m"]);
+    arguments.extend(["--endpoints", "threads", "--iterations", "30", "--rounds", "1", "--time", "5m"]);
     let (results, said) = measured(&place, &arguments);
     assert_none_failed(&results);
     for card in working() {
@@ -386,7 +397,7 @@ fn every_byte_can_be_checked_in_the_timed_part() {
     let place = Place::new();
     let mut arguments = every_mechanism();
     arguments.extend(["-w", BETWEEN_TWO, "-s", "4096", "-p", "unpinned", "--check"]);
-    arguments.extend(["--turns", "30", "--rounds", "1", "--time", "5m"]);
+    arguments.extend(["--iterations", "30", "--rounds", "1", "--time", "5m"]);
     let (results, _) = measured(&place, &arguments);
     assert!(results.header.settings.check);
     assert_none_failed(&results);
@@ -410,7 +421,7 @@ fn what_was_shown_is_what_is_kept() {
         "same-core",
         "-p",
         "unpinned",
-        "--turns",
+        "--iterations",
         "20",
         "--rounds",
         "9",
@@ -446,7 +457,7 @@ fn records_hold_together() {
         "1024",
         "-p",
         "same-core",
-        "--turns",
+        "--iterations",
         "500",
         "--rounds",
         "3",
@@ -455,16 +466,16 @@ fn records_hold_together() {
     for record in asked(&results) {
         assert_eq!(record.samples.iter().map(|sample| sample.round).collect::<Vec<_>>(), [0, 1, 2]);
         for sample in &record.samples {
-            let far = sample.far.unwrap();
+            let server = sample.server.unwrap();
             // On one core two endpoints cannot use more processor time than passes, but for what each reads
-            // of its account just outside of the turns.
-            let cpu_ns = (sample.near.cpu_ns + far.cpu_ns) as f64;
+            // of its account just outside of the iterations.
+            let cpu_ns = (sample.client.cpu_ns + server.cpu_ns) as f64;
             assert!(
                 cpu_ns < 1.1 * sample.elapsed_ns + 100_000.0,
                 "{}: {cpu_ns} ns of CPU: {sample:?}",
                 record.case
             );
-            assert!(sample.turns_in_all > sample.turns, "{sample:?}");
+            assert!(sample.iterations_in_all > sample.iterations, "{sample:?}");
             if let Some(calls) = &sample.calls {
                 let bytes = |counts: &model::record::CallCounts| -> u64 {
                     counts.returned_bytes.iter().map(|(bytes, calls)| bytes * calls).sum()

@@ -1,6 +1,6 @@
-//! What shared memory is made of, and how far comes by near's. Not a mechanism itself.
+//! What shared memory is made of, and how far comes by client's. Not a mechanism itself.
 
-use crate::contract::{Launch, Ticket};
+use crate::contract::{Ticket, Trial};
 use crate::descriptor::supported;
 use crate::names::{Registered, names_have_a_place};
 use model::card::Support;
@@ -39,7 +39,7 @@ pub(crate) struct Memory<'a> {
     pub(crate) len_bytes: usize,
 }
 
-/// What near has left to do when far holds the memory: to remove its name, if it has one.
+/// What client has left to do when server holds the memory: to remove its name, if it has one.
 #[derive(Debug)]
 pub struct Pending(Option<(Named, OwnedFd)>);
 
@@ -60,11 +60,11 @@ impl Drop for Named {
 }
 
 impl Pending {
-    /// Waits until far holds the memory, or has failed, and removes its name.
-    pub(crate) fn far_has_it(self) -> Result<(), Failure> {
+    /// Waits until server holds the memory, or has failed, and removes its name.
+    pub(crate) fn server_has_it(self) -> Result<(), Failure> {
         if let Some((name, opened)) = self.0 {
-            // Far closes its end of the pipe in either case.
-            read(&opened, &mut [0]).or_fail("read", "whether far holds the memory")?;
+            // Server closes its end of the pipe in either case.
+            read(&opened, &mut [0]).or_fail("read", "whether server holds the memory")?;
             drop(name);
         }
         Ok(())
@@ -98,28 +98,28 @@ impl Memory<'_> {
         }
     }
 
-    /// Near's, for `launch`; adds to `ticket` what far needs to come by it.
+    /// Client's, for `trial`; adds to `ticket` what server needs to come by it.
     pub(crate) fn bind(
         self,
-        launch: &Launch<'_>,
+        trial: &Trial<'_>,
         ticket: &mut Ticket,
     ) -> Result<(SharedMemory, Pending), Failure> {
         let Self { kind, name, len_bytes } = self;
         let (memory, named) = match kind {
             Some("posix") => {
-                let object = launch.posix_name("memory");
-                let registered = launch.register(Name::PosixShm(object.clone()))?;
+                let object = trial.posix_name("memory");
+                let registered = trial.register(Name::PosixShm(object.clone()))?;
                 let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
                 let fd = shm::open(&object, flags, OWNERS).or_fail("shm_open", &object)?;
                 (SharedMemory::create_file(fd, len_bytes)?, Named::Object { _registered: registered })
             }
             Some("sysv") => {
-                let key = Key::of(launch.path());
-                let registered = launch.register(Name::SysvShm(key))?;
+                let key = Key::of(trial.path());
+                let registered = trial.register(Name::SysvShm(key))?;
                 (sysv::create_memory(key, len_bytes)?, Named::Object { _registered: registered })
             }
             Some("file") => {
-                let path = file(launch);
+                let path = file(trial);
                 let fd = open(&path, OFlags::CREATE | OFlags::EXCL)?;
                 let named = Named::File(path);
                 (SharedMemory::create_file(fd, len_bytes)?, named)
@@ -137,19 +137,19 @@ impl Memory<'_> {
         Ok((memory, Pending(Some((named, opened)))))
     }
 
-    /// Far's, by what near added to `ticket`.
-    pub(crate) fn connect(self, launch: &Launch<'_>, ticket: &mut Ticket) -> Result<SharedMemory, Failure> {
+    /// Server's, by what client added to `ticket`.
+    pub(crate) fn connect(self, trial: &Trial<'_>, ticket: &mut Ticket) -> Result<SharedMemory, Failure> {
         let Self { kind, name, len_bytes } = self;
         // The memory, or what is closed when it is mapped.
         let [fd] = ticket.next_descriptors(name)?;
         match kind {
             Some("posix") => {
-                let object = launch.posix_name("memory");
+                let object = trial.posix_name("memory");
                 let fd = shm::open(&object, shm::OFlags::RDWR, Mode::empty()).or_fail("shm_open", &object)?;
                 SharedMemory::open_file(fd, len_bytes)
             }
-            Some("sysv") => sysv::open_memory(Key::of(launch.path()), len_bytes),
-            Some("file") => SharedMemory::open_file(open(&file(launch), OFlags::empty())?, len_bytes),
+            Some("sysv") => sysv::open_memory(Key::of(trial.path()), len_bytes),
+            Some("file") => SharedMemory::open_file(open(&file(trial), OFlags::empty())?, len_bytes),
             Some("huge") => SharedMemory::open_huge(fd, len_bytes),
             _ => SharedMemory::open(fd, len_bytes),
         }
@@ -161,8 +161,8 @@ fn nameless(directory: &Path) -> Result<OwnedFd, Failure> {
     open(directory, OFlags::TMPFILE)
 }
 
-fn file(launch: &Launch<'_>) -> PathBuf {
-    launch.path().with_extension("memory")
+fn file(trial: &Trial<'_>) -> PathBuf {
+    trial.path().with_extension("memory")
 }
 
 fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Failure> {

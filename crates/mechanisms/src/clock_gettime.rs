@@ -1,6 +1,6 @@
 //! The kernel's clocks: what one reading costs.
 
-use crate::contract::{Launch, OF_TIMERS, Operation, Timer};
+use crate::contract::{OF_TIMERS, Operation, Timer, Trial};
 use model::card::Card;
 use model::{Domain, Param};
 use rustix::time::{ClockId, clock_gettime};
@@ -36,8 +36,8 @@ impl Operation for ClockGettime {
         ..Card::OPERATION
     };
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        let clock = match launch.params.text(&Self::CARD, "clock") {
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        let clock = match trial.params.text(&Self::CARD, "clock") {
             Some("monotonic-raw") => ClockId::MonotonicRaw,
             Some("monotonic-coarse") => ClockId::MonotonicCoarse,
             Some("realtime") => ClockId::Realtime,

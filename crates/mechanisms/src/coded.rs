@@ -3,7 +3,7 @@
 //! One message becomes one compressed message, with no header of ours. What it costs depends on what is in it.
 
 use crate::connecting::SERVER;
-use crate::contract::{Arrived, Endpoint, Launch, Mechanism, Shape, Steps, Ticket};
+use crate::contract::{Arrived, Endpoint, Mechanism, Shape, Steps, Ticket, Trial};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use model::card::{Card, Support};
 use model::record::Setting;
@@ -146,17 +146,17 @@ impl<M: Mechanism> Mechanism for Coded<M> {
         }
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let (bound, ticket) = M::bind(&inner(launch))?;
-        Ok(((bound, codec::<M>(launch)?), ticket))
+    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+        let (bound, ticket) = M::bind(&inner(trial))?;
+        Ok(((bound, codec::<M>(trial)?), ticket))
     }
 
     fn accept((bound, codec): Self::Bound) -> Result<Self::End, Failure> {
         Ok(CodedEnd { end: M::accept(bound)?, codec })
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
-        Ok(CodedEnd { end: M::connect(&inner(launch), ticket)?, codec: codec::<M>(launch)? })
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
+        Ok(CodedEnd { end: M::connect(&inner(trial), ticket)?, codec: codec::<M>(trial)? })
     }
 }
 
@@ -169,14 +169,14 @@ fn surely_fitting(largest_bytes: u64) -> u64 {
     (largest_bytes.saturating_sub(128)) * 200 / 201
 }
 
-fn codec<M: Mechanism>(launch: &Launch<'_>) -> Result<Option<Box<Codec>>, Failure> {
-    Codec::new(launch.params, &M::CARD, launch.shape.size_bytes)
+fn codec<M: Mechanism>(trial: &Trial<'_>) -> Result<Option<Box<Codec>>, Failure> {
+    Codec::new(trial.params, &M::CARD, trial.shape.size_bytes)
 }
 
-/// The launch of the mechanism within: its messages are what the codec makes of ours.
-fn inner<'a>(launch: &Launch<'a>) -> Launch<'a> {
-    let shape = Shape { size_bytes: bound(launch.shape.size_bytes), ..launch.shape };
-    if launch.params.is_empty() { *launch } else { Launch { shape, ..*launch } }
+/// The trial of the mechanism within: its messages are what the codec makes of ours.
+fn inner<'a>(trial: &Trial<'a>) -> Trial<'a> {
+    let shape = Shape { size_bytes: bound(trial.shape.size_bytes), ..trial.shape };
+    if trial.params.is_empty() { *trial } else { Trial { shape, ..*trial } }
 }
 
 impl<E: Endpoint> Endpoint for CodedEnd<E> {

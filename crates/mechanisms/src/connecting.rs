@@ -1,13 +1,13 @@
-//! The ends of the workload `connect`: near connects anew each turn, far accepts and answers. Not a mechanism itself.
+//! The ends of the workload `connect`: client connects anew each iteration, server accepts and answers. Not a mechanism itself.
 //!
-//! A turn is `socket`, `connect`, `write`, `read`, `read` and `close` at near, and `accept4`, `read`, `write` and `close` at far.
-//! Far closes first, once it has written, and near reads on until the connection ends, as a client of a server that
-//! hangs up does. So a turn holds the tear-down by far, and it is far's side that TCP keeps for a minute (TIME_WAIT):
-//! that takes none of the ports that near's sockets get. Were near to close first, it would run out of them after
-//! some 28000 turns (net.ipv4.ip_local_port_range) where net.ipv4.tcp_tw_reuse is off. No socket is reset, and none
+//! An iteration is `socket`, `connect`, `write`, `read`, `read` and `close` at client, and `accept4`, `read`, `write` and `close` at server.
+//! Server closes first, once it has written, and client reads on until the connection ends, as a client of a server that
+//! hangs up does. So an iteration holds the tear-down by far, and it is server's side that TCP keeps for a minute (TIME_WAIT):
+//! that takes none of the ports that client's sockets get. Were client to close first, it would run out of them after
+//! some 28000 iterations (net.ipv4.ip_local_port_range) where net.ipv4.tcp_tw_reuse is off. No socket is reset, and none
 //! lingers.
 //!
-//! A turn here is many system calls, so that its code is one function for all loops and not a part of each.
+//! An iteration here is many system calls, so that its code is one function for all loops and not a part of each.
 //!
 //! A server whose client is gone waits for another, as servers do; the coordinator ends it.
 
@@ -27,12 +27,12 @@ use sys::{Errno, Failure, OrFail};
 /// Who answers in the workload `connect`.
 pub(crate) const SERVER: Param = Param {
     name: "server",
-    summary: "who answers in the connect workload: far itself, one connection after the other, or a child that it forks for each, whose processor time is in no account",
+    summary: "who answers in the connect workload: server itself, one connection after the other, or a child that it forks for each, whose processor time is in no account",
     domain: Domain::Choice(&["iterative", "fork"]),
     default: Some("iterative"),
 };
 
-/// Near's end: a new connection for each message of one byte, until it is answered.
+/// Client's end: a new connection for each message of one byte, until it is answered.
 #[derive(Debug)]
 pub struct Client<C> {
     address: SocketAddrAny,
@@ -87,7 +87,7 @@ impl<C: Connection> Client<C> {
         }
     }
 
-    /// Receives the answer, and closes when far has.
+    /// Receives the answer, and closes when server has.
     #[inline(never)]
     pub(crate) fn take_answer(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let socket = self.connection.take().ok_or(Errno::NOTCONN)?;
@@ -108,7 +108,7 @@ fn flags_of(wait: &Wait) -> SocketFlags {
     if wait.blocks() { SocketFlags::empty() } else { SocketFlags::NONBLOCK }
 }
 
-/// Far's end: it accepts a connection for each message of one byte, and answers on it.
+/// Server's end: it accepts a connection for each message of one byte, and answers on it.
 #[derive(Debug)]
 pub struct Server {
     listener: OwnedFd,
@@ -120,13 +120,13 @@ pub struct Server {
 /// Who answers.
 #[derive(Debug)]
 enum By {
-    /// Far, on the connection whose message it has.
-    Far(Option<OwnedFd>),
+    /// Server, on the connection whose message it has.
+    Server(Option<OwnedFd>),
     /// A child for each connection. Those that may not have ended yet.
     Children(Box<ArrayVec<EchoChild, MOST_CHILDREN>>),
 }
 
-/// How many children there may be at a time. Near awaits the end of its connection, which is nearly that of its child.
+/// How many children there may be at a time. Client awaits the end of its connection, which is nearly that of its child.
 const MOST_CHILDREN: usize = 64;
 
 impl Server {
@@ -137,7 +137,7 @@ impl Server {
         let (by, flags) = match params.text(card, SERVER.name) {
             // A child has one connection to wait for, and sleeps in read.
             Some("fork") => (By::Children(Box::default()), SocketFlags::empty()),
-            _ => (By::Far(None), flags_of(&wait)),
+            _ => (By::Server(None), flags_of(&wait)),
         };
         Ok(Self { listener, wait, flags, by })
     }
@@ -157,7 +157,7 @@ impl Server {
                     children.try_push(EchoChild::on(&connection)?).map_err(|_| Errno::AGAIN)?;
                     return Ok(into.len());
                 }
-                By::Far(current) => {
+                By::Server(current) => {
                     self.wait.expect_input(&connection)?;
                     match self.wait.until_read(|| read(&connection, &mut *into)) {
                         // A client that was interrupted while it connected, and connects again.
@@ -180,7 +180,7 @@ impl Server {
                 bury(children);
                 Ok(bytes.len())
             }
-            By::Far(current) => {
+            By::Server(current) => {
                 let connection = current.take().ok_or(Errno::NOTCONN)?;
                 let sent = self.wait.until_written(|| write(&connection, bytes))?;
                 self.wait.expect_no_more(&connection)?;

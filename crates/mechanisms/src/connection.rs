@@ -1,8 +1,8 @@
-//! What rows of sockets that listen and connect share: how both ends come by one connection that lasts, or near by the
-//! address and far by the listener of those of the workload `connect`. Not a mechanism itself.
+//! What rows of sockets that listen and connect share: how both ends come by one connection that lasts, or client by the
+//! address and server by the listener of those of the workload `connect`. Not a mechanism itself.
 
 use crate::connecting::{Client, Server};
-use crate::contract::{Arrived, Endpoint, Launch, Lends, Mechanism, Shape, Steps, Ticket};
+use crate::contract::{Arrived, Endpoint, Lends, Mechanism, Shape, Steps, Ticket, Trial};
 use crate::descriptor::{Fds, OverDescriptors};
 use crate::socket::{BUSY_POLL, Buffers, set_busy_polling};
 use model::card::{Card, Support};
@@ -46,8 +46,8 @@ pub trait Connection {
     /// Whether it works with `params`, by trying.
     fn probe(params: &Params) -> Support;
 
-    /// Where a listener of `launch` is to be.
-    fn place(launch: &Launch<'_>) -> Result<Place, Failure>;
+    /// Where a listener of `trial` is to be.
+    fn place(trial: &Trial<'_>) -> Result<Place, Failure>;
 
     /// Both ends of a connection that lasts, where that takes no listener.
     fn pair(_params: &Params) -> Option<Result<Ends, Failure>> {
@@ -55,7 +55,7 @@ pub trait Connection {
     }
 }
 
-/// Near's end, far's end, and what was set on both.
+/// Client's end, server's end, and what was set on both.
 pub(crate) type Ends = (OwnedFd, OwnedFd, Vec<Setting>);
 
 /// Where a listener is to be.
@@ -165,7 +165,7 @@ pub(crate) fn try_connection<C: Connection>(place: Place, params: &Params) -> Re
 #[derive(Debug)]
 pub struct Connected<C>(PhantomData<C>);
 
-/// What near has before far has connected.
+/// What client has before server has connected.
 #[derive(Debug)]
 pub enum Bound<C: Connection> {
     /// The listener of the one connection.
@@ -191,18 +191,18 @@ impl<C: Connection> Mechanism for Connected<C> {
         C::probe(params)
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(Bound<C>, Ticket), Failure> {
-        let params = launch.params;
-        if launch.shape.workload != Workload::Connect
+    fn bind(trial: &Trial<'_>) -> Result<(Bound<C>, Ticket), Failure> {
+        let params = trial.params;
+        if trial.shape.workload != Workload::Connect
             && let Some(pair) = C::pair(params)
         {
-            let (near, far, settings) = pair?;
-            let near = lasting(near, params, launch.shape, settings)?;
-            return Ok((Bound::End(near), Ticket { address: Vec::new(), fds: vec![far] }));
+            let (client, server, settings) = pair?;
+            let client = lasting(client, params, trial.shape, settings)?;
+            return Ok((Bound::End(client), Ticket { address: Vec::new(), fds: vec![server] }));
         }
-        let listener = Listener::new::<C>(C::place(launch)?, params)?;
-        if launch.shape.workload == Workload::Connect {
-            // Far is the server; near makes its listener, so as to know the address before the first turn.
+        let listener = Listener::new::<C>(C::place(trial)?, params)?;
+        if trial.shape.workload == Workload::Connect {
+            // Server is the server; client makes its listener, so as to know the address before the first iteration.
             let Listener { socket, address, file, settings } = listener;
             let client = Client::new(address, file, params, settings)?;
             return Ok((
@@ -211,7 +211,7 @@ impl<C: Connection> Mechanism for Connected<C> {
             ));
         }
         let ticket = Ticket { address: address::to_bytes(&listener.address), fds: Vec::new() };
-        let listening = Listening { listener, params: params.clone(), shape: launch.shape };
+        let listening = Listening { listener, params: params.clone(), shape: trial.shape };
         Ok((Bound::Listening(listening), ticket))
     }
 
@@ -225,21 +225,21 @@ impl<C: Connection> Mechanism for Connected<C> {
         }
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<ConnectionEnd<C>, Failure> {
-        let params = launch.params;
-        if launch.shape.workload == Workload::Connect {
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<ConnectionEnd<C>, Failure> {
+        let params = trial.params;
+        if trial.shape.workload == Workload::Connect {
             let [listener] = ticket.descriptors(C::CARD.name)?;
             return Server::new(listener, params, &C::CARD).map(ConnectionEnd::Server);
         }
         if ticket.address.is_empty() {
             let [socket] = ticket.descriptors(C::CARD.name)?;
-            return lasting(socket, params, launch.shape, Vec::new());
+            return lasting(socket, params, trial.shape, Vec::new());
         }
         let address = address::from_bytes(&ticket.address)
             .ok_or_else(|| Failure::of("take the ticket of", C::CARD.name, Errno::INVAL))?;
         let (socket, settings) = open::<C>(params)?;
         connect(&socket, &address).or_fail("connect", C::CARD.name)?;
-        lasting(socket, params, launch.shape, settings)
+        lasting(socket, params, trial.shape, settings)
     }
 }
 
@@ -260,14 +260,14 @@ fn lasting<C: Connection>(
     C::End::over(fds, params, shape, &C::CARD, settings).map(ConnectionEnd::Lasting)
 }
 
-/// An end of one connection, or of a new one each turn.
+/// An end of one connection, or of a new one each iteration.
 #[derive(Debug)]
 pub enum ConnectionEnd<C: Connection> {
     /// Of one that lasts.
     Lasting(C::End),
-    /// Near's, of the workload `connect`.
+    /// Client's, of the workload `connect`.
     Client(Box<Client<C>>),
-    /// Far's.
+    /// Server's.
     Server(Server),
 }
 

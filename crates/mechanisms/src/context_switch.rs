@@ -1,10 +1,10 @@
 //! A floor: two processes on one CPU hand a token over and back, each asleep while the other runs.
 //!
 //! A futex is the least with which the kernel puts one to sleep and wakes the other: no descriptor,
-//! no copy, no file. A turn is four system calls and two switches.
+//! no copy, no file. An iteration is four system calls and two switches.
 
 use crate::cache_line::{MEMORY_BYTES, pack, probe_token, unpack};
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::thread::futex;
@@ -53,7 +53,7 @@ impl Mechanism for ContextSwitch {
         probe_token()
     }
 
-    fn bind(_: &Launch<'_>) -> Result<(ContextSwitchEnd, Ticket), Failure> {
+    fn bind(_: &Trial<'_>) -> Result<(ContextSwitchEnd, Ticket), Failure> {
         let (memory, fd) = SharedMemory::create("ipcmark-context-switch", MEMORY_BYTES)?;
         Ok((ContextSwitchEnd { memory, hand_overs: 0 }, Ticket { address: Vec::new(), fds: vec![fd] }))
     }
@@ -62,7 +62,7 @@ impl Mechanism for ContextSwitch {
         Ok(bound)
     }
 
-    fn connect(_: &Launch<'_>, ticket: Ticket) -> Result<ContextSwitchEnd, Failure> {
+    fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<ContextSwitchEnd, Failure> {
         let [fd] = ticket.descriptors("context-switch")?;
         Ok(ContextSwitchEnd { memory: SharedMemory::open(fd, MEMORY_BYTES)?, hand_overs: 0 })
     }

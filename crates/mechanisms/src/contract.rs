@@ -16,27 +16,27 @@ pub struct Shape {
     pub workload: Workload,
 }
 
-/// What one launch gives its mechanism.
+/// What one trial gives its mechanism.
 #[derive(Debug, Clone, Copy)]
-pub struct Launch<'a> {
+pub struct Trial<'a> {
     /// The parameters, checked against the card.
     pub params: &'a Params,
     /// What will be carried.
     pub shape: Shape,
     /// The directory of the run, for names in the file system. It is removed with all in it on every way out.
     pub directory: &'a Path,
-    /// The number of this launch in the run.
+    /// The number of this trial in the run.
     pub number: u64,
 }
 
-impl Launch<'_> {
-    /// A path in the run's directory whose name no other launch begins its names with.
+impl Trial<'_> {
+    /// A path in the run's directory whose name no other trial begins its names with.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(self.number.to_string())
     }
 }
 
-/// What near hands to far so that far can connect: address bytes and descriptors.
+/// What client hands to server so that server can connect: address bytes and descriptors.
 ///
 /// It crosses a Unix socket, so that anonymous, named and network mechanisms look alike.
 #[derive(Debug, Default)]
@@ -67,15 +67,15 @@ impl Ticket {
 
 /// A way to move bytes, or a wake-up, between two endpoints.
 ///
-/// Near calls [`bind`](Self::bind), sends the ticket to far, and calls [`accept`](Self::accept);
-/// far calls [`connect`](Self::connect) with the ticket. `accept` and `connect` may wait for each
+/// Client calls [`bind`](Self::bind), sends the ticket to server, and calls [`accept`](Self::accept);
+/// server calls [`connect`](Self::connect) with the ticket. `accept` and `connect` may wait for each
 /// other. When either end is dropped, or its process dies, the other's calls must not wait forever
 /// where the kernel can tell; where it cannot (spinning on shared memory), the coordinator's
 /// deadline ends them.
 pub trait Mechanism {
     /// What it declares about itself.
     const CARD: Card;
-    /// What near holds between `bind` and `accept`.
+    /// What client holds between `bind` and `accept`.
     type Bound;
     /// A connected end.
     type End: Endpoint;
@@ -83,23 +83,23 @@ pub trait Mechanism {
     /// Whether it works on this host with `params`, by trying, and its largest message.
     fn probe(params: &Params) -> Support;
 
-    /// Makes the kernel objects, and the ticket that lets far connect to them. Near's side.
-    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure>;
+    /// Makes the kernel objects, and the ticket that lets server connect to them. Client's side.
+    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure>;
 
-    /// Near's end, once far holds the ticket. Names in the file system are unlinked here.
+    /// Client's end, once server holds the ticket. Names in the file system are unlinked here.
     fn accept(bound: Self::Bound) -> Result<Self::End, Failure>;
 
-    /// Far's end.
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<Self::End, Failure>;
+    /// Server's end.
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure>;
 }
 
 /// A connected end. Calls happen inside the measured loop: no allocation, no clock, no `dyn`, and
-/// `#[inline(always)]`, so that a turn is one piece of code.
+/// `#[inline(always)]`, so that an iteration is one piece of code.
 pub trait Endpoint {
     /// Whether an end of this kind can lend memory; the loops of the others are compiled without that.
     const LENDS: bool = false;
-    /// Whether messages may be lost: far's [`receive`](Self::receive) then says `Errno::NODATA` when near waits for far's
-    /// word, and nothing of what near has sent before will come any more. Only where near is never answered but by that.
+    /// Whether messages may be lost: server's [`receive`](Self::receive) then says `Errno::NODATA` when client waits for server's
+    /// word, and nothing of what client has sent before will come any more. Only where client is never answered but by that.
     const LOSES: bool = false;
     /// Whether an end of this kind has [`send_with`](Self::send_with) and [`receive_with`](Self::receive_with); likewise.
     const PASSES_FDS: bool = false;
@@ -119,7 +119,7 @@ pub trait Endpoint {
     /// When the peer has closed, `Errno::PIPE`: 0 is an empty message and nothing else.
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno>;
 
-    /// What was asked of the kernel for this end and what it gave. Read before and after the turns, never within.
+    /// What was asked of the kernel for this end and what it gave. Read before and after the iterations, never within.
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
@@ -242,7 +242,7 @@ pub trait Operation: Sized {
     }
 
     /// Makes ready what [`call`](Self::call) needs.
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure>;
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure>;
 
     /// Does it once. Its result must be kept alive, so that the compiler keeps the work.
     fn call(&mut self) -> Result<(), Errno>;

@@ -1,6 +1,6 @@
 //! What it costs to make a kernel object for two ends, and to close it again.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use model::card::Card;
 use model::{Domain, Param};
 use rustix::event::{EventfdFlags, eventfd};
@@ -41,15 +41,15 @@ impl Operation for Create {
         ..Card::OPERATION
     };
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        let object = match launch.params.text(&Self::CARD, "object") {
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        let object = match trial.params.text(&Self::CARD, "object") {
             Some("fifo") => Object::Fifo,
             Some("socketpair") => Object::Socketpair,
             Some("eventfd") => Object::Eventfd,
             Some("memfd") => Object::Memfd,
             _ => Object::Pipe,
         };
-        Ok(Self { object, path: launch.path() })
+        Ok(Self { object, path: trial.path() })
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Ends made of file descriptors, and the ways in which they wait. Not a mechanism itself.
 
-use crate::contract::{Arrived, Endpoint, Launch, Mechanism, Shape, Steps, Ticket};
+use crate::contract::{Arrived, Endpoint, Mechanism, Shape, Steps, Ticket, Trial};
 use crate::fd_message::{MOST_FDS, receive_message, send_message};
 use crate::socket::set_buffers;
 use arrayvec::ArrayVec;
@@ -309,7 +309,7 @@ pub(crate) fn last_word(input: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno
     }
 }
 
-/// A mechanism whose four descriptors all exist from the start: far's are sent in the ticket.
+/// A mechanism whose four descriptors all exist from the start: server's are sent in the ticket.
 pub(crate) trait Pair {
     /// What it declares about itself.
     const CARD: Card;
@@ -317,7 +317,7 @@ pub(crate) trait Pair {
     /// Whether it works with `params`.
     fn probe(params: &Params) -> Support;
 
-    /// The descriptors of near and of far, and what was set on them.
+    /// The descriptors of client and of server, and what was set on them.
     fn open(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure>;
 }
 
@@ -330,16 +330,16 @@ impl<P: Pair> Mechanism for P {
         P::probe(params)
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
-        bind_pair::<P, _>(launch)
+    fn bind(trial: &Trial<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
+        bind_pair::<P, _>(trial)
     }
 
     fn accept(bound: DescriptorEnd) -> Result<DescriptorEnd, Failure> {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
-        connect_pair::<P, _>(launch, ticket)
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
+        connect_pair::<P, _>(trial, ticket)
     }
 }
 
@@ -359,40 +359,40 @@ impl<P: Pair, E: OverDescriptors> Mechanism for PairWith<P, E> {
         }
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(E, Ticket), Failure> {
-        bind_pair::<P, E>(launch)
+    fn bind(trial: &Trial<'_>) -> Result<(E, Ticket), Failure> {
+        bind_pair::<P, E>(trial)
     }
 
     fn accept(bound: E) -> Result<E, Failure> {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<E, Failure> {
-        connect_pair::<P, E>(launch, ticket)
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<E, Failure> {
+        connect_pair::<P, E>(trial, ticket)
     }
 }
 
-fn bind_pair<P: Pair, E: OverDescriptors>(launch: &Launch<'_>) -> Result<(E, Ticket), Failure> {
-    let (near, far, settings) = P::open(launch.params)?;
-    let end = E::over(near, launch.params, launch.shape, &P::CARD, settings)?;
-    Ok((end, Ticket { address: Vec::new(), fds: vec![far.input, far.output] }))
+fn bind_pair<P: Pair, E: OverDescriptors>(trial: &Trial<'_>) -> Result<(E, Ticket), Failure> {
+    let (client, server, settings) = P::open(trial.params)?;
+    let end = E::over(client, trial.params, trial.shape, &P::CARD, settings)?;
+    Ok((end, Ticket { address: Vec::new(), fds: vec![server.input, server.output] }))
 }
 
-fn connect_pair<P: Pair, E: OverDescriptors>(launch: &Launch<'_>, ticket: Ticket) -> Result<E, Failure> {
+fn connect_pair<P: Pair, E: OverDescriptors>(trial: &Trial<'_>, ticket: Ticket) -> Result<E, Failure> {
     let [input, output] = ticket.descriptors(P::CARD.name)?;
-    E::over(Fds { input, output }, launch.params, launch.shape, &P::CARD, Vec::new())
+    E::over(Fds { input, output }, trial.params, trial.shape, &P::CARD, Vec::new())
 }
 
-/// Whether a byte that near sends by `M` arrives at far, where far need not answer to be connected.
+/// Whether a byte that client sends by `M` arrives at server, where server need not answer to be connected.
 pub(crate) fn tried<M: Mechanism>(params: &Params) -> Support {
     let shape = Shape { size_bytes: 1, workload: Workload::Latency };
-    let launch = Launch { params, shape, directory: Path::new(""), number: 0 };
+    let trial = Trial { params, shape, directory: Path::new(""), number: 0 };
     let trial = || {
-        let (bound, ticket) = M::bind(&launch)?;
-        let mut far = M::connect(&launch, ticket)?;
-        let mut near = M::accept(bound)?;
-        near.send(&[1]).or_fail("send by", M::CARD.name)?;
-        far.receive(&mut [0]).or_fail("receive by", M::CARD.name)
+        let (bound, ticket) = M::bind(&trial)?;
+        let mut server = M::connect(&trial, ticket)?;
+        let mut client = M::accept(bound)?;
+        client.send(&[1]).or_fail("send by", M::CARD.name)?;
+        server.receive(&mut [0]).or_fail("receive by", M::CARD.name)
     };
     supported(trial())
 }

@@ -1,6 +1,6 @@
 //! Two eventfds, one for each direction: a counter that one end raises and the other sleeps for.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT, supported};
 use crate::wake::WAKE_UP;
 use model::Params;
@@ -35,11 +35,11 @@ impl Mechanism for Eventfd {
         supported(open())
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(EventfdEnd, Ticket), Failure> {
-        let (to_far, to_near) = (open()?, open()?);
-        let far = [&to_far, &to_near].map(|fd| fd.try_clone().or_fail("dup", "eventfd"));
-        let fds = far.into_iter().collect::<Result<_, _>>()?;
-        let end = end(Fds { input: to_near, output: to_far }, launch.params)?;
+    fn bind(trial: &Trial<'_>) -> Result<(EventfdEnd, Ticket), Failure> {
+        let (to_server, to_client) = (open()?, open()?);
+        let server = [&to_server, &to_client].map(|fd| fd.try_clone().or_fail("dup", "eventfd"));
+        let fds = server.into_iter().collect::<Result<_, _>>()?;
+        let end = end(Fds { input: to_client, output: to_server }, trial.params)?;
         Ok((end, Ticket { address: Vec::new(), fds }))
     }
 
@@ -47,9 +47,9 @@ impl Mechanism for Eventfd {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<EventfdEnd, Failure> {
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<EventfdEnd, Failure> {
         let [input, output] = ticket.descriptors("eventfd")?;
-        end(Fds { input, output }, launch.params)
+        end(Fds { input, output }, trial.params)
     }
 }
 
@@ -72,7 +72,7 @@ impl Endpoint for EventfdEnd {
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let mut count = [0; 8];
         self.0.receive(&mut count)?;
-        // Two wake-ups in one mean that a turn was lost.
+        // Two wake-ups in one mean that an iteration was lost.
         if u64::from_ne_bytes(count) == 1 { Ok(into.len()) } else { Err(Errno::BADMSG) }
     }
 

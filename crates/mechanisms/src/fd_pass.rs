@@ -1,6 +1,6 @@
 //! Descriptors sent over a Unix socket to the process itself, received, and closed: no other process, and no sleep.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use crate::descriptor::supported;
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
@@ -56,8 +56,8 @@ impl Operation for FdPass {
         }
     }
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        FdPass::new(fds(launch.params))
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        FdPass::new(fds(trial.params))
     }
 
     #[inline(always)]

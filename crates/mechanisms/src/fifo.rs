@@ -1,6 +1,6 @@
 //! Two FIFOs, one for each direction, known to both ends by name until both have opened them.
 
-use crate::contract::{Launch, Mechanism, Ticket};
+use crate::contract::{Mechanism, Ticket, Trial};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT};
 use crate::names::names_have_a_place;
 use crate::pipe::{CAPACITY, LIMITS, set_capacity};
@@ -17,7 +17,7 @@ use sys::{Failure, OrFail};
 #[derive(Debug)]
 pub struct Fifo;
 
-/// Near's reading end, the FIFO that it will write, and both names.
+/// Client's reading end, the FIFO that it will write, and both names.
 #[derive(Debug)]
 pub struct Bound {
     input: OwnedFd,
@@ -27,13 +27,13 @@ pub struct Bound {
 
 #[derive(Debug)]
 struct Names {
-    to_far: PathBuf,
-    to_near: PathBuf,
+    to_server: PathBuf,
+    to_client: PathBuf,
 }
 
 impl Names {
-    fn of(launch: &Path) -> Self {
-        Self { to_far: launch.with_extension("to-far"), to_near: launch.with_extension("to-near") }
+    fn of(trial: &Path) -> Self {
+        Self { to_server: trial.with_extension("to-server"), to_client: trial.with_extension("to-client") }
     }
 }
 
@@ -64,32 +64,32 @@ impl Mechanism for Fifo {
         names_have_a_place()
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(Bound, Ticket), Failure> {
-        let path = launch.path();
+    fn bind(trial: &Trial<'_>) -> Result<(Bound, Ticket), Failure> {
+        let path = trial.path();
         let names = Names::of(&path);
-        make(&names.to_far)?;
-        make(&names.to_near)?;
-        let input = open_reader(&names.to_near)?;
+        make(&names.to_server)?;
+        make(&names.to_client)?;
+        let input = open_reader(&names.to_client)?;
         let address = path.into_os_string().into_encoded_bytes();
-        Ok((Bound { input, names, params: launch.params.clone() }, Ticket { address, fds: Vec::new() }))
+        Ok((Bound { input, names, params: trial.params.clone() }, Ticket { address, fds: Vec::new() }))
     }
 
     fn accept(bound: Bound) -> Result<DescriptorEnd, Failure> {
         let Bound { input, names, params } = bound;
-        // Sleeps until far reads; by then far writes too, for it opens its writing end first.
-        let output = open_writer(&names.to_far)?;
-        for name in [&names.to_far, &names.to_near] {
+        // Sleeps until server reads; by then server writes too, for it opens its writing end first.
+        let output = open_writer(&names.to_server)?;
+        for name in [&names.to_server, &names.to_client] {
             unlink(name).or_fail("unlink", name.display())?;
         }
         let settings = vec![set_capacity(&[&input, &output], &params, &Self::CARD)?];
         end(input, output, &params, settings)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
         let names = Names::of(Path::new(std::ffi::OsStr::from_bytes(&ticket.address)));
-        let output = open_writer(&names.to_near)?;
-        let input = open_reader(&names.to_far)?;
-        end(input, output, launch.params, Vec::new())
+        let output = open_writer(&names.to_client)?;
+        let input = open_reader(&names.to_server)?;
+        end(input, output, trial.params, Vec::new())
     }
 }
 

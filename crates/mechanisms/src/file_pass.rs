@@ -3,7 +3,7 @@
 //! The steps are those of the study of files against sockets: open, unlink, write, sendmsg, close; and recvmsg, lseek,
 //! read, close.
 
-use crate::contract::{Launch, Steps};
+use crate::contract::{Steps, Trial};
 use crate::descriptor::{WAIT, supported};
 use crate::memfd_pass::write_all;
 use crate::names::{Registered, names_have_a_place, writable};
@@ -66,13 +66,13 @@ impl Letter for TemporaryFile {
         }
     }
 
-    fn prepare(launch: &Launch<'_>, end: &'static str) -> Result<Self, Failure> {
-        let path = launch.path().with_extension(end);
-        if launch.params.text(&Self::CARD, ON.name) == Some("disk") {
-            return Ok(Self { file_system: file_system(launch.directory)?, path, _registered: None });
+    fn prepare(trial: &Trial<'_>, end: &'static str) -> Result<Self, Failure> {
+        let path = trial.path().with_extension(end);
+        if trial.params.text(&Self::CARD, ON.name) == Some("disk") {
+            return Ok(Self { file_system: file_system(trial.directory)?, path, _registered: None });
         }
-        let name = launch.posix_name(end);
-        let registered = launch.register(Name::PosixShm(name.clone()))?;
+        let name = trial.posix_name(end);
+        let registered = trial.register(Name::PosixShm(name.clone()))?;
         let path = Path::new(SHM).join(name.trim_start_matches('/'));
         Ok(Self { file_system: file_system(Path::new(SHM))?, path, _registered: Some(registered) })
     }

@@ -1,7 +1,7 @@
 //! A futex in shared memory, as the context-switch floor has it, between any two CPUs.
 
 use crate::context_switch::{ContextSwitch, ContextSwitchEnd};
-use crate::contract::{Launch, Mechanism, Ticket};
+use crate::contract::{Mechanism, Ticket, Trial};
 use model::Params;
 use model::card::{Card, Kind, Support};
 use sys::Failure;
@@ -25,15 +25,15 @@ impl Mechanism for Futex {
         ContextSwitch::probe(params)
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(ContextSwitchEnd, Ticket), Failure> {
-        ContextSwitch::bind(launch)
+    fn bind(trial: &Trial<'_>) -> Result<(ContextSwitchEnd, Ticket), Failure> {
+        ContextSwitch::bind(trial)
     }
 
     fn accept(bound: ContextSwitchEnd) -> Result<ContextSwitchEnd, Failure> {
         ContextSwitch::accept(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<ContextSwitchEnd, Failure> {
-        ContextSwitch::connect(launch, ticket)
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<ContextSwitchEnd, Failure> {
+        ContextSwitch::connect(trial, ticket)
     }
 }

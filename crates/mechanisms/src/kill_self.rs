@@ -1,6 +1,6 @@
 //! A signal to the process itself, which handles it by doing nothing: no other process, and no sleep.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use model::card::Card;
 use sys::signal::{Sender, Signal, Thread, handle};
 use sys::{Errno, Failure};
@@ -17,7 +17,7 @@ impl Operation for KillSelf {
         ..Card::OPERATION
     };
 
-    fn prepare(_: &Launch<'_>) -> Result<Self, Failure> {
+    fn prepare(_: &Trial<'_>) -> Result<Self, Failure> {
         handle(Signal::Standard)?;
         Ok(Self(Sender::new(Thread::current(), Signal::Standard)))
     }

@@ -86,7 +86,7 @@ mod uring_msg;
 mod vsock;
 
 pub use contract::{
-    Arrived, Endpoint, Launch, Lends, Mechanism, Operation, Shape, Steps, Ticket, Timer, Unnoted,
+    Arrived, Endpoint, Lends, Mechanism, Operation, Shape, Steps, Ticket, Timer, Trial, Unnoted,
 };
 pub use names::noted;
 pub use table::Visitor;

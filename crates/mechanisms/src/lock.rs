@@ -1,6 +1,6 @@
 //! A lock that is taken and given up, with nobody else who wants it.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use model::card::Card;
 use model::{Domain, Param};
 use rustix::fd::OwnedFd;
@@ -37,9 +37,9 @@ impl Operation for Lock {
         ..Card::OPERATION
     };
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
         let file = || memfd_create("ipcmark-lock", MemfdFlags::CLOEXEC).or_fail("memfd_create", "lock");
-        Ok(match launch.params.text(&Self::CARD, "by") {
+        Ok(match trial.params.text(&Self::CARD, "by") {
             Some("ofd") => Self::Ofd(RecordLocks::create()?.0),
             Some("flock") => Self::Flock(file()?),
             Some("mutex") => Self::Mutex(Turnstile::create()?.0),

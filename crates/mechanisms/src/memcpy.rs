@@ -1,6 +1,6 @@
 //! A copy of n bytes, source and destination in cache if they fit: the floor of every copy.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use model::card::Card;
 use sys::{Errno, Failure};
 
@@ -20,8 +20,8 @@ impl Operation for Memcpy {
         ..Card::OPERATION
     };
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        let size_bytes = launch.shape.size_bytes;
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        let size_bytes = trial.shape.size_bytes;
         // Written, not just reserved: an untouched source would be the kernel's one page of zeros.
         Ok(Self { from: vec![1; size_bytes], to: vec![2; size_bytes] })
     }

@@ -1,6 +1,6 @@
 //! Every byte of n written, or read, in private memory or in memory that could be shared: whether sharing costs anything.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use crate::shm::{create, probe_source, source};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
@@ -43,19 +43,19 @@ impl Operation for Memory {
         probe_source(params.text(&Self::CARD, "memory"))
     }
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        let size_bytes = launch.shape.size_bytes;
-        let kind = launch.params.text(&Self::CARD, "memory");
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        let size_bytes = trial.shape.size_bytes;
+        let kind = trial.params.text(&Self::CARD, "memory");
         let mut memory = if kind == Some("private") {
             segment::Memory::private(size_bytes).or_fail("mmap", format!("{size_bytes} bytes"))?
         } else {
             // Its name goes when this function ends; it stays attached.
-            let (source, _registered) = source(launch, kind)?;
+            let (source, _registered) = source(trial, kind)?;
             create(&source, size_bytes)?.keep().or_fail("attach", format!("{source:?}"))?
         };
-        // Every page is there before the turns.
+        // Every page is there before the iterations.
         memory.fill(1);
-        Ok(Self { memory, reads: launch.params.text(&Self::CARD, "do") == Some("read") })
+        Ok(Self { memory, reads: trial.params.text(&Self::CARD, "do") == Some("read") })
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Private memory mapped and unmapped, and what the first touch of its pages adds.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use model::card::Card;
 use model::{Domain, Param};
 use sys::anonymous::map_and_unmap;
@@ -29,10 +29,10 @@ impl Operation for Mmap {
         ..Card::OPERATION
     };
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        let touch = launch.params.text(&Self::CARD, "touch") == Some("on");
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        let touch = trial.params.text(&Self::CARD, "touch") == Some("on");
         Ok(Self {
-            size_bytes: launch.shape.size_bytes,
+            size_bytes: trial.shape.size_bytes,
             touch_every_bytes: touch.then(rustix::param::page_size),
         })
     }

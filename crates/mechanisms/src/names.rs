@@ -1,13 +1,13 @@
 //! Names outside of the file system: noted before the object is made, removed with it. Not a mechanism itself.
 
-use crate::contract::Launch;
+use crate::contract::Trial;
 use model::card::Support;
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 use sys::name::Name;
 use sys::{Failure, OrFail};
 
-impl Launch<'_> {
+impl Trial<'_> {
     /// Notes in the run's directory that `name` is about to be made, so that whoever clears up after this process
     /// removes it too.
     pub(crate) fn register(&self, name: Name) -> Result<Registered, Failure> {
@@ -18,7 +18,7 @@ impl Launch<'_> {
         Ok(Registered { name, note })
     }
 
-    /// The name of a POSIX object that no other launch of any run has, for `what`.
+    /// The name of a POSIX object that no other trial of any run has, for `what`.
     pub(crate) fn posix_name(&self, what: &str) -> String {
         // It begins with "ipcmark-", as every run's directory does.
         let run = self.directory.file_name().unwrap_or_default().to_string_lossy();
@@ -80,11 +80,11 @@ mod tests {
         let directory = tempfile::Builder::new().prefix("ipcmark-test-").tempdir().unwrap();
         let shape = Shape { size_bytes: 1, workload: Workload::Latency };
         let params = Params::default();
-        let launch = |number| Launch { params: &params, shape, directory: directory.path(), number };
-        let name = Name::PosixMq(launch(1).posix_name("to-far"));
-        assert_ne!(launch(1).posix_name("to-near"), launch(1).posix_name("to-far"));
-        assert_ne!(launch(2).posix_name("to-far"), launch(1).posix_name("to-far"));
-        let registered = launch(1).register(name.clone()).unwrap();
+        let trial = |number| Trial { params: &params, shape, directory: directory.path(), number };
+        let name = Name::PosixMq(trial(1).posix_name("to-server"));
+        assert_ne!(trial(1).posix_name("to-client"), trial(1).posix_name("to-server"));
+        assert_ne!(trial(2).posix_name("to-server"), trial(1).posix_name("to-server"));
+        let registered = trial(1).register(name.clone()).unwrap();
         assert_eq!(noted(directory.path()), [name]);
         drop(registered);
         assert_eq!(noted(directory.path()), []);

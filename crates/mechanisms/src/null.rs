@@ -1,8 +1,8 @@
 //! Nothing: both ends return at once. It measures the instrument itself.
 //!
-//! With `delay=` near's receive burns a known time, which the result must show.
+//! With `delay=` client's receive burns a known time, which the result must show.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::{Domain, Param, Params, Workload};
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Mechanism for Null {
         empty: false,
         params: &[Param {
             name: "delay",
-            summary: "a known time that near burns for every answer, to see that it is recovered",
+            summary: "a known time that client burns for every answer, to see that it is recovered",
             domain: Domain::Duration,
             default: Some("0s"),
         }],
@@ -49,8 +49,8 @@ impl Mechanism for Null {
         Support::UNLIMITED
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(NullEnd, Ticket), Failure> {
-        let delay = launch.params.duration(&Self::CARD, "delay");
+    fn bind(trial: &Trial<'_>) -> Result<(NullEnd, Ticket), Failure> {
+        let delay = trial.params.duration(&Self::CARD, "delay");
         Ok((NullEnd { delay }, Ticket::default()))
     }
 
@@ -58,7 +58,7 @@ impl Mechanism for Null {
         Ok(bound)
     }
 
-    fn connect(_: &Launch<'_>, _: Ticket) -> Result<NullEnd, Failure> {
+    fn connect(_: &Trial<'_>, _: Ticket) -> Result<NullEnd, Failure> {
         Ok(NullEnd { delay: Duration::ZERO })
     }
 }

@@ -1,6 +1,6 @@
 //! Messages that lie in a file of their own, whose descriptor is sent in a message without bytes. Not a mechanism itself.
 
-use crate::contract::{Arrived, Endpoint, Launch, Mechanism, Steps, Ticket, Unnoted};
+use crate::contract::{Arrived, Endpoint, Mechanism, Steps, Ticket, Trial, Unnoted};
 use crate::descriptor::{DescriptorEnd, Fds};
 use crate::fd_message::MOST_FDS;
 use crate::socket::unix_pair;
@@ -20,8 +20,8 @@ pub trait Letter: Sized {
     /// Whether it works here with `params`.
     fn probe(params: &Params) -> Support;
 
-    /// What an end needs to make letters. `end` tells the names of near's from those of far's.
-    fn prepare(launch: &Launch<'_>, end: &'static str) -> Result<Self, Failure>;
+    /// What an end needs to make letters. `end` tells the names of client's from those of server's.
+    fn prepare(trial: &Trial<'_>, end: &'static str) -> Result<Self, Failure>;
 
     /// A new file that holds `bytes`.
     fn write(&mut self, bytes: &[u8], steps: &mut impl Steps) -> Result<OwnedFd, Errno>;
@@ -72,10 +72,10 @@ pub struct PassedEnd<L> {
 }
 
 impl<L: Letter> PassedEnd<L> {
-    fn new(socket: OwnedFd, launch: &Launch<'_>, end: &'static str) -> Result<Self, Failure> {
+    fn new(socket: OwnedFd, trial: &Trial<'_>, end: &'static str) -> Result<Self, Failure> {
         let fds = Fds::both_ways(socket, L::CARD.name)?;
-        let socket = DescriptorEnd::new(fds, launch.params, &L::CARD, Vec::new())?;
-        Ok(Self { socket, letters: L::prepare(launch, end)? })
+        let socket = DescriptorEnd::new(fds, trial.params, &L::CARD, Vec::new())?;
+        Ok(Self { socket, letters: L::prepare(trial, end)? })
     }
 }
 
@@ -88,19 +88,19 @@ impl<L: Letter> Mechanism for Passed<L> {
         L::probe(params)
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(PassedEnd<L>, Ticket), Failure> {
-        let (near, far, _) = unix_pair(SocketType::DGRAM, launch.params, &L::CARD)?;
-        let end = PassedEnd::new(near, launch, "near")?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![far] }))
+    fn bind(trial: &Trial<'_>) -> Result<(PassedEnd<L>, Ticket), Failure> {
+        let (client, server, _) = unix_pair(SocketType::DGRAM, trial.params, &L::CARD)?;
+        let end = PassedEnd::new(client, trial, "client")?;
+        Ok((end, Ticket { address: Vec::new(), fds: vec![server] }))
     }
 
     fn accept(bound: PassedEnd<L>) -> Result<PassedEnd<L>, Failure> {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<PassedEnd<L>, Failure> {
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<PassedEnd<L>, Failure> {
         let [socket] = ticket.descriptors(L::CARD.name)?;
-        PassedEnd::new(socket, launch, "far")
+        PassedEnd::new(socket, trial, "server")
     }
 }
 

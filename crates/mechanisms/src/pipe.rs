@@ -53,13 +53,13 @@ impl Pair for Pipe {
     }
 }
 
-/// A pipe for each direction: near's ends, far's, and their capacity.
+/// A pipe for each direction: client's ends, server's, and their capacity.
 pub(crate) fn pipe_pair(params: &Params, card: &Card) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
-    let (far_input, near_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;
-    let (near_input, far_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;
-    let capacity = set_capacity(&[&near_output, &near_input], params, card)?;
-    let near = Fds { input: near_input, output: near_output };
-    Ok((near, Fds { input: far_input, output: far_output }, vec![capacity]))
+    let (server_input, client_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;
+    let (client_input, server_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;
+    let capacity = set_capacity(&[&client_output, &client_input], params, card)?;
+    let client = Fds { input: client_input, output: client_output };
+    Ok((client, Fds { input: server_input, output: server_output }, vec![capacity]))
 }
 
 /// Sets the capacity of `pipes`, if one is asked for (fcntl(2), `F_SETPIPE_SZ`), and says what they have.

@@ -1,6 +1,6 @@
 //! Two POSIX message queues, one for each direction.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::{largest_below, supported};
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
@@ -25,7 +25,7 @@ pub struct PosixMqEnd {
     settings: Vec<Setting>,
 }
 
-/// Near, which removes the names as soon as both ends hold the queues.
+/// Client, which removes the names as soon as both ends hold the queues.
 #[derive(Debug)]
 pub struct Bound {
     end: PosixMqEnd,
@@ -87,17 +87,17 @@ impl Mechanism for PosixMq {
         }
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(Bound, Ticket), Failure> {
-        let [to_far, to_near] = names(launch);
-        let register = |name: &str| launch.register(Name::PosixMq(name.to_owned()));
-        let registered = [register(&to_far)?, register(&to_near)?];
-        let (depth, asked_bytes) = (depth(launch.params), most_bytes(launch));
+    fn bind(trial: &Trial<'_>) -> Result<(Bound, Ticket), Failure> {
+        let [to_server, to_client] = names(trial);
+        let register = |name: &str| trial.register(Name::PosixMq(name.to_owned()));
+        let registered = [register(&to_server)?, register(&to_client)?];
+        let (depth, asked_bytes) = (depth(trial.params), most_bytes(trial));
         // A message above the limit is refused when it is sent, as in the other rows.
-        let size_bytes = if allows_two(depth, asked_bytes)? { asked_bytes } else { largest(launch.params)? };
+        let size_bytes = if allows_two(depth, asked_bytes)? { asked_bytes } else { largest(trial.params)? };
         let quota = raise_quota().or_fail("setrlimit", "RLIMIT_MSGQUEUE")?;
         let end = PosixMqEnd {
-            output: with_priority(MessageQueue::create(&to_far, depth, size_bytes)?, launch.params),
-            input: MessageQueue::create(&to_near, depth, size_bytes)?,
+            output: with_priority(MessageQueue::create(&to_server, depth, size_bytes)?, trial.params),
+            input: MessageQueue::create(&to_client, depth, size_bytes)?,
             settings: vec![quota_setting(charge_of_two_bytes(depth, size_bytes), quota)],
         };
         let (opened, to_opened) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "posix-mq")?;
@@ -105,24 +105,24 @@ impl Mechanism for PosixMq {
     }
 
     fn accept(bound: Bound) -> Result<PosixMqEnd, Failure> {
-        // Far closes its end of the pipe when it has opened both queues, or has failed.
+        // Server closes its end of the pipe when it has opened both queues, or has failed.
         read(&bound.opened, &mut [0]).or_fail("read", "posix-mq")?;
         drop(bound.registered);
         Ok(bound.end)
     }
 
-    fn connect(launch: &Launch<'_>, _ticket: Ticket) -> Result<PosixMqEnd, Failure> {
-        let [to_far, to_near] = names(launch);
-        let size_bytes = most_bytes(launch);
-        let output = with_priority(MessageQueue::open(&to_near, size_bytes)?, launch.params);
-        let input = MessageQueue::open(&to_far, size_bytes)?;
+    fn connect(trial: &Trial<'_>, _ticket: Ticket) -> Result<PosixMqEnd, Failure> {
+        let [to_server, to_client] = names(trial);
+        let size_bytes = most_bytes(trial);
+        let output = with_priority(MessageQueue::open(&to_client, size_bytes)?, trial.params);
+        let input = MessageQueue::open(&to_server, size_bytes)?;
         Ok(PosixMqEnd { output, input, settings: Vec::new() })
     }
 }
 
 /// What a message has at the most: no queue is made for empty ones alone, and their answer may have a byte.
-fn most_bytes(launch: &Launch<'_>) -> usize {
-    launch.shape.size_bytes.max(1)
+fn most_bytes(trial: &Trial<'_>) -> usize {
+    trial.shape.size_bytes.max(1)
 }
 
 fn depth(params: &Params) -> u32 {
@@ -141,8 +141,8 @@ fn largest(params: &Params) -> Result<usize, Failure> {
     largest_below(MOST_BYTES + 1, |size_bytes| allows_two(depth(params), size_bytes))
 }
 
-fn names(launch: &Launch<'_>) -> [String; 2] {
-    ["to-far", "to-near"].map(|direction| launch.posix_name(direction))
+fn names(trial: &Trial<'_>) -> [String; 2] {
+    ["to-server", "to-client"].map(|direction| trial.posix_name(direction))
 }
 
 /// The quota that two queues need, and what there is, which other queues of the user may have taken.

@@ -1,6 +1,6 @@
 //! A process that does nothing: made, and awaited.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use crate::descriptor::supported;
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
@@ -46,8 +46,8 @@ impl Operation for Process {
         }
     }
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        Ok(match launch.params.text(&Self::CARD, "by") {
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        Ok(match trial.params.text(&Self::CARD, "by") {
             Some("vfork") => Self::Vfork(ChildStack::new()),
             Some("posix-spawn") => Self::Spawn(Program::at(Path::new(TRUE))?),
             _ => Self::Fork,

@@ -3,7 +3,7 @@
 //! The sender announces where its message lies over a Unix socket and waits until the receiver has copied it, for its
 //! memory is its own again when `send` returns. So at most one message is under way each way: a stream goes in lock-step.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT, supported};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::{Params, Workload};
@@ -51,27 +51,28 @@ impl Mechanism for ProcessVm {
         supported(process_vm::try_it())
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
-        let (near, far) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-            .or_fail("socketpair", "process-vm")?;
-        let ticket = Ticket { address: Thread::current().to_bytes().to_vec(), fds: vec![far] };
-        Ok((waiting(near, launch.params)?, ticket))
+    fn bind(trial: &Trial<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
+        let (client, server) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .or_fail("socketpair", "process-vm")?;
+        let ticket = Ticket { address: Thread::current().to_bytes().to_vec(), fds: vec![server] };
+        Ok((waiting(client, trial.params)?, ticket))
     }
 
     fn accept(mut socket: DescriptorEnd) -> Result<ProcessVmEnd, Failure> {
-        let mut far = [0; 8];
-        socket.receive(&mut far).or_fail("read", "far's introduction")?;
-        let peer = Thread::from_bytes(far);
+        let mut server = [0; 8];
+        socket.receive(&mut server).or_fail("read", "server's introduction")?;
+        let peer = Thread::from_bytes(server);
         process_vm::allow(peer)?;
         Ok(ProcessVmEnd { socket, peer })
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<ProcessVmEnd, Failure> {
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<ProcessVmEnd, Failure> {
         let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", "process-vm", Errno::INVAL))?;
         let [socket] = ticket.descriptors("process-vm")?;
-        let mut socket = waiting(socket, launch.params)?;
-        // Near may read this memory before it can be told of any message in it.
+        let mut socket = waiting(socket, trial.params)?;
+        // Client may read this memory before it can be told of any message in it.
         process_vm::allow(peer)?;
         socket.send(&Thread::current().to_bytes()).or_fail("write", "an introduction")?;
         Ok(ProcessVmEnd { socket, peer })

@@ -1,4 +1,4 @@
-//! A pseudo-terminal in raw mode: near is its master, far its slave.
+//! A pseudo-terminal in raw mode: client is its master, server its slave.
 
 use crate::contract::Mechanism;
 use crate::descriptor::{Fds, Pair, WAIT, supported};
@@ -47,7 +47,7 @@ impl Pair for Pty {
         let path = ptsname(&master, Vec::new()).or_fail("ptsname", name)?;
         let slave = open(path.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
             .or_fail("open", path.to_string_lossy())?;
-        // As a terminal it would echo, and turn some bytes into others.
+        // As a terminal it would echo, and iteration some bytes into others.
         let mut terminal = tcgetattr(&slave).or_fail("tcgetattr", name)?;
         terminal.make_raw();
         tcsetattr(&slave, OptionalActions::Now, &terminal).or_fail("tcsetattr", name)?;

@@ -1,6 +1,6 @@
 //! A System V semaphore that is raised and lowered again, with nobody waiting for it.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use crate::names::{Registered, names_have_a_place};
 use crate::sysv_sem::{UNDO, undo};
 use model::Params;
@@ -30,10 +30,10 @@ impl Operation for Semop {
         names_have_a_place()
     }
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        let key = Key::of(launch.path());
-        let registered = launch.register(Name::SysvSem(key))?;
-        let semaphores = Semaphores::create(key, 1, undo(launch, &Self::CARD))?;
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        let key = Key::of(trial.path());
+        let registered = trial.register(Name::SysvSem(key))?;
+        let semaphores = Semaphores::create(key, 1, undo(trial, &Self::CARD))?;
         Ok(Self { semaphores, _registered: registered })
     }
 

@@ -1,6 +1,6 @@
 //! What it costs to make, attach, detach and remove shared memory of n bytes.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use crate::descriptor::supported;
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Support};
@@ -70,10 +70,10 @@ impl Operation for Shm {
         probe_source(params.text(&Self::CARD, "memory"))
     }
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        let size_bytes = launch.shape.size_bytes;
-        let text = |name| launch.params.text(&Self::CARD, name);
-        let (source, registered) = source(launch, text("memory"))?;
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        let size_bytes = trial.shape.size_bytes;
+        let text = |name| trial.params.text(&Self::CARD, name);
+        let (source, registered) = source(trial, text("memory"))?;
         // Once beforehand, so that touching it later cannot fail.
         let segment = create(&source, size_bytes)?;
         let remove = |segment| source.remove(segment).or_fail("remove", format!("{source:?}"));
@@ -125,23 +125,20 @@ pub(crate) fn probe_source(kind: Option<&str>) -> Support {
     }
 }
 
-/// What makes memory of `kind` for `launch`, and the name that it has.
-pub(crate) fn source(
-    launch: &Launch<'_>,
-    kind: Option<&str>,
-) -> Result<(Source, Option<Registered>), Failure> {
+/// What makes memory of `kind` for `trial`, and the name that it has.
+pub(crate) fn source(trial: &Trial<'_>, kind: Option<&str>) -> Result<(Source, Option<Registered>), Failure> {
     let (source, name) = match kind {
         Some("sysv") => {
-            let key = Key::of(launch.path());
+            let key = Key::of(trial.path());
             (Source::Sysv(key), Name::SysvShm(key))
         }
         Some("posix") => {
-            let name = launch.posix_name("memory");
+            let name = trial.posix_name("memory");
             (Source::Posix(name.clone()), Name::PosixShm(name))
         }
         _ => return Ok((Source::Memfd, None)),
     };
-    Ok((source, Some(launch.register(name)?)))
+    Ok((source, Some(trial.register(name)?)))
 }
 
 /// Memory whose pages can all be touched.

@@ -7,7 +7,7 @@
 //! then.
 
 use crate::backing::{MEMORY, Memory, Pending};
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::supported;
 use crate::names::{Registered, names_have_a_place};
 use crate::sleeper::Sleeper;
@@ -94,24 +94,24 @@ impl Mechanism for ShmQueue {
         }
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let mut ticket = Ticket::default();
-        let (memory, pending) = memory(launch.params).bind(launch, &mut ticket)?;
-        let queue = End::claim(memory, capacity_bytes(launch.params), Side::Near)?;
-        let lock = Lock::bind(launch, &mut ticket)?;
-        Ok(((ShmQueueEnd { queue, lock, always: always(launch.params) }, pending), ticket))
+        let (memory, pending) = memory(trial.params).bind(trial, &mut ticket)?;
+        let queue = End::claim(memory, capacity_bytes(trial.params), Side::Client)?;
+        let lock = Lock::bind(trial, &mut ticket)?;
+        Ok(((ShmQueueEnd { queue, lock, always: always(trial.params) }, pending), ticket))
     }
 
     fn accept((end, pending): Self::Bound) -> Result<ShmQueueEnd, Failure> {
-        pending.far_has_it()?;
+        pending.server_has_it()?;
         Ok(end)
     }
 
-    fn connect(launch: &Launch<'_>, mut ticket: Ticket) -> Result<ShmQueueEnd, Failure> {
-        let memory = memory(launch.params).connect(launch, &mut ticket)?;
-        let queue = End::claim(memory, capacity_bytes(launch.params), Side::Far)?;
-        let lock = Lock::connect(launch, &mut ticket)?;
-        Ok(ShmQueueEnd { queue, lock, always: always(launch.params) })
+    fn connect(trial: &Trial<'_>, mut ticket: Ticket) -> Result<ShmQueueEnd, Failure> {
+        let memory = memory(trial.params).connect(trial, &mut ticket)?;
+        let queue = End::claim(memory, capacity_bytes(trial.params), Side::Server)?;
+        let lock = Lock::connect(trial, &mut ticket)?;
+        Ok(ShmQueueEnd { queue, lock, always: always(trial.params) })
     }
 }
 
@@ -164,12 +164,12 @@ impl Lock {
         }
     }
 
-    fn bind(launch: &Launch<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
-        Ok(match launch.params.text(&ShmQueue::CARD, "lock") {
+    fn bind(trial: &Trial<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
+        Ok(match trial.params.text(&ShmQueue::CARD, "lock") {
             Some("sysv-sem") => {
-                let key = Key::of(launch.path());
-                let registered = launch.register(Name::SysvSem(key))?;
-                // Free at first, which must not be undone when near ends.
+                let key = Key::of(trial.path());
+                let registered = trial.register(Name::SysvSem(key))?;
+                // Free at first, which must not be undone when client ends.
                 let fresh = Semaphores::create(key, 2, false)?;
                 for at in 0..2 {
                     fresh.add(at, 1).or_fail("semop", format!("key {key}"))?;
@@ -193,11 +193,11 @@ impl Lock {
         })
     }
 
-    fn connect(launch: &Launch<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
+    fn connect(trial: &Trial<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
         let card = &ShmQueue::CARD;
-        Ok(match launch.params.text(card, "lock") {
+        Ok(match trial.params.text(card, "lock") {
             Some("sysv-sem") => Lock::SystemV {
-                semaphores: Semaphores::open(Key::of(launch.path()), 2, true)?,
+                semaphores: Semaphores::open(Key::of(trial.path()), 2, true)?,
                 sleeper: Sleeper::connect_eventfds(card, ticket)?,
                 _registered: None,
             },

@@ -3,7 +3,7 @@
 //! The ring itself is `sys::ring`, because its copies are unsafe. Here are its parameters and how its ends meet.
 
 use crate::backing::{MEMORY, Memory, Pending};
-use crate::contract::{ACCESS, Endpoint, Launch, Lends, Mechanism, Ticket};
+use crate::contract::{ACCESS, Endpoint, Lends, Mechanism, Ticket, Trial};
 use crate::sleeper::{LOOKS, Sleeper, WAIT};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
@@ -94,22 +94,22 @@ impl Mechanism for ShmRing {
         }
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let mut ticket = Ticket::default();
-        let (memory, pending) = memory(launch.params).bind(launch, &mut ticket)?;
-        let sleeper = Sleeper::bind(launch, &Self::CARD, &mut ticket)?;
-        Ok(((ShmRingEnd::new(memory, launch.params, Side::Near, sleeper)?, pending), ticket))
+        let (memory, pending) = memory(trial.params).bind(trial, &mut ticket)?;
+        let sleeper = Sleeper::bind(trial, &Self::CARD, &mut ticket)?;
+        Ok(((ShmRingEnd::new(memory, trial.params, Side::Client, sleeper)?, pending), ticket))
     }
 
     fn accept((end, pending): Self::Bound) -> Result<ShmRingEnd, Failure> {
-        pending.far_has_it()?;
+        pending.server_has_it()?;
         Ok(end)
     }
 
-    fn connect(launch: &Launch<'_>, mut ticket: Ticket) -> Result<ShmRingEnd, Failure> {
-        let memory = memory(launch.params).connect(launch, &mut ticket)?;
-        let sleeper = Sleeper::connect(launch, &Self::CARD, &mut ticket)?;
-        ShmRingEnd::new(memory, launch.params, Side::Far, sleeper)
+    fn connect(trial: &Trial<'_>, mut ticket: Ticket) -> Result<ShmRingEnd, Failure> {
+        let memory = memory(trial.params).connect(trial, &mut ticket)?;
+        let sleeper = Sleeper::connect(trial, &Self::CARD, &mut ticket)?;
+        ShmRingEnd::new(memory, trial.params, Side::Server, sleeper)
     }
 }
 

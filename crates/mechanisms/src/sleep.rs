@@ -1,6 +1,6 @@
 //! A sleep of known length: what it takes beyond that is the lateness of its wake-up, and of the call.
 
-use crate::contract::{Launch, Operation};
+use crate::contract::{Operation, Trial};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
 use rustix::event::{epoll, poll};
@@ -68,8 +68,8 @@ impl Operation for Sleep {
         Support::No { reason: reason.to_owned(), remedy: remedy.to_owned() }
     }
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        let by = match launch.params.text(&Self::CARD, "by") {
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        let by = match trial.params.text(&Self::CARD, "by") {
             Some("absolute") => By::Absolute,
             Some("timerfd") => By::Timerfd(
                 timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
@@ -81,7 +81,7 @@ impl Operation for Sleep {
             Some("poll") => By::Poll,
             _ => By::Nanosleep,
         };
-        let duration = launch.params.duration(&Self::CARD, "for");
+        let duration = trial.params.duration(&Self::CARD, "for");
         Ok(Self { duration, timespec: timespec(duration), by })
     }
 

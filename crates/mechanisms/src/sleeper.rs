@@ -4,7 +4,7 @@
 //! So a sleep is the one system call that it is elsewhere, and reads no clock. A peer that is killed wakes nobody;
 //! as with a futex, the coordinator's deadline ends that.
 
-use crate::contract::{Launch, Ticket};
+use crate::contract::{Ticket, Trial};
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
@@ -57,8 +57,8 @@ pub(crate) enum Sleeper {
 }
 
 /// The bits of [`Sleeper::Mutex`].
-const NEAR: u32 = 1;
-const FAR: u32 = 2;
+const CLIENT: u32 = 1;
+const SERVER: u32 = 2;
 
 impl Sleeper {
     /// Whether there is what `params` ask for.
@@ -73,13 +73,13 @@ impl Sleeper {
         if wait == Some("sysv-sem") { names_have_a_place() } else { Support::UNLIMITED }
     }
 
-    /// Near's; adds to `ticket` what far needs for its own.
-    pub(crate) fn bind(launch: &Launch<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
-        Ok(match launch.params.text(card, WAIT.name) {
+    /// Client's; adds to `ticket` what server needs for its own.
+    pub(crate) fn bind(trial: &Trial<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
+        Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::bind_eventfds(ticket)?,
             Some("sysv-sem") => {
-                let key = Key::of(launch.path());
-                let registered = Some(launch.register(Name::SysvSem(key))?);
+                let key = Key::of(trial.path());
+                let registered = Some(trial.register(Name::SysvSem(key))?);
                 let semaphores = sysv::Semaphores::create(key, 2, false)?;
                 Sleeper::SystemV { semaphores, own: 0, _registered: registered }
             }
@@ -91,13 +91,13 @@ impl Sleeper {
             Some("mutex") => {
                 let (turnstile, fd) = Turnstile::create()?;
                 ticket.fds.push(fd);
-                Sleeper::Mutex { turnstile, own: NEAR }
+                Sleeper::Mutex { turnstile, own: CLIENT }
             }
-            _ => Sleeper::Futex { looks: looks(launch.params, card) },
+            _ => Sleeper::Futex { looks: looks(trial.params, card) },
         })
     }
 
-    /// Near's over two eventfds; adds both to `ticket`.
+    /// Client's over two eventfds; adds both to `ticket`.
     pub(crate) fn bind_eventfds(ticket: &mut Ticket) -> Result<Self, Failure> {
         let (own, peers) = (counter()?, counter()?);
         for fd in [&peers, &own] {
@@ -106,18 +106,18 @@ impl Sleeper {
         Ok(Sleeper::Eventfd { own, peers })
     }
 
-    /// Far's over the two eventfds that near added to `ticket`.
+    /// Server's over the two eventfds that client added to `ticket`.
     pub(crate) fn connect_eventfds(card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
         let [own, peers] = ticket.next_descriptors(card.name)?;
         Ok(Sleeper::Eventfd { own, peers })
     }
 
-    /// Far's, with what near added to `ticket`.
-    pub(crate) fn connect(launch: &Launch<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
-        Ok(match launch.params.text(card, WAIT.name) {
+    /// Server's, with what client added to `ticket`.
+    pub(crate) fn connect(trial: &Trial<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
+        Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::connect_eventfds(card, ticket)?,
             Some("sysv-sem") => {
-                let semaphores = sysv::Semaphores::open(Key::of(launch.path()), 2, false)?;
+                let semaphores = sysv::Semaphores::open(Key::of(trial.path()), 2, false)?;
                 Sleeper::SystemV { semaphores, own: 1, _registered: None }
             }
             Some("posix-sem") => {
@@ -126,9 +126,9 @@ impl Sleeper {
             }
             Some("mutex") => {
                 let [fd] = ticket.next_descriptors(card.name)?;
-                Sleeper::Mutex { turnstile: Turnstile::open(fd)?, own: FAR }
+                Sleeper::Mutex { turnstile: Turnstile::open(fd)?, own: SERVER }
             }
-            _ => Sleeper::Futex { looks: looks(launch.params, card) },
+            _ => Sleeper::Futex { looks: looks(trial.params, card) },
         })
     }
 }
@@ -182,7 +182,7 @@ impl Wait for Sleeper {
             Sleeper::SystemV { semaphores, own, .. } => semaphores.add(1 - own, 1),
             Sleeper::Posix { semaphores, own } => semaphores.post(1 - own),
             Sleeper::Mutex { turnstile, own } => turnstile.lock().and_then(|mut locked| {
-                *locked.count() |= NEAR ^ FAR ^ own;
+                *locked.count() |= CLIENT ^ SERVER ^ own;
                 // Woken with the mutex still held, the peer would sleep again, for that.
                 drop(locked);
                 turnstile.notify()

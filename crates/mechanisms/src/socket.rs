@@ -111,11 +111,11 @@ pub(crate) fn unix_pair(
     params: &Params,
     card: &Card,
 ) -> Result<(OwnedFd, OwnedFd, Vec<Setting>), Failure> {
-    let (near, far) =
+    let (client, server) =
         socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).or_fail("socketpair", card.name)?;
-    let settings = set_buffers(&near, params, card)?;
-    set_buffers(&far, params, card)?;
-    Ok((near, far, settings))
+    let settings = set_buffers(&client, params, card)?;
+    set_buffers(&server, params, card)?;
+    Ok((client, server, settings))
 }
 
 /// The largest message that one socket of a fresh pair takes before it says `EMSGSIZE`, found by bisection.

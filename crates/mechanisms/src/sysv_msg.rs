@@ -1,6 +1,6 @@
 //! Two System V message queues, one for each direction.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::record::Setting;
@@ -20,7 +20,7 @@ pub struct SysvMsgEnd {
     output: MessageQueue,
     input: MessageQueue,
     settings: Vec<Setting>,
-    /// Near's, which removes the queues.
+    /// Client's, which removes the queues.
     _registered: Option<[Registered; 2]>,
 }
 
@@ -59,13 +59,14 @@ impl Mechanism for SysvMsg {
         }
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(SysvMsgEnd, Ticket), Failure> {
-        let [to_far, to_near] = keys(launch);
-        let registered = [launch.register(Name::SysvMsg(to_far))?, launch.register(Name::SysvMsg(to_near))?];
-        let size_bytes = most_bytes(launch);
+    fn bind(trial: &Trial<'_>) -> Result<(SysvMsgEnd, Ticket), Failure> {
+        let [to_server, to_client] = keys(trial);
+        let registered =
+            [trial.register(Name::SysvMsg(to_server))?, trial.register(Name::SysvMsg(to_client))?];
+        let size_bytes = most_bytes(trial);
         let (output, input) =
-            (MessageQueue::create(to_far, size_bytes)?, MessageQueue::create(to_near, size_bytes)?);
-        let settings = vec![hold(&output, launch.params)?, hold(&input, launch.params)?];
+            (MessageQueue::create(to_server, size_bytes)?, MessageQueue::create(to_client, size_bytes)?);
+        let settings = vec![hold(&output, trial.params)?, hold(&input, trial.params)?];
         Ok((SysvMsgEnd { output, input, settings, _registered: Some(registered) }, Ticket::default()))
     }
 
@@ -73,18 +74,18 @@ impl Mechanism for SysvMsg {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, _: Ticket) -> Result<SysvMsgEnd, Failure> {
-        let [to_far, to_near] = keys(launch);
-        let size_bytes = most_bytes(launch);
+    fn connect(trial: &Trial<'_>, _: Ticket) -> Result<SysvMsgEnd, Failure> {
+        let [to_server, to_client] = keys(trial);
+        let size_bytes = most_bytes(trial);
         let (output, input) =
-            (MessageQueue::open(to_near, size_bytes)?, MessageQueue::open(to_far, size_bytes)?);
+            (MessageQueue::open(to_client, size_bytes)?, MessageQueue::open(to_server, size_bytes)?);
         Ok(SysvMsgEnd { output, input, settings: Vec::new(), _registered: None })
     }
 }
 
 /// What a message has at the most: the answer to an empty one may have a byte.
-fn most_bytes(launch: &Launch<'_>) -> usize {
-    launch.shape.size_bytes.max(1)
+fn most_bytes(trial: &Trial<'_>) -> usize {
+    trial.shape.size_bytes.max(1)
 }
 
 fn queue(params: &Params) -> Option<u64> {
@@ -115,8 +116,8 @@ fn hold(queue: &MessageQueue, params: &Params) -> Result<Setting, Failure> {
     })
 }
 
-fn keys(launch: &Launch<'_>) -> [Key; 2] {
-    ["to-far", "to-near"].map(|direction| Key::of((launch.path(), direction)))
+fn keys(trial: &Trial<'_>) -> [Key; 2] {
+    ["to-server", "to-client"].map(|direction| Key::of((trial.path(), direction)))
 }
 
 impl Endpoint for SysvMsgEnd {

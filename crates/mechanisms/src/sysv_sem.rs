@@ -1,6 +1,6 @@
 //! Two System V semaphores, one for each direction.
 
-use crate::contract::{Launch, Mechanism, Ticket};
+use crate::contract::{Mechanism, Ticket, Trial};
 use crate::names::{Registered, names_have_a_place};
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::card::{Card, Reach, Support};
@@ -27,7 +27,7 @@ pub struct SemaphoreEnd {
     semaphores: Semaphores,
     raises: u16,
     lowers: u16,
-    /// Near's, which removes the set.
+    /// Client's, which removes the set.
     _registered: Option<Registered>,
 }
 
@@ -48,10 +48,10 @@ impl Mechanism for SysvSem {
         names_have_a_place()
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let key = Key::of(launch.path());
-        let registered = launch.register(Name::SysvSem(key))?;
-        let semaphores = Semaphores::create(key, 2, undo(launch, &Self::CARD))?;
+    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+        let key = Key::of(trial.path());
+        let registered = trial.register(Name::SysvSem(key))?;
+        let semaphores = Semaphores::create(key, 2, undo(trial, &Self::CARD))?;
         let end = SemaphoreEnd { semaphores, raises: 0, lowers: 1, _registered: Some(registered) };
         Ok((WakeEnd(end), Ticket::default()))
     }
@@ -60,15 +60,15 @@ impl Mechanism for SysvSem {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, _: Ticket) -> Result<Self::End, Failure> {
-        let semaphores = Semaphores::open(Key::of(launch.path()), 2, undo(launch, &Self::CARD))?;
+    fn connect(trial: &Trial<'_>, _: Ticket) -> Result<Self::End, Failure> {
+        let semaphores = Semaphores::open(Key::of(trial.path()), 2, undo(trial, &Self::CARD))?;
         Ok(WakeEnd(SemaphoreEnd { semaphores, raises: 1, lowers: 0, _registered: None }))
     }
 }
 
-/// Whether `launch` of the row with `card` asks for it.
-pub(crate) fn undo(launch: &Launch<'_>, card: &Card) -> bool {
-    launch.params.text(card, UNDO.name) == Some("on")
+/// Whether `trial` of the row with `card` asks for it.
+pub(crate) fn undo(trial: &Trial<'_>, card: &Card) -> bool {
+    trial.params.text(card, UNDO.name) == Some("on")
 }
 
 impl Waker for SemaphoreEnd {

@@ -2,7 +2,7 @@
 //! is done with them.
 //!
 //! A buffer is lent again only after the completion of its send came through the socket's error queue, which is
-//! looked at when that buffer's turn has come. A completion also says whether the kernel copied after all. Over
+//! looked at when that buffer's iteration has come. A completion also says whether the kernel copied after all. Over
 //! loopback it always does, when it hands the bytes to the receiver; `settings` counts it, and likewise the ordinary
 //! sends by which a message is finished where the kernel takes no more without a copy.
 

@@ -30,8 +30,9 @@ impl Pair for Tipc {
 
     fn open(_: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
         let name = Self::CARD.name;
-        let (near, far) = socketpair(AddressFamily::TIPC, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-            .or_fail("socketpair", name)?;
-        Ok((Fds::both_ways(near, name)?, Fds::both_ways(far, name)?, Vec::new()))
+        let (client, server) =
+            socketpair(AddressFamily::TIPC, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                .or_fail("socketpair", name)?;
+        Ok((Fds::both_ways(client, name)?, Fds::both_ways(server, name)?, Vec::new()))
     }
 }

@@ -1,6 +1,6 @@
 //! The processor's time-stamp counter: what one reading costs.
 
-use crate::contract::{Launch, OF_TIMERS, Operation, Timer};
+use crate::contract::{OF_TIMERS, Operation, Timer, Trial};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
 use sys::{Errno, Failure};
@@ -37,8 +37,8 @@ impl Operation for Tsc {
         }
     }
 
-    fn prepare(launch: &Launch<'_>) -> Result<Self, Failure> {
-        Ok(Self { ordered: launch.params.text(&Self::CARD, "order") == Some("fenced") })
+    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+        Ok(Self { ordered: trial.params.text(&Self::CARD, "order") == Some("fenced") })
     }
 
     #[inline]

@@ -1,10 +1,10 @@
 //! Two connected UDP sockets over the loopback interface, with a window, so that nothing is lost.
 //!
 //! The kernel drops a datagram that finds no room in the receive buffer and tells nobody. A stream
-//! of messages therefore has at most `window` of them unacknowledged; far acknowledges every half
+//! of messages therefore has at most `window` of them unacknowledged; server acknowledges every half
 //! window with a datagram of one byte. The other workloads answer each message and need no window.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT};
 use crate::inet_stream::{bind_to_loopback, inet_socket};
 use crate::socket::{BUSY_POLL, RCVBUF, SNDBUF, largest_message, set_buffers, set_busy_polling};
@@ -54,12 +54,12 @@ impl Mechanism for Udp {
         largest_message(|| connected_pair(params, &Self::CARD))
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(UdpEnd, Ticket), Failure> {
-        // Near makes both sockets, so that each is connected to the other before the first datagram.
-        let (near, far) = connected_pair(launch.params, &Self::CARD)?;
+    fn bind(trial: &Trial<'_>) -> Result<(UdpEnd, Ticket), Failure> {
+        // Client makes both sockets, so that each is connected to the other before the first datagram.
+        let (client, server) = connected_pair(trial.params, &Self::CARD)?;
         Ok((
-            UdpEnd::new(near, launch, Role::Near, &Self::CARD, usize::MAX)?,
-            Ticket { address: Vec::new(), fds: vec![far] },
+            UdpEnd::new(client, trial, Role::Client, &Self::CARD, usize::MAX)?,
+            Ticket { address: Vec::new(), fds: vec![server] },
         ))
     }
 
@@ -67,30 +67,31 @@ impl Mechanism for Udp {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<UdpEnd, Failure> {
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<UdpEnd, Failure> {
         let [socket] = ticket.descriptors("udp")?;
-        UdpEnd::new(socket, launch, Role::Far, &Self::CARD, usize::MAX)
+        UdpEnd::new(socket, trial, Role::Server, &Self::CARD, usize::MAX)
     }
 }
 
 /// Two sockets of a row with `card`, each connected to the other.
 pub(crate) fn connected_pair(params: &Params, card: &Card) -> Result<(OwnedFd, OwnedFd), Failure> {
     let socket = || inet_socket(SocketType::DGRAM, None, card.name);
-    let (near, far) = (socket()?, socket()?);
-    set_buffers(&near, params, card)?;
-    set_buffers(&far, params, card)?;
-    let (near_port, far_port) = (bind_to_loopback(&near, card.name)?, bind_to_loopback(&far, card.name)?);
-    for (socket, port) in [(&near, far_port), (&far, near_port)] {
+    let (client, server) = (socket()?, socket()?);
+    set_buffers(&client, params, card)?;
+    set_buffers(&server, params, card)?;
+    let (client_port, server_port) =
+        (bind_to_loopback(&client, card.name)?, bind_to_loopback(&server, card.name)?);
+    for (socket, port) in [(&client, server_port), (&server, client_port)] {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         connect(socket, &address).or_fail("connect", address)?;
     }
-    Ok((near, far))
+    Ok((client, server))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    Near,
-    Far,
+    Client,
+    Server,
 }
 
 /// One end, and its part in the window.
@@ -101,15 +102,15 @@ pub struct UdpEnd {
     window: Option<Window>,
 }
 
-/// At most `most` messages are unacknowledged; far acknowledges every `step` of them.
+/// At most `most` messages are unacknowledged; server acknowledges every `step` of them.
 #[derive(Debug)]
 struct Window {
     most: u32,
     step: u32,
-    /// Of a message, and of that under way which far has by now.
+    /// Of a message, and of that under way which server has by now.
     size_bytes: usize,
     bytes: usize,
-    /// Near: messages sent since the last acknowledgement that was taken. Far: received since the last one sent.
+    /// Client: messages sent since the last acknowledgement that was taken. Server: received since the last one sent.
     messages: u32,
 }
 
@@ -117,20 +118,20 @@ impl UdpEnd {
     /// An end of a row with `card`, whose messages travel in datagrams of at most `segment_bytes`.
     pub(crate) fn new(
         socket: OwnedFd,
-        launch: &Launch<'_>,
+        trial: &Trial<'_>,
         role: Role,
         card: &Card,
         segment_bytes: usize,
     ) -> Result<Self, Failure> {
-        let params = launch.params;
+        let params = trial.params;
         let mut settings = set_buffers(&socket, params, card)?;
         settings.extend(set_busy_polling(&socket, params, card)?);
-        let size_bytes = launch.shape.size_bytes;
-        let window = if launch.shape.workload == Workload::Throughput {
+        let size_bytes = trial.shape.size_bytes;
+        let window = if trial.shape.workload == Workload::Throughput {
             let asked = params.count(card, WINDOW.name);
             let fitting = buffer_bytes(&socket)? / 2 / charge(size_bytes, segment_bytes);
             let wanted = asked.unwrap_or(u32::try_from(fitting).unwrap_or(u32::MAX)).max(1);
-            // An acknowledgement every half window, so that near need not stop where it may have two under way.
+            // An acknowledgement every half window, so that client need not stop where it may have two under way.
             let step = (wanted / 2).max(1);
             let most = wanted.min(2 * step);
             settings.push(Setting {
@@ -165,7 +166,7 @@ pub(crate) fn buffer_bytes(socket: &OwnedFd) -> Result<usize, Failure> {
 impl Endpoint for UdpEnd {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        if self.role == Role::Near
+        if self.role == Role::Client
             && let Some(window) = &mut self.window
         {
             if window.bytes == 0 && window.messages == window.most {
@@ -186,15 +187,15 @@ impl Endpoint for UdpEnd {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         match (&mut self.window, self.role) {
-            (Some(window), Role::Near) => {
-                // Acknowledgements that far has sent come before its answer.
+            (Some(window), Role::Client) => {
+                // Acknowledgements that server has sent come before its answer.
                 while window.messages >= window.step {
                     self.end.receive(&mut [0])?;
                     window.messages -= window.step;
                 }
                 self.end.receive(into)
             }
-            (Some(window), Role::Far) => {
+            (Some(window), Role::Server) => {
                 let count = self.end.receive(into)?;
                 window.bytes += count;
                 if window.bytes >= window.size_bytes {

@@ -1,7 +1,7 @@
 //! Two connected UDP sockets whose sender hands the kernel many datagrams in one call (`UDP_SEGMENT`), as QUIC
 //! implementations do. What is lost and how it is avoided is the same as of [`crate::udp`].
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::{WAIT, largest_below, supported, tried};
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::udp::{Role, Udp, UdpEnd, WINDOW, buffer_bytes, charge, connected_pair};
@@ -66,18 +66,18 @@ impl Mechanism for UdpGso {
         }
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(UdpGsoEnd, Ticket), Failure> {
-        let (near, far) = connected_pair(launch.params, &Self::CARD)?;
-        Ok((UdpGsoEnd::new(near, launch, Role::Near)?, Ticket { address: Vec::new(), fds: vec![far] }))
+    fn bind(trial: &Trial<'_>) -> Result<(UdpGsoEnd, Ticket), Failure> {
+        let (client, server) = connected_pair(trial.params, &Self::CARD)?;
+        Ok((UdpGsoEnd::new(client, trial, Role::Client)?, Ticket { address: Vec::new(), fds: vec![server] }))
     }
 
     fn accept(bound: UdpGsoEnd) -> Result<UdpGsoEnd, Failure> {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<UdpGsoEnd, Failure> {
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<UdpGsoEnd, Failure> {
         let [socket] = ticket.descriptors(Self::CARD.name)?;
-        UdpGsoEnd::new(socket, launch, Role::Far)
+        UdpGsoEnd::new(socket, trial, Role::Server)
     }
 }
 
@@ -94,17 +94,17 @@ pub struct UdpGsoEnd {
 }
 
 impl UdpGsoEnd {
-    fn new(socket: OwnedFd, launch: &Launch<'_>, role: Role) -> Result<Self, Failure> {
+    fn new(socket: OwnedFd, trial: &Trial<'_>, role: Role) -> Result<Self, Failure> {
         let card = &UdpGso::CARD;
-        let segment = segment_bytes(launch.params);
+        let segment = segment_bytes(trial.params);
         let too_large = || Failure::of("set the segment of", card.name, Errno::MSGSIZE);
         let size_bytes = u16::try_from(segment).map_err(|_| too_large())?;
         set_udp_segment(&socket, size_bytes).or_fail("setsockopt(UDP_SEGMENT)", card.name)?;
-        if launch.params.text(card, GRO.name) == Some("on") {
+        if trial.params.text(card, GRO.name) == Some("on") {
             set_udp_gro(&socket).or_fail("setsockopt(UDP_GRO)", card.name)?;
         }
         let most_bytes = (MOST_SEGMENTS * segment).min(MOST_BYTES / segment * segment).max(1);
-        Ok(Self { end: UdpEnd::new(socket, launch, role, card, segment)?, most_bytes })
+        Ok(Self { end: UdpEnd::new(socket, trial, role, card, segment)?, most_bytes })
     }
 }
 

@@ -1,10 +1,10 @@
-//! Two connected UDP sockets, sent to as fast as near can, without an acknowledgement: what finds no room in far's
-//! buffer is lost, and far counts it by the numbers of what came. Its sibling that loses nothing is [`crate::udp`].
+//! Two connected UDP sockets, sent to as fast as client can, without an acknowledgement: what finds no room in server's
+//! buffer is lost, and server counts it by the numbers of what came. Its sibling that loses nothing is [`crate::udp`].
 //!
-//! When near has sent everything it asks for far's word over a pair of Unix sockets beside, where nothing is lost: by
-//! then what has come has come, for over loopback a datagram is in far's buffer, or dropped, when its send returns.
+//! When client has sent everything it asks for server's word over a pair of Unix sockets beside, where nothing is lost: by
+//! then what has come has come, for over loopback a datagram is in server's buffer, or dropped, when its send returns.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::socket::{RCVBUF, SNDBUF, largest_message, set_buffers};
 use crate::udp::{Udp, connected_pair};
 use model::card::{Card, Support};
@@ -38,22 +38,22 @@ impl Mechanism for UdpUnacked {
         largest_message(|| connected_pair(params, &Self::CARD))
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(UdpUnackedEnd, Ticket), Failure> {
-        let (near, far) = connected_pair(launch.params, &Self::CARD)?;
+    fn bind(trial: &Trial<'_>) -> Result<(UdpUnackedEnd, Ticket), Failure> {
+        let (client, server) = connected_pair(trial.params, &Self::CARD)?;
         let (asks, is_asked) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
                 .or_fail("socketpair", Self::CARD.name)?;
-        let end = UdpUnackedEnd::new(near, Beside::Asks(asks), launch.params)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![far, is_asked] }))
+        let end = UdpUnackedEnd::new(client, Beside::Asks(asks), trial.params)?;
+        Ok((end, Ticket { address: Vec::new(), fds: vec![server, is_asked] }))
     }
 
     fn accept(bound: UdpUnackedEnd) -> Result<UdpUnackedEnd, Failure> {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<UdpUnackedEnd, Failure> {
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<UdpUnackedEnd, Failure> {
         let [socket, is_asked] = ticket.descriptors(Self::CARD.name)?;
-        UdpUnackedEnd::new(socket, Beside::IsAsked(is_asked), launch.params)
+        UdpUnackedEnd::new(socket, Beside::IsAsked(is_asked), trial.params)
     }
 }
 
@@ -68,9 +68,9 @@ pub struct UdpUnackedEnd {
 /// An end's socket beside.
 #[derive(Debug)]
 enum Beside {
-    /// Near's.
+    /// Client's.
     Asks(OwnedFd),
-    /// Far's.
+    /// Server's.
     IsAsked(OwnedFd),
 }
 
@@ -107,7 +107,7 @@ impl Endpoint for UdpUnackedEnd {
         let mut asked = false;
         loop {
             match recv(&self.socket, &mut *into, RecvFlags::DONTWAIT) {
-                // What is not there when near has asked will not come.
+                // What is not there when client has asked will not come.
                 Err(Errno::AGAIN) if asked => return Err(Errno::NODATA),
                 Err(Errno::AGAIN) => {
                     let mut either =

@@ -40,12 +40,12 @@ impl Pair for UnixDgram {
 
     fn probe(params: &Params) -> Support {
         largest_message(|| {
-            unix_pair(SocketType::DGRAM, params, &Self::CARD).map(|(near, far, _)| (near, far))
+            unix_pair(SocketType::DGRAM, params, &Self::CARD).map(|(client, server, _)| (client, server))
         })
     }
 
     fn open(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
-        let (near, far, settings) = unix_pair(SocketType::DGRAM, params, &Self::CARD)?;
-        Ok((Fds::both_ways(near, Self::CARD.name)?, Fds::both_ways(far, Self::CARD.name)?, settings))
+        let (client, server, settings) = unix_pair(SocketType::DGRAM, params, &Self::CARD)?;
+        Ok((Fds::both_ways(client, Self::CARD.name)?, Fds::both_ways(server, Self::CARD.name)?, settings))
     }
 }

@@ -1,7 +1,7 @@
 //! The names by which Unix sockets find each other: a parameter that rows of them share. Not a mechanism itself.
 
 use crate::connection::{Connection, Ends, Place, SocketFile, try_connection};
-use crate::contract::Launch;
+use crate::contract::Trial;
 use crate::descriptor::supported;
 use crate::names::names_have_a_place;
 use crate::socket::{largest_message, unix_pair};
@@ -44,7 +44,7 @@ pub(crate) fn probe<C: Connection>(params: &Params) -> Support {
         Naming::Path => names_have_a_place(),
         Naming::Abstract => supported(try_connection::<C>(abstract_name().into(), params)),
     };
-    let fresh_pair = || unix_pair(C::TYPE, params, &C::CARD).map(|(near, far, _)| (near, far));
+    let fresh_pair = || unix_pair(C::TYPE, params, &C::CARD).map(|(client, server, _)| (client, server));
     match named {
         Support::No { .. } => named,
         Support::Yes { .. } if C::TYPE == SocketType::STREAM => supported(fresh_pair()),
@@ -60,9 +60,9 @@ pub(crate) fn pair<C: Connection>(params: &Params) -> Option<Result<Ends, Failur
     }
 }
 
-/// Where the listener of `launch` is to be.
-pub(crate) fn place<C: Connection>(launch: &Launch<'_>) -> Result<Place, Failure> {
-    match Naming::of(launch.params, &C::CARD) {
+/// Where the listener of `trial` is to be.
+pub(crate) fn place<C: Connection>(trial: &Trial<'_>) -> Result<Place, Failure> {
+    match Naming::of(trial.params, &C::CARD) {
         Naming::None => {
             let setting = Setting {
                 name: NAME.name.to_owned(),
@@ -74,7 +74,7 @@ pub(crate) fn place<C: Connection>(launch: &Launch<'_>) -> Result<Place, Failure
         }
         Naming::Abstract => Ok(abstract_name().into()),
         Naming::Path => {
-            let path = launch.path().with_extension("socket");
+            let path = trial.path().with_extension("socket");
             let address = if path.as_os_str().len() > MOST_PATH_BYTES {
                 Err(Errno::NAMETOOLONG)
             } else {

@@ -3,7 +3,7 @@
 use crate::coded::CODEC;
 use crate::connecting::SERVER;
 use crate::connection::{Connection, Ends, Place};
-use crate::contract::Launch;
+use crate::contract::Trial;
 use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::unix_name::{self, NAME};
@@ -50,8 +50,8 @@ impl Connection for UnixSeqpacket {
         unix_name::probe::<Self>(params)
     }
 
-    fn place(launch: &Launch<'_>) -> Result<Place, Failure> {
-        unix_name::place::<Self>(launch)
+    fn place(trial: &Trial<'_>) -> Result<Place, Failure> {
+        unix_name::place::<Self>(trial)
     }
 
     fn pair(params: &Params) -> Option<Result<Ends, Failure>> {

@@ -34,7 +34,7 @@ impl Pair for UnixStreamUring {
     }
 
     fn open(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
-        let (near, far, settings) = unix_pair(SocketType::STREAM, params, &Self::CARD)?;
-        Ok((Fds::both_ways(near, Self::CARD.name)?, Fds::both_ways(far, Self::CARD.name)?, settings))
+        let (client, server, settings) = unix_pair(SocketType::STREAM, params, &Self::CARD)?;
+        Ok((Fds::both_ways(client, Self::CARD.name)?, Fds::both_ways(server, Self::CARD.name)?, settings))
     }
 }

@@ -28,7 +28,7 @@ pub(crate) const BUFFERS: Param = Param {
 /// `IORING_SETUP_SQPOLL`, io_uring_setup(2).
 pub(crate) const SQPOLL: Param = Param {
     name: "sqpoll",
-    summary: "a thread of the kernel looks for submissions, on the CPUs of its end and in nobody's CPU time: where both share one CPU a turn takes milliseconds; the ends still sleep for completions",
+    summary: "a thread of the kernel looks for submissions, on the CPUs of its end and in nobody's CPU time: where both share one CPU an iteration takes milliseconds; the ends still sleep for completions",
     domain: Domain::Choice(&["off", "on"]),
     default: Some("off"),
 };

@@ -1,6 +1,6 @@
 //! A completion that each end's ring puts into the other's.
 
-use crate::contract::{Launch, Mechanism, Ticket};
+use crate::contract::{Mechanism, Ticket, Trial};
 use crate::descriptor::supported;
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::Params;
@@ -41,7 +41,7 @@ impl Mechanism for UringMsg {
         supported(attempt())
     }
 
-    fn bind(_: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (answer, to_answer) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "an introduction")?;
         let own = Doorbell::open()?;
         let ticket = Ticket { address: Place::of(&own).to_bytes().to_vec(), fds: vec![to_answer] };
@@ -50,28 +50,30 @@ impl Mechanism for UringMsg {
 
     fn accept((own, answer): Self::Bound) -> Result<Self::End, Failure> {
         let mut place = [0; 8];
-        let count = read(&answer, &mut place).or_fail("read", "far's introduction")?;
+        let count = read(&answer, &mut place).or_fail("read", "server's introduction")?;
         if count < place.len() {
-            return Err(Failure::of("read", "far's introduction", Errno::PIPE));
+            return Err(Failure::of("read", "server's introduction", Errno::PIPE));
         }
         Ok(WakeEnd(RingEnd { own, peer: Place::from_bytes(place).ring()? }))
     }
 
-    fn connect(_: &Launch<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
+    fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let place = ticket.address.as_slice().try_into().map(Place::from_bytes);
         let place = place.map_err(|_| Failure::of("take the ticket of", Self::CARD.name, Errno::INVAL))?;
-        let [to_near] = ticket.descriptors(Self::CARD.name)?;
+        let [to_client] = ticket.descriptors(Self::CARD.name)?;
         let (own, peer) = (Doorbell::open()?, place.ring()?);
-        write(&to_near, &Place::of(&own).to_bytes()).or_fail("write", "an introduction")?;
+        write(&to_client, &Place::of(&own).to_bytes()).or_fail("write", "an introduction")?;
         Ok(WakeEnd(RingEnd { own, peer }))
     }
 }
 
 /// Rings one ring from another through a descriptor that was got as the peer would get it.
 fn attempt() -> Result<(), Failure> {
-    let (mut near, mut far) = (Doorbell::open()?, Doorbell::open()?);
-    near.ring(Place::of(&far).ring()?.as_fd()).or_fail("IORING_OP_MSG_RING", "a ring of this process")?;
-    far.wait();
+    let (mut client, mut server) = (Doorbell::open()?, Doorbell::open()?);
+    client
+        .ring(Place::of(&server).ring()?.as_fd())
+        .or_fail("IORING_OP_MSG_RING", "a ring of this process")?;
+    server.wait();
     // That a process may do it to itself does not say that it may to another.
     match sys::sysctl::number("kernel/yama/ptrace_scope") {
         Some(scope @ 2..) => Err(Failure::new(

@@ -1,6 +1,6 @@
 //! What rows share that wake the peer and carry nothing. Not a mechanism itself.
 
-use crate::contract::{Endpoint, Launch, Mechanism, Ticket};
+use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use model::card::{Card, Framing, Kind, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::fd::OwnedFd;
@@ -72,7 +72,7 @@ pub trait BetweenThreads {
     fn end(receiver: Self::Receiver, peer: Thread) -> Result<Self::End, Failure>;
 }
 
-/// [`BetweenThreads`] as a row of the table: near's ticket introduces it, far answers over a pipe.
+/// [`BetweenThreads`] as a row of the table: client's ticket introduces it, server answers over a pipe.
 #[derive(Debug)]
 pub struct Introduced<M>(PhantomData<M>);
 
@@ -85,7 +85,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         M::probe()
     }
 
-    fn bind(_: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (answer, to_answer) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "an introduction")?;
         let ticket = Ticket { address: Thread::current().to_bytes().to_vec(), fds: vec![to_answer] };
         Ok(((M::receiver()?, answer), ticket))
@@ -93,20 +93,20 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
 
     fn accept((receiver, answer): Self::Bound) -> Result<M::End, Failure> {
         let mut peer = [0; 8];
-        let count = read(&answer, &mut peer).or_fail("read", "far's introduction")?;
+        let count = read(&answer, &mut peer).or_fail("read", "server's introduction")?;
         if count < peer.len() {
-            return Err(Failure::of("read", "far's introduction", Errno::PIPE));
+            return Err(Failure::of("read", "server's introduction", Errno::PIPE));
         }
         M::end(receiver, Thread::from_bytes(peer))
     }
 
-    fn connect(_: &Launch<'_>, ticket: Ticket) -> Result<M::End, Failure> {
+    fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<M::End, Failure> {
         let receiver = M::receiver()?;
         let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", M::CARD.name, Errno::INVAL))?;
-        let [to_near] = ticket.descriptors(M::CARD.name)?;
-        // Near may send as soon as it has read this: the receiver is ready by now.
-        write(&to_near, &Thread::current().to_bytes()).or_fail("write", "an introduction")?;
+        let [to_client] = ticket.descriptors(M::CARD.name)?;
+        // Client may send as soon as it has read this: the receiver is ready by now.
+        write(&to_client, &Thread::current().to_bytes()).or_fail("write", "an introduction")?;
         M::end(receiver, peer)
     }
 }

@@ -12,7 +12,7 @@
 //!   Both are charged at least the bytes that they hold, and a size that was set no longer tunes itself.
 
 use crate::connection::{Connection, ConnectionEnd};
-use crate::contract::{Endpoint, Launch, Lends, Mechanism, Shape, Ticket};
+use crate::contract::{Endpoint, Lends, Mechanism, Shape, Ticket, Trial};
 use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors, tried};
 use crate::inet_stream::InetStream;
 use crate::pipe::pipe_pair;
@@ -291,19 +291,19 @@ impl<W: Way> Mechanism for OverPipes<W> {
         tried::<Self>(params)
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let (near, far, capacity) = pipe_pair(launch.params, &W::CARD)?;
-        let end = Self::end(near, launch.params, capacity)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![far.input, far.output] }))
+    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+        let (client, server, capacity) = pipe_pair(trial.params, &W::CARD)?;
+        let end = Self::end(client, trial.params, capacity)?;
+        Ok((end, Ticket { address: Vec::new(), fds: vec![server.input, server.output] }))
     }
 
     fn accept(bound: Self::Bound) -> Result<Self::End, Failure> {
         Ok(bound)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [input, output] = ticket.descriptors(W::CARD.name)?;
-        Self::end(Fds { input, output }, launch.params, Vec::new())
+        Self::end(Fds { input, output }, trial.params, Vec::new())
     }
 }
 
@@ -330,16 +330,16 @@ impl<M: Mechanism<End: LendsAtOnce>> Mechanism for AtOnce<M> {
         M::probe(params)
     }
 
-    fn bind(launch: &Launch<'_>) -> Result<(M::Bound, Ticket), Failure> {
-        M::bind(launch)
+    fn bind(trial: &Trial<'_>) -> Result<(M::Bound, Ticket), Failure> {
+        M::bind(trial)
     }
 
     fn accept(bound: M::Bound) -> Result<M::End, Failure> {
         M::accept(bound).map(LendsAtOnce::without_rule)
     }
 
-    fn connect(launch: &Launch<'_>, ticket: Ticket) -> Result<M::End, Failure> {
-        M::connect(launch, ticket).map(LendsAtOnce::without_rule)
+    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<M::End, Failure> {
+        M::connect(trial, ticket).map(LendsAtOnce::without_rule)
     }
 }
 

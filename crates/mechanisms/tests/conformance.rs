@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_macros, reason = "what is not tested is said")]
 
 use mechanisms::table::{CARDS, probe, visit};
-use mechanisms::{Endpoint, Launch, Mechanism, Operation, Shape, Unnoted, Visitor};
+use mechanisms::{Endpoint, Mechanism, Operation, Shape, Trial, Unnoted, Visitor};
 use model::card::{Card, Framing, Kind, Payload, Support};
 use model::{Domain, Params, Session, Workload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +18,7 @@ use std::time::Duration;
 use sys::signal::{Sender, Signal, Thread, handle};
 
 /// A test that hangs is a test that fails: the longest that one check may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Parameters that meet in the same code, so that each alone does not suffice.
 const TOGETHER: &[(&str, &str)] = &[
@@ -57,7 +57,7 @@ fn variants() -> Vec<(&'static Card, Params)> {
     variants
 }
 
-/// Whether these are a row's defaults, or only say how it waits: the variants that get the most turns.
+/// Whether these are a row's defaults, or only say how it waits: the variants that get the most iterations.
 fn is_main(params: &Params) -> bool {
     params.is_empty() || params.to_string().starts_with("wait=")
 }
@@ -69,7 +69,7 @@ where
 {
     // Ends that spin take the CPUs from one another: one check at a time.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _iteration = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for (card, params) in variants().into_iter().filter(|(card, _)| card.kind != Kind::Operation) {
         if let Some(Support::No { reason, .. }) = probe(card.name, &params) {
             eprintln!("{} is not tested: {reason}", card.name);
@@ -82,7 +82,7 @@ where
             visit(card.name, check).unwrap();
             done.send(()).unwrap();
         });
-        match ended.recv_timeout(PATIENCE) {
+        match ended.recv_timeout(TIMEOUT) {
             Ok(()) => checking.unwrap().join().unwrap(),
             Err(mpsc::RecvTimeoutError::Timeout) => panic!("{name} hangs"),
             Err(mpsc::RecvTimeoutError::Disconnected) => panic!("{name} failed"),
@@ -118,32 +118,32 @@ macro_rules! check {
     };
 }
 
-/// Connects two ends of `M` in two threads and runs `near` and `far` with them.
+/// Connects two ends of `M` in two threads and runs `client` and `server` with them.
 fn connected<M: Mechanism>(
     params: &Params,
     shape: Shape,
-    near: impl FnOnce(M::End) + Send,
-    far: impl FnOnce(M::End) + Send,
+    client: impl FnOnce(M::End) + Send,
+    server: impl FnOnce(M::End) + Send,
 ) {
     let directory = run_directory();
-    let launch = Launch { params, shape, directory: directory.path(), number: 1 };
+    let trial = Trial { params, shape, directory: directory.path(), number: 1 };
     let (tickets, ticket) = mpsc::channel();
     // An end that is gone before the other has accepted is a death during set-up, which the deadline ends.
     let both_connected = std::sync::Barrier::new(2);
     std::thread::scope(|threads| {
-        // Dropped when near fails before it has sent a ticket, so that far fails too instead of waiting.
+        // Dropped when client fails before it has sent a ticket, so that server fails too instead of waiting.
         let tickets = tickets;
-        let far_connected = &both_connected;
+        let server_connected = &both_connected;
         threads.spawn(move || {
-            let end = M::connect(&launch, ticket.recv().unwrap()).unwrap();
-            far_connected.wait();
-            far(end);
+            let end = M::connect(&trial, ticket.recv().unwrap()).unwrap();
+            server_connected.wait();
+            server(end);
         });
-        let (bound, ticket) = M::bind(&launch).unwrap();
+        let (bound, ticket) = M::bind(&trial).unwrap();
         tickets.send(ticket).unwrap();
         let end = M::accept(bound).unwrap();
         both_connected.wait();
-        near(end);
+        client(end);
     });
     assert_empty(directory.path());
 }
@@ -237,7 +237,7 @@ check!(what_is_sent_arrives_whole_and_in_order_both_ways, |params, M| {
         let rounds = if size_bytes > 10_000 { 5 } else { 50 };
         let framing = M::CARD.framing;
         let shape = Shape { size_bytes, workload: Workload::Latency };
-        let near = |mut end: M::End| {
+        let client = |mut end: M::End| {
             let mut answer = vec![0; size_bytes];
             for round in 0..rounds {
                 send_all(&mut end, &content(round, size_bytes), framing);
@@ -250,7 +250,7 @@ check!(what_is_sent_arrives_whole_and_in_order_both_ways, |params, M| {
                 }
             }
         };
-        let far = |mut end: M::End| {
+        let server = |mut end: M::End| {
             let mut question = vec![0; size_bytes];
             for round in 0..rounds {
                 receive_all(&mut end, &mut question, framing);
@@ -260,25 +260,25 @@ check!(what_is_sent_arrives_whole_and_in_order_both_ways, |params, M| {
                 send_all(&mut end, &content(round + 1, size_bytes), framing);
             }
         };
-        connected::<M>(params, shape, near, far);
+        connected::<M>(params, shape, client, server);
     }
 });
 
-check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
+check!(a_stream_of_messages_loses_none_however_slow_server_is, |params, M| {
     if M::CARD.workloads.contains(&Workload::Throughput) && !M::End::LOSES {
         let largest = largest(&M::CARD, params);
         let sizes = [1, 60, 4096, 65_000].into_iter().filter(|size| *size <= largest);
         for size_bytes in sizes.chain(empty(&M::CARD)) {
             let messages = if size_bytes > 10_000 { 200 } else { 3000 };
             let framing = M::CARD.framing;
-            let near = |mut end: M::End| {
+            let client = |mut end: M::End| {
                 for number in 0..messages {
                     send_all(&mut end, &content(number, size_bytes), framing);
                 }
                 receive_all(&mut end, &mut [0], framing);
             };
-            let far = |mut end: M::End| {
-                // Near runs far ahead: whatever can fill up is full.
+            let server = |mut end: M::End| {
+                // Client runs server ahead: whatever can fill up is full.
                 std::thread::sleep(Duration::from_millis(30));
                 let mut message = vec![0; size_bytes];
                 for number in 0..messages {
@@ -292,7 +292,7 @@ check!(a_stream_of_messages_loses_none_however_slow_far_is, |params, M| {
                 }
                 send_all(&mut end, &[1], framing);
             };
-            connected::<M>(params, Shape { size_bytes, workload: Workload::Throughput }, near, far);
+            connected::<M>(params, Shape { size_bytes, workload: Workload::Throughput }, client, server);
         }
     }
 });
@@ -301,13 +301,13 @@ check!(an_empty_message_is_one_of_its_own_between_others, |params, M| {
     if M::CARD.empty {
         // Fewer than the shallowest queue holds.
         const SIZES: [usize; 8] = [0, 5, 0, 0, 8, 1, 0, 3];
-        let near = |mut end: M::End| {
+        let client = |mut end: M::End| {
             for (number, size) in SIZES.into_iter().enumerate() {
                 assert_eq!(end.send(&content(number, size)), Ok(size));
             }
             receive_all(&mut end, &mut [], M::CARD.framing);
         };
-        let far = |mut end: M::End| {
+        let server = |mut end: M::End| {
             // Whatever has room for the largest: it is the message that says where it ends.
             let mut message = [0; 8];
             for (number, size) in SIZES.into_iter().enumerate() {
@@ -316,14 +316,14 @@ check!(an_empty_message_is_one_of_its_own_between_others, |params, M| {
             }
             send_all(&mut end, &[], M::CARD.framing);
         };
-        connected::<M>(params, Shape { size_bytes: 8, workload: Workload::Latency }, near, far);
+        connected::<M>(params, Shape { size_bytes: 8, workload: Workload::Latency }, client, server);
     }
 });
 
 check!(an_empty_message_is_answered_by_a_byte_and_the_other_way_round, |params, M| {
     // As in `transfer` and `throughput`, of empty messages: what an end has room for must do for the answer, too.
     if M::CARD.empty && M::CARD.takes(Workload::Transfer) {
-        let near = |mut end: M::End| {
+        let client = |mut end: M::End| {
             for _ in 0..20 {
                 send_all(&mut end, &[], M::CARD.framing);
                 let mut answer = [0];
@@ -331,13 +331,13 @@ check!(an_empty_message_is_answered_by_a_byte_and_the_other_way_round, |params, 
                 assert_eq!(answer, [7]);
             }
         };
-        let far = |mut end: M::End| {
+        let server = |mut end: M::End| {
             for _ in 0..20 {
                 receive_all(&mut end, &mut [], M::CARD.framing);
                 send_all(&mut end, &[7], M::CARD.framing);
             }
         };
-        connected::<M>(params, Shape { size_bytes: 0, workload: Workload::Transfer }, near, far);
+        connected::<M>(params, Shape { size_bytes: 0, workload: Workload::Transfer }, client, server);
     }
 });
 
@@ -345,8 +345,8 @@ check!(the_death_of_the_peer_ends_a_send, |params, M| {
     // MPTCP keeps what cannot be delivered, and a sender that waits for room, until it gives the peer up: there, and
     // where both spin on shared memory, the deadline serves.
     if M::CARD.hangup && M::CARD.payload == Payload::Bytes && M::CARD.name != "mptcp" && !params.spins() {
-        let near = |mut end: M::End| {
-            // Far has gone by the time that it has sent this.
+        let client = |mut end: M::End| {
+            // Server has gone by the time that it has sent this.
             receive_all(&mut end, &mut [0], M::CARD.framing);
             std::thread::sleep(Duration::from_millis(20));
             let refused = (0..100_000).find_map(|_| end.send(&[1; 64]).err());
@@ -357,8 +357,8 @@ check!(the_death_of_the_peer_ends_a_send, |params, M| {
                 M::CARD.name
             );
         };
-        let far = |mut end: M::End| send_all(&mut end, &[1], M::CARD.framing);
-        connected::<M>(params, Shape { size_bytes: 64, workload: Workload::Throughput }, near, far);
+        let server = |mut end: M::End| send_all(&mut end, &[1], M::CARD.framing);
+        connected::<M>(params, Shape { size_bytes: 64, workload: Workload::Throughput }, client, server);
     }
 });
 
@@ -366,12 +366,12 @@ check!(what_may_be_lost_comes_in_order_and_the_end_is_told, |params, M| {
     if M::End::LOSES {
         const MESSAGES: usize = 20_000;
         const SIZE: usize = 500;
-        let near = |mut end: M::End| {
+        let client = |mut end: M::End| {
             (0..MESSAGES).for_each(|number| assert_eq!(end.send(&content(number, SIZE)), Ok(SIZE)));
             receive_all(&mut end, &mut [0], M::CARD.framing);
         };
-        let far = |mut end: M::End| {
-            // Near has filled whatever there is to fill.
+        let server = |mut end: M::End| {
+            // Client has filled whatever there is to fill.
             std::thread::sleep(Duration::from_millis(300));
             let (mut next, mut came, mut message) = (0, 0, vec![0; SIZE]);
             loop {
@@ -386,7 +386,7 @@ check!(what_may_be_lost_comes_in_order_and_the_end_is_told, |params, M| {
             assert!((1..MESSAGES).contains(&came), "{came} came: the buffer holds some, and not all");
             send_all(&mut end, &[1], M::CARD.framing);
         };
-        connected::<M>(params, Shape { size_bytes: SIZE, workload: Workload::Throughput }, near, far);
+        connected::<M>(params, Shape { size_bytes: SIZE, workload: Workload::Throughput }, client, server);
     }
 });
 
@@ -398,9 +398,9 @@ check!(an_end_that_can_be_polled_is_ready_when_a_message_is_there, |params, M| {
     let framing = M::CARD.framing;
     // Of an empty message, too, there is something to see.
     let message: &[u8] = if M::CARD.empty { &[] } else { &[1] };
-    let far = |mut end: M::End| {
+    let server = |mut end: M::End| {
         assert_eq!(end.input().is_some(), M::CARD.polled, "{}:{params}", M::CARD.name);
-        // Near sends nothing before it has received.
+        // Client sends nothing before it has received.
         assert!(
             !M::CARD.polled || !ready(&end, 0),
             "{}:{params} is ready before there is anything",
@@ -412,14 +412,14 @@ check!(an_end_that_can_be_polled_is_ready_when_a_message_is_there, |params, M| {
         assert!(!M::CARD.polled || !ready(&end, 0), "{}:{params} stays ready", M::CARD.name);
         send_all(&mut end, &[1], framing);
     };
-    let near = |mut end: M::End| {
+    let client = |mut end: M::End| {
         receive_all(&mut end, &mut [0], framing);
         send_all(&mut end, message, framing);
-        // It does not close before far has looked a last time.
+        // It does not close before server has looked a last time.
         receive_all(&mut end, &mut [0], framing);
     };
     if M::CARD.kind == Kind::Mechanism && M::CARD.name != "null" {
-        connected::<M>(params, Shape { size_bytes: 1, workload: Workload::Latency }, near, far);
+        connected::<M>(params, Shape { size_bytes: 1, workload: Workload::Latency }, client, server);
     }
 });
 
@@ -430,17 +430,17 @@ check!(a_message_above_the_limit_is_refused, |params, M| {
         && !params.to_string().contains("codec=")
     {
         let size_bytes = usize::try_from(largest).unwrap() + 1;
-        let near = |mut end: M::End| {
+        let client = |mut end: M::End| {
             assert_eq!(end.send(&vec![1; size_bytes]), Err(sys::Errno::MSGSIZE));
             end.send(&[1]).unwrap();
             // A queue that is removed takes with it what nobody has read.
             receive_all(&mut end, &mut [0], M::CARD.framing);
         };
-        let far = |mut end: M::End| {
+        let server = |mut end: M::End| {
             assert_eq!(end.receive(&mut [0; 8]), Ok(1), "the refused message left something behind");
             send_all(&mut end, &[1], M::CARD.framing);
         };
-        connected::<M>(params, Shape { size_bytes, workload: Workload::Latency }, near, far);
+        connected::<M>(params, Shape { size_bytes, workload: Workload::Latency }, client, server);
     }
 });
 
@@ -456,7 +456,7 @@ check!(descriptors_arrive_with_their_message_and_are_closed, |params, M| {
 /// Some messages of `size_bytes` with more and more descriptors each.
 fn descriptors_arrive<M: Mechanism>(params: &Params, size_bytes: usize) {
     let counts = [0, 1, 4, 100];
-    let near = |mut end: M::End| {
+    let client = |mut end: M::End| {
         let file = std::fs::File::open("/dev/null").unwrap();
         for (number, fds) in counts.into_iter().enumerate() {
             let fds = vec![file.as_fd(); fds];
@@ -468,7 +468,7 @@ fn descriptors_arrive<M: Mechanism>(params: &Params, size_bytes: usize) {
         }
         receive_all(&mut end, &mut [0], M::CARD.framing);
     };
-    let far = |mut end: M::End| {
+    let server = |mut end: M::End| {
         for (number, fds) in counts.into_iter().enumerate() {
             // An end is never given no room.
             let mut message = vec![0; size_bytes.max(1)];
@@ -487,27 +487,27 @@ fn descriptors_arrive<M: Mechanism>(params: &Params, size_bytes: usize) {
         send_all(&mut end, &[1], M::CARD.framing);
     };
     let session = Workload::Session(Session::DEFAULT);
-    connected::<M>(params, Shape { size_bytes, workload: session }, near, far);
+    connected::<M>(params, Shape { size_bytes, workload: session }, client, server);
 }
 
 check!(the_death_of_the_peer_ends_a_receive, |params, M| {
     // Spinning on shared memory looks for a death rarely: there the deadline serves.
     if M::CARD.hangup && !params.spins() {
-        let near = |mut end: M::End| {
+        let client = |mut end: M::End| {
             receive_all(&mut end, &mut [0], M::CARD.framing);
             assert_eq!(end.receive(&mut [0]), Err(sys::Errno::PIPE));
         };
-        let far = |mut end: M::End| send_all(&mut end, &[1], M::CARD.framing);
-        connected::<M>(params, Shape { size_bytes: 1, workload: Workload::Latency }, near, far);
+        let server = |mut end: M::End| send_all(&mut end, &[1], M::CARD.framing);
+        connected::<M>(params, Shape { size_bytes: 1, workload: Workload::Latency }, client, server);
     }
 });
 
-/// As [`connected`], with both threads interrupted in all that they call, until near is done.
+/// As [`connected`], with both threads interrupted in all that they call, until client is done.
 fn in_a_storm<M: Mechanism>(
     params: &Params,
     shape: Shape,
-    near: impl FnOnce(M::End) + Send,
-    far: impl FnOnce(M::End) + Send,
+    client: impl FnOnce(M::End) + Send,
+    server: impl FnOnce(M::End) + Send,
 ) {
     handle(Signal::Interruption).unwrap();
     let over = AtomicBool::new(false);
@@ -526,87 +526,97 @@ fn in_a_storm<M: Mechanism>(
     let there = here.clone();
     std::thread::scope(|scope| {
         scope.spawn(move || storm(&threads));
-        let near = |end: M::End| {
+        let client = |end: M::End| {
             here.send(Thread::current()).unwrap();
-            near(end);
+            client(end);
             over.store(true, Ordering::Relaxed);
         };
-        let far = |end: M::End| {
+        let server = |end: M::End| {
             there.send(Thread::current()).unwrap();
-            far(end);
+            server(end);
         };
-        connected::<M>(params, shape, near, far);
+        connected::<M>(params, shape, client, server);
     });
 }
 
 check!(calls_that_are_interrupted_lose_nothing, |params, M| {
-    let turns = if is_main(params) { 1500 } else { 150 };
+    let iterations = if is_main(params) { 1500 } else { 150 };
     let size_bytes = largest(&M::CARD, params).min(64);
     let (framing, carries) = (M::CARD.framing, M::CARD.payload == Payload::Bytes);
-    let near = |mut end: M::End| {
+    let client = |mut end: M::End| {
         let mut answer = vec![0; size_bytes];
-        for turn in 0..turns {
-            send_all(&mut end, &content(turn, size_bytes), framing);
+        for iteration in 0..iterations {
+            send_all(&mut end, &content(iteration, size_bytes), framing);
             receive_all(&mut end, &mut answer, framing);
-            assert!(!carries || answer == content(turn + 1, size_bytes), "turn {turn}");
+            assert!(!carries || answer == content(iteration + 1, size_bytes), "iteration {iteration}");
         }
     };
-    let far = |mut end: M::End| {
+    let server = |mut end: M::End| {
         let mut question = vec![0; size_bytes];
-        for turn in 0..turns {
+        for iteration in 0..iterations {
             receive_all(&mut end, &mut question, framing);
-            assert!(!carries || question == content(turn, size_bytes), "turn {turn}");
-            send_all(&mut end, &content(turn + 1, size_bytes), framing);
+            assert!(!carries || question == content(iteration, size_bytes), "iteration {iteration}");
+            send_all(&mut end, &content(iteration + 1, size_bytes), framing);
         }
     };
-    in_a_storm::<M>(params, Shape { size_bytes, workload: Workload::Latency }, near, far);
+    in_a_storm::<M>(params, Shape { size_bytes, workload: Workload::Latency }, client, server);
 });
 
-/// The shape of the workload in which each turn is a connection.
+/// The shape of the workload in which each iteration is a connection.
 const CONNECT: Shape = Shape { size_bytes: 1, workload: Workload::Connect };
 
-/// Near's turns of that workload.
-fn ask<E: Endpoint>(end: &mut E, turns: usize) {
-    for turn in 0..turns {
-        let mut answer = [!(turn as u8)];
-        assert_eq!(end.send(&[turn as u8]), Ok(1), "turn {turn}");
-        assert_eq!(end.receive(&mut answer), Ok(1), "turn {turn}");
-        assert_eq!(answer, [turn as u8], "turn {turn}");
+/// Client's iterations of that workload.
+fn ask<E: Endpoint>(end: &mut E, iterations: usize) {
+    for iteration in 0..iterations {
+        let mut answer = [!(iteration as u8)];
+        assert_eq!(end.send(&[iteration as u8]), Ok(1), "iteration {iteration}");
+        assert_eq!(end.receive(&mut answer), Ok(1), "iteration {iteration}");
+        assert_eq!(answer, [iteration as u8], "iteration {iteration}");
     }
 }
 
-/// Far's. What it receives is not asked: a child of its may have it.
-fn echo<E: Endpoint>(end: &mut E, turns: usize) {
+/// Server's. What it receives is not asked: a child of its may have it.
+fn echo<E: Endpoint>(end: &mut E, iterations: usize) {
     let mut message = [0];
-    for turn in 0..turns {
-        assert_eq!(end.receive(&mut message), Ok(1), "turn {turn}");
-        assert_eq!(end.send(&message), Ok(1), "turn {turn}");
+    for iteration in 0..iterations {
+        assert_eq!(end.receive(&mut message), Ok(1), "iteration {iteration}");
+        assert_eq!(end.send(&message), Ok(1), "iteration {iteration}");
     }
 }
 
 check!(each_connection_is_answered, |params, M| {
     if M::CARD.takes(Workload::Connect) {
-        const TURNS: usize = 300;
-        connected::<M>(params, CONNECT, |mut end| ask(&mut end, TURNS), |mut end| echo(&mut end, TURNS));
-        in_a_storm::<M>(params, CONNECT, |mut end| ask(&mut end, TURNS), |mut end| echo(&mut end, TURNS));
+        const ITERATIONS: usize = 300;
+        connected::<M>(
+            params,
+            CONNECT,
+            |mut end| ask(&mut end, ITERATIONS),
+            |mut end| echo(&mut end, ITERATIONS),
+        );
+        in_a_storm::<M>(
+            params,
+            CONNECT,
+            |mut end| ask(&mut end, ITERATIONS),
+            |mut end| echo(&mut end, ITERATIONS),
+        );
     }
 });
 
 #[test]
-fn launches_leak_no_descriptor_and_no_mapping() {
+fn trials_leak_no_descriptor_and_no_mapping() {
     #[derive(Clone)]
     struct Cycle(Params, Workload, usize);
     impl Visitor for Cycle {
         type Output = ();
         fn mechanism<M: Mechanism>(self) {
-            let Cycle(params, workload, turns) = self;
+            let Cycle(params, workload, iterations) = self;
             let framing = M::CARD.framing;
             let passes = M::CARD.fds && workload != Workload::Connect;
-            let near = |mut end: M::End| {
+            let client = |mut end: M::End| {
                 let before = open_descriptors();
                 let file = std::fs::File::open("/dev/null").unwrap();
-                for turn in 0..turns {
-                    if passes && turn % 8 == 0 {
+                for iteration in 0..iterations {
+                    if passes && iteration % 8 == 0 {
                         assert_eq!(end.send_with(&[1], &[file.as_fd(); 2], &mut Unnoted), Ok(1));
                     } else {
                         send_all(&mut end, &[1], framing);
@@ -614,16 +624,16 @@ fn launches_leak_no_descriptor_and_no_mapping() {
                     receive_all(&mut end, &mut [0], framing);
                 }
                 drop(file);
-                // Far may be done and gone by now, or may be about to close what it has sent.
+                // Server may be done and gone by now, or may be about to close what it has sent.
                 let settled = (0..1000).any(|_| {
                     std::thread::sleep(Duration::from_millis(1));
                     open_descriptors() <= before
                 });
-                assert!(settled, "{turns} turns of {}:{params}", M::CARD.name);
+                assert!(settled, "{iterations} iterations of {}:{params}", M::CARD.name);
             };
-            let far = |mut end: M::End| {
-                for turn in 0..turns {
-                    if passes && turn % 8 == 0 {
+            let server = |mut end: M::End| {
+                for iteration in 0..iterations {
+                    if passes && iteration % 8 == 0 {
                         assert_eq!(
                             end.receive_with(&mut [0], &mut Unnoted).map(|arrived| arrived.fds),
                             Ok(2)
@@ -634,13 +644,13 @@ fn launches_leak_no_descriptor_and_no_mapping() {
                     send_all(&mut end, &[1], framing);
                 }
             };
-            connected::<M>(&params, Shape { size_bytes: 1, workload }, near, far);
+            connected::<M>(&params, Shape { size_bytes: 1, workload }, client, server);
         }
         fn operation<O: Operation>(self) {
             let directory = run_directory();
             let shape = Shape { size_bytes: 4096, workload: Workload::Cost };
-            let launch = Launch { params: &self.0, shape, directory: directory.path(), number: 1 };
-            let mut operation = O::prepare(&launch).unwrap();
+            let trial = Trial { params: &self.0, shape, directory: directory.path(), number: 1 };
+            let mut operation = O::prepare(&trial).unwrap();
             operation.call().unwrap();
             let reads_a_timer = operation.timer().is_some();
             assert_eq!(
@@ -658,7 +668,7 @@ fn launches_leak_no_descriptor_and_no_mapping() {
     const ALONE: &str = "IPCMARK_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let test = std::env::current_exe().unwrap();
-        let name = "launches_leak_no_descriptor_and_no_mapping";
+        let name = "trials_leak_no_descriptor_and_no_mapping";
         let status =
             std::process::Command::new(test).args(["--exact", name]).env(ALONE, "1").status().unwrap();
         return assert!(status.success());
@@ -666,12 +676,12 @@ fn launches_leak_no_descriptor_and_no_mapping() {
     let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches(" rw-s ").count();
     let works = |card: &Card, params: &Params| matches!(probe(card.name, params), Some(Support::Yes { .. }));
     for (card, params) in variants().into_iter().filter(|(card, params)| works(card, params)) {
-        // A turn of far's may be a process.
+        // An iteration of server's may be a process.
         let connects = card.takes(Workload::Connect).then_some((Workload::Connect, 500));
         let (many, some) = if is_main(&params) { (10_000, 50) } else { (500, 5) };
-        for (workload, turns) in [(Workload::Latency, many)].into_iter().chain(connects) {
-            let cycle = |turns| visit(card.name, Cycle(params.clone(), workload, turns)).unwrap();
-            cycle(turns);
+        for (workload, iterations) in [(Workload::Latency, many)].into_iter().chain(connects) {
+            let cycle = |iterations| visit(card.name, Cycle(params.clone(), workload, iterations)).unwrap();
+            cycle(iterations);
             let before = (open_descriptors(), shared());
             (0..some).for_each(|_| cycle(0));
             assert_eq!((open_descriptors(), shared()), before, "{}:{params} {workload}", card.name);
@@ -711,8 +721,8 @@ fn a_size_that_the_kernel_clamps_is_said_to_be_clamped() {
         type Output = bool;
         fn mechanism<M: Mechanism>(self) -> bool {
             let (sender, clamped) = mpsc::channel();
-            let near = move |end: M::End| sender.send(end.settings().iter().any(|s| s.clamped)).unwrap();
-            connected::<M>(&self.0, Shape { size_bytes: 1, workload: Workload::Latency }, near, drop);
+            let client = move |end: M::End| sender.send(end.settings().iter().any(|s| s.clamped)).unwrap();
+            connected::<M>(&self.0, Shape { size_bytes: 1, workload: Workload::Latency }, client, drop);
             clamped.recv().unwrap()
         }
         fn operation<O: Operation>(self) -> bool {
@@ -738,8 +748,8 @@ fn the_last_message_of_a_peer_that_closes_is_not_lost() {
         type Output = ();
         fn mechanism<M: Mechanism>(self) {
             let shape = Shape { size_bytes: 1, workload: Workload::Latency };
-            let near = |mut end: M::End| assert_eq!(end.receive(&mut [0]), Ok(1));
-            connected::<M>(&self.0, shape, near, |mut end: M::End| assert_eq!(end.send(&[1]), Ok(1)));
+            let client = |mut end: M::End| assert_eq!(end.receive(&mut [0]), Ok(1));
+            connected::<M>(&self.0, shape, client, |mut end: M::End| assert_eq!(end.send(&[1]), Ok(1)));
         }
         fn operation<O: Operation>(self) {}
     }

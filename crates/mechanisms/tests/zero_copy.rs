@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mechanisms::{
-    AtOnce, Connected, Endpoint, Launch, Mechanism, OverPipes, OverTcp, PipeSplice, PipeVmsplice, Shape,
-    TcpSendfile, TcpVmsplice, TcpZerocopy, Tee,
+    AtOnce, Connected, Endpoint, Mechanism, OverPipes, OverTcp, PipeSplice, PipeVmsplice, Shape, TcpSendfile,
+    TcpVmsplice, TcpZerocopy, Tee, Trial,
 };
 use model::{Params, Workload};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,26 +15,26 @@ fn connected<M: Mechanism>(params: &str) -> (M::End, M::End) {
     let params = if params.is_empty() { Params::default() } else { Params::parse(params, &M::CARD).unwrap() };
     let directory = tempfile::tempdir().unwrap();
     let shape = Shape { size_bytes: 1, workload: Workload::Throughput };
-    let launch = Launch { params: &params, shape, directory: directory.path(), number: 1 };
-    let (bound, ticket) = M::bind(&launch).unwrap();
-    let far = M::connect(&launch, ticket).unwrap();
-    (M::accept(bound).unwrap(), far)
+    let trial = Trial { params: &params, shape, directory: directory.path(), number: 1 };
+    let (bound, ticket) = M::bind(&trial).unwrap();
+    let server = M::connect(&trial, ticket).unwrap();
+    (M::accept(bound).unwrap(), server)
 }
 
-/// Streams `messages` of `size_bytes`, all bytes of which are the message's number, to a far that is slow to begin
+/// Streams `messages` of `size_bytes`, all bytes of which are the message's number, to a server that is slow to begin
 /// and slow in between; says how many arrived changed.
 fn changed<M: Mechanism>(params: &str, size_bytes: usize, messages: usize) -> usize
 where
     M::End: Send,
 {
-    let (mut near, mut far) = connected::<M>(params);
+    let (mut client, mut server) = connected::<M>(params);
     std::thread::scope(|threads| {
         threads.spawn(move || {
             for number in 0..messages {
                 let message = vec![number as u8; size_bytes];
                 let mut sent = 0;
                 while sent < size_bytes {
-                    sent += near.send(&message[sent..]).unwrap();
+                    sent += client.send(&message[sent..]).unwrap();
                 }
             }
         });
@@ -42,12 +42,12 @@ where
         let mut changed = 0;
         for number in 0..messages {
             if number % 200 == 0 {
-                // Near runs ahead until all that can fill up is full.
+                // Client runs ahead until all that can fill up is full.
                 std::thread::sleep(Duration::from_millis(10));
             }
             let mut received = 0;
             while received < size_bytes {
-                received += far.receive(&mut message[received..]).unwrap();
+                received += server.receive(&mut message[received..]).unwrap();
             }
             changed += usize::from(message.iter().any(|byte| *byte != number as u8));
         }
@@ -90,19 +90,19 @@ fn pages_in_a_connection_are_referred_to_until_they_are_read() {
     }
 }
 
-/// How many bytes near can hand over that far does not read, in messages of `size_bytes`, and near's send buffer.
+/// How many bytes client can hand over that server does not read, in messages of `size_bytes`, and client's send buffer.
 fn in_flight<M: Mechanism>(params: &str, size_bytes: usize) -> (usize, usize)
 where
     M::End: Send,
 {
-    let (mut near, far) = connected::<M>(params);
-    let buffer = near.settings().into_iter().find(|setting| setting.name == "SO_SNDBUF").unwrap();
+    let (mut client, server) = connected::<M>(params);
+    let buffer = client.settings().into_iter().find(|setting| setting.name == "SO_SNDBUF").unwrap();
     let handed_over = AtomicUsize::new(0);
     let most = std::thread::scope(|threads| {
         threads.spawn(|| {
             let message = vec![1; size_bytes];
-            // Until far is gone.
-            while let Ok(count) = near.send(&message) {
+            // Until server is gone.
+            while let Ok(count) = client.send(&message) {
                 handed_over.fetch_add(count, Ordering::Relaxed);
             }
         });
@@ -115,7 +115,7 @@ where
             }
             most = now;
         }
-        drop(far);
+        drop(server);
         most
     });
     (most, buffer.got.parse().unwrap())
@@ -134,19 +134,19 @@ fn no_more_is_in_flight_than_twice_the_send_buffer() {
 
 #[test]
 fn loopback_copies_what_is_sent_with_zerocopy_and_says_so() {
-    let (mut near, mut far) = connected::<Connected<TcpZerocopy>>("");
+    let (mut client, mut server) = connected::<Connected<TcpZerocopy>>("");
     let sends = |end: &<Connected<TcpZerocopy> as Mechanism>::End| {
         end.settings().into_iter().find(|setting| setting.name == "MSG_ZEROCOPY sends")
     };
-    assert!(sends(&near).is_none(), "nothing was sent");
-    for turn in 0..1000 {
-        let message = [turn as u8; 100];
-        assert_eq!(near.send(&message), Ok(100));
+    assert!(sends(&client).is_none(), "nothing was sent");
+    for iteration in 0..1000 {
+        let message = [iteration as u8; 100];
+        assert_eq!(client.send(&message), Ok(100));
         let mut got = [0; 100];
-        assert_eq!(far.receive(&mut got), Ok(100));
+        assert_eq!(server.receive(&mut got), Ok(100));
         assert_eq!(got, message);
     }
-    let sends = sends(&near).unwrap();
+    let sends = sends(&client).unwrap();
     assert_eq!(sends.asked.as_deref(), Some("1000"));
     // Completions are taken when a buffer is needed again, so that those of the last sends were not.
     let counts: Vec<u32> = sends.got.split(' ').filter_map(|word| word.parse().ok()).collect();

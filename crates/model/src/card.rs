@@ -28,7 +28,7 @@ pub enum Framing {
     Stream,
     /// Whole messages in order; one call hands over one message.
     Message,
-    /// Nothing but a small token that says "your turn".
+    /// Nothing but a small token that says "your iteration".
     Token,
     /// Nothing is framed: an operation, or `null`.
     None,
@@ -52,7 +52,7 @@ pub enum Reach {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payload {
-    /// What near sends is what far receives, and the sequence number in it is checked.
+    /// What client sends is what server receives, and the sequence number in it is checked.
     Bytes,
     /// Nothing arrives, so that nothing can be checked: a wake-up alone, or the instrument measuring itself.
     None,
@@ -77,7 +77,7 @@ pub struct Card {
     pub fds: bool,
     /// Whether an end that waits learns that its peer has gone. Where it does not, a deadline ends the wait.
     pub hangup: bool,
-    /// Whether several ends can be waited for at once (poll(2)), so that one far can serve several nears.
+    /// Whether several ends can be waited for at once (poll(2)), so that one server can serve several clients.
     pub polled: bool,
     /// Whether a process can have but one end: what comes is the process's, and would merge with what is another's.
     pub one_end: bool,

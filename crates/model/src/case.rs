@@ -15,15 +15,15 @@ use std::str::FromStr;
 /// What the endpoints do. The definitions are in docs/method.md and are part of every result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Workload {
-    /// Near sends n bytes; far receives all n and sends n back. The time is of the round trip.
+    /// Client sends n bytes; server receives all n and sends n back. The time is of the round trip.
     Latency,
-    /// Near sends messages of n bytes; the clock stops when far has received the last byte.
+    /// Client sends messages of n bytes; the clock stops when server has received the last byte.
     Throughput,
-    /// Near sends n bytes; far receives all n and answers with one byte.
+    /// Client sends n bytes; server receives all n and answers with one byte.
     Transfer,
-    /// Near connects, sends one byte, has it answered, and both close.
+    /// Client connects, sends one byte, has it answered, and both close.
     Connect,
-    /// Near sends some messages of n bytes, each with descriptors; far answers the last with one byte.
+    /// Client sends some messages of n bytes, each with descriptors; server answers the last with one byte.
     Session(Session),
     /// One operation alone, in a loop long enough for the clock.
     Cost,
@@ -96,8 +96,8 @@ impl Workload {
         }
     }
 
-    /// What one turn is.
-    pub fn turn(self) -> &'static str {
+    /// What one iteration is.
+    pub fn iteration(self) -> &'static str {
         match self {
             Workload::Latency => "round trip",
             Workload::Throughput => "message",
@@ -114,7 +114,7 @@ impl Workload {
         !matches!(self, Workload::Connect | Workload::Accuracy)
     }
 
-    /// Whether each turn is answered, so that near knows when it is over.
+    /// Whether each iteration is answered, so that client knows when it is over.
     pub fn is_answered(self) -> bool {
         !matches!(self, Workload::Throughput | Workload::Cost | Workload::Accuracy)
     }
@@ -190,7 +190,7 @@ pub enum Placement {
     CrossNode,
     /// Wherever the scheduler puts them.
     Unpinned,
-    /// On these logical CPUs: near, far.
+    /// On these logical CPUs: client, server.
     Cpus(CpuPair),
 }
 
@@ -227,7 +227,7 @@ impl fmt::Display for Placement {
             Placement::CrossLlc => "cross-llc",
             Placement::CrossNode => "cross-node",
             Placement::Unpinned => "unpinned",
-            Placement::Cpus(pair) => return f.pad(&format!("cpus={},{}", pair.near, pair.far)),
+            Placement::Cpus(pair) => return f.pad(&format!("cpus={},{}", pair.client, pair.server)),
         })
     }
 }
@@ -240,12 +240,12 @@ impl FromStr for Placement {
             let refuse = || {
                 Invalid::new(
                     format!("'{}' is not a pair of CPUs", printable(text)),
-                    "give two CPU numbers, near first: cpus=0,1",
+                    "give two CPU numbers, client first: cpus=0,1",
                 )
             };
-            let (near, far) = pair.split_once(',').ok_or_else(refuse)?;
+            let (client, server) = pair.split_once(',').ok_or_else(refuse)?;
             let cpu = |text: &str| text.trim().parse::<u32>().map_err(|_| refuse());
-            return Ok(Placement::Cpus(CpuPair { near: cpu(near)?, far: cpu(far)? }));
+            return Ok(Placement::Cpus(CpuPair { client: cpu(client)?, server: cpu(server)? }));
         }
         let found = Placement::NAMED.into_iter().find(|placement| placement.to_string() == text);
         found.ok_or_else(|| {
@@ -298,7 +298,7 @@ macro_rules! serde_as_text {
     };
 }
 serde_as_text!(Workload, "latency");
-serde_as_text!(Pace, "gap=10us");
+serde_as_text!(Pace, "think-time=10us");
 serde_as_text!(Peers, "fan-in=4");
 serde_as_text!(Placement, "same-core");
 serde_as_text!(Placements, "same-llc|cross-llc");
@@ -357,7 +357,7 @@ pub struct Case {
     pub cpus: Option<CpuPair>,
     /// What the endpoints are.
     pub endpoints: Endpoints,
-    /// When near begins its turns.
+    /// When client begins its iterations.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pace: Pace,
     /// How many endpoints communicate at once, and who with whom.
@@ -385,11 +385,11 @@ impl Case {
 }
 
 impl Case {
-    /// How many bytes all nears send in the time that a turn's is said to be; `None` where there are none, so that they
+    /// How many bytes all clients send in the time that an iteration's is said to be; `None` where there are none, so that they
     /// have no rate.
-    pub(crate) fn turn_bytes(&self) -> Option<f64> {
+    pub(crate) fn iteration_bytes(&self) -> Option<f64> {
         let messages = match (self.workload, self.peers) {
-            // Their turns are counted together already.
+            // Their iterations are counted together already.
             (Workload::Throughput, Peers::Pairs(_) | Peers::FanIn(_)) => 1,
             (_, peers) => peers.pairs(),
         };
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn placements_survive_their_own_text() {
-        let all = Placement::NAMED.into_iter().chain([Placement::Cpus(CpuPair { near: 3, far: 0 })]);
+        let all = Placement::NAMED.into_iter().chain([Placement::Cpus(CpuPair { client: 3, server: 0 })]);
         for placement in all {
             assert_eq!(placement.to_string().parse::<Placement>().unwrap(), placement);
         }

@@ -1,17 +1,17 @@
 //! Comparison of two results: is B faster than A, slower, or can it not be told?
 //!
-//! Machines drift: they move between speeds within seconds and from run to run, one launch resembles
+//! Machines drift: they move between speeds within seconds and from run to run, one trial resembles
 //! the next, and a second run of the same program is off by some per cent for reasons of its own.
-//! A comparison that takes launches for independent calls half of all cases different on such a host.
+//! A comparison that takes trials for independent calls half of all cases different on such a host.
 //! This one goes as follows.
 //!
 //! 1. Everything is on logarithms: a shift is ln B − ln A, and its exponential a ratio.
-//! 2. A run's launches, in time order, are cut into 3 to 10 batches of at least four where there are
+//! 2. A run's trials, in time order, are cut into 3 to 10 batches of at least four where there are
 //!    as many. A batch counts as its median, a run as the mean of its batches, and the error comes
 //!    from the variance *between* batches, which neighbours that resemble each other do not shrink
 //!    (batch means: Law, *Simulation Modeling and Analysis*, 9.5.3). Degrees of freedom are
 //!    Welch's and Satterthwaite's, quantiles Student's.
-//! 3. Each run adds the variance of [`Options::repeatability`]: what no launch of one run can show,
+//! 3. Each run adds the variance of [`Options::repeatability`]: what no trial of one run can show,
 //!    such as the layout of the binary in memory.
 //! 4. The interval of a verdict is simultaneous over all cases compared (Bonferroni).
 //! 5. Each case is looked at in several *views*: its time, its time as a multiple of its floor in the
@@ -40,8 +40,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-/// The fewest launches of a case, in each run, that allow a verdict.
-pub const FEWEST_LAUNCHES: usize = 6;
+/// The fewest trials of a case, in each run, that allow a verdict.
+pub const FEWEST_TRIALS: usize = 6;
 /// The probability that any interval of a comparison misses what it should cover.
 const MISS: f64 = 0.05;
 
@@ -51,7 +51,7 @@ pub struct Options {
     /// Ratios within 1 ± this are no difference worth the name.
     pub margin: Percent,
     /// The standard deviation by which one run of a case differs from the next on a host at rest,
-    /// for reasons that launches within a run do not show: the layout of the binary, physical pages,
+    /// for reasons that trials within a run do not show: the layout of the binary, physical pages,
     /// the state of the host. With 1.5%, a case alone is never called different below 4.2%, and one of
     /// 20 cases never below 6.4%.
     pub repeatability: Percent,
@@ -73,7 +73,7 @@ pub enum Verdict {
     Slower,
     /// Any difference is within the margin.
     NoDifference,
-    /// The launches allow neither.
+    /// The trials allow neither.
     CannotTell,
 }
 
@@ -131,7 +131,7 @@ pub struct Compared {
     pub a: Side,
     /// What B measured.
     pub b: Side,
-    /// B's time over A's; absent with too few launches.
+    /// B's time over A's; absent with too few trials.
     pub ratio: Option<Ratio>,
     /// The same as multiples of a floor in the same rounds; absent where no floor ran in both.
     pub adjusted: Option<Adjusted>,
@@ -146,21 +146,21 @@ pub struct Compared {
 /// One run's part in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
-    /// The median launch, in nanoseconds per turn; absent without launches.
+    /// The median trial, in nanoseconds per iteration; absent without trials.
     pub median_ns: Option<f64>,
-    /// How many launches.
-    pub launches: u32,
+    /// How many trials.
+    pub trials: u32,
 }
 
 /// B over A. A ratio of 1.1 is 10% more time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Ratio {
-    /// The ratio: the geometric mean over each run's batches of launches, each batch by its median.
+    /// The ratio: the geometric mean over each run's batches of trials, each batch by its median.
     pub ratio: f64,
     /// The interval by which a case is called different: 95% simultaneously for all cases compared,
     /// with the repeatability of runs in it.
     pub interval: (f64, f64),
-    /// The 95% interval of this case alone, from the launches alone, by which no difference is found.
+    /// The 95% interval of this case alone, from the trials alone, by which no difference is found.
     pub own_interval: (f64, f64),
 }
 
@@ -176,7 +176,7 @@ pub struct Adjusted {
 /// All cases together.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Totals {
-    /// How many cases have enough launches in both runs; the intervals hold for so many together.
+    /// How many cases have enough trials in both runs; the intervals hold for so many together.
     pub compared: u32,
     /// How many are faster in B.
     pub faster: u32,
@@ -250,7 +250,7 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     fn is_comparable(&self) -> bool {
-        self.a.samples.len() >= FEWEST_LAUNCHES && self.b.samples.len() >= FEWEST_LAUNCHES
+        self.a.samples.len() >= FEWEST_TRIALS && self.b.samples.len() >= FEWEST_TRIALS
     }
 }
 
@@ -318,10 +318,10 @@ struct BatchMean {
 }
 
 impl BatchMean {
-    /// Of at least [`FEWEST_LAUNCHES`] logarithms in time order.
+    /// Of at least [`FEWEST_TRIALS`] logarithms in time order.
     fn of(logs: &[f64]) -> Option<Self> {
         let n = logs.len();
-        if n < FEWEST_LAUNCHES {
+        if n < FEWEST_TRIALS {
             return None;
         }
         let batches = (n / 4).clamp(3, 10);
@@ -338,7 +338,7 @@ impl BatchMean {
     }
 }
 
-/// ln B − ln A, with its variance from the launches.
+/// ln B − ln A, with its variance from the trials.
 #[derive(Clone, Copy)]
 struct Shift {
     log: f64,
@@ -358,7 +358,7 @@ impl Shift {
     }
 
     /// Half the width of the interval that misses with `tail` on each side, with a variance of
-    /// `known` beside that of the launches.
+    /// `known` beside that of the trials.
     fn half(self, known: f64, tail: f64) -> f64 {
         let variance = self.variance + known;
         student_quantile(tail, variance.powi(2) / self.spread) * variance.sqrt()
@@ -381,7 +381,7 @@ struct View {
     half: f64,
     /// The same with the floor's repeatability too.
     strict_half: f64,
-    /// Of the case's own interval, from the launches alone.
+    /// Of the case's own interval, from the trials alone.
     own_half: f64,
 }
 
@@ -425,7 +425,7 @@ fn side_of(log: f64, half: f64) -> Option<Verdict> {
 /// The logarithms of `samples` as multiples of `floor_ns`, in time order; without those that have no floor.
 fn logs(samples: &[Sample], floor_ns: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
     let mut timed: Vec<(u64, f64)> =
-        samples.iter().filter_map(|s| Some((s.started_ns, (s.turn_ns() / floor_ns(s)?).ln()))).collect();
+        samples.iter().filter_map(|s| Some((s.started_ns, (s.iteration_ns() / floor_ns(s)?).ln()))).collect();
     timed.sort_by_key(|(started_ns, _)| *started_ns);
     timed.into_iter().map(|(_, log)| log).collect()
 }
@@ -443,7 +443,7 @@ struct Reference<'a> {
 
 impl<'a> Reference<'a> {
     fn of(pair: &Pair<'a>) -> Option<Self> {
-        let by_round = |record: &Record| record.samples.iter().map(|s| (s.round, s.turn_ns())).collect();
+        let by_round = |record: &Record| record.samples.iter().map(|s| (s.round, s.iteration_ns())).collect();
         let is_one = [SYSCALL, CONTEXT_SWITCH, CACHE_LINE].contains(&pair.a.case.spec.name.as_str());
         is_one.then(|| Self { case: &pair.a.case, ns_by_round: [by_round(pair.a), by_round(pair.b)] })
     }
@@ -562,10 +562,10 @@ fn judge_case(pair: &Pair<'_>, references: &[Reference<'_>], peers: &Peers, caut
     judged(pair, Some(time), Some(adjusted), finding)
 }
 
-/// Whether a turn of `case` hands over and back by switching on one CPU.
+/// Whether an iteration of `case` hands over and back by switching on one CPU.
 fn is_switch(case: &Case) -> bool {
     matches!(case.workload, Workload::Latency | Workload::Transfer)
-        && case.cpus.is_some_and(|cpus| cpus.near == cpus.far)
+        && case.cpus.is_some_and(|cpus| cpus.client == cpus.server)
 }
 
 /// A floor is the measure of the host itself, so that its time is all there is to look at.
@@ -659,13 +659,13 @@ fn without_floor(time: View, caution: Caution) -> Finding {
 /// Why a pair cannot be compared at all.
 fn lack(pair: &Pair<'_>) -> String {
     let of = |run: &str, record: &Record| {
-        let launches = record.samples.len();
+        let trials = record.samples.len();
         let failure = match &record.outcome {
             Outcome::Failed { error } => format!(" ({error})"),
             _ => String::new(),
         };
-        (launches < FEWEST_LAUNCHES)
-            .then(|| format!("{run} has {launches} of the {FEWEST_LAUNCHES} launches needed{failure}"))
+        (trials < FEWEST_TRIALS)
+            .then(|| format!("{run} has {trials} of the {FEWEST_TRIALS} trials needed{failure}"))
     };
     let lacks: Vec<String> = [of("A", pair.a), of("B", pair.b)].into_iter().flatten().collect();
     lacks.join("; ")
@@ -673,10 +673,10 @@ fn lack(pair: &Pair<'_>) -> String {
 
 fn judged(pair: &Pair<'_>, time: Option<View>, adjusted: Option<(&str, View)>, finding: Finding) -> Judged {
     let side = |record: &Record| {
-        let turns_ns: Vec<f64> = record.samples.iter().map(Sample::turn_ns).collect();
+        let iterations_ns: Vec<f64> = record.samples.iter().map(Sample::iteration_ns).collect();
         Side {
-            median_ns: stats::median(&turns_ns),
-            launches: u32::try_from(turns_ns.len()).unwrap_or(u32::MAX),
+            median_ns: stats::median(&iterations_ns),
+            trials: u32::try_from(iterations_ns.len()).unwrap_or(u32::MAX),
         }
     };
     Judged {
@@ -747,7 +747,7 @@ fn notes(a: &Results, b: &Results, cases: &[Judged]) -> Vec<String> {
     let mut notes = Vec::new();
     for (run, results) in [("A", a), ("B", b)] {
         if results.end.as_ref().is_none_or(|end| end.interrupted) {
-            notes.push(format!("run {run} was cut off: its cases have fewer launches than planned"));
+            notes.push(format!("run {run} was cut off: its cases have fewer trials than planned"));
         }
     }
     let times: Vec<Ratio> = cases.iter().filter_map(|case| case.compared.ratio).collect();
@@ -824,13 +824,13 @@ pub struct PairedCompared {
     pub reason: Option<String>,
 }
 
-/// The log-ratio of every round in which both were launched: the mean logarithm of B's launches less
+/// The log-ratio of every round in which both were launched: the mean logarithm of B's trials less
 /// that of A's. In the order A B B A a drift that is linear over the round drops out.
 pub fn round_log_ratios(a: &[Sample], b: &[Sample]) -> Vec<f64> {
     let logs_by_round = |samples: &[Sample]| {
         let mut logs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for sample in samples {
-            logs.entry(sample.round).or_default().push(sample.turn_ns().ln());
+            logs.entry(sample.round).or_default().push(sample.iteration_ns().ln());
         }
         logs
     };
@@ -847,7 +847,7 @@ pub fn round_log_ratios(a: &[Sample], b: &[Sample]) -> Vec<f64> {
 /// round to round and is in the interval. It assumes that what is left in the *ratio* of one round says
 /// nothing of the next.
 pub fn compare_paired(pairs: &[Paired], options: Options) -> Vec<PairedCompared> {
-    let together = pairs.iter().filter(|pair| pair.log_ratios.len() >= FEWEST_LAUNCHES).count();
+    let together = pairs.iter().filter(|pair| pair.log_ratios.len() >= FEWEST_TRIALS).count();
     let caution = Caution { together, options };
     pairs.iter().map(|pair| judge_paired(pair, caution)).collect()
 }
@@ -1069,7 +1069,7 @@ mod tests {
             for (place, slot) in order.into_iter().enumerate() {
                 let at_s = (round as f64 + place as f64 / slots as f64) * ROUND_S;
                 let step = (at_s / Drift::STEP_S) as usize;
-                // 2% from launch to launch, and one launch in 25 disturbed.
+                // 2% from trial to trial, and one trial in 25 disturbed.
                 let mut log = shifts[slot] + 0.02 * random.normal();
                 if random.unit() < 0.04 {
                     log += random.exponential(0.25);
@@ -1108,8 +1108,8 @@ mod tests {
     }
 
     fn is_settled(samples: &[Sample]) -> bool {
-        let turns_ns: Vec<f64> = samples.iter().map(Sample::turn_ns).collect();
-        stats::median_interval(&turns_ns).and_then(Estimate::half_width).is_some_and(|half| half <= 0.02)
+        let iterations_ns: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
+        stats::median_interval(&iterations_ns).and_then(Estimate::half_width).is_some_and(|half| half <= 0.02)
     }
 
     #[derive(Debug)]
@@ -1179,12 +1179,12 @@ mod tests {
         assert!(rates.same > 0.7, "{rates:?}");
     }
 
-    /// A run with one latency case and the floors `syscall` and `context-switch`, each of `launches` launches
+    /// A run with one latency case and the floors `syscall` and `context-switch`, each of `trials` trials
     /// with a ripple of 1%.
-    fn run(launches: u32, case_ns: f64, floor_ns: Option<f64>) -> Results {
-        let samples = |turn_ns: f64| -> Vec<Sample> {
+    fn run(trials: u32, case_ns: f64, floor_ns: Option<f64>) -> Results {
+        let samples = |iteration_ns: f64| -> Vec<Sample> {
             let ripple = |round: u32| 1.0 + 0.0025 * (f64::from(round * 7 % 5) - f64::from(round * 3 % 4));
-            (0..launches).map(|round| testing::sample(round, turn_ns * ripple(round), floor_ns)).collect()
+            (0..trials).map(|round| testing::sample(round, iteration_ns * ripple(round), floor_ns)).collect()
         };
         let mut records = vec![testing::record(on_cpu("pipe", Workload::Latency), samples(case_ns))];
         for (name, workload) in [(SYSCALL, Workload::Cost), (CONTEXT_SWITCH, Workload::Latency)] {
@@ -1235,7 +1235,7 @@ mod tests {
 
     #[test]
     fn a_time_that_wanders_is_told_by_a_floor_that_does_as_the_case_does_and_by_no_other() {
-        // Both move between two speeds every ten launches; B takes 15% more in either.
+        // Both move between two speeds every ten trials; B takes 15% more in either.
         let wandering = |factor: f64, cpus: CpuPair| {
             let speed = |round: u32| if (round / 10).is_multiple_of(2) { 1.0 } else { 1.5 };
             let samples = (0..40).map(|round| {
@@ -1246,11 +1246,11 @@ mod tests {
             Results { records: vec![testing::record(case, samples.collect())], ..testing::results() }
         };
         let compared = |cpus| only_case(&wandering(1.0, cpus), &wandering(1.15, cpus));
-        let one_cpu = compared(CpuPair { near: 1, far: 1 });
+        let one_cpu = compared(CpuPair { client: 1, server: 1 });
         let ratio = one_cpu.ratio.unwrap();
         assert!(ratio.interval.0 < 1.0 && ratio.interval.1 > 1.0, "{ratio:?}");
         assert_eq!(one_cpu.verdict, Verdict::Slower);
-        assert_eq!(compared(CpuPair { near: 1, far: 0 }).verdict, Verdict::CannotTell);
+        assert_eq!(compared(CpuPair { client: 1, server: 0 }).verdict, Verdict::CannotTell);
     }
 
     #[test]
@@ -1274,13 +1274,13 @@ mod tests {
         let before = run(20, 1000.0, Some(500.0));
         let few = only_case(&before, &run(5, 1300.0, Some(500.0)));
         assert_eq!(few.verdict, Verdict::CannotTell);
-        assert_eq!(few.reason.unwrap(), "B has 5 of the 6 launches needed");
-        assert_eq!((few.ratio, few.b.launches), (None, 5));
+        assert_eq!(few.reason.unwrap(), "B has 5 of the 6 trials needed");
+        assert_eq!((few.ratio, few.b.trials), (None, 5));
 
         let mut failed = run(0, 1.0, Some(500.0));
         failed.records[0].outcome = Outcome::Failed { error: "pipe: EMFILE".to_owned() };
         let case = only_case(&before, &failed);
-        assert_eq!(case.reason.unwrap(), "B has 0 of the 6 launches needed (pipe: EMFILE)");
+        assert_eq!(case.reason.unwrap(), "B has 0 of the 6 trials needed (pipe: EMFILE)");
         assert_eq!(case.b.median_ns, None);
 
         let bare = only_case(&run(20, 1000.0, None), &run(20, 1300.0, None));
@@ -1320,8 +1320,8 @@ mod tests {
         let cpus: Vec<(&str, u32, u32)> = pairs
             .iter()
             .map(|pair| {
-                let near = |record: &Record| record.case.cpus.unwrap().near;
-                (pair.a.case.spec.name.as_str(), near(pair.a), near(pair.b))
+                let client = |record: &Record| record.case.cpus.unwrap().client;
+                (pair.a.case.spec.name.as_str(), client(pair.a), client(pair.b))
             })
             .collect();
         assert_eq!(cpus, [("x", 0, 0), ("memcpy", 7, 7), ("memcpy", 3, 3), ("y", 1, 9)]);
@@ -1454,15 +1454,15 @@ mod tests {
 
     #[test]
     fn drift_within_a_round_drops_out_of_abba() {
-        // A B B A under a drift of 2% a launch; B takes 10% more.
-        let launch = |round: u32, place: u32, ns: f64| {
+        // A B B A under a drift of 2% a trial; B takes 10% more.
+        let trial = |round: u32, place: u32, ns: f64| {
             let drift = (0.02 * f64::from(4 * round + place)).exp();
             Sample { started_ns: u64::from(4 * round + place), ..testing::sample(round, ns * drift, None) }
         };
         let a: Vec<Sample> =
-            (0..12).flat_map(|round| [launch(round, 0, 100.0), launch(round, 3, 100.0)]).collect();
+            (0..12).flat_map(|round| [trial(round, 0, 100.0), trial(round, 3, 100.0)]).collect();
         let mut b: Vec<Sample> =
-            (0..12).flat_map(|round| [launch(round, 1, 110.0), launch(round, 2, 110.0)]).collect();
+            (0..12).flat_map(|round| [trial(round, 1, 110.0), trial(round, 2, 110.0)]).collect();
         b.truncate(22);
         let ratios = round_log_ratios(&a, &b);
         assert_eq!(ratios.len(), 11);
@@ -1526,7 +1526,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn to_turn_the_comparison_round_turns_the_verdict_round(
+        fn to_iteration_the_comparison_round_iterations_the_verdict_round(
             times_a in proptest::collection::vec(900.0..1100.0f64, 0..30),
             times_b in proptest::collection::vec(900.0..1400.0f64, 0..30),
             floor_b in 400.0..600.0f64,
@@ -1548,7 +1548,7 @@ mod tests {
                 other => other,
             };
             prop_assert_eq!(back.verdict, turned);
-            prop_assert_eq!(there.ratio.is_some(), times_a.len().min(times_b.len()) >= FEWEST_LAUNCHES);
+            prop_assert_eq!(there.ratio.is_some(), times_a.len().min(times_b.len()) >= FEWEST_TRIALS);
             if let (Some(there), Some(back)) = (there.ratio, back.ratio) {
                 prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-9);
                 prop_assert!(there.interval.0 <= there.ratio && there.ratio <= there.interval.1);

@@ -3,7 +3,7 @@
 //! Words and numbers only: how they are laid out and drawn is `report`'s work, and which of them a suite
 //! wants is said in `study`.
 
-use crate::observation::timeline::Turn;
+use crate::observation::timeline::Iteration;
 use crate::stats::Estimate;
 use crate::units::Size;
 use serde::{Serialize, Serializer};
@@ -88,7 +88,7 @@ pub struct Figure {
     pub y: Axis,
     /// The lines.
     pub series: Vec<Series>,
-    /// What happened in some turns, where that is drawn instead of lines.
+    /// What happened in some iterations, where that is drawn instead of lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
     /// Lines that were to be drawn and could not be, each with the reason.
@@ -97,13 +97,13 @@ pub struct Figure {
     pub notes: Vec<String>,
 }
 
-/// Some turns of a case, of which everything was seen.
+/// Some iterations of a case, of which everything was seen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timeline {
     /// The case.
     pub case: String,
-    /// The turns: typical ones, then a slow one.
-    pub turns: Vec<Turn>,
+    /// The iterations: typical ones, then a slow one.
+    pub iterations: Vec<Iteration>,
 }
 
 /// An axis of a figure.
@@ -216,7 +216,7 @@ pub enum Verdict {
     Holds,
     /// They lie wholly elsewhere.
     DoesNotHold,
-    /// They straddle the border, or there are too few launches for intervals; the evidence says which.
+    /// They straddle the border, or there are too few trials for intervals; the evidence says which.
     Undecided,
     /// What it is about was not measured here: why.
     NotMeasured(String),

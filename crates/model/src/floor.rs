@@ -19,12 +19,12 @@ pub const SYSCALL: &str = "syscall";
 /// The row that does nothing: the instrument itself.
 pub const NULL: &str = "null";
 
-/// The floor of one case, per turn: a hand-over and back, and copies of the message.
+/// The floor of one case, per iteration: a hand-over and back, and copies of the message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Floor {
-    /// The hand-over and back; absent where a turn needs none.
+    /// The hand-over and back; absent where an iteration needs none.
     pub handover: Option<Case>,
-    /// The copy of one message, and how many of them one turn needs in sequence; absent where there is no payload.
+    /// The copy of one message, and how many of them one iteration needs in sequence; absent where there is no payload.
     pub copies: Option<(Case, u32)>,
 }
 
@@ -34,8 +34,8 @@ impl Floor {
         self.handover.iter().chain(self.copies.iter().map(|(memcpy, _)| memcpy))
     }
 
-    /// Nanoseconds per turn, from the nanoseconds of each case; `None` when one was not measured.
-    pub fn turn_ns(&self, ns_of: impl Fn(&Case) -> Option<f64>) -> Option<f64> {
+    /// Nanoseconds per iteration, from the nanoseconds of each case; `None` when one was not measured.
+    pub fn iteration_ns(&self, ns_of: impl Fn(&Case) -> Option<f64>) -> Option<f64> {
         let handover = match &self.handover {
             Some(case) => ns_of(case)?,
             None => 0.0,
@@ -60,11 +60,11 @@ impl std::fmt::Display for Floor {
 /// stream of empty messages, of which nothing is handed over in sequence. That of a wake-up without a payload, or with an
 /// empty message, is the hand-over alone.
 ///
-/// Every byte is copied out of near's memory and into far's. On two CPUs the two copies can overlap,
+/// Every byte is copied out of client's memory and into server's. On two CPUs the two copies can overlap,
 /// so that the least is one in sequence; on one CPU they cannot, and it is two.
 pub fn floor_of(case: &Case) -> Option<Floor> {
     let cpus = case.cpus?;
-    let overlap = if cpus.near == cpus.far { 2 } else { 1 };
+    let overlap = if cpus.client == cpus.server { 2 } else { 1 };
     let (handover, copies) = match case.workload {
         Workload::Latency => (Some(handover(case, cpus)), 2 * overlap),
         Workload::Transfer => (Some(handover(case, cpus)), overlap),
@@ -78,10 +78,10 @@ pub fn floor_of(case: &Case) -> Option<Floor> {
     }
     // CPUs that were asked for are in a case's key. Without them, copies on two CPUs would share one key.
     let placement = match case.placement {
-        Placement::Cpus(_) => Placement::Cpus(CpuPair { near: cpus.near, far: cpus.near }),
+        Placement::Cpus(_) => Placement::Cpus(CpuPair { client: cpus.client, server: cpus.client }),
         _ => Placement::SameCore,
     };
-    let memcpy = |size| Case { size_bytes: Some(size), placement, ..operation(MEMCPY, cpus.near) };
+    let memcpy = |size| Case { size_bytes: Some(size), placement, ..operation(MEMCPY, cpus.client) };
     let copied = case.size_bytes.filter(|size| size.0 > 0);
     let floor = Floor { handover, copies: copied.map(|size| (memcpy(size), copies)) };
     (floor.cases().count() > 0).then_some(floor)
@@ -89,7 +89,7 @@ pub fn floor_of(case: &Case) -> Option<Floor> {
 
 /// The hand-over and back between `cpus`.
 fn handover(case: &Case, cpus: CpuPair) -> Case {
-    let name = if cpus.near == cpus.far { CONTEXT_SWITCH } else { CACHE_LINE };
+    let name = if cpus.client == cpus.server { CONTEXT_SWITCH } else { CACHE_LINE };
     Case {
         workload: Workload::Latency,
         size_bytes: Some(crate::Size(1)),
@@ -108,7 +108,7 @@ pub fn operation(name: &str, cpu: u32) -> Case {
         workload: Workload::Cost,
         size_bytes: None,
         placement: Placement::SameCore,
-        cpus: Some(CpuPair { near: cpu, far: cpu }),
+        cpus: Some(CpuPair { client: cpu, server: cpu }),
         endpoints: Endpoints::Processes,
         pace: Pace::BackToBack,
         peers: Peers::Pair,
@@ -121,12 +121,12 @@ mod tests {
     use super::*;
     use crate::case::Session;
 
-    fn case(workload: Workload, near: u32, far: u32) -> Case {
+    fn case(workload: Workload, client: u32, server: u32) -> Case {
         Case {
             workload,
             size_bytes: Some(crate::Size(4096)),
-            placement: if near == far { Placement::SameCore } else { Placement::SameLlc },
-            cpus: Some(CpuPair { near, far }),
+            placement: if client == server { Placement::SameCore } else { Placement::SameLlc },
+            cpus: Some(CpuPair { client, server }),
             endpoints: Endpoints::Processes,
             pace: Pace::BackToBack,
             peers: Peers::Pair,
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_floor_counts_hand_overs_and_copies_in_sequence() {
-        for (workload, near, far, shown) in [
+        for (workload, client, server, shown) in [
             (Workload::Latency, 1, 1, "context-switch + 4 × memcpy"),
             (Workload::Latency, 1, 0, "cache-line + 2 × memcpy"),
             (Workload::Transfer, 1, 1, "context-switch + 2 × memcpy"),
@@ -146,7 +146,7 @@ mod tests {
             (Workload::Session(Session::DEFAULT), 1, 1, "context-switch + 10 × memcpy"),
             (Workload::Session(Session::DEFAULT), 1, 0, "cache-line + 5 × memcpy"),
         ] {
-            assert_eq!(floor_of(&case(workload, near, far)).unwrap().to_string(), shown);
+            assert_eq!(floor_of(&case(workload, client, server)).unwrap().to_string(), shown);
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn a_wake_up_without_a_payload_is_measured_against_the_hand_over_alone() {
         let floor = floor_of(&Case { size_bytes: None, ..case(Workload::Latency, 1, 0) }).unwrap();
         assert_eq!(floor.to_string(), "cache-line");
-        assert_eq!(floor.turn_ns(|_| Some(250.0)), Some(250.0));
+        assert_eq!(floor.iteration_ns(|_| Some(250.0)), Some(250.0));
         assert_eq!(floor.cases().count(), 1);
     }
 
@@ -170,9 +170,9 @@ mod tests {
     fn its_time_is_the_sum_or_nothing() {
         let floor = floor_of(&case(Workload::Latency, 1, 1)).unwrap();
         let ns_of = |case: &Case| Some(if case.spec.name == MEMCPY { 50.0 } else { 1000.0 });
-        assert_eq!(floor.turn_ns(ns_of), Some(1200.0));
-        assert_eq!(floor.turn_ns(|case| ns_of(case).filter(|_| case.spec.name != MEMCPY)), None);
-        assert_eq!(floor.turn_ns(|case| ns_of(case).filter(|_| case.spec.name == MEMCPY)), None);
+        assert_eq!(floor.iteration_ns(ns_of), Some(1200.0));
+        assert_eq!(floor.iteration_ns(|case| ns_of(case).filter(|_| case.spec.name != MEMCPY)), None);
+        assert_eq!(floor.iteration_ns(|case| ns_of(case).filter(|_| case.spec.name == MEMCPY)), None);
         assert_eq!(floor.cases().count(), 2);
     }
 

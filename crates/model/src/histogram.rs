@@ -268,15 +268,15 @@ mod tests {
 
         #[test]
         fn quantiles_of_many_are_those_of_all_together(
-            launches in proptest::collection::vec(proptest::collection::vec(0..LARGEST_NS, 0..50), 0..5)
+            trials in proptest::collection::vec(proptest::collection::vec(0..LARGEST_NS, 0..50), 0..5)
         ) {
             const QUANTILES: [f64; 5] = [0.0, 0.1, 0.5, 0.99, 1.0];
             let mut all = Histogram::new();
-            let encoded: Vec<EncodedHistogram> = launches.iter().map(|values| {
-                let mut launch = Histogram::new();
-                values.iter().for_each(|value| launch.record(*value));
-                all.merge(&launch);
-                launch.encode()
+            let encoded: Vec<EncodedHistogram> = trials.iter().map(|values| {
+                let mut trial = Histogram::new();
+                values.iter().for_each(|value| trial.record(*value));
+                all.merge(&trial);
+                trial.encode()
             }).collect();
             let quantiles = quantiles_ns(&encoded, &QUANTILES);
             let expected: Option<Vec<u64>> = QUANTILES.iter().map(|at| all.quantile_ns(*at)).collect();

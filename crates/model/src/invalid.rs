@@ -63,10 +63,10 @@ mod tests {
 
     #[test]
     fn a_near_miss_is_suggested_and_a_far_one_is_not() {
-        let near = Invalid::unknown("mechanism", "unix-steam", ["pipe", "unix-stream"]);
-        assert!(near.remedy.starts_with("did you mean 'unix-stream'?"), "{near}");
-        let far = Invalid::unknown("mechanism", "zzz", ["pipe", "unix-stream"]);
-        assert!(far.remedy.starts_with("known:"), "{far}");
+        let client = Invalid::unknown("mechanism", "unix-steam", ["pipe", "unix-stream"]);
+        assert!(client.remedy.starts_with("did you mean 'unix-stream'?"), "{client}");
+        let server = Invalid::unknown("mechanism", "zzz", ["pipe", "unix-stream"]);
+        assert!(server.remedy.starts_with("known:"), "{server}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What was seen of a launch that was looked at: the probes, and what each endpoint did in the timed turns.
+//! What was seen of a trial that was looked at: the probes, and what each endpoint did in the timed iterations.
 //!
 //! These are facts in the order in which the kernel told them. What they mean is worked out in `calls`,
 //! `schedule` and `explain`. Nothing here looks at anything.
@@ -13,7 +13,7 @@ use crate::invalid::Invalid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A way of looking at a launch.
+/// A way of looking at a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probe {
@@ -29,7 +29,7 @@ pub enum Probe {
     Faults,
     /// Where the processor is at regular intervals, with the functions that led there.
     Sampling,
-    /// Calls, sleeps, wake-ups and faults together, and when each turn ended.
+    /// Calls, sleeps, wake-ups and faults together, and when each iteration ended.
     Timeline,
 }
 
@@ -71,52 +71,54 @@ impl std::fmt::Display for Probe {
     }
 }
 
-/// How a launch is looked at.
+/// How a trial is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Look {
-    /// By what; by nothing, to tell what looking costs: the same turns in the same way, unseen.
+    /// By what; by nothing, to tell what looking costs: the same iterations in the same way, unseen.
     pub probe: Option<Probe>,
     /// The counters that were asked for by name, beside those that are always read.
     pub counters: Vec<String>,
 }
 
-/// What was seen of the timed turns of one launch.
+/// What was seen of the timed iterations of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
-    /// How many turns there were.
-    pub turns: u64,
-    /// What near's clock said that they took.
+    /// How many iterations there were.
+    pub iterations: u64,
+    /// What client's clock said that they took.
     pub elapsed_ns: f64,
-    /// When each turn ended, by `CLOCK_MONOTONIC_RAW`, as everything else here; only of a timeline.
+    /// When each iteration ended, by `CLOCK_MONOTONIC_RAW`, as everything else here; only of a timeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub turn_ends_ns: Vec<u64>,
-    /// What near did.
-    pub near: Seen,
-    /// What far did; operations have no far.
+    pub iteration_ends_ns: Vec<u64>,
+    /// What client did.
+    pub client: Seen,
+    /// What server did; operations have no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub far: Option<Seen>,
+    pub server: Option<Seen>,
 }
 
 impl Observation {
-    /// Both ends, near first.
+    /// Both ends, client first.
     pub fn ends(&self) -> impl Iterator<Item = &Seen> {
-        std::iter::once(&self.near).chain(&self.far)
+        std::iter::once(&self.client).chain(&self.server)
     }
 
-    /// Nanoseconds per turn.
-    pub fn turn_ns(&self) -> f64 {
-        self.elapsed_ns / self.turns as f64
+    /// Nanoseconds per iteration.
+    pub fn iteration_ns(&self) -> f64 {
+        self.elapsed_ns / self.iterations as f64
     }
 
-    /// What happened in the first `most` turns, if it is known when they ended.
-    pub fn first_turns(mut self, most: usize) -> Self {
-        let last = most.checked_sub(1).and_then(|last| self.turn_ends_ns.get(last).copied());
-        let (Some(first), Some(until_ns)) = (self.turn_ends_ns.first().copied(), last) else { return self };
-        self.turn_ends_ns.truncate(most);
-        self.turns = self.turn_ends_ns.len() as u64;
-        let from_ns = self.near.from_ns.min(first);
+    /// What happened in the first `most` iterations, if it is known when they ended.
+    pub fn first_iterations(mut self, most: usize) -> Self {
+        let last = most.checked_sub(1).and_then(|last| self.iteration_ends_ns.get(last).copied());
+        let (Some(first), Some(until_ns)) = (self.iteration_ends_ns.first().copied(), last) else {
+            return self;
+        };
+        self.iteration_ends_ns.truncate(most);
+        self.iterations = self.iteration_ends_ns.len() as u64;
+        let from_ns = self.client.from_ns.min(first);
         self.elapsed_ns = until_ns.saturating_sub(from_ns).max(1) as f64;
-        for end in std::iter::once(&mut self.near).chain(&mut self.far) {
+        for end in std::iter::once(&mut self.client).chain(&mut self.server) {
             end.until_ns = until_ns.clamp(end.from_ns, end.until_ns);
             end.events.retain(|event| event.at_ns <= until_ns);
         }
@@ -124,7 +126,7 @@ impl Observation {
     }
 }
 
-/// What one endpoint was seen to do between its first timed turn and its last.
+/// What one endpoint was seen to do between its first timed iteration and its last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Seen {
     /// The thread, as the kernel numbers it.
@@ -175,7 +177,7 @@ impl Seen {
     }
 }
 
-/// One counter of one endpoint over all timed turns.
+/// One counter of one endpoint over all timed iterations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Counter {
     /// What is counted, such as `cycles:user`.
@@ -322,28 +324,28 @@ mod tests {
     }
 
     #[test]
-    fn the_first_turns_end_with_the_last_of_them() {
+    fn the_first_iterations_end_with_the_last_of_them() {
         let off = What::Off { preempted: false };
-        let near = Seen {
+        let client = Seen {
             events: vec![event(10, off), event(20, off), event(30, off)],
             from_ns: 5,
             until_ns: 40,
             ..Seen::default()
         };
         let seen = Observation {
-            turns: 4,
+            iterations: 4,
             elapsed_ns: 35.0,
-            turn_ends_ns: vec![8, 15, 25, 40],
-            near: near.clone(),
-            far: Some(near),
+            iteration_ends_ns: vec![8, 15, 25, 40],
+            client: client.clone(),
+            server: Some(client),
         };
-        let first = seen.clone().first_turns(3);
-        assert_eq!((first.turns, first.turn_ends_ns.as_slice()), (3, &[8, 15, 25][..]));
+        let first = seen.clone().first_iterations(3);
+        assert_eq!((first.iterations, first.iteration_ends_ns.as_slice()), (3, &[8, 15, 25][..]));
         for end in first.ends() {
             assert_eq!((end.until_ns, end.events.len()), (25, 2));
         }
-        assert_eq!(seen.clone().first_turns(4).near, seen.near);
-        assert_eq!(seen.clone().first_turns(5), seen);
+        assert_eq!(seen.clone().first_iterations(4).client, seen.client);
+        assert_eq!(seen.clone().first_iterations(5), seen);
     }
 
     #[test]

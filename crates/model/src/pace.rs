@@ -1,33 +1,33 @@
-//! The pace: when near begins its turns. How long it waits for that is no part of a turn.
+//! The pace: when client begins its iterations. How long it waits for that is no part of an iteration.
 
 use crate::invalid::{Invalid, printable};
 use crate::units::{format_ns, parse_duration};
 use std::fmt;
 use std::str::FromStr;
 
-/// When near begins its turns.
+/// When client begins its iterations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pace {
-    /// At once when the turn before is over.
+    /// At once when the iteration before is over.
     #[default]
     BackToBack,
-    /// Some nanoseconds after the turn before is over, so that the peer has gone to sleep.
-    Gap(u64),
-    /// At times that were fixed beforehand, whatever the turns before took (an open loop). A turn is timed from when it
-    /// was due, so that one that must wait for the turn before pays for that.
+    /// Some nanoseconds after the iteration before is over, so that the peer has gone to sleep.
+    ThinkTime(u64),
+    /// At times that were fixed beforehand, whatever the iterations before took (an open loop). An iteration is timed from when it
+    /// was due, so that one that must wait for the iteration before pays for that.
     Rate(Rate),
 }
 
-/// How often turns are due.
+/// How often iterations are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate {
-    /// Turns a second, on average.
+    /// Iterations a second, on average.
     pub per_s: u32,
     /// How they follow one another.
     pub arrivals: Arrivals,
 }
 
-/// How turns of a rate follow one another.
+/// How iterations of a rate follow one another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Arrivals {
     /// Always at the same distance.
@@ -38,20 +38,25 @@ pub enum Arrivals {
 }
 
 impl Pace {
-    /// The longest gap, in nanoseconds.
-    const LONGEST_GAP_NS: u64 = 1_000_000_000;
-    /// The most turns a second that can be asked for.
+    /// The longest think time, in nanoseconds.
+    const LONGEST_THINK_TIME_NS: u64 = 1_000_000_000;
+    /// The most iterations a second that can be asked for.
     const MOST_PER_S: u32 = 100_000_000;
     /// What stands after a rate whose arrivals are random.
     const POISSON: &str = "poisson";
 
-    /// A gap of a length as given on the command line; none is back to back.
-    pub fn gap(text: &str) -> Result<Self, Invalid> {
-        let gap_ns = if text == "0" { 0 } else { parse_duration(text)?.as_nanos() };
-        match u64::try_from(gap_ns) {
+    /// A think time of a length as given on the command line; none is back to back.
+    pub fn think_time(text: &str) -> Result<Self, Invalid> {
+        let think_time_ns = if text == "0" { 0 } else { parse_duration(text)?.as_nanos() };
+        match u64::try_from(think_time_ns) {
             Ok(0) => Ok(Pace::BackToBack),
-            Ok(gap_ns) if gap_ns <= Self::LONGEST_GAP_NS => Ok(Pace::Gap(gap_ns)),
-            _ => Err(Invalid::new(format!("a gap of {} is too long", printable(text)), "give at most 1s")),
+            Ok(think_time_ns) if think_time_ns <= Self::LONGEST_THINK_TIME_NS => {
+                Ok(Pace::ThinkTime(think_time_ns))
+            }
+            _ => Err(Invalid::new(
+                format!("a think time of {} is too long", printable(text)),
+                "give at most 1s",
+            )),
         }
     }
 
@@ -72,7 +77,7 @@ impl Pace {
             Some(per_s @ 1..=Self::MOST_PER_S) => Ok(Pace::Rate(Rate { per_s, arrivals })),
             _ => Err(Invalid::new(
                 format!("'{}' is not a rate", printable(text)),
-                "give turns a second as 1000, 10k or 2M, at most 100M; with '-poisson' after it for random arrivals",
+                "give iterations a second as 1000, 10k or 2M, at most 100M; with '-poisson' after it for random arrivals",
             )),
         }
     }
@@ -81,7 +86,7 @@ impl Pace {
     pub fn in_words(self) -> Option<String> {
         match self {
             Pace::BackToBack => None,
-            Pace::Gap(ns) => Some(format!("{} idle before each", format_ns(ns as f64))),
+            Pace::ThinkTime(ns) => Some(format!("{} idle before each", format_ns(ns as f64))),
             Pace::Rate(Rate { per_s, arrivals }) => {
                 let arrivals = if arrivals == Arrivals::Poisson { " at random" } else { "" };
                 Some(format!("{per_s} due a second{arrivals}"))
@@ -94,8 +99,8 @@ impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Pace::BackToBack => f.write_str("back-to-back"),
-            Pace::Gap(ns) => {
-                write!(f, "gap={}", humantime::format_duration(std::time::Duration::from_nanos(*ns)))
+            Pace::ThinkTime(ns) => {
+                write!(f, "think-time={}", humantime::format_duration(std::time::Duration::from_nanos(*ns)))
             }
             Pace::Rate(Rate { per_s, arrivals }) => {
                 let arrivals = if *arrivals == Arrivals::Poisson { "-poisson" } else { "" };
@@ -118,18 +123,18 @@ impl FromStr for Pace {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         match text.split_once('=') {
             None if text == "back-to-back" => Ok(Pace::BackToBack),
-            Some(("gap", gap)) => Self::gap(gap),
+            Some(("think-time", think_time)) => Self::think_time(think_time),
             Some(("rate", rate)) => Self::rate(rate),
             _ => Err(Invalid::new(
                 format!("'{}' is not a pace", printable(text)),
-                "give back-to-back, gap=10us or rate=10k",
+                "give back-to-back, think-time=10us or rate=10k",
             )),
         }
     }
 }
 
 impl Rate {
-    /// The time from one due turn to the next, in nanoseconds, on average.
+    /// The time from one due iteration to the next, in nanoseconds, on average.
     pub fn interval_ns(self) -> f64 {
         1e9 / f64::from(self.per_s)
     }
@@ -145,8 +150,8 @@ mod tests {
         let rate = |per_s, arrivals| Pace::Rate(Rate { per_s, arrivals });
         for (pace, text) in [
             (Pace::BackToBack, "back-to-back"),
-            (Pace::Gap(1_500), "gap=1us 500ns"),
-            (Pace::Gap(10_000_000), "gap=10ms"),
+            (Pace::ThinkTime(1_500), "think-time=1us 500ns"),
+            (Pace::ThinkTime(10_000_000), "think-time=10ms"),
             (rate(999, Arrivals::Uniform), "rate=999"),
             (rate(10_000, Arrivals::Poisson), "rate=10k-poisson"),
             (rate(2_000_000, Arrivals::Uniform), "rate=2M"),
@@ -154,14 +159,14 @@ mod tests {
             assert_eq!(pace.to_string(), text);
             assert_eq!(text.parse::<Pace>().unwrap(), pace);
         }
-        assert_eq!(Pace::gap("0").unwrap(), Pace::BackToBack);
-        assert_eq!(Pace::gap("0us").unwrap(), Pace::BackToBack);
+        assert_eq!(Pace::think_time("0").unwrap(), Pace::BackToBack);
+        assert_eq!(Pace::think_time("0us").unwrap(), Pace::BackToBack);
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        assert!(Pace::gap("2s").unwrap_err().problem.contains("too long"));
-        assert!(Pace::gap("soon").is_err());
+        assert!(Pace::think_time("2s").unwrap_err().problem.contains("too long"));
+        assert!(Pace::think_time("soon").is_err());
         for wrong in ["0", "", "k", "-1", "1.5", "5000000000", "101M", "10G"] {
             assert!(Pace::rate(wrong).is_err(), "{wrong}");
         }
@@ -172,7 +177,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in ".{0,20}") {
             let _ = text.parse::<Pace>();
-            let _ = (Pace::gap(&text), Pace::rate(&text));
+            let _ = (Pace::think_time(&text), Pace::rate(&text));
         }
 
         #[test]

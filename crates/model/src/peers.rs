@@ -1,37 +1,37 @@
-//! The peers: how many endpoints communicate at once in a launch, and who with whom.
+//! The peers: how many endpoints communicate at once in a trial, and who with whom.
 
 use crate::invalid::{Invalid, printable};
 use std::fmt;
 use std::str::FromStr;
 
-/// Who communicates with whom. Every near runs on near's CPU and every far on far's.
+/// Who communicates with whom. Every client runs on client's CPU and every server on server's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Peers {
-    /// One near, one far.
+    /// One client, one server.
     #[default]
     Pair,
     /// So many pairs at once, each with objects of its own, as programs have that know nothing of each other.
     Pairs(u32),
-    /// So many nears, each with an end of its own at one far, which serves whoever is ready, as a server does.
+    /// So many clients, each with an end of its own at one server, which serves whoever is ready, as a server does.
     FanIn(u32),
-    /// One near and so many fars: a turn is a message to every one, and the answers of all.
+    /// One client and so many servers: an iteration is a message to every one, and the answers of all.
     FanOut(u32),
 }
 
 impl Peers {
-    /// The most pairs, nears or fars.
+    /// The most pairs, clients or servers.
     pub const MOST: u32 = 64;
     const NAMES: [&str; 3] = ["pairs=N", "fan-in=N", "fan-out=N"];
 
-    /// How many nears there are.
-    pub fn nears(self) -> u32 {
+    /// How many clients there are.
+    pub fn clients(self) -> u32 {
         match self {
             Peers::Pair | Peers::FanOut(_) => 1,
             Peers::Pairs(count) | Peers::FanIn(count) => count,
         }
     }
 
-    /// How many pairs of a near's end and a far's there are.
+    /// How many pairs of a client's end and a server's there are.
     pub fn pairs(self) -> u32 {
         match self {
             Peers::Pair => 1,
@@ -52,8 +52,8 @@ impl Peers {
         match self {
             Peers::Pair => None,
             Peers::Pairs(count) => Some(format!("{count} pairs at once")),
-            Peers::FanIn(count) => Some(format!("{count} near to one far")),
-            Peers::FanOut(count) => Some(format!("one near to {count} far")),
+            Peers::FanIn(count) => Some(format!("{count} client to one server")),
+            Peers::FanOut(count) => Some(format!("one client to {count} server")),
         }
     }
 }

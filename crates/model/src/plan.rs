@@ -192,10 +192,10 @@ fn unsendable(row: &Row, size_bytes: Option<Size>) -> Option<String> {
     }
 }
 
-/// Why the turns of `workload` cannot be begun at `pace`, if they cannot.
+/// Why the iterations of `workload` cannot be begun at `pace`, if they cannot.
 fn unpaceable(kind: Kind, workload: Workload, pace: Pace) -> Option<String> {
     let can = pace == Pace::BackToBack || (kind == Kind::Mechanism && workload.is_answered());
-    (!can).then(|| "nothing answers its turns, so that nobody knows when one is over".to_owned())
+    (!can).then(|| "nothing answers its iterations, so that nobody knows when one is over".to_owned())
 }
 
 /// Why the peers of `case`, which is of `row`, cannot communicate all at once, if they cannot.
@@ -241,7 +241,7 @@ fn resolve(placements: &Placements, topology: &Topology) -> Result<(Placement, O
 
 /// Why `row` cannot run on `cpus`, or unpinned on `topology`, if it cannot.
 fn unplaceable(row: &Row, cpus: Option<CpuPair>, topology: &Topology) -> Option<String> {
-    let one_cpu = cpus.map_or(topology.cpus.len() == 1, |pair| pair.near == pair.far);
+    let one_cpu = cpus.map_or(topology.cpus.len() == 1, |pair| pair.client == pair.server);
     let name = row.card.name;
     if one_cpu && row.spec.params.spins() {
         return Some("two endpoints that spin on one CPU only move at the scheduler's tick".to_owned());
@@ -256,8 +256,8 @@ fn unplaceable(row: &Row, cpus: Option<CpuPair>, topology: &Topology) -> Option<
 /// The floors of `cases`: null and a bare system call always, then what each case is measured against.
 fn floors(cases: &[Case]) -> Vec<Case> {
     let Some(first) = cases.first() else { return Vec::new() };
-    let near = cases.iter().find_map(|case| case.cpus).map(|pair| pair.near);
-    let alone = |name| match near {
+    let client = cases.iter().find_map(|case| case.cpus).map(|pair| pair.client);
+    let alone = |name| match client {
         Some(cpu) => floor::operation(name, cpu),
         None => Case { placement: Placement::Unpinned, cpus: None, ..floor::operation(name, 0) },
     };
@@ -388,7 +388,7 @@ mod tests {
             ]
         );
         let cache_line = plan.floors.last().unwrap();
-        assert_eq!(cache_line.cpus, Some(CpuPair { near: 1, far: 0 }));
+        assert_eq!(cache_line.cpus, Some(CpuPair { client: 1, server: 0 }));
     }
 
     #[test]
@@ -436,18 +436,22 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_are_answered_can_be_paced_and_the_others_are_dropped() {
+    fn iterations_that_are_answered_can_be_paced_and_the_others_are_dropped() {
         let workloads = [Workload::Latency, Workload::Throughput];
-        let paces = vec![Pace::BackToBack, Pace::Gap(10_000)];
+        let paces = vec![Pace::BackToBack, Pace::ThinkTime(10_000)];
         let paced = Block { paces, ..block(&["pipe"], &workloads, &[1], &["same-core"]) };
         let plan = planned(paced, &cores(1));
         assert_eq!(
             keys(&plan.cases),
-            ["pipe latency 1 same-core", "pipe latency 1 same-core gap=10us", "pipe throughput 1 same-core"]
+            [
+                "pipe latency 1 same-core",
+                "pipe latency 1 same-core think-time=10us",
+                "pipe throughput 1 same-core"
+            ]
         );
-        assert_eq!(plan.dropped[0].case, "pipe throughput gap=10us");
+        assert_eq!(plan.dropped[0].case, "pipe throughput think-time=10us");
         assert!(only_reason(&plan).contains("nothing answers"));
-        // The floor of a paced case is that of the turn, which goes back to back.
+        // The floor of a paced case is that of the iteration, which goes back to back.
         assert!(plan.floors.iter().all(|floor| floor.pace == Pace::BackToBack));
     }
 
@@ -474,12 +478,12 @@ mod tests {
         assert!(spinning.dropped[0].reason.contains("share a CPU"), "{:?}", spinning.dropped);
         let alone = of("getpid", Workload::Cost, "same-core");
         assert_eq!((alone.cases.len(), alone.dropped.len()), (1, 2));
-        let gap = Block {
-            paces: vec![Pace::Gap(1)],
+        let think_time = Block {
+            paces: vec![Pace::ThinkTime(1)],
             peers: vec![Peers::Pairs(2)],
             ..block(&["pipe"], &[Workload::Latency], &[1], &["same-core"])
         };
-        assert!(only_reason(&planned(gap, &cores(2))).contains("no pace"));
+        assert!(only_reason(&planned(think_time, &cores(2))).contains("no pace"));
         let threads = Block {
             peers: vec![Peers::Pairs(2)],
             ..block(&["pipe"], &[Workload::Latency], &[1], &["same-core"])

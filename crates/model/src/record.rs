@@ -1,4 +1,4 @@
-//! The results file: JSON Lines, one header, one record a case as it settles, one look a launch that was looked at, one end.
+//! The results file: JSON Lines, one header, one record a case as it settles, one look a trial that was looked at, one end.
 //!
 //! The file is the only way from measuring to reporting. Reading and writing it is not done here.
 
@@ -27,7 +27,7 @@ pub enum Line {
     Header(Box<Header>),
     /// The result of one case.
     Record(Box<Record>),
-    /// A launch that was looked at, after all were measured plainly.
+    /// A trial that was looked at, after all were measured plainly.
     Look(Box<LookRecord>),
     /// The last line. A file without it was cut off.
     End(End),
@@ -149,7 +149,7 @@ pub struct Clock {
     pub cost_ns: f64,
 }
 
-/// A clock that can time turns.
+/// A clock that can time iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockSource {
@@ -173,11 +173,11 @@ pub struct Settings {
     pub time_ns: u64,
     /// The rounds that the run may take; absent when only time limits it.
     pub rounds: Option<u32>,
-    /// The time that one launch is to measure, in nanoseconds.
+    /// The time that one trial is to measure, in nanoseconds.
     pub slice_ns: u64,
     /// Whether every payload byte is checked in the timed part too.
     pub check: bool,
-    /// How many bytes a launch of `throughput` sends; absent when as many as fill its time.
+    /// How many bytes a trial of `throughput` sends; absent when as many as fill its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<Size>,
     /// The time in which cases are looked at once they are measured, in nanoseconds.
@@ -208,8 +208,8 @@ pub struct Dropped {
 pub struct FloorReading {
     /// Which.
     pub case: Case,
-    /// Nanoseconds per turn; absent when it failed.
-    pub turn_ns: Option<f64>,
+    /// Nanoseconds per iteration; absent when it failed.
+    pub iteration_ns: Option<f64>,
 }
 
 /// The result of one case.
@@ -222,7 +222,7 @@ pub struct Record {
     pub floor: bool,
     /// How it ended.
     pub outcome: Outcome,
-    /// One sample a launch, in the order in which they were taken. The warm-up launch is not among them.
+    /// One sample a trial, in the order in which they were taken. The warm-up trial is not among them.
     pub samples: Vec<Sample>,
     /// What the samples say; absent when there are none. It can be recomputed from them.
     pub summary: Option<Summary>,
@@ -244,12 +244,12 @@ pub enum Outcome {
     Unsettled,
     /// The rate that was asked for was not achieved: what was measured is of another load, and grows with time.
     Missed {
-        /// The part of the rate that was achieved in the median launch.
+        /// The part of the rate that was achieved in the median trial.
         achieved: f64,
     },
     /// The run was interrupted first.
     Interrupted,
-    /// A launch failed.
+    /// A trial failed.
     Failed {
         /// The operation, the object, the kernel's answer, and what to do.
         error: String,
@@ -269,66 +269,66 @@ pub struct Setting {
     pub clamped: bool,
 }
 
-/// What one launch measured.
+/// What one trial measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// The round of the launch, from 0.
+    /// The round of the trial, from 0.
     pub round: u32,
-    /// When the launch began, in nanoseconds since the start of the run.
+    /// When the trial began, in nanoseconds since the start of the run.
     pub started_ns: u64,
-    /// How many turns the `total` part had: of a stream, messages sent.
-    pub turns: u64,
-    /// How many turns the launch had in all: lead-in, warm-up and every part. What the kernel counted.
-    pub turns_in_all: u64,
-    /// How long the turns of the `total` part took together, between two clock readings. Where several nears have
-    /// their turns at the same time and have them answered, their times are added up.
+    /// How many iterations the `total` part had: of a stream, messages sent.
+    pub iterations: u64,
+    /// How many iterations the trial had in all: lead-in, warm-up and every part. What the kernel counted.
+    pub iterations_in_all: u64,
+    /// How long the iterations of the `total` part took together, between two clock readings. Where several clients have
+    /// their iterations at the same time and have them answered, their times are added up.
     pub elapsed_ns: f64,
-    /// What the floor of this case took for the same work in the same round, in nanoseconds per turn.
+    /// What the floor of this case took for the same work in the same round, in nanoseconds per iteration.
     pub floor_ns: Option<f64>,
-    /// The `each` part: a clock reading every turn. Absent for `cost` and `throughput`.
+    /// The `each` part: a clock reading every iteration. Absent for `cost` and `throughput`.
     pub each: Option<Each>,
-    /// What near used in the `total` part.
-    pub near: Usage,
-    /// What far used in the `total` part. Absent for operations, which have no far.
-    pub far: Option<Usage>,
-    /// Near's send calls and far's receive calls, one by one, from a part of their own. Only for `throughput`.
+    /// What client used in the `total` part.
+    pub client: Usage,
+    /// What server used in the `total` part. Absent for operations, which have no server.
+    pub server: Option<Usage>,
+    /// Client's send calls and server's receive calls, one by one, from a part of their own. Only for `throughput`.
     pub calls: Option<Calls>,
-    /// The steps of near's and far's messages, from a part of their own. Only for `session`.
+    /// The steps of client's and server's messages, from a part of their own. Only for `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Steps>,
     /// What the timer said of its intervals. Only for `accuracy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<TimerSample>,
-    /// How near kept to its schedule. Only where turns are due at a rate.
+    /// How client kept to its schedule. Only where iterations are due at a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// How many of the turns were each near's. Only where there are several.
+    /// How many of the iterations were each client's. Only where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Vec<u64>>,
-    /// How many of the messages sent in these turns never came. Only of mechanisms that lose some.
+    /// How many of the messages sent in these iterations never came. Only of mechanisms that lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
 }
 
 impl Sample {
-    /// Nanoseconds per turn.
-    pub fn turn_ns(&self) -> f64 {
-        self.elapsed_ns / self.turns as f64
+    /// Nanoseconds per iteration.
+    pub fn iteration_ns(&self) -> f64 {
+        self.elapsed_ns / self.iterations as f64
     }
 
-    /// How many of its turns were not lost.
+    /// How many of its iterations were not lost.
     pub fn came(&self) -> u64 {
-        self.turns.saturating_sub(self.lost.unwrap_or(0))
+        self.iterations.saturating_sub(self.lost.unwrap_or(0))
     }
 }
 
-/// The part of a launch in which every turn was timed.
+/// The part of a trial in which every iteration was timed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Each {
-    /// The mean turn in nanoseconds.
+    /// The mean iteration in nanoseconds.
     pub mean_ns: f64,
-    /// All turns, in nanoseconds.
-    pub turns: EncodedHistogram,
+    /// All iterations, in nanoseconds.
+    pub iterations: EncodedHistogram,
 }
 
 /// Send and receive calls timed one by one.
@@ -336,9 +336,9 @@ pub struct Each {
 pub struct Calls {
     /// How many messages the part had.
     pub messages: u64,
-    /// Near's send calls.
+    /// Client's send calls.
     pub send: CallCounts,
-    /// Far's receive calls.
+    /// Server's receive calls.
     pub receive: CallCounts,
 }
 
@@ -357,10 +357,10 @@ pub struct CallCounts {
 /// The system calls of a session's messages, each timed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Steps {
-    /// Near's, which sends.
-    pub near: Vec<Step>,
-    /// Far's, which receives.
-    pub far: Vec<Step>,
+    /// Client's, which sends.
+    pub client: Vec<Step>,
+    /// Server's, which receives.
+    pub server: Vec<Step>,
 }
 
 /// One system call of a message.
@@ -385,12 +385,12 @@ pub struct TimerSample {
     pub resolution_ns: f64,
 }
 
-/// How near kept to a schedule.
+/// How client kept to a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
-    /// From the start to when the last turn was due, in nanoseconds.
+    /// From the start to when the last iteration was due, in nanoseconds.
     pub span_ns: f64,
-    /// How late the last turn began, in nanoseconds: what was left undone when all should have been begun.
+    /// How late the last iteration began, in nanoseconds: what was left undone when all should have been begun.
     pub late_ns: f64,
 }
 
@@ -480,7 +480,7 @@ pub struct Results {
     pub header: Header,
     /// The records, in file order.
     pub records: Vec<Record>,
-    /// The launches that were looked at, in file order.
+    /// The trials that were looked at, in file order.
     pub looks: Vec<LookRecord>,
     /// The last line; absent when the run was cut off.
     pub end: Option<End>,

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 
-/// The longest line that is read, in bytes. A record of a day of launches is below it.
+/// The longest line that is read, in bytes. A record of a day of trials is below it.
 pub const LONGEST_LINE_BYTES: u64 = 64 << 20;
 /// The largest file that is read, in bytes: an endless one is refused here at the latest.
 pub const LARGEST_FILE_BYTES: u64 = 4 << 30;
@@ -32,7 +32,7 @@ pub const LARGEST_COUNT: u64 = 1 << 44;
 /// The latest moment of an event, in nanoseconds of a clock that starts with the kernel: 36 years, ten of which fit in 64
 /// bits, as a trace file has them.
 const LATEST_NS: u64 = 1 << 60;
-/// The shortest time per turn, in nanoseconds. A processor does nothing as fast as this; the bound
+/// The shortest time per iteration, in nanoseconds. A processor does nothing as fast as this; the bound
 /// keeps quotients of two times finite.
 pub const SHORTEST_NS: f64 = 1e-9;
 
@@ -308,7 +308,7 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
     header.plan.cases.iter().try_for_each(checked_case)?;
     for reading in &header.floors {
         checked_case(&reading.case)?;
-        check(reading.turn_ns.is_none_or(is_time), "floors.turn_ns", A_TIME)?;
+        check(reading.iteration_ns.is_none_or(is_time), "floors.iteration_ns", A_TIME)?;
     }
     if let Some(Err(fault)) = header.study.as_ref().map(|study| study.check()) {
         return Err(Broken::Meaning(format!("study: {}", fault.invalid.problem)));
@@ -329,8 +329,8 @@ fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
 fn checked_look(look: Box<LookRecord>) -> Result<Box<LookRecord>, Broken> {
     checked_case(&look.case)?;
     let Fact::Known(showed) = &look.showed else { return Ok(look) };
-    check((1..=LARGEST_COUNT).contains(&showed.turns), "turns", "from 1 to 17592186044416")?;
-    check(is_time(showed.turn_ns), "turn_ns", A_TIME)?;
+    check((1..=LARGEST_COUNT).contains(&showed.iterations), "iterations", "from 1 to 17592186044416")?;
+    check(is_time(showed.iteration_ns), "iteration_ns", A_TIME)?;
     check((1e-6..=1e6).contains(&showed.effect), "effect", "from a millionth to a million")?;
     showed.ends().try_for_each(checked_end)?;
     showed.timeline.as_ref().map_or(Ok(()), |timeline| checked_timeline(&timeline.seen))?;
@@ -342,7 +342,7 @@ fn checked_end(end: &EndShowed) -> Result<(), Broken> {
     for call in &end.calls {
         // What calls are asked for and return may be addresses, whose sums are of any size.
         check(call.count <= LARGEST_COUNT, "calls", A_COUNT)?;
-        check(is_amount(call.per_turn) && is_amount(call.mean_ns), "calls", A_COUNT)?;
+        check(is_amount(call.per_iteration) && is_amount(call.mean_ns), "calls", A_COUNT)?;
     }
     if let Some(row) = &end.schedule {
         let amounts = [row.runs_ns, row.sleeps_ns, row.preempted_ns, row.sleeps, row.preemptions];
@@ -356,11 +356,11 @@ fn checked_end(end: &EndShowed) -> Result<(), Broken> {
 
 /// Whether what is worked out of events can be, which trusts their order.
 fn checked_timeline(seen: &Observation) -> Result<(), Broken> {
-    check((1..=LARGEST_COUNT).contains(&seen.turns), "timeline.turns", "from 1 to 17592186044416")?;
+    check((1..=LARGEST_COUNT).contains(&seen.iterations), "timeline.iterations", "from 1 to 17592186044416")?;
     check(is_time(seen.elapsed_ns), "timeline.elapsed_ns", A_TIME)?;
-    check(seen.turn_ends_ns.is_sorted(), "timeline.turn_ends_ns", "in the order of time")?;
-    let ends = seen.turn_ends_ns.first().into_iter().chain(seen.turn_ends_ns.last());
-    check(ends.into_iter().all(|at| *at <= LATEST_NS), "timeline.turn_ends_ns", "moments")?;
+    check(seen.iteration_ends_ns.is_sorted(), "timeline.iteration_ends_ns", "in the order of time")?;
+    let ends = seen.iteration_ends_ns.first().into_iter().chain(seen.iteration_ends_ns.last());
+    check(ends.into_iter().all(|at| *at <= LATEST_NS), "timeline.iteration_ends_ns", "moments")?;
     for end in seen.ends() {
         let window = end.from_ns..=end.until_ns;
         check(end.from_ns <= end.until_ns && end.until_ns <= LATEST_NS, "timeline", "a time that ends")?;
@@ -382,12 +382,12 @@ fn checked_case(case: &Case) -> Result<(), Broken> {
 }
 
 fn checked_sample(sample: &Sample) -> Result<(), Broken> {
-    check((1..=LARGEST_COUNT).contains(&sample.turns), "turns", "from 1 to 17592186044416")?;
-    check(sample.turns_in_all <= LARGEST_COUNT, "turns_in_all", A_COUNT)?;
-    check(is_time(sample.elapsed_ns) && is_time(sample.turn_ns()), "elapsed_ns", A_TIME)?;
+    check((1..=LARGEST_COUNT).contains(&sample.iterations), "iterations", "from 1 to 17592186044416")?;
+    check(sample.iterations_in_all <= LARGEST_COUNT, "iterations_in_all", A_COUNT)?;
+    check(is_time(sample.elapsed_ns) && is_time(sample.iteration_ns()), "elapsed_ns", A_TIME)?;
     check(sample.floor_ns.is_none_or(is_time), "floor_ns", A_TIME)?;
     check(sample.each.as_ref().is_none_or(|each| is_time(each.mean_ns)), "each.mean_ns", A_TIME)?;
-    for usage in std::iter::once(&sample.near).chain(&sample.far) {
+    for usage in std::iter::once(&sample.client).chain(&sample.server) {
         let counts = [
             usage.cpu_ns,
             usage.user_ns,
@@ -397,15 +397,15 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
             usage.minor_faults,
             usage.major_faults,
         ];
-        check(counts.iter().all(|count| *count <= LARGEST_COUNT), "near or far", A_COUNT)?;
+        check(counts.iter().all(|count| *count <= LARGEST_COUNT), "client or server", A_COUNT)?;
     }
     let late = |ns: f64| ns == 0.0 || is_time(ns);
     let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
     check(kept, "schedule", A_TIME)?;
-    check(sample.lost.is_none_or(|lost| lost <= sample.turns), "lost", "at most as many as turns")?;
+    check(sample.lost.is_none_or(|lost| lost <= sample.iterations), "lost", "at most as many as iterations")?;
     let shares = sample.shares.iter().flatten();
-    check(shares.clone().all(|turns| *turns <= LARGEST_COUNT), "shares", A_COUNT)?;
-    check(shares.count() <= Peers::MOST as usize, "shares", "of at most 64 nears")?;
+    check(shares.clone().all(|iterations| *iterations <= LARGEST_COUNT), "shares", A_COUNT)?;
+    check(shares.count() <= Peers::MOST as usize, "shares", "of at most 64 clients")?;
     check(sample.timer.is_none_or(is_timer), "timer", "of times of at most 4.9 hours, in nanoseconds")?;
     sample.calls.as_ref().map_or(Ok(()), checked_calls)
 }
@@ -419,17 +419,17 @@ fn checked_calls(calls: &Calls) -> Result<(), Broken> {
 
 fn checked_summary(summary: &Summary) -> Result<(), Broken> {
     let estimates = [
-        Some(summary.turn_ns),
+        Some(summary.iteration_ns),
         summary.bytes_per_s,
         summary.each_over_total,
         summary.floor_multiple,
-        summary.quantiles.map(|quantiles| quantiles.p99_by_launch_ns),
+        summary.quantiles.map(|quantiles| quantiles.p99_by_trial_ns),
     ];
-    check(summary.turn_ns.median > 0.0, "summary.turn_ns", A_TIME)?;
+    check(summary.iteration_ns.median > 0.0, "summary.iteration_ns", A_TIME)?;
     check(estimates.into_iter().flatten().all(is_estimate), "summary", "of numbers not below 0, in order")?;
     let is_part = |part: f64| (0.0..=1.0).contains(&part);
     check(summary.achieved.is_none_or(is_part), "summary.achieved", "from 0 to 1")?;
-    let steps = summary.steps.iter().flat_map(|steps| steps.near.iter().chain(&steps.far));
+    let steps = summary.steps.iter().flat_map(|steps| steps.client.iter().chain(&steps.server));
     let mut means = steps.map(|step| step.mean_ns);
     check(means.all(|ns| ns == 0.0 || is_time(ns)), "summary.steps", A_TIME)?;
     check(
@@ -492,18 +492,18 @@ pub(crate) mod testing {
         parse(HEADER.as_bytes(), "header").unwrap()
     }
 
-    /// One launch of 1000 turns.
-    pub(crate) fn sample(round: u32, turn_ns: f64, floor_ns: Option<f64>) -> Sample {
+    /// One trial of 1000 iterations.
+    pub(crate) fn sample(round: u32, iteration_ns: f64, floor_ns: Option<f64>) -> Sample {
         Sample {
             round,
             started_ns: u64::from(round) * 1_000_000,
-            turns: 1000,
-            turns_in_all: 1200,
-            elapsed_ns: turn_ns * 1000.0,
+            iterations: 1000,
+            iterations_in_all: 1200,
+            elapsed_ns: iteration_ns * 1000.0,
             floor_ns,
             each: None,
-            near: Usage::default(),
-            far: Some(Usage::default()),
+            client: Usage::default(),
+            server: Some(Usage::default()),
             calls: None,
             steps: None,
             timer: None,
@@ -575,7 +575,7 @@ mod tests {
             workload: Workload::Latency,
             size_bytes: Some(Size(64)),
             placement: Placement::SameCore,
-            cpus: Some(CpuPair { near: 1, far: 1 }),
+            cpus: Some(CpuPair { client: 1, server: 1 }),
             endpoints: Endpoints::Processes,
             pace: crate::Pace::BackToBack,
             peers: crate::Peers::Pair,
@@ -584,7 +584,7 @@ mod tests {
     }
 
     fn sample(round: u32, elapsed_ns: f64) -> Sample {
-        Sample { turns: 1000, elapsed_ns, ..testing::sample(round, 1.0, Some(700.0)) }
+        Sample { iterations: 1000, elapsed_ns, ..testing::sample(round, 1.0, Some(700.0)) }
     }
 
     fn small() -> Results {
@@ -670,15 +670,15 @@ mod tests {
         assert!(newer.remedy.contains("or a later one"), "{newer}");
     }
 
-    /// A look whose timeline is `events` of near's, which was looked at from 10 to 100.
+    /// A look whose timeline is `events` of client's, which was looked at from 10 to 100.
     fn look(events: &str) -> String {
         let event = |at_ns| format!(r#"{{"t":{at_ns},"e":"o","p":false}}"#);
         let events: Vec<String> = events.split(' ').map(event).collect();
         format!(
             concat!(
-                r#"{{"type":"look","case":{case},"probe":"timeline","round":1,"showed":{{"known":{{"turns":2,"#,
-                r#""turn_ns":50.0,"effect":1.5,"near":{{}},"timeline":{{"call_names":{{}},"seen":{{"turns":2,"#,
-                r#""elapsed_ns":100.0,"near":{{"tid":1,"from_ns":10,"until_ns":100,"events":[{events}]}}}}}}}}}}}}"#,
+                r#"{{"type":"look","case":{case},"probe":"timeline","round":1,"showed":{{"known":{{"iterations":2,"#,
+                r#""iteration_ns":50.0,"effect":1.5,"client":{{}},"timeline":{{"call_names":{{}},"seen":{{"iterations":2,"#,
+                r#""elapsed_ns":100.0,"client":{{"tid":1,"from_ns":10,"until_ns":100,"events":[{events}]}}}}}}}}}}}}"#,
                 "\n"
             ),
             case = serde_json::to_string(&small().records[0].case).unwrap(),
@@ -695,10 +695,10 @@ mod tests {
         // The third argument of openat(2) is no count, and mmap(2) returns an address.
         let mut of_addresses = results.looks[0].clone();
         let Fact::Known(showed) = &mut of_addresses.showed else { panic!("{of_addresses:?}") };
-        showed.near.calls.push(CallRow {
+        showed.client.calls.push(CallRow {
             name: "mmap".to_owned(),
             count: 2,
-            per_turn: 1.0,
+            per_iteration: 1.0,
             time: Histogram::new().encode(),
             mean_ns: 9.0,
             errors: BTreeMap::new(),
@@ -715,10 +715,10 @@ mod tests {
             assert!(problem.contains("line 2: timeline.events must be within their time"), "{problem}");
         }
         for (from, to) in [
-            ("\"turn_ns\":50.0", "\"turn_ns\":0.0"),
+            ("\"iteration_ns\":50.0", "\"iteration_ns\":0.0"),
             ("\"effect\":1.5", "\"effect\":0.0"),
             ("\"until_ns\":100", "\"until_ns\":9000000000000000000"),
-            ("\"near\":{}", "\"near\":{\"places\":{\"copy\":99999999999999999}}"),
+            ("\"client\":{}", "\"client\":{\"places\":{\"copy\":99999999999999999}}"),
         ] {
             let problem = problem([HEADER, &look("50").replacen(from, to, 1), END].concat());
             assert!(problem.contains("must be"), "{to}: {problem}");
@@ -738,9 +738,9 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_line() {
         for (from, to) in [
-            (r#""turns":1000,"#, r#""turns":0,"#),
-            (r#""turns":1000,"#, r#""turns":-1,"#),
-            (r#""turns":1000,"#, r#""turns":18446744073709551615,"#),
+            (r#""iterations":1000,"#, r#""iterations":0,"#),
+            (r#""iterations":1000,"#, r#""iterations":-1,"#),
+            (r#""iterations":1000,"#, r#""iterations":18446744073709551615,"#),
             (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":0"#),
             (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":-1.5"#),
             (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":1e300"#),
@@ -837,8 +837,8 @@ mod tests {
     }
 
     fn samples() -> impl Strategy<Value = Vec<Sample>> {
-        let each =
-            (times(), histograms()).prop_map(|(mean_ns, turns)| Each { mean_ns, turns: turns.encode() });
+        let each = (times(), histograms())
+            .prop_map(|(mean_ns, iterations)| Each { mean_ns, iterations: iterations.encode() });
         let one = (
             1..1_000_000u64,
             times(),
@@ -848,13 +848,13 @@ mod tests {
             proptest::option::of(usages()),
             proptest::option::of(calls()),
         );
-        let one = one.prop_map(|(turns, turn_ns, floor_ns, each, near, far, calls)| Sample {
-            turns,
-            elapsed_ns: turn_ns * turns as f64,
+        let one = one.prop_map(|(iterations, iteration_ns, floor_ns, each, client, server, calls)| Sample {
+            iterations,
+            elapsed_ns: iteration_ns * iterations as f64,
             floor_ns,
             each,
-            near,
-            far,
+            client,
+            server,
             calls,
             ..sample(0, 1.0)
         });

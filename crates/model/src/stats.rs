@@ -1,6 +1,6 @@
 //! The statistics of timing: medians with intervals that assume no distribution, and two modes.
 //!
-//! Every interval is over launches. General statistics (the t distribution) come from `statrs`.
+//! Every interval is over trials. General statistics (the t distribution) come from `statrs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,14 +87,14 @@ fn lower_rank(n: usize, most_tail: f64) -> Option<usize> {
     None
 }
 
-/// Two groups of launches.
+/// Two groups of trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Modes {
     /// The median of the fast group.
     pub fast: f64,
     /// The median of the slow group.
     pub slow: f64,
-    /// The fraction of launches in the fast group.
+    /// The fraction of trials in the fast group.
     pub fast_share: f64,
 }
 

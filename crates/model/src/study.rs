@@ -67,7 +67,7 @@ pub struct Selection {
     pub sizes: Vec<Size>,
     /// Where the endpoints run.
     pub placements: Placements,
-    /// When near begins its turns.
+    /// When client begins its iterations.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pace: Pace,
     /// How many endpoints communicate at once.
@@ -206,7 +206,7 @@ pub struct Figure {
     /// The lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
-    /// The case, of one size, of which some turns are drawn from moment to moment, instead of lines.
+    /// The case, of one size, of which some iterations are drawn from moment to moment, instead of lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<String>,
     /// What a reader must know of it.

@@ -43,14 +43,14 @@ struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BlockInFile {
-    rows: Vec<String>,
+    mechanisms: Vec<String>,
     workloads: Vec<String>,
     #[serde(default)]
     sizes: Option<String>,
     placements: Vec<String>,
-    /// Comma-separated durations, as after `--gap`.
+    /// Comma-separated durations, as after `--think-time`.
     #[serde(default)]
-    gaps: Option<String>,
+    think_times: Option<String>,
     /// Comma-separated rates, as after `--rate`.
     #[serde(default)]
     rates: Option<String>,
@@ -74,11 +74,11 @@ pub struct Suite {
     pub quick: Option<Duration>,
     /// The time in which cases are then looked at by the probes that the study needs; a shorter run takes as much less.
     pub observe: Option<Duration>,
-    /// How long a launch measures; else as the time of the run allows.
+    /// How long a trial measures; else as the time of the run allows.
     pub slice: Option<Duration>,
     /// The rounds that a run may take; only time limits it where there is no number.
     pub rounds: Option<u32>,
-    /// How many bytes a launch of `throughput` sends; else as many as fill its time.
+    /// How many bytes a trial of `throughput` sends; else as many as fill its time.
     pub total: Option<Size>,
     /// What the endpoints are; processes where the suite does not say.
     pub endpoints: Option<Endpoints>,
@@ -99,7 +99,7 @@ pub struct Block {
     pub sizes: Vec<Size>,
     /// Where the endpoints run.
     pub placements: Vec<Placements>,
-    /// When near begins its turns, for the workloads in which each turn is answered; the others go back to back.
+    /// When client begins its iterations, for the workloads in which each iteration is answered; the others go back to back.
     pub paces: Vec<Pace>,
     /// How many endpoints communicate at once, for the workloads in which several can.
     pub peers: Vec<Peers>,
@@ -134,7 +134,7 @@ impl Suite {
             .collect::<Result<_, _>>()?;
         if blocks.iter().map(Block::cases).fold(0, usize::saturating_add) > MOST_CASES {
             let problem = format!("the suite asks for more than {MOST_CASES} cases");
-            return Err(Fault::new(problem, "give fewer rows, sizes or placements").under("block"));
+            return Err(Fault::new(problem, "give fewer mechanisms, sizes or placements").under("block"));
         }
         let time = |name: &str, text: &str| {
             let time = parse_duration(text).map_err(Fault::from).and_then(|time| match time {
@@ -176,7 +176,7 @@ impl Suite {
     }
 }
 
-/// How many bytes a launch of `throughput` is to send.
+/// How many bytes a trial of `throughput` is to send.
 pub fn parse_total(text: &str) -> Result<Size, Invalid> {
     match text.parse()? {
         Size(0) => Err(Invalid::new("a total of 0 bytes is nothing to send", "give it as 16M")),
@@ -190,9 +190,11 @@ pub fn parse_total(text: &str) -> Result<Size, Invalid> {
 
 impl Block {
     fn resolve(file: &BlockInFile, cards: &[Card]) -> Result<Self, Fault> {
-        for (name, list) in
-            [("rows", &file.rows), ("workloads", &file.workloads), ("placements", &file.placements)]
-        {
+        for (name, list) in [
+            ("mechanisms", &file.mechanisms),
+            ("workloads", &file.workloads),
+            ("placements", &file.placements),
+        ] {
             if list.is_empty() {
                 return Err(Fault::new(
                     format!("a block of the suite has no {name}, so that nothing would come of it"),
@@ -202,15 +204,18 @@ impl Block {
             }
         }
         let sizes = file.sizes.as_deref().map(parse_sizes).transpose();
-        let (gaps, rates) = (file.gaps.as_deref(), file.rates.as_deref());
-        let pace_of =
-            if gaps.is_some_and(|gaps| paces(Some(gaps), None).is_err()) { "gaps" } else { "rates" };
+        let (think_times, rates) = (file.think_times.as_deref(), file.rates.as_deref());
+        let pace_of = if think_times.is_some_and(|think_times| paces(Some(think_times), None).is_err()) {
+            "think_times"
+        } else {
+            "rates"
+        };
         Ok(Self {
-            specs: each("rows", &file.rows, |text| Spec::parse(text, cards))?,
+            specs: each("mechanisms", &file.mechanisms, |text| Spec::parse(text, cards))?,
             workloads: each("workloads", &file.workloads, Workload::from_str)?,
             sizes: sizes.map_err(|invalid| Fault::from(invalid).under("sizes"))?.unwrap_or_default(),
             placements: each("placements", &file.placements, Placements::from_str)?,
-            paces: paces(gaps, rates).map_err(|invalid| Fault::from(invalid).under(pace_of))?,
+            paces: paces(think_times, rates).map_err(|invalid| Fault::from(invalid).under(pace_of))?,
             peers: peers(file.peers.as_deref()).map_err(|invalid| Fault::from(invalid).under("peers"))?,
         })
     }
@@ -234,11 +239,12 @@ fn each<T>(
     texts.iter().enumerate().map(one).collect()
 }
 
-/// The paces of comma-separated `gaps` and `rates`; back to back where there are neither.
-pub fn paces(gaps: Option<&str>, rates: Option<&str>) -> Result<Vec<Pace>, Invalid> {
-    let gaps = gaps.into_iter().flat_map(|list| list.split(',')).map(|text| Pace::gap(text.trim()));
+/// The paces of comma-separated `think_times` and `rates`; back to back where there are neither.
+pub fn paces(think_times: Option<&str>, rates: Option<&str>) -> Result<Vec<Pace>, Invalid> {
+    let think_times =
+        think_times.into_iter().flat_map(|list| list.split(',')).map(|text| Pace::think_time(text.trim()));
     let rates = rates.into_iter().flat_map(|list| list.split(',')).map(|text| Pace::rate(text.trim()));
-    let paces = gaps.chain(rates).collect::<Result<Vec<_>, _>>()?;
+    let paces = think_times.chain(rates).collect::<Result<Vec<_>, _>>()?;
     Ok(if paces.is_empty() { vec![Pace::BackToBack] } else { paces })
 }
 
@@ -263,7 +269,7 @@ precision = "2%"
 time = "1m 30s"
 
 [[block]]
-rows = ["pipe"]
+mechanisms = ["pipe"]
 workloads = ["latency", "throughput"]
 sizes = "1..4,64"
 placements = ["smt|same-llc", "cpus=1,0"]
@@ -298,11 +304,11 @@ placements = ["smt|same-llc", "cpus=1,0"]
             (SUITE.replace("1m 30s", "90"), "'90' is not a duration"),
             (SUITE.replace("1m 30s", "0s"), "time is 0"),
             (SUITE.replace("[\"pipe\"]", "[\"pip\"]"), "unknown mechanism or operation 'pip'"),
-            (SUITE.replace("[\"pipe\"]", "[]"), "no rows"),
+            (SUITE.replace("[\"pipe\"]", "[]"), "no mechanisms"),
             (SUITE.replace("\"latency\", ", "\"latancy\", "), "unknown workload 'latancy'"),
             (SUITE.replace("[\"latency\", \"throughput\"]", "[]"), "no workloads"),
             (SUITE.replace("[\"smt|same-llc\", \"cpus=1,0\"]", "[]"), "no placements"),
-            (SUITE.replace("smt|", "smt|near|"), "unknown placement 'near'"),
+            (SUITE.replace("smt|", "smt|client|"), "unknown placement 'client'"),
             (SUITE.replace("1..4", "4..1"), "runs downwards"),
             (no_block.to_owned(), "no block"),
         ] {

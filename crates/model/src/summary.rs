@@ -9,42 +9,42 @@ use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The summary of one case. Intervals are taken over launches, never over turns.
+/// The summary of one case. Intervals are taken over trials, never over iterations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// How many launches.
-    pub launches: u32,
-    /// How many turns were timed, over all launches.
-    pub turns: u64,
-    /// Nanoseconds per turn: the median launch, with its 95% interval.
-    pub turn_ns: Estimate,
+    /// How many trials.
+    pub trials: u32,
+    /// How many iterations were timed, over all trials.
+    pub iterations: u64,
+    /// Nanoseconds per iteration: the median trial, with its 95% interval.
+    pub iteration_ns: Estimate,
     /// Payload bytes per second, one way; only for `throughput` and `transfer`.
     pub bytes_per_s: Option<Estimate>,
-    /// Quantiles of single turns, from the `each` part of all launches together.
+    /// Quantiles of single iterations, from the `each` part of all trials together.
     pub quantiles: Option<Quantiles>,
-    /// The mean of the `each` turns over that of the `total` turns, launch by launch: the instrument's own effect.
+    /// The mean of the `each` turns over that of the `total` iterations, trial by trial: the instrument's own effect.
     pub each_over_total: Option<Estimate>,
     /// The multiple of the floor, round by round.
     pub floor_multiple: Option<Estimate>,
-    /// What one turn costs near.
-    pub near: PerTurn,
-    /// What one turn costs far.
-    pub far: Option<PerTurn>,
-    /// The two groups of launches, where there are two.
+    /// What one iteration costs client.
+    pub client: PerIteration,
+    /// What one iteration costs server.
+    pub server: Option<PerIteration>,
+    /// The two groups of trials, where there are two.
     pub modes: Option<Modes>,
-    /// The part of the rate asked for that was achieved in the median launch; only of a rate.
+    /// The part of the rate asked for that was achieved in the median trial; only of a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved: Option<f64>,
     /// The part of the messages sent that never came; only of mechanisms that lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
-    /// Turns a second of all nears together; only where several peers have their turns answered.
+    /// Iterations a second of all clients together; only where several peers have their iterations answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turns_per_s: Option<f64>,
-    /// How evenly the turns fell to several nears; only where there are several.
+    pub iterations_per_s: Option<f64>,
+    /// How evenly the iterations fell to several clients; only where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fairness>,
-    /// What the timer said of its intervals: medians over launches, and the smallest resolution; only of `accuracy`.
+    /// What the timer said of its intervals: medians over trials, and the smallest resolution; only of `accuracy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<TimerSample>,
     /// The steps of the messages of a session.
@@ -52,13 +52,13 @@ pub struct Summary {
     pub steps: Option<StepTimes>,
 }
 
-/// What the steps of messages take, all launches together.
+/// What the steps of messages take, all trials together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepTimes {
-    /// Near's, by name.
-    pub near: Vec<StepTime>,
-    /// Far's, by name.
-    pub far: Vec<StepTime>,
+    /// Client's, by name.
+    pub client: Vec<StepTime>,
+    /// Server's, by name.
+    pub server: Vec<StepTime>,
 }
 
 /// What one step takes.
@@ -74,37 +74,37 @@ pub struct StepTime {
     pub mean_ns: f64,
 }
 
-/// How evenly turns fell to several nears: medians over launches.
+/// How evenly iterations fell to several clients: medians over trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fairness {
     /// Jain's index: 1 when all had as many, 1/n when one of n had them all (Jain, Chiu and Hawe 1984, DEC-TR-301).
     pub jain: f64,
-    /// The turns of the near that had the fewest, over the mean.
+    /// The iterations of the client that had the fewest, over the mean.
     pub least: f64,
-    /// The turns of the near that had the most, over the mean.
+    /// The iterations of the client that had the most, over the mean.
     pub most: f64,
 }
 
 /// Quantiles in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantiles {
-    /// The median turn.
+    /// The median iteration.
     pub p50_ns: u64,
-    /// 90% of turns are at most this.
+    /// 90% of iterations are at most this.
     pub p90_ns: u64,
-    /// 99% of turns are at most this.
+    /// 99% of iterations are at most this.
     pub p99_ns: u64,
-    /// 99.9% of turns are at most this.
+    /// 99.9% of iterations are at most this.
     pub p999_ns: u64,
-    /// The slowest turn.
+    /// The slowest iteration.
     pub max_ns: u64,
-    /// The 99th percentile over launches, with its interval.
-    pub p99_by_launch_ns: Estimate,
+    /// The 99th percentile over trials, with its interval.
+    pub p99_by_trial_ns: Estimate,
 }
 
-/// What one endpoint uses per turn: totals over all launches, divided by all turns.
+/// What one endpoint uses per iteration: totals over all trials, divided by all iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PerTurn {
+pub struct PerIteration {
     /// CPU time in nanoseconds.
     pub cpu_ns: f64,
     /// The part in user mode.
@@ -122,68 +122,71 @@ pub struct PerTurn {
 impl Summary {
     /// The part of its rate that was achieved, if that was missed.
     pub fn missed(&self) -> Option<f64> {
-        /// Below this, near fell behind more than it does by being late for one turn.
+        /// Below this, client fell behind more than it does by being late for one iteration.
         const LEAST_ACHIEVED: f64 = 0.98;
         self.achieved.filter(|achieved| *achieved < LEAST_ACHIEVED)
     }
 
-    /// CPU time of both ends per turn, in nanoseconds.
+    /// CPU time of both ends per iteration, in nanoseconds.
     pub fn cpu_ns(&self) -> f64 {
-        self.near.cpu_ns + self.far.map_or(0.0, |far| far.cpu_ns)
+        self.client.cpu_ns + self.server.map_or(0.0, |server| server.cpu_ns)
     }
 
-    /// Context switches of both ends per turn.
+    /// Context switches of both ends per iteration.
     pub fn switches(&self) -> f64 {
-        let of = |per: PerTurn| per.voluntary_switches + per.involuntary_switches;
-        of(self.near) + self.far.map_or(0.0, of)
+        let of = |per: PerIteration| per.voluntary_switches + per.involuntary_switches;
+        of(self.client) + self.server.map_or(0.0, of)
     }
 }
 
 /// What `samples` of `case` say; `None` when there are none.
 pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
-    let turn_ns: Vec<f64> = samples.iter().map(Sample::turn_ns).collect();
-    let estimate = stats::median_interval(&turn_ns)?;
-    let turns: u64 = samples.iter().map(|sample| sample.turns).sum();
-    let turn_bytes =
-        case.turn_bytes().filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
+    let iteration_ns: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
+    let estimate = stats::median_interval(&iteration_ns)?;
+    let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
+    let iteration_bytes =
+        case.iteration_bytes().filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
     let ratios = |of: fn(&Sample) -> Option<f64>| {
         let logs: Vec<f64> = samples.iter().filter_map(of).map(f64::ln).collect();
         stats::median_interval(&logs).map(|e| e.map(f64::exp))
     };
     Some(Summary {
-        launches: u32::try_from(samples.len()).unwrap_or(u32::MAX),
-        turns,
-        turn_ns: estimate,
-        bytes_per_s: turn_bytes.and_then(|bytes| rate(samples, bytes)),
+        trials: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+        iterations,
+        iteration_ns: estimate,
+        bytes_per_s: iteration_bytes.and_then(|bytes| rate(samples, bytes)),
         lost: lost(samples),
         quantiles: quantiles(samples),
-        // Several peers have but one part, in which every turn is timed.
-        each_over_total: ratios(|s| s.each.as_ref().map(|each| each.mean_ns / s.turn_ns()))
+        // Several peers have but one part, in which every iteration is timed.
+        each_over_total: ratios(|s| s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns()))
             .filter(|_| case.peers == Peers::Pair),
-        floor_multiple: ratios(|s| s.floor_ns.map(|floor| s.turn_ns() / floor)),
-        near: per_turn(samples.iter().map(|s| s.near), turns),
-        far: samples.first()?.far.map(|_| per_turn(samples.iter().filter_map(|s| s.far), turns)),
-        modes: stats::two_modes(&turn_ns),
+        floor_multiple: ratios(|s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
+        client: per_iteration(samples.iter().map(|s| s.client), iterations),
+        server: samples
+            .first()?
+            .server
+            .map(|_| per_iteration(samples.iter().filter_map(|s| s.server), iterations)),
+        modes: stats::two_modes(&iteration_ns),
         achieved: achieved(samples),
-        turns_per_s: (case.peers != Peers::Pair && case.workload.is_answered())
-            .then(|| f64::from(case.peers.nears()) / estimate.median * 1e9),
+        iterations_per_s: (case.peers != Peers::Pair && case.workload.is_answered())
+            .then(|| f64::from(case.peers.clients()) / estimate.median * 1e9),
         fairness: fairness(samples),
         timer: timer(samples),
         steps: step_times(samples),
     })
 }
 
-/// Bytes that came per second, where a turn sends so many.
-fn rate(samples: &[Sample], turn_bytes: f64) -> Option<Estimate> {
-    // Of the times, not of the rates: the median of an even number of launches is the same that the table shows.
+/// Bytes that came per second, where an iteration sends so many.
+fn rate(samples: &[Sample], iteration_bytes: f64) -> Option<Estimate> {
+    // Of the times, not of the rates: the median of an even number of trials is the same that the table shows.
     let message_ns = |sample: &Sample| sample.elapsed_ns / sample.came().max(1) as f64;
     let estimate = stats::median_interval(&samples.iter().map(message_ns).collect::<Vec<_>>())?;
-    Some(estimate.map(|ns| turn_bytes / ns * 1e9))
+    Some(estimate.map(|ns| iteration_bytes / ns * 1e9))
 }
 
 fn lost(samples: &[Sample]) -> Option<f64> {
     let lost: Vec<u64> = samples.iter().filter_map(|sample| sample.lost).collect();
-    let sent: u64 = samples.iter().map(|sample| sample.turns).sum();
+    let sent: u64 = samples.iter().map(|sample| sample.iterations).sum();
     (!lost.is_empty()).then(|| lost.iter().sum::<u64>() as f64 / sent as f64)
 }
 
@@ -193,20 +196,20 @@ fn achieved(samples: &[Sample]) -> Option<f64> {
 }
 
 fn fairness(samples: &[Sample]) -> Option<Fairness> {
-    let of_launch = |shares: &Vec<u64>| {
-        let shares: Vec<f64> = shares.iter().map(|turns| *turns as f64).collect();
+    let of_trial = |shares: &Vec<u64>| {
+        let shares: Vec<f64> = shares.iter().map(|iterations| *iterations as f64).collect();
         let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
         let count = shares.len() as f64;
-        let over_mean = |turns: f64| turns * count / sum;
+        let over_mean = |iterations: f64| iterations * count / sum;
         (sum > 0.0).then(|| Fairness {
             jain: sum * sum / squares / count,
             least: over_mean(shares.iter().copied().fold(f64::INFINITY, f64::min)),
             most: over_mean(shares.iter().copied().fold(0.0, f64::max)),
         })
     };
-    let launches: Vec<Fairness> =
-        samples.iter().filter_map(|sample| of_launch(sample.shares.as_ref()?)).collect();
-    let median = |of: fn(&Fairness) -> f64| stats::median(&launches.iter().map(of).collect::<Vec<_>>());
+    let trials: Vec<Fairness> =
+        samples.iter().filter_map(|sample| of_trial(sample.shares.as_ref()?)).collect();
+    let median = |of: fn(&Fairness) -> f64| stats::median(&trials.iter().map(of).collect::<Vec<_>>());
     Some(Fairness { jain: median(|f| f.jain)?, least: median(|f| f.least)?, most: median(|f| f.most)? })
 }
 
@@ -224,12 +227,12 @@ fn timer(samples: &[Sample]) -> Option<TimerSample> {
 fn step_times(samples: &[Sample]) -> Option<StepTimes> {
     let steps: Vec<&Steps> = samples.iter().filter_map(|sample| sample.steps.as_ref()).collect();
     (!steps.is_empty()).then(|| StepTimes {
-        near: merged(steps.iter().flat_map(|steps| &steps.near)),
-        far: merged(steps.iter().flat_map(|steps| &steps.far)),
+        client: merged(steps.iter().flat_map(|steps| &steps.client)),
+        server: merged(steps.iter().flat_map(|steps| &steps.server)),
     })
 }
 
-/// The steps of all launches by name, in the order in which they first came.
+/// The steps of all trials by name, in the order in which they first came.
 fn merged<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<StepTime> {
     let mut times: Vec<(&str, Histogram)> = Vec::new();
     for step in steps {
@@ -252,11 +255,11 @@ fn merged<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<StepTime> {
 
 fn quantiles(samples: &[Sample]) -> Option<Quantiles> {
     let mut all = Histogram::new();
-    let mut p99_by_launch = Vec::new();
+    let mut p99_by_trial = Vec::new();
     for each in samples.iter().filter_map(|sample| sample.each.as_ref()) {
-        let launch = each.turns.decode();
-        p99_by_launch.push(launch.quantile_ns(0.99)? as f64);
-        all.merge(&launch);
+        let trial = each.iterations.decode();
+        p99_by_trial.push(trial.quantile_ns(0.99)? as f64);
+        all.merge(&trial);
     }
     Some(Quantiles {
         p50_ns: all.quantile_ns(0.5)?,
@@ -264,14 +267,14 @@ fn quantiles(samples: &[Sample]) -> Option<Quantiles> {
         p99_ns: all.quantile_ns(0.99)?,
         p999_ns: all.quantile_ns(0.999)?,
         max_ns: all.max_ns()?,
-        p99_by_launch_ns: stats::median_interval(&p99_by_launch)?,
+        p99_by_trial_ns: stats::median_interval(&p99_by_trial)?,
     })
 }
 
-fn per_turn(usages: impl Iterator<Item = Usage>, turns: u64) -> PerTurn {
+fn per_iteration(usages: impl Iterator<Item = Usage>, iterations: u64) -> PerIteration {
     let sum: Usage = usages.sum();
-    let per = |count: u64| count as f64 / turns as f64;
-    PerTurn {
+    let per = |count: u64| count as f64 / iterations as f64;
+    PerIteration {
         cpu_ns: per(sum.cpu_ns),
         user_ns: per(sum.user_ns),
         system_ns: per(sum.system_ns),
@@ -283,19 +286,19 @@ fn per_turn(usages: impl Iterator<Item = Usage>, turns: u64) -> PerTurn {
 
 /// Whether the interval of `summary` is as narrow as `precision` asks.
 pub fn settled(summary: &Summary, precision: f64) -> bool {
-    summary.turn_ns.half_width().is_some_and(|half| half <= precision)
+    summary.iteration_ns.half_width().is_some_and(|half| half <= precision)
 }
 
 /// What a reader of `summary` must know.
 pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision: f64) -> Vec<Warning> {
     /// Below this effect, percentiles can be read as they stand.
     const EFFECT_WORTH_SAYING: f64 = 0.1;
-    /// Spinning endpoints that lose their CPU more often than once in this many turns.
+    /// Spinning endpoints that lose their CPU more often than once in this many iterations.
     const PREEMPTIONS_WORTH_SAYING: f64 = 1e-3;
 
     let mut warnings = Vec::new();
     if !settled(summary, precision) {
-        warnings.push(Warning::Unsettled { reached: summary.turn_ns.half_width(), asked: precision });
+        warnings.push(Warning::Unsettled { reached: summary.iteration_ns.half_width(), asked: precision });
     }
     if let Some(modes) = summary.modes {
         warnings.push(Warning::TwoModes {
@@ -314,10 +317,10 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
     {
         warnings.push(Warning::InstrumentEffect { ratio: effect.median });
     }
-    let involuntary =
-        summary.near.involuntary_switches + summary.far.map_or(0.0, |far| far.involuntary_switches);
+    let involuntary = summary.client.involuntary_switches
+        + summary.server.map_or(0.0, |server| server.involuntary_switches);
     if case.spec.params.spins() && involuntary > PREEMPTIONS_WORTH_SAYING {
-        warnings.push(Warning::Preempted { per_turn: involuntary });
+        warnings.push(Warning::Preempted { per_iteration: involuntary });
     }
     warnings
 }
@@ -341,8 +344,8 @@ mod tests {
         }
     }
 
-    /// Launches of 100, 110, 120, … ns a turn on a floor of 50 ns, 1000 turns each.
-    fn launches(count: u32) -> Vec<Sample> {
+    /// Trials of 100, 110, 120, … ns a turn on a floor of 50 ns, 1000 iterations each.
+    fn trials(count: u32) -> Vec<Sample> {
         (0..count).map(|n| testing::sample(n, 100.0 + 10.0 * f64::from(n), Some(50.0))).collect()
     }
 
@@ -351,44 +354,45 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_all_launches_are_put_together_in_the_order_of_the_first() {
+    fn steps_of_all_trials_are_put_together_in_the_order_of_the_first() {
         let step = |name: &str, times: &[u64]| {
             let mut time = Histogram::new();
             times.iter().for_each(|ns| time.record(*ns));
             Step { name: name.to_owned(), time: time.encode() }
         };
-        let mut samples = launches(2);
-        let far = vec![step("recvmsg", &[7])];
-        samples[0].steps =
-            Some(Steps { near: vec![step("write", &[100, 200]), step("close", &[5])], far: far.clone() });
-        samples[1].steps = Some(Steps { near: vec![step("close", &[5]), step("write", &[300])], far });
+        let mut samples = trials(2);
+        let server = vec![step("recvmsg", &[7])];
+        samples[0].steps = Some(Steps {
+            client: vec![step("write", &[100, 200]), step("close", &[5])],
+            server: server.clone(),
+        });
+        samples[1].steps = Some(Steps { client: vec![step("close", &[5]), step("write", &[300])], server });
         let steps = of(Workload::Latency, &samples).steps.unwrap();
-        let near: Vec<_> = steps.near.iter().map(|s| (s.name.as_str(), s.count, s.median_ns)).collect();
-        assert_eq!(near, [("write", 3, 200), ("close", 2, 5)]);
-        assert!((steps.near[0].mean_ns - 200.0).abs() < 0.5);
-        assert_eq!((steps.far[0].count, of(Workload::Latency, &launches(2)).steps), (2, None));
+        let client: Vec<_> = steps.client.iter().map(|s| (s.name.as_str(), s.count, s.median_ns)).collect();
+        assert_eq!(client, [("write", 3, 200), ("close", 2, 5)]);
+        assert!((steps.client[0].mean_ns - 200.0).abs() < 0.5);
+        assert_eq!((steps.server[0].count, of(Workload::Latency, &trials(2)).steps), (2, None));
     }
 
     #[test]
     fn a_rate_that_was_not_achieved_is_missed() {
         let with = |late_ns| {
             let schedule = Some(Schedule { span_ns: 1e6, late_ns });
-            let samples: Vec<_> =
-                launches(9).into_iter().map(|sample| Sample { schedule, ..sample }).collect();
+            let samples: Vec<_> = trials(9).into_iter().map(|sample| Sample { schedule, ..sample }).collect();
             of(Workload::Latency, &samples)
         };
         assert_eq!((with(0.0).achieved, with(0.0).missed()), (Some(1.0), None));
         assert_eq!(with(1e6).missed(), Some(0.5));
-        // One turn that is late is no queue.
+        // One iteration that is late is no queue.
         assert_eq!(with(1e4).missed(), None);
-        assert_eq!(of(Workload::Latency, &launches(9)).achieved, None);
+        assert_eq!(of(Workload::Latency, &trials(9)).achieved, None);
     }
 
     #[test]
-    fn times_and_multiples_are_medians_over_launches() {
-        let summary = of(Workload::Latency, &launches(9));
-        assert_eq!((summary.launches, summary.turns), (9, 9000));
-        assert_eq!(summary.turn_ns, Estimate { median: 140.0, interval: Some((110.0, 170.0)) });
+    fn times_and_multiples_are_medians_over_trials() {
+        let summary = of(Workload::Latency, &trials(9));
+        assert_eq!((summary.trials, summary.iterations), (9, 9000));
+        assert_eq!(summary.iteration_ns, Estimate { median: 140.0, interval: Some((110.0, 170.0)) });
         let multiple = summary.floor_multiple.unwrap();
         assert!((multiple.median - 2.8).abs() < 1e-12);
         let (low, high) = multiple.interval.unwrap();
@@ -398,9 +402,9 @@ mod tests {
     }
 
     #[test]
-    fn few_launches_have_no_interval_and_are_not_settled() {
-        let summary = of(Workload::Latency, &launches(5));
-        assert_eq!(summary.turn_ns.interval, None);
+    fn few_trials_have_no_interval_and_are_not_settled() {
+        let summary = of(Workload::Latency, &trials(5));
+        assert_eq!(summary.iteration_ns.interval, None);
         assert!(!settled(&summary, 1.0));
         let warnings = warnings(&case(Workload::Latency, 1), &summary, &[], 0.02);
         assert_eq!(warnings, [Warning::Unsettled { reached: None, asked: 0.02 }]);
@@ -409,7 +413,7 @@ mod tests {
     #[test]
     fn a_rate_is_the_size_over_the_time_and_its_interval_is_in_order() {
         for workload in [Workload::Throughput, Workload::Transfer] {
-            let rate = of(workload, &launches(9)).bytes_per_s.unwrap();
+            let rate = of(workload, &trials(9)).bytes_per_s.unwrap();
             assert_eq!(rate.median, 1000.0 / 140.0 * 1e9);
             assert_eq!(rate.interval, Some((1000.0 / 170.0 * 1e9, 1000.0 / 110.0 * 1e9)));
         }
@@ -418,27 +422,27 @@ mod tests {
     #[test]
     fn messages_without_bytes_have_no_rate_of_bytes() {
         for workload in [Workload::Throughput, Workload::Transfer] {
-            let summary = summarise(&case(workload, 0), &launches(9)).unwrap();
-            assert_eq!((summary.bytes_per_s, summary.turn_ns.median), (None, 140.0));
+            let summary = summarise(&case(workload, 0), &trials(9)).unwrap();
+            assert_eq!((summary.bytes_per_s, summary.iteration_ns.median), (None, 140.0));
         }
     }
 
     #[test]
     fn what_is_lost_is_no_part_of_the_rate() {
         let samples: Vec<Sample> =
-            launches(9).into_iter().map(|sample| Sample { lost: Some(250), ..sample }).collect();
+            trials(9).into_iter().map(|sample| Sample { lost: Some(250), ..sample }).collect();
         let summary = of(Workload::Throughput, &samples);
-        assert_eq!((summary.lost, of(Workload::Throughput, &launches(9)).lost), (Some(0.25), None));
+        assert_eq!((summary.lost, of(Workload::Throughput, &trials(9)).lost), (Some(0.25), None));
         let rate = summary.bytes_per_s.unwrap().median;
         assert!((rate / (0.75 * 1000.0 / 140.0 * 1e9) - 1.0).abs() < 1e-12, "{rate}");
         // The time is that of a message sent.
-        assert_eq!(summary.turn_ns.median, 140.0);
+        assert_eq!(summary.iteration_ns.median, 140.0);
     }
 
     #[test]
-    fn several_nears_add_up_and_are_fair_by_their_shares() {
+    fn several_clients_add_up_and_are_fair_by_their_shares() {
         let shared = |shares: [u64; 2]| -> Vec<Sample> {
-            launches(9).into_iter().map(|s| Sample { shares: Some(shares.to_vec()), ..s }).collect()
+            trials(9).into_iter().map(|s| Sample { shares: Some(shares.to_vec()), ..s }).collect()
         };
         let peers = |peers| Case { peers, ..case(Workload::Transfer, 1000) };
         let summary = |shares, of| summarise(&peers(of), &shared(shares)).unwrap();
@@ -447,41 +451,45 @@ mod tests {
         assert_eq!(fair.bytes_per_s.unwrap().median, 2.0 * 1000.0 / 140.0 * 1e9);
         let greedy = summary([1000, 0], Peers::FanIn(2)).fairness;
         assert_eq!(greedy, Some(Fairness { jain: 0.5, least: 0.0, most: 2.0 }));
-        assert_eq!(of(Workload::Latency, &launches(9)).fairness, None);
+        assert_eq!(of(Workload::Latency, &trials(9)).fairness, None);
     }
 
     #[test]
-    fn usage_is_all_of_it_over_all_turns() {
-        let mut samples = launches(2);
+    fn usage_is_all_of_it_over_all_iterations() {
+        let mut samples = trials(2);
         for (sample, cpu_ns) in samples.iter_mut().zip([1000, 3000]) {
-            sample.near =
+            sample.client =
                 Usage { cpu_ns, user_ns: 400, system_ns: cpu_ns - 400, minor_faults: 1, ..Usage::default() };
-            sample.far = Some(Usage { cpu_ns: 6000, voluntary_switches: 1000, ..Usage::default() });
+            sample.server = Some(Usage { cpu_ns: 6000, voluntary_switches: 1000, ..Usage::default() });
         }
         let summary = of(Workload::Latency, &samples);
-        assert_eq!((summary.near.cpu_ns, summary.near.user_ns, summary.near.system_ns), (2.0, 0.4, 1.6));
-        assert_eq!((summary.near.faults, summary.far.unwrap().cpu_ns), (0.001, 6.0));
+        assert_eq!(
+            (summary.client.cpu_ns, summary.client.user_ns, summary.client.system_ns),
+            (2.0, 0.4, 1.6)
+        );
+        assert_eq!((summary.client.faults, summary.server.unwrap().cpu_ns), (0.001, 6.0));
         assert_eq!((summary.cpu_ns(), summary.switches()), (8.0, 1.0));
-        samples.iter_mut().for_each(|sample| sample.far = None);
+        samples.iter_mut().for_each(|sample| sample.server = None);
         assert_eq!(of(Workload::Cost, &samples).cpu_ns(), 2.0);
     }
 
     #[test]
-    fn quantiles_are_of_all_turns_and_p99_also_by_launch() {
-        let mut samples = launches(3);
+    fn quantiles_are_of_all_iterations_and_p99_also_by_trial() {
+        let mut samples = trials(3);
         for (sample, slow_ns) in samples.iter_mut().zip([1000, 2000, 3000]) {
-            let mut turns = Histogram::new();
-            (0..98).for_each(|_| turns.record(100));
-            (0..2).for_each(|_| turns.record(slow_ns));
-            sample.each = Some(Each { mean_ns: 1.2 * sample.turn_ns(), turns: turns.encode() });
+            let mut iterations = Histogram::new();
+            (0..98).for_each(|_| iterations.record(100));
+            (0..2).for_each(|_| iterations.record(slow_ns));
+            sample.each =
+                Some(Each { mean_ns: 1.2 * sample.iteration_ns(), iterations: iterations.encode() });
         }
         let summary = of(Workload::Latency, &samples);
         let quantiles = summary.quantiles.unwrap();
         assert_eq!((quantiles.p50_ns, quantiles.p90_ns), (100, 100));
-        // 294 of 300 turns take 100 ns, then two each take 1, 2 and 3 µs.
+        // 294 of 300 iterations take 100 ns, then two each take 1, 2 and 3 µs.
         assert!((1990..=2010).contains(&quantiles.p99_ns), "{quantiles:?}");
         assert!((2990..=3010).contains(&quantiles.max_ns), "{quantiles:?}");
-        assert!((1990.0..=2010.0).contains(&quantiles.p99_by_launch_ns.median), "{quantiles:?}");
+        assert!((1990.0..=2010.0).contains(&quantiles.p99_by_trial_ns.median), "{quantiles:?}");
         let effect = summary.each_over_total.unwrap();
         assert!((effect.median - 1.2).abs() < 1e-12);
         let warnings = warnings(&case(Workload::Latency, 1), &summary, &[], 0.02);

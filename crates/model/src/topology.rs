@@ -4,13 +4,13 @@ use crate::case::Placement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Two logical CPUs: near's and far's.
+/// Two logical CPUs: client's and server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct CpuPair {
-    /// Where near runs.
-    pub near: u32,
-    /// Where far runs.
-    pub far: u32,
+    /// Where client runs.
+    pub client: u32,
+    /// Where server runs.
+    pub server: u32,
 }
 
 /// One logical CPU that this process may run on.
@@ -71,7 +71,7 @@ impl Topology {
     /// High-numbered CPUs are taken first: the lowest serves interrupts on many hosts.
     pub fn place(&self, placement: Placement) -> Result<Option<CpuPair>, String> {
         if let Placement::Cpus(pair) = placement {
-            return match [pair.near, pair.far]
+            return match [pair.client, pair.server]
                 .into_iter()
                 .find(|id| self.cpus.iter().all(|cpu| cpu.id != *id))
             {
@@ -83,11 +83,15 @@ impl Topology {
             };
         }
         let Some(distance) = placement.distance() else { return Ok(None) };
-        let pairs =
-            self.cpus.iter().rev().flat_map(|near| self.cpus.iter().rev().map(move |far| (near, far)));
-        let found = pairs.into_iter().find(|(near, far)| Distance::between(near, far) == Some(distance));
+        let pairs = self
+            .cpus
+            .iter()
+            .rev()
+            .flat_map(|client| self.cpus.iter().rev().map(move |server| (client, server)));
+        let found =
+            pairs.into_iter().find(|(client, server)| Distance::between(client, server) == Some(distance));
         match found {
-            Some((near, far)) => Ok(Some(CpuPair { near: near.id, far: far.id })),
+            Some((client, server)) => Ok(Some(CpuPair { client: client.id, server: server.id })),
             None => Err(format!("{placement}: {}", self.lack(distance))),
         }
     }
@@ -138,7 +142,7 @@ mod tests {
     }
 
     fn place(topology: &Topology, placement: Placement) -> Result<(u32, u32), String> {
-        topology.place(placement).map(|pair| pair.map(|pair| (pair.near, pair.far)).unwrap())
+        topology.place(placement).map(|pair| pair.map(|pair| (pair.client, pair.server)).unwrap())
     }
 
     #[test]
@@ -183,7 +187,7 @@ mod tests {
     #[test]
     fn cpus_by_number_are_taken_as_given_or_refused_by_name() {
         let two = two_sockets();
-        let cpus = |near, far| Placement::Cpus(CpuPair { near, far });
+        let cpus = |client, server| Placement::Cpus(CpuPair { client, server });
         assert_eq!(place(&two, cpus(0, 5)), Ok((0, 5)));
         assert_eq!(place(&two, cpus(2, 2)), Ok((2, 2)));
         let reason = place(&two, cpus(0, 64)).unwrap_err();
@@ -195,7 +199,7 @@ mod tests {
         let cpus = (0..2).map(|id| Cpu { id, package: 0, core: id, llc: None, node: 0 }).collect();
         let unknown = Topology { cpus, unknown: Some("no sysfs".to_owned()) };
         assert_eq!(place(&unknown, Placement::SameCore), Ok((1, 1)));
-        assert_eq!(place(&unknown, Placement::Cpus(CpuPair { near: 0, far: 1 })), Ok((0, 1)));
+        assert_eq!(place(&unknown, Placement::Cpus(CpuPair { client: 0, server: 1 })), Ok((0, 1)));
         for placement in [Placement::Smt, Placement::SameLlc, Placement::CrossLlc, Placement::CrossNode] {
             let reason = place(&unknown, placement).unwrap_err();
             assert!(reason.contains("no sysfs") && reason.contains("cpus=A,B"), "{reason}");
@@ -215,7 +219,7 @@ mod tests {
             for placement in Placement::NAMED {
                 if let Ok(Some(pair)) = topology.place(placement) {
                     assert_eq!(
-                        Distance::between(find(pair.near), find(pair.far)),
+                        Distance::between(find(pair.client), find(pair.server)),
                         placement.distance(),
                         "{placement}"
                     );

@@ -10,18 +10,18 @@ use std::fmt;
 pub enum Warning {
     /// The interval is wider than the precision asked for.
     Unsettled {
-        /// The half-width of the 95% interval reached, as a fraction; absent with too few launches for any interval.
+        /// The half-width of the 95% interval reached, as a fraction; absent with too few trials for any interval.
         reached: Option<f64>,
         /// The half-width asked for, as a fraction.
         asked: f64,
     },
-    /// The launches fall into two groups, as on a machine that changes speed.
+    /// The trials fall into two groups, as on a machine that changes speed.
     TwoModes {
-        /// The median of the fast group, in nanoseconds per turn.
+        /// The median of the fast group, in nanoseconds per iteration.
         fast_ns: f64,
-        /// The median of the slow group, in nanoseconds per turn.
+        /// The median of the slow group, in nanoseconds per iteration.
         slow_ns: f64,
-        /// The fraction of launches in the fast group.
+        /// The fraction of trials in the fast group.
         fast_share: f64,
     },
     /// The kernel gave something else than was asked.
@@ -35,12 +35,12 @@ pub enum Warning {
     },
     /// An endpoint that should never sleep was switched away from.
     Preempted {
-        /// Involuntary context switches per turn, both ends together.
-        per_turn: f64,
+        /// Involuntary context switches per iteration, both ends together.
+        per_iteration: f64,
     },
-    /// Reading the clock each turn changed what was measured.
+    /// Reading the clock each iteration changed what was measured.
     InstrumentEffect {
-        /// The mean of the `each` turns over the mean of the `total` turns.
+        /// The mean of the `each` turns over the mean of the `total` iterations.
         ratio: f64,
     },
     /// The split of CPU time into user and system is sampled by the scheduler tick.
@@ -60,22 +60,22 @@ impl fmt::Display for Warning {
                 asked * 100.0
             ),
             Warning::Unsettled { reached: None, .. } => {
-                f.write_str("unsettled: too few launches for an interval")
+                f.write_str("unsettled: too few trials for an interval")
             }
             Warning::TwoModes { fast_ns, slow_ns, fast_share } => write!(
                 f,
-                "two modes: {} in {:.0}% of launches, {} in the others",
+                "two modes: {} in {:.0}% of trials, {} in the others",
                 crate::units::format_ns(*fast_ns),
                 fast_share * 100.0,
                 crate::units::format_ns(*slow_ns)
             ),
             Warning::Clamped { name, asked, got } => write!(f, "{name}: asked for {asked}, got {got}"),
-            Warning::Preempted { per_turn } => {
-                write!(f, "an endpoint that spins was switched away {per_turn:.4} times a turn")
+            Warning::Preempted { per_iteration } => {
+                write!(f, "an endpoint that spins was switched away {per_iteration:.4} times an iteration")
             }
             Warning::InstrumentEffect { ratio } => write!(
                 f,
-                "reading the clock every turn made the turns {:.0}% {}: percentiles carry that",
+                "reading the clock every iteration made the iterations {:.0}% {}: percentiles carry that",
                 (ratio - 1.0).abs() * 100.0,
                 if *ratio >= 1.0 { "slower" } else { "faster" }
             ),
@@ -102,7 +102,7 @@ impl Warning {
                 "believe the median of `total`; read percentiles as upper bounds"
             }
             Warning::SampledCpuSplit { .. } => {
-                "read the sum; for the split use many launches, or CPUs booted with nohz_full="
+                "read the sum; for the split use many trials, or CPUs booted with nohz_full="
             }
         }
     }

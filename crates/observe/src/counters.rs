@@ -1,4 +1,4 @@
-//! Counters of the kernel and of the processor, over all timed turns. They are read after the turns, never within.
+//! Counters of the kernel and of the processor, over all timed iterations. They are read after the iterations, never within.
 
 use crate::Probing;
 use crate::perf::{on_this_thread, refused, switched};

@@ -1,4 +1,4 @@
-//! Events of one thread, recorded by the kernel into rings and read out after the turns.
+//! Events of one thread, recorded by the kernel into rings and read out after the iterations.
 //!
 //! All are switched on and off together, so that what one shows the others show too.
 

@@ -1,7 +1,7 @@
-//! Looking at an endpoint while it does its turns: one probe a file.
+//! Looking at an endpoint while it does its iterations: one probe a file.
 //!
 //! An endpoint looks at itself: it opens what the kernel offers for its own thread, switches it on after the lead-in
-//! and off before the lead-out, and tells afterwards what was seen. Nothing here runs in a timed launch, and nothing
+//! and off before the lead-out, and tells afterwards what was seen. Nothing here runs in a timed trial, and nothing
 //! here says what it means: that is `model`'s.
 #![forbid(unsafe_code)]
 
@@ -22,11 +22,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use sys::Failure;
 
-/// Something that is opened, switched on around the timed turns, and read afterwards.
+/// Something that is opened, switched on around the timed iterations, and read afterwards.
 trait Probing {
-    /// Switches it on. The turns follow at once.
+    /// Switches it on. The iterations follow at once.
     fn begin(&mut self) -> Result<(), Failure>;
-    /// Switches it off. The turns are just over.
+    /// Switches it off. The iterations are just over.
     fn end(&mut self) -> Result<(), Failure>;
     /// What was seen.
     fn seen(self: Box<Self>) -> Result<Seen, Failure>;
@@ -110,7 +110,7 @@ pub fn support(probe: Probe) -> Support {
 }
 
 impl Watching {
-    /// Switches the probe on. The turns follow at once.
+    /// Switches the probe on. The iterations follow at once.
     pub fn begin(&mut self) -> Result<(), Failure> {
         if let Some(probing) = &mut self.probing {
             probing.begin()?;
@@ -119,7 +119,7 @@ impl Watching {
         Ok(())
     }
 
-    /// Switches it off. The turns are just over.
+    /// Switches it off. The iterations are just over.
     pub fn end(&mut self) -> Result<(), Failure> {
         self.until_ns = perf::now_ns();
         self.probing.as_mut().map_or(Ok(()), |probing| probing.end())

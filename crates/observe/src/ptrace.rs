@@ -79,7 +79,7 @@ impl Probing for Stopping {
         let mut text = vec![0; self.log.metadata().or_fail("fstat", LOG)?.len() as usize];
         self.log.read_exact_at(&mut text, 0).or_fail("pread", LOG)?;
         let lines = text.split(|byte| *byte == b'\n');
-        // What is not whole came after the turns.
+        // What is not whole came after the iterations.
         Ok(Seen {
             events: lines.map_while(|line| serde_json::from_slice(line).ok()).collect(),
             ..Seen::default()

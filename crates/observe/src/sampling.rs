@@ -14,7 +14,7 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity};
 use std::collections::BTreeMap;
 use sys::{Failure, OrFail};
 
-/// The time between two samples: no multiple of anything that turns are likely to take.
+/// The time between two samples: no multiple of anything that iterations are likely to take.
 const PERIOD_NS: u64 = 200_003;
 /// As much by cycles, at some gigahertz.
 const PERIOD_CYCLES: u64 = 250_007;
@@ -25,7 +25,7 @@ const USER_FOLLOWS: u64 = (-512_i64).cast_unsigned();
 const MARKS: u64 = (-4095_i64).cast_unsigned();
 
 /// Opens it on every CPU on which the thread may run, where that is allowed: the timer then goes on while others run. On
-/// the thread alone it is set anew at every switch, which on a virtual machine can take longer than a turn.
+/// the thread alone it is set anew at every switch, which on a virtual machine can take longer than an iteration.
 pub(crate) fn open() -> Result<Sampling, Failure> {
     let cpus = sched_getaffinity(None).or_fail("sched_getaffinity", "this thread")?;
     let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| cpus.is_set(cpu));
@@ -75,7 +75,7 @@ impl Probing for Sampling {
         self.rings.iter_mut().try_for_each(|ring| switched(ring.disable(), "sampling"))
     }
 
-    /// The stacks, with addresses for names: the coordinator names them, once for all launches.
+    /// The stacks, with addresses for names: the coordinator names them, once for all trials.
     fn seen(mut self: Box<Self>) -> Result<Seen, Failure> {
         let mut seen = Seen { without: self.without, ..Seen::default() };
         let mappings = Mappings::read()?;

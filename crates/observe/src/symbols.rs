@@ -33,8 +33,8 @@ impl Names {
     /// Replaces the addresses in the stacks of both ends by names, as far as there are any, and notes there if the kernel
     /// keeps its own to itself.
     pub fn name(&mut self, observation: &mut Observation) {
-        self.name_end(&mut observation.near);
-        observation.far.iter_mut().for_each(|far| self.name_end(far));
+        self.name_end(&mut observation.client);
+        observation.server.iter_mut().for_each(|server| self.name_end(server));
     }
 
     fn name_end(&mut self, seen: &mut Seen) {

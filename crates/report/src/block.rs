@@ -125,7 +125,7 @@ impl Common {
         format!(
             "{workload}{size}, {}{cpus}{threads}{pace}{peers}, per {}",
             self.placement,
-            self.workload.turn()
+            self.workload.iteration()
         )
     }
 
@@ -138,7 +138,7 @@ impl Common {
         }
     }
 
-    /// Where, at what pace and between how many its turns run, without CPU numbers: another host has others.
+    /// Where, at what pace and between how many its iterations run, without CPU numbers: another host has others.
     pub(crate) fn place(&self) -> String {
         let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
         let pace = self.pace.in_words().map(|words| format!(", {words}")).unwrap_or_default();
@@ -182,10 +182,10 @@ pub(crate) fn place(case: &Case) -> String {
 }
 
 fn cpus_text(pair: CpuPair) -> String {
-    if pair.near == pair.far {
-        format!("cpu {}", pair.near)
+    if pair.client == pair.server {
+        format!("cpu {}", pair.client)
     } else {
-        format!("cpus {},{}", pair.near, pair.far)
+        format!("cpus {},{}", pair.client, pair.server)
     }
 }
 

@@ -74,12 +74,12 @@ pub(crate) fn numbers() -> impl Iterator<Item = &'static str> {
 }
 
 const LATENCY: &[Column] = &[
-    Column::number("round trip", Kind::SettledTime, |s| Some(s.turn_ns)),
+    Column::number("round trip", Kind::SettledTime, |s| Some(s.iteration_ns)),
     Column::number("rtt/2", Kind::Time, |s| {
-        Some(s.turn_ns.map(|ns| ns / 2.0)).filter(|_| s.turns_per_s.is_none())
+        Some(s.iteration_ns.map(|ns| ns / 2.0)).filter(|_| s.iterations_per_s.is_none())
     })
     .spare(),
-    TURNS,
+    ITERATIONS,
     P99,
     P999,
     CPU,
@@ -100,9 +100,11 @@ const SET_UP: &[Column] = &[
     SETTLED_TIME,
     P99,
     CPU,
-    Column::number("user", Kind::Time, |s| alone(s.near.user_ns + s.far.map_or(0.0, |far| far.user_ns))),
+    Column::number("user", Kind::Time, |s| {
+        alone(s.client.user_ns + s.server.map_or(0.0, |server| server.user_ns))
+    }),
     Column::number("system", Kind::Time, |s| {
-        alone(s.near.system_ns + s.far.map_or(0.0, |far| far.system_ns))
+        alone(s.client.system_ns + s.server.map_or(0.0, |server| server.system_ns))
     }),
     SWITCHES.spare(),
     FAULTS,
@@ -124,34 +126,35 @@ const ACCURACY: &[Column] = &[
 /// The columns of the floors, which are of several workloads: each row says what its time is of.
 pub(crate) const FLOORS: &[Column] = &[
     SETTLED_TIME,
-    Column::words("of one", |case| case.workload.turn().to_owned()),
+    Column::words("of one", |case| case.workload.iteration().to_owned()),
     Column::words("on", place),
 ];
 
-const SETTLED_TIME: Column = Column::number("time", Kind::SettledTime, |s| Some(s.turn_ns));
+const SETTLED_TIME: Column = Column::number("time", Kind::SettledTime, |s| Some(s.iteration_ns));
 const RATE: Column = Column::number("rate", Kind::Rate, |s| s.bytes_per_s);
-const TIME: Column = Column::number("time", Kind::Time, |s| Some(s.turn_ns));
+const TIME: Column = Column::number("time", Kind::Time, |s| Some(s.iteration_ns));
 const P99: Column = Column::number("p99", Kind::Time, |s| quantile(s, |q| q.p99_ns))
-    .meaning("99% of turns take at most this, all launches together, each turn timed");
+    .meaning("99% of iterations take at most this, all trials together, each iteration timed");
 const P999: Column = Column::number("p99.9", Kind::Time, |s| quantile(s, |q| q.p999_ns)).spare();
 /// Of several peers, what all do together.
-const TURNS: Column = Column::number("all/s", Kind::Count, |s| s.turns_per_s.and_then(alone))
+const ITERATIONS: Column = Column::number("all/s", Kind::Count, |s| s.iterations_per_s.and_then(alone))
     .meaning("round trips a second of all peers together");
 const LEAST: Column = Column::number("least", Kind::Multiple, |s| s.fairness.and_then(|f| alone(f.least)))
-    .meaning("turns of the near with the fewest, and most: of the one with the most, over the mean")
+    .meaning("iterations of the client with the fewest, and most: of the one with the most, over the mean")
     .spare();
 const MOST: Column =
     Column::number("most", Kind::Multiple, |s| s.fairness.and_then(|f| alone(f.most))).spare();
 const JAIN: Column = Column::number("fairness", Kind::Index, |s| s.fairness.and_then(|f| alone(f.jain)))
-    .meaning("Jain's index of fairness: 1 when all nears have as many turns, 1/n when one has all");
+    .meaning("Jain's index of fairness: 1 when all clients have as many iterations, 1/n when one has all");
 const LOST: Column = Column::number("lost", Kind::Share, |s| s.lost.and_then(alone))
     .meaning("messages sent that never came; the rate is of those that came, the time of those sent");
 const CPU: Column = Column::number("cpu", Kind::Time, |s| alone(s.cpu_ns()))
     .meaning("CPU time of both ends; switches: context switches of both ends");
 const SWITCHES: Column = Column::number("switches", Kind::Count, |s| alone(s.switches()));
-const FAULTS: Column =
-    Column::number("faults", Kind::Count, |s| alone(s.near.faults + s.far.map_or(0.0, |far| far.faults)))
-        .spare();
+const FAULTS: Column = Column::number("faults", Kind::Count, |s| {
+    alone(s.client.faults + s.server.map_or(0.0, |server| server.faults))
+})
+.spare();
 const FLOOR: Column = Column::number("×floor", Kind::Multiple, |s| s.floor_multiple)
     .meaning("the time over that of the floor in the same round, median over rounds");
 

@@ -8,7 +8,7 @@ use crate::{outcome_name, summary_of};
 use model::Case;
 use model::record::{Outcome, Record, Results};
 use model::stats::Estimate;
-use model::summary::{PerTurn, Quantiles, Summary};
+use model::summary::{PerIteration, Quantiles, Summary};
 use std::io;
 
 /// One case on its way to a line.
@@ -48,18 +48,18 @@ const COLUMNS: &[Column] = &[
     ("workload", |row| Some(row.case().workload.to_string())),
     ("size_bytes", |row| row.case().size_bytes.map(|size| size.0.to_string())),
     ("placement", |row| Some(row.case().placement.to_string())),
-    ("cpu_near", |row| row.case().cpus.map(|cpus| cpus.near.to_string())),
-    ("cpu_far", |row| row.case().cpus.map(|cpus| cpus.far.to_string())),
+    ("cpu_client", |row| row.case().cpus.map(|cpus| cpus.client.to_string())),
+    ("cpu_server", |row| row.case().cpus.map(|cpus| cpus.server.to_string())),
     ("endpoints", |row| Some(row.case().endpoints.to_string())),
     ("name", |row| Some(row.case().spec.name.clone())),
     ("params", |row| Some(row.case().spec.params.to_string())),
     ("floor", |row| Some(row.record.floor.to_string())),
     ("outcome", |row| Some(outcome_name(&row.record.outcome).to_owned())),
-    ("launches", |row| row.of(|s| s.launches)),
-    ("turns", |row| row.of(|s| s.turns)),
-    ("turn_ns_median", |row| row.of(|s| s.turn_ns.median)),
-    ("turn_ns_low", |row| row.and(|s| low(s.turn_ns))),
-    ("turn_ns_high", |row| row.and(|s| high(s.turn_ns))),
+    ("trials", |row| row.of(|s| s.trials)),
+    ("iterations", |row| row.of(|s| s.iterations)),
+    ("iteration_ns_median", |row| row.of(|s| s.iteration_ns.median)),
+    ("iteration_ns_low", |row| row.and(|s| low(s.iteration_ns))),
+    ("iteration_ns_high", |row| row.and(|s| high(s.iteration_ns))),
     ("rate_bytes_per_s_median", |row| row.and(|s| Some(s.bytes_per_s?.median))),
     ("rate_bytes_per_s_low", |row| row.and(|s| low(s.bytes_per_s?))),
     ("rate_bytes_per_s_high", |row| row.and(|s| high(s.bytes_per_s?))),
@@ -68,27 +68,27 @@ const COLUMNS: &[Column] = &[
     ("p99_ns", |row| row.quantile(|q| q.p99_ns)),
     ("p999_ns", |row| row.quantile(|q| q.p999_ns)),
     ("max_ns", |row| row.quantile(|q| q.max_ns)),
-    ("p99_by_launch_ns_median", |row| row.and(|s| Some(s.quantiles?.p99_by_launch_ns.median))),
-    ("p99_by_launch_ns_low", |row| row.and(|s| low(s.quantiles?.p99_by_launch_ns))),
-    ("p99_by_launch_ns_high", |row| row.and(|s| high(s.quantiles?.p99_by_launch_ns))),
+    ("p99_by_trial_ns_median", |row| row.and(|s| Some(s.quantiles?.p99_by_trial_ns.median))),
+    ("p99_by_trial_ns_low", |row| row.and(|s| low(s.quantiles?.p99_by_trial_ns))),
+    ("p99_by_trial_ns_high", |row| row.and(|s| high(s.quantiles?.p99_by_trial_ns))),
     ("each_over_total_median", |row| row.and(|s| Some(s.each_over_total?.median))),
     ("each_over_total_low", |row| row.and(|s| low(s.each_over_total?))),
     ("each_over_total_high", |row| row.and(|s| high(s.each_over_total?))),
     ("floor_multiple_median", |row| row.and(|s| Some(s.floor_multiple?.median))),
     ("floor_multiple_low", |row| row.and(|s| low(s.floor_multiple?))),
     ("floor_multiple_high", |row| row.and(|s| high(s.floor_multiple?))),
-    ("near_cpu_ns", |row| row.near(|near| near.cpu_ns)),
-    ("near_user_ns", |row| row.near(|near| near.user_ns)),
-    ("near_system_ns", |row| row.near(|near| near.system_ns)),
-    ("near_voluntary_switches", |row| row.near(|near| near.voluntary_switches)),
-    ("near_involuntary_switches", |row| row.near(|near| near.involuntary_switches)),
-    ("near_faults", |row| row.near(|near| near.faults)),
-    ("far_cpu_ns", |row| row.far(|far| far.cpu_ns)),
-    ("far_user_ns", |row| row.far(|far| far.user_ns)),
-    ("far_system_ns", |row| row.far(|far| far.system_ns)),
-    ("far_voluntary_switches", |row| row.far(|far| far.voluntary_switches)),
-    ("far_involuntary_switches", |row| row.far(|far| far.involuntary_switches)),
-    ("far_faults", |row| row.far(|far| far.faults)),
+    ("client_cpu_ns", |row| row.client(|client| client.cpu_ns)),
+    ("client_user_ns", |row| row.client(|client| client.user_ns)),
+    ("client_system_ns", |row| row.client(|client| client.system_ns)),
+    ("client_voluntary_switches", |row| row.client(|client| client.voluntary_switches)),
+    ("client_involuntary_switches", |row| row.client(|client| client.involuntary_switches)),
+    ("client_faults", |row| row.client(|client| client.faults)),
+    ("server_cpu_ns", |row| row.server(|server| server.cpu_ns)),
+    ("server_user_ns", |row| row.server(|server| server.user_ns)),
+    ("server_system_ns", |row| row.server(|server| server.system_ns)),
+    ("server_voluntary_switches", |row| row.server(|server| server.voluntary_switches)),
+    ("server_involuntary_switches", |row| row.server(|server| server.involuntary_switches)),
+    ("server_faults", |row| row.server(|server| server.faults)),
     ("fast_mode_ns", |row| row.and(|s| Some(s.modes?.fast))),
     ("slow_mode_ns", |row| row.and(|s| Some(s.modes?.slow))),
     ("fast_mode_share", |row| row.and(|s| Some(s.modes?.fast_share))),
@@ -116,13 +116,13 @@ impl Row<'_> {
         Some(value(quantiles).to_string())
     }
 
-    fn near(&self, value: fn(PerTurn) -> f64) -> Option<String> {
-        self.summary.as_ref().map(|summary| value(summary.near).to_string())
+    fn client(&self, value: fn(PerIteration) -> f64) -> Option<String> {
+        self.summary.as_ref().map(|summary| value(summary.client).to_string())
     }
 
-    fn far(&self, value: fn(PerTurn) -> f64) -> Option<String> {
-        let far = self.summary.as_ref()?.far?;
-        Some(value(far).to_string())
+    fn server(&self, value: fn(PerIteration) -> f64) -> Option<String> {
+        let server = self.summary.as_ref()?.server?;
+        Some(value(server).to_string())
     }
 }
 

@@ -134,8 +134,9 @@ pub fn png(chart: &Chart) -> Option<Vec<u8>> {
                     Anchor::Middle => length / 2.0,
                     Anchor::End => length,
                 };
-                let turn = if upwards { -90.0 } else { 0.0 };
-                let at = scale.pre_translate(x as f32, y as f32).pre_rotate(turn).pre_translate(-before, 0.0);
+                let iteration = if upwards { -90.0 } else { 0.0 };
+                let at =
+                    scale.pre_translate(x as f32, y as f32).pre_rotate(iteration).pre_translate(-before, 0.0);
                 picture.fill_path(&outline, &paint(INK), FillRule::Winding, at, None);
             }
         }

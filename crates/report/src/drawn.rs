@@ -6,7 +6,7 @@ use crate::quantity::{rate_estimate, time_estimate};
 use crate::text::{clean, clip};
 use model::drawn::{Cell, Conclusion, Drawn, Figure, Row, Series, Table, Timeline, Unit, Verdict};
 use model::observation::schedule::State;
-use model::observation::timeline::{End, Turn};
+use model::observation::timeline::{End, Iteration};
 use model::stats::Estimate;
 use model::units::{Size, format_ns, format_rate, three_digits};
 
@@ -203,7 +203,7 @@ fn figure(figure: &Figure) -> Grid {
         (clean(&line.name) + &mark, shown.iter().map(cell).collect())
     };
     if let Some(timeline) = &figure.timeline {
-        return turns(figure, timeline);
+        return iterations(figure, timeline);
     }
     let y = if figure.y.title.is_empty() { String::new() } else { format!(", {}", clean(&figure.y.title)) };
     Grid {
@@ -214,10 +214,10 @@ fn figure(figure: &Figure) -> Grid {
     }
 }
 
-/// What both ends did in the turns of `timeline`; the page and SVG draw them.
-fn turns(figure: &Figure, timeline: &Timeline) -> Grid {
-    let of_end = |turn: &Turn, end: End| {
-        let track = turn.tracks.ends().find(|(at, _)| *at == end).map(|(_, track)| track);
+/// What both ends did in the iterations of `timeline`; the page and SVG draw them.
+fn iterations(figure: &Figure, timeline: &Timeline) -> Grid {
+    let of_end = |iteration: &Iteration, end: End| {
+        let track = iteration.tracks.ends().find(|(at, _)| *at == end).map(|(_, track)| track);
         track.map_or("-".to_owned(), |track| {
             let mut names: Vec<(&str, usize)> = Vec::new();
             for call in &track.calls {
@@ -232,16 +232,20 @@ fn turns(figure: &Figure, timeline: &Timeline) -> Grid {
             calls.chain(asleep).collect::<Vec<_>>().join(", ")
         })
     };
-    let row = |turn: &Turn| {
-        let took_ns = turn.until_ns.saturating_sub(turn.from_ns);
-        let cells = vec![number(took_ns as f64, Unit::Ns), of_end(turn, End::Near), of_end(turn, End::Far)];
-        (turn.choice.to_string(), cells)
+    let row = |iteration: &Iteration| {
+        let took_ns = iteration.until_ns.saturating_sub(iteration.from_ns);
+        let cells = vec![
+            number(took_ns as f64, Unit::Ns),
+            of_end(iteration, End::Client),
+            of_end(iteration, End::Server),
+        ];
+        (iteration.choice.to_string(), cells)
     };
     let drawn = format!("{}: drawn with --html and --svg", clean(&timeline.case));
     Grid {
         heading: format!("{}: {}", clean(&figure.name), clean(&figure.title)),
-        columns: ["took", "near", "far"].map(str::to_owned).to_vec(),
-        rows: timeline.turns.iter().map(row).collect(),
+        columns: ["took", "client", "server"].map(str::to_owned).to_vec(),
+        rows: timeline.iterations.iter().map(row).collect(),
         below: [drawn].into_iter().chain(figure.notes.iter().map(|text| clean(text))).collect(),
     }
 }
@@ -376,11 +380,7 @@ Figure 32: Throughput, rate
     fn what_is_known_to_some_percent_has_three_digits() {
         let number = |median, interval| estimate(Estimate { median, interval }, Unit::Number);
         assert_eq!(number(6_264_068.3, Some((5.4e6, 7.2e6))), "6260000 ±14%");
-        assert_eq!(
-            number(65_536.0, Some((65_536.0, 65_536.0))),
-            "65536",
-            "counted, the same in every launch"
-        );
+        assert_eq!(number(65_536.0, Some((65_536.0, 65_536.0))), "65536", "counted, the same in every trial");
         assert_eq!(number(312_500.0, None), "312500", "published so");
     }
 

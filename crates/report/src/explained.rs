@@ -15,20 +15,20 @@ use model::stats::Estimate;
 use model::{Case, Endpoints, Histogram, Pace, Peers, Size, Spec, Workload};
 use std::collections::BTreeMap;
 
-/// A round trip of `size` bytes over the row `name`, which takes `turn_ns`.
-pub(crate) fn explanation(name: &str, size: u64, turn_ns: f64) -> Explanation {
+/// A round trip of `size` bytes over the row `name`, which takes `iteration_ns`.
+pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanation {
     let estimate = |ns: f64| Estimate { median: ns, interval: Some((0.97 * ns, 1.04 * ns)) };
     let term = |kind, part: f64, difference: Option<f64>| Term {
         kind,
-        by_probes_ns: Some(part * turn_ns),
-        by_difference_ns: difference.map(|part| estimate(part * turn_ns)),
+        by_probes_ns: Some(part * iteration_ns),
+        by_difference_ns: difference.map(|part| estimate(part * iteration_ns)),
         difference: difference.map(|_| format!("this less {name}")),
         contradicts: difference.is_some_and(|difference| (difference - part).abs() > 0.1),
     };
     let call = |name: &str| CallRow {
         name: name.to_owned(),
         count: 46,
-        per_turn: 1.0,
+        per_iteration: 1.0,
         time: histogram(&[1_200, 1_300, 4_000]),
         mean_ns: 1_450.0,
         errors: BTreeMap::from([(11, 2)]),
@@ -38,22 +38,22 @@ pub(crate) fn explanation(name: &str, size: u64, turn_ns: f64) -> Explanation {
         asked_sum: 46,
     };
     let end = || ScheduleRow {
-        runs_ns: 0.4 * turn_ns,
-        sleeps_ns: 0.5 * turn_ns,
-        preempted_ns: 0.1 * turn_ns,
+        runs_ns: 0.4 * iteration_ns,
+        sleeps_ns: 0.5 * iteration_ns,
+        preempted_ns: 0.1 * iteration_ns,
         sleeps: 1.0,
         preemptions: 0.01,
         migrations: 0.0,
-        sleeping_turns: 1.0,
+        sleeping_iterations: 1.0,
         woken_by_peer: Some(0.99),
         woken_by_interrupt: None,
         wake_up: Some(histogram(&[900, 1_100])),
     };
-    let moved = |of_near, call: &str, how| Moved { of_near, call: call.to_owned(), how, per_byte: 1.0 };
+    let moved = |of_client, call: &str, how| Moved { of_client, call: call.to_owned(), how, per_byte: 1.0 };
     let counter = |name: &str, count: Fact<f64>| CounterRow {
         name: name.to_owned(),
-        near: count.clone(),
-        far: count,
+        client: count.clone(),
+        server: count,
         running: 0.5,
     };
     let unseen = Fact::Unknown("cycles: this processor shows no counters; look at bare metal".to_owned());
@@ -72,11 +72,11 @@ pub(crate) fn explanation(name: &str, size: u64, turn_ns: f64) -> Explanation {
     ];
     Explanation {
         case: case(name, size),
-        turn_ns: estimate(turn_ns),
-        launches: 12,
+        iteration_ns: estimate(iteration_ns),
+        trials: 12,
         floor_multiple: Some(estimate(1.6)),
         decomposition: Some(Decomposition {
-            turn_ns,
+            iteration_ns,
             terms: vec![
                 term(TermKind::Calls, 0.1, Some(0.12)),
                 term(TermKind::Copies, 0.05, Some(0.3)),
@@ -84,8 +84,8 @@ pub(crate) fn explanation(name: &str, size: u64, turn_ns: f64) -> Explanation {
                 term(TermKind::Mechanism, 0.2, None),
                 term(TermKind::User, 0.1, Some(0.09)),
             ],
-            residual_by_probes_ns: Some(0.1 * turn_ns),
-            residual_by_difference_ns: 0.49 * turn_ns,
+            residual_by_probes_ns: Some(0.1 * iteration_ns),
+            residual_by_difference_ns: 0.49 * iteration_ns,
             samples: 42,
             best: Source::Samples,
         }),
@@ -95,21 +95,21 @@ pub(crate) fn explanation(name: &str, size: u64, turn_ns: f64) -> Explanation {
         }),
         advice: vec![Advice {
             rule: "wake-ups".to_owned(),
-            says: "wake-ups are 45% of a turn".to_owned(),
+            says: "wake-ups are 45% of an iteration".to_owned(),
             r#try: "wait=spin".to_owned(),
             evidence: BTreeMap::new(),
         }],
         calls: Some((Probe::Syscalls, [vec![call("write"), call("read")], vec![call("read")]])),
         schedule: Some([end(), end()]),
-        overlap: Some(Overlap { near_ns: 900.0, far_ns: 800.0, both_ns: 0.0, neither_ns: 1_100.0 }),
+        overlap: Some(Overlap { client_ns: 900.0, server_ns: 800.0, both_ns: 0.0, neither_ns: 1_100.0 }),
         faults: Some(vec![FaultRow {
-            of_near: true,
+            of_client: true,
             mapping: "[heap]".to_owned(),
             major: false,
-            per_turn: 0.1,
+            per_iteration: 0.1,
         }]),
         counters: vec![counter("task-clock", Fact::Known(1_500.0)), counter("cycles", unseen)],
-        places: vec![PlaceRow { place: Place::Scheduling, near: 0.4, far: 0.5, samples: 42 }],
+        places: vec![PlaceRow { place: Place::Scheduling, client: 0.4, server: 0.5, samples: 42 }],
         probes: vec![
             probe(Probe::Syscalls, None, false),
             probe(Probe::Ptrace, None, true),
@@ -122,8 +122,8 @@ pub(crate) fn explanation(name: &str, size: u64, turn_ns: f64) -> Explanation {
 
 /// The same without what most privileges grant, and of what waits awake: differences are the better source, and what they
 /// cost lies over one another.
-pub(crate) fn by_differences(name: &str, size: u64, turn_ns: f64) -> Explanation {
-    let mut explanation = explanation(name, size, turn_ns);
+pub(crate) fn by_differences(name: &str, size: u64, iteration_ns: f64) -> Explanation {
+    let mut explanation = explanation(name, size, iteration_ns);
     if let Some(sum) = &mut explanation.decomposition {
         for term in &mut sum.terms {
             term.by_probes_ns = None;
@@ -131,7 +131,7 @@ pub(crate) fn by_differences(name: &str, size: u64, turn_ns: f64) -> Explanation
             term.by_difference_ns = term.by_difference_ns.map(|ns| ns.map(|ns| 2.5 * ns));
         }
         (sum.best, sum.samples, sum.residual_by_probes_ns) = (Source::Differences, 0, None);
-        sum.residual_by_difference_ns = -0.275 * turn_ns;
+        sum.residual_by_difference_ns = -0.275 * iteration_ns;
     }
     Explanation {
         calls: None,
@@ -163,7 +163,7 @@ pub(crate) fn hostile(text: &str) -> Explanation {
     }
     for counter in &mut explanation.counters {
         counter.name = text.to_owned();
-        if let Fact::Unknown(reason) = &mut counter.near {
+        if let Fact::Unknown(reason) = &mut counter.client {
             *reason = text.to_owned();
         }
     }
@@ -174,8 +174,11 @@ pub(crate) fn hostile(text: &str) -> Explanation {
     for stack in explanation.stacks.iter_mut().flatten() {
         stack.frames = vec![Frame::User(text.to_owned()), Frame::Kernel(text.to_owned())];
     }
-    for seen in
-        explanation.timeline.iter_mut().flat_map(|seen| [Some(&mut seen.near), seen.far.as_mut()]).flatten()
+    for seen in explanation
+        .timeline
+        .iter_mut()
+        .flat_map(|seen| [Some(&mut seen.client), seen.server.as_mut()])
+        .flatten()
     {
         seen.mappings = vec![text.to_owned()];
     }

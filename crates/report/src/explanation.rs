@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The reasons that are put into words.
 const REASONS: usize = 3;
-/// A residual above this part of a turn is explained.
+/// A residual above this part of an iteration is explained.
 const LARGE_RESIDUAL: f64 = 0.15;
 /// The kinds of answers of a call that are shown.
 const ANSWERS: usize = 3;
@@ -26,7 +26,7 @@ const ANSWERS: usize = 3;
 pub(crate) struct Told {
     /// The case that it is of.
     pub(crate) case: String,
-    /// What a turn takes.
+    /// What an iteration takes.
     pub(crate) head: String,
     /// Why.
     pub(crate) reasons: Vec<String>,
@@ -114,12 +114,15 @@ fn sentence(text: &str) -> String {
     characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
 }
 
-/// What a turn takes, measured plainly.
+/// What an iteration takes, measured plainly.
 fn head(explanation: &Explanation) -> String {
-    let turn = time_estimate(explanation.turn_ns).unwrap_or_default();
+    let iteration = time_estimate(explanation.iteration_ns).unwrap_or_default();
     let floor = explanation.floor_multiple.and_then(|floor| multiple(floor.median));
     let floor = floor.map(|floor| format!(", {floor} of its floor")).unwrap_or_default();
-    format!("{turn} a turn{floor}: the median of {} launches that nobody looked at", explanation.launches)
+    format!(
+        "{iteration} an iteration{floor}: the median of {} trials that nobody looked at",
+        explanation.trials
+    )
 }
 
 /// The largest terms, in words.
@@ -132,9 +135,9 @@ fn reasons(explanation: &Explanation) -> Vec<String> {
         };
         let took = time(ns).unwrap_or_default();
         format!(
-            "{}. {} of a turn, {took}, is {} ({source}).",
+            "{}. {} of an iteration, {took}, is {} ({source}).",
             at + 1,
-            percent(ns / sum.turn_ns),
+            percent(ns / sum.iteration_ns),
             term.kind.name()
         )
     };
@@ -180,7 +183,7 @@ fn tables(explanation: &Explanation) -> Vec<Grid> {
     ];
     let tables = tables.into_iter().flatten();
     match explanation.case.workload.is_alone() {
-        true => tables.map(of_near_alone).collect(),
+        true => tables.map(of_client_alone).collect(),
         false => tables.collect(),
     }
 }
@@ -196,9 +199,9 @@ pub(crate) fn by(source: Source) -> &'static str {
 /// What no term stands for.
 pub(crate) const RESIDUAL: &str = "residual";
 
-/// `grid` without its column of far: operations have no far.
-fn of_near_alone(mut grid: Grid) -> Grid {
-    if let Some(at) = grid.columns.iter().position(|column| column == "far") {
+/// `grid` without its column of server: operations have no server.
+fn of_client_alone(mut grid: Grid) -> Grid {
+    if let Some(at) = grid.columns.iter().position(|column| column == "server") {
         grid.columns.remove(at);
         for (_, cells) in &mut grid.rows {
             cells.remove(at);
@@ -208,7 +211,7 @@ fn of_near_alone(mut grid: Grid) -> Grid {
 }
 
 fn decomposition(sum: &Decomposition) -> Grid {
-    let share = |ns: f64| percent(ns / sum.turn_ns);
+    let share = |ns: f64| percent(ns / sum.iteration_ns);
     let row = |term: &Term| {
         let cells = vec![
             term.by_probes_ns.and_then(time).unwrap_or_default(),
@@ -229,7 +232,7 @@ fn decomposition(sum: &Decomposition) -> Grid {
     let rows = sum.terms.iter().map(row).chain([(RESIDUAL.to_owned(), residual)]).collect();
     let columns = [by(Source::Samples), "", by(Source::Differences), "", ""].map(str::to_owned).to_vec();
     Grid {
-        heading: format!("where {} go", time(sum.turn_ns).unwrap_or_default()),
+        heading: format!("where {} go", time(sum.iteration_ns).unwrap_or_default()),
         columns,
         rows,
         below: notes(sum),
@@ -259,7 +262,7 @@ pub(crate) fn side_by_side(all: &[&Explanation]) -> Grid {
     Grid {
         heading: "the same in numbers".to_owned(),
         columns: cases.map(|explanation| name(&explanation.case)).collect(),
-        rows: [row("a turn", &|sum| time(sum.turn_ns))]
+        rows: [row("an iteration", &|sum| time(sum.iteration_ns))]
             .into_iter()
             .chain(kinds.into_iter().map(of_kind))
             .chain([
@@ -289,12 +292,12 @@ fn notes(sum: &Decomposition) -> Vec<String> {
     }
     if sum.terms.iter().any(|term| term.contradicts) {
         notes.push(
-            "!  the two are more than a tenth of the turn apart: a difference also changes what it leaves out, and \
+            "!  the two are more than a tenth of the iteration apart: a difference also changes what it leaves out, and \
              samples cannot tell what an instruction waits for."
                 .to_owned(),
         );
     }
-    if sum.residual_ns().abs() > LARGE_RESIDUAL * sum.turn_ns {
+    if sum.residual_ns().abs() > LARGE_RESIDUAL * sum.iteration_ns {
         notes.push(match sum.best {
             Source::Samples => {
                 "the residual is large: many samples lie in functions of the kernel that the table of \
@@ -316,7 +319,7 @@ fn of_calls(calls: &[Vec<CallRow>; 2], probe: &str) -> Grid {
         let time_of = call.time.decode();
         let quantile = |q| time_of.quantile_ns(q).and_then(|ns| time(ns as f64)).unwrap_or_default();
         let cells = vec![
-            count(call.per_turn).unwrap_or_default(),
+            count(call.per_iteration).unwrap_or_default(),
             quantile(0.5),
             time(call.mean_ns).unwrap_or_default(),
             quantile(0.99),
@@ -326,8 +329,8 @@ fn of_calls(calls: &[Vec<CallRow>; 2], probe: &str) -> Grid {
     };
     let of_end =
         |(end, rows): (&str, &Vec<CallRow>)| rows.iter().map(|call| row(end, call)).collect::<Vec<_>>();
-    let columns = ["a turn", "median", "mean", "p99", "returned"].map(str::to_owned).to_vec();
-    let rows = ["near", "far"].into_iter().zip(calls).flat_map(of_end).collect();
+    let columns = ["an iteration", "median", "mean", "p99", "returned"].map(str::to_owned).to_vec();
+    let rows = ["client", "server"].into_iter().zip(calls).flat_map(of_end).collect();
     let below = match calls.iter().all(Vec::is_empty) {
         true => format!("none were made, as seen by {probe}."),
         false => {
@@ -376,17 +379,17 @@ fn schedule(ends: &[ScheduleRow; 2], overlap: Option<Overlap>) -> Grid {
         row("from woken to running, p99", &wake_up(0.99)),
     ];
     let parts = overlap.map(|overlap| {
-        let [near, far, both, neither] =
-            [overlap.near_ns, overlap.far_ns, overlap.both_ns, overlap.neither_ns].map(|ns| time(ns).unwrap_or_default());
-        format!("of a turn near alone ran for {near}, far alone for {far}, both for {both}, neither for {neither}.")
+        let [client, server, both, neither] =
+            [overlap.client_ns, overlap.server_ns, overlap.both_ns, overlap.neither_ns].map(|ns| time(ns).unwrap_or_default());
+        format!("of an iteration client alone ran for {client}, server alone for {server}, both for {both}, neither for {neither}.")
     });
     let below = parts
         .into_iter()
-        .chain(["seen by the scheduler's events, which make turns longer.".to_owned()])
+        .chain(["seen by the scheduler's events, which make iterations longer.".to_owned()])
         .collect();
     Grid {
-        heading: "scheduling, a turn".to_owned(),
-        columns: vec!["near".to_owned(), "far".to_owned()],
+        heading: "scheduling, an iteration".to_owned(),
+        columns: vec!["client".to_owned(), "server".to_owned()],
         rows,
         below,
     }
@@ -395,8 +398,11 @@ fn schedule(ends: &[ScheduleRow; 2], overlap: Option<Overlap>) -> Grid {
 fn of_faults(faults: &[FaultRow]) -> Grid {
     let row = |fault: &FaultRow| {
         let kind = if fault.major { ", waiting for a device" } else { "" };
-        let end = if fault.of_near { "near" } else { "far" };
-        (format!("{end}: {}{kind}", clean(&fault.mapping)), vec![count(fault.per_turn).unwrap_or_default()])
+        let end = if fault.of_client { "client" } else { "server" };
+        (
+            format!("{end}: {}{kind}", clean(&fault.mapping)),
+            vec![count(fault.per_iteration).unwrap_or_default()],
+        )
     };
     let below = match faults.is_empty() {
         true => "there were none.",
@@ -406,7 +412,7 @@ fn of_faults(faults: &[FaultRow]) -> Grid {
     };
     Grid {
         heading: "page faults".to_owned(),
-        columns: vec!["a turn".to_owned()],
+        columns: vec!["an iteration".to_owned()],
         rows: faults.iter().map(row).collect(),
         below: vec![below.to_owned()],
     }
@@ -416,12 +422,12 @@ fn places(places: &[PlaceRow]) -> Grid {
     let row = |place: &PlaceRow| {
         (
             place.place.name().to_owned(),
-            vec![percent(place.near), percent(place.far), place.samples.to_string()],
+            vec![percent(place.client), percent(place.server), place.samples.to_string()],
         )
     };
     Grid {
         heading: "where the processor was found".to_owned(),
-        columns: ["near", "far", "samples"].map(str::to_owned).to_vec(),
+        columns: ["client", "server", "samples"].map(str::to_owned).to_vec(),
         rows: places.iter().map(row).collect(),
         below: Vec::new(),
     }
@@ -433,17 +439,17 @@ fn counters(counters: &[CounterRow]) -> Option<Grid> {
         let cell = |fact: &Fact<f64>| match fact.known() {
             None => "-".to_owned(),
             Some(ns) if counter.name == "task-clock" => time(*ns).unwrap_or_default(),
-            Some(per_turn) => format!("{per_turn:.2}"),
+            Some(per_iteration) => format!("{per_iteration:.2}"),
         };
         let shared = if counter.running < 0.995 { percent(counter.running) } else { String::new() };
-        (clean(&counter.name), vec![cell(&counter.near), cell(&counter.far), shared])
+        (clean(&counter.name), vec![cell(&counter.client), cell(&counter.server), shared])
     };
-    let known: Vec<_> = counters.iter().filter(|counter| counter.near.known().is_some()).map(row).collect();
+    let known: Vec<_> = counters.iter().filter(|counter| counter.client.known().is_some()).map(row).collect();
     let shared = known.iter().any(|(_, cells)| !cells[2].is_empty());
     let below = "counted in a part of the time only, as said, and scaled up.".to_owned();
     (!known.is_empty()).then(|| Grid {
-        heading: "counters, a turn".to_owned(),
-        columns: ["near", "far", "ran"].map(str::to_owned).to_vec(),
+        heading: "counters, an iteration".to_owned(),
+        columns: ["client", "server", "ran"].map(str::to_owned).to_vec(),
         rows: known,
         below: if shared { vec![below] } else { Vec::new() },
     })
@@ -464,7 +470,7 @@ fn probes(probes: &[ProbeRow]) -> Grid {
     };
     Grid {
         heading: "what looking costs".to_owned(),
-        columns: vec!["a turn, over the same unseen".to_owned(), String::new()],
+        columns: vec!["an iteration, over the same unseen".to_owned(), String::new()],
         rows: probes.iter().map(row).collect(),
         below: Vec::new(),
     }
@@ -478,7 +484,7 @@ fn absences(explanation: &Explanation) -> Vec<(String, String)> {
     });
     let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for counter in &explanation.counters {
-        if let Fact::Unknown(reason) = &counter.near {
+        if let Fact::Unknown(reason) = &counter.client {
             let names = by_reason.entry(clean(reason)).or_default();
             let name = counter.name.split(':').next().unwrap_or_default();
             if !names.contains(&name) {
@@ -498,14 +504,14 @@ mod tests {
     use model::Workload;
 
     #[test]
-    fn operations_have_no_far() {
+    fn operations_have_no_server() {
         let mut one = crate::explained::explanation("pipe", 64, 2_800.0);
-        let with_far = |of: &Explanation| {
-            tables(of).iter().filter(|grid| grid.columns.iter().any(|c| c == "far")).count()
+        let with_server = |of: &Explanation| {
+            tables(of).iter().filter(|grid| grid.columns.iter().any(|c| c == "server")).count()
         };
-        assert!(with_far(&one) > 0);
+        assert!(with_server(&one) > 0);
         one.case.workload = Workload::Cost;
-        assert_eq!(with_far(&one), 0);
+        assert_eq!(with_server(&one), 0);
         for grid in tables(&one) {
             assert!(grid.rows.iter().all(|(_, cells)| cells.len() == grid.columns.len()), "{}", grid.heading);
         }

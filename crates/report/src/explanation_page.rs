@@ -1,5 +1,5 @@
 //! Explanations as one HTML file that opens by itself. It says what the terminal says, in the same words, and draws beside
-//! it where turns go, what single turns look like, and where samples lie.
+//! it where iterations go, what single iterations look like, and where samples lie.
 //!
 //! Nothing on the page runs: it has no script, and its policy allows none. What comes from outside reaches it through the
 //! template language, which escapes it, or through the writers of SVG, which do too.
@@ -22,7 +22,7 @@ use model::Endpoints;
 use model::observation::Stack;
 use model::observation::timeline::chosen;
 
-/// How many typical turns are drawn, beside a slow one.
+/// How many typical iterations are drawn, beside a slow one.
 const TYPICAL: usize = 2;
 /// A longer cell is words.
 const LONGEST_NUMBER: usize = 22;
@@ -68,13 +68,13 @@ fn anchor(at: usize) -> String {
     format!("case-{}", at + 1)
 }
 
-/// All cases side by side: where their turns go, and what each takes.
+/// All cases side by side: where their iterations go, and what each takes.
 fn overview(all: &[Explanation]) -> Markup {
     html! {
         @for (place, cases) in by_place(all) {
             section {
-                h2 { "where turns go: " (place) }
-                figure.turns { (PreEscaped(sums(&by_mechanism(&cases)))) }
+                h2 { "where iterations go: " (place) }
+                figure.iterations { (PreEscaped(sums(&by_mechanism(&cases)))) }
                 div.card.sums { (table(&side_by_side(&cases))) }
             }
         }
@@ -99,7 +99,7 @@ fn bent(curves: &[Bends]) -> Markup {
     }
 }
 
-/// The explanations whose turns are sums, by what their turns do and where.
+/// The explanations whose iterations are sums, by what their iterations do and where.
 fn by_place(all: &[Explanation]) -> Vec<(String, Vec<&Explanation>)> {
     let sums = all.iter().filter(|explanation| explanation.decomposition.is_some());
     grouped(sums.map(|explanation| {
@@ -129,7 +129,7 @@ fn one(at: usize, explanation: &Explanation, call_name: &impl Fn(u32) -> String)
             p.head { (tight(&head)) }
             (said(REASONS_HEADING, &reasons))
             (said(TRIES_HEADING, &tries))
-            @if let Some(bar) = bar { figure.turns { (PreEscaped(bar)) } }
+            @if let Some(bar) = bar { figure.iterations { (PreEscaped(bar)) } }
             div.tables {
                 @for grid in &tables { div.card { (table(grid)) } }
             }
@@ -179,21 +179,22 @@ fn data(cell: &str) -> Markup {
     html! { td.prose[width(&cell) > LONGEST_NUMBER] { (cell) } }
 }
 
-/// Typical turns and a slow one, moment by moment. `anchor` is that of the case.
+/// Typical iterations and a slow one, moment by moment. `anchor` is that of the case.
 fn timelines(
     anchor: &str,
     case: &str,
     explanation: &Explanation,
     call_name: &impl Fn(u32) -> String,
 ) -> Markup {
-    let turns =
+    let iterations =
         explanation.timeline.as_ref().map(|seen| chosen(seen, TYPICAL, call_name)).unwrap_or_default();
-    let picture = |(at, turn)| timeline_among(turn, case, &format!("{anchor}-turn-{}", at + 1));
+    let picture =
+        |(at, iteration)| timeline_among(iteration, case, &format!("{anchor}-iteration-{}", at + 1));
     html! {
-        @if !turns.is_empty() {
-            h3 { "single turns" }
+        @if !iterations.is_empty() {
+            h3 { "single iterations" }
             div.pictures {
-                @for picture in turns.iter().enumerate().map(picture) {
+                @for picture in iterations.iter().enumerate().map(picture) {
                     figure { div.picture { (PreEscaped(inline(&picture))) } }
                 }
             }
@@ -215,7 +216,7 @@ fn flames(case: &str, stacks: &[Vec<Stack>; 2]) -> Markup {
         Some((text, format!("data:image/svg+xml;base64,{}", STANDARD.encode(picture))))
     };
     let pictures: Vec<(String, String)> =
-        ["near", "far"].into_iter().zip(stacks).filter_map(picture).collect();
+        ["client", "server"].into_iter().zip(stacks).filter_map(picture).collect();
     html! {
         @if !pictures.is_empty() {
             h3 { "where samples lie" }
@@ -311,8 +312,8 @@ mod tests {
                 page.contains(&format!("href=\"#case-{at}\"")) && page.contains(&format!("id=\"case-{at}\""))
             );
         }
-        assert!(page.contains("where turns go: latency, same-core"));
-        assert_eq!(page.matches("where turns go, as stacked bars").count(), 1 + 3, "a stream is no sum");
+        assert!(page.contains("where iterations go: latency, same-core"));
+        assert_eq!(page.matches("where iterations go, as stacked bars").count(), 1 + 3, "a stream is no sum");
     }
 
     #[test]
@@ -322,7 +323,7 @@ mod tests {
         assert_eq!(
             page.matches("src=\"data:image/svg+xml;base64,").count(),
             2,
-            "near's and far's flame graph"
+            "client's and server's flame graph"
         );
         assert!(page.contains("typical: 14.2 µs") && page.contains("slowest of 5"));
         assert!(!page.contains("<script") && !page.contains("<?xml") && !page.contains("{{"));
@@ -337,7 +338,7 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), all, "{ids:?}");
-        // Two typical turns and a slow one of each case, in all of which somebody sleeps.
+        // Two typical iterations and a slow one of each case, in all of which somebody sleeps.
         let patterns: Vec<&&str> = ids.iter().filter(|id| id.ends_with("-asleep")).collect();
         assert_eq!(patterns.len(), 6);
         assert!(patterns.iter().all(|id| page.contains(&format!("url(#{id})"))), "{patterns:?}");

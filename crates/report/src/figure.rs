@@ -69,15 +69,15 @@ pub fn drawings(inputs: &[Input<'_>], metric: Option<&str>) -> Result<Vec<Drawin
     Ok(drawings)
 }
 
-/// The turns that the studies in `inputs` draw from moment to moment, as SVG, each with its file's name.
-pub fn turns(inputs: &[Input<'_>]) -> Vec<(String, String)> {
+/// The iterations that the studies in `inputs` draw from moment to moment, as SVG, each with its file's name.
+pub fn iterations(inputs: &[Input<'_>]) -> Vec<(String, String)> {
     let figures = inputs.iter().filter_map(|input| input.study).flat_map(|study| &study.figures);
     let of_figure = |figure: &Figure| {
         let name = file_name(&figure.name);
-        let turns = figure.timeline.iter().flat_map(|timeline| {
-            timeline.turns.iter().map(|turn| crate::timeline::timeline(turn, &timeline.case))
+        let iterations = figure.timeline.iter().flat_map(|timeline| {
+            timeline.iterations.iter().map(|iteration| crate::timeline::timeline(iteration, &timeline.case))
         });
-        let named = turns.enumerate().map(|(at, svg)| (format!("{name}-turn-{}", at + 1), svg));
+        let named = iterations.enumerate().map(|(at, svg)| (format!("{name}-iteration-{}", at + 1), svg));
         named.collect::<Vec<_>>()
     };
     figures.flat_map(of_figure).collect()

@@ -12,12 +12,12 @@ use model::warning::Warning;
 use model::{Case, Endpoints, Header, Histogram, Pace, Peers, Percent, Record, Size, Spec, Workload};
 use std::collections::BTreeMap;
 
-/// Ten launches and what far and the clock did in them.
+/// Ten trials and what server and the clock did in them.
 struct Measurement {
     case: Case,
-    turn_ns: [f64; 10],
+    iteration_ns: [f64; 10],
     floor_ns: Option<f64>,
-    far: bool,
+    server: bool,
     each: bool,
 }
 
@@ -28,17 +28,24 @@ pub(crate) fn results() -> Results {
     let modal =
         |ns: f64| std::array::from_fn(|i| ns * (1.0 + 0.001 * i as f64) * if i % 3 == 0 { 1.5 } else { 1.0 });
 
-    let latency = |name: &str, size, turn_ns, floor_ns| {
-        let (far, each) = (true, true);
-        record(Measurement { case: pair(Workload::Latency, name, size, SAME), turn_ns, floor_ns, far, each })
+    let latency = |name: &str, size, iteration_ns, floor_ns| {
+        let (server, each) = (true, true);
+        record(Measurement {
+            case: pair(Workload::Latency, name, size, SAME),
+            iteration_ns,
+            floor_ns,
+            server,
+            each,
+        })
     };
-    let stream = |workload, name: &str, turn_ns| {
+    let stream = |workload, name: &str, iteration_ns| {
         let each = workload == Workload::Transfer;
         let case = pair(workload, name, 65_536, APART);
-        record(Measurement { case, turn_ns, floor_ns: Some(9_000.0), far: true, each })
+        record(Measurement { case, iteration_ns, floor_ns: Some(9_000.0), server: true, each })
     };
-    let cost =
-        |case: Case, turn_ns| record(Measurement { case, turn_ns, floor_ns: None, far: false, each: false });
+    let cost = |case: Case, iteration_ns| {
+        record(Measurement { case, iteration_ns, floor_ns: None, server: false, each: false })
+    };
 
     let mut clamped =
         latency("unix-stream:buffer=8M,wait=spin-then-block", 4096, steady(4_410.0), Some(1_900.0));
@@ -62,23 +69,23 @@ pub(crate) fn results() -> Results {
         case: Case { size_bytes: None, ..pair(Workload::Latency, "eventfd", 1, SAME) },
         ..latency("eventfd", 1, steady(2_320.0), None)
     };
-    let on_near = |name| floor::operation(name, 1);
-    let sized = |name, size| Case { size_bytes: Some(Size(size)), ..on_near(name) };
+    let on_client = |name| floor::operation(name, 1);
+    let sized = |name, size| Case { size_bytes: Some(Size(size)), ..on_client(name) };
     let floors = [
         cost(
-            Case { workload: Workload::Latency, size_bytes: Some(Size(1)), ..on_near(floor::NULL) },
+            Case { workload: Workload::Latency, size_bytes: Some(Size(1)), ..on_client(floor::NULL) },
             steady(0.42),
         ),
-        cost(on_near(floor::SYSCALL), steady(61.0)),
+        cost(on_client(floor::SYSCALL), steady(61.0)),
         latency(floor::CONTEXT_SWITCH, 1, wandering(1_540.0), None),
         cost(sized(floor::MEMCPY, 4096), steady(82.0)),
         cost(sized(floor::MEMCPY, 1), steady(1.6)),
         cost(sized(floor::MEMCPY, 65_536), steady(9_000.0)),
         record(Measurement {
             case: pair(Workload::Latency, floor::CACHE_LINE, 1, APART),
-            turn_ns: steady(142.0),
+            iteration_ns: steady(142.0),
             floor_ns: None,
-            far: true,
+            server: true,
             each: true,
         }),
     ]
@@ -98,7 +105,7 @@ pub(crate) fn results() -> Results {
         stream(Workload::Transfer, "pipe:capacity=1M", steady(38_000.0)),
         stream(Workload::Transfer, "shm-ring:wait=spin", steady(12_700.0)),
         cost(sized("write-devnull", 4096), steady(212.0)),
-        cost(on_near("getpid"), steady(58.0)),
+        cost(on_client("getpid"), steady(58.0)),
     ];
     records.extend(floors);
     let unfinished = pair(Workload::Latency, "tcp", 4096, SAME);
@@ -118,8 +125,8 @@ pub(crate) fn results() -> Results {
     }
 }
 
-const SAME: (Placement, CpuPair) = (Placement::SameCore, CpuPair { near: 1, far: 1 });
-const APART: (Placement, CpuPair) = (Placement::SameLlc, CpuPair { near: 1, far: 0 });
+const SAME: (Placement, CpuPair) = (Placement::SameCore, CpuPair { client: 1, server: 1 });
+const APART: (Placement, CpuPair) = (Placement::SameLlc, CpuPair { client: 1, server: 0 });
 
 /// A case of `spec`, such as `pipe:wait=spin`.
 fn pair(workload: Workload, spec: &str, size: u64, (placement, cpus): (Placement, CpuPair)) -> Case {
@@ -138,24 +145,24 @@ fn pair(workload: Workload, spec: &str, size: u64, (placement, cpus): (Placement
     }
 }
 
-fn record(Measurement { case, turn_ns, floor_ns, far, each }: Measurement) -> Record {
-    const TURNS: u64 = 1000;
+fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measurement) -> Record {
+    const ITERATIONS: u64 = 1000;
     let spins = case.spec.params.spins();
     let usage = |ns: f64| Usage {
-        cpu_ns: (ns * TURNS as f64 * if spins { 1.0 } else { 0.49 }) as u64,
-        voluntary_switches: if spins { 0 } else { TURNS },
+        cpu_ns: (ns * ITERATIONS as f64 * if spins { 1.0 } else { 0.49 }) as u64,
+        voluntary_switches: if spins { 0 } else { ITERATIONS },
         ..Usage::default()
     };
     let sample = |(round, ns): (u32, f64)| Sample {
         round,
         started_ns: 0,
-        turns: TURNS,
-        turns_in_all: TURNS,
-        elapsed_ns: ns * TURNS as f64,
+        iterations: ITERATIONS,
+        iterations_in_all: ITERATIONS,
+        elapsed_ns: ns * ITERATIONS as f64,
         floor_ns,
         each: each.then(|| timed(ns * 1.012)),
-        near: usage(ns),
-        far: far.then(|| usage(ns)),
+        client: usage(ns),
+        server: server.then(|| usage(ns)),
         calls: None,
         steps: None,
         timer: None,
@@ -163,7 +170,7 @@ fn record(Measurement { case, turn_ns, floor_ns, far, each }: Measurement) -> Re
         shares: None,
         lost: None,
     };
-    let samples: Vec<Sample> = (0..).zip(turn_ns).map(sample).collect();
+    let samples: Vec<Sample> = (0..).zip(iteration_ns).map(sample).collect();
     let summary = summary::summarise(&case, &samples).unwrap();
     let precision = PRECISION.0;
     let settled = summary::settled(&summary, precision);
@@ -180,13 +187,13 @@ fn record(Measurement { case, turn_ns, floor_ns, far, each }: Measurement) -> Re
 
 const PRECISION: Percent = Percent(0.02);
 
-/// Turns with a tail, of which `ns` is the mean.
+/// Iterations with a tail, of which `ns` is the mean.
 fn timed(ns: f64) -> Each {
-    let mut turns = Histogram::new();
+    let mut iterations = Histogram::new();
     for i in 0..1000u32 {
-        turns.record((ns * if i % 50 == 0 { 1.6 } else { 0.98 }) as u64);
+        iterations.record((ns * if i % 50 == 0 { 1.6 } else { 0.98 }) as u64);
     }
-    Each { mean_ns: ns, turns: turns.encode() }
+    Each { mean_ns: ns, iterations: iterations.encode() }
 }
 
 fn dropped() -> Vec<Dropped> {

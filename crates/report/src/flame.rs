@@ -42,7 +42,7 @@ fn frame_name(frame: &Frame) -> String {
     format!("{}{suffix}", if name.is_empty() { NAMELESS } else { &name })
 }
 
-/// The flame graph of `stacks` as SVG, which says whose they are, such as `near, pipe, latency, 64`. Without samples there
+/// The flame graph of `stacks` as SVG, which says whose they are, such as `client, pipe, latency, 64`. Without samples there
 /// is none.
 pub fn flame_graph(stacks: &[Stack], whose: &str) -> Option<String> {
     drawn(&mut of_ends(whose, "kernel in orange; click to look closer, Ctrl-F to search"), &folded(stacks))
@@ -160,45 +160,45 @@ mod tests {
 
     #[test]
     fn the_graph_has_every_frame_and_says_whose_it_is() {
-        let svg = flame_graph(&pipe(), "near, pipe, latency, 64").unwrap();
+        let svg = flame_graph(&pipe(), "client, pipe, latency, 64").unwrap();
         for text in
-            ["near, pipe, latency, 64", "main (100 samples, 100.00%)", "vfs_read (70 samples, 70.00%)"]
+            ["client, pipe, latency, 64", "main (100 samples, 100.00%)", "vfs_read (70 samples, 70.00%)"]
         {
             assert!(svg.contains(text), "{text}");
         }
         let mut turned = pipe();
         turned.reverse();
-        assert_eq!(flame_graph(&turned, "near, pipe, latency, 64").unwrap(), svg, "order does not matter");
-        assert_eq!(flame_graph(&[], "near"), None);
+        assert_eq!(flame_graph(&turned, "client, pipe, latency, 64").unwrap(), svg, "order does not matter");
+        assert_eq!(flame_graph(&[], "client"), None);
     }
 
     #[test]
     fn a_picture_has_no_controls_and_all_frames() {
         let frames = |svg: &str| svg.matches("<title>").count();
         let (graph, picture) =
-            (flame_graph(&pipe(), "near").unwrap(), flame_picture(&pipe(), "near").unwrap());
+            (flame_graph(&pipe(), "client").unwrap(), flame_picture(&pipe(), "client").unwrap());
         for control in ["Search", "Reset Zoom", "<script"] {
             assert!(graph.contains(control) && !picture.contains(control), "{control}: {picture}");
         }
         assert_eq!(frames(&picture), frames(&graph));
         assert_eq!(picture.matches("<text").count(), picture.matches("</text>").count());
-        assert_eq!(flame_picture(&[], "near"), None);
+        assert_eq!(flame_picture(&[], "client"), None);
     }
 
     #[test]
     fn the_difference_is_in_the_scaled_samples() {
         let svg =
-            flame_graph_difference(&pipe(), &unix_stream(), ["near, pipe", "near, unix-stream"]).unwrap();
+            flame_graph_difference(&pipe(), &unix_stream(), ["client, pipe", "client, unix-stream"]).unwrap();
         // Twice as many samples: 20 of 100 became 50 of 200, which are 5% more.
         for text in [
-            "near, unix-stream",
-            "more of the time than in near, pipe",
+            "client, unix-stream",
+            "more of the time than in client, pipe",
             "write (50 samples, 25.00%; +5.00%)",
             "unix_stream_read_generic (150 samples",
         ] {
             assert!(svg.contains(text), "{text}: {svg}");
         }
-        let again = flame_graph_difference(&pipe(), &unix_stream(), ["near, pipe", "near, unix-stream"]);
+        let again = flame_graph_difference(&pipe(), &unix_stream(), ["client, pipe", "client, unix-stream"]);
         assert_eq!(again.as_deref(), Some(svg.as_str()));
         assert_eq!(flame_graph_difference(&pipe(), &[], ["a", "b"]), None);
     }

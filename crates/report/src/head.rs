@@ -88,7 +88,7 @@ fn run(results: &Results, cases: &[Measured<'_>]) -> String {
 /// The floors of a run that was cut off before it had records of them.
 fn first_floors(floors: &[FloorReading]) -> String {
     let reading = |floor: &FloorReading| {
-        let time = floor.turn_ns.map_or("-".to_owned(), format_ns);
+        let time = floor.iteration_ns.map_or("-".to_owned(), format_ns);
         format!("{} {time}", clean(&floor.case.key()))
     };
     format!("as first measured: {}", floors.iter().map(reading).collect::<Vec<_>>().join(", "))
@@ -104,7 +104,7 @@ fn instrument(clock: &Clock, cases: &[Measured<'_>]) -> String {
         cases.iter().filter_map(|case| Some(case.summary.as_ref()?.each_over_total?.median)).collect();
     let effect = stats::median(&ratios).map(|ratio| {
         let changes = if ratio >= 1.0 { "adds" } else { "takes off" };
-        format!("; a reading per turn {changes} {} (median over cases)", percent((ratio - 1.0).abs()))
+        format!("; a reading per iteration {changes} {} (median over cases)", percent((ratio - 1.0).abs()))
     });
     format!(
         "clock {source}, precision {}, read {}{}",

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 /// A narrower terminal gets lines of this many columns all the same.
 const LEAST_WIDTH: usize = 80;
 /// Between two columns.
-const GAP: usize = 2;
+const SPACING: usize = 2;
 /// Before everything that belongs to a heading.
 pub(crate) const INDENT: &str = "  ";
 /// Before what goes on from the line above.
@@ -23,7 +23,7 @@ const LONGEST_NAME: usize = 34;
 
 /// A grid that would leave less than this for its names is listed row by row; a block has names of its own width.
 const LEAST_NAME: usize = 14;
-/// The columns of a verdict, and a gap.
+/// The columns of a verdict, and a think time.
 const LONGEST_VERDICT: usize = 15;
 
 const HEADING: Paint = Paint::new().bold();
@@ -133,7 +133,7 @@ pub(crate) fn grid(grid: &Grid, style: &Style) -> Vec<String> {
     let widths: Vec<usize> = (0..grid.columns.len())
         .map(|at| cells(at).chain([width(&grid.columns[at]), LEAST_COLUMN]).max().unwrap_or_default())
         .collect();
-    let taken: usize = widths.iter().map(|width| GAP + width).sum();
+    let taken: usize = widths.iter().map(|width| SPACING + width).sum();
     let room = style.width().saturating_sub(INDENT.len() + taken);
     let names = grid.rows.iter().map(|(name, _)| width(name)).max().unwrap_or_default();
     let mut lines = vec![String::new()];
@@ -145,7 +145,7 @@ pub(crate) fn grid(grid: &Grid, style: &Style) -> Vec<String> {
     } else if !grid.rows.is_empty() {
         let name_width = names.min(room);
         let line = |name: &str, cells: &[String]| {
-            let cells = cells.iter().zip(&widths).map(|(cell, width)| right(cell, GAP + width));
+            let cells = cells.iter().zip(&widths).map(|(cell, width)| right(cell, SPACING + width));
             format!("{INDENT}{}{}", left(name, name_width), cells.collect::<String>())
         };
         lines.push(style.paint(TITLES, &line("", &grid.columns)));
@@ -186,7 +186,7 @@ fn lay_out(block: &Block, name_width: usize, left_out: &HashSet<&str>, style: &S
 /// What a line has for the name and the numbers of `block`, what stands after them taken off.
 fn room(block: &Block, style: &Style) -> usize {
     let tail = block.rows.iter().map(|row| width(&row.tail)).max().unwrap_or_default();
-    style.width() - INDENT.len() - if tail > 0 { GAP + tail } else { 0 }
+    style.width() - INDENT.len() - if tail > 0 { SPACING + tail } else { 0 }
 }
 
 /// A column with its place in the table.
@@ -209,7 +209,7 @@ fn placed(block: &Block) -> Vec<Placed<'_>> {
 
 /// What `columns` take of a line.
 fn taken(columns: &[Placed<'_>]) -> usize {
-    columns.iter().map(|column| GAP + column.width).sum()
+    columns.iter().map(|column| SPACING + column.width).sum()
 }
 
 /// The columns of `block` that are not spare.
@@ -242,7 +242,7 @@ fn row_lines(row: &Row, name_width: usize, columns: &[Placed<'_>], style: &Style
     };
     let tail = match row.tail.as_str() {
         "" => String::new(),
-        tail => format!("{}{}", " ".repeat(GAP), style.paint(of_tail, tail)),
+        tail => format!("{}{}", " ".repeat(SPACING), style.paint(of_tail, tail)),
     };
     let others = names.map(|name| format!("{INDENT}{name}"));
     [style.paint(of_numbers, &numbers) + &tail].into_iter().chain(others).collect()
@@ -255,7 +255,7 @@ fn line<'a>(
     cells: impl Iterator<Item = &'a str>,
     columns: &[Placed<'_>],
 ) -> String {
-    let cells = cells.zip(columns).map(|(cell, column)| right(cell, GAP + column.width));
+    let cells = cells.zip(columns).map(|(cell, column)| right(cell, SPACING + column.width));
     format!("{INDENT}{}{}", left(name, name_width), cells.collect::<String>())
 }
 

@@ -46,7 +46,7 @@ pub use self::csv::csv;
 pub use self::drawing::{png, svg};
 pub use self::explanation::explanations;
 pub use self::explanation_page::explanation_html;
-pub use self::figure::{Chart, Drawing, SideBySide, drawings, file_name, parse_metric, turns};
+pub use self::figure::{Chart, Drawing, SideBySide, drawings, file_name, iterations, parse_metric};
 pub use self::flame::{flame_graph, flame_graph_difference, folded};
 pub use self::json::json;
 pub use self::layout::Style;

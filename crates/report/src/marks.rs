@@ -30,14 +30,14 @@ impl Mark {
 pub(crate) fn mark(warning: &Warning) -> Mark {
     let (sign, title, meaning) = match warning {
         Warning::Unsettled { .. } => (Some('!'), "unsettled", "the 95% interval is wider than was asked for"),
-        Warning::TwoModes { .. } => {
-            (Some('m'), "two modes", "the launches fall into a fast and a slow group")
-        }
+        Warning::TwoModes { .. } => (Some('m'), "two modes", "the trials fall into a fast and a slow group"),
         Warning::Clamped { .. } => (Some('c'), "clamped", "the kernel gave something else than was asked"),
         Warning::Preempted { .. } => (Some('p'), "preempted", "an endpoint that spins was switched away"),
-        Warning::InstrumentEffect { .. } => {
-            (Some('i'), "instrument", "reading the clock every turn changed the turns and their percentiles")
-        }
+        Warning::InstrumentEffect { .. } => (
+            Some('i'),
+            "instrument",
+            "reading the clock every iteration changed the iterations and their percentiles",
+        ),
         Warning::SampledCpuSplit { .. } => {
             (None, "cpu split", "user and system CPU time are told apart by the scheduler's tick only")
         }
@@ -50,7 +50,7 @@ pub(crate) fn numbers(warning: &Warning) -> Option<String> {
     match warning {
         Warning::Unsettled { .. } | Warning::SampledCpuSplit { .. } => None,
         Warning::TwoModes { fast_ns, slow_ns, fast_share } => Some(format!(
-            "{} in {:.0}% of launches, else {}",
+            "{} in {:.0}% of trials, else {}",
             format_ns(*fast_ns),
             fast_share * 100.0,
             format_ns(*slow_ns)
@@ -58,7 +58,9 @@ pub(crate) fn numbers(warning: &Warning) -> Option<String> {
         Warning::Clamped { name, asked, got } => {
             Some(format!("{} asked for {}, got {}", clean(name), clean(asked), clean(got)))
         }
-        Warning::Preempted { per_turn } => Some(format!("{} times a turn", three_digits(*per_turn))),
+        Warning::Preempted { per_iteration } => {
+            Some(format!("{} times an iteration", three_digits(*per_iteration)))
+        }
         Warning::InstrumentEffect { ratio } if *ratio >= 1.0 => {
             Some(format!("{} slower", percent(ratio - 1.0)))
         }

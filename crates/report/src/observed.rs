@@ -1,8 +1,8 @@
-//! An observation made by hand for the tests of this crate: a timeline of a few turns.
+//! An observation made by hand for the tests of this crate: a timeline of a few iterations.
 
 use model::observation::{Event, Observation, Seen, What};
 
-/// Five round trips over a pipe, the last of which is slow, for far loses its CPU and takes a fault.
+/// Five round trips over a pipe, the last of which is slow, for server loses its CPU and takes a fault.
 pub(crate) fn observation() -> Observation {
     const READ: u32 = 0;
     const WRITE: u32 = 1;
@@ -10,36 +10,36 @@ pub(crate) fn observation() -> Observation {
     let exit = |number| What::Exit { number, value: 64 };
     let wakes = |tid| What::Wakes { tid, by_interrupt: false };
     let (sleeps, loses) = (What::Off { preempted: false }, What::Off { preempted: true });
-    let (mut near, mut far) = (Vec::new(), Vec::new());
-    let mut turn_ends_ns = vec![1_000];
-    far.extend([(200, enter(READ)), (400, sleeps)]);
-    for turn in 0..5 {
-        let from_ns = turn_ends_ns.last().copied().unwrap_or_default();
-        let slow_ns = if turn == 4 { 30_000 } else { 20 * turn };
-        let mut near_did = |at_ns, what| near.push((from_ns + at_ns, what));
-        near_did(150, enter(WRITE));
-        near_did(1_400, wakes(202));
-        near_did(3_050, exit(WRITE));
-        near_did(3_200, enter(READ));
-        near_did(4_500, sleeps);
-        near_did(12_100 + slow_ns, What::On { cpu: 0 });
-        near_did(13_900 + slow_ns, exit(READ));
-        let mut far_did = |at_ns, what| far.push((from_ns + at_ns, what));
-        far_did(4_000, What::On { cpu: 1 });
-        far_did(5_600, exit(READ));
+    let (mut client, mut server) = (Vec::new(), Vec::new());
+    let mut iteration_ends_ns = vec![1_000];
+    server.extend([(200, enter(READ)), (400, sleeps)]);
+    for iteration in 0..5 {
+        let from_ns = iteration_ends_ns.last().copied().unwrap_or_default();
+        let slow_ns = if iteration == 4 { 30_000 } else { 20 * iteration };
+        let mut client_did = |at_ns, what| client.push((from_ns + at_ns, what));
+        client_did(150, enter(WRITE));
+        client_did(1_400, wakes(202));
+        client_did(3_050, exit(WRITE));
+        client_did(3_200, enter(READ));
+        client_did(4_500, sleeps);
+        client_did(12_100 + slow_ns, What::On { cpu: 0 });
+        client_did(13_900 + slow_ns, exit(READ));
+        let mut server_did = |at_ns, what| server.push((from_ns + at_ns, what));
+        server_did(4_000, What::On { cpu: 1 });
+        server_did(5_600, exit(READ));
         if slow_ns > 20_000 {
-            far_did(5_900, What::Fault { address: 0x7f00_0000_1000, major: false, mapping: 0 });
-            far_did(7_000, loses);
-            far_did(34_000, What::On { cpu: 1 });
+            server_did(5_900, What::Fault { address: 0x7f00_0000_1000, major: false, mapping: 0 });
+            server_did(7_000, loses);
+            server_did(34_000, What::On { cpu: 1 });
         }
-        far_did(6_400 + slow_ns, enter(WRITE));
-        far_did(8_000 + slow_ns, wakes(201));
-        far_did(9_300 + slow_ns, exit(WRITE));
-        far_did(9_450 + slow_ns, enter(READ));
-        far_did(10_700 + slow_ns, sleeps);
-        turn_ends_ns.push(from_ns + 14_200 + slow_ns);
+        server_did(6_400 + slow_ns, enter(WRITE));
+        server_did(8_000 + slow_ns, wakes(201));
+        server_did(9_300 + slow_ns, exit(WRITE));
+        server_did(9_450 + slow_ns, enter(READ));
+        server_did(10_700 + slow_ns, sleeps);
+        iteration_ends_ns.push(from_ns + 14_200 + slow_ns);
     }
-    let until_ns = turn_ends_ns.last().copied().unwrap_or_default() + 100;
+    let until_ns = iteration_ends_ns.last().copied().unwrap_or_default() + 100;
     let seen = |tid, events: Vec<(u64, What)>| Seen {
         tid,
         from_ns: 0,
@@ -49,7 +49,13 @@ pub(crate) fn observation() -> Observation {
         ..Seen::default()
     };
     let elapsed_ns = (until_ns - 1_100) as f64;
-    Observation { turns: 5, elapsed_ns, turn_ends_ns, near: seen(201, near), far: Some(seen(202, far)) }
+    Observation {
+        iterations: 5,
+        elapsed_ns,
+        iteration_ends_ns,
+        client: seen(201, client),
+        server: Some(seen(202, server)),
+    }
 }
 
 /// The name of a call in [`observation`].

@@ -30,9 +30,9 @@ pub struct Input<'a> {
     pub study: Option<&'a Drawn>,
 }
 
-/// The quantiles of a curve; each is shown where at least [`LEAST_BEYOND`] turns lie beyond it.
+/// The quantiles of a curve; each is shown where at least [`LEAST_BEYOND`] iterations lie beyond it.
 const QUANTILES: [f64; 12] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999];
-/// With fewer turns beyond it, a quantile is a matter of chance.
+/// With fewer iterations beyond it, a quantile is a matter of chance.
 const LEAST_BEYOND: f64 = 10.0;
 
 const TEMPLATE: &str = include_str!("page/page.html");
@@ -165,7 +165,7 @@ struct RowData {
     /// Why it failed.
     #[serde(rename = "e", skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The percentiles of its turns in words, in the order of `quantiles`, as far as they are known. The script
+    /// The percentiles of its iterations in words, in the order of `quantiles`, as far as they are known. The script
     /// takes the numbers from the words, which have more digits than a chart can show.
     #[serde(rename = "q", skip_serializing_if = "Vec::is_empty")]
     curve: Vec<String>,
@@ -305,11 +305,12 @@ fn error(record: &Record) -> Option<String> {
     }
 }
 
-/// The percentiles of all turns of `record`, from the least on, as far as there are turns beyond them.
+/// The percentiles of all iterations of `record`, from the least on, as far as there are iterations beyond them.
 fn curve(record: &Record) -> Vec<String> {
-    let histograms = record.samples.iter().filter_map(|sample| sample.each.as_ref()).map(|each| &each.turns);
-    let Some((turns, mut curve)) = quantiles_ns(histograms, &QUANTILES) else { return Vec::new() };
-    curve.truncate(QUANTILES.iter().filter(|at| turns as f64 * (1.0 - **at) >= LEAST_BEYOND).count());
+    let histograms =
+        record.samples.iter().filter_map(|sample| sample.each.as_ref()).map(|each| &each.iterations);
+    let Some((iterations, mut curve)) = quantiles_ns(histograms, &QUANTILES) else { return Vec::new() };
+    curve.truncate(QUANTILES.iter().filter(|at| iterations as f64 * (1.0 - **at) >= LEAST_BEYOND).count());
     curve.into_iter().filter_map(|ns| time(ns as f64)).collect()
 }
 

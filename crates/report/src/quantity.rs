@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     SignedTime,
     /// A rate in bytes per second with the half-width of its interval.
     Rate,
-    /// A count per turn.
+    /// A count per iteration.
     Count,
     /// A multiple.
     Multiple,
@@ -78,9 +78,9 @@ pub(crate) fn rate_estimate(bytes_per_s: Estimate) -> Option<String> {
     Some(format!("{rate:>9} {:>5}", spread(bytes_per_s)))
 }
 
-/// A count per turn.
-pub(crate) fn count(per_turn: f64) -> Option<String> {
-    per_turn.is_finite().then(|| clip(&three_digits(per_turn), LONGEST))
+/// A count per iteration.
+pub(crate) fn count(per_iteration: f64) -> Option<String> {
+    per_iteration.is_finite().then(|| clip(&three_digits(per_iteration), LONGEST))
 }
 
 /// A multiple: `×3.1`.

@@ -138,14 +138,14 @@ impl Measured<'_> {
         }
     }
 
-    fn turn_ns(&self) -> Option<f64> {
-        self.values().map(|summary| summary.turn_ns.median)
+    fn iteration_ns(&self) -> Option<f64> {
+        self.values().map(|summary| summary.iteration_ns.median)
     }
 }
 
 /// Rows without a time come last.
 fn fastest_first(a: &Measured<'_>, b: &Measured<'_>) -> Ordering {
-    let key = |row: &Measured<'_>| row.turn_ns().unwrap_or(f64::INFINITY);
+    let key = |row: &Measured<'_>| row.iteration_ns().unwrap_or(f64::INFINITY);
     key(a).total_cmp(&key(b)).then_with(|| a.record.case.cmp(&b.record.case))
 }
 
@@ -159,9 +159,9 @@ fn floor_line(common: Common, rows: &[&Measured<'_>], floors: &[Measured<'_>]) -
             _ => Some("floor: none, these are floors themselves".to_owned()),
         };
     };
-    let measured = |case: &Case| floors.iter().find(|row| row.record.case == *case)?.turn_ns();
-    let turn = floor.turn_ns(measured).and_then(time).map(|time| format!(" = {time}"));
-    Some(format!("floor: {floor}{}", turn.unwrap_or_default()))
+    let measured = |case: &Case| floors.iter().find(|row| row.record.case == *case)?.iteration_ns();
+    let iteration = floor.iteration_ns(measured).and_then(time).map(|time| format!(" = {time}"));
+    Some(format!("floor: {floor}{}", iteration.unwrap_or_default()))
 }
 
 /// What the signs of `rows` stand for here, and why the failed ones failed.
@@ -207,7 +207,12 @@ fn steps(rows: &[&Measured<'_>]) -> Vec<String> {
             });
             each.collect::<Vec<_>>().join(", ")
         };
-        Some(format!("{}: near {}; far {}", name(&row.record.case), side(&steps.near), side(&steps.far)))
+        Some(format!(
+            "{}: client {}; server {}",
+            name(&row.record.case),
+            side(&steps.client),
+            side(&steps.server)
+        ))
     };
     let lines: Vec<String> = rows.iter().filter_map(line).collect();
     let heading = (!lines.is_empty()).then(|| "steps of a message, median (mean):".to_owned());
@@ -216,7 +221,7 @@ fn steps(rows: &[&Measured<'_>]) -> Vec<String> {
 
 /// What the columns and the signs mean, for those that occur.
 fn notes(results: &Results, blocks: &[Block]) -> Vec<(String, String)> {
-    let spread = ("±".to_owned(), "half the 95% interval of the median over launches".to_owned());
+    let spread = ("±".to_owned(), "half the 95% interval of the median over trials".to_owned());
     let warnings = results.records.iter().flat_map(|record| &record.warnings);
     let kinds = grouped(warnings.map(|warning| (marks::mark(warning), warning.advice())));
     let signs = kinds.into_iter().map(|(mark, advice)| {

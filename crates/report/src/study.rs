@@ -6,7 +6,7 @@ use crate::drawn;
 use crate::look::{self, Dash, Look};
 use crate::page::Number;
 use crate::text::clean;
-use crate::timeline::title as turn_title;
+use crate::timeline::title as iteration_title;
 use model::drawn::{
     Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Timeline, Unit, Verdict,
 };
@@ -39,7 +39,7 @@ struct FigureData {
     x: AxisData,
     y: AxisData,
     series: Vec<SeriesData>,
-    /// Each turn that is drawn from moment to moment: what it is, and the picture as SVG.
+    /// Each iteration that is drawn from moment to moment: what it is, and the picture as SVG.
     pictures: Vec<(String, String)>,
     missing: Vec<String>,
     notes: Vec<String>,
@@ -116,11 +116,11 @@ fn figure(figure: &Figure) -> FigureData {
 }
 
 fn pictures(timeline: &Timeline) -> impl Iterator<Item = (String, String)> {
-    let picture = |turn| {
-        let title = format!("{}, {}", clean(&timeline.case), turn_title(turn));
-        (title, crate::timeline::timeline(turn, &timeline.case))
+    let picture = |iteration| {
+        let title = format!("{}, {}", clean(&timeline.case), iteration_title(iteration));
+        (title, crate::timeline::timeline(iteration, &timeline.case))
     };
-    timeline.turns.iter().map(picture)
+    timeline.iterations.iter().map(picture)
 }
 
 fn axis(axis: &Axis) -> AxisData {

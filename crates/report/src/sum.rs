@@ -1,4 +1,4 @@
-//! Turns as sums, drawn: a stacked bar for each case, as SVG that goes into a page.
+//! Iterations as sums, drawn: a stacked bar for each case, as SVG that goes into a page.
 //!
 //! What the terms are is decided in `explain`. The ink and the letters are those of the page, so that the picture is right in
 //! light and dark; and nothing in it has an id, for a page has many such pictures.
@@ -36,9 +36,9 @@ const LONGEST_NAME: usize = 12;
 /// The least width of a piece that has its share written on it.
 const LEAST_FOR_SHARE: f64 = 30.0;
 /// Where the longest bar is more times as long as the shortest, the pieces of the shortest could not be seen, and every bar
-/// is drawn as parts of its own turn.
+/// is drawn as parts of its own iteration.
 const COMPARABLE: f64 = 8.0;
-/// More than this part of a turn beyond its end is shown as such.
+/// More than this part of an iteration beyond its end is shown as such.
 const BEYOND: f64 = 0.005;
 
 const INK: &str = "currentColor";
@@ -75,7 +75,7 @@ pub(crate) fn sums(all: &[Bars<'_>]) -> String {
         .set("role", "img")
         .set("font-size", LETTERS)
         .set("fill", INK)
-        .add(Title::new("where turns go, as stacked bars"))
+        .add(Title::new("where iterations go, as stacked bars"))
         .add(scale.axis(y))
         .add(bars)
         .add(key)
@@ -124,22 +124,22 @@ fn pieces(sum: &Decomposition) -> impl Iterator<Item = (Piece, f64)> {
     all.filter(|(_, ns)| ns.is_finite() && *ns > 0.0)
 }
 
-/// How long the bar of `sum` is: longer than the turn where what its terms cost lies over one another.
+/// How long the bar of `sum` is: longer than the iteration where what its terms cost lies over one another.
 fn length_ns(sum: &Decomposition) -> f64 {
     let drawn_ns: f64 = pieces(sum).map(|(_, ns)| ns).sum();
-    drawn_ns.max(sum.turn_ns).max(f64::MIN_POSITIVE)
+    drawn_ns.max(sum.iteration_ns).max(f64::MIN_POSITIVE)
 }
 
 fn is_beyond(sum: &Decomposition) -> bool {
-    length_ns(sum) > (1.0 + BEYOND) * sum.turn_ns
+    length_ns(sum) > (1.0 + BEYOND) * sum.iteration_ns
 }
 
-/// Where moments of turns come to stand.
+/// Where moments of iterations come to stand.
 struct Scale {
     left: f64,
-    /// Bars are drawn as parts of their own turns.
+    /// Bars are drawn as parts of their own iterations.
     shares: bool,
-    /// Where the plot ends, in nanoseconds or turns.
+    /// Where the plot ends, in nanoseconds or iterations.
     most: f64,
 }
 
@@ -152,7 +152,7 @@ impl Scale {
         let longest_ns = bars().map(|(_, sum)| length_ns(sum)).fold(0.0, f64::max);
         let shortest_ns = bars().map(|(_, sum)| length_ns(sum)).fold(f64::INFINITY, f64::min);
         let shares = longest_ns > COMPARABLE * shortest_ns;
-        let in_turns = bars().map(|(_, sum)| length_ns(sum) / sum.turn_ns);
+        let in_turns = bars().map(|(_, sum)| length_ns(sum) / sum.iteration_ns);
         Self { left, shares, most: if shares { in_turns.fold(1.0, f64::max) } else { longest_ns } }
     }
 
@@ -161,7 +161,7 @@ impl Scale {
     }
 
     fn x_of(&self, sum: &Decomposition, ns: f64) -> f64 {
-        self.x(if self.shares { ns / sum.turn_ns } else { ns })
+        self.x(if self.shares { ns / sum.iteration_ns } else { ns })
     }
 
     /// Round values under the bars, which end at `bottom`.
@@ -179,7 +179,7 @@ impl Scale {
             let line = rule(x, TOP, bottom + 3.0).set("stroke-opacity", 0.15);
             axis = axis.add(line).add(words(&text, x.max(LETTER), bottom + 15.0, "middle"));
         }
-        let title = if self.shares { "part of the turn" } else { "time of a turn" };
+        let title = if self.shares { "part of the iteration" } else { "time of an iteration" };
         axis.add(
             words(title, f64::midpoint(self.left, WIDTH - RIGHT), bottom + 29.0, "middle")
                 .set("fill-opacity", 0.75),
@@ -187,7 +187,7 @@ impl Scale {
     }
 }
 
-/// A row: the name, the pieces one after the other, and at their end the time of the turn and how they came about.
+/// A row: the name, the pieces one after the other, and at their end the time of the iteration and how they came about.
 fn bar(name: &str, sum: &Decomposition, scale: &Scale, y: f64) -> Group {
     let (top, letters) = (y + (ROW - BAR) / 2.0, y + ROW / 2.0 + 4.0);
     let mut bar = Group::new().add(words(&clip(name, LONGEST_NAME), scale.left - 8.0, letters, "end"));
@@ -195,7 +195,7 @@ fn bar(name: &str, sum: &Decomposition, scale: &Scale, y: f64) -> Group {
     for (piece, ns) in pieces(sum) {
         let (from, until) = (scale.x_of(sum, from_ns), scale.x_of(sum, from_ns + ns));
         from_ns += ns;
-        let share = percent(ns / sum.turn_ns);
+        let share = percent(ns / sum.iteration_ns);
         let text = format!("{}: {}, {share}", piece.name(), time(ns).unwrap_or_default());
         let mut part =
             Group::new().add(Title::new(text)).add(piece.area(from, top, round(until - from), BAR));
@@ -205,9 +205,9 @@ fn bar(name: &str, sum: &Decomposition, scale: &Scale, y: f64) -> Group {
         bar = bar.add(part);
     }
     if is_beyond(sum) {
-        bar = bar.add(end_of_turn(scale.x_of(sum, sum.turn_ns), top));
+        bar = bar.add(end_of_iteration(scale.x_of(sum, sum.iteration_ns), top));
     }
-    let took = format!("{} {}", time(sum.turn_ns).unwrap_or_default(), by(sum.best));
+    let took = format!("{} {}", time(sum.iteration_ns).unwrap_or_default(), by(sum.best));
     bar.add(words(&took, scale.x_of(sum, length_ns(sum)) + 6.0, letters, "start"))
 }
 
@@ -224,8 +224,8 @@ fn on_area(text: Text, piece: Piece) -> Text {
     }
 }
 
-/// A mark where a turn ends whose pieces lie over one another.
-fn end_of_turn(x: f64, top: f64) -> Line {
+/// A mark where an iteration ends whose pieces lie over one another.
+fn end_of_iteration(x: f64, top: f64) -> Line {
     rule(x, top - 3.0, top + BAR + 3.0).set("stroke-width", 2)
 }
 
@@ -246,7 +246,7 @@ fn key(all: &[Bars<'_>], top: f64) -> (Group, f64) {
     if marked {
         let (x, y) = place(occur.len());
         let mark = rule(x + 8.0, y - 1.0, y + 12.0).set("stroke-width", 2);
-        key = key.add(mark).add(words("turn's end; parts overlap", x + 22.0, y + 9.5, "start"));
+        key = key.add(mark).add(words("iteration's end; parts overlap", x + 22.0, y + 9.5, "start"));
     }
     let lines = (occur.len() + usize::from(marked)).div_ceil(KEY_COLUMNS);
     (key, top + lines as f64 * KEY_LINE)
@@ -316,7 +316,7 @@ mod tests {
             "1.00 µs by samples",
             "wake-ups and switches: 450 ns, 45%",
             "residual: 100 ns, 10%",
-            "time of a turn",
+            "time of an iteration",
             "4K",
         ] {
             assert!(svg.contains(text), "{text}: {svg}");
@@ -328,14 +328,16 @@ mod tests {
         let svg = drawn(&[explanation("pipe", 1, 1_000.0), explanation("pipe", 1 << 20, 400_000.0)]);
         let widths = widths(&svg);
         assert_eq!(widths[..6], widths[6..]);
-        assert!(svg.contains("part of the turn") && svg.contains("400 µs by samples") && svg.contains("20%"));
+        assert!(
+            svg.contains("part of the iteration") && svg.contains("400 µs by samples") && svg.contains("20%")
+        );
     }
 
     #[test]
-    fn what_lies_over_one_another_goes_beyond_the_end_of_the_turn() {
+    fn what_lies_over_one_another_goes_beyond_the_end_of_the_iteration() {
         let svg = drawn(&[by_differences("shm-ring", 64, 400.0)]);
         assert_eq!(widths(&svg).len(), 3, "a residual below 0 has no length");
-        assert!(svg.contains("turn's end") && svg.contains("400 ns by difference"), "{svg}");
-        assert!(!drawn(&[explanation("pipe", 64, 400.0)]).contains("turn's end"));
+        assert!(svg.contains("iteration's end") && svg.contains("400 ns by difference"), "{svg}");
+        assert!(!drawn(&[explanation("pipe", 64, 400.0)]).contains("iteration's end"));
     }
 }

@@ -35,7 +35,7 @@ fn the_table_in_80_columns() {
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
       run         34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3%
                   of CPU time stolen
-      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per turn
+      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per iteration
                   adds 1.2% (median over cases)
       note        the last line was cut off; it is left out
 
@@ -50,7 +50,7 @@ fn the_table_in_80_columns() {
       pipe                    2.83 µs  ±25%  4.58 µs  3.32 µs      2.00    ×1.8  !m
       unix-stream             4.78 µs  ±14%  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
-      m two modes: pipe 2.82 µs in 60% of launches, else 4.23 µs
+      m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism                  round trip      p99      cpu  switches  ×floor
@@ -60,8 +60,8 @@ fn the_table_in_80_columns() {
         wait=spin-then-block
       posix-mq                       failed        -        -         -       -
       floor: context-switch + 4 × memcpy = 2.22 µs
-      m two modes: pipe 3.31 µs in 60% of launches, else 4.97 µs; fifo 3.44 µs in
-        60% of launches, else 5.15 µs
+      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in
+        60% of trials, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
         got 416K
       posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the
@@ -95,13 +95,13 @@ fn the_table_in_80_columns() {
       memcpy 64K               9.08 µs ±0.7%   operation     cpu 1
 
     notes
-      ±       half the 95% interval of the median over launches
-      p99     99% of turns take at most this, all launches together, each turn timed
+      ±       half the 95% interval of the median over trials
+      p99     99% of iterations take at most this, all trials together, each iteration timed
       cpu     CPU time of both ends; switches: context switches of both ends
       ×floor  the time over that of the floor in the same round, median over rounds
       !       unsettled: the 95% interval is wider than was asked for; give it more
               --time, or measure fewer cases
-      m       two modes: the launches fall into a fast and a slow group; the fast
+      m       two modes: the trials fall into a fast and a slow group; the fast
               mode is the mechanism undisturbed; quiet the host, or run again
       c       clamped: the kernel gave something else than was asked; ask for less,
               or raise the limit that 'ipcmark list' names
@@ -123,7 +123,7 @@ fn the_table_in_120_columns() {
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
       run         34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3% of CPU time stolen
-      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per turn adds 1.2% (median over cases)
+      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per iteration adds 1.2% (median over cases)
       note        the last line was cut off; it is left out
 
     latency, no payload, same-core (cpu 1), per round trip
@@ -137,7 +137,7 @@ fn the_table_in_120_columns() {
       pipe                                2.83 µs  ±25%  1.42 µs  4.58 µs  6.89 µs  3.32 µs      2.00       0    ×1.8  !m
       unix-stream                         4.78 µs  ±14%  2.39 µs  7.58 µs  9.16 µs  4.68 µs      2.00       0    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
-      m two modes: pipe 2.82 µs in 60% of launches, else 4.23 µs
+      m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  faults  ×floor
@@ -147,7 +147,7 @@ fn the_table_in_120_columns() {
         wait=spin-then-block
       posix-mq                                   failed        -        -        -        -         -       -       -
       floor: context-switch + 4 × memcpy = 2.22 µs
-      m two modes: pipe 3.31 µs in 60% of launches, else 4.97 µs; fifo 3.44 µs in 60% of launches, else 5.15 µs
+      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60% of trials, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M, got 416K
       posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to
         RLIMIT_MSGQUEUE: raise it with ulimit -q
@@ -180,12 +180,12 @@ fn the_table_in_120_columns() {
       memcpy 64K                           9.08 µs ±0.7%   operation     cpu 1
 
     notes
-      ±       half the 95% interval of the median over launches
-      p99     99% of turns take at most this, all launches together, each turn timed
+      ±       half the 95% interval of the median over trials
+      p99     99% of iterations take at most this, all trials together, each iteration timed
       cpu     CPU time of both ends; switches: context switches of both ends
       ×floor  the time over that of the floor in the same round, median over rounds
       !       unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
-      m       two modes: the launches fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet
+      m       two modes: the trials fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet
               the host, or run again
       c       clamped: the kernel gave something else than was asked; ask for less, or raise the limit that 'ipcmark list'
               names
@@ -210,8 +210,8 @@ fn colour_adds_only_escapes() {
         wait=spin-then-block
     ESC[31m  posix-mq                       failed        -        -         -       -ESC[0m
       floor: context-switch + 4 × memcpy = 2.22 µs
-      m two modes: pipe 3.31 µs in 60% of launches, else 4.97 µs; fifo 3.44 µs in
-        60% of launches, else 5.15 µs
+      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in
+        60% of trials, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
         got 416K
       posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the
@@ -231,7 +231,7 @@ fn markdown_says_what_the_table_says() {
     - **host** vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
     - **kernel** 6.12.8 \#1 SMP PREEMPT\_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
     - **run** 34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3% of CPU time stolen
-    - **instrument** clock tsc, precision 0.370 ns, read 21.0 ns; a reading per turn adds 1.2% (median over cases)
+    - **instrument** clock tsc, precision 0.370 ns, read 21.0 ns; a reading per iteration adds 1.2% (median over cases)
     - **note** the last line was cut off; it is left out
 
     ### latency, no payload, same-core (cpu 1), per round trip
@@ -251,7 +251,7 @@ fn markdown_says_what_the_table_says() {
     | unix-stream | 4.78 µs ±14% | 2.39 µs | 7.58 µs | 9.16 µs | 4.68 µs | 2.00 | 0 | ×3.1 | \! |
 
     - floor: context-switch + 4 × memcpy = 1.89 µs
-    - m two modes: pipe 2.82 µs in 60% of launches, else 4.23 µs
+    - m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
 
     ### latency, 4K, same-core (cpu 1), per round trip
 
@@ -263,7 +263,7 @@ fn markdown_says_what_the_table_says() {
     | posix-mq | failed | - | - | - | - | - | - | - |  |
 
     - floor: context-switch + 4 × memcpy = 2.22 µs
-    - m two modes: pipe 3.31 µs in 60% of launches, else 4.97 µs; fifo 3.44 µs in 60% of launches, else 5.15 µs
+    - m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60% of trials, else 5.15 µs
     - c clamped: unix-stream:buffer=8M,wait=spin-then-block SO\_SNDBUF asked for 8M, got 416K
     - posix-mq failed: mq\_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT\_MSGQUEUE: raise it with ulimit -q
 
@@ -306,12 +306,12 @@ fn markdown_says_what_the_table_says() {
 
     ### notes
 
-    - **±** half the 95% interval of the median over launches
-    - **p99** 99% of turns take at most this, all launches together, each turn timed
+    - **±** half the 95% interval of the median over trials
+    - **p99** 99% of iterations take at most this, all trials together, each iteration timed
     - **cpu** CPU time of both ends; switches: context switches of both ends
     - **×floor** the time over that of the floor in the same round, median over rounds
     - **\!** unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
-    - **m** two modes: the launches fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the host, or run again
+    - **m** two modes: the trials fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the host, or run again
     - **c** clamped: the kernel gave something else than was asked; ask for less, or raise the limit that 'ipcmark list' names
 
     ### not measured
@@ -329,7 +329,7 @@ fn csv_has_a_line_a_case() {
         .records
         .retain(|record| record.case.spec.name == "unix-stream" || record.case.spec.name == "posix-mq");
     insta::assert_snapshot!(bytes(Format::Csv, &results), @r#"
-    run,workload,size_bytes,placement,cpu_near,cpu_far,endpoints,name,params,floor,outcome,launches,turns,turn_ns_median,turn_ns_low,turn_ns_high,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,p99_by_launch_ns_median,p99_by_launch_ns_low,p99_by_launch_ns_high,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,near_cpu_ns,near_user_ns,near_system_ns,near_voluntary_switches,near_involuntary_switches,near_faults,far_cpu_ns,far_user_ns,far_system_ns,far_voluntary_switches,far_involuntary_switches,far_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error
+    run,workload,size_bytes,placement,cpu_client,cpu_server,endpoints,name,params,floor,outcome,trials,iterations,iteration_ns_median,iteration_ns_low,iteration_ns_high,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,p99_by_trial_ns_median,p99_by_trial_ns_low,p99_by_trial_ns_high,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,client_cpu_ns,client_user_ns,client_system_ns,client_voluntary_switches,client_involuntary_switches,client_faults,server_cpu_ns,server_user_ns,server_system_ns,server_voluntary_switches,server_involuntary_switches,server_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error
     4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10000,4777.5,4095,5460,,,,4835,5611,7579,9159,9159,7737,6631,8847,1.012,1.012,1.012,3.0895892615958584,2.6487710219922382,3.531694695989651,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±14.3%, asked for ±2.0%",
     4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10000,4449.6900000000005,4418.82,4480.56,,,,4419,4455,7199,7271,7271,7207,7155,7255,1.012,1.012,1.012,2.3419409550881323,2.325694736842105,2.358189473684211,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",
     4f2a,latency,4096,same-core,1,1,processes,posix-mq,,false,failed,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q
@@ -431,8 +431,8 @@ fn json_has_summaries_and_no_samples() {
     {
       "case": {
         "cpus": {
-          "far": 1,
-          "near": 1
+          "server": 1,
+          "client": 1
         },
         "endpoints": "processes",
         "placement": "same-core",
@@ -454,7 +454,7 @@ fn json_has_summaries_and_no_samples() {
           ],
           "median": 1.012
         },
-        "far": {
+        "server": {
           "cpu_ns": 2340.975,
           "faults": 0.0,
           "involuntary_switches": 0.0,
@@ -469,9 +469,9 @@ fn json_has_summaries_and_no_samples() {
           ],
           "median": 3.0895892615958584
         },
-        "launches": 10,
+        "trials": 10,
         "modes": null,
-        "near": {
+        "client": {
           "cpu_ns": 2340.975,
           "faults": 0.0,
           "involuntary_switches": 0.0,
@@ -484,7 +484,7 @@ fn json_has_summaries_and_no_samples() {
           "p50_ns": 4835,
           "p90_ns": 5611,
           "p999_ns": 9159,
-          "p99_by_launch_ns": {
+          "p99_by_trial_ns": {
             "interval": [
               6631.0,
               8847.0
@@ -493,14 +493,14 @@ fn json_has_summaries_and_no_samples() {
           },
           "p99_ns": 7579
         },
-        "turn_ns": {
+        "iteration_ns": {
           "interval": [
             4095.0,
             5460.0
           ],
           "median": 4777.5
         },
-        "turns": 10000
+        "iterations": 10000
       },
       "warnings": [
         {
@@ -522,7 +522,7 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
     results.header.floors = floors
         .map(|record| model::record::FloorReading {
             case: record.case.clone(),
-            turn_ns: record.summary.as_ref().map(|summary| summary.turn_ns.median),
+            iteration_ns: record.summary.as_ref().map(|summary| summary.iteration_ns.median),
         })
         .take(3)
         .collect();
@@ -533,7 +533,7 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
       run         cut off: no end line; 0 of 2 cases settled to ±2%
-      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per turn
+      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per iteration
                   adds 1.2% (median over cases)
       floors      as first measured: null latency 1 same-core 0.424 ns, syscall cost
                   same-core 61.5 ns, context-switch latency 1 same-core 1.89 µs
@@ -544,16 +544,16 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
       pipe         2.83 µs  ±25%  1.42 µs  4.58 µs  3.32 µs      2.00    ×1.8  !m
       unix-stream  4.78 µs  ±14%  2.39 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy
-      m two modes: pipe 2.82 µs in 60% of launches, else 4.23 µs
+      m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
 
     notes
-      ±       half the 95% interval of the median over launches
-      p99     99% of turns take at most this, all launches together, each turn timed
+      ±       half the 95% interval of the median over trials
+      p99     99% of iterations take at most this, all trials together, each iteration timed
       cpu     CPU time of both ends; switches: context switches of both ends
       ×floor  the time over that of the floor in the same round, median over rounds
       !       unsettled: the 95% interval is wider than was asked for; give it more
               --time, or measure fewer cases
-      m       two modes: the launches fall into a fast and a slow group; the fast
+      m       two modes: the trials fall into a fast and a slow group; the fast
               mode is the mechanism undisturbed; quiet the host, or run again
 
     not measured
@@ -644,9 +644,9 @@ fn a_comparison_in_80_columns() {
       pipe: its interval reaches beyond ±5%: give both runs more time
       fifo: the difference is within what two runs of 12 cases can differ by
         (±72.1%)
-      posix-mq: A has 0 of the 6 launches needed (mq_open /ipcmark-4f2a-0: too many
+      posix-mq: A has 0 of the 6 trials needed (mq_open /ipcmark-4f2a-0: too many
         open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise
-        it with ulimit -q); B has 0 of the 6 launches needed (mq_open
+        it with ulimit -q); B has 0 of the 6 trials needed (mq_open
         /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged
         to RLIMIT_MSGQUEUE: raise it with ulimit -q)
 
@@ -741,8 +741,8 @@ fn hostile(text: &str, number: f64, size: u64) -> Results {
             record.case.size_bytes = record.case.size_bytes.map(|_| Size(size));
         }
         if let Some(summary) = &mut record.summary {
-            (summary.turn_ns, summary.near.cpu_ns, summary.near.faults) = (estimate, number, number);
-            summary.near.voluntary_switches = number;
+            (summary.iteration_ns, summary.client.cpu_ns, summary.client.faults) = (estimate, number, number);
+            summary.client.voluntary_switches = number;
             summary.bytes_per_s = summary.bytes_per_s.map(|_| estimate);
             summary.floor_multiple = Some(estimate);
             summary.each_over_total = Some(estimate);
@@ -754,7 +754,7 @@ fn hostile(text: &str, number: f64, size: u64) -> Results {
         record.warnings.extend([
             Warning::Clamped { name, asked, got },
             Warning::TwoModes { fast_ns: number, slow_ns: number, fast_share: number },
-            Warning::Preempted { per_turn: number },
+            Warning::Preempted { per_iteration: number },
             Warning::InstrumentEffect { ratio: number },
             Warning::SampledCpuSplit { tick_ns: size },
         ]);

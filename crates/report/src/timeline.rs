@@ -1,6 +1,6 @@
-//! One turn as SVG: what near and far did from moment to moment, and who woke whom.
+//! One iteration as SVG: what client and server did from moment to moment, and who woke whom.
 //!
-//! Which turns are drawn, and what happened in them, is decided in `model::observation::timeline`. Both ends' states
+//! Which iterations are drawn, and what happened in them, is decided in `model::observation::timeline`. Both ends' states
 //! face each other, so that nothing but wake-ups lies between them; calls and faults stand on the outer sides.
 
 use crate::drawing::{FONT, GRID, INK, LETTERS, round_step, tick_text};
@@ -9,7 +9,7 @@ use crate::quantity::time;
 use crate::text::{clean, clip, width};
 use model::drawn::Unit;
 use model::observation::schedule::{Span, State};
-use model::observation::timeline::{End, Fault, NamedCall, Track, Turn, WakeUp};
+use model::observation::timeline::{End, Fault, Iteration, NamedCall, Track, WakeUp};
 use svg::Document;
 use svg::node::element::{Definitions, Group, Line, Pattern, Polygon, Polyline, Rectangle, Text, Title};
 
@@ -17,7 +17,7 @@ use svg::node::element::{Definitions, Group, Line, Pattern, Polygon, Polyline, R
 const WIDTH: f64 = 600.0;
 const LEFT: f64 = 42.0;
 const RIGHT: f64 = 16.0;
-/// Where near's lane begins: above it are the title and the case.
+/// Where client's lane begins: above it are the title and the case.
 const TOP: f64 = 52.0;
 /// The parts of a lane: names that found no room in their call, the calls, the states.
 const NAMES: f64 = 16.0;
@@ -37,16 +37,16 @@ const QUIET: &str = "#59626d";
 const CALL: &str = "#f1f3f5";
 const FAULT: &str = COLORS[5];
 
-/// `turn` of `case` as SVG.
-pub fn timeline(turn: &Turn, case: &str) -> String {
-    timeline_among(turn, case, "turn")
+/// `iteration` of `case` as SVG.
+pub fn timeline(iteration: &Iteration, case: &str) -> String {
+    timeline_among(iteration, case, "iteration")
 }
 
 /// The same for a page that has several: what its parts refer to is named after `id`, which must be of no other there.
-pub(crate) fn timeline_among(turn: &Turn, case: &str, id: &str) -> String {
-    let view = View::of(turn, format!("{id}-asleep"));
+pub(crate) fn timeline_among(iteration: &Iteration, case: &str, id: &str) -> String {
+    let view = View::of(iteration, format!("{id}-asleep"));
     let height = view.bottom() + AXIS + KEY;
-    let title = title(turn);
+    let title = title(iteration);
     let mut document = Document::new()
         .set("viewBox", (0, 0, WIDTH, height))
         .set("width", WIDTH)
@@ -62,17 +62,17 @@ pub(crate) fn timeline_among(turn: &Turn, case: &str, id: &str) -> String {
         .add(words(&title, LEFT, 20.0, "start").set("font-size", LETTERS + 2.0).set("font-weight", "bold"))
         .add(words(&case_text(case), LEFT, 38.0, "start").set("fill", QUIET))
         .add(view.axis());
-    for (end, track) in turn.tracks.ends() {
+    for (end, track) in iteration.tracks.ends() {
         document = document.add(view.lane(end, track));
     }
-    document = document.add(view.wake_ups(&turn.tracks.wake_ups)).add(view.key(turn));
+    document = document.add(view.wake_ups(&iteration.tracks.wake_ups)).add(view.key(iteration));
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{document}\n")
 }
 
-/// Which turn it is, in words.
-pub(crate) fn title(turn: &Turn) -> String {
-    let took = time_text(turn.until_ns.saturating_sub(turn.from_ns));
-    format!("{}: {took} (turn {})", turn.choice, turn.number)
+/// Which iteration it is, in words.
+pub(crate) fn title(iteration: &Iteration) -> String {
+    let took = time_text(iteration.until_ns.saturating_sub(iteration.from_ns));
+    format!("{}: {took} (iteration {})", iteration.choice, iteration.number)
 }
 
 fn case_text(case: &str) -> String {
@@ -87,19 +87,24 @@ fn time_text(ns: u64) -> String {
 struct View {
     from_ns: f64,
     until_ns: f64,
-    /// Operations have near's lane alone.
+    /// Operations have client's lane alone.
     lanes: usize,
     /// The id of the pattern that stands for sleep.
     asleep: String,
 }
 
 impl View {
-    fn of(turn: &Turn, asleep: String) -> Self {
-        let (from_ns, until_ns) = (turn.from_ns as f64, turn.until_ns as f64);
-        Self { from_ns, until_ns: until_ns.max(from_ns + 1.0), lanes: turn.tracks.ends().count(), asleep }
+    fn of(iteration: &Iteration, asleep: String) -> Self {
+        let (from_ns, until_ns) = (iteration.from_ns as f64, iteration.until_ns as f64);
+        Self {
+            from_ns,
+            until_ns: until_ns.max(from_ns + 1.0),
+            lanes: iteration.tracks.ends().count(),
+            asleep,
+        }
     }
 
-    /// Where a moment stands, at the edge if it lies outside of the turn.
+    /// Where a moment stands, at the edge if it lies outside of the iteration.
     fn x(&self, at_ns: u64) -> f64 {
         let share = (at_ns as f64 - self.from_ns) / (self.until_ns - self.from_ns);
         LEFT + share.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
@@ -109,7 +114,7 @@ impl View {
         if self.lanes > 1 { TOP + 2.0 * LANE + BETWEEN } else { TOP + LANE }
     }
 
-    /// Whether a moment lies in the turn.
+    /// Whether a moment lies in the iteration.
     fn has(&self, at_ns: u64) -> bool {
         (self.from_ns..=self.until_ns).contains(&(at_ns as f64))
     }
@@ -117,19 +122,19 @@ impl View {
     /// Where an end's states are, and where they face the other end's.
     fn states_y(&self, end: End) -> f64 {
         match end {
-            End::Near => TOP + NAMES + CALLS,
-            End::Far => TOP + LANE + BETWEEN,
+            End::Client => TOP + NAMES + CALLS,
+            End::Server => TOP + LANE + BETWEEN,
         }
     }
 
     fn calls_y(&self, end: End) -> f64 {
         match end {
-            End::Near => self.states_y(end) - CALLS,
-            End::Far => self.states_y(end) + STATES,
+            End::Client => self.states_y(end) - CALLS,
+            End::Server => self.states_y(end) + STATES,
         }
     }
 
-    /// Moments at round distances from the turn's beginning.
+    /// Moments at round distances from the iteration's beginning.
     fn axis(&self) -> Group {
         let (took_ns, bottom) = (self.until_ns - self.from_ns, self.bottom());
         let step_ns = round_step(took_ns / 8.0);
@@ -142,12 +147,12 @@ impl View {
             axis = axis.add(line).add(words(&text, x, bottom + 17.0, "middle"));
         }
         let across = LEFT + (WIDTH - LEFT - RIGHT) / 2.0;
-        axis.add(words("time since the turn began", across, bottom + 34.0, "middle").set("fill", QUIET))
+        axis.add(words("time since the iteration began", across, bottom + 34.0, "middle").set("fill", QUIET))
     }
 
     /// One end: its name, its calls and faults, and its states.
     fn lane(&self, end: End, track: &Track) -> Group {
-        let middle = self.states_y(end) + if end == End::Near { 0.0 } else { STATES };
+        let middle = self.states_y(end) + if end == End::Client { 0.0 } else { STATES };
         let name = words(end.name(), LEFT - 8.0, middle + 4.0, "end").set("font-weight", "bold");
         let mut lane = Group::new().add(name.set("font-size", LETTERS));
         for span in &track.spans {
@@ -170,7 +175,7 @@ impl View {
             .add(Title::new(text))
     }
 
-    /// A box with the call's name and its time, as far as there is room, and dots where it goes on outside of the turn.
+    /// A box with the call's name and its time, as far as there is room, and dots where it goes on outside of the iteration.
     /// The name alone stands outside of a narrow box, if it is not in the way of the name before, which ends at
     /// `names_until`.
     fn call(&self, end: End, named: &NamedCall, names_until: &mut f64) -> Group {
@@ -202,7 +207,7 @@ impl View {
             return group;
         }
         *names_until = at + half + LETTER;
-        let outside = if end == End::Near { y - 4.0 } else { y + CALLS + SMALL };
+        let outside = if end == End::Client { y - 4.0 } else { y + CALLS + SMALL };
         group.add(words(&name, at, outside, "middle"))
     }
 
@@ -210,8 +215,11 @@ impl View {
     fn fault(&self, end: End, fault: &Fault) -> Group {
         let x = self.x(fault.at_ns);
         let states = self.states_y(end);
-        let (tip, base) =
-            if end == End::Near { (states, states - 8.0) } else { (states + STATES, states + STATES + 8.0) };
+        let (tip, base) = if end == End::Client {
+            (states, states - 8.0)
+        } else {
+            (states + STATES, states + STATES + 8.0)
+        };
         let place = fault.mapping.as_deref().map(clean).unwrap_or_default();
         let kind = if fault.major { "major page fault" } else { "page fault" };
         let text = format!("{kind} at {:#x} {place}", fault.address);
@@ -253,10 +261,10 @@ impl View {
         arrows
     }
 
-    /// Where an arrow begins and ends, cut where it leaves the turn.
+    /// Where an arrow begins and ends, cut where it leaves the iteration.
     fn arrow(&self, wake_up: &WakeUp) -> ((f64, f64), (f64, f64)) {
-        let (upper, lower) = (self.states_y(End::Near) + STATES, self.states_y(End::Far));
-        let (begins, ends) = if wake_up.waker == End::Near { (upper, lower) } else { (lower, upper) };
+        let (upper, lower) = (self.states_y(End::Client) + STATES, self.states_y(End::Server));
+        let (begins, ends) = if wake_up.waker == End::Client { (upper, lower) } else { (lower, upper) };
         let (at_ns, on_ns) = (wake_up.at_ns as f64, wake_up.on_ns.unwrap_or(wake_up.at_ns) as f64);
         let y = |moment_ns: f64| {
             let share = if on_ns > at_ns { (moment_ns - at_ns) / (on_ns - at_ns) } else { 0.0 };
@@ -289,8 +297,8 @@ impl View {
     }
 
     /// What the colours and marks stand for, of those that occur.
-    fn key(&self, turn: &Turn) -> Group {
-        let tracks = || turn.tracks.ends().map(|(_, track)| track);
+    fn key(&self, iteration: &Iteration) -> Group {
+        let tracks = || iteration.tracks.ends().map(|(_, track)| track);
         let states = [State::Runs, State::Sleeps, State::Wakes, State::Preempted];
         let occurs =
             |state: &State| tracks().any(|track| track.spans.iter().any(|span| span.state == *state));
@@ -375,8 +383,8 @@ mod tests {
     const CASE: &str = "pipe, latency, 64, same-llc (cpus 0,1)";
 
     fn drawn(case: &str) -> Vec<String> {
-        let turns = chosen(&observed::observation(), 1, observed::call_name);
-        turns.iter().map(|turn| timeline(turn, case)).collect()
+        let iterations = chosen(&observed::observation(), 1, observed::call_name);
+        iterations.iter().map(|iteration| timeline(iteration, case)).collect()
     }
 
     #[test]
@@ -389,20 +397,20 @@ mod tests {
             );
         };
         for text in [
-            "typical: 14.2 µs (turn 3)",
+            "typical: 14.2 µs (iteration 3)",
             CASE,
-            "near",
-            "far",
+            "client",
+            "server",
             "write 2.90 µs",
             "read 10.7 µs",
             "woken, waits for a CPU 2.60 µs",
-            "near wakes far, which runs 2.60 µs later",
+            "client wakes server, which runs 2.60 µs later",
             "2 µs",
         ] {
             has(&typical, text);
         }
         for text in [
-            "slowest of 5: 44.2 µs (turn 5)",
+            "slowest of 5: 44.2 µs (iteration 5)",
             "page fault at 0x7f0000001000 [heap]",
             "preempted 27.0 µs",
             "preempted",
@@ -425,8 +433,8 @@ mod tests {
 
     #[test]
     fn an_operation_has_one_lane() {
-        let alone = Observation { far: None, ..observed::observation() };
+        let alone = Observation { server: None, ..observed::observation() };
         let svg = timeline(&chosen(&alone, 0, observed::call_name)[0], "getpid, cost");
-        assert!(svg.contains("near") && !svg.contains(">far<") && !svg.contains("wakes"), "{svg}");
+        assert!(svg.contains("client") && !svg.contains(">server<") && !svg.contains("wakes"), "{svg}");
     }
 }

@@ -1,7 +1,7 @@
 //! A timeline as a trace file, for those who want to move about in it: ui.perfetto.dev and Chrome's own viewer open it.
 //!
 //! It is in the trace event format, which is JSON: Perfetto's own format says no more of what is in here, and other
-//! viewers do not read it. Nothing is chosen here; every turn that was seen is in the file.
+//! viewers do not read it. Nothing is chosen here; every iteration that was seen is in the file.
 
 use crate::text::clean;
 use model::observation::Observation;
@@ -17,7 +17,7 @@ pub fn trace(observation: &Observation, case: &str, call_name: impl Fn(u32) -> S
     let tid = |end| tracks.ends().find(|(at, _)| *at == end).map_or(0, |(_, track)| track.tid);
     let origin_ns = observation.ends().map(|seen| seen.from_ns).min().unwrap_or_default();
 
-    let mut events = turns(observation, tid(End::Near));
+    let mut events = iterations(observation, tid(End::Client));
     for (_, track) in tracks.ends() {
         events.extend(slices(track));
         events.extend(faults(track));
@@ -37,7 +37,7 @@ pub fn trace(observation: &Observation, case: &str, call_name: impl Fn(u32) -> S
         display_time_unit: "ns",
         other_data: json!({
             "case": clean(case),
-            "turns": observation.turns,
+            "iterations": observation.iterations,
             "lost records": observation.ends().map(|seen| seen.lost).sum::<u64>(),
         }),
     };
@@ -70,12 +70,12 @@ struct Written {
 }
 
 /// The places of events of the same moment, as tenths of a nanosecond: so far apart are they written, for viewers that
-/// see as much must not let a turn go on into the next, or an arrow end in the sleep before the wait that it means.
+/// see as much must not let an iteration go on into the next, or an arrow end in the sleep before the wait that it means.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Order {
-    /// A turn ends.
+    /// An iteration ends.
     Ends = 1,
-    /// A turn or a slice begins.
+    /// An iteration or a slice begins.
     Begins = 2,
     /// Something happens, or an arrow starts.
     Happens = 3,
@@ -138,20 +138,20 @@ fn names(end: End, track: &Track, case: &str) -> [Written; 3] {
     [
         named("process_name", json!({ "name": format!("{}: {}", end.name(), clean(case)) })),
         named("thread_name", json!({ "name": end.name() })),
-        named("process_sort_index", json!({ "sort_index": if end == End::Near { 0 } else { 1 } })),
+        named("process_sort_index", json!({ "sort_index": if end == End::Client { 0 } else { 1 } })),
     ]
 }
 
-/// The turns, beside near's track, for near's clock bounds them. They share an id, so that they share a track.
-fn turns(observation: &Observation, tid: u32) -> Vec<Event> {
-    let bounds = observation.turn_ends_ns.windows(2).enumerate().filter(|(_, ends)| ends[0] < ends[1]);
-    let turn = |(number, ends): (usize, &[u64])| {
+/// The iterations, beside client's track, for client's clock bounds them. They share an id, so that they share a track.
+fn iterations(observation: &Observation, tid: u32) -> Vec<Event> {
+    let bounds = observation.iteration_ends_ns.windows(2).enumerate().filter(|(_, ends)| ends[0] < ends[1]);
+    let iteration = |(number, ends): (usize, &[u64])| {
         let event = |at_ns, phase, order, more| Event {
             at_ns,
             order,
             took_ns: None,
-            name: "turn".to_owned(),
-            category: "turn",
+            name: "iteration".to_owned(),
+            category: "iteration",
             phase,
             tid,
             more,
@@ -161,7 +161,7 @@ fn turns(observation: &Observation, tid: u32) -> Vec<Event> {
             event(ends[1], 'e', Order::Ends, json!({ "id": 1 })),
         ]
     };
-    bounds.flat_map(turn).collect()
+    bounds.flat_map(iteration).collect()
 }
 
 /// What takes time: calls, and within them, or between them, the time without a CPU.
@@ -294,9 +294,12 @@ mod tests {
     #[test]
     fn a_strict_reader_finds_everything_that_was_seen() {
         let trace = read("pipe, latency, 64");
-        assert_eq!((trace.unit.as_str(), trace.other["turns"].as_u64()), ("ns", Some(5)));
+        assert_eq!((trace.unit.as_str(), trace.other["iterations"].as_u64()), ("ns", Some(5)));
         let names: Vec<_> = of(&trace, 'M').iter().map(|event| (event.tid, event.args.clone())).collect();
-        assert_eq!(names[0], (201, BTreeMap::from([("name".to_owned(), json!("near: pipe, latency, 64"))])));
+        assert_eq!(
+            names[0],
+            (201, BTreeMap::from([("name".to_owned(), json!("client: pipe, latency, 64"))]))
+        );
 
         let calls: Vec<Read> = of(&trace, 'X').into_iter().filter(|event| event.cat == "call").collect();
         assert_eq!(calls.len(), 20);
@@ -306,7 +309,7 @@ mod tests {
 
         let (begun, ended) = (of(&trace, 'b'), of(&trace, 'e'));
         assert_eq!((begun.len(), ended.len()), (5, 5));
-        assert!(begun.iter().chain(&ended).all(|event| event.id == Some(1) && event.name == "turn"));
+        assert!(begun.iter().chain(&ended).all(|event| event.id == Some(1) && event.name == "iteration"));
 
         let marks = of(&trace, 'i');
         assert!(marks.iter().all(|mark| mark.s.as_deref() == Some("t")));
@@ -363,7 +366,7 @@ mod tests {
     fn words_from_outside_stay_words() {
         let hostile = "\"},{\"ph\":\"X\" \u{202e}\n";
         let name = of(&read(hostile), 'M')[0].args["name"].clone();
-        assert_eq!(name, json!(format!("near: {}", clean(hostile))));
+        assert_eq!(name, json!(format!("client: {}", clean(hostile))));
     }
 
     proptest! {

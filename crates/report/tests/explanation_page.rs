@@ -51,13 +51,13 @@ fn bars_numbers_and_pictures_are_there_wherever_it_is_read() {
         let _page = open(&mut browser, &several());
         let wide = browser.evaluate("document.documentElement.scrollWidth");
         assert!(wide.as_u64().unwrap() <= u64::from(width), "{name} is {wide} wide");
-        // One picture of all cases and one of each; two typical turns and a slow one, and near's and far's samples, of two.
-        let pictures = "[document.querySelectorAll('.turns svg').length, document.querySelectorAll('.picture svg').length, document.images.length]";
+        // One picture of all cases and one of each; two typical iterations and a slow one, and client's and server's samples, of two.
+        let pictures = "[document.querySelectorAll('.iterations svg').length, document.querySelectorAll('.picture svg').length, document.images.length]";
         assert_eq!(browser.evaluate(pictures), json!([4, 6, 4]), "{name}");
         let loaded = "Promise.all([...document.images].map((i) => i.decode())).then(() => [...document.images].every((i) => i.naturalWidth > 0))";
         assert_eq!(browser.evaluate(loaded), true, "{name}");
         // What is written in pictures has the ink of the page, and is no smaller than fine print.
-        let ink = "(() => { const t = document.querySelector('.turns svg text'); return getComputedStyle(t).fill === getComputedStyle(document.body).color; })()";
+        let ink = "(() => { const t = document.querySelector('.iterations svg text'); return getComputedStyle(t).fill === getComputedStyle(document.body).color; })()";
         assert_eq!(browser.evaluate(ink), true, "{name}");
         let letters =
             "Math.min(...[...document.querySelectorAll('figure svg')].map((s) => s.getScreenCTM().a * 10.5))";
@@ -66,7 +66,7 @@ fn bars_numbers_and_pictures_are_there_wherever_it_is_read() {
     }
     let text = browser.evaluate("document.body.innerText");
     for words in [
-        "Where turns go: latency, same-core",
+        "Where iterations go: latency, same-core",
         "pipe latency 64K same-core",
         "41.0 µs by samples",
         "410 ns by difference",

@@ -100,7 +100,7 @@ fn charts_draw_what_was_measured() {
                 && record.case.workload == model::Workload::Latency
                 && record.case.placement == Placement::SameCore
         });
-        of.map(|record| record.summary.clone().unwrap().turn_ns).collect::<Vec<_>>()
+        of.map(|record| record.summary.clone().unwrap().iteration_ns).collect::<Vec<_>>()
     };
     for name in ["pipe", "unix-stream", "shm-ring:wait=futex"] {
         let (_, x, y) = drawn.iter().find(|(drawn, _, _)| drawn == name).unwrap();
@@ -239,7 +239,7 @@ fn controls_do_what_they_say() {
     assert_clean(&mut browser);
 }
 
-/// The width and the title of each picture of a turn: one that cannot be drawn has no width.
+/// The width and the title of each picture of an iteration: one that cannot be drawn has no width.
 const PICTURES: &str =
     "[...document.querySelectorAll('img.picture')].map((img) => [img.naturalWidth, img.alt])";
 
@@ -291,7 +291,7 @@ fn a_study_comes_first_and_is_drawn_as_it_says() {
     assert_eq!(browser.evaluate("byId('study-0-1')"), Value::Null, "a figure without lines has no axes");
     let pictures = browser.evaluate(PICTURES);
     let pictures = pictures.as_array().unwrap();
-    assert_eq!(pictures.len(), 2, "a typical turn and the slowest");
+    assert_eq!(pictures.len(), 2, "a typical iteration and the slowest");
     for (picture, choice) in pictures.iter().zip(["typical", "slowest of 5"]) {
         assert_eq!(picture[0], 600, "{picture}");
         let title = picture[1].as_str().unwrap();
@@ -367,7 +367,7 @@ fn nothing_in_a_results_file_becomes_markup() {
         assert_eq!(browser.evaluate("typeof window.pwned"), "undefined", "{text}");
         // Three scripts of the page and the library, and no element that the page does not make.
         let made = "[document.scripts.length, document.querySelectorAll('img, iframe, i, [onload], [onerror], svg a, a[href^=javascript]').length]";
-        // The pictures of turns are images, in which no script runs: two of each study.
+        // The pictures of iterations are images, in which no script runs: two of each study.
         assert_eq!(browser.evaluate(made), json!([4, 4]), "{text}");
         let drawn = browser.evaluate(PICTURES);
         let widths: Vec<&Value> = drawn.as_array().unwrap().iter().map(|picture| &picture[0]).collect();

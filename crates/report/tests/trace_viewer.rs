@@ -56,7 +56,7 @@ fn viewer() -> Option<Browser> {
     Some(browser)
 }
 
-/// What the viewer knows of the trace of the turns made by hand, which are in `observed`.
+/// What the viewer knows of the trace of the iterations made by hand, which are in `observed`.
 fn imported(browser: &mut Browser) -> Value {
     let trace = report::trace(&observed::observation(), "pipe, latency, 64", observed::call_name);
     browser.evaluate(&IMPORT.replace("TRACE", &json!(trace).to_string()))
@@ -67,47 +67,47 @@ fn another_importer_finds_both_tracks_and_all_that_is_on_them() {
     let Some(mut browser) = viewer() else { return };
     let imported = imported(&mut browser);
     assert_eq!(imported["warnings"], json!([]));
-    assert_eq!(imported["processes"], json!(["near: pipe, latency, 64", "far: pipe, latency, 64"]));
+    assert_eq!(imported["processes"], json!(["client: pipe, latency, 64", "server: pipe, latency, 64"]));
     let counts: BTreeMap<String, u64> = serde_json::from_value(imported["counts"].clone()).unwrap();
     let expected = [
-        // Five turns of a write and a read, in which near sleeps until far wakes it, and waits for a CPU.
-        ("near: write in nothing", 5),
-        ("near: wakes far in write", 5),
-        ("near: read in nothing", 5),
-        ("near: asleep in read", 5),
-        ("near: woken, waits for a CPU in read", 5),
-        // The same of far, which begins with a read and ends asleep in one that does not return.
-        ("far: read in nothing", 5),
-        ("far: asleep in read", 5),
-        ("far: woken, waits for a CPU in read", 5),
-        ("far: write in nothing", 5),
-        ("far: wakes near in write", 5),
-        ("far: asleep in nothing", 1),
-        // The last turn is slow.
-        ("far: page fault in nothing", 1),
-        ("far: preempted in nothing", 1),
+        // Five iterations of a write and a read, in which client sleeps until server wakes it, and waits for a CPU.
+        ("client: write in nothing", 5),
+        ("client: wakes server in write", 5),
+        ("client: read in nothing", 5),
+        ("client: asleep in read", 5),
+        ("client: woken, waits for a CPU in read", 5),
+        // The same of server, which begins with a read and ends asleep in one that does not return.
+        ("server: read in nothing", 5),
+        ("server: asleep in read", 5),
+        ("server: woken, waits for a CPU in read", 5),
+        ("server: write in nothing", 5),
+        ("server: wakes client in write", 5),
+        ("server: asleep in nothing", 1),
+        // The last iteration is slow.
+        ("server: page fault in nothing", 1),
+        ("server: preempted in nothing", 1),
         // The arrows.
-        ("from wakes far to woken, waits for a CPU", 5),
-        ("from wakes near to woken, waits for a CPU", 5),
+        ("from wakes server to woken, waits for a CPU", 5),
+        ("from wakes client to woken, waits for a CPU", 5),
     ];
     assert_eq!(counts, expected.map(|(what, count)| (what.to_owned(), count)).into());
 }
 
 #[test]
-fn another_importer_lays_turns_one_after_the_other() {
+fn another_importer_lays_iterations_one_after_the_other() {
     let Some(mut browser) = viewer() else { return };
     let imported = imported(&mut browser);
-    let turns = imported["asynchronous"].as_array().unwrap();
-    let ends_ns = observed::observation().turn_ends_ns;
-    assert_eq!(turns.len(), ends_ns.len() - 1);
+    let iterations = imported["asynchronous"].as_array().unwrap();
+    let ends_ns = observed::observation().iteration_ends_ns;
+    assert_eq!(iterations.len(), ends_ns.len() - 1);
     let mut before_ms = 0.0;
-    for (number, (turn, ends_ns)) in turns.iter().zip(ends_ns.windows(2)).enumerate() {
-        assert_eq!((&turn["thread"], &turn["name"]), (&json!("near"), &json!("turn")));
-        assert_eq!(turn["number"], number + 1);
-        let [from_ms, until_ms] = ["from_ms", "until_ms"].map(|name| turn[name].as_f64().unwrap());
+    for (number, (iteration, ends_ns)) in iterations.iter().zip(ends_ns.windows(2)).enumerate() {
+        assert_eq!((&iteration["thread"], &iteration["name"]), (&json!("client"), &json!("iteration")));
+        assert_eq!(iteration["number"], number + 1);
+        let [from_ms, until_ms] = ["from_ms", "until_ms"].map(|name| iteration[name].as_f64().unwrap());
         assert_eq!(((until_ms - from_ms) * 1e6).round() as u64, ends_ns[1] - ends_ns[0]);
-        // Turns that overlap, be it by what rounding leaves, are given rows of their own.
-        assert!(from_ms >= before_ms, "{turns:#?}");
+        // Iterations that overlap, be it by what rounding leaves, are given rows of their own.
+        assert!(from_ms >= before_ms, "{iterations:#?}");
         before_ms = until_ms;
     }
 }

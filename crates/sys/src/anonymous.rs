@@ -12,7 +12,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `len_bytes`, every page of which is there already, so that no page fault falls into a turn (mmap(2)).
+    /// Maps `len_bytes`, every page of which is there already, so that no page fault falls into an iteration (mmap(2)).
     pub(crate) fn new(len_bytes: usize) -> Result<Self, Failure> {
         // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
         let base = unsafe {

@@ -213,58 +213,61 @@ mod tests {
     fn ends(capacity_bytes: usize) -> (End, End) {
         let memory_bytes = End::memory_bytes(capacity_bytes);
         let (memory, fd) = SharedMemory::create("test", memory_bytes).unwrap();
-        let near = End::claim(memory, capacity_bytes, Side::Near).unwrap();
+        let client = End::claim(memory, capacity_bytes, Side::Client).unwrap();
         let memory = SharedMemory::open(&fd, memory_bytes).unwrap();
-        (near, End::claim(memory, capacity_bytes, Side::Far).unwrap())
+        (client, End::claim(memory, capacity_bytes, Side::Server).unwrap())
     }
 
     #[test]
     fn a_queue_holds_its_capacity_and_is_then_full() {
-        let (mut near, mut far) = ends(10);
-        assert_eq!([near.put(b"0123456"), near.put(b"789abc"), near.put(b"x")], [Ok(7), Ok(3), Ok(0)]);
+        let (mut client, mut server) = ends(10);
+        assert_eq!([client.put(b"0123456"), client.put(b"789abc"), client.put(b"x")], [Ok(7), Ok(3), Ok(0)]);
         let mut into = [0; 8];
-        assert_eq!((far.take(&mut into), &into), (Ok(8), b"01234567"));
+        assert_eq!((server.take(&mut into), &into), (Ok(8), b"01234567"));
         // Over the end of the memory.
-        assert_eq!(near.put(b"abcdefghij"), Ok(8));
-        assert_eq!((far.take(&mut into), &into), (Ok(8), b"89abcdef"));
-        assert_eq!((far.take(&mut into), &into[..2]), (Ok(2), &b"gh"[..]));
-        assert_eq!([far.take(&mut into), far.put(b"back"), near.take(&mut into)], [Ok(0), Ok(4), Ok(4)]);
+        assert_eq!(client.put(b"abcdefghij"), Ok(8));
+        assert_eq!((server.take(&mut into), &into), (Ok(8), b"89abcdef"));
+        assert_eq!((server.take(&mut into), &into[..2]), (Ok(2), &b"gh"[..]));
+        assert_eq!(
+            [server.take(&mut into), server.put(b"back"), client.take(&mut into)],
+            [Ok(0), Ok(4), Ok(4)]
+        );
     }
 
     #[test]
     fn a_side_is_claimed_once_and_only_of_its_size() {
         let (memory, fd) = SharedMemory::create("test", End::memory_bytes(10)).unwrap();
-        let _near = End::claim(memory, 10, Side::Near).unwrap();
+        let _client = End::claim(memory, 10, Side::Client).unwrap();
         let again = || SharedMemory::open(&fd, End::memory_bytes(10)).unwrap();
-        assert!(End::claim(again(), 10, Side::Near).is_err());
-        assert!(End::claim(again(), 100_000, Side::Far).is_err());
-        assert!(End::claim(again(), 10, Side::Far).is_ok());
+        assert!(End::claim(again(), 10, Side::Client).is_err());
+        assert!(End::claim(again(), 100_000, Side::Server).is_err());
+        assert!(End::claim(again(), 10, Side::Server).is_ok());
     }
 
     #[test]
     fn positions_that_no_end_writes_are_refused() {
         for hostile in [11, u64::MAX, 1 << 63] {
-            let (mut near, mut far) = ends(10);
-            near.word(near.lane(Does::Put).put).store(hostile, Ordering::Relaxed);
-            assert_eq!(far.take(&mut [0; 100]), Err(Errno::BADMSG), "{hostile}");
-            far.word(far.lane(Does::Take).taken).store(hostile, Ordering::Relaxed);
-            assert_eq!(near.put(&[0; 100]), Err(Errno::BADMSG), "{hostile}");
+            let (mut client, mut server) = ends(10);
+            client.word(client.lane(Does::Put).put).store(hostile, Ordering::Relaxed);
+            assert_eq!(server.take(&mut [0; 100]), Err(Errno::BADMSG), "{hostile}");
+            server.word(server.lane(Does::Take).taken).store(hostile, Ordering::Relaxed);
+            assert_eq!(client.put(&[0; 100]), Err(Errno::BADMSG), "{hostile}");
         }
     }
 
     #[test]
     fn who_sleeps_is_told_apart_by_what_for() {
-        let (near, far) = ends(10);
-        near.falls_asleep(Does::Take);
-        assert!(!far.peer_sleeps(Does::Take), "near sleeps for bytes, not for room");
-        assert!(far.peer_sleeps(Does::Put));
-        assert!(!far.peer_sleeps(Does::Put), "it is woken once");
-        near.falls_asleep(Does::Put);
-        near.is_awake(Does::Put);
-        assert!(!far.peer_sleeps(Does::Take));
-        assert!(!far.peer_has_closed());
-        near.close();
-        assert!(far.peer_has_closed() && !near.peer_has_closed());
+        let (client, server) = ends(10);
+        client.falls_asleep(Does::Take);
+        assert!(!server.peer_sleeps(Does::Take), "client sleeps for bytes, not for room");
+        assert!(server.peer_sleeps(Does::Put));
+        assert!(!server.peer_sleeps(Does::Put), "it is woken once");
+        client.falls_asleep(Does::Put);
+        client.is_awake(Does::Put);
+        assert!(!server.peer_sleeps(Does::Take));
+        assert!(!server.peer_has_closed());
+        client.close();
+        assert!(server.peer_has_closed() && !client.peer_has_closed());
     }
 
     proptest! {
@@ -275,13 +278,13 @@ mod tests {
             parts in proptest::collection::vec((1..300_usize, 1..300_usize), 1..100),
             capacity in 1..200_usize,
         ) {
-            let (mut near, mut far) = ends(capacity);
+            let (mut client, mut server) = ends(capacity);
             let bytes: Vec<u8> = (0..30_000_usize).map(|at| (at ^ (at >> 8)) as u8).collect();
             let (mut put, mut taken) = (0, 0);
             for (puts, takes) in parts {
-                put += near.put(&bytes[put..put + puts]).unwrap();
+                put += client.put(&bytes[put..put + puts]).unwrap();
                 let mut into = vec![0; takes];
-                let count = far.take(&mut into).unwrap();
+                let count = server.take(&mut into).unwrap();
                 prop_assert_eq!(&into[..count], &bytes[taken..taken + count]);
                 taken += count;
                 prop_assert!(put - taken <= capacity && taken <= put);
@@ -290,19 +293,19 @@ mod tests {
 
         #[test]
         fn two_threads_pass_bytes_in_order(capacity in 100..5000_usize, part in 1..6000_usize) {
-            let (mut near, mut far) = ends(capacity);
+            let (mut client, mut server) = ends(capacity);
             let bytes: Vec<u8> = (0..100_000_usize).map(|at| (at ^ (at >> 8)) as u8).collect();
             std::thread::scope(|threads| {
                 threads.spawn(|| {
                     let mut put = 0;
                     while put < bytes.len() {
-                        put += near.put(&bytes[put..(put + part).min(bytes.len())]).unwrap();
+                        put += client.put(&bytes[put..(put + part).min(bytes.len())]).unwrap();
                         std::thread::yield_now();
                     }
                 });
                 let (mut taken, mut into) = (0, vec![0; part]);
                 while taken < bytes.len() {
-                    let count = far.take(&mut into).unwrap();
+                    let count = server.take(&mut into).unwrap();
                     assert_eq!(&into[..count], &bytes[taken..taken + count]);
                     taken += count;
                     std::thread::yield_now();

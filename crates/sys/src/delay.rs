@@ -6,7 +6,7 @@ use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
-/// Burns the processor for `delay` by `CLOCK_MONOTONIC`, which is not the clock that times turns:
+/// Burns the processor for `delay` by `CLOCK_MONOTONIC`, which is not the clock that times iterations:
 /// a delay that is recovered shows that the two agree. See clock_gettime(2).
 #[inline]
 pub fn burn(delay: Duration) {

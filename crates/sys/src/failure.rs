@@ -1,7 +1,7 @@
 //! The one error of everything that is asked of the kernel: the operation, the object, the
 //! kernel's answer, and what to do next.
 //!
-//! It is built off the measured path only; calls inside turns return a bare [`Errno`].
+//! It is built off the measured path only; calls inside iterations return a bare [`Errno`].
 
 use crate::Errno;
 use std::fmt::Display;
@@ -64,7 +64,7 @@ fn next_step(errno: Errno) -> &'static str {
     }
 }
 
-/// Turns an errno into a [`Failure`].
+/// Iterations an errno into a [`Failure`].
 pub trait OrFail<T> {
     /// The value, or the failure of `operation` on `object`.
     fn or_fail(self, operation: &str, object: impl Display) -> Result<T, Failure>;

@@ -250,15 +250,15 @@ mod tests {
 
     #[test]
     fn a_child_answers_once_and_is_gone() {
-        let (near, far) = UnixStream::pair().unwrap();
-        let mut child = EchoChild::on(&far).unwrap();
+        let (client, server) = UnixStream::pair().unwrap();
+        let mut child = EchoChild::on(&server).unwrap();
         assert!(!child.has_ended());
-        drop(far);
-        write(&near, b"a request").unwrap();
+        drop(server);
+        write(&client, b"a request").unwrap();
         let mut answer = [0; 100];
-        assert_eq!(read(&near, &mut answer), Ok(9));
+        assert_eq!(read(&client, &mut answer), Ok(9));
         assert_eq!(&answer[..9], b"a request");
-        assert_eq!(read(&near, &mut answer), Ok(0), "the child ends and closes with it");
+        assert_eq!(read(&client, &mut answer), Ok(0), "the child ends and closes with it");
         let ends = (0..10_000).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
             child.has_ended()
@@ -269,11 +269,11 @@ mod tests {
 
     #[test]
     fn a_child_whose_client_has_gone_ends() {
-        let (near, far) = UnixStream::pair().unwrap();
-        let mut child = EchoChild::on(&far).unwrap();
+        let (client, server) = UnixStream::pair().unwrap();
+        let mut child = EchoChild::on(&server).unwrap();
         assert!(!child.has_ended());
-        drop(near);
+        drop(client);
         drop(child);
-        assert_eq!(read(&far, &mut [0]), Ok(0));
+        assert_eq!(read(&server, &mut [0]), Ok(0));
     }
 }

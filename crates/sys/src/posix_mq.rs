@@ -100,7 +100,7 @@ fn with_limits(failure: Failure) -> Failure {
     }
 }
 
-/// Raises the bytes that all queues of this process's user may have together as far as this process may, and says
+/// Raises the bytes that all queues of this process's user may have together as server as this process may, and says
 /// how far; `None` is without limit (setrlimit(2), `RLIMIT_MSGQUEUE`).
 ///
 /// What the user's other queues have taken by now is not to be known, and may be all of a lower limit.

@@ -1,6 +1,6 @@
 //! POSIX semaphores, and a robust mutex with a condition variable, in memory that two processes share.
 //!
-//! Each lies at the start of a [`SharedMemory`] of its own; near initialises, far only maps.
+//! Each lies at the start of a [`SharedMemory`] of its own; client initialises, server only maps.
 
 use crate::libc_call::checked;
 use crate::shared_memory::SharedMemory;
@@ -200,47 +200,48 @@ mod tests {
 
     #[test]
     fn a_semaphore_counts_across_mappings() {
-        let (near, fd) = Semaphores::<2>::create().unwrap();
-        let far = Semaphores::<2>::open(&fd).unwrap();
-        near.post(1).unwrap();
-        near.post(1).unwrap();
-        far.wait(1).unwrap();
-        far.wait(1).unwrap();
+        let (client, fd) = Semaphores::<2>::create().unwrap();
+        let server = Semaphores::<2>::open(&fd).unwrap();
+        client.post(1).unwrap();
+        client.post(1).unwrap();
+        server.wait(1).unwrap();
+        server.wait(1).unwrap();
     }
 
     #[test]
     fn a_turnstile_wakes_who_waits_across_mappings() {
-        let (near, fd) = Turnstile::create().unwrap();
-        let far = Turnstile::open(&fd).unwrap();
+        let (client, fd) = Turnstile::create().unwrap();
+        let server = Turnstile::open(&fd).unwrap();
         std::thread::scope(|threads| {
             threads.spawn(|| {
                 for count in (1..100).step_by(2) {
-                    far.wait_for(count).unwrap();
-                    far.set(count + 1).unwrap();
+                    server.wait_for(count).unwrap();
+                    server.set(count + 1).unwrap();
                 }
             });
             for count in (1..100).step_by(2) {
-                near.set(count).unwrap();
-                near.wait_for(count + 1).unwrap();
+                client.set(count).unwrap();
+                client.wait_for(count + 1).unwrap();
             }
         });
     }
 
     #[test]
     fn a_mutex_that_was_given_up_can_be_taken() {
-        let (near, fd) = Turnstile::create().unwrap();
-        let far = Turnstile::open(&fd).unwrap();
-        for turnstile in [&near, &near, &far, &near] {
+        let (client, fd) = Turnstile::create().unwrap();
+        let server = Turnstile::open(&fd).unwrap();
+        for turnstile in [&client, &client, &server, &client] {
             drop(turnstile.lock().unwrap());
         }
     }
 
     #[test]
     fn an_owner_that_dies_with_the_mutex_is_a_peer_that_is_gone() {
-        let (near, fd) = Turnstile::create().unwrap();
-        let far = Turnstile::open(&fd).unwrap();
-        std::thread::scope(|threads| threads.spawn(|| std::mem::forget(far.lock().unwrap())).join()).unwrap();
-        assert_eq!(near.set(1), Err(Errno::PIPE));
-        assert_eq!(near.wait_for(1), Err(Errno::PIPE));
+        let (client, fd) = Turnstile::create().unwrap();
+        let server = Turnstile::open(&fd).unwrap();
+        std::thread::scope(|threads| threads.spawn(|| std::mem::forget(server.lock().unwrap())).join())
+            .unwrap();
+        assert_eq!(client.set(1), Err(Errno::PIPE));
+        assert_eq!(client.wait_for(1), Err(Errno::PIPE));
     }
 }

@@ -83,41 +83,41 @@ mod tests {
 
     #[test]
     fn one_of_two_openings_has_a_byte_locked_at_a_time() {
-        let (near, fd) = RecordLocks::create().unwrap();
-        let far = RecordLocks::open(&fd).unwrap();
-        let held = near.lock(1).unwrap();
-        assert_eq!([0, 1].map(|at| is_free(&far, at)), [true, false]);
+        let (client, fd) = RecordLocks::create().unwrap();
+        let server = RecordLocks::open(&fd).unwrap();
+        let held = client.lock(1).unwrap();
+        assert_eq!([0, 1].map(|at| is_free(&server, at)), [true, false]);
         drop(held);
-        assert!(is_free(&far, 1));
+        assert!(is_free(&server, 1));
     }
 
     #[test]
     fn a_lock_that_is_held_makes_the_peer_sleep() {
-        let (near, fd) = RecordLocks::create().unwrap();
-        let far = RecordLocks::open(&fd).unwrap();
+        let (client, fd) = RecordLocks::create().unwrap();
+        let server = RecordLocks::open(&fd).unwrap();
         let count = AtomicU32::new(0);
-        let turns = |locks: &RecordLocks| {
+        let iterations = |locks: &RecordLocks| {
             for _ in 0..1000 {
                 let _held = locks.lock(0).unwrap();
-                // Two steps: without a lock, turns would be lost.
+                // Two steps: without a lock, iterations would be lost.
                 let seen = count.load(Ordering::Relaxed);
                 count.store(seen + 1, Ordering::Relaxed);
             }
         };
         std::thread::scope(|threads| {
-            threads.spawn(|| turns(&far));
-            turns(&near);
+            threads.spawn(|| iterations(&server));
+            iterations(&client);
         });
         assert_eq!(count.into_inner(), 2000);
     }
 
     #[test]
     fn a_lock_goes_with_the_last_descriptor_of_who_holds_it() {
-        let (near, fd) = RecordLocks::create().unwrap();
-        let far = RecordLocks::open(&fd).unwrap();
-        std::mem::forget(far.lock(0).unwrap());
-        assert!(!is_free(&near, 0));
-        drop(far);
-        assert!(is_free(&near, 0));
+        let (client, fd) = RecordLocks::create().unwrap();
+        let server = RecordLocks::open(&fd).unwrap();
+        std::mem::forget(server.lock(0).unwrap());
+        assert!(!is_free(&client, 0));
+        drop(server);
+        assert!(is_free(&client, 0));
     }
 }

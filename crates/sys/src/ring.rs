@@ -72,34 +72,34 @@ const FIRST_SLOT: usize = (CONTROL + 2 * CONTROL_BYTES).next_multiple_of(PAGE_BY
 /// a second.
 const TAG_BITS: u32 = 12;
 /// In the door, whose message it is: without it an end could take its own for the peer's.
-const FROM_FAR: u64 = 1 << 11;
+const FROM_SERVER: u64 = 1 << 11;
 /// The sender passes the door on.
 const PASSES_DOOR: u64 = 1 << 10;
 /// How many bytes are in the slot or the door; none when the piece is in bulk.
 const LENGTH: u64 = PASSES_DOOR - 1;
 const _: () = assert!(DOOR_BYTES as u64 <= LENGTH && SLOT_BYTES <= DOOR_BYTES);
 
-/// Which of the two ends. Near holds the door at first.
+/// Which of the two ends. Client holds the door at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The end that made the memory.
-    Near,
+    Client,
     /// The end that opened it.
-    Far,
+    Server,
 }
 
 impl Side {
     pub(crate) fn index(self) -> usize {
         match self {
-            Side::Near => 0,
-            Side::Far => 1,
+            Side::Client => 0,
+            Side::Server => 1,
         }
     }
 
     pub(crate) fn peer(self) -> Side {
         match self {
-            Side::Near => Side::Far,
-            Side::Far => Side::Near,
+            Side::Client => Side::Server,
+            Side::Server => Side::Client,
         }
     }
 }
@@ -374,7 +374,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
         if ![0, claim].contains(&claim_of(side.peer()).load(Ordering::Acquire)) {
             return None;
         }
-        let first_tag = |side: Side| (1 << TAG_BITS) | if side == Side::Far { FROM_FAR } else { 0 };
+        let first_tag = |side: Side| (1 << TAG_BITS) | if side == Side::Server { FROM_SERVER } else { 0 };
         Some(Self {
             outgoing: Outgoing {
                 lane: Lane::of(side, &geometry),
@@ -397,7 +397,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
                 piece: Piece { place: Place::Nowhere, at: 0, length_bytes: 0, read_bytes: 0 },
                 soils: true,
             },
-            holds_door: side == Side::Near,
+            holds_door: side == Side::Client,
             memory,
             geometry,
             side,
@@ -1249,7 +1249,7 @@ mod tests {
     fn pair<W: Wait + Default>(bulk_bytes: usize) -> (Small<W>, Small<W>) {
         let geometry = geometry(bulk_bytes);
         let heap = Heap::new(geometry.memory_bytes());
-        (claim(&heap, geometry, Side::Near).unwrap(), claim(&heap, geometry, Side::Far).unwrap())
+        (claim(&heap, geometry, Side::Client).unwrap(), claim(&heap, geometry, Side::Server).unwrap())
     }
 
     fn content(number: usize, len_bytes: usize) -> Vec<u8> {
@@ -1281,21 +1281,21 @@ mod tests {
 
     /// `sizes` one way in order, then one byte back; the reader's buffer holds `step_bytes`.
     fn stream<W: Wait + Default + Send>(bulk_bytes: usize, sizes: &[usize], step_bytes: usize) {
-        let (mut near, mut far) = pair::<W>(bulk_bytes);
+        let (mut client, mut server) = pair::<W>(bulk_bytes);
         std::thread::scope(|threads| {
             threads.spawn(move || {
                 for (number, size) in sizes.iter().enumerate() {
-                    assert_eq!(receive_all(&mut far, *size, step_bytes), content(number, *size));
+                    assert_eq!(receive_all(&mut server, *size, step_bytes), content(number, *size));
                 }
-                send_all(&mut far, &[7]);
-                // Near must have heard before this end closes.
-                receive_all(&mut far, 1, 1);
+                send_all(&mut server, &[7]);
+                // Client must have heard before this end closes.
+                receive_all(&mut server, 1, 1);
             });
             for (number, size) in sizes.iter().enumerate() {
-                send_all(&mut near, &content(number, *size));
+                send_all(&mut client, &content(number, *size));
             }
-            assert_eq!(receive_all(&mut near, 1, 1), [7]);
-            send_all(&mut near, &[8]);
+            assert_eq!(receive_all(&mut client, 1, 1), [7]);
+            send_all(&mut client, &[8]);
         });
     }
 
@@ -1326,65 +1326,65 @@ mod tests {
 
     #[test]
     fn ends_that_take_turns_use_the_door_alone() {
-        let (mut near, mut far) = pair::<Spin>(256);
-        for turn in 0..20 {
-            let question = content(turn, [1, 56, 57, 1016][turn % 4]);
-            send_all(&mut near, &question);
-            assert_eq!(receive_all(&mut far, question.len(), 600), question);
-            send_all(&mut far, &question);
-            assert_eq!(receive_all(&mut near, question.len(), 600), question);
+        let (mut client, mut server) = pair::<Spin>(256);
+        for iteration in 0..20 {
+            let question = content(iteration, [1, 56, 57, 1016][iteration % 4]);
+            send_all(&mut client, &question);
+            assert_eq!(receive_all(&mut server, question.len(), 600), question);
+            send_all(&mut server, &question);
+            assert_eq!(receive_all(&mut client, question.len(), 600), question);
         }
-        assert_eq!([near.outgoing.slots, far.outgoing.slots], [0, 0]);
+        assert_eq!([client.outgoing.slots, server.outgoing.slots], [0, 0]);
     }
 
     #[test]
     fn the_door_is_passed_on_with_messages_that_do_not_fit_it() {
-        let (mut near, mut far) = pair::<Spin>(4096);
-        send_all(&mut near, &content(0, 2000));
-        assert!(!near.holds_door);
-        assert_eq!(receive_all(&mut far, 2000, 2000), content(0, 2000));
-        assert!(far.holds_door);
-        send_all(&mut far, &[9]);
-        assert_eq!(far.outgoing.slots, 0, "the answer went through a slot");
-        assert_eq!(receive_all(&mut near, 1, 1), [9]);
-        assert!(near.holds_door);
+        let (mut client, mut server) = pair::<Spin>(4096);
+        send_all(&mut client, &content(0, 2000));
+        assert!(!client.holds_door);
+        assert_eq!(receive_all(&mut server, 2000, 2000), content(0, 2000));
+        assert!(server.holds_door);
+        send_all(&mut server, &[9]);
+        assert_eq!(server.outgoing.slots, 0, "the answer went through a slot");
+        assert_eq!(receive_all(&mut client, 1, 1), [9]);
+        assert!(client.holds_door);
     }
 
     #[test]
     fn a_door_that_is_half_read_is_not_written() {
-        let (mut near, mut far) = pair::<Spin>(256);
-        send_all(&mut near, b"question");
-        assert_eq!(receive_all(&mut far, 4, 4), b"ques");
-        send_all(&mut far, b"answer");
-        assert_eq!(far.outgoing.slots, 1, "the answer went through the door");
-        assert_eq!(receive_all(&mut far, 4, 4), b"tion");
-        assert_eq!(receive_all(&mut near, 6, 6), b"answer");
+        let (mut client, mut server) = pair::<Spin>(256);
+        send_all(&mut client, b"question");
+        assert_eq!(receive_all(&mut server, 4, 4), b"ques");
+        send_all(&mut server, b"answer");
+        assert_eq!(server.outgoing.slots, 1, "the answer went through the door");
+        assert_eq!(receive_all(&mut server, 4, 4), b"tion");
+        assert_eq!(receive_all(&mut client, 6, 6), b"answer");
     }
 
     #[test]
     fn messages_of_both_ends_with_equal_numbers_are_told_apart() {
-        let (mut near, mut far) = pair::<Spin>(256);
-        // Near's first is in the door; far's first must not be taken for it, nor near's for far's.
-        send_all(&mut near, b"n1");
-        send_all(&mut far, b"f1");
-        assert_eq!(receive_all(&mut near, 2, 2), b"f1");
-        assert_eq!(receive_all(&mut far, 2, 2), b"n1");
+        let (mut client, mut server) = pair::<Spin>(256);
+        // Client's first is in the door; server's first must not be taken for it, nor client's for server's.
+        send_all(&mut client, b"n1");
+        send_all(&mut server, b"f1");
+        assert_eq!(receive_all(&mut client, 2, 2), b"f1");
+        assert_eq!(receive_all(&mut server, 2, 2), b"n1");
     }
 
     #[test]
     fn a_piece_that_is_half_read_is_not_freed() {
-        let (mut near, mut far) = pair::<Spin>(256);
+        let (mut client, mut server) = pair::<Spin>(256);
         std::thread::scope(|threads| {
-            // More than the ring holds: near stays blocked until far reads on.
+            // More than the ring holds: client stays blocked until server reads on.
             let sender = threads.spawn(move || {
-                send_all(&mut near, &content(1, 600));
-                near
+                send_all(&mut client, &content(1, 600));
+                client
             });
-            assert_eq!(receive_all(&mut far, 5, 5), content(1, 600)[..5]);
-            // As far does before it waits for room: none of what it has not read may be told.
-            far.close_piece();
-            far.tell();
-            assert_eq!(receive_all(&mut far, 595, 10), content(1, 600)[5..]);
+            assert_eq!(receive_all(&mut server, 5, 5), content(1, 600)[..5]);
+            // As server does before it waits for room: none of what it has not read may be told.
+            server.close_piece();
+            server.tell();
+            assert_eq!(receive_all(&mut server, 595, 10), content(1, 600)[5..]);
             sender.join().unwrap();
         });
     }
@@ -1392,17 +1392,17 @@ mod tests {
     /// `sizes` one way in order, made and read in place, in parts of at most `step_bytes` that are given back
     /// `release_bytes` at a time.
     fn stream_in_place<W: Wait + Default + Send>(sizes: &[usize], step_bytes: usize, release_bytes: usize) {
-        let (mut near, mut far) = pair::<W>(256);
+        let (mut client, mut server) = pair::<W>(256);
         std::thread::scope(|threads| {
             threads.spawn(move || {
                 for (number, size) in sizes.iter().enumerate() {
                     let bytes = content(number, *size);
                     let mut sent = 0;
                     while sent < bytes.len() {
-                        let part = near.produce((bytes.len() - sent).min(step_bytes)).unwrap();
+                        let part = client.produce((bytes.len() - sent).min(step_bytes)).unwrap();
                         let count = part.len();
                         part.copy_from_slice(&bytes[sent..sent + count]);
-                        near.hand_over(count).unwrap();
+                        client.hand_over(count).unwrap();
                         sent += count;
                     }
                 }
@@ -1410,10 +1410,10 @@ mod tests {
             for (number, size) in sizes.iter().enumerate() {
                 let mut bytes = Vec::new();
                 while bytes.len() < *size {
-                    let part = far.consume((*size - bytes.len()).min(step_bytes)).unwrap();
+                    let part = server.consume((*size - bytes.len()).min(step_bytes)).unwrap();
                     let count = part.len().min(release_bytes);
                     bytes.extend_from_slice(&part[..count]);
-                    far.release(count).unwrap();
+                    server.release(count).unwrap();
                 }
                 assert_eq!(bytes, content(number, *size), "message {number}");
             }
@@ -1433,94 +1433,94 @@ mod tests {
 
     #[test]
     fn in_place_and_copied_messages_mix() {
-        let (mut near, mut far) = pair::<Spin>(256);
-        far.incoming.soils = false;
+        let (mut client, mut server) = pair::<Spin>(256);
+        server.incoming.soils = false;
         for size in [1, 57, 200, 64, 3] {
-            near.produce(size).unwrap()[0] = 5;
-            near.hand_over(1).unwrap();
-            assert_eq!(receive_all(&mut far, 1, 1), [5]);
-            // Far holds the door: this goes in bulk and, its end, through a slot.
-            send_all(&mut near, &content(size, 200));
-            let part = far.consume(1000).unwrap();
+            client.produce(size).unwrap()[0] = 5;
+            client.hand_over(1).unwrap();
+            assert_eq!(receive_all(&mut server, 1, 1), [5]);
+            // Server holds the door: this goes in bulk and, its end, through a slot.
+            send_all(&mut client, &content(size, 200));
+            let part = server.consume(1000).unwrap();
             assert_eq!(part, &content(size, 200)[..64]);
-            far.release(64).unwrap();
-            assert_eq!(receive_all(&mut far, 136, 100), content(size, 200)[64..]);
-            send_all(&mut far, &[1]);
-            assert_eq!(receive_all(&mut near, 1, 1), [1]);
+            server.release(64).unwrap();
+            assert_eq!(receive_all(&mut server, 136, 100), content(size, 200)[64..]);
+            send_all(&mut server, &[1]);
+            assert_eq!(receive_all(&mut client, 1, 1), [1]);
         }
     }
 
     #[test]
     fn the_door_that_comes_after_a_slot_was_lent_is_passed_on() {
-        let (mut near, mut far) = pair::<Spin>(256);
-        far.produce(3).unwrap().copy_from_slice(b"abc");
-        send_all(&mut near, b"door");
-        assert_eq!(receive_all(&mut far, 4, 4), b"door");
-        far.hand_over(3).unwrap();
-        assert_eq!(receive_all(&mut near, 3, 3), b"abc");
-        assert_eq!([near.holds_door, far.holds_door], [true, false]);
+        let (mut client, mut server) = pair::<Spin>(256);
+        server.produce(3).unwrap().copy_from_slice(b"abc");
+        send_all(&mut client, b"door");
+        assert_eq!(receive_all(&mut server, 4, 4), b"door");
+        server.hand_over(3).unwrap();
+        assert_eq!(receive_all(&mut client, 3, 3), b"abc");
+        assert_eq!([client.holds_door, server.holds_door], [true, false]);
     }
 
     #[test]
     fn more_than_was_lent_is_neither_handed_over_nor_released() {
-        let (mut near, mut far) = pair::<Spin>(256);
-        assert_eq!(near.hand_over(1), Err(Errno::INVAL), "nothing was lent");
+        let (mut client, mut server) = pair::<Spin>(256);
+        assert_eq!(client.hand_over(1), Err(Errno::INVAL), "nothing was lent");
         for size in [3, 200, 2000] {
-            let lent = near.produce(size).unwrap().len();
-            assert_eq!([near.hand_over(0), near.hand_over(lent + 1)], [Err(Errno::INVAL); 2]);
-            send_all(&mut near, b"else");
-            assert_eq!(near.hand_over(1), Err(Errno::INVAL), "what was lent went with something else");
-            assert_eq!([far.release(1), far.release(0)], [Err(Errno::INVAL); 2]);
-            let lent = far.consume(100).unwrap().len();
-            assert_eq!([far.release(0), far.release(lent + 1)], [Err(Errno::INVAL); 2]);
-            far.release(lent).unwrap();
-            assert_eq!(far.release(1), Err(Errno::INVAL));
+            let lent = client.produce(size).unwrap().len();
+            assert_eq!([client.hand_over(0), client.hand_over(lent + 1)], [Err(Errno::INVAL); 2]);
+            send_all(&mut client, b"else");
+            assert_eq!(client.hand_over(1), Err(Errno::INVAL), "what was lent went with something else");
+            assert_eq!([server.release(1), server.release(0)], [Err(Errno::INVAL); 2]);
+            let lent = server.consume(100).unwrap().len();
+            assert_eq!([server.release(0), server.release(lent + 1)], [Err(Errno::INVAL); 2]);
+            server.release(lent).unwrap();
+            assert_eq!(server.release(1), Err(Errno::INVAL));
         }
     }
 
     #[test]
     fn what_was_sent_before_closing_arrives_and_then_the_end() {
-        for near_closes in [true, false] {
-            let (mut near, mut far) = pair::<Spin>(256);
-            let (mut closing, mut left) = if near_closes { (near, far) } else { (far, near) };
+        for client_closes in [true, false] {
+            let (mut client, mut server) = pair::<Spin>(256);
+            let (mut closing, mut left) = if client_closes { (client, server) } else { (server, client) };
             send_all(&mut closing, b"last words");
             drop(closing);
             assert_eq!(receive_all(&mut left, 10, 10), b"last words");
             assert_eq!(left.receive(&mut [0]), Err(Errno::PIPE));
             assert_eq!(left.receive(&mut [0]), Err(Errno::PIPE));
-            (near, far) = pair::<Spin>(256);
-            drop((near, far));
+            (client, server) = pair::<Spin>(256);
+            drop((client, server));
         }
     }
 
     #[test]
     fn a_full_ring_whose_reader_has_closed_refuses() {
-        let (mut near, far) = pair::<Spin>(256);
-        drop(far);
-        let refused = (0..1000).find_map(|_| near.send(&[1]).err());
+        let (mut client, server) = pair::<Spin>(256);
+        drop(server);
+        let refused = (0..1000).find_map(|_| client.send(&[1]).err());
         assert_eq!(refused, Some(Errno::PIPE));
-        let (mut near, far) = pair::<Spin>(256);
-        drop(far);
-        let refused = (0..1000).find_map(|_| near.send(&[1; 2000]).err());
+        let (mut client, server) = pair::<Spin>(256);
+        drop(server);
+        let refused = (0..1000).find_map(|_| client.send(&[1; 2000]).err());
         assert_eq!(refused, Some(Errno::PIPE));
     }
 
     #[test]
     fn nothing_is_sent_and_received_of_nothing() {
-        let (mut near, mut far) = pair::<Spin>(256);
-        assert_eq!(near.send(&[]), Ok(0));
-        assert_eq!(far.receive(&mut []), Ok(0));
-        send_all(&mut near, &[1]);
-        assert_eq!(far.receive(&mut []), Ok(0));
-        assert_eq!(receive_all(&mut far, 1, 1), [1]);
+        let (mut client, mut server) = pair::<Spin>(256);
+        assert_eq!(client.send(&[]), Ok(0));
+        assert_eq!(server.receive(&mut []), Ok(0));
+        send_all(&mut client, &[1]);
+        assert_eq!(server.receive(&mut []), Ok(0));
+        assert_eq!(receive_all(&mut server, 1, 1), [1]);
     }
 
     #[test]
     fn a_side_is_claimed_once_and_only_by_its_own_kind() {
         let heap = Heap::new(geometry(256).memory_bytes());
-        let _near = claim::<Spin>(&heap, geometry(256), Side::Near).unwrap();
-        assert!(claim::<Spin>(&heap, geometry(256), Side::Near).is_none());
-        assert!(claim::<Futex>(&heap, geometry(256), Side::Far).is_none());
+        let _client = claim::<Spin>(&heap, geometry(256), Side::Client).unwrap();
+        assert!(claim::<Spin>(&heap, geometry(256), Side::Client).is_none());
+        assert!(claim::<Futex>(&heap, geometry(256), Side::Server).is_none());
     }
 
     /// Every value that a hostile peer may put into the words that this end reads.
@@ -1529,34 +1529,34 @@ mod tests {
         let hostile = [1017, 1023, LENGTH];
         for length in hostile {
             for at_door in [true, false] {
-                let (near, mut far) = pair::<Spin>(256);
-                let at = if at_door { DOOR } else { near.outgoing.lane.slots };
+                let (client, mut server) = pair::<Spin>(256);
+                let at = if at_door { DOOR } else { client.outgoing.lane.slots };
                 // SAFETY: slots and the door are inside.
-                unsafe { near.memory.word(at) }.store(near.outgoing.tag | length, Ordering::Release);
-                assert_eq!(far.receive(&mut [0; 4096]), Err(Errno::BADMSG), "{length} at {at}");
+                unsafe { client.memory.word(at) }.store(client.outgoing.tag | length, Ordering::Release);
+                assert_eq!(server.receive(&mut [0; 4096]), Err(Errno::BADMSG), "{length} at {at}");
             }
         }
         for length in [57, 63, 64, 1016] {
-            let (near, mut far) = pair::<Spin>(256);
+            let (client, mut server) = pair::<Spin>(256);
             // SAFETY: slots are inside.
-            unsafe { near.memory.word(near.outgoing.lane.slots) }
-                .store(near.outgoing.tag | length, Ordering::Release);
-            assert_eq!(far.receive(&mut [0; 4096]), Err(Errno::BADMSG), "{length}");
+            unsafe { client.memory.word(client.outgoing.lane.slots) }
+                .store(client.outgoing.tag | length, Ordering::Release);
+            assert_eq!(server.receive(&mut [0; 4096]), Err(Errno::BADMSG), "{length}");
         }
         for length in [0, 65, 256, 257, u64::MAX] {
-            let (near, mut far) = pair::<Spin>(256);
+            let (client, mut server) = pair::<Spin>(256);
             // SAFETY: slots and their second words are inside.
             unsafe {
-                near.memory.word(near.outgoing.lane.slots + TAG_BYTES).store(length, Ordering::Relaxed);
-                near.memory.word(near.outgoing.lane.slots).store(near.outgoing.tag, Ordering::Release);
+                client.memory.word(client.outgoing.lane.slots + TAG_BYTES).store(length, Ordering::Relaxed);
+                client.memory.word(client.outgoing.lane.slots).store(client.outgoing.tag, Ordering::Release);
             }
-            assert_eq!(far.receive(&mut [0; 4096]), Err(Errno::BADMSG), "{length} in bulk");
+            assert_eq!(server.receive(&mut [0; 4096]), Err(Errno::BADMSG), "{length} in bulk");
         }
         for progress in [u64::MAX, 100, 1 << 63] {
-            let (mut near, far) = pair::<Spin>(256);
+            let (mut client, server) = pair::<Spin>(256);
             // SAFETY: progress is inside.
-            unsafe { far.memory.word(far.incoming.lane.progress) }.store(progress, Ordering::Release);
-            let refused = (0..1000).find_map(|_| near.send(&[1]).err());
+            unsafe { server.memory.word(server.incoming.lane.progress) }.store(progress, Ordering::Release);
+            let refused = (0..1000).find_map(|_| client.send(&[1]).err());
             assert_eq!(refused, Some(Errno::BADMSG), "{progress}");
         }
     }
@@ -1586,20 +1586,20 @@ mod tests {
 
         fn ends<W: Wait + Default>(geometry: Geometry) -> (End<W>, End<W>) {
             let (memory, fd) = SharedMemory::create("test", geometry.memory_bytes()).unwrap();
-            let near = End::claim(memory, geometry, Side::Near, W::default()).unwrap();
+            let client = End::claim(memory, geometry, Side::Client, W::default()).unwrap();
             let memory = SharedMemory::open(&fd, geometry.memory_bytes()).unwrap();
-            (near, End::claim(memory, geometry, Side::Far, W::default()).unwrap())
+            (client, End::claim(memory, geometry, Side::Server, W::default()).unwrap())
         }
 
         fn pass<W: Wait + Default + Send>(geometry: Geometry, sizes: &[usize], step_bytes: usize) {
-            let (mut near, mut far) = ends::<W>(geometry);
+            let (mut client, mut server) = ends::<W>(geometry);
             std::thread::scope(|threads| {
                 threads.spawn(|| {
                     for (number, size) in sizes.iter().enumerate() {
                         let mut sent = 0;
                         let bytes = content(number, *size);
                         while sent < bytes.len() {
-                            sent += near.send(&bytes[sent..]).unwrap();
+                            sent += client.send(&bytes[sent..]).unwrap();
                         }
                     }
                 });
@@ -1608,7 +1608,7 @@ mod tests {
                     let mut received = 0;
                     while received < *size {
                         let end = (received + step_bytes).min(*size);
-                        received += far.receive(&mut bytes[received..end]).unwrap();
+                        received += server.receive(&mut bytes[received..end]).unwrap();
                     }
                     assert!(bytes == content(number, *size), "message {number} of {size} bytes");
                 }
@@ -1632,16 +1632,16 @@ mod tests {
         #[test]
         fn memory_of_another_size_is_refused() {
             let (memory, _fd) = SharedMemory::create("test", 8192).unwrap();
-            assert!(End::claim(memory, Geometry::with_bulk(4096), Side::Near, Spin).is_err());
+            assert!(End::claim(memory, Geometry::with_bulk(4096), Side::Client, Spin).is_err());
         }
 
         #[test]
         fn a_sleeping_reader_is_woken_when_the_peer_closes() {
-            let (near, mut far) = ends::<Futex>(Geometry::with_bulk(4096));
+            let (client, mut server) = ends::<Futex>(Geometry::with_bulk(4096));
             std::thread::scope(|threads| {
-                let reader = threads.spawn(move || far.receive(&mut [0]));
+                let reader = threads.spawn(move || server.receive(&mut [0]));
                 std::thread::sleep(std::time::Duration::from_millis(20));
-                drop(near);
+                drop(client);
                 assert_eq!(reader.join().unwrap(), Err(Errno::PIPE));
             });
         }
@@ -1678,7 +1678,7 @@ mod loom_tests {
             let line = |at: usize| at / LINE_BYTES;
             let mut numbers =
                 vec![line(DOOR), line(DOOR) + 1, line(CLAIMS), line(CLOSED), line(CLOSED + APART_BYTES)];
-            for side in [Side::Near, Side::Far] {
+            for side in [Side::Client, Side::Server] {
                 let lane = Lane::of(side, geometry);
                 numbers.extend([lane.progress, lane.reader_asleep, lane.writer_asleep].map(line));
                 numbers.extend((0..geometry.slots).map(|slot| line(lane.slots) + slot));
@@ -1770,10 +1770,10 @@ mod loom_tests {
     fn pair<W: Both, const SLOTS: usize>() -> (Tiny<W, SLOTS>, Tiny<W, SLOTS>) {
         let geometry = Geometry { slots: SLOTS, bulk_bytes: 2 * LINE_BYTES, piece_bytes: LINE_BYTES };
         let cells = Cells::new(&geometry);
-        let [near, far] = W::both();
+        let [client, server] = W::both();
         // SAFETY: the cells are new, and loom checks the rest.
         let claim = |side, wait| unsafe { Engine::claim(cells.clone(), geometry, side, wait) }.unwrap();
-        (claim(Side::Near, near), claim(Side::Far, far))
+        (claim(Side::Client, client), claim(Side::Server, server))
     }
 
     /// How both ends of a pair wait.
@@ -1861,40 +1861,40 @@ mod loom_tests {
         assert_eq!(into, content(number, len_bytes));
     }
 
-    /// Near sends messages of `sizes`, far receives them.
+    /// Client sends messages of `sizes`, server receives them.
     fn stream<W: Both, const SLOTS: usize>(sizes: &'static [usize]) {
         model(move || {
-            let (mut near, mut far) = pair::<W, SLOTS>();
+            let (mut client, mut server) = pair::<W, SLOTS>();
             let reader = loom::thread::spawn(move || {
                 for (number, size) in sizes.iter().enumerate() {
-                    receive_all(&mut far, number as u8, *size);
+                    receive_all(&mut server, number as u8, *size);
                 }
-                far
+                server
             });
             for (number, size) in sizes.iter().enumerate() {
-                send_all(&mut near, number as u8, *size);
+                send_all(&mut client, number as u8, *size);
             }
-            let far = reader.join().unwrap();
-            drop((near, far));
+            let server = reader.join().unwrap();
+            drop((client, server));
         });
     }
 
     /// The ends take turns, with messages of `sizes`.
-    fn turns<W: Both, const SLOTS: usize>(sizes: &'static [usize]) {
+    fn iterations<W: Both, const SLOTS: usize>(sizes: &'static [usize]) {
         model(move || {
-            let (mut near, mut far) = pair::<W, SLOTS>();
+            let (mut client, mut server) = pair::<W, SLOTS>();
             let answering = loom::thread::spawn(move || {
                 for (number, size) in sizes.iter().enumerate() {
-                    receive_all(&mut far, number as u8, *size);
-                    send_all(&mut far, number as u8 + 100, *size);
+                    receive_all(&mut server, number as u8, *size);
+                    send_all(&mut server, number as u8 + 100, *size);
                 }
-                far
+                server
             });
             for (number, size) in sizes.iter().enumerate() {
-                send_all(&mut near, number as u8, *size);
-                receive_all(&mut near, number as u8 + 100, *size);
+                send_all(&mut client, number as u8, *size);
+                receive_all(&mut client, number as u8 + 100, *size);
             }
-            drop((near, answering.join().unwrap()));
+            drop((client, answering.join().unwrap()));
         });
     }
 
@@ -1917,51 +1917,51 @@ mod loom_tests {
 
     #[test]
     fn ring_door_in_turns() {
-        turns::<Spin, 2>(&[1, 2, 3]);
+        iterations::<Spin, 2>(&[1, 2, 3]);
     }
 
     #[test]
     fn ring_door_of_two_lines() {
-        turns::<Spin, 2>(&[1, 100]);
+        iterations::<Spin, 2>(&[1, 100]);
     }
 
     #[test]
     fn ring_passes_the_door_with_bulk() {
-        turns::<Spin, 2>(&[130, 1]);
+        iterations::<Spin, 2>(&[130, 1]);
     }
 
-    /// Near sends messages of `sizes`, far receives them, both in place.
+    /// Client sends messages of `sizes`, server receives them, both in place.
     fn stream_in_place<const SLOTS: usize>(sizes: &'static [usize]) {
         model(move || {
-            let (mut near, mut far) = pair::<Spin, SLOTS>();
+            let (mut client, mut server) = pair::<Spin, SLOTS>();
             let reader = loom::thread::spawn(move || {
                 for (number, size) in sizes.iter().enumerate() {
                     let mut into = vec![0; *size];
                     let mut received = 0;
                     while received < *size {
-                        let (at, length_bytes) = far.next_bytes().unwrap();
+                        let (at, length_bytes) = server.next_bytes().unwrap();
                         // SAFETY: loom checks it.
-                        unsafe { far.memory.read(at, &mut into[received..received + length_bytes]) };
-                        far.release(length_bytes).unwrap();
+                        unsafe { server.memory.read(at, &mut into[received..received + length_bytes]) };
+                        server.release(length_bytes).unwrap();
                         received += length_bytes;
                     }
                     assert_eq!(into, content(number as u8, *size));
                 }
-                far
+                server
             });
             for (number, size) in sizes.iter().enumerate() {
                 let bytes = content(number as u8, *size);
                 let mut sent = 0;
                 while sent < *size {
-                    let (at, length_bytes) = near.reserve(*size - sent).unwrap();
+                    let (at, length_bytes) = client.reserve(*size - sent).unwrap();
                     // SAFETY: loom checks it.
-                    unsafe { near.memory.write(at, &bytes[sent..sent + length_bytes]) };
-                    near.hand_over(length_bytes).unwrap();
+                    unsafe { client.memory.write(at, &bytes[sent..sent + length_bytes]) };
+                    client.hand_over(length_bytes).unwrap();
                     sent += length_bytes;
                 }
             }
-            let far = reader.join().unwrap();
-            drop((near, far));
+            let server = reader.join().unwrap();
+            drop((client, server));
         });
     }
 
@@ -1987,7 +1987,7 @@ mod loom_tests {
 
     #[test]
     fn ring_wakes_sleepers_in_turns() {
-        turns::<Futex, 2>(&[1, 2]);
+        iterations::<Futex, 2>(&[1, 2]);
     }
 
     #[test]
@@ -1997,7 +1997,7 @@ mod loom_tests {
 
     #[test]
     fn ring_wakes_who_counts_wake_ups_in_turns() {
-        turns::<Counting, 2>(&[1, 2]);
+        iterations::<Counting, 2>(&[1, 2]);
     }
 
     #[test]
@@ -2012,13 +2012,13 @@ mod loom_tests {
 
     fn closing_wakes<W: Both>() {
         model(|| {
-            let (mut near, mut far) = pair::<W, 2>();
+            let (mut client, mut server) = pair::<W, 2>();
             let reader = loom::thread::spawn(move || {
-                receive_all(&mut far, 0, 1);
-                assert_eq!(far.receive(&mut [0]), Err(Errno::PIPE));
+                receive_all(&mut server, 0, 1);
+                assert_eq!(server.receive(&mut [0]), Err(Errno::PIPE));
             });
-            send_all(&mut near, 0, 1);
-            drop(near);
+            send_all(&mut client, 0, 1);
+            drop(client);
             reader.join().unwrap();
         });
     }

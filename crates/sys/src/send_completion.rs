@@ -95,38 +95,38 @@ mod tests {
 
     fn connected() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (near, listener.accept().unwrap().0)
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
     }
 
-    fn exchange(near: &TcpStream, far: &mut TcpStream, sends: usize) {
+    fn exchange(client: &TcpStream, server: &mut TcpStream, sends: usize) {
         let mut pool = PagePool::create("test", 4096).unwrap();
         for _ in 0..sends {
-            assert_eq!(pool.send(0..100, near, ZEROCOPY), Ok(100));
-            far.read_exact(&mut [0; 100]).unwrap();
+            assert_eq!(pool.send(0..100, client, ZEROCOPY), Ok(100));
+            server.read_exact(&mut [0; 100]).unwrap();
         }
     }
 
     #[test]
     fn each_send_completes_once_and_in_order() {
-        let (near, mut far) = connected();
-        allow_zerocopy(&near).unwrap();
-        assert_eq!(next_completion(&near), Ok(None));
-        exchange(&near, &mut far, 10);
+        let (client, mut server) = connected();
+        allow_zerocopy(&client).unwrap();
+        assert_eq!(next_completion(&client), Ok(None));
+        exchange(&client, &mut server, 10);
         let mut next = 0;
         while next < 10 {
-            let Some(completion) = next_completion(&near).unwrap() else { continue };
+            let Some(completion) = next_completion(&client).unwrap() else { continue };
             assert_eq!(completion.first, next);
             assert!(completion.copied, "loopback did not copy");
             next = completion.last + 1;
         }
-        assert_eq!((next, next_completion(&near)), (10, Ok(None)));
+        assert_eq!((next, next_completion(&client)), (10, Ok(None)));
     }
 
     #[test]
     fn a_socket_that_was_not_asked_completes_nothing() {
-        let (near, mut far) = connected();
-        exchange(&near, &mut far, 3);
-        assert_eq!(next_completion(&near), Ok(None));
+        let (client, mut server) = connected();
+        exchange(&client, &mut server, 3);
+        assert_eq!(next_completion(&client), Ok(None));
     }
 }

@@ -119,7 +119,7 @@ impl SharedMemory {
         Ok(memory)
     }
 
-    /// Every page is populated now, so that no page fault falls into a turn.
+    /// Every page is populated now, so that no page fault falls into an iteration.
     fn map(fd: &impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
         // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
         let base = unsafe {
@@ -149,9 +149,9 @@ impl SharedMemory {
         Self { base, len_bytes, origin }
     }
 
-    /// Has every page there to be written, so that no page fault falls into a turn (madvise(2),
+    /// Has every page there to be written, so that no page fault falls into an iteration (madvise(2),
     /// `MADV_POPULATE_WRITE`): for memory that being mapped leaves unpopulated, or readable only. Kernels before 5.14
-    /// cannot; there the turns that are not timed touch the pages first.
+    /// cannot; there the iterations that are not timed touch the pages first.
     pub(crate) fn populate(&self) {
         // SAFETY: all of it is mapped, and the advice changes no byte.
         let _: Result<(), Errno> =
@@ -265,16 +265,16 @@ mod tests {
 
     #[test]
     fn two_mappings_show_the_same_bytes() {
-        let (near, fd) = SharedMemory::create("test", 10_000).unwrap();
-        let far = SharedMemory::open(&fd, 10_000).unwrap();
-        near.u64_at(8).store(7, Ordering::Relaxed);
-        assert_eq!(far.u64_at(8).load(Ordering::Relaxed), 7);
-        assert_eq!(far.u32_at(8).load(Ordering::Relaxed), 7);
+        let (client, fd) = SharedMemory::create("test", 10_000).unwrap();
+        let server = SharedMemory::open(&fd, 10_000).unwrap();
+        client.u64_at(8).store(7, Ordering::Relaxed);
+        assert_eq!(server.u64_at(8).load(Ordering::Relaxed), 7);
+        assert_eq!(server.u32_at(8).load(Ordering::Relaxed), 7);
         let mut got = [0; 5];
         // SAFETY: in bounds, and this thread alone holds both mappings.
         unsafe {
-            near.write(9_995, b"hello");
-            far.read(9_995, &mut got);
+            client.write(9_995, b"hello");
+            server.read(9_995, &mut got);
         }
         assert_eq!(&got, b"hello");
     }
@@ -282,10 +282,10 @@ mod tests {
     #[test]
     fn a_file_is_mapped_at_the_length_that_it_was_made_with() {
         let file = tempfile();
-        let near = SharedMemory::create_file(&file, 10_000).unwrap();
-        let far = SharedMemory::open_file(&file, 10_000).unwrap();
-        near.u64_at(9_992).store(7, Ordering::Relaxed);
-        assert_eq!(far.u64_at(9_992).load(Ordering::Relaxed), 7);
+        let client = SharedMemory::create_file(&file, 10_000).unwrap();
+        let server = SharedMemory::open_file(&file, 10_000).unwrap();
+        client.u64_at(9_992).store(7, Ordering::Relaxed);
+        assert_eq!(server.u64_at(9_992).load(Ordering::Relaxed), 7);
         let refusal = SharedMemory::open_file(&file, 4096).unwrap_err().to_string();
         assert!(refusal.contains("10000 bytes, not 4096"), "{refusal}");
         // A file can shrink, and so is no substitute for a memfd.
@@ -307,11 +307,11 @@ mod tests {
     #[test]
     fn huge_pages_are_mapped_or_it_is_said_how_many_there_are() {
         match SharedMemory::create_huge("test", 10_000) {
-            Ok((near, fd)) => {
-                let far = SharedMemory::open_huge(&fd, 10_000).unwrap();
-                assert_eq!([near.len_bytes(), far.len_bytes()], [10_000; 2]);
-                near.u64_at(8).store(7, Ordering::Relaxed);
-                assert_eq!(far.u64_at(8).load(Ordering::Relaxed), 7);
+            Ok((client, fd)) => {
+                let server = SharedMemory::open_huge(&fd, 10_000).unwrap();
+                assert_eq!([client.len_bytes(), server.len_bytes()], [10_000; 2]);
+                client.u64_at(8).store(7, Ordering::Relaxed);
+                assert_eq!(server.u64_at(8).load(Ordering::Relaxed), 7);
                 assert!(SharedMemory::open_huge(&fd, 1 << 30).is_err());
                 assert_eq!(ftruncate(&fd, 0), Err(Errno::PERM));
             }

@@ -278,14 +278,14 @@ mod tests {
     #[test]
     fn a_queue_that_is_removed_is_a_peer_that_closed() {
         let key = Key::of((std::process::id(), "a queue"));
-        let mut near = MessageQueue::create(key, 8).unwrap();
-        let mut far = MessageQueue::open(key, 8).unwrap();
-        assert_eq!(near.send(b"12345678"), Ok(8));
+        let mut client = MessageQueue::create(key, 8).unwrap();
+        let mut server = MessageQueue::open(key, 8).unwrap();
+        assert_eq!(client.send(b"12345678"), Ok(8));
         let mut into = [0; 8];
-        assert_eq!((far.receive(&mut into), &into), (Ok(8), b"12345678"));
-        assert_eq!(near.send(&[0; 9]), Err(Errno::MSGSIZE));
+        assert_eq!((server.receive(&mut into), &into), (Ok(8), b"12345678"));
+        assert_eq!(client.send(&[0; 9]), Err(Errno::MSGSIZE));
         Name::SysvMsg(key).remove().unwrap();
-        assert_eq!(far.receive(&mut into), Err(Errno::PIPE));
+        assert_eq!(server.receive(&mut into), Err(Errno::PIPE));
     }
 
     #[test]
@@ -311,29 +311,29 @@ mod tests {
     #[test]
     fn a_segment_lives_without_its_name_until_nobody_has_it() {
         let key = Key::of((std::process::id(), "a segment"));
-        let near = create_memory(key, 10_000).unwrap();
+        let client = create_memory(key, 10_000).unwrap();
         assert!(create_memory(key, 10_000).is_err(), "a segment was made twice");
         assert!(open_memory(key, 100_000).is_err(), "a smaller segment was attached");
-        let far = open_memory(key, 10_000).unwrap();
+        let server = open_memory(key, 10_000).unwrap();
         Name::SysvShm(key).remove().unwrap();
         assert!(open_memory(key, 10_000).is_err(), "the name is still there");
-        near.u64_at(9_992).store(7, Ordering::Relaxed);
-        assert_eq!(far.u64_at(9_992).load(Ordering::Relaxed), 7);
+        client.u64_at(9_992).store(7, Ordering::Relaxed);
+        assert_eq!(server.u64_at(9_992).load(Ordering::Relaxed), 7);
         let attached = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("/SYSV").count();
         let before = attached();
-        drop((near, far));
+        drop((client, server));
         assert_eq!(attached(), before - 2);
     }
 
     #[test]
     fn semaphores_count() {
         let key = Key::of((std::process::id(), "a set"));
-        let near = Semaphores::create(key, 2, true).unwrap();
-        let far = Semaphores::open(key, 2, false).unwrap();
-        near.add(1, 2).unwrap();
-        far.add(1, -1).unwrap();
-        far.add(1, -1).unwrap();
+        let client = Semaphores::create(key, 2, true).unwrap();
+        let server = Semaphores::open(key, 2, false).unwrap();
+        client.add(1, 2).unwrap();
+        server.add(1, -1).unwrap();
+        server.add(1, -1).unwrap();
         Name::SysvSem(key).remove().unwrap();
-        assert_eq!(far.add(1, -1), Err(Errno::PIPE));
+        assert_eq!(server.add(1, -1), Err(Errno::PIPE));
     }
 }

@@ -64,7 +64,7 @@ fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Resul
     let precision = arguments.effort.precision.map_or(PRECISION, |precision| precision.0);
     let interrupted = watch_signals()?;
     let directory = RunDirectory::create()?;
-    let launcher = launcher(&directory, &interrupted, arguments.effort.patience);
+    let launcher = launcher(&directory, &interrupted, arguments.effort.timeout);
     let mut progress = Progress::new();
     let (slice, of) = (slice_for(time, 4 * pairs.len()), pairs.len());
     in_turn::measure(&mut pairs, &launcher, slice, precision, time, |reached| {

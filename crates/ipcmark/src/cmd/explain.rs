@@ -8,13 +8,13 @@ use crate::exit::{Error, Exit};
 use crate::output::{command, print, style};
 use crate::progress::Progress;
 use crate::results_file;
-use explain::{Bends, Explanation, Gathered, Landmark, bends, companions, explain};
+use explain::{Bends, Explanation, Gathered, Landmark, bends, control_cases, explain};
 use harness::endpoint::Sizing;
-use harness::launch::Launcher;
 use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
 use harness::measure::Timer;
 use harness::run::{Bounds, Event, Run, slice_for};
 use harness::run_directory::RunDirectory;
+use harness::trial::Launcher;
 use mechanisms::table::CARDS;
 use model::card::Support;
 use model::floor::floor_of;
@@ -30,16 +30,16 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The time that each case may take when none is given, its companions and all probes included.
+/// The time that each case may take when none is given, its control cases and all probes included.
 const TIME_OF_A_CASE: Duration = Duration::from_secs(12);
 /// The part of the time that goes to plain measuring.
 const PLAIN_SHARE: f64 = 0.5;
-/// How many typical turns are drawn, beside a slow one.
-const TYPICAL_TURNS: usize = 2;
+/// How many typical iterations are drawn, beside a slow one.
+const TYPICAL_ITERATIONS: usize = 2;
 
 /// Explains the cases that `arguments` ask for.
 pub fn run(arguments: &Explain) -> Result<Exit, Error> {
-    let Effort { time, precision, patience, .. } = arguments.effort;
+    let Effort { time, precision, timeout, .. } = arguments.effort;
     for counter in &arguments.looks.counters {
         let refused = |failure: sys::Failure| {
             Invalid::new(format!("--counter {counter}: {}", failure.answer), failure.next)
@@ -50,14 +50,14 @@ pub fn run(arguments: &Explain) -> Result<Exit, Error> {
     if let Some(case) = cases.iter().find(|case| !can_be_looked_at(case)) {
         return Err(Invalid::new(
             format!("{case} cannot be looked at"),
-            "leave out --peers, --gap and --rate: one pair is looked at, turn after turn",
+            "leave out --peers, --think-time and --rate: one pair is looked at, iteration after iteration",
         )
         .into());
     }
-    explained(&cases, time, precision, patience, &arguments.looks)
+    explained(&cases, time, precision, timeout, &arguments.looks)
 }
 
-/// Whether `case` is of one pair whose turns follow at once on one another.
+/// Whether `case` is of one pair whose iterations follow at once on one another.
 pub fn can_be_looked_at(case: &Case) -> bool {
     case.peers == Peers::Pair && case.pace == Pace::BackToBack
 }
@@ -67,7 +67,7 @@ pub fn explained(
     cases: &[Case],
     time: Option<Duration>,
     precision: Option<Percent>,
-    patience: Duration,
+    timeout: Duration,
     looks: &Looks,
 ) -> Result<Exit, Error> {
     looks.html.iter().try_for_each(|path| derived_file::check(path, Kind::PAGE))?;
@@ -78,8 +78,8 @@ pub fn explained(
 
     let interrupted = watch_signals()?;
     let directory = RunDirectory::create()?;
-    let launcher = launcher(&directory, &interrupted, patience);
-    // A companion that is settled would leave the rounds in which the others are compared with it.
+    let launcher = launcher(&directory, &interrupted, timeout);
+    // A control case that is settled would leave the rounds in which the others are compared with it.
     let precision = precision.unwrap_or(Percent(0.0));
     let records = measure(&gathered, &launcher, time.mul_f64(PLAIN_SHARE), precision);
     look(&mut gathered, &probes, &launcher, time.mul_f64(1.0 - PLAIN_SHARE), looks);
@@ -133,13 +133,18 @@ fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<
             write(&path(directory, "", "json"), trace.as_bytes(), Kind::TRACE)?;
         }
         if let (Some(directory), Some(seen)) = (&looks.timelines, timeline) {
-            for (number, turn) in chosen(seen, TYPICAL_TURNS, observe::call_name).iter().enumerate() {
-                let svg = report::timeline(turn, &key);
-                write(&path(directory, &format!("-turn-{}", number + 1), "svg"), svg.as_bytes(), Kind::SVG)?;
+            for (number, iteration) in chosen(seen, TYPICAL_ITERATIONS, observe::call_name).iter().enumerate()
+            {
+                let svg = report::timeline(iteration, &key);
+                write(
+                    &path(directory, &format!("-iteration-{}", number + 1), "svg"),
+                    svg.as_bytes(),
+                    Kind::SVG,
+                )?;
             }
         }
         if let Some(directory) = &looks.flames {
-            for (end, stacks) in ["near", "far"].into_iter().zip(&explanation.stacks) {
+            for (end, stacks) in ["client", "server"].into_iter().zip(&explanation.stacks) {
                 if let Some(svg) = report::flame_graph(stacks, &format!("{end}, {key}")) {
                     write(&path(directory, &format!("-{end}"), "svg"), svg.as_bytes(), Kind::FLAMES)?;
                     let folded = report::folded(stacks);
@@ -149,7 +154,7 @@ fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<
         }
     }
     if let (Some(directory), [before, after]) = (&looks.flames, explanations) {
-        for (end, at) in [("near", 0), ("far", 1)] {
+        for (end, at) in [("client", 0), ("server", 1)] {
             let whose = [before, after].map(|explanation| format!("{end}, {}", explanation.case));
             let difference =
                 report::flame_graph_difference(&before.stacks[at], &after.stacks[at], [&whose[0], &whose[1]]);
@@ -222,10 +227,10 @@ fn of_file(file: &Path, key: &str) -> Result<Suite, Error> {
     Ok(suite)
 }
 
-/// The companions of `case` that work here.
+/// The control cases of `case` that work here.
 fn beside(case: &Case) -> Vec<(explain::Role, Case)> {
     let works = |case: &Case| matches!(row(&case.spec).support, Support::Yes { .. });
-    companions(case, CARDS).into_iter().filter(|(_, case)| works(case)).collect()
+    control_cases(case, CARDS).into_iter().filter(|(_, case)| works(case)).collect()
 }
 
 /// Those of `asked` probes, or of all, that work here; notes of each whether it does.
@@ -242,7 +247,7 @@ fn supported(asked: &[Probe], gathered: &mut [Gathered]) -> Vec<Probe> {
     supported
 }
 
-/// Measures the cases plainly, beside their companions and floors.
+/// Measures the cases plainly, beside their control cases and floors.
 fn measure(
     gathered: &[Gathered],
     launcher: &Launcher<'_>,
@@ -257,7 +262,7 @@ fn measure(
     };
     for gathered in gathered {
         add(&mut plan.cases, &gathered.case);
-        gathered.companions().iter().for_each(|(_, case)| add(&mut plan.cases, case));
+        gathered.control_cases().iter().for_each(|(_, case)| add(&mut plan.cases, case));
         floor_of(&gathered.case)
             .iter()
             .flat_map(|floor| floor.cases())
@@ -277,7 +282,7 @@ fn measure(
             total_bytes: None,
             observe_ns: 0,
         },
-        turns: None,
+        iterations: None,
     };
     let (mut records, mut progress) = (Vec::new(), Progress::new());
     Run::new(&plan, launcher, &bounds, Timer::start(), |event| match event {
@@ -292,7 +297,7 @@ fn measure(
 
 /// Looks at the cases by `probes`, and gathers what is seen.
 fn look(gathered: &mut [Gathered], probes: &[Probe], launcher: &Launcher<'_>, time: Duration, looks: &Looks) {
-    let size = looks.turns.map_or(looking::A_SLICE, Sizing::Turns);
+    let size = looks.iterations.map_or(looking::A_SLICE, Sizing::Iterations);
     let subject =
         |gathered: &Gathered| Subject { case: gathered.case.clone(), probes: probes.to_vec(), size };
     let subjects: Vec<Subject> = gathered.iter().map(subject).collect();

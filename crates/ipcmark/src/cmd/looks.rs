@@ -1,14 +1,14 @@
-//! The launches of a run that are looked at, once all were measured plainly: of the cases of which the study draws what
+//! The trials of a run that are looked at, once all were measured plainly: of the cases of which the study draws what
 //! probes see, and by those probes.
 //!
 //! Nothing is explained here, and nothing is made up where a probe does not work: the results say why.
 
 use crate::progress::Progress;
 use harness::endpoint::Sizing;
-use harness::launch::Launcher;
 use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
 use harness::measure::Timer;
-use harness::run::turns_of_total;
+use harness::run::iterations_of_total;
+use harness::trial::Launcher;
 use model::card::Support;
 use model::observation::Probe;
 use model::observation::showed::{LookRecord, Showed};
@@ -19,18 +19,18 @@ use model::{Case, Size};
 use observe::symbols::Names;
 use std::time::Duration;
 
-/// The cases of `plan` that `study` wants looked at; launches of streams send `total`, if that is asked for.
+/// The cases of `plan` that `study` wants looked at; trials of streams send `total`, if that is asked for.
 pub fn subjects(study: &Study, plan: &Plan, total: Option<Size>) -> Vec<Subject> {
     let subject = |case: &Case| Subject {
         case: case.clone(),
         probes: study.probes_of(case),
-        size: turns_of_total(case, total).map_or(looking::A_SLICE, Sizing::Turns),
+        size: iterations_of_total(case, total).map_or(looking::A_SLICE, Sizing::Iterations),
     };
     let subjects = plan.cases.iter().chain(&plan.awaited).map(subject);
     subjects.filter(|subject| !subject.probes.is_empty()).collect()
 }
 
-/// Looks at `subjects` for `time` and tells of every launch, and of those for which there is no probe.
+/// Looks at `subjects` for `time` and tells of every trial, and of those for which there is no probe.
 pub fn look(
     mut subjects: Vec<Subject>,
     launcher: &Launcher<'_>,

@@ -47,7 +47,7 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
         }
     }
     if let Some(directory) = &files.svg {
-        for (name, picture) in report::turns(&inputs) {
+        for (name, picture) in report::iterations(&inputs) {
             write(&directory.join(format!("{name}.svg")), picture.as_bytes(), Kind::SVG)?;
         }
     }
@@ -64,7 +64,7 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
     Ok(())
 }
 
-/// The turns of which all was kept, each case's last, as traces, and what their files are to be called.
+/// The iterations of which all was kept, each case's last, as traces, and what their files are to be called.
 fn traces(all: &[Results]) -> Result<Vec<(String, String)>, Invalid> {
     let mut traces: BTreeMap<String, String> = BTreeMap::new();
     for look in all.iter().flat_map(|results| &results.looks) {
@@ -76,7 +76,7 @@ fn traces(all: &[Results]) -> Result<Vec<(String, String)>, Invalid> {
     }
     if traces.is_empty() {
         return Err(Invalid::new(
-            "there are no traces: of no case were turns kept from moment to moment",
+            "there are no traces: of no case were iterations kept from moment to moment",
             "run a suite whose study draws a timeline, such as l41; or take 'ipcmark explain --traces'",
         ));
     }

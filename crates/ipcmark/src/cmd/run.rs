@@ -1,4 +1,4 @@
-//! `ipcmark run`: from the request to the plan, the launches, the results file and the table.
+//! `ipcmark run`: from the request to the plan, the trials, the results file and the table.
 
 use super::{explain, looks};
 use crate::cli::{Axes, Effort, Looks, Run};
@@ -7,11 +7,11 @@ use crate::output::{command, print, show};
 use crate::progress::Progress;
 use crate::results_file::ResultsFile;
 use crate::suites;
-use harness::launch::Launcher;
 use harness::looking::Subject;
 use harness::measure::{Calibration, Timer};
-use harness::run::{Bounds, Event, Finish, LEAST_LAUNCHES, estimate, slice_for};
+use harness::run::{Bounds, Event, Finish, LEAST_TRIALS, estimate, slice_for};
 use harness::run_directory::RunDirectory;
+use harness::trial::Launcher;
 use mechanisms::table::{self, CARDS};
 use model::card::{Card, Kind, Support};
 use model::plan::{Plan, Row};
@@ -75,10 +75,10 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
         directory: &directory,
         check: arguments.check,
         interrupted: &interrupted,
-        patience: arguments.effort.patience,
+        timeout: arguments.effort.timeout,
     };
     let observe = Duration::from_nanos(settings.observe_ns);
-    let bounds = Bounds { settings, turns: arguments.turns };
+    let bounds = Bounds { settings, iterations: arguments.iterations };
     let mut collector = Collector::new(header, file, &interrupted);
     let steal_before = harness::host::steal_ticks(Path::new("/"));
     let finish =
@@ -104,10 +104,10 @@ fn explain_all(plan: &Plan, arguments: &Run, measured: Exit) -> Result<Exit, Err
     let (cases, others): (Vec<Case>, Vec<Case>) =
         plan.cases.iter().chain(&plan.awaited).cloned().partition(explain::can_be_looked_at);
     for case in others {
-        print(&format!("\n{case}: not explained: one pair is looked at, turn after turn\n"))?;
+        print(&format!("\n{case}: not explained: one pair is looked at, iteration after iteration\n"))?;
     }
     print("\n")?;
-    explain::explained(&cases, None, None, arguments.effort.patience, &Looks::default())
+    explain::explained(&cases, None, None, arguments.effort.timeout, &Looks::default())
 }
 
 /// The suite that `arguments` ask for, with its axes as they say.
@@ -140,8 +140,8 @@ fn quick_time(suite: &Suite) -> Result<Duration, Invalid> {
 
 /// Narrows the workloads of `suite`, and replaces its other axes, where they are given.
 pub fn restrict(suite: &mut Suite, axes: &Axes) -> Result<(), Invalid> {
-    let Axes { workloads, sizes, placements, gaps, rates, peers } = axes;
-    let paces = model::suite::paces(gaps.as_deref(), rates.as_deref())?;
+    let Axes { workloads, sizes, placements, think_times, rates, peers } = axes;
+    let paces = model::suite::paces(think_times.as_deref(), rates.as_deref())?;
     for block in &mut suite.blocks {
         if !workloads.is_empty() {
             let of_block = std::mem::take(&mut block.workloads);
@@ -154,7 +154,7 @@ pub fn restrict(suite: &mut Suite, axes: &Axes) -> Result<(), Invalid> {
         if !placements.is_empty() {
             block.placements.clone_from(placements);
         }
-        if gaps.is_some() || rates.is_some() {
+        if think_times.is_some() || rates.is_some() {
             block.paces.clone_from(&paces);
         }
         if !peers.is_empty() {
@@ -230,14 +230,14 @@ pub fn nothing_left(plan: &Plan) -> Invalid {
 }
 
 fn settings(arguments: &Run, suite: &Suite, plan: &Plan, is_looked_at: bool) -> Settings {
-    let launches = plan.cases.len() + plan.floors.len();
+    let trials = plan.cases.len() + plan.floors.len();
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     Settings {
         suite: arguments.mechanisms.is_empty().then(|| suite.name.clone()),
         precision: suite.precision,
         time_ns: ns(suite.time),
         rounds: suite.rounds,
-        slice_ns: ns(suite.slice.unwrap_or_else(|| slice_for(suite.time, launches))),
+        slice_ns: ns(suite.slice.unwrap_or_else(|| slice_for(suite.time, trials))),
         check: arguments.check,
         total_bytes: suite.total,
         observe_ns: if is_looked_at { ns(suite.observe.unwrap_or_default()) } else { 0 },
@@ -250,7 +250,7 @@ fn refuse_short_slices(settings: &Settings, calibration: &Calibration) -> Result
     if (settings.slice_ns as f64) < least_ns {
         return Err(Invalid::new(
             format!(
-                "a launch would measure {} ns, and the clock here steps by {} ns",
+                "a trial would measure {} ns, and the clock here steps by {} ns",
                 settings.slice_ns, calibration.record.precision_ns
             ),
             "give it more --time, or fewer cases",
@@ -261,22 +261,23 @@ fn refuse_short_slices(settings: &Settings, calibration: &Calibration) -> Result
 
 /// What would be measured, and what would not.
 fn dry_run(plan: &Plan, settings: &Settings, subjects: &[Subject]) -> String {
-    let launches = plan.cases.len() + plan.floors.len();
+    let trials = plan.cases.len() + plan.floors.len();
     let mut text = format!(
-        "{} cases and {} floors, {} of turns in each launch, settled at ±{}, at most {} s\n",
+        "{} cases and {} floors, {} of iterations in each trial, settled at ±{}, at most {} s\n",
         plan.cases.len(),
         plan.floors.len(),
         model::units::format_ns(settings.slice_ns as f64),
         settings.precision,
         settings.time_ns / 1_000_000_000,
     );
-    let cpus =
-        |case: &model::Case| case.cpus.map(|c| format!("  (cpus {},{})", c.near, c.far)).unwrap_or_default();
-    let round_ns = estimate(launches, Duration::from_nanos(settings.slice_ns)).as_nanos() as f64;
+    let cpus = |case: &model::Case| {
+        case.cpus.map(|c| format!("  (cpus {},{})", c.client, c.server)).unwrap_or_default()
+    };
+    let round_ns = estimate(trials, Duration::from_nanos(settings.slice_ns)).as_nanos() as f64;
     text += &format!(
-        "one round is {launches} launches, about {}; nothing settles before {LEAST_LAUNCHES} rounds and a warm-up, about {}\n\n",
+        "one round is {trials} trials, about {}; nothing settles before {LEAST_TRIALS} rounds and a warm-up, about {}\n\n",
         model::units::format_ns(round_ns),
-        model::units::format_ns(round_ns * (1 + LEAST_LAUNCHES) as f64)
+        model::units::format_ns(round_ns * (1 + LEAST_TRIALS) as f64)
     );
     for case in &plan.floors {
         text += &format!("floor  {case}{}\n", cpus(case));
@@ -316,14 +317,14 @@ pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
     Ok(flag)
 }
 
-/// A launcher of launches whose payload is checked in the warm-up alone, by the best clock of this host.
+/// A launcher of trials whose payload is checked in the warm-up alone, by the best clock of this host.
 pub fn launcher<'a>(
     directory: &'a RunDirectory,
     interrupted: &'a AtomicBool,
-    patience: Duration,
+    timeout: Duration,
 ) -> Launcher<'a> {
     let clock = Calibration::choose(Path::new("/")).record.source;
-    Launcher { clock, directory, check: false, interrupted, patience }
+    Launcher { clock, directory, check: false, interrupted, timeout }
 }
 
 pub fn tool() -> Tool {
@@ -381,9 +382,9 @@ impl<'a> Collector<'a> {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Floors(readings) => {
-                let reading = |(case, turn_ns): (&model::Case, Option<f64>)| FloorReading {
+                let reading = |(case, iteration_ns): (&model::Case, Option<f64>)| FloorReading {
                     case: case.clone(),
-                    turn_ns,
+                    iteration_ns,
                 };
                 self.results.header.floors = readings.into_iter().map(reading).collect();
                 self.append_header();

@@ -79,17 +79,17 @@ fn block_line(block: &Block, plan: &Plan) -> String {
 
 /// How long a run may take, and how many rounds that is about.
 fn times(suite: &Suite, plan: &Plan) -> String {
-    /// What a launch costs beside its turns, and its warm-up beside what is timed, as `cargo xtask bench launch` has them.
+    /// What a trial costs beside its iterations, and its warm-up beside what is timed, as `cargo xtask bench trial` has them.
     const BESIDE: Duration = Duration::from_millis(5);
-    let launches = plan.cases.len() + plan.floors.len();
+    let trials = plan.cases.len() + plan.floors.len();
     let line = |time: Duration, how: &str| {
-        let launch = suite.slice.unwrap_or_else(|| slice_for(time, launches)) + BESIDE;
-        let rounds = time.as_secs_f64() / (launch.as_secs_f64() * launches.max(1) as f64);
+        let trial = suite.slice.unwrap_or_else(|| slice_for(time, trials)) + BESIDE;
+        let rounds = time.as_secs_f64() / (trial.as_secs_f64() * trials.max(1) as f64);
         let most = suite.rounds.map_or(String::new(), |most| format!(", of which {most} are taken"));
         let most =
             if suite.rounds.is_some_and(|most| f64::from(most) < rounds) { most } else { String::new() };
         item(&format!(
-            "{} {how}: about {rounds:.0} rounds of {launches} launches{most}",
+            "{} {how}: about {rounds:.0} rounds of {trials} trials{most}",
             humantime::format_duration(time)
         ))
     };

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 pub const IPCMARK: &str = env!("CARGO_BIN_EXE_ipcmark");
 
 /// How long a command may take that must end by itself: beyond it, it hangs. No measure of speed.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const TIMEOUT: Duration = Duration::from_secs(90);
 /// Within what time a dead run must be gone with all that it had.
 pub const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// How often something that is awaited is looked at.
@@ -199,9 +199,9 @@ impl Running {
         send(self.pid(), signal);
     }
 
-    /// Waits for the end, at most `PATIENCE`, and says what was said.
+    /// Waits for the end, at most `TIMEOUT`, and says what was said.
     pub fn finish(mut self) -> Said {
-        let ended = wait_until(PATIENCE, || !self.lives());
+        let ended = wait_until(TIMEOUT, || !self.lives());
         if !ended {
             self.signal(Signal::KILL);
         }
@@ -210,7 +210,7 @@ impl Running {
             String::from_utf8_lossy(&thread.join().expect("a reader does not panic")).into_owned()
         };
         let said = Said { out: text(self.out), err: text(self.err), status };
-        assert!(ended, "{} did not end within {PATIENCE:?}\n{said}", self.name);
+        assert!(ended, "{} did not end within {TIMEOUT:?}\n{said}", self.name);
         said
     }
 
@@ -279,7 +279,7 @@ fn processes(which: impl Fn(&Process) -> bool) -> Vec<Process> {
     found
 }
 
-/// The endpoints that `coordinator` has now: near, then far, for near is started first.
+/// The endpoints that `coordinator` has now: client, then server, for client is started first.
 pub fn endpoints(coordinator: i32) -> Vec<Process> {
     processes(|process| process.is_endpoint() && parent(process.pid) == Some(coordinator))
 }

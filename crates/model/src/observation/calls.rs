@@ -1,4 +1,4 @@
-//! System calls by kind: how many a turn, how long each took, what they returned. Worked out of events alone.
+//! System calls by kind: how many an iteration, how long each took, what they returned. Worked out of events alone.
 
 use super::{Event, Seen, What};
 use crate::histogram::{EncodedHistogram, Histogram};
@@ -18,8 +18,8 @@ pub struct CallRow {
     pub name: String,
     /// How many there were.
     pub count: u64,
-    /// How many a turn.
-    pub per_turn: f64,
+    /// How many an iteration.
+    pub per_iteration: f64,
     /// The time from beginning to end of each, sleep included, in nanoseconds.
     pub time: EncodedHistogram,
     /// The mean of that.
@@ -36,10 +36,10 @@ pub struct CallRow {
     pub asked_sum: u64,
 }
 
-/// The calls of one endpoint, gathered over launches.
+/// The calls of one endpoint, gathered over trials.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
-    turns: u64,
+    iterations: u64,
     by_number: BTreeMap<u32, Kind>,
 }
 
@@ -54,9 +54,9 @@ struct Kind {
 }
 
 impl Calls {
-    /// Adds what an endpoint was seen to do in `turns`.
-    pub fn add(&mut self, seen: &Seen, turns: u64) {
-        self.turns += turns;
+    /// Adds what an endpoint was seen to do in `iterations`.
+    pub fn add(&mut self, seen: &Seen, iterations: u64) {
+        self.iterations += iterations;
         for call in in_order(&seen.events) {
             let kind = self.by_number.entry(call.number).or_default();
             kind.time.record(call.until_ns - call.from_ns);
@@ -79,7 +79,7 @@ impl Calls {
             CallRow {
                 name: name(*number),
                 count,
-                per_turn: count as f64 / self.turns as f64,
+                per_iteration: count as f64 / self.iterations as f64,
                 time: kind.time.encode(),
                 mean_ns: kind.total_ns as f64 / count as f64,
                 errors: kind.errors.clone(),
@@ -173,11 +173,11 @@ mod tests {
         calls.add(&seen, 2);
         let rows = calls.rows(|number| ["read", "write"][number as usize].to_owned());
         let [read, write] = rows.as_slice() else { panic!("{rows:?}") };
-        assert_eq!((read.name.as_str(), read.count, read.per_turn, read.restarts), ("read", 4, 2.0, 1));
+        assert_eq!((read.name.as_str(), read.count, read.per_iteration, read.restarts), ("read", 4, 2.0, 1));
         assert_eq!((read.mean_ns, read.returned_sum, read.asked_sum), (12.5, 72, 128));
         assert_eq!(read.returned, [(8, 1), (64, 1)]);
         assert_eq!(read.errors, BTreeMap::from([(11, 1)]));
-        assert_eq!((write.name.as_str(), write.per_turn), ("write", 0.5));
+        assert_eq!((write.name.as_str(), write.per_iteration), ("write", 0.5));
     }
 
     #[test]

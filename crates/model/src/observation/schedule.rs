@@ -61,50 +61,50 @@ pub fn spans(seen: &Seen) -> Vec<Span> {
     spans
 }
 
-/// How one endpoint was scheduled, per turn where that makes sense.
+/// How one endpoint was scheduled, per iteration where that makes sense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleRow {
-    /// The time on a CPU, per turn, in nanoseconds.
+    /// The time on a CPU, per iteration, in nanoseconds.
     pub runs_ns: f64,
-    /// The time asleep, per turn, in nanoseconds.
+    /// The time asleep, per iteration, in nanoseconds.
     pub sleeps_ns: f64,
-    /// The time without the CPU though it could run, per turn, in nanoseconds.
+    /// The time without the CPU though it could run, per iteration, in nanoseconds.
     pub preempted_ns: f64,
-    /// How often it went to sleep, per turn.
+    /// How often it went to sleep, per iteration.
     pub sleeps: f64,
-    /// How often it lost the CPU, per turn.
+    /// How often it lost the CPU, per iteration.
     pub preemptions: f64,
-    /// How often it came back on another CPU, per turn.
+    /// How often it came back on another CPU, per iteration.
     pub migrations: f64,
-    /// The turns in which it slept, as a part of all: at most one sleep a turn counts.
-    pub sleeping_turns: f64,
-    /// How often its peer woke it, per turn; absent where wake-ups cannot be seen.
+    /// The iterations in which it slept, as a part of all: at most one sleep an iteration counts.
+    pub sleeping_iterations: f64,
+    /// How often its peer woke it, per iteration; absent where wake-ups cannot be seen.
     pub woken_by_peer: Option<f64>,
-    /// How often an interrupt that came while the peer ran, or the peer's own, woke it, per turn.
+    /// How often an interrupt that came while the peer ran, or the peer's own, woke it, per iteration.
     pub woken_by_interrupt: Option<f64>,
     /// From being woken by the peer to having a CPU, in nanoseconds.
     pub wake_up: Option<EncodedHistogram>,
 }
 
-/// How the two endpoints' times lie over one another, per turn.
+/// How the two endpoints' times lie over one another, per iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
-    /// Near alone has a CPU.
-    pub near_ns: f64,
-    /// Far alone has one.
-    pub far_ns: f64,
+    /// Client alone has a CPU.
+    pub client_ns: f64,
+    /// Server alone has one.
+    pub server_ns: f64,
     /// Both have.
     pub both_ns: f64,
     /// Neither has: somebody is on the way from being woken to running, or another process is in between.
     pub neither_ns: f64,
 }
 
-/// Schedules gathered over launches.
+/// Schedules gathered over trials.
 #[derive(Debug, Clone, Default)]
 pub struct Schedules {
-    turns: u64,
-    near: Tally,
-    far: Tally,
+    iterations: u64,
+    client: Tally,
+    server: Tally,
     overlap_ns: [u64; 4],
     sees_wake_ups: bool,
 }
@@ -123,14 +123,14 @@ struct Tally {
 }
 
 impl Schedules {
-    /// Adds a launch that was looked at by the scheduler's events.
+    /// Adds a trial that was looked at by the scheduler's events.
     pub fn add(&mut self, observation: &Observation) {
-        self.turns += observation.turns;
-        let (near, far) = (&observation.near, observation.far.as_ref());
-        self.near.add(near, far);
-        if let Some(far) = far {
-            self.far.add(far, Some(near));
-            for (sum, part) in self.overlap_ns.iter_mut().zip(overlap_ns(near, far)) {
+        self.iterations += observation.iterations;
+        let (client, server) = (&observation.client, observation.server.as_ref());
+        self.client.add(client, server);
+        if let Some(server) = server {
+            self.server.add(server, Some(client));
+            for (sum, part) in self.overlap_ns.iter_mut().zip(overlap_ns(client, server)) {
                 *sum += part;
             }
         }
@@ -138,21 +138,21 @@ impl Schedules {
         self.sees_wake_ups |= observation.ends().any(|end| end.events.iter().any(wakes));
     }
 
-    /// Near's row and far's, if anything was added.
+    /// Client's row and server's, if anything was added.
     pub fn rows(&self) -> Option<[ScheduleRow; 2]> {
-        (self.turns > 0)
-            .then(|| [&self.near, &self.far].map(|tally| tally.row(self.turns, self.sees_wake_ups)))
+        (self.iterations > 0)
+            .then(|| [&self.client, &self.server].map(|tally| tally.row(self.iterations, self.sees_wake_ups)))
     }
 
     /// How the times of both lie over one another, if anything was added.
     pub fn overlap(&self) -> Option<Overlap> {
-        let per_turn = |ns: u64| ns as f64 / self.turns as f64;
-        let [near, far, both, neither] = self.overlap_ns;
-        (self.turns > 0).then(|| Overlap {
-            near_ns: per_turn(near),
-            far_ns: per_turn(far),
-            both_ns: per_turn(both),
-            neither_ns: per_turn(neither),
+        let per_iteration = |ns: u64| ns as f64 / self.iterations as f64;
+        let [client, server, both, neither] = self.overlap_ns;
+        (self.iterations > 0).then(|| Overlap {
+            client_ns: per_iteration(client),
+            server_ns: per_iteration(server),
+            both_ns: per_iteration(both),
+            neither_ns: per_iteration(neither),
         })
     }
 }
@@ -188,17 +188,17 @@ impl Tally {
         }
     }
 
-    fn row(&self, turns: u64, sees_wake_ups: bool) -> ScheduleRow {
-        let per_turn = |sum: u64| sum as f64 / turns as f64;
-        let seen = |sum: u64| sees_wake_ups.then(|| per_turn(sum));
+    fn row(&self, iterations: u64, sees_wake_ups: bool) -> ScheduleRow {
+        let per_iteration = |sum: u64| sum as f64 / iterations as f64;
+        let seen = |sum: u64| sees_wake_ups.then(|| per_iteration(sum));
         ScheduleRow {
-            runs_ns: per_turn(self.runs_ns),
-            sleeps_ns: per_turn(self.sleeps_ns),
-            preempted_ns: per_turn(self.preempted_ns),
-            sleeps: per_turn(self.sleeps),
-            preemptions: per_turn(self.preemptions),
-            migrations: per_turn(self.migrations),
-            sleeping_turns: per_turn(self.sleeps).min(1.0),
+            runs_ns: per_iteration(self.runs_ns),
+            sleeps_ns: per_iteration(self.sleeps_ns),
+            preempted_ns: per_iteration(self.preempted_ns),
+            sleeps: per_iteration(self.sleeps),
+            preemptions: per_iteration(self.preemptions),
+            migrations: per_iteration(self.migrations),
+            sleeping_iterations: per_iteration(self.sleeps).min(1.0),
             woken_by_peer: seen(self.woken_by_peer),
             woken_by_interrupt: seen(self.woken_by_interrupt),
             wake_up: (self.wake_up.count() > 0).then(|| self.wake_up.encode()),
@@ -224,9 +224,9 @@ pub fn comes_on_after(seen: &Seen, woken_ns: u64) -> Option<u64> {
     }
 }
 
-/// The time in which near alone, far alone, both and neither had a CPU, where both windows lie over one another.
-fn overlap_ns(near: &Seen, far: &Seen) -> [u64; 4] {
-    let (from_ns, until_ns) = (near.from_ns.max(far.from_ns), near.until_ns.min(far.until_ns));
+/// The time in which client alone, server alone, both and neither had a CPU, where both windows lie over one another.
+fn overlap_ns(client: &Seen, server: &Seen) -> [u64; 4] {
+    let (from_ns, until_ns) = (client.from_ns.max(server.from_ns), client.until_ns.min(server.until_ns));
     let runs = |seen: &Seen| -> Vec<(u64, u64)> {
         let cut = |span: Span| (span.from_ns.max(from_ns), span.until_ns.min(until_ns));
         spans(seen)
@@ -236,11 +236,11 @@ fn overlap_ns(near: &Seen, far: &Seen) -> [u64; 4] {
             .filter(|(a, b)| a < b)
             .collect()
     };
-    let (near, far) = (runs(near), runs(far));
+    let (client, server) = (runs(client), runs(server));
     let total = |spans: &[(u64, u64)]| spans.iter().map(|(from, until)| until - from).sum::<u64>();
     let mut both_ns = 0;
-    let mut others = far.iter().peekable();
-    for (from, until) in &near {
+    let mut others = server.iter().peekable();
+    for (from, until) in &client {
         while let Some((other_from, other_until)) = others.peek() {
             both_ns += other_until.min(until).saturating_sub(*other_from.max(from));
             if other_until > until {
@@ -249,9 +249,9 @@ fn overlap_ns(near: &Seen, far: &Seen) -> [u64; 4] {
             others.next();
         }
     }
-    let (near_ns, far_ns) = (total(&near) - both_ns, total(&far) - both_ns);
+    let (client_ns, server_ns) = (total(&client) - both_ns, total(&server) - both_ns);
     let window_ns = until_ns.saturating_sub(from_ns);
-    [near_ns, far_ns, both_ns, window_ns.saturating_sub(near_ns + far_ns + both_ns)]
+    [client_ns, server_ns, both_ns, window_ns.saturating_sub(client_ns + server_ns + both_ns)]
 }
 
 #[cfg(test)]
@@ -269,19 +269,26 @@ mod tests {
         Seen { tid, events, from_ns: 0, until_ns: 100, ..Seen::default() }
     }
 
-    /// Near runs to 20 and wakes far at 15; far runs from 30 to 60 and wakes near at 55, which runs from 65.
+    /// Client runs to 20 and wakes server at 15; server runs from 30 to 60 and wakes client at 55, which runs from 65.
     fn ping_pong() -> Observation {
         let wakes = |tid| What::Wakes { tid, by_interrupt: false };
-        let near = seen(1, vec![at(15, wakes(2)), at(20, SLEEP), at(65, What::On { cpu: 0 })]);
-        let far = seen(2, vec![at(1, SLEEP), at(30, What::On { cpu: 1 }), at(55, wakes(1)), at(60, SLEEP)]);
-        Observation { turns: 1, elapsed_ns: 100.0, turn_ends_ns: Vec::new(), near, far: Some(far) }
+        let client = seen(1, vec![at(15, wakes(2)), at(20, SLEEP), at(65, What::On { cpu: 0 })]);
+        let server =
+            seen(2, vec![at(1, SLEEP), at(30, What::On { cpu: 1 }), at(55, wakes(1)), at(60, SLEEP)]);
+        Observation {
+            iterations: 1,
+            elapsed_ns: 100.0,
+            iteration_ends_ns: Vec::new(),
+            client,
+            server: Some(server),
+        }
     }
 
     #[test]
     fn spans_fill_the_window() {
         let observation = ping_pong();
         let states: Vec<_> =
-            spans(&observation.near).iter().map(|s| (s.from_ns, s.until_ns, s.state)).collect();
+            spans(&observation.client).iter().map(|s| (s.from_ns, s.until_ns, s.state)).collect();
         assert_eq!(states, [(0, 20, State::Runs), (20, 65, State::Sleeps), (65, 100, State::Runs)]);
     }
 
@@ -289,14 +296,14 @@ mod tests {
     fn sleeps_and_wake_ups_are_told() {
         let mut schedules = Schedules::default();
         schedules.add(&ping_pong());
-        let [near, far] = schedules.rows().unwrap();
-        assert_eq!((near.runs_ns, near.sleeps_ns, near.sleeps), (55.0, 45.0, 1.0));
-        assert_eq!((near.woken_by_peer, far.woken_by_peer), (Some(1.0), Some(1.0)));
+        let [client, server] = schedules.rows().unwrap();
+        assert_eq!((client.runs_ns, client.sleeps_ns, client.sleeps), (55.0, 45.0, 1.0));
+        assert_eq!((client.woken_by_peer, server.woken_by_peer), (Some(1.0), Some(1.0)));
         let waited = |row: &ScheduleRow| row.wake_up.as_ref().unwrap().decode().max_ns();
-        assert_eq!((waited(&near), waited(&far)), (Some(10), Some(15)));
+        assert_eq!((waited(&client), waited(&server)), (Some(10), Some(15)));
         let overlap = schedules.overlap().unwrap();
         assert_eq!(
-            (overlap.near_ns, overlap.far_ns, overlap.both_ns, overlap.neither_ns),
+            (overlap.client_ns, overlap.server_ns, overlap.both_ns, overlap.neither_ns),
             (54.0, 30.0, 1.0, 15.0)
         );
     }
@@ -305,15 +312,15 @@ mod tests {
     fn a_cpu_that_is_lost_is_no_sleep() {
         let events =
             vec![at(10, LOSE), at(20, What::On { cpu: 0 }), at(30, LOSE), at(40, What::On { cpu: 1 })];
-        let observation = Observation { far: None, near: seen(1, events), ..ping_pong() };
+        let observation = Observation { server: None, client: seen(1, events), ..ping_pong() };
         let mut schedules = Schedules::default();
         schedules.add(&observation);
-        let [near, _] = schedules.rows().unwrap();
+        let [client, _] = schedules.rows().unwrap();
         assert_eq!(
-            (near.preempted_ns, near.preemptions, near.sleeps, near.migrations),
+            (client.preempted_ns, client.preemptions, client.sleeps, client.migrations),
             (20.0, 2.0, 0.0, 1.0)
         );
-        assert_eq!(near.woken_by_peer, None, "no wake-up was seen at all");
+        assert_eq!(client.woken_by_peer, None, "no wake-up was seen at all");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What launches that were looked at showed, in the numbers that a results file keeps of them.
+//! What trials that were looked at showed, in the numbers that a results file keeps of them.
 //!
-//! The events themselves are kept of a few turns alone, where these are to be drawn. Nothing here looks at anything, and
+//! The events themselves are kept of a few iterations alone, where these are to be drawn. Nothing here looks at anything, and
 //! what the numbers come to is worked out in `study`.
 
 use super::calls::{CallRow, Calls};
@@ -13,37 +13,37 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The turns of which all is kept: enough to choose typical ones of, and no burden to a results file.
-const MOST_KEPT_TURNS: usize = 64;
+/// The iterations of which all is kept: enough to choose typical ones of, and no burden to a results file.
+const MOST_KEPT_ITERATIONS: usize = 64;
 
-/// One launch of a case that a probe looked at, or why there was none.
+/// One trial of a case that a probe looked at, or why there was none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LookRecord {
     /// The case.
     pub case: Case,
     /// The probe.
     pub probe: Probe,
-    /// The round of looking, which are counted apart from those of plain launches; the same for all cases and probes.
+    /// The round of looking, which are counted apart from those of plain trials; the same for all cases and probes.
     pub round: u32,
     /// What it showed.
     pub showed: Fact<Showed>,
 }
 
-/// What a launch showed.
+/// What a trial showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Showed {
-    /// How many turns were looked at.
-    pub turns: u64,
-    /// The time of a turn under the probe, in nanoseconds.
-    pub turn_ns: f64,
-    /// That over the time of the same turns in the launches before and after, which nobody looked at.
+    /// How many iterations were looked at.
+    pub iterations: u64,
+    /// The time of an iteration under the probe, in nanoseconds.
+    pub iteration_ns: f64,
+    /// That over the time of the same iterations in the trials before and after, which nobody looked at.
     pub effect: f64,
-    /// What near did.
-    pub near: EndShowed,
-    /// What far did; operations have no far.
+    /// What client did.
+    pub client: EndShowed,
+    /// What server did; operations have no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub far: Option<EndShowed>,
-    /// All that happened in the turns, where they are to be drawn.
+    pub server: Option<EndShowed>,
+    /// All that happened in the iterations, where they are to be drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
 }
@@ -78,7 +78,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The events of a few turns.
+/// The events of a few iterations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// What happened.
@@ -105,7 +105,7 @@ impl Showed {
         let mut end = |end: &Seen| {
             let mut calls = Calls::default();
             if matches!(probe, Probe::Syscalls | Probe::Ptrace) {
-                calls.add(end, seen.turns);
+                calls.add(end, seen.iterations);
             }
             let (mut counters, mut uncounted) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
             for counter in &end.counters {
@@ -126,16 +126,16 @@ impl Showed {
                 lost: end.lost,
             }
         };
-        let (near, far) = (end(&seen.near), seen.far.as_ref().map(&mut end));
-        let (turns, turn_ns) = (seen.turns, seen.turn_ns());
-        let timeline =
-            (probe == Probe::Timeline).then(|| Timeline::of(seen.first_turns(MOST_KEPT_TURNS), call_name));
-        Self { turns, turn_ns, effect, near, far, timeline }
+        let (client, server) = (end(&seen.client), seen.server.as_ref().map(&mut end));
+        let (iterations, iteration_ns) = (seen.iterations, seen.iteration_ns());
+        let timeline = (probe == Probe::Timeline)
+            .then(|| Timeline::of(seen.first_iterations(MOST_KEPT_ITERATIONS), call_name));
+        Self { iterations, iteration_ns, effect, client, server, timeline }
     }
 
-    /// Both ends, near first.
+    /// Both ends, client first.
     pub fn ends(&self) -> impl Iterator<Item = &EndShowed> {
-        std::iter::once(&self.near).chain(&self.far)
+        std::iter::once(&self.client).chain(&self.server)
     }
 }
 
@@ -164,15 +164,21 @@ mod tests {
                 event(at_ns + 10, What::Exit { number: 0, value: 64 }),
             ]
         };
-        let near = Seen {
+        let client = Seen {
             from_ns: 0,
             until_ns: 100,
             events: [read(10), read(50)].concat(),
             stacks: vec![Stack { frames: vec![Frame::User("main".to_owned())], samples: 3 }],
             ..Seen::default()
         };
-        let far = Seen { from_ns: 0, until_ns: 100, ..Seen::default() };
-        Observation { turns: 2, elapsed_ns: 100.0, turn_ends_ns: vec![50, 100], near, far: Some(far) }
+        let server = Seen { from_ns: 0, until_ns: 100, ..Seen::default() };
+        Observation {
+            iterations: 2,
+            elapsed_ns: 100.0,
+            iteration_ends_ns: vec![50, 100],
+            client,
+            server: Some(server),
+        }
     }
 
     fn name(number: u32) -> String {
@@ -183,14 +189,14 @@ mod tests {
     fn each_probe_leaves_the_numbers_that_it_can_see() {
         let of = |probe| Showed::of(probe, seen(), 1.5, name);
         let calls = of(Probe::Syscalls);
-        assert_eq!((calls.turns, calls.turn_ns, calls.effect), (2, 50.0, 1.5));
-        let [read] = calls.near.calls.as_slice() else { panic!("{calls:?}") };
-        assert_eq!((read.name.as_str(), read.per_turn, read.mean_ns), ("read", 1.0, 10.0));
-        assert_eq!((calls.near.schedule.is_none(), calls.timeline.is_none()), (true, true));
+        assert_eq!((calls.iterations, calls.iteration_ns, calls.effect), (2, 50.0, 1.5));
+        let [read] = calls.client.calls.as_slice() else { panic!("{calls:?}") };
+        assert_eq!((read.name.as_str(), read.per_iteration, read.mean_ns), ("read", 1.0, 10.0));
+        assert_eq!((calls.client.schedule.is_none(), calls.timeline.is_none()), (true, true));
         let scheduled = of(Probe::Scheduler);
-        assert_eq!(scheduled.near.schedule.unwrap().runs_ns, 50.0);
-        assert!(scheduled.far.unwrap().schedule.is_some());
-        assert_eq!(of(Probe::Sampling).near.places, BTreeMap::from([(Place::User, 3)]));
+        assert_eq!(scheduled.client.schedule.unwrap().runs_ns, 50.0);
+        assert!(scheduled.server.unwrap().schedule.is_some());
+        assert_eq!(of(Probe::Sampling).client.places, BTreeMap::from([(Place::User, 3)]));
     }
 
     #[test]
@@ -200,6 +206,6 @@ mod tests {
         assert_eq!(serde_json::from_str::<Showed>(&text).unwrap(), kept);
         let timeline = kept.timeline.unwrap();
         assert_eq!((timeline.call_name(0), timeline.call_name(7)), ("read".to_owned(), "call 7".to_owned()));
-        assert_eq!(timeline.seen.near.events.len(), 4);
+        assert_eq!(timeline.seen.client.events.len(), 4);
     }
 }

@@ -1,4 +1,4 @@
-//! Turns to look at one by one: which, and what each endpoint did from moment to moment, who woke whom.
+//! Iterations to look at one by one: which, and what each endpoint did from moment to moment, who woke whom.
 //!
 //! All of it is worked out of the events of a timeline. How it is drawn is the report's affair.
 
@@ -8,9 +8,9 @@ use super::{Observation, Seen, What};
 use crate::stats::median;
 use serde::Serialize;
 
-/// A slow turn is taken at this quantile: above it are accidents that come once in a while.
+/// A slow iteration is taken at this quantile: above it are accidents that come once in a while.
 const SLOW: f64 = 0.999;
-/// With fewer turns that quantile is the slowest of them.
+/// With fewer iterations that quantile is the slowest of them.
 const LEAST_FOR_SLOW: usize = 1000;
 
 /// An endpoint of a case.
@@ -18,37 +18,37 @@ const LEAST_FOR_SLOW: usize = 1000;
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// The one that keeps the clock.
-    Near,
+    Client,
     /// The one that answers.
-    Far,
+    Server,
 }
 
 impl End {
     /// The other one.
     pub fn other(self) -> Self {
         match self {
-            End::Near => End::Far,
-            End::Far => End::Near,
+            End::Client => End::Server,
+            End::Server => End::Client,
         }
     }
 
     /// The name, as it is shown.
     pub fn name(self) -> &'static str {
         match self {
-            End::Near => "near",
-            End::Far => "far",
+            End::Client => "client",
+            End::Server => "server",
         }
     }
 }
 
-/// A turn that is worth a look.
+/// An iteration that is worth a look.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Turn {
+pub struct Iteration {
     /// Why it was chosen.
     pub choice: Choice,
-    /// Which of the turns it is, from 0.
+    /// Which of the iterations it is, from 0.
     pub number: usize,
-    /// When it began: when the turn before it ended.
+    /// When it began: when the iteration before it ended.
     pub from_ns: u64,
     /// When it ended.
     pub until_ns: u64,
@@ -56,17 +56,17 @@ pub struct Turn {
     pub tracks: Tracks,
 }
 
-/// Why a turn was chosen.
+/// Why an iteration was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
-    /// It took about the median of all turns.
+    /// It took about the median of all iterations.
     Typical,
     /// One in a thousand took as long.
     Slow,
     /// It took the longest of them all, which are so many, too few for a thousandth.
     Slowest {
-        /// How many turns there were to choose from.
+        /// How many iterations there were to choose from.
         of: usize,
     },
 }
@@ -84,10 +84,10 @@ impl std::fmt::Display for Choice {
 /// What both endpoints did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tracks {
-    /// Near's track.
-    pub near: Track,
-    /// Far's; operations have no far.
-    pub far: Option<Track>,
+    /// Client's track.
+    pub client: Track,
+    /// Server's; operations have no server.
+    pub server: Option<Track>,
     /// When one woke the other, in the order of time.
     pub wake_ups: Vec<WakeUp>,
 }
@@ -97,7 +97,7 @@ pub struct Tracks {
 pub struct Track {
     /// The thread, as the kernel numbers it.
     pub tid: u32,
-    /// Whether it ran; without gaps.
+    /// Whether it ran; without think times.
     pub spans: Vec<Span>,
     /// The system calls that it made.
     pub calls: Vec<NamedCall>,
@@ -140,59 +140,59 @@ pub struct WakeUp {
     pub by_interrupt: bool,
 }
 
-/// The turns of a timeline that are worth a look: as many typical ones as asked for, in the order of time, and a slow
-/// one. `name` names a call by its number. Without turns that were timed one by one there is none.
-pub fn chosen(observation: &Observation, typical: usize, name: impl Fn(u32) -> String) -> Vec<Turn> {
+/// The iterations of a timeline that are worth a look: as many typical ones as asked for, in the order of time, and a slow
+/// one. `name` names a call by its number. Without iterations that were timed one by one there is none.
+pub fn chosen(observation: &Observation, typical: usize, name: impl Fn(u32) -> String) -> Vec<Iteration> {
     let bounds = bounds(observation);
     let tracks = tracks(observation, name);
-    let turn = |(choice, number): (Choice, usize)| {
+    let iteration = |(choice, number): (Choice, usize)| {
         let (from_ns, until_ns) = bounds[number];
         let tracks = tracks.within(from_ns, until_ns);
-        Turn { choice, number: number + 1, from_ns, until_ns, tracks }
+        Iteration { choice, number: number + 1, from_ns, until_ns, tracks }
     };
-    choices(&bounds, typical).into_iter().map(turn).collect()
+    choices(&bounds, typical).into_iter().map(iteration).collect()
 }
 
-/// When each turn began and ended. When the first began was not noted, so that it is left out.
+/// When each iteration began and ended. When the first began was not noted, so that it is left out.
 fn bounds(observation: &Observation) -> Vec<(u64, u64)> {
-    observation.turn_ends_ns.windows(2).map(|ends| (ends[0], ends[1])).collect()
+    observation.iteration_ends_ns.windows(2).map(|ends| (ends[0], ends[1])).collect()
 }
 
-/// Which turns are chosen, and why.
+/// Which iterations are chosen, and why.
 fn choices(bounds: &[(u64, u64)], typical: usize) -> Vec<(Choice, usize)> {
-    let took_ns = |turn: usize| bounds[turn].1.saturating_sub(bounds[turn].0);
-    let all: Vec<f64> = (0..bounds.len()).map(|turn| took_ns(turn) as f64).collect();
+    let took_ns = |iteration: usize| bounds[iteration].1.saturating_sub(bounds[iteration].0);
+    let all: Vec<f64> = (0..bounds.len()).map(|iteration| took_ns(iteration) as f64).collect();
     let Some(median_ns) = median(&all) else { return Vec::new() };
     let mut by_time: Vec<usize> = (0..bounds.len()).collect();
-    by_time.sort_by_key(|turn| took_ns(*turn));
+    by_time.sort_by_key(|iteration| took_ns(*iteration));
     let slow = ((bounds.len() as f64 * SLOW).ceil() as usize).clamp(1, bounds.len()) - 1;
     let slow = by_time[slow];
     let slow_choice =
         if bounds.len() < LEAST_FOR_SLOW { Choice::Slowest { of: bounds.len() } } else { Choice::Slow };
 
-    let mut by_distance: Vec<usize> = by_time.into_iter().filter(|turn| *turn != slow).collect();
+    let mut by_distance: Vec<usize> = by_time.into_iter().filter(|iteration| *iteration != slow).collect();
     by_distance.sort_by(|a, b| {
-        let distance = |turn: &usize| (took_ns(*turn) as f64 - median_ns).abs();
+        let distance = |iteration: &usize| (took_ns(*iteration) as f64 - median_ns).abs();
         distance(a).total_cmp(&distance(b)).then(a.cmp(b))
     });
     by_distance.truncate(typical);
     by_distance.sort_unstable();
-    let typical = by_distance.into_iter().map(|turn| (Choice::Typical, turn));
+    let typical = by_distance.into_iter().map(|iteration| (Choice::Typical, iteration));
     typical.chain([(slow_choice, slow)]).collect()
 }
 
 /// What both endpoints did while they were looked at. `name` names a call by its number.
 pub fn tracks(observation: &Observation, name: impl Fn(u32) -> String) -> Tracks {
-    let (near, far) = (&observation.near, observation.far.as_ref());
+    let (client, server) = (&observation.client, observation.server.as_ref());
     let mut wake_ups = Vec::new();
-    if let Some(far) = far {
-        wake_ups.extend(woken_by(End::Near, near, far));
-        wake_ups.extend(woken_by(End::Far, far, near));
+    if let Some(server) = server {
+        wake_ups.extend(woken_by(End::Client, client, server));
+        wake_ups.extend(woken_by(End::Server, server, client));
         wake_ups.sort_by_key(|wake_up| wake_up.at_ns);
     }
     Tracks {
-        near: track(near, End::Near, &wake_ups, &name),
-        far: far.map(|far| track(far, End::Far, &wake_ups, &name)),
+        client: track(client, End::Client, &wake_ups, &name),
+        server: server.map(|server| track(server, End::Server, &wake_ups, &name)),
         wake_ups,
     }
 }
@@ -241,9 +241,10 @@ fn parts(span: Span, woken: &[u64]) -> impl Iterator<Item = Span> {
 }
 
 impl Tracks {
-    /// Both tracks by their ends, near first.
+    /// Both tracks by their ends, client first.
     pub fn ends(&self) -> impl Iterator<Item = (End, &Track)> {
-        std::iter::once((End::Near, &self.near)).chain(self.far.iter().map(|far| (End::Far, far)))
+        std::iter::once((End::Client, &self.client))
+            .chain(self.server.iter().map(|server| (End::Server, server)))
     }
 
     /// What of it lies between two times, or reaches into them.
@@ -251,8 +252,8 @@ impl Tracks {
         let reaches_in =
             |wake_up: &&WakeUp| wake_up.at_ns < until_ns && wake_up.on_ns.unwrap_or(wake_up.at_ns) >= from_ns;
         Self {
-            near: self.near.within(from_ns, until_ns),
-            far: self.far.as_ref().map(|far| far.within(from_ns, until_ns)),
+            client: self.client.within(from_ns, until_ns),
+            server: self.server.as_ref().map(|server| server.within(from_ns, until_ns)),
             wake_ups: self.wake_ups.iter().filter(reaches_in).copied().collect(),
         }
     }
@@ -302,10 +303,10 @@ mod tests {
         ["read", "write"][number as usize].to_owned()
     }
 
-    /// Near writes, which wakes far, and sleeps in its read until far, which lost its CPU for a while, wakes it.
+    /// Client writes, which wakes server, and sleeps in its read until server, which lost its CPU for a while, wakes it.
     fn ping_pong() -> Observation {
         let fault = What::Fault { address: 0x1000, major: false, mapping: 0 };
-        let near = vec![
+        let client = vec![
             at(10, enter(1)),
             at(15, wakes(2)),
             at(18, What::Exit { number: 1, value: 1 }),
@@ -314,7 +315,7 @@ mod tests {
             at(65, What::On { cpu: 0 }),
             at(70, What::Exit { number: 0, value: 1 }),
         ];
-        let far = vec![
+        let server = vec![
             at(1, SLEEP),
             at(30, What::On { cpu: 1 }),
             at(32, fault),
@@ -324,11 +325,11 @@ mod tests {
             at(60, SLEEP),
         ];
         Observation {
-            turns: 2,
+            iterations: 2,
             elapsed_ns: 100.0,
-            turn_ends_ns: vec![5, 75],
-            near: seen(1, near),
-            far: Some(seen(2, far)),
+            iteration_ends_ns: vec![5, 75],
+            client: seen(1, client),
+            server: Some(seen(2, server)),
         }
     }
 
@@ -340,8 +341,8 @@ mod tests {
     fn a_sleep_is_cut_where_the_peer_ends_it() {
         let tracks = tracks(&ping_pong(), names);
         use State::{Preempted, Runs, Sleeps, Wakes};
-        assert_eq!(of(&tracks.near), [(0, 20, Runs), (20, 55, Sleeps), (55, 65, Wakes), (65, 100, Runs)]);
-        let far = of(tracks.far.as_ref().unwrap());
+        assert_eq!(of(&tracks.client), [(0, 20, Runs), (20, 55, Sleeps), (55, 65, Wakes), (65, 100, Runs)]);
+        let server = of(tracks.server.as_ref().unwrap());
         let expected = [
             (0, 1, Runs),
             (1, 15, Sleeps),
@@ -351,29 +352,29 @@ mod tests {
             (45, 60, Runs),
             (60, 100, Sleeps),
         ];
-        assert_eq!(far, expected);
+        assert_eq!(server, expected);
         let wake_ups: Vec<_> = tracks.wake_ups.iter().map(|w| (w.waker, w.at_ns, w.on_ns)).collect();
-        assert_eq!(wake_ups, [(End::Near, 15, Some(30)), (End::Far, 55, Some(65))]);
+        assert_eq!(wake_ups, [(End::Client, 15, Some(30)), (End::Server, 55, Some(65))]);
     }
 
     #[test]
-    fn a_turn_has_what_reaches_into_it() {
-        let turns = chosen(&ping_pong(), 3, names);
-        let [turn] = turns.as_slice() else { panic!("{turns:?}") };
-        assert_eq!((turn.number, turn.from_ns, turn.until_ns), (1, 5, 75));
-        assert_eq!(turn.choice, Choice::Slowest { of: 1 });
-        let calls: Vec<_> = turn.tracks.near.calls.iter().map(|named| named.name.as_str()).collect();
+    fn an_iteration_has_what_reaches_into_it() {
+        let iterations = chosen(&ping_pong(), 3, names);
+        let [iteration] = iterations.as_slice() else { panic!("{iterations:?}") };
+        assert_eq!((iteration.number, iteration.from_ns, iteration.until_ns), (1, 5, 75));
+        assert_eq!(iteration.choice, Choice::Slowest { of: 1 });
+        let calls: Vec<_> = iteration.tracks.client.calls.iter().map(|named| named.name.as_str()).collect();
         assert_eq!(calls, ["write", "read"]);
-        let far = turn.tracks.far.as_ref().unwrap();
-        assert_eq!(of(far)[0], (1, 15, State::Sleeps), "it keeps its own times");
-        assert_eq!(far.faults[0].mapping.as_deref(), Some("heap"));
-        assert_eq!(turn.tracks.within(16, 29).wake_ups.len(), 1, "near's, which is on its way");
-        assert_eq!(turn.tracks.within(31, 50).wake_ups, []);
+        let server = iteration.tracks.server.as_ref().unwrap();
+        assert_eq!(of(server)[0], (1, 15, State::Sleeps), "it keeps its own times");
+        assert_eq!(server.faults[0].mapping.as_deref(), Some("heap"));
+        assert_eq!(iteration.tracks.within(16, 29).wake_ups.len(), 1, "client's, which is on its way");
+        assert_eq!(iteration.tracks.within(31, 50).wake_ups, []);
     }
 
     #[test]
     fn typical_turns_are_near_the_median_and_the_slow_one_is_one_in_a_thousand() {
-        // Turns of 1000 to 1999 ns in the order of time, then three accidents.
+        // Iterations of 1000 to 1999 ns in the order of time, then three accidents.
         let took = (1000..3000).map(|i| i / 2 + 500).chain([1_000_000, 2_000_000, 3_000_000]);
         let ends: Vec<u64> = std::iter::once(0)
             .chain(took)
@@ -384,8 +385,8 @@ mod tests {
             .collect();
         let bounds: Vec<(u64, u64)> = ends.windows(2).map(|pair| (pair[0], pair[1])).collect();
         let chosen = choices(&bounds, 2);
-        let took = |turn: usize| bounds[turn].1 - bounds[turn].0;
-        let typical: Vec<u64> = chosen[..2].iter().map(|(_, turn)| took(*turn)).collect();
+        let took = |iteration: usize| bounds[iteration].1 - bounds[iteration].0;
+        let typical: Vec<u64> = chosen[..2].iter().map(|(_, iteration)| took(*iteration)).collect();
         assert_eq!(typical, [1500, 1500]);
         assert!(chosen[0].1 < chosen[1].1);
         let (choice, slow) = chosen[2];
@@ -398,18 +399,18 @@ mod tests {
         fn spans_fill_the_time_whatever_happens(moments in proptest::collection::vec((1..99u64, 0..4u8), 0..40)) {
             let mut moments = moments;
             moments.sort_unstable();
-            let mut near = Vec::new();
-            let mut far = Vec::new();
+            let mut client = Vec::new();
+            let mut server = Vec::new();
             for (at_ns, what) in moments {
                 match what {
-                    0 => near.push(at(at_ns, SLEEP)),
-                    1 => near.push(at(at_ns, LOSE)),
-                    2 => near.push(at(at_ns, What::On { cpu: 0 })),
-                    _ => far.push(at(at_ns, wakes(1))),
+                    0 => client.push(at(at_ns, SLEEP)),
+                    1 => client.push(at(at_ns, LOSE)),
+                    2 => client.push(at(at_ns, What::On { cpu: 0 })),
+                    _ => server.push(at(at_ns, wakes(1))),
                 }
             }
-            let observation = Observation { near: seen(1, near), far: Some(seen(2, far)), ..ping_pong() };
-            let spans = tracks(&observation, names).near.spans;
+            let observation = Observation { client: seen(1, client), server: Some(seen(2, server)), ..ping_pong() };
+            let spans = tracks(&observation, names).client.spans;
             prop_assert_eq!(spans.first().map(|span| span.from_ns), Some(0));
             prop_assert_eq!(spans.last().map(|span| span.until_ns), Some(100));
             prop_assert!(spans.windows(2).all(|pair| pair[0].until_ns == pair[1].from_ns));

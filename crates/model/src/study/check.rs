@@ -305,14 +305,14 @@ impl Study {
     }
 }
 
-/// Refuses cases of which not every turn follows at once on another, or of several peers.
+/// Refuses cases of which not every iteration follows at once on another, or of several peers.
 fn can_be_looked_at(case: &str, selection: &Selection) -> Result<(), Fault> {
     if (selection.pace, selection.peers) == (Pace::BackToBack, Peers::Pair) {
         return Ok(());
     }
     Err(fault(
-        format!("'{case}' cannot be looked at: one pair is, turn after turn"),
-        "name a case without a gap, a rate and peers",
+        format!("'{case}' cannot be looked at: one pair is, iteration after iteration"),
+        "name a case without a think time, a rate and peers",
     ))
 }
 

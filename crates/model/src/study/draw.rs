@@ -1,20 +1,20 @@
 //! From a study and results to its tables, figures and conclusions with numbers in them.
 //!
-//! A formula is worked out **within each round** in which all its cases have a launch; its value is the median over
+//! A formula is worked out **within each round** in which all its cases have a trial; its value is the median over
 //! those rounds, of a ratio that of its logarithms, with the 95% interval of [`stats::median_interval`]. So a host that
 //! wanders does so in all parts of a ratio alike. User and system time are told apart by the kernel's tick, too
-//! coarse for one launch: a formula with them is worked out of all launches together, with an interval by the
+//! coarse for one trial: a formula with them is worked out of all trials together, with an interval by the
 //! jackknife over rounds. Where cases share too few rounds, each is taken on its own, the interval is what theirs
 //! allow at worst, and a note says so.
 //!
-//! What probes saw is of other launches, in rounds of their own: these are shared by all cases and probes, and with plain
-//! launches by none.
+//! What probes saw is of other trials, in rounds of their own: these are shared by all cases and probes, and with plain
+//! trials by none.
 //!
 //! A conclusion that is tested by many numbers is refuted only by an interval that allows for how many they are: of
 //! fourteen 95% intervals one lies beyond its bound in every fourth run, though the claim is true.
 
 use super::formula::{Formula, Kind, Taken};
-use super::metric::{Launches, Metric, returned_bytes};
+use super::metric::{Metric, Trials, returned_bytes};
 use super::{
     Candidate, Cell, Conclusion, Figure, Literal, Measure, OfHost, Other, Over, Row, Scale, Selection,
     Series, Study, Table, Test,
@@ -78,12 +78,12 @@ type Part<'f> = (&'f Formula, At);
 /// A size that was not measured, and why.
 type Lost = (Size, String);
 
-/// What a formula takes of a case, with the launches of each round.
+/// What a formula takes of a case, with the trials of each round.
 struct Leaf<'a> {
     taken: &'a Taken,
     at: At,
     record: &'a Record,
-    rounds: BTreeMap<Round, Launches<'a>>,
+    rounds: BTreeMap<Round, Trials<'a>>,
 }
 
 /// What a measure comes to.
@@ -95,12 +95,12 @@ struct Found {
 }
 
 impl Leaf<'_> {
-    fn value(&self, launches: &Launches<'_>) -> Option<f64> {
+    fn value(&self, trials: &Trials<'_>) -> Option<f64> {
         let returned = if let At::Returned(bytes) = self.at { Some(bytes) } else { None };
-        self.taken.metric.value(&self.record.case, launches, returned)
+        self.taken.metric.value(&self.record.case, trials, returned)
     }
 
-    /// Whether it is the same in every launch, seen or not.
+    /// Whether it is the same in every trial, seen or not.
     fn is_constant(&self) -> bool {
         self.taken.metric == Metric::Size
     }
@@ -109,12 +109,12 @@ impl Leaf<'_> {
         if self.is_constant() { self.all() } else { self.value(self.rounds.get(&round)?) }
     }
 
-    /// Its launches of `rounds` together.
+    /// Its trials of `rounds` together.
     fn together(&self, rounds: &[Round]) -> Option<f64> {
         let of_rounds: Vec<_> = rounds.iter().filter_map(|round| self.rounds.get(round)).collect();
-        let all = Launches {
-            plain: of_rounds.iter().flat_map(|launches| launches.plain.iter().copied()).collect(),
-            looked: of_rounds.iter().flat_map(|launches| launches.looked.iter().copied()).collect(),
+        let all = Trials {
+            plain: of_rounds.iter().flat_map(|trials| trials.plain.iter().copied()).collect(),
+            looked: of_rounds.iter().flat_map(|trials| trials.looked.iter().copied()).collect(),
         };
         if of_rounds.is_empty() { None } else { self.value(&all) }
     }
@@ -123,10 +123,10 @@ impl Leaf<'_> {
         self.together(&self.rounds.keys().copied().collect::<Vec<_>>())
     }
 
-    /// Why it has no value, where all of its launches have none.
+    /// Why it has no value, where all of its trials have none.
     fn absent(&self) -> Option<String> {
         let looked: Vec<&Showed> =
-            self.rounds.values().flat_map(|launches| launches.looked.iter().copied()).collect();
+            self.rounds.values().flat_map(|trials| trials.looked.iter().copied()).collect();
         self.taken.metric.absent(&looked)
     }
 
@@ -149,7 +149,7 @@ impl<'a> Drawing<'a> {
         Self { study, results, records, looks }
     }
 
-    // ---- from a name to launches ----
+    // ---- from a name to trials ----
 
     fn selection(&self, name: &str) -> Result<&'a Selection, String> {
         let missing = || format!("the study has no case '{}'", printable(name));
@@ -188,7 +188,7 @@ impl<'a> Drawing<'a> {
         if let Outcome::Failed { error } = &record.outcome {
             return Err(format!("{}: it failed: {error}", record.case));
         }
-        let mut rounds: BTreeMap<Round, Launches<'_>> = BTreeMap::new();
+        let mut rounds: BTreeMap<Round, Trials<'_>> = BTreeMap::new();
         match taken.metric.probe() {
             None => {
                 for sample in &record.samples {
@@ -254,7 +254,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    // ---- from launches to estimates ----
+    // ---- from trials to estimates ----
 
     /// The estimate of what `combine` makes of the values of `parts`, within rounds that all of them share.
     fn found(
@@ -534,7 +534,7 @@ impl<'a> Drawing<'a> {
             figure.series.iter().filter_map(|series| self.line(series, figure.x, &mut missing, &mut notes));
         let series: Vec<drawn::Series> = lines.collect();
         let timeline = figure.timeline.as_ref().map(|case| self.timeline(case));
-        let timeline = timeline.and_then(|turns| turns.map_err(|why| missing.push(why)).ok());
+        let timeline = timeline.and_then(|iterations| iterations.map_err(|why| missing.push(why)).ok());
         let logarithmic = figure.scale != Scale::Linear;
         if logarithmic && series.iter().flat_map(|series| &series.points).any(|point| point.x == 0.0) {
             missing.push("0 bytes: they have no place on a logarithmic axis".to_owned());
@@ -559,9 +559,9 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Some turns of the last launch of `case` of which everything was seen.
+    /// Some iterations of the last trial of `case` of which everything was seen.
     fn timeline(&self, case: &str) -> Result<drawn::Timeline, String> {
-        /// How many typical turns are drawn, beside a slow one.
+        /// How many typical iterations are drawn, beside a slow one.
         const TYPICAL: usize = 1;
         let selection = self.selection(case)?;
         let size = selection.sizes.first().copied();
@@ -569,12 +569,12 @@ impl<'a> Drawing<'a> {
         let case = &found.ok_or_else(|| self.why_not(selection, size))?.case;
         let looks = self.looked(case, Probe::Timeline)?;
         let kept = looks.into_iter().rev().find_map(|(_, showed)| showed.timeline.as_ref());
-        let kept = kept.ok_or_else(|| format!("{case}: its turns were not kept"))?;
-        let turns = chosen(&kept.seen, TYPICAL, |number| kept.call_name(number));
-        if turns.is_empty() {
-            return Err(format!("{case}: too few turns were seen"));
+        let kept = kept.ok_or_else(|| format!("{case}: its iterations were not kept"))?;
+        let iterations = chosen(&kept.seen, TYPICAL, |number| kept.call_name(number));
+        if iterations.is_empty() {
+            return Err(format!("{case}: too few iterations were seen"));
         }
-        Ok(drawn::Timeline { case: case.key(), turns })
+        Ok(drawn::Timeline { case: case.key(), iterations })
     }
 
     fn line(
@@ -640,8 +640,8 @@ impl<'a> Drawing<'a> {
         for taken in formula.taken() {
             if let Metric::Call(side, _) = &taken.metric {
                 let leaf = self.leaf(taken, At::Nothing)?;
-                let launches = leaf.rounds.values().flat_map(|launches| launches.plain.iter().copied());
-                let samples: Vec<&Sample> = launches.collect();
+                let trials = leaf.rounds.values().flat_map(|trials| trials.plain.iter().copied());
+                let samples: Vec<&Sample> = trials.collect();
                 bytes.extend(returned_bytes(*side, &samples));
             }
         }
@@ -734,7 +734,7 @@ impl<'a> Drawing<'a> {
             None => {
                 let is_sampled = test.of.formula.is_sampled();
                 let fewest = if is_sampled { FEWEST } else { stats::fewest_values(confidence) };
-                let few = format!("too few launches to judge {judged}: it takes {fewest} of each case");
+                let few = format!("too few trials to judge {judged}: it takes {fewest} of each case");
                 (Verdict::Undecided, Some(few))
             }
         }

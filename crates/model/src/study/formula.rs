@@ -209,7 +209,7 @@ impl Formula {
         }
     }
 
-    /// Whether anything that it takes is too coarse for one launch.
+    /// Whether anything that it takes is too coarse for one trial.
     pub(crate) fn is_sampled(&self) -> bool {
         self.taken().iter().any(|taken| taken.metric.is_sampled())
     }

@@ -1,6 +1,6 @@
 //! What can be taken of a case: its time, its rate, what its ends used, its calls, its steps.
 //!
-//! A metric is worked out of any set of launches: of one, for a value a round, or of all of them together. How
+//! A metric is worked out of any set of trials: of one, for a value a round, or of all of them together. How
 //! values become an estimate is not decided here.
 
 use crate::case::{Case, Workload};
@@ -20,7 +20,7 @@ use std::str::FromStr;
 /// What is taken of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Metric {
-    /// The time of a turn.
+    /// The time of an iteration.
     Time,
     /// Payload bytes per second, one way; of an operation with a size that many bytes over its time.
     Rate,
@@ -28,11 +28,11 @@ pub enum Metric {
     Size,
     /// The time as a multiple of the floor's in the same round.
     Floor,
-    /// A quantile of single turns of a launch.
+    /// A quantile of single iterations of a trial.
     Quantile(Quantile),
-    /// What the ends used in a turn.
+    /// What the ends used in an iteration.
     Used(Used, Ends),
-    /// Of near's send calls or far's receive calls.
+    /// Of client's send calls or server's receive calls.
     Call(Side, OfCall),
     /// A system call of a session's messages.
     Step {
@@ -45,7 +45,7 @@ pub enum Metric {
     },
     /// What a timer said of intervals.
     Timer(OfTimer),
-    /// The time of a turn under a probe, over that of the same turns unseen.
+    /// The time of an iteration under a probe, over that of the same iterations unseen.
     Effect(Probe),
     /// How the ends were scheduled.
     Scheduled(Scheduled, Ends),
@@ -58,7 +58,7 @@ pub enum Metric {
         /// What of them.
         of: OfSeen,
     },
-    /// What a counter counted in a turn.
+    /// What a counter counted in an iteration.
     Counter(String, Ends),
     /// The part of the samples in which the processor was found in one place.
     In(Place, Ends),
@@ -85,7 +85,7 @@ macro_rules! words {
 }
 
 words! {
-    /// A quantile of the turns of a launch.
+    /// A quantile of the iterations of a trial.
     Quantile {
         /// The median.
         P50 = "p50",
@@ -120,18 +120,18 @@ words! {
     /// One end.
     End {
         /// Which starts and keeps the clock.
-        Near = "near",
+        Client = "client",
         /// Which answers.
-        Far = "far",
+        Server = "server",
     }
 }
 
 words! {
     /// A direction.
     Side {
-        /// Near's send calls.
+        /// Client's send calls.
         Send = "send",
-        /// Far's receive calls.
+        /// Server's receive calls.
         Receive = "receive",
     }
 }
@@ -163,7 +163,7 @@ words! {
 }
 
 words! {
-    /// What the scheduler does with an end, as time in a turn.
+    /// What the scheduler does with an end, as time in an iteration.
     Scheduled {
         /// It has a CPU.
         Running = "running",
@@ -181,16 +181,16 @@ words! {
         Time = "time",
         /// How long one takes: the mean.
         Mean = "mean",
-        /// How many a turn takes.
+        /// How many an iteration takes.
         Calls = "calls",
         /// How many bytes one returns, on average.
         Bytes = "bytes",
     }
 }
 
-/// What a metric is worked out of: launches, of one round or of several.
+/// What a metric is worked out of: trials, of one round or of several.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Launches<'a> {
+pub(crate) struct Trials<'a> {
     /// Those that were measured plainly.
     pub(crate) plain: Vec<&'a Sample>,
     /// Those that the metric's probe looked at.
@@ -217,8 +217,8 @@ impl Ends {
     fn suffix(self) -> &'static str {
         match self {
             Ends::Both => "",
-            Ends::One(End::Near) => ".near",
-            Ends::One(End::Far) => ".far",
+            Ends::One(End::Client) => ".client",
+            Ends::One(End::Server) => ".server",
         }
     }
 
@@ -226,8 +226,8 @@ impl Ends {
     fn of(self, showed: &Showed) -> Vec<&EndShowed> {
         match self {
             Ends::Both => showed.ends().collect(),
-            Ends::One(End::Near) => vec![&showed.near],
-            Ends::One(End::Far) => showed.far.iter().collect(),
+            Ends::One(End::Client) => vec![&showed.client],
+            Ends::One(End::Server) => showed.server.iter().collect(),
         }
     }
 }
@@ -261,17 +261,17 @@ impl FromStr for Metric {
         known.or_else(quantile).or_else(used).or_else(call).or_else(step).or_else(of_looks).ok_or_else(|| {
             Invalid::new(
                 format!("'{}' is not a metric", printable(text)),
-                "give time, rate, p50, p90, p99, p99.9, max, cpu, user, system, switches, faults (each also as cpu.near, \
-                 cpu.far, …), send.calls, send.time, send.bytes, receive.…, near.STEP, far.STEP, near.STEP.mean, \
+                "give time, rate, p50, p90, p99, p99.9, max, cpu, user, system, switches, faults (each also as cpu.client, \
+                 cpu.server, …), send.calls, send.time, send.bytes, receive.…, client.STEP, server.STEP, client.STEP.mean, \
                  timer.error, timer.deviation, timer.off, timer.resolution, floor or size; or of what probes see \
-                 effect.PROBE, asleep, running, preempted, seen.near.CALL.time (mean, calls, bytes), counter.NAME or \
+                 effect.PROBE, asleep, running, preempted, seen.client.CALL.time (mean, calls, bytes), counter.NAME or \
                  in.PLACE; see docs/suites.md",
             )
         })
     }
 }
 
-/// A metric of launches that are looked at.
+/// A metric of trials that are looked at.
 fn looked(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
     let is_word = |name: &str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-:/".contains(c))
@@ -342,13 +342,13 @@ impl Metric {
         }
     }
 
-    /// Whether one launch has too little of it to say anything: the kernel tells user from system time by its tick,
-    /// which falls into a launch a few times or never.
+    /// Whether one trial has too little of it to say anything: the kernel tells user from system time by its tick,
+    /// which falls into a trial a few times or never.
     pub fn is_sampled(&self) -> bool {
         matches!(self, Metric::Used(Used::User | Used::System, _))
     }
 
-    /// By which probe it is had; by none if it is of plain launches.
+    /// By which probe it is had; by none if it is of plain trials.
     pub fn probe(&self) -> Option<Probe> {
         match self {
             Metric::Effect(probe) => Some(*probe),
@@ -360,7 +360,7 @@ impl Metric {
         }
     }
 
-    /// Why none of `looked` has it, where the launches say so themselves.
+    /// Why none of `looked` has it, where the trials say so themselves.
     pub(crate) fn absent(&self, looked: &[&Showed]) -> Option<String> {
         let Metric::Counter(name, ends) = self else { return None };
         let uncounted = looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.uncounted);
@@ -377,7 +377,7 @@ impl Metric {
             }
             Metric::Size if !workload.is_sized() => Some("its messages have no size"),
             Metric::Quantile(_) if !workload.is_answered() => {
-                Some("its turns are not timed one by one, as no answer ends them")
+                Some("its iterations are not timed one by one, as no answer ends them")
             }
             Metric::Call(..) if workload != Workload::Throughput => {
                 Some("only throughput times its send and receive calls")
@@ -388,31 +388,31 @@ impl Metric {
             Metric::Timer(_) if workload != Workload::Accuracy => Some("only accuracy asks a timer"),
             Metric::Floor if workload.is_alone() => Some("an operation has no floor"),
             _ if self.probe().is_some() && workload == Workload::Accuracy => {
-                Some("only turns that are all alike can be looked at")
+                Some("only iterations that are all alike can be looked at")
             }
             _ => None,
         }
     }
 
-    /// Its value in `launches` of `case`, all together; of calls only those that returned `returned` bytes, if given.
-    pub(crate) fn value(&self, case: &Case, launches: &Launches<'_>, returned: Option<u64>) -> Option<f64> {
-        let (samples, looked) = (launches.plain.as_slice(), launches.looked.as_slice());
+    /// Its value in `trials` of `case`, all together; of calls only those that returned `returned` bytes, if given.
+    pub(crate) fn value(&self, case: &Case, trials: &Trials<'_>, returned: Option<u64>) -> Option<f64> {
+        let (samples, looked) = (trials.plain.as_slice(), trials.looked.as_slice());
         let value = match self {
-            Metric::Time => turn_ns(samples),
+            Metric::Time => iteration_ns(samples),
             Metric::Rate => {
                 let came: u64 = samples.iter().map(|sample| sample.came()).sum();
                 let elapsed_ns: f64 = samples.iter().map(|sample| sample.elapsed_ns).sum();
-                case.turn_bytes()? / (elapsed_ns / came as f64) * 1e9
+                case.iteration_bytes()? / (elapsed_ns / came as f64) * 1e9
             }
             Metric::Size => case.size_bytes?.0 as f64,
             Metric::Floor => {
-                let multiples = samples.iter().filter_map(|s| Some(s.turn_ns() / s.floor_ns?));
+                let multiples = samples.iter().filter_map(|s| Some(s.iteration_ns() / s.floor_ns?));
                 stats::median(&multiples.collect::<Vec<_>>())?
             }
             Metric::Quantile(quantile) => quantile.value(samples)?,
             Metric::Used(used, ends) => {
                 let of_ends = samples.iter().map(|sample| used.value(sample, *ends));
-                of_ends.sum::<Option<f64>>()? / turns(samples)
+                of_ends.sum::<Option<f64>>()? / iterations(samples)
             }
             Metric::Call(side, of) => of.value(*side, samples, returned)?,
             Metric::Step { end, name, mean } => step(*end, name, *mean, samples)?,
@@ -438,19 +438,19 @@ impl Metric {
     }
 }
 
-fn turns(samples: &[&Sample]) -> f64 {
-    samples.iter().map(|sample| sample.turns as f64).sum()
+fn iterations(samples: &[&Sample]) -> f64 {
+    samples.iter().map(|sample| sample.iterations as f64).sum()
 }
 
-fn turn_ns(samples: &[&Sample]) -> f64 {
-    samples.iter().map(|sample| sample.elapsed_ns).sum::<f64>() / turns(samples)
+fn iteration_ns(samples: &[&Sample]) -> f64 {
+    samples.iter().map(|sample| sample.elapsed_ns).sum::<f64>() / iterations(samples)
 }
 
 impl Quantile {
     fn value(self, samples: &[&Sample]) -> Option<f64> {
         let mut all = Histogram::new();
         for each in samples.iter().filter_map(|sample| sample.each.as_ref()) {
-            all.merge(&each.turns.decode());
+            all.merge(&each.iterations.decode());
         }
         let ns = match self {
             Quantile::P50 => all.quantile_ns(0.5),
@@ -473,9 +473,9 @@ impl Used {
             Used::Faults => usage.minor_faults + usage.major_faults,
         } as f64;
         match ends {
-            Ends::Both => Some(of(&sample.near) + sample.far.as_ref().map_or(0.0, of)),
-            Ends::One(End::Near) => Some(of(&sample.near)),
-            Ends::One(End::Far) => sample.far.as_ref().map(of),
+            Ends::Both => Some(of(&sample.client) + sample.server.as_ref().map_or(0.0, of)),
+            Ends::One(End::Client) => Some(of(&sample.client)),
+            Ends::One(End::Server) => sample.server.as_ref().map(of),
         }
     }
 }
@@ -540,8 +540,8 @@ pub(crate) fn returned_bytes(side: Side, samples: &[&Sample]) -> Vec<u64> {
 fn step(end: End, name: &str, mean: bool, samples: &[&Sample]) -> Option<f64> {
     let steps = samples.iter().filter_map(|sample| sample.steps.as_ref());
     let of_end = steps.flat_map(|steps| match end {
-        End::Near => &steps.near,
-        End::Far => &steps.far,
+        End::Client => &steps.client,
+        End::Server => &steps.server,
     });
     let mut all = Histogram::new();
     of_end.filter(|step: &&Step| step.name == name).for_each(|step| all.merge(&step.time.decode()));
@@ -555,12 +555,12 @@ impl Scheduled {
             Scheduled::Asleep => row.sleeps_ns,
             Scheduled::Preempted => row.preempted_ns,
         };
-        let of_launch = |showed: &&Showed| -> Option<f64> {
+        let of_trial = |showed: &&Showed| -> Option<f64> {
             let rows = ends.of(showed).into_iter().map(|end| end.schedule.as_ref().map(of));
-            let per_turn: Option<f64> = rows.sum();
-            per_turn.map(|per_turn| per_turn * showed.turns as f64)
+            let per_iteration: Option<f64> = rows.sum();
+            per_iteration.map(|per_iteration| per_iteration * showed.iterations as f64)
         };
-        Some(looked.iter().map(of_launch).sum::<Option<f64>>()? / looked_turns(looked))
+        Some(looked.iter().map(of_trial).sum::<Option<f64>>()? / looked_iterations(looked))
     }
 }
 
@@ -573,9 +573,9 @@ impl OfSeen {
             let failed = row.errors.values().fold(row.restarts, |sum, errors| sum.saturating_add(*errors));
             row.count.saturating_sub(failed)
         };
-        // A launch in which no such call was made has none of it a turn, and no time of it.
+        // A trial in which no such call was made has none of it an iteration, and no time of it.
         Some(match self {
-            OfSeen::Calls => sum(&|row| row.count as f64) / looked_turns(looked),
+            OfSeen::Calls => sum(&|row| row.count as f64) / looked_iterations(looked),
             OfSeen::Mean => sum(&|row| row.mean_ns * row.count as f64) / sum(&|row| row.count as f64),
             OfSeen::Bytes => sum(&|row| row.returned_sum as f64) / sum(&|row| answered(row) as f64),
             OfSeen::Time => {
@@ -598,16 +598,16 @@ fn is_counter(counter: &str, name: &str) -> bool {
 }
 
 fn counted(name: &str, ends: Ends, looked: &[&Showed]) -> Option<f64> {
-    let of_launch = |showed: &&Showed| -> Option<f64> {
+    let of_trial = |showed: &&Showed| -> Option<f64> {
         let counters = ends.of(showed).into_iter().flat_map(|end| &end.counters);
         let counts: Vec<_> = counters.filter(|counter| is_counter(&counter.name, name)).collect();
         if counts.is_empty() { None } else { counts.iter().map(|counter| counter.count.known()).sum() }
     };
-    Some(looked.iter().map(of_launch).sum::<Option<f64>>()? / looked_turns(looked))
+    Some(looked.iter().map(of_trial).sum::<Option<f64>>()? / looked_iterations(looked))
 }
 
-fn looked_turns(looked: &[&Showed]) -> f64 {
-    looked.iter().map(|showed| showed.turns as f64).sum()
+fn looked_iterations(looked: &[&Showed]) -> f64 {
+    looked.iter().map(|showed| showed.iterations as f64).sum()
 }
 
 impl OfTimer {
@@ -638,41 +638,41 @@ mod tests {
             "p99.9",
             "max",
             "cpu",
-            "user.near",
-            "system.far",
+            "user.client",
+            "system.server",
             "switches",
-            "faults.far",
+            "faults.server",
             "send.calls",
             "receive.bytes",
             "send.time",
-            "near.sendmsg",
-            "far.close.mean",
+            "client.sendmsg",
+            "server.close.mean",
             "timer.resolution",
             "effect.syscalls",
             "asleep",
-            "running.near",
-            "seen.far.recvmsg.time",
-            "seen.near.read.bytes",
+            "running.client",
+            "seen.server.recvmsg.time",
+            "seen.client.read.bytes",
             "counter.instructions",
-            "counter.cycles:user.far",
+            "counter.cycles:user.server",
             "in.copy",
-            "in.io-uring.near",
+            "in.io-uring.client",
         ] {
             assert_eq!(text.parse::<Metric>().unwrap().to_string(), text);
         }
         for wrong in [
             "",
             "tim",
-            "time.near",
+            "time.client",
             "cpu.both",
-            "near",
-            "near.",
-            "near.a b",
+            "client",
+            "client.",
+            "client.a b",
             "timer",
             "send",
             "p98",
             "effect.x",
-            "seen.near.read",
+            "seen.client.read",
             "seen.read.time",
             "counter.",
             "in.kernel",
@@ -688,7 +688,7 @@ mod tests {
         let lacks = |text: &str, workload| text.parse::<Metric>().unwrap().lacking(workload).is_some();
         assert!(lacks("rate", Workload::Latency) && !lacks("rate", Workload::Transfer));
         assert!(lacks("p99", Workload::Throughput) && !lacks("p99", Workload::Latency));
-        assert!(lacks("send.calls", Workload::Latency) && lacks("near.write", Workload::Latency));
+        assert!(lacks("send.calls", Workload::Latency) && lacks("client.write", Workload::Latency));
         assert!(!lacks("cpu", Workload::Cost) && lacks("timer.error", Workload::Cost));
     }
 }

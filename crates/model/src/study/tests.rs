@@ -30,13 +30,13 @@ quick = "5s"
 observe = "6s"
 
 [[block]]
-rows = ["pipe", "tcp"]
+mechanisms = ["pipe", "tcp"]
 workloads = ["latency", "throughput"]
 sizes = "1K,2K,4K"
 placements = ["same-core"]
 
 [[block]]
-rows = ["mq", "getpid"]
+mechanisms = ["mq", "getpid"]
 workloads = ["latency", "cost"]
 sizes = "1K"
 placements = ["same-core", "same-llc|unpinned"]
@@ -73,7 +73,7 @@ fn case(name: &str, workload: Workload, size: Option<u64>) -> Case {
         workload,
         size_bytes: size.map(Size),
         placement: Placement::SameCore,
-        cpus: Some(CpuPair { near: 0, far: 0 }),
+        cpus: Some(CpuPair { client: 0, server: 0 }),
         endpoints: Endpoints::Processes,
         pace: Pace::BackToBack,
         peers: Peers::Pair,
@@ -81,10 +81,10 @@ fn case(name: &str, workload: Workload, size: Option<u64>) -> Case {
     }
 }
 
-/// A record whose launch in round r takes `turn_ns(r)`.
-fn record(case: Case, rounds: u32, turn_ns: impl Fn(u32) -> f64) -> Record {
+/// A record whose trial in round r takes `iteration_ns(r)`.
+fn record(case: Case, rounds: u32, iteration_ns: impl Fn(u32) -> f64) -> Record {
     let samples: Vec<Sample> =
-        (0..rounds).map(|round| testing::sample(round, turn_ns(round), Some(50.0))).collect();
+        (0..rounds).map(|round| testing::sample(round, iteration_ns(round), Some(50.0))).collect();
     testing::record(case, samples)
 }
 
@@ -215,7 +215,7 @@ fn a_verdict_follows_from_where_the_interval_lies() {
 }
 
 #[test]
-fn too_few_launches_decide_nothing() {
+fn too_few_trials_decide_nothing() {
     let mut results = results();
     results.records.iter_mut().for_each(|record| record.samples.truncate(5));
     let test = "{ of = 'time of tcp at 1K / time of pipe at 1K', at_least = 1 }";
@@ -278,9 +278,9 @@ fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
             .samples
             .iter_mut()
             .enumerate()
-            .for_each(|(nth, sample)| sample.elapsed_ns = of(nth) * sample.turns as f64);
+            .for_each(|(nth, sample)| sample.elapsed_ns = of(nth) * sample.iterations as f64);
     };
-    // Eleven of twelve launches above the bound: beyond at 95%, not at what fourteen numbers want.
+    // Eleven of twelve trials above the bound: beyond at 95%, not at what fourteen numbers want.
     last(&mut results, &|nth| if nth == 0 { 1000.0 } else { 3000.0 });
     let conclusion = concluded(&results, "at_most = 2");
     assert_eq!(conclusion.verdict, Verdict::Undecided);
@@ -295,11 +295,11 @@ fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
         + &format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'n', of = '{only}]");
     let alone = draw(&Suite::parse(&text, CARDS).unwrap().study.unwrap(), &results).conclusions.remove(0);
     assert_eq!(alone.tests[0].evidence, "n: 3.00 (3.00 to 3.00); wanted 2");
-    // Eight launches have a 95% interval, but none for fourteen numbers.
+    // Eight trials have a 95% interval, but none for fourteen numbers.
     results.records.iter_mut().for_each(|record| record.samples.truncate(8));
     let conclusion = concluded(&results, "at_most = 2");
     assert_eq!(conclusion.verdict, Verdict::Undecided);
-    let few = "too few launches to judge one of 14 numbers: it takes 10 of each case";
+    let few = "too few trials to judge one of 14 numbers: it takes 10 of each case";
     assert!(conclusion.tests[0].evidence.contains(few), "{:?}", conclusion.tests);
     // What holds at every size needs no allowance.
     assert_eq!(concluded(&results, "at_most = 4").verdict, Verdict::Holds);
@@ -327,14 +327,14 @@ fn a_test_over_sizes_holds_at_each() {
 }
 
 #[test]
-fn user_and_system_time_are_of_all_launches_together() {
+fn user_and_system_time_are_of_all_trials_together() {
     let mut results = results();
     for record in &mut results.records {
         let factor = if record.case.spec.name == "tcp" { 3 } else { 1 };
         for sample in &mut record.samples {
-            // The tick fell into every other launch.
+            // The tick fell into every other trial.
             let system_ns = if sample.round % 2 == 0 { 8_000_000 * factor } else { 0 };
-            sample.near = Usage { system_ns, ..Usage::default() };
+            sample.client = Usage { system_ns, ..Usage::default() };
         }
     }
     let study = suite(
@@ -541,7 +541,7 @@ fn a_study_travels_in_the_header() {
     }
 }
 
-/// What `probe` saw of two turns of a pipe in `round`: near reads once a turn (by the name with `at`), 10 ns of it asleep, and is found copying in
+/// What `probe` saw of two iterations of a pipe in `round`: client reads once an iteration (by the name with `at`), 10 ns of it asleep, and is found copying in
 /// three samples of four.
 fn look(probe: Probe, round: u32) -> LookRecord {
     let at = |at_ns, what| Event { at_ns, what };
@@ -555,7 +555,7 @@ fn look(probe: Probe, round: u32) -> LookRecord {
     };
     let stack = |name: &str, samples| Stack { frames: vec![Frame::Kernel(name.to_owned())], samples };
     let count = |name: &str, count| Counter { name: name.to_owned(), count, running: 1.0 };
-    let near = Seen {
+    let client = Seen {
         from_ns: 0,
         until_ns: 100,
         events: [read(10), read(60)].concat(),
@@ -567,9 +567,10 @@ fn look(probe: Probe, round: u32) -> LookRecord {
         ],
         ..Seen::default()
     };
-    let far = Seen { from_ns: 0, until_ns: 100, ..Seen::default() };
-    let turn_ends_ns = vec![10, 50, 100];
-    let seen = Observation { turns: 2, elapsed_ns: 100.0, turn_ends_ns, near, far: Some(far) };
+    let server = Seen { from_ns: 0, until_ns: 100, ..Seen::default() };
+    let iteration_ends_ns = vec![10, 50, 100];
+    let seen =
+        Observation { iterations: 2, elapsed_ns: 100.0, iteration_ends_ns, client, server: Some(server) };
     let effect = if round.is_multiple_of(2) { 1.5 } else { 1.6 };
     LookRecord {
         case: case("pipe", Workload::Latency, Some(1024)),
@@ -594,21 +595,21 @@ fn cell_in(results: &Results, measure: &str) -> drawn::Cell {
 }
 
 #[test]
-fn what_probes_saw_is_counted_by_the_turn() {
+fn what_probes_saw_is_counted_by_the_iteration() {
     let results = looked_at();
     for (measure, expected) in [
-        ("seen.near.read.calls", 1.0),
-        ("seen.near.read.mean", 20.0),
-        ("seen.near.read.bytes", 1024.0),
+        ("seen.client.read.calls", 1.0),
+        ("seen.client.read.mean", 20.0),
+        ("seen.client.read.bytes", 1024.0),
         ("asleep", 10.0),
-        ("asleep.near", 10.0),
-        ("asleep.far", 0.0),
+        ("asleep.client", 10.0),
+        ("asleep.server", 0.0),
         ("running", 90.0),
         ("counter.cycles", 200.0),
-        ("counter.cycles:user.near", 50.0),
+        ("counter.cycles:user.client", 50.0),
         ("in.copy", 0.75),
         ("4K / size of pipe at 1K * asleep", 40.0),
-        ("in.scheduling.near", 0.25),
+        ("in.scheduling.client", 0.25),
     ] {
         let cell = cell_in(&results, &format!("{measure} of pipe at 1K"));
         let drawn::Cell::Value(found, _) = cell else { panic!("{measure}: {cell:?}") };
@@ -616,7 +617,7 @@ fn what_probes_saw_is_counted_by_the_turn() {
         assert!(found.interval.is_some(), "{measure}: eight rounds");
     }
     // A call that is not made is made 0 times, not -0.
-    let drawn::Cell::Value(none, _) = cell_in(&results, "seen.far.lseek.calls of pipe at 1K") else {
+    let drawn::Cell::Value(none, _) = cell_in(&results, "seen.server.lseek.calls of pipe at 1K") else {
         panic!()
     };
     assert!(none.median == 0.0 && none.median.is_sign_positive());
@@ -664,14 +665,14 @@ fn what_was_measured_and_what_was_seen_share_no_rounds() {
 }
 
 #[test]
-fn a_timeline_has_turns_of_the_last_launch() {
+fn a_timeline_has_iterations_of_the_last_trial() {
     let figure = "[[study.figure]]\nname = 'n'\ntitle = 't'\ntimeline = 'small'";
     let text = SUITE.replace("pipe = ", "small = 'pipe latency 1K'\npipe = ") + figure;
     let study = Suite::parse(&text, CARDS).unwrap().study.unwrap();
     let drawn = draw(&study, &looked_at());
     let timeline = drawn.figures[0].timeline.as_ref().unwrap();
-    assert_eq!((timeline.case.as_str(), timeline.turns.len()), ("pipe latency 1K same-core", 2));
-    assert_eq!(timeline.turns[0].tracks.near.calls[0].name, "readat");
+    assert_eq!((timeline.case.as_str(), timeline.iterations.len()), ("pipe latency 1K same-core", 2));
+    assert_eq!(timeline.iterations[0].tracks.client.calls[0].name, "readat");
     let none = draw(&study, &results());
     assert!(none.figures[0].timeline.is_none());
     assert!(none.figures[0].missing[0].contains("--observe"), "{:?}", none.figures[0].missing);
@@ -684,7 +685,7 @@ fn a_timeline_has_turns_of_the_last_launch() {
 fn a_study_says_by_which_probes_it_wants_what_looked_at() {
     let study = suite(
         "[[study.figure]]\nname = 'n'\ntitle = 't'\nseries = [{ name = 'l', of = 'asleep of pipe + asleep of tcp' }]\n\
-         [[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'seen.far.read.calls of pipe at 2K', at_least = 1 }]",
+         [[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'seen.server.read.calls of pipe at 2K', at_least = 1 }]",
     );
     let study = study.study.unwrap();
     let of = |name, size| study.probes_of(&case(name, Workload::Latency, Some(size)));
@@ -721,7 +722,7 @@ fn what_cannot_be_looked_at_is_refused() {
     let (said, _) = refused(&figure("tea", ""));
     assert!(said.contains("tea"), "{said}");
     let same_core = "placements = [\"same-core\"]\n";
-    let paced = SUITE.replacen(same_core, &format!("{same_core}gaps = \"1us\"\n"), 1);
+    let paced = SUITE.replacen(same_core, &format!("{same_core}think_times = \"1us\"\n"), 1);
     let paced = paced.replace("stream = \"pipe throughput\"\n", "")
         + &figure("tcp", "").replace("timeline = 'tcp'", "series = [{ name = 'l', of = 'asleep of pipe' }]");
     let said = Suite::parse(&paced, CARDS).unwrap_err().problem;

@@ -116,7 +116,7 @@ function columnsOf(some) {
   return [...columns.values()];
 }
 
-/** The column that says how long a turn takes; where there is none, the first. */
+/** The column that says how long an iteration takes; where there is none, the first. */
 const timeOf = (some) => {
   const titles = columnsOf(some).map((column) => column.title);
   return ['round trip', 'time'].find((title) => titles.includes(title)) ?? titles[0];
@@ -127,8 +127,8 @@ const timeOf = (some) => {
 const METRICS = {
   'round trip': 'round trip', 'rtt/2': 'half a round trip', time: 'time', rate: 'throughput', p99: '99th percentile',
   'p99.9': '99.9th percentile', cpu: 'CPU time, both ends', switches: 'context switches', faults: 'page faults',
-  '×floor': 'multiple of the floor', user: 'user CPU time', system: 'system CPU time', 'all/s': 'turns a second, all peers',
-  lost: 'part of the messages lost', least: 'turns of the least served', most: 'turns of the best served',
+  '×floor': 'multiple of the floor', user: 'user CPU time', system: 'system CPU time', 'all/s': 'iterations a second, all peers',
+  lost: 'part of the messages lost', least: 'iterations of the least served', most: 'iterations of the best served',
 };
 /** Of these more is better. */
 const HIGHER = new Set(['rate', 'all/s', 'fairness', 'least']);
@@ -259,7 +259,7 @@ function logarithmicTicks(values, unit) {
     return all;
   };
   const within = (margin) => ([value]) => Math.log10(value) >= least - margin && Math.log10(value) <= most + margin;
-  // The library lays out every mark, in view or not: marks far outside would take it seconds.
+  // The library lays out every mark, in view or not: marks server outside would take it seconds.
   const finest = isAlone ? null : STEPS.map(ticks).find((all) => all.filter(within(0.02)).length >= 3);
   const found = finest ?? ticks([1, 2, 5]);
   const chosen = found.filter(within(found.length > 60 ? 0.05 : 1));
@@ -329,7 +329,7 @@ const sizeWords = () => {
   const row = chosen.rows.find(({ size }) => String(size) === chosen.size);
   return row?.sizeWords ? `, ${row.sizeWords}` : '';
 };
-const bars = 'Points are medians over fresh launches, bars their 95% intervals where there are enough launches.';
+const bars = 'Points are medians over fresh trials, bars their 95% intervals where there are enough trials.';
 /** Rows by series and host, which are one line each. */
 const lines = (some) => Object.values(Object.groupBy(some, (row) => `${row.s} ${row.host}`));
 
@@ -453,7 +453,7 @@ const percentile = (quantile) => `${Number((100 * quantile).toPrecision(6))}%`;
 const percentiles = {
   id: 'percentiles',
   title: () => `Latency percentiles${sizeWords()}`,
-  lead: () => 'How long the slow turns take: at 99%, one turn in a hundred takes longer. Steep to the right is a long tail.',
+  lead: () => 'How long the slow iterations take: at 99%, one iteration in a hundred takes longer. Steep to the right is a long tail.',
   wanted: () => chosen.rows.some((row) => row.q),
   draw() {
     const some = atSize().filter((row) => row.q);
@@ -470,7 +470,7 @@ const percentiles = {
     const ticks = [...(innerWidth < 700 ? [] : [0]), 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999].filter((at) => at <= data.quantiles[longest - 1]);
     const layout = {
       xaxis: {
-        ...axis('number', 'log', 'of all turns'), tickvals: ticks.map((at) => 1 / (1 - at)), ticktext: ticks.map(percentile),
+        ...axis('number', 'log', 'of all iterations'), tickvals: ticks.map((at) => 1 / (1 - at)), ticktext: ticks.map(percentile),
       },
       yaxis: axis('ns', chosen.yScale, 'takes at most'), height: 420,
     };
@@ -685,7 +685,7 @@ function fillAnswers() {
     const [first, second] = ranked;
     const leader = number(first, metric);
     const tied = ranked.slice(1).filter((row) => best(number(row, metric)) <= worst(leader));
-    const next = leader.low === undefined ? `next ${second.name}, ${cell(second, metric)}; too few launches for intervals`
+    const next = leader.low === undefined ? `next ${second.name}, ${cell(second, metric)}; too few trials for intervals`
       : tied.length ? `as good, as far as is known: ${tied.slice(0, 3).map((row) => row.name).join(', ')}${tied.length > 3 ? ` and ${tied.length - 3} more` : ''}`
         : `next ${second.name}, ${cell(second, metric)}`;
     return make('li', {},
@@ -724,7 +724,7 @@ function fillSummary() {
   const ordered = [...chosen.rows].sort((a, b) => (a.size ?? 0) - (b.size ?? 0));
   const titles = all.map(({ title }) => title);
   byId('table').replaceChildren(tableOf({
-    caption: `${where()}, per ${chosen.rows[0]?.block.heading.split(', per ').pop() ?? 'turn'}`, columns,
+    caption: `${where()}, per ${chosen.rows[0]?.block.heading.split(', per ').pop() ?? 'iteration'}`, columns,
     rows: ordered.map((row) => summaryRow(row, { titles, sized })),
   }, { sortable: true, most: 200 }));
   const blocks = unique(chosen.rows.map((row) => row.block)).filter((block) => block.below.length);

@@ -90,10 +90,10 @@ pub fn study() -> Drawn {
                 series: Vec::new(),
                 timeline: Some(Timeline {
                     case: "pipe latency 64 same-core".to_owned(),
-                    turns: chosen(&observation(), 1, call_name),
+                    iterations: chosen(&observation(), 1, call_name),
                 }),
                 missing: Vec::new(),
-                notes: vec!["The slow turn has a page fault.".to_owned()],
+                notes: vec!["The slow iteration has a page fault.".to_owned()],
             },
         ],
         conclusions: vec![
@@ -145,8 +145,10 @@ pub fn hostile_study(text: &str) -> Drawn {
         figure.series.iter_mut().for_each(|series| series.name = text.to_owned());
         if let Some(timeline) = &mut figure.timeline {
             timeline.case = text.to_owned();
-            let tracks = timeline.turns.iter_mut().map(|turn| &mut turn.tracks);
-            for track in tracks.flat_map(|tracks| std::iter::once(&mut tracks.near).chain(&mut tracks.far)) {
+            let tracks = timeline.iterations.iter_mut().map(|iteration| &mut iteration.tracks);
+            for track in
+                tracks.flat_map(|tracks| std::iter::once(&mut tracks.client).chain(&mut tracks.server))
+            {
                 track.calls.iter_mut().for_each(|call| call.name = text.to_owned());
                 track.faults.iter_mut().for_each(|fault| fault.mapping = Some(text.to_owned()));
             }

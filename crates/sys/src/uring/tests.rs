@@ -31,9 +31,9 @@ fn kernel_has_rings() -> bool {
 fn descriptors(object: Object) -> [(OwnedFd, OwnedFd); 2] {
     match object {
         Object::Pipe => {
-            let (far_input, near_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-            let (near_input, far_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-            [(near_input, near_output), (far_input, far_output)]
+            let (server_input, client_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let (client_input, server_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            [(client_input, client_output), (server_input, server_output)]
         }
         Object::Socket => {
             let pair =
@@ -84,21 +84,21 @@ fn receive_all(end: &mut Stream, size_bytes: usize) -> Vec<u8> {
 #[test]
 fn bytes_arrive_in_order_however_many_there_are() {
     each_setting(|object, buffers, taker| {
-        let [near, far] = descriptors(object);
+        let [client, server] = descriptors(object);
         thread::scope(|threads| {
             threads.spawn(move || {
-                let mut far = open(far, object, buffers, taker);
+                let mut server = open(server, object, buffers, taker);
                 for size_bytes in [1, 100, 4096, 300_000] {
-                    let bytes = receive_all(&mut far, size_bytes);
-                    send_all(&mut far, &bytes);
+                    let bytes = receive_all(&mut server, size_bytes);
+                    send_all(&mut server, &bytes);
                 }
             });
-            let mut near = open(near, object, buffers, taker);
+            let mut client = open(client, object, buffers, taker);
             for size_bytes in [1, 100, 4096, 300_000] {
                 let bytes = content(size_bytes, size_bytes);
-                send_all(&mut near, &bytes);
+                send_all(&mut client, &bytes);
                 assert!(
-                    receive_all(&mut near, size_bytes) == bytes,
+                    receive_all(&mut client, size_bytes) == bytes,
                     "{object:?} {buffers:?} {taker:?} {size_bytes}"
                 );
             }
@@ -109,38 +109,40 @@ fn bytes_arrive_in_order_however_many_there_are() {
 #[test]
 fn bytes_that_arrive_while_an_end_sends_are_kept() {
     each_setting(|object, buffers, taker| {
-        let [near, far] = descriptors(object);
-        let (mut near, mut far) = (open(near, object, buffers, taker), open(far, object, buffers, taker));
+        let [client, server] = descriptors(object);
+        let (mut client, mut server) =
+            (open(client, object, buffers, taker), open(server, object, buffers, taker));
         // The first receive is what starts an operation that goes on.
-        send_all(&mut far, &[0]);
-        receive_all(&mut near, 1);
+        send_all(&mut server, &[0]);
+        receive_all(&mut client, 1);
         for number in 1..200 {
-            send_all(&mut far, &[number]);
-            send_all(&mut near, &[number]);
+            send_all(&mut server, &[number]);
+            send_all(&mut client, &[number]);
         }
         let expected: Vec<u8> = (1..200).collect();
-        assert_eq!(receive_all(&mut near, 199), expected);
-        assert_eq!(receive_all(&mut far, 199), expected);
+        assert_eq!(receive_all(&mut client, 199), expected);
+        assert_eq!(receive_all(&mut server, 199), expected);
     });
 }
 
 #[test]
 fn the_end_of_the_peer_is_seen_at_once() {
     each_setting(|object, buffers, taker| {
-        let [near, far] = descriptors(object);
-        let input = near.0.try_clone().unwrap();
-        let (mut near, mut far) = (open(near, object, buffers, taker), open(far, object, buffers, taker));
-        send_all(&mut far, &[7]);
-        send_all(&mut near, &[7]);
-        receive_all(&mut far, 1);
-        drop(far);
-        // An operation that were still under way, with far's buffers, would hold far's descriptors.
+        let [client, server] = descriptors(object);
+        let input = client.0.try_clone().unwrap();
+        let (mut client, mut server) =
+            (open(client, object, buffers, taker), open(server, object, buffers, taker));
+        send_all(&mut server, &[7]);
+        send_all(&mut client, &[7]);
+        receive_all(&mut server, 1);
+        drop(server);
+        // An operation that were still under way, with server's buffers, would hold server's descriptors.
         let mut polled = [PollFd::new(&input, PollFlags::IN)];
         poll(&mut polled, Some(&Timespec::default())).unwrap();
         assert!(polled[0].revents().contains(PollFlags::HUP), "{object:?} {buffers:?} {taker:?}");
-        assert_eq!(receive_all(&mut near, 1), [7]);
-        assert_eq!(near.receive(&mut [0]), Err(Errno::PIPE), "{object:?} {buffers:?} {taker:?}");
-        assert_eq!(near.receive(&mut [0]), Err(Errno::PIPE), "{object:?} {buffers:?} {taker:?}");
+        assert_eq!(receive_all(&mut client, 1), [7]);
+        assert_eq!(client.receive(&mut [0]), Err(Errno::PIPE), "{object:?} {buffers:?} {taker:?}");
+        assert_eq!(client.receive(&mut [0]), Err(Errno::PIPE), "{object:?} {buffers:?} {taker:?}");
     });
 }
 
@@ -148,7 +150,7 @@ fn the_end_of_the_peer_is_seen_at_once() {
 fn no_call_returns_while_its_operation_goes_on_however_often_it_is_interrupted() {
     handle(Signal::Interruption).unwrap();
     each_setting(|object, buffers, taker| {
-        let [near, far] = descriptors(object);
+        let [client, server] = descriptors(object);
         let over = AtomicBool::new(false);
         thread::scope(|threads| {
             let here = Thread::current();
@@ -161,17 +163,17 @@ fn no_call_returns_while_its_operation_goes_on_however_often_it_is_interrupted()
                 }
             });
             threads.spawn(move || {
-                let mut far = open(far, object, buffers, taker);
+                let mut server = open(server, object, buffers, taker);
                 for number in 0..50 {
-                    // Near sleeps meanwhile, and is interrupted.
+                    // Client sleeps meanwhile, and is interrupted.
                     thread::sleep(Duration::from_micros(200));
-                    send_all(&mut far, &content(number, 64));
+                    send_all(&mut server, &content(number, 64));
                 }
             });
-            let mut near = open(near, object, buffers, taker);
+            let mut client = open(client, object, buffers, taker);
             for number in 0..50 {
                 assert!(
-                    receive_all(&mut near, 64) == content(number, 64),
+                    receive_all(&mut client, 64) == content(number, 64),
                     "{object:?} {buffers:?} {taker:?}"
                 );
             }
@@ -182,9 +184,9 @@ fn no_call_returns_while_its_operation_goes_on_however_often_it_is_interrupted()
 
 fn zero_copy_pair() -> (ZeroCopy, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let near = listener.accept().unwrap().0;
-    (ZeroCopy::open(near.into(), SIZE_BYTES).unwrap(), far)
+    let server = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let client = listener.accept().unwrap().0;
+    (ZeroCopy::open(client.into(), SIZE_BYTES).unwrap(), server)
 }
 
 #[test]
@@ -193,25 +195,25 @@ fn a_buffer_is_lent_again_when_the_kernel_is_done_with_it() {
     if !kernel_has_rings() {
         return;
     }
-    let (mut near, mut far) = zero_copy_pair();
+    let (mut client, mut server) = zero_copy_pair();
     const MESSAGES: usize = 500;
     thread::scope(|threads| {
         threads.spawn(move || {
             let mut bytes = vec![0; SIZE_BYTES];
-            // Near runs ahead until what it sends stays in its socket: the kernel holds every buffer.
+            // Client runs ahead until what it sends stays in its socket: the kernel holds every buffer.
             thread::sleep(Duration::from_millis(50));
             for number in 0..MESSAGES {
-                far.read_exact(&mut bytes).unwrap();
+                server.read_exact(&mut bytes).unwrap();
                 assert!(bytes == content(number, SIZE_BYTES), "message {number}");
             }
         });
         for number in 0..MESSAGES {
-            near.produce(usize::MAX).copy_from_slice(&content(number, SIZE_BYTES));
-            near.hand_over(SIZE_BYTES).unwrap();
+            client.produce(usize::MAX).copy_from_slice(&content(number, SIZE_BYTES));
+            client.hand_over(SIZE_BYTES).unwrap();
         }
     });
-    assert_eq!(near.hand_over(SIZE_BYTES + 1), Err(Errno::INVAL));
-    let Sent { sends, copied } = near.sent();
+    assert_eq!(client.hand_over(SIZE_BYTES + 1), Err(Errno::INVAL));
+    let Sent { sends, copied } = client.sent();
     assert!(
         sends as usize >= MESSAGES - zero_copy::COUNT && copied <= sends,
         "{sends} sends, {copied} copied"
@@ -224,12 +226,12 @@ fn an_end_may_go_while_the_kernel_still_sends_from_its_buffers() {
     if !kernel_has_rings() {
         return;
     }
-    let (mut near, mut far) = zero_copy_pair();
-    near.produce(SIZE_BYTES).fill(9);
-    near.hand_over(SIZE_BYTES).unwrap();
-    drop(near);
+    let (mut client, mut server) = zero_copy_pair();
+    client.produce(SIZE_BYTES).fill(9);
+    client.hand_over(SIZE_BYTES).unwrap();
+    drop(client);
     let mut bytes = Vec::new();
-    far.read_to_end(&mut bytes).unwrap();
+    server.read_to_end(&mut bytes).unwrap();
     assert_eq!(bytes, vec![9; SIZE_BYTES]);
 }
 
@@ -238,17 +240,17 @@ fn a_doorbell_that_is_rung_while_nobody_waits_is_not_forgotten() {
     if !kernel_has_rings() {
         return;
     }
-    let (mut near, mut far) = (Doorbell::open().unwrap(), Doorbell::open().unwrap());
+    let (mut client, mut server) = (Doorbell::open().unwrap(), Doorbell::open().unwrap());
     for _ in 0..100 {
-        near.ring(far.as_fd()).unwrap();
+        client.ring(server.as_fd()).unwrap();
     }
-    // Far rings too, with near's completions waiting in its queue.
-    far.ring(near.as_fd()).unwrap();
-    near.wait();
+    // Server rings too, with client's completions waiting in its queue.
+    server.ring(client.as_fd()).unwrap();
+    client.wait();
     for _ in 0..100 {
-        far.wait();
+        server.wait();
     }
-    assert_eq!((near.rung, far.rung), (0, 0));
+    assert_eq!((client.rung, server.rung), (0, 0));
 }
 
 #[test]
@@ -259,14 +261,14 @@ fn a_doorbell_wakes_a_thread_that_sleeps() {
     let (tell, told) = std::sync::mpsc::channel();
     thread::scope(|threads| {
         threads.spawn(move || {
-            let mut far = Doorbell::open().unwrap();
-            tell.send(far.as_fd().try_clone_to_owned().unwrap()).unwrap();
-            (0..100).for_each(|_| far.wait());
+            let mut server = Doorbell::open().unwrap();
+            tell.send(server.as_fd().try_clone_to_owned().unwrap()).unwrap();
+            (0..100).for_each(|_| server.wait());
         });
         let peer = told.recv().unwrap();
-        let mut near = Doorbell::open().unwrap();
+        let mut client = Doorbell::open().unwrap();
         for _ in 0..100 {
-            near.ring(peer.as_fd()).unwrap();
+            client.ring(peer.as_fd()).unwrap();
             thread::sleep(Duration::from_micros(50));
         }
     });

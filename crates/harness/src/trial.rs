@@ -1,4 +1,4 @@
-//! A launch: fresh endpoints that measure one case once, under a deadline.
+//! A trial: fresh endpoints that measure one case once, under a deadline.
 
 use crate::control::{Channel, channel, wait_any};
 use crate::endpoint::{COMMAND, Orders, Role, Said, Sizing, Yield};
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
 
-/// What every launch of a run has in common.
+/// What every trial of a run has in common.
 #[derive(Debug)]
 pub struct Launcher<'a> {
-    /// The clock that times turns.
+    /// The clock that times iterations.
     pub clock: ClockSource,
     /// Where names in the file system go.
     pub directory: &'a RunDirectory,
@@ -25,11 +25,11 @@ pub struct Launcher<'a> {
     pub check: bool,
     /// Set from outside to end the run.
     pub interrupted: &'a AtomicBool,
-    /// The time that a launch may take beyond the turns that it was told to make.
-    pub patience: Duration,
+    /// The time that a trial may take beyond the iterations that it was told to make.
+    pub timeout: Duration,
 }
 
-/// Why a launch yielded nothing.
+/// Why a trial yielded nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// The run is to end.
@@ -60,17 +60,17 @@ impl Drop for Process {
 }
 
 impl Launcher<'_> {
-    /// Launches `case`. `number` tells this launch's names from those of others, and its parity the order of its parts.
-    pub fn launch(&self, case: &Case, size: Sizing, number: u64) -> Result<Yield, Ended> {
+    /// Trials `case`. `number` tells this trial's names from those of others, and its parity the order of its parts.
+    pub fn trial(&self, case: &Case, size: Sizing, number: u64) -> Result<Yield, Ended> {
         self.start(case, size, number, None)
     }
 
-    /// Launches `case` to look at it. Such a launch yields no sample: looking takes its time.
+    /// Trials `case` to look at it. Such a trial yields no sample: looking takes its time.
     pub fn observe(&self, case: &Case, size: Sizing, number: u64, look: &Look) -> Result<Observation, Ended> {
         let yielded = self.start(case, size, number, Some(look))?;
         yielded.observation.ok_or_else(|| {
             Ended::Failed(format!(
-                "{} cannot be looked at: its workload has no turns of one kind",
+                "{} cannot be looked at: its workload has no iterations of one kind",
                 case.workload
             ))
         })
@@ -91,33 +91,37 @@ impl Launcher<'_> {
         if case.workload.is_alone() {
             return self.await_reports(case, vec![start(&orders(Role::Alone, 0), vec![])?], size);
         }
-        let (mut nears, mut fars) = (Vec::new(), Vec::new());
+        let (mut clients, mut servers) = (Vec::new(), Vec::new());
         for _ in 0..case.peers.pairs() {
-            let (near, far) = channel()?;
-            nears.push(near);
-            fars.push(far);
+            let (client, server) = channel()?;
+            clients.push(client);
+            servers.push(server);
         }
         let one_each = |role, links: Vec<Channel>| {
             links.into_iter().zip(0..).map(move |(link, pair)| (role, pair, vec![link]))
         };
         let starts: Vec<(Role, u32, Vec<Channel>)> = match (case.endpoints, case.peers) {
             (Endpoints::Threads, _) => {
-                vec![(Role::Both, 0, nears.into_iter().chain(fars).collect())]
+                vec![(Role::Both, 0, clients.into_iter().chain(servers).collect())]
             }
             (_, Peers::Pair | Peers::Pairs(_)) => {
-                one_each(Role::Near, nears).chain(one_each(Role::Far, fars)).collect()
+                one_each(Role::Client, clients).chain(one_each(Role::Server, servers)).collect()
             }
-            (_, Peers::FanIn(_)) => one_each(Role::Near, nears).chain([(Role::Far, 0, fars)]).collect(),
-            (_, Peers::FanOut(_)) => one_each(Role::Far, fars).chain([(Role::Near, 0, nears)]).collect(),
+            (_, Peers::FanIn(_)) => {
+                one_each(Role::Client, clients).chain([(Role::Server, 0, servers)]).collect()
+            }
+            (_, Peers::FanOut(_)) => {
+                one_each(Role::Server, servers).chain([(Role::Client, 0, clients)]).collect()
+            }
         };
         let processes = starts.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links));
         self.await_reports(case, processes.collect::<Result<_, _>>()?, size)
     }
 
-    /// Takes each process's report, and has several nears begin together. The first failure ends them all.
+    /// Takes each process's report, and has several clients begin together. The first failure ends them all.
     fn await_reports(&self, case: &Case, mut processes: Vec<Process>, size: Sizing) -> Result<Yield, Ended> {
         let timer = Timer::start();
-        let limit = self.patience.saturating_add(expected(size) * case.peers.pairs());
+        let limit = self.timeout.saturating_add(expected(size) * case.peers.pairs());
         let (mut yields, mut alike) = (Vec::new(), Vec::new());
         while let Some(waiting) = next(&processes) {
             if self.interrupted.load(Ordering::Relaxed) {
@@ -135,7 +139,7 @@ impl Launcher<'_> {
                 // Nobody says the second thing before all have said the first; one that did not wait has gone.
                 Ok((Said::Ready | Said::HadAPart, _)) => {
                     alike.push(ready);
-                    if alike.len() == case.peers.nears() as usize {
+                    if alike.len() == case.peers.clients() as usize {
                         let mut there = alike.drain(..).filter(|&at| !processes[at].reported);
                         there.try_for_each(|at| processes[at].control.send(&(), &[]))?;
                     }
@@ -153,7 +157,7 @@ impl Launcher<'_> {
                 Err(_) => return Err(Ended::Failed(death(&mut process.child))),
             }
         }
-        if case.peers.nears() > 1 {
+        if case.peers.clients() > 1 {
             return together(case, &Clock::new(self.clock), yields).map_err(Ended::Failed);
         }
         let only = yields.into_iter().next();
@@ -193,18 +197,18 @@ fn next(processes: &[Process]) -> Option<Vec<usize>> {
     (!waiting.is_empty()).then_some(waiting)
 }
 
-/// What the turns themselves should take, generously.
+/// What the iterations themselves should take, generously.
 fn expected(size: Sizing) -> Duration {
     match size {
         Sizing::Slice { slice_ns, .. } => Duration::from_nanos(slice_ns) * 10,
-        Sizing::Turns(turns) => Duration::from_micros(turns),
+        Sizing::Iterations(iterations) => Duration::from_micros(iterations),
     }
 }
 
 fn no_progress(limit: Duration) -> String {
     format!(
         "the endpoints made no report within {:.1} s and were killed: they wait for each other, or a message was lost \
-         (try --patience with a longer time, or a smaller size)",
+         (try --timeout with a longer time, or a smaller size)",
         limit.as_secs_f64()
     )
 }

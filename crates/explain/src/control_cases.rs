@@ -5,7 +5,7 @@ use model::floor::{NULL, SYSCALL, operation};
 use model::params::Domain;
 use model::{Case, Size, Spec, Workload};
 
-/// By what a companion differs from its case.
+/// By what a control case differs from its case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Its messages have one byte.
@@ -24,8 +24,8 @@ pub enum Role {
     SystemCall,
 }
 
-/// The companions of `case` that make sense, by the cards of the table. Whether they work here is not known.
-pub fn companions(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
+/// The control cases of `case` that make sense, by the cards of the table. Whether they work here is not known.
+pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
     let card = cards.iter().find(|card| card.name == case.spec.name);
     let with = |role, name: &str, value: &str| {
         let spec =
@@ -34,7 +34,7 @@ pub fn companions(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
     };
     let one_byte =
         case.size_bytes.filter(|size| size.0 > 1).map(|_| Case { size_bytes: Some(Size(1)), ..case.clone() });
-    let on_two_cpus = case.cpus.is_some_and(|cpus| cpus.near != cpus.far);
+    let on_two_cpus = case.cpus.is_some_and(|cpus| cpus.client != cpus.server);
     let spinning = if on_two_cpus { with(Role::Spinning, "wait", "spin") } else { None };
     let matched = ["rcvbuf", "capacity"].into_iter().find_map(|name| with(Role::Matched, name, "match"));
     let matched = matched.map(|(role, case)| match set(&case.spec, "sndbuf", "match", cards) {
@@ -53,7 +53,7 @@ pub fn companions(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
             let size = case.size_bytes.map_or(Size(1), |size| size.max(Size(1)));
             Case { spec: Spec::plain(NULL), size_bytes: Some(size), ..case.clone() }
         });
-    let call = operation(SYSCALL, case.cpus.map_or(0, |cpus| cpus.near));
+    let call = operation(SYSCALL, case.cpus.map_or(0, |cpus| cpus.client));
     let all = [
         one_byte.map(|case| (Role::OneByte, case)),
         spinning,
@@ -63,7 +63,7 @@ pub fn companions(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
         nothing.map(|case| (Role::Nothing, case)),
         (!case.workload.is_alone()).then_some((Role::SystemCall, call)),
     ];
-    all.into_iter().flatten().filter(|(_, companion)| companion != case).collect()
+    all.into_iter().flatten().filter(|(_, control_case)| control_case != case).collect()
 }
 
 /// Whether the row of `card` has a parameter `name` that may be `value`.

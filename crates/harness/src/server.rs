@@ -1,9 +1,9 @@
-//! Far's side of a connected launch: it serves the parts that near announces.
+//! Server's side of a connected trial: it serves the parts that client announces.
 
 use crate::control::Channel;
 use crate::endpoint::{Outcome, Session, text};
 use crate::measure::Clock;
-use crate::part::{FarPart, Part, PartKind, Turns, call_counts};
+use crate::part::{Iterations, Part, PartKind, ServerPart, call_counts};
 use crate::together::CourseLog;
 use crate::workload::{Broken, CallLog, Station, StepLog, Unmetered, usage_between};
 use mechanisms::{Endpoint, Unnoted};
@@ -11,44 +11,44 @@ use model::Workload;
 use std::ops::Range;
 use sys::usage::of_this_thread;
 
-/// Far's side of a connected launch.
-pub(crate) struct Far<'a, E> {
+/// Server's side of a connected trial.
+pub(crate) struct Server<'a, E> {
     pub(crate) session: &'a Session,
     pub(crate) link: &'a Channel,
     pub(crate) clock: Clock,
     pub(crate) station: Box<Station<E>>,
 }
 
-impl<E: Endpoint> Far<'_, E> {
-    /// Serves one part after the other until near says that there are no more.
+impl<E: Endpoint> Server<'_, E> {
+    /// Serves one part after the other until client says that there are no more.
     pub(crate) fn serve(mut self) -> Outcome<()> {
         loop {
             let (part, _): (Part, _) = self.link.receive().map_err(text)?;
             self.station.check(self.session.check(part.check));
             let done = match part.kind {
                 PartKind::End => return Ok(()),
-                PartKind::Total => self.total(part.turns, None).map_err(text)?,
+                PartKind::Total => self.total(part.iterations, None).map_err(text)?,
                 PartKind::Course => {
                     let is_answered = self.session.workload().is_answered();
-                    let log = (!is_answered).then(|| CourseLog::new(self.clock, part.turns));
-                    self.total(part.turns, log).map_err(text)?
+                    let log = (!is_answered).then(|| CourseLog::new(self.clock, part.iterations));
+                    self.total(part.iterations, log).map_err(text)?
                 }
-                PartKind::Calls => self.calls(part.turns).map_err(text)?,
-                PartKind::Steps => self.steps(part.turns).map_err(text)?,
-                PartKind::Observed => self.observed(part.turns)?,
+                PartKind::Calls => self.calls(part.iterations).map_err(text)?,
+                PartKind::Steps => self.steps(part.iterations).map_err(text)?,
+                PartKind::Observed => self.observed(part.iterations)?,
             };
             self.link.send(&done, &[]).map_err(text)?;
         }
     }
 
-    /// Far's usage is taken when the last message of the lead-in and the first of the lead-out have come:
-    /// it is that of the timed turns, and noting it delays none of them.
+    /// Server's usage is taken when the last message of the lead-in and the first of the lead-out have come:
+    /// it is that of the timed iterations, and noting it delays none of them.
     ///
-    /// Where turns are not answered, far alone knows when a message came: it notes that in `log`.
-    fn total(&mut self, turns: u64, mut log: Option<CourseLog>) -> Result<FarPart, Broken> {
-        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
+    /// Where iterations are not answered, server alone knows when a message came: it notes that in `log`.
+    fn total(&mut self, iterations: u64, mut log: Option<CourseLog>) -> Result<ServerPart, Broken> {
+        let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
         let (mut before, mut after) = (of_this_thread(), None);
-        // By reference to any closure: what the timed turns run is compiled apart from what these do.
+        // By reference to any closure: what the timed iterations run is compiled apart from what these do.
         let note_start: &mut dyn FnMut() = &mut || before = of_this_thread();
         let note_end: &mut dyn FnMut() = &mut || {
             after.get_or_insert_with(of_this_thread);
@@ -81,53 +81,53 @@ impl<E: Endpoint> Far<'_, E> {
         }
         let usage = usage_between(before, after.unwrap_or(before));
         let course = log.map(CourseLog::course);
-        Ok(FarPart { usage, course, lost, ..FarPart::default() })
+        Ok(ServerPart { usage, course, lost, ..ServerPart::default() })
     }
 
-    /// The part in which both ends are looked at: what far does in the timed turns is seen, and no more.
-    fn observed(&mut self, turns: u64) -> Outcome<FarPart> {
+    /// The part in which both ends are looked at: what server does in the timed iterations is seen, and no more.
+    fn observed(&mut self, iterations: u64) -> Outcome<ServerPart> {
         let mut watching = self.session.attach(&self.station)?;
-        // Near begins when far is ready.
+        // Client begins when server is ready.
         self.link.send(&(), &[]).map_err(text)?;
-        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
-        self.turns(lead_in).map_err(text)?;
+        let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
+        self.iterations(lead_in).map_err(text)?;
         watching.begin().map_err(text)?;
-        self.turns(timed).map_err(text)?;
+        self.iterations(timed).map_err(text)?;
         watching.end().map_err(text)?;
-        self.turns(lead_out).map_err(text)?;
-        Ok(FarPart { seen: Some(watching.seen().map_err(text)?), ..FarPart::default() })
+        self.iterations(lead_out).map_err(text)?;
+        Ok(ServerPart { seen: Some(watching.seen().map_err(text)?), ..ServerPart::default() })
     }
 
-    /// Far's side of `turns`.
-    fn turns(&mut self, turns: Range<u64>) -> Result<(), Broken> {
+    /// Server's side of `iterations`.
+    fn iterations(&mut self, iterations: Range<u64>) -> Result<(), Broken> {
         let nothing: &mut dyn FnMut() = &mut nothing;
         match self.session.workload() {
-            Workload::Throughput => self.station.drain(turns, &mut Unmetered, nothing),
-            Workload::Session(session) => self.station.be_set_up(turns, session, &mut Unnoted, nothing),
-            _ => self.station.answer(turns, nothing),
+            Workload::Throughput => self.station.drain(iterations, &mut Unmetered, nothing),
+            Workload::Session(session) => self.station.be_set_up(iterations, session, &mut Unnoted, nothing),
+            _ => self.station.answer(iterations, nothing),
         }
     }
 
-    fn calls(&mut self, turns: u64) -> Result<FarPart, Broken> {
-        let Turns { lead_in, timed, lead_out } = Turns::of(turns);
+    fn calls(&mut self, iterations: u64) -> Result<ServerPart, Broken> {
+        let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
         let mut log = CallLog::new(self.clock);
         self.station.drain(lead_in, &mut Unmetered, &mut nothing)?;
         self.station.drain(timed, &mut log, &mut nothing)?;
         self.station.drain(lead_out, &mut Unmetered, &mut nothing)?;
-        Ok(FarPart { calls: Some(call_counts(&log, &self.clock)), ..FarPart::default() })
+        Ok(ServerPart { calls: Some(call_counts(&log, &self.clock)), ..ServerPart::default() })
     }
 
-    fn steps(&mut self, turns: u64) -> Result<FarPart, Broken> {
+    fn steps(&mut self, iterations: u64) -> Result<ServerPart, Broken> {
         let mut log = StepLog::new(self.clock);
         if let Workload::Session(session) = self.session.workload() {
-            let Turns { lead_in, timed, lead_out } = Turns::of(turns);
+            let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
             self.station.be_set_up(lead_in, session, &mut Unnoted, &mut nothing)?;
             self.station.be_set_up(timed, session, &mut log, &mut nothing)?;
             self.station.be_set_up(lead_out, session, &mut Unnoted, &mut nothing)?;
         }
-        Ok(FarPart { steps: Some(log.by_name()), ..FarPart::default() })
+        Ok(ServerPart { steps: Some(log.by_name()), ..ServerPart::default() })
     }
 }
 
-/// What is done between the message and the answer of a timed turn.
+/// What is done between the message and the answer of a timed iteration.
 fn nothing() {}
