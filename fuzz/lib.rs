@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use model::card::{Card, Framing, Kind, Payload, Reach};
+use model::card::{Card, Framing, CardKind, Payload, Reach};
 use model::{Domain, Param, Workload};
 
 const fn param(name: &'static str, domain: Domain, default: Option<&'static str>) -> Param {
@@ -12,7 +12,7 @@ const fn param(name: &'static str, domain: Domain, default: Option<&'static str>
 
 const fn card(
     name: &'static str,
-    kind: Kind,
+    kind: CardKind,
     params: &'static [Param],
     workloads: &'static [Workload],
     sized: bool,
@@ -43,7 +43,7 @@ const TWO_ENDED: &[Workload] = &[Workload::Latency, Workload::Throughput, Worklo
 pub const CARDS: &[Card] = &[
     card(
         "pipe",
-        Kind::Mechanism,
+        CardKind::Mechanism,
         &[
             param("capacity", Domain::Size, None),
             param("buffer", Domain::SizeOrMatch, None),
@@ -55,9 +55,9 @@ pub const CARDS: &[Card] = &[
         TWO_ENDED,
         true,
     ),
-    card("context-switch", Kind::Floor, &[], &[Workload::Latency], true),
-    card("cache-line", Kind::Floor, &[], &[Workload::Latency], true),
-    card("null", Kind::Mechanism, &[param("delay", Domain::Duration, None)], TWO_ENDED, true),
-    card("memcpy", Kind::Operation, &[], &[Workload::Cost], true),
-    card("syscall", Kind::Operation, &[], &[Workload::Cost], false),
+    card("context-switch", CardKind::Floor, &[], &[Workload::Latency], true),
+    card("cache-line", CardKind::Floor, &[], &[Workload::Latency], true),
+    card("null", CardKind::Mechanism, &[param("delay", Domain::Duration, None)], TWO_ENDED, true),
+    card("memcpy", CardKind::Operation, &[], &[Workload::Cost], true),
+    card("syscall", CardKind::Operation, &[], &[Workload::Cost], false),
 ];

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use model::compare::{Options, Paired, Verdict, compare, compare_paired, round_log_ratios};
 use model::record::{Line, Results};
 use model::results::{parse, recompute, to_line};
-use model::study::draw;
+use model::study::evaluate;
 use model::summary::{summarise, warnings};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(parse(text_of(&results).as_bytes(), "again"), Ok(results.clone()));
 
     if let Some(study) = &results.header.study {
-        let drawn = draw(study, &results);
+        let drawn = evaluate(study, &results);
         assert_eq!(drawn.conclusions.len(), study.conclusions.len());
     }
 

@@ -6,9 +6,9 @@
 use fuzz::CARDS;
 use libfuzzer_sys::fuzz_target;
 use model::card::Support;
-use model::drawn::Verdict;
+use model::evaluated::StudyVerdict;
 use model::plan::{Row, plan};
-use model::study::{Study, draw};
+use model::study::{Study, evaluate};
 use model::suite::{Block, Suite};
 use model::topology::{Cpu, Topology};
 use model::{Endpoints, Pace, Spec};
@@ -51,7 +51,7 @@ fn keep_and_draw(study: &Study) {
     assert_eq!(serde_json::from_str::<Study>(&json).expect("what was kept can be read"), *study);
     assert_eq!(study.check(), Ok(()));
     let none = model::results::parse(HEADER.as_bytes(), "header").expect("the header is good");
-    for conclusion in draw(study, &none).conclusions {
+    for conclusion in evaluate(study, &none).conclusions {
         assert!(matches!(conclusion.verdict, Verdict::NotMeasured(_) | Verdict::Undecided), "{conclusion:?}");
     }
 }

@@ -8,7 +8,7 @@ use harness::in_turn::{self, Pair};
 use harness::measure::{Calibration, Timer};
 use harness::run_directory::RunDirectory;
 use harness::trial::Launcher;
-use mechanisms::table::CARDS;
+use mechanisms::registry::CARDS;
 use model::compare::Verdict;
 use model::stats::{Estimate, median, median_interval};
 use model::topology::Topology;

@@ -1,8 +1,8 @@
 //! Documentation that is made from the program: docs/mechanisms.md from the cards, docs/results.schema.json from the types.
 
 use crate::steps::{cargo, root};
-use mechanisms::table::CARDS;
-use model::card::{Card, Framing, Kind};
+use mechanisms::registry::CARDS;
+use model::card::{Card, CardKind, Framing};
 use std::fs;
 
 /// Writes it.
@@ -35,9 +35,11 @@ fn mechanisms_page() -> String {
     let mut page = "# Mechanisms and operations\n\n\
         Made from the cards by `cargo xtask docs`. `ipcmark list NAME` shows the same, and whether the row works on this host.\n"
         .to_owned();
-    for (title, kind) in
-        [("Mechanisms", Kind::Mechanism), ("Floors", Kind::Floor), ("Operations", Kind::Operation)]
-    {
+    for (title, kind) in [
+        ("Mechanisms", CardKind::Mechanism),
+        ("Floors", CardKind::Floor),
+        ("Operations", CardKind::Operation),
+    ] {
         page += &format!("\n## {title}\n");
         CARDS.iter().filter(|card| card.kind == kind).for_each(|card| page += &section(card));
     }

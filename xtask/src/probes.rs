@@ -4,7 +4,7 @@
 
 use crate::bench::{Bench, shown};
 use harness::endpoint::Sizing;
-use model::observation::{Look, Probe};
+use model::observation::{Probe, ProbeRequest};
 use model::stats::{Estimate, median_interval};
 use model::{Case, Placement, Workload};
 use std::process::Command;
@@ -77,7 +77,7 @@ fn ratio(
 }
 
 fn by(bench: &Bench, case: &Case, probe: Option<Probe>, number: u64) -> Result<f64, String> {
-    let look = Look { probe, counters: Vec::new() };
+    let look = ProbeRequest { probe, counters: Vec::new() };
     let seen = bench.launcher().observe(case, ITERATIONS, number, &look);
     seen.map(|seen| seen.iteration_ns()).map_err(|ended| format!("{ended:?}"))
 }

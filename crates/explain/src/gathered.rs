@@ -169,7 +169,7 @@ impl Gathered {
         self.fault_iterations += observation.iterations;
         for (end, seen) in observation.ends().enumerate() {
             for event in &seen.events {
-                if let What::Fault { mapping, major, .. } = event.what {
+                if let What::PageFault { mapping, major, .. } = event.what {
                     let name = seen.mappings.get(mapping as usize).cloned().unwrap_or_default();
                     *self.faults.entry((end, name, major)).or_default() += 1;
                 }

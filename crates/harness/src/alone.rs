@@ -6,7 +6,7 @@ use crate::endpoint::{
 use crate::measure::Clock;
 use crate::workload::{Broken, sample, usage_between};
 use mechanisms::{Operation, Timer};
-use model::observation::{Look, Observation};
+use model::observation::{Observation, ProbeRequest};
 use model::record::{ClockSource, Sample, TimerSample, Usage};
 use model::stats;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sam
 pub(crate) fn observed_cost(
     orders: &Orders,
     mut operation: impl Operation,
-    look: &Look,
+    look: &ProbeRequest,
 ) -> Outcome<(Sample, Option<Observation>)> {
     let (iterations, _) = warm_up(orders, &mut operation).map_err(text)?;
     let iterations = observed_iterations(iterations, orders.size, look);

@@ -13,7 +13,7 @@ use crate::workload::{
     stream_to_all, usage_between,
 };
 use mechanisms::{Endpoint, Unnoted};
-use model::observation::{Look, Observation, Probe};
+use model::observation::{Observation, Probe, ProbeRequest};
 use model::record::{Calls, ClockSource, Each, Sample, Setting, Steps, Usage};
 use model::{Case, Histogram, Pace, Peers, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -245,7 +245,7 @@ impl<E: Endpoint> Client<'_, E> {
 
     /// The part in which both ends are looked at. It is switched on after the lead-in and off before the lead-out, so that
     /// the timed iterations are seen and nothing else.
-    fn observed(&mut self, look: &Look) -> Outcome<(Sample, Observation)> {
+    fn observed(&mut self, look: &ProbeRequest) -> Outcome<(Sample, Observation)> {
         let iterations = observed_iterations(self.warm_up()?.0, self.session.orders.size, look);
         self.announce(PartKind::Observed, iterations, false)?;
         let [station] = self.stations.as_slice() else {

@@ -11,9 +11,9 @@ use crate::measure::Clock;
 use crate::server::Server;
 use crate::together::Course;
 use crate::workload::{Check, Station, answer_bytes};
-use mechanisms::{Endpoint, Mechanism, Operation, Shape, Ticket, Trial, Visitor, table};
+use mechanisms::{Endpoint, Mechanism, Operation, Shape, Ticket, Trial, Visitor, registry};
 use model::card::Payload;
-use model::observation::{Look, Observation, Probe};
+use model::observation::{Observation, Probe, ProbeRequest};
 use model::record::{ClockSource, Sample, Setting};
 use model::{Case, Peers, Size, Workload};
 use rustix::fd::{AsFd, OwnedFd};
@@ -35,7 +35,7 @@ const MOST_RECORDED_ITERATIONS: u64 = 2000;
 const LEAST_OBSERVED_ITERATIONS: u64 = 50;
 
 /// How many iterations are looked at in a trial for which there would be time for `iterations`.
-pub(crate) fn observed_iterations(iterations: u64, sizing: Sizing, look: &Look) -> u64 {
+pub(crate) fn observed_iterations(iterations: u64, sizing: Sizing, look: &ProbeRequest) -> u64 {
     let most = match look.probe {
         None | Some(Probe::Counters | Probe::Sampling) => u64::MAX,
         Some(_) => MOST_RECORDED_ITERATIONS,
@@ -61,7 +61,7 @@ pub(crate) struct Orders {
     /// Every byte of the timed part is checked too.
     pub(crate) check: bool,
     /// How the endpoints are looked at, in the one part that such a trial has beside its warm-up.
-    pub(crate) look: Option<Look>,
+    pub(crate) look: Option<ProbeRequest>,
 }
 
 /// Which part of a trial a process takes.
@@ -167,8 +167,8 @@ fn take_part(mut orders: Orders, role: Role, links: Vec<Channel>, control: Optio
     let name = orders.case.spec.name.clone();
     let message = orders.case.size_bytes.unwrap_or(Size(1));
     orders.case.spec.params = orders.case.spec.params.matched(message);
-    let carries = table::card(&name).is_some_and(|card| card.payload == Payload::Bytes);
-    table::visit(&name, Session { orders, role, links, control, carries })
+    let carries = registry::card(&name).is_some_and(|card| card.payload == Payload::Bytes);
+    registry::visit(&name, Session { orders, role, links, control, carries })
         .unwrap_or_else(|| Err(format!("there is no row named {name}; run one version of ipcmark only")))
 }
 

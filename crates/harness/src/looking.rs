@@ -6,7 +6,7 @@ use crate::endpoint::Sizing;
 use crate::measure::Timer;
 use crate::trial::{Ended, Launcher};
 use model::Case;
-use model::observation::{Look, Observation, Probe};
+use model::observation::{Observation, Probe, ProbeRequest};
 use std::time::Duration;
 
 /// The rounds after which a case has been looked at enough: fewer allow no 95% interval of a probe's effect.
@@ -69,7 +69,7 @@ pub fn look(plan: &Plan<'_>, launcher: &Launcher<'_>, mut tell: impl FnMut(Looke
     let mut number = 0;
     let mut trial = |subject: &Subject, probe: Option<Probe>, hint_ns: Option<f64>| {
         number += 1;
-        let look = Look { probe, counters: plan.counters.to_vec() };
+        let look = ProbeRequest { probe, counters: plan.counters.to_vec() };
         launcher.observe(&subject.case, sized(subject.size, probe, hint_ns), number, &look)
     };
     let mut hints_ns = vec![None; plan.subjects.len()];

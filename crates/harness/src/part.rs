@@ -4,7 +4,7 @@ use crate::measure::Clock;
 use crate::together::Course;
 use crate::workload::CallLog;
 use model::Histogram;
-use model::observation::Seen;
+use model::observation::EndpointObservation;
 use model::record::{CallCounts, Step, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub(crate) struct ServerPart {
     /// How many messages of the timed iterations never came; only of ends that lose some.
     pub(crate) lost: Option<u64>,
     /// What server was seen to do.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<EndpointObservation>,
 }
 
 /// The iterations of one part, numbered on from the first.

@@ -5,7 +5,7 @@ use crate::endpoint::{COMMAND, Orders, Role, Said, Sizing, Yield};
 use crate::measure::{Clock, Timer};
 use crate::run_directory::RunDirectory;
 use crate::together::together;
-use model::observation::{Look, Observation};
+use model::observation::{Observation, ProbeRequest};
 use model::record::ClockSource;
 use model::{Case, Endpoints, Peers};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -66,7 +66,13 @@ impl Launcher<'_> {
     }
 
     /// Trials `case` to look at it. Such a trial yields no sample: looking takes its time.
-    pub fn observe(&self, case: &Case, size: Sizing, number: u64, look: &Look) -> Result<Observation, Ended> {
+    pub fn observe(
+        &self,
+        case: &Case,
+        size: Sizing,
+        number: u64,
+        look: &ProbeRequest,
+    ) -> Result<Observation, Ended> {
         let yielded = self.start(case, size, number, Some(look))?;
         yielded.observation.ok_or_else(|| {
             Ended::Failed(format!(
@@ -76,7 +82,13 @@ impl Launcher<'_> {
         })
     }
 
-    fn start(&self, case: &Case, size: Sizing, number: u64, look: Option<&Look>) -> Result<Yield, Ended> {
+    fn start(
+        &self,
+        case: &Case,
+        size: Sizing,
+        number: u64,
+        look: Option<&ProbeRequest>,
+    ) -> Result<Yield, Ended> {
         let orders = |role, pair| Orders {
             case: case.clone(),
             role,

@@ -11,7 +11,7 @@
 //! emptied the translation cache and every page that an iteration touches were looked up anew.
 
 use crate::measure::{Clock, Stamp};
-use mechanisms::{Arrived, Endpoint, Lends, Steps, Unnoted};
+use mechanisms::{Arrived, Endpoint, InPlace, Steps, Unnoted};
 use model::record::{Sample, Step, Usage};
 use model::{Histogram, Session, Workload};
 use rustix::fd::BorrowedFd;
@@ -73,7 +73,7 @@ pub(crate) struct Station<E> {
     /// byte, for a call that is given none may return at once, and a message that is not empty is to be seen.
     room_end: usize,
     check: Check,
-    lends: Lends,
+    in_place: InPlace,
     /// How many messages of the last stream never came; only of ends that lose some.
     pub(crate) lost: u64,
 }
@@ -91,7 +91,7 @@ impl<E: Endpoint> Station<E> {
         // Written, not just reserved, so that no page is first touched inside an iteration.
         let memory = vec![0xa5; align + incoming_offset + receives_bytes.max(1)];
         let start = memory.as_ptr().align_offset(align);
-        let lends = if E::LENDS { end.lends() } else { Lends::default() };
+        let in_place = if E::IN_PLACE { end.in_place() } else { InPlace::default() };
         let incoming_start = start + incoming_offset;
         Box::new(Self {
             end,
@@ -100,7 +100,7 @@ impl<E: Endpoint> Station<E> {
             incoming: incoming_start..incoming_start + receives_bytes,
             room_end: incoming_start + receives_bytes.max(1),
             check: Check::Nothing,
-            lends,
+            in_place,
             lost: 0,
         })
     }
@@ -345,7 +345,7 @@ impl<E: Endpoint> Station<E> {
     #[inline(always)]
     fn send(&mut self, iteration: u64, meter: &mut impl Meter) -> Result<(), Broken> {
         let Range { mut start, end } = self.outgoing;
-        if E::LENDS && self.lends.outgoing {
+        if E::IN_PLACE && self.in_place.outgoing {
             let size_bytes = end - start;
             return self.send_in_place(size_bytes, iteration, meter);
         }
@@ -373,11 +373,11 @@ impl<E: Endpoint> Station<E> {
         let mut sent = 0;
         while sent < size_bytes {
             let began = meter.start();
-            let part = self.end.produce(size_bytes - sent);
-            let part = part.map_err(|errno| Broken::Call { name: "produce", errno })?;
+            let part = self.end.reserve(size_bytes - sent);
+            let part = part.map_err(|errno| Broken::Call { name: "reserve", errno })?;
             let bytes = part.len();
-            make(part, sent, iteration, self.check, self.lends.touched);
-            self.end.hand_over(bytes).map_err(|errno| Broken::Call { name: "hand over", errno })?;
+            make(part, sent, iteration, self.check, self.in_place.touched);
+            self.end.commit(bytes).map_err(|errno| Broken::Call { name: "hand over", errno })?;
             meter.end(began, bytes);
             sent += bytes;
         }
@@ -388,7 +388,7 @@ impl<E: Endpoint> Station<E> {
     #[inline(always)]
     fn receive(&mut self, iteration: u64, meter: &mut impl Meter) -> Result<(), Broken> {
         let Range { mut start, end } = self.incoming;
-        if E::LENDS && self.lends.incoming {
+        if E::IN_PLACE && self.in_place.incoming {
             let size_bytes = end - start;
             return self.receive_in_place(size_bytes, iteration, meter);
         }
@@ -425,10 +425,10 @@ impl<E: Endpoint> Station<E> {
         let mut received = 0;
         while received < size_bytes {
             let began = meter.start();
-            let part = self.end.consume(size_bytes - received);
-            let part = part.map_err(|errno| Broken::Call { name: "consume", errno })?;
+            let part = self.end.peek(size_bytes - received);
+            let part = part.map_err(|errno| Broken::Call { name: "peek", errno })?;
             let bytes = part.len();
-            verify(part, received, iteration, self.check, self.lends.touched)?;
+            verify(part, received, iteration, self.check, self.in_place.touched)?;
             self.end.release(bytes).map_err(|errno| Broken::Call { name: "release", errno })?;
             meter.end(began, bytes);
             received += bytes;

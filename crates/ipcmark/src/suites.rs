@@ -1,7 +1,7 @@
 //! The suites that come with the program, and suite files.
 
 use crate::results_file::read_text;
-use mechanisms::table::CARDS;
+use mechanisms::registry::CARDS;
 use model::Invalid;
 use model::suite::Suite;
 use std::path::Path;

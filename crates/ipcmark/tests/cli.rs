@@ -8,7 +8,7 @@
 mod common;
 
 use common::{IPCMARK, Place, Running, Said, TIMEOUT, lacking, read, run};
-use mechanisms::table::CARDS;
+use mechanisms::registry::CARDS;
 use serde_json::Value;
 use snapbox::{assert_data_eq, str};
 use std::ffi::OsStr;

@@ -18,8 +18,8 @@ use common::{
     Place, Process, Running, asked, assert_none_failed, endpoints_at_once, error, kernel_objects, lacking,
     read, send, wait_until,
 };
-use mechanisms::table::{CARDS, probe};
-use model::card::{Card, Kind, Support};
+use mechanisms::registry::{CARDS, probe};
+use model::card::{Card, CardKind, Support};
 use model::{Params, Workload};
 use rustix::process::Signal;
 use std::fmt::Write as _;
@@ -65,7 +65,7 @@ struct Row {
 
 /// Every row of the table that has two ends and calls the kernel in its iterations, and [`VARIANTS`].
 fn rows() -> Vec<Row> {
-    let chosen = |card: &&Card| card.kind == Kind::Mechanism && card.name != "null";
+    let chosen = |card: &&Card| card.kind == CardKind::Mechanism && card.name != "null";
     let mut rows: Vec<Row> = CARDS.iter().filter(chosen).flat_map(|card| rows_of(card, card.name)).collect();
     for spec in VARIANTS {
         let name = spec.split(':').next().unwrap();

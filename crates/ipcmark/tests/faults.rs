@@ -10,7 +10,7 @@ use common::{
     Place, Process, Running, Said, asked, assert_none_failed, endpoints, error, janitor, kernel_objects,
     read, run, send, wait_until,
 };
-use mechanisms::table;
+use mechanisms::registry;
 use model::Outcome;
 use rand::Rng;
 use rand::seq::IndexedRandom;
@@ -50,7 +50,7 @@ fn rows() -> Vec<&'static str> {
         "shm-queue",
         SPINNING,
     ];
-    all.into_iter().filter(|row| table::card(row.split(':').next().unwrap_or(row)).is_some()).collect()
+    all.into_iter().filter(|row| registry::card(row.split(':').next().unwrap_or(row)).is_some()).collect()
 }
 
 /// Endpoints that spin get on by microseconds on two idle CPUs, and by ticks of the scheduler on busy ones.

@@ -7,8 +7,8 @@
 mod common;
 
 use common::{IPCMARK, Place, Said, asked, assert_none_failed, has, lacking, read, run};
-use mechanisms::table::{self, CARDS};
-use model::card::{Card, Kind, Support};
+use mechanisms::registry::{self, CARDS};
+use model::card::{Card, CardKind, Support};
 use model::record::{ClockSource, Results};
 use model::{Params, Placement};
 use std::fs;
@@ -84,8 +84,8 @@ fn in_namespace(place: &Place, setup: &str, arguments: &[&str]) -> Option<Comman
 
 /// `-m NAME` for every mechanism that works here for whoever runs the tests.
 fn every_mechanism() -> Vec<&'static str> {
-    let works = |name| matches!(table::probe(name, &Params::default()), Some(Support::Yes { .. }));
-    let mechanisms = CARDS.iter().filter(|card| card.kind != Kind::Operation && works(card.name));
+    let works = |name| matches!(registry::probe(name, &Params::default()), Some(Support::Yes { .. }));
+    let mechanisms = CARDS.iter().filter(|card| card.kind != CardKind::Operation && works(card.name));
     mechanisms.flat_map(|card| ["-m", card.name]).collect()
 }
 
@@ -125,8 +125,8 @@ fn an_ordinary_user_measures_as_much_as_any() {
     let (results, _) = measures_what_it_can(&place, ordinary(&place, "./ipcmark").args(short_run()));
     // A floor has no meaning in some placements; a mechanism has one in all. What this host lacks, it lacks for any.
     let works =
-        |card: &&Card| matches!(table::probe(card.name, &Params::default()), Some(Support::Yes { .. }));
-    for card in CARDS.iter().filter(|card| card.kind == Kind::Mechanism).filter(works) {
+        |card: &&Card| matches!(registry::probe(card.name, &Params::default()), Some(Support::Yes { .. }));
+    for card in CARDS.iter().filter(|card| card.kind == CardKind::Mechanism).filter(works) {
         // A token of four bytes holds no 4096.
         let refused = dropped(&results, &format!("{} latency ", card.name))
             .filter(|reason| !reason.starts_with("its largest message"));

@@ -7,8 +7,8 @@
 mod common;
 
 use common::{IPCMARK, Place, Said, asked, assert_none_failed, has, lacking, read, run};
-use mechanisms::table::{self, CARDS};
-use model::card::{Card, Kind, Support};
+use mechanisms::registry::{self, CARDS};
+use model::card::{Card, CardKind, Support};
 use model::record::{Outcome, Results, Sample};
 use model::summary::StepTime;
 use model::{Params, Peers, Workload};
@@ -166,8 +166,8 @@ fn a_delay_that_is_doubled_is_seen_by_a_comparison() {
 /// The mechanisms that work here, floors included.
 fn working() -> Vec<&'static Card> {
     let works = |card: &&Card| {
-        card.kind != Kind::Operation
-            && matches!(table::probe(card.name, &Params::default()), Some(Support::Yes { .. }))
+        card.kind != CardKind::Operation
+            && matches!(registry::probe(card.name, &Params::default()), Some(Support::Yes { .. }))
     };
     CARDS.iter().filter(works).collect()
 }
@@ -270,7 +270,7 @@ fn several_peers_share_their_iterations_in_every_mechanism() {
         }
         seen.insert((record.case.spec.name.clone(), peers, record.case.workload));
     }
-    for card in working().into_iter().filter(|card| card.kind == Kind::Mechanism && card.name != "null") {
+    for card in working().into_iter().filter(|card| card.kind == CardKind::Mechanism && card.name != "null") {
         let workloads =
             card.workloads.iter().filter(|w| [Workload::Latency, Workload::Throughput].contains(w));
         for &workload in workloads {

@@ -66,7 +66,7 @@ pub fn absent(name: &str) -> Option<&'static Absent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::CARDS;
+    use crate::registry::CARDS;
 
     #[test]
     fn what_is_absent_is_not_in_the_table() {

@@ -5,7 +5,7 @@
 
 use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::supported;
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
 use std::sync::atomic::Ordering;
 use sys::shared_memory::SharedMemory;
@@ -31,7 +31,7 @@ pub struct CacheLineEnd {
 impl Mechanism for CacheLine {
     const CARD: Card = Card {
         name: "cache-line",
-        kind: Kind::Floor,
+        kind: CardKind::Floor,
         summary: "one cache line handed over between two CPUs",
         framing: Framing::Token,
         reach: Reach::Related,

@@ -34,11 +34,11 @@ pub struct CodedEnd<E> {
 
 /// A codec with the memory that it needs, so that no message allocates.
 pub struct Codec {
-    kind: Kind,
+    kind: CodecKind,
     compressed: Vec<u8>,
 }
 
-enum Kind {
+enum CodecKind {
     Gzip { compress: Box<Compress>, decompress: Box<Decompress> },
     Lz4,
     Zstd { compress: bulk::Compressor<'static>, decompress: bulk::Decompressor<'static> },
@@ -67,12 +67,12 @@ impl Codec {
             Failure::new("make a context of", "zstd", error.to_string(), "free some memory")
         };
         let kind = match params.text(card, CODEC.name) {
-            Some("gzip") => Kind::Gzip {
+            Some("gzip") => CodecKind::Gzip {
                 compress: Box::new(Compress::new_gzip(GZIP_LEVEL, GZIP_WINDOW_BITS)),
                 decompress: Box::new(Decompress::new_gzip(GZIP_WINDOW_BITS)),
             },
-            Some("lz4") => Kind::Lz4,
-            Some("zstd") => Kind::Zstd {
+            Some("lz4") => CodecKind::Lz4,
+            Some("zstd") => CodecKind::Zstd {
                 compress: bulk::Compressor::new(ZSTD_LEVEL).map_err(refuse)?,
                 decompress: bulk::Decompressor::new().map_err(refuse)?,
             },
@@ -92,15 +92,15 @@ impl Codec {
         }
         let into = &mut self.compressed[..];
         let count = match &mut self.kind {
-            Kind::Gzip { compress, .. } => {
+            CodecKind::Gzip { compress, .. } => {
                 compress.reset();
                 match compress.compress(bytes, into, FlushCompress::Finish) {
                     Ok(Status::StreamEnd) => compress.total_out() as usize,
                     _ => return Err(Errno::MSGSIZE),
                 }
             }
-            Kind::Lz4 => lz4_flex::block::compress_into(bytes, into).map_err(|_| Errno::MSGSIZE)?,
-            Kind::Zstd { compress, .. } => {
+            CodecKind::Lz4 => lz4_flex::block::compress_into(bytes, into).map_err(|_| Errno::MSGSIZE)?,
+            CodecKind::Zstd { compress, .. } => {
                 compress.compress_to_buffer(bytes, into).map_err(|_| Errno::MSGSIZE)?
             }
         };
@@ -111,15 +111,15 @@ impl Codec {
     fn restore(&mut self, count: usize, into: &mut [u8]) -> Result<usize, Errno> {
         let bytes = &self.compressed[..count];
         match &mut self.kind {
-            Kind::Gzip { decompress, .. } => {
+            CodecKind::Gzip { decompress, .. } => {
                 decompress.reset(true);
                 match decompress.decompress(bytes, into, FlushDecompress::Finish) {
                     Ok(Status::StreamEnd) => Ok(decompress.total_out() as usize),
                     _ => Err(Errno::BADMSG),
                 }
             }
-            Kind::Lz4 => lz4_flex::block::decompress_into(bytes, into).map_err(|_| Errno::BADMSG),
-            Kind::Zstd { decompress, .. } => {
+            CodecKind::Lz4 => lz4_flex::block::decompress_into(bytes, into).map_err(|_| Errno::BADMSG),
+            CodecKind::Zstd { decompress, .. } => {
                 decompress.decompress_to_buffer(bytes, into).map_err(|_| Errno::BADMSG)
             }
         }

@@ -2,7 +2,7 @@
 //! address and server by the listener of those of the workload `connect`. Not a mechanism itself.
 
 use crate::connecting::{Client, Server};
-use crate::contract::{Arrived, Endpoint, Lends, Mechanism, Shape, Steps, Ticket, Trial};
+use crate::contract::{Arrived, Endpoint, InPlace, Mechanism, Shape, Steps, Ticket, Trial};
 use crate::descriptor::{Fds, OverDescriptors};
 use crate::socket::{BUSY_POLL, Buffers, set_busy_polling};
 use model::card::{Card, Support};
@@ -272,7 +272,7 @@ pub enum ConnectionEnd<C: Connection> {
 }
 
 impl<C: Connection> Endpoint for ConnectionEnd<C> {
-    const LENDS: bool = C::End::LENDS;
+    const IN_PLACE: bool = C::End::IN_PLACE;
     const PASSES_FDS: bool = C::CARD.fds;
 
     #[inline(always)]
@@ -308,25 +308,25 @@ impl<C: Connection> Endpoint for ConnectionEnd<C> {
         }
     }
 
-    fn lends(&self) -> Lends {
+    fn in_place(&self) -> InPlace {
         match self {
-            Self::Lasting(end) => end.lends(),
-            Self::Client(_) | Self::Server(_) => Lends::default(),
+            Self::Lasting(end) => end.in_place(),
+            Self::Client(_) | Self::Server(_) => InPlace::default(),
         }
     }
 
     #[inline(always)]
-    fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+    fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
         match self {
-            Self::Lasting(end) => end.produce(most_bytes),
+            Self::Lasting(end) => end.reserve(most_bytes),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }
 
     #[inline(always)]
-    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+    fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
         match self {
-            Self::Lasting(end) => end.hand_over(bytes),
+            Self::Lasting(end) => end.commit(bytes),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::cache_line::{MEMORY_BYTES, pack, probe_token, unpack};
 use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::thread::futex;
 use std::sync::atomic::Ordering;
@@ -30,7 +30,7 @@ pub struct ContextSwitchEnd {
 impl Mechanism for ContextSwitch {
     const CARD: Card = Card {
         name: "context-switch",
-        kind: Kind::Floor,
+        kind: CardKind::Floor,
         summary: "a token handed over by sleeping and waking on one CPU",
         framing: Framing::Token,
         reach: Reach::Related,

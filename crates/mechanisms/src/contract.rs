@@ -97,7 +97,7 @@ pub trait Mechanism {
 /// `#[inline(always)]`, so that an iteration is one piece of code.
 pub trait Endpoint {
     /// Whether an end of this kind can lend memory; the loops of the others are compiled without that.
-    const LENDS: bool = false;
+    const IN_PLACE: bool = false;
     /// Whether messages may be lost: server's [`receive`](Self::receive) then says `Errno::NODATA` when client waits for server's
     /// word, and nothing of what client has sent before will come any more. Only where client is never answered but by that.
     const LOSES: bool = false;
@@ -130,29 +130,29 @@ pub trait Endpoint {
         None
     }
 
-    /// In which memory messages are made and read. Only where [`LENDS`](Self::LENDS) is it asked for.
-    fn lends(&self) -> Lends {
-        Lends::default()
+    /// In which memory messages are made and read. Only where [`IN_PLACE`](Self::IN_PLACE) is it asked for.
+    fn in_place(&self) -> InPlace {
+        InPlace::default()
     }
 
     /// Where a next part of a message is to be made: 1 to `most_bytes` bytes that the peer is done with.
     ///
     /// Where the card's framing is `message`, all of `most_bytes`. What these bytes hold is undefined.
-    fn produce(&mut self, _most_bytes: usize) -> Result<&mut [u8], Errno> {
+    fn reserve(&mut self, _most_bytes: usize) -> Result<&mut [u8], Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// Hands over the first `bytes` of what [`produce`](Self::produce) lent, all of them.
-    fn hand_over(&mut self, _bytes: usize) -> Result<(), Errno> {
+    /// Hands over the first `bytes` of what [`reserve`](Self::reserve) lent, all of them.
+    fn commit(&mut self, _bytes: usize) -> Result<(), Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
     /// A next part of a message, where it lies: 1 to `most_bytes` bytes. When the peer has closed, `Errno::PIPE`.
-    fn consume(&mut self, _most_bytes: usize) -> Result<&[u8], Errno> {
+    fn peek(&mut self, _most_bytes: usize) -> Result<&[u8], Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// Gives back the first `bytes` of what [`consume`](Self::consume) lent, all of them.
+    /// Gives back the first `bytes` of what [`peek`](Self::peek) lent, all of them.
     fn release(&mut self, _bytes: usize) -> Result<(), Errno> {
         Err(Errno::OPNOTSUPP)
     }
@@ -174,7 +174,7 @@ pub trait Endpoint {
     }
 }
 
-/// The parameter by which ends that lend memory say who touches it (`Lends`).
+/// The parameter by which ends that lend memory say who touches it (`InPlace`).
 pub(crate) const ACCESS: Param = Param {
     name: "access",
     summary: "copied from and to an endpoint's own memory; made and read, every byte, where it travels; or not touched but for its number",
@@ -184,16 +184,16 @@ pub(crate) const ACCESS: Param = Param {
 
 /// In which memory an end's messages are made and read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lends {
-    /// Outgoing messages are made in memory that [`Endpoint::produce`] lends; else the end copies them.
+pub struct InPlace {
+    /// Outgoing messages are made in memory that [`Endpoint::reserve`] lends; else the end copies them.
     pub outgoing: bool,
-    /// Incoming messages are read in memory that [`Endpoint::consume`] lends; else the end copies them.
+    /// Incoming messages are read in memory that [`Endpoint::peek`] lends; else the end copies them.
     pub incoming: bool,
     /// In lent memory every byte is written, or read: `access=in-place`. Else the sequence number alone is.
     pub touched: bool,
 }
 
-impl Lends {
+impl InPlace {
     /// As the parameter [`ACCESS`] says, of both directions.
     pub(crate) fn asked(params: &Params, card: &Card) -> Self {
         let access = params.text(card, ACCESS.name);

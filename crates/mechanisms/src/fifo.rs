@@ -4,7 +4,7 @@ use crate::contract::{Mechanism, Ticket, Trial};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT};
 use crate::names::names_have_a_place;
 use crate::pipe::{CAPACITY, LIMITS, set_capacity};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Params, Workload};
 use rustix::fd::OwnedFd;
@@ -40,7 +40,7 @@ impl Names {
 impl Mechanism for Fifo {
     const CARD: Card = Card {
         name: "fifo",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "named pipes, one for each direction",
         framing: Framing::Stream,
         reach: Reach::Host,

@@ -3,7 +3,7 @@
 use crate::context_switch::{ContextSwitch, ContextSwitchEnd};
 use crate::contract::{Mechanism, Ticket, Trial};
 use model::Params;
-use model::card::{Card, Kind, Support};
+use model::card::{Card, CardKind, Support};
 use sys::Failure;
 
 /// futex(2).
@@ -13,7 +13,7 @@ pub struct Futex;
 impl Mechanism for Futex {
     const CARD: Card = Card {
         name: "futex",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "a word in shared memory, with a wake-up by futex",
         limits: "4 bytes",
         ..ContextSwitch::CARD

@@ -15,9 +15,9 @@ mod fd_message;
 mod inet_stream;
 mod names;
 mod passed;
+pub mod registry;
 mod sleeper;
 mod socket;
-pub mod table;
 mod unix_name;
 mod uring;
 mod wake;
@@ -86,10 +86,10 @@ mod uring_msg;
 mod vsock;
 
 pub use contract::{
-    Arrived, Endpoint, Lends, Mechanism, Operation, Shape, Steps, Ticket, Timer, Trial, Unnoted,
+    Arrived, Endpoint, InPlace, Mechanism, Operation, Shape, Steps, Ticket, Timer, Trial, Unnoted,
 };
 pub use names::noted;
-pub use table::Visitor;
+pub use registry::Visitor;
 // For the test of the rule by which memory is lent again, which takes rows with and without it.
 pub use connection::Connected;
 pub use pipe_splice::PipeSplice;

@@ -3,7 +3,7 @@
 //! With `delay=` client's receive burns a known time, which the result must show.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Domain, Param, Params, Workload};
 use std::time::Duration;
 use sys::{Errno, Failure};
@@ -21,7 +21,7 @@ pub struct NullEnd {
 impl Mechanism for Null {
     const CARD: Card = Card {
         name: "null",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "nothing: the cost of the instrument itself",
         framing: Framing::None,
         reach: Reach::Process,

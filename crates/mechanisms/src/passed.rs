@@ -5,7 +5,7 @@ use crate::descriptor::{DescriptorEnd, Fds};
 use crate::fd_message::MOST_FDS;
 use crate::socket::unix_pair;
 use arrayvec::ArrayVec;
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Params, Session, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -38,7 +38,7 @@ pub trait Letter: Sized {
 /// The card of such a row, but for its name, summary, parameters, limits and manual pages.
 pub(crate) const PASSED: Card = Card {
     name: "",
-    kind: Kind::Mechanism,
+    kind: CardKind::Mechanism,
     summary: "",
     framing: Framing::Message,
     reach: Reach::Host,

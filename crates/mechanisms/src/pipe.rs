@@ -2,7 +2,7 @@
 
 use crate::contract::Mechanism;
 use crate::descriptor::{Fds, Pair, WAIT, supported};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
 use rustix::fd::OwnedFd;
@@ -27,7 +27,7 @@ pub(crate) const LIMITS: &str = "any message size; capacity up to /proc/sys/fs/p
 impl Pair for Pipe {
     const CARD: Card = Card {
         name: "pipe",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "anonymous pipes, one for each direction",
         framing: Framing::Stream,
         reach: Reach::Related,

@@ -33,7 +33,7 @@ impl Way for PipeSplice {
     }
 
     #[inline(always)]
-    fn hand_over(
+    fn commit(
         &mut self,
         pool: &mut PagePool,
         range: Range<usize>,

@@ -3,7 +3,7 @@
 use crate::descriptor::{Fds, Pair, supported};
 use crate::pipe::{CAPACITY, pipe_pair};
 use crate::uring::{BUFFERS, RECEIVE, SQPOLL};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Params, Workload};
 use sys::Failure;
@@ -15,7 +15,7 @@ pub struct PipeUring;
 impl Pair for PipeUring {
     const CARD: Card = Card {
         name: "pipe-uring",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "anonymous pipes, written and read through io_uring",
         framing: Framing::Stream,
         reach: Reach::Related,

@@ -49,7 +49,7 @@ impl Way for PipeVmsplice {
     }
 
     #[inline(always)]
-    fn hand_over(
+    fn commit(
         &mut self,
         pool: &mut PagePool,
         range: Range<usize>,

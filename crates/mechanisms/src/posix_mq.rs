@@ -3,7 +3,7 @@
 use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::{largest_below, supported};
 use crate::names::{Registered, names_have_a_place};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -36,7 +36,7 @@ pub struct Bound {
 impl Mechanism for PosixMq {
     const CARD: Card = Card {
         name: "posix-mq",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "POSIX message queues, one for each direction",
         framing: Framing::Message,
         reach: Reach::Host,

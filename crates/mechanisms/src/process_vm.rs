@@ -5,7 +5,7 @@
 
 use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT, supported};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -27,7 +27,7 @@ pub struct ProcessVmEnd {
 impl Mechanism for ProcessVm {
     const CARD: Card = Card {
         name: "process-vm",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "the receiver copies from the memory of the sender, which waits for it",
         framing: Framing::Message,
         reach: Reach::Related,

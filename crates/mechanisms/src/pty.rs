@@ -2,7 +2,7 @@
 
 use crate::contract::Mechanism;
 use crate::descriptor::{Fds, Pair, WAIT, supported};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Params, Workload};
 use rustix::fs::{Mode, OFlags, open};
@@ -17,7 +17,7 @@ pub struct Pty;
 impl Pair for Pty {
     const CARD: Card = Card {
         name: "pty",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "a pseudo-terminal in raw mode",
         framing: Framing::Stream,
         reach: Reach::Related,

@@ -11,7 +11,7 @@ use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::supported;
 use crate::names::{Registered, names_have_a_place};
 use crate::sleeper::Sleeper;
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Domain, Param, Params, Size, Workload};
 use sys::byte_queue::{Does, End};
 use sys::name::Name;
@@ -37,7 +37,7 @@ pub struct ShmQueueEnd {
 impl Mechanism for ShmQueue {
     const CARD: Card = Card {
         name: "shm-queue",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "byte queues in shared memory under a lock, one for each direction",
         framing: Framing::Stream,
         reach: Reach::Related,

@@ -3,9 +3,9 @@
 //! The ring itself is `sys::ring`, because its copies are unsafe. Here are its parameters and how its ends meet.
 
 use crate::backing::{MEMORY, Memory, Pending};
-use crate::contract::{ACCESS, Endpoint, Lends, Mechanism, Ticket, Trial};
+use crate::contract::{ACCESS, Endpoint, InPlace, Mechanism, Ticket, Trial};
 use crate::sleeper::{LOOKS, Sleeper, WAIT};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size, Workload};
 use sys::ring::{End, Futex, Geometry, Side, Spin, Wait};
@@ -39,14 +39,14 @@ macro_rules! end {
 #[derive(Debug)]
 pub struct ShmRingEnd {
     waiting: Waiting,
-    lends: Lends,
+    in_place: InPlace,
     settings: Vec<Setting>,
 }
 
 impl Mechanism for ShmRing {
     const CARD: Card = Card {
         name: "shm-ring",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "rings in shared memory, one for each direction",
         framing: Framing::Stream,
         reach: Reach::Related,
@@ -126,13 +126,13 @@ fn geometry(params: &Params) -> Geometry {
 impl ShmRingEnd {
     fn new(memory: SharedMemory, params: &Params, side: Side, sleeper: Sleeper) -> Result<Self, Failure> {
         let geometry = geometry(params);
-        let lends = Lends::asked(params, &ShmRing::CARD);
+        let in_place = InPlace::asked(params, &ShmRing::CARD);
         let waiting = match params.text(&ShmRing::CARD, WAIT.name) {
-            Some("spin") => Waiting::Spin(claim(memory, geometry, side, Spin, lends)?),
-            Some("futex") => Waiting::Futex(claim(memory, geometry, side, Futex, lends)?),
-            _ => Waiting::Other(claim(memory, geometry, side, sleeper, lends)?),
+            Some("spin") => Waiting::Spin(claim(memory, geometry, side, Spin, in_place)?),
+            Some("futex") => Waiting::Futex(claim(memory, geometry, side, Futex, in_place)?),
+            _ => Waiting::Other(claim(memory, geometry, side, sleeper, in_place)?),
         };
-        Ok(Self { waiting, lends, settings: settings(params, geometry) })
+        Ok(Self { waiting, in_place, settings: settings(params, geometry) })
     }
 }
 
@@ -141,10 +141,10 @@ fn claim<W: Wait>(
     geometry: Geometry,
     side: Side,
     wait: W,
-    lends: Lends,
+    in_place: InPlace,
 ) -> Result<End<W>, Failure> {
     let end = End::claim(memory, geometry, side, wait)?;
-    Ok(if lends.incoming && !lends.touched { end.untouched() } else { end })
+    Ok(if in_place.incoming && !in_place.touched { end.untouched() } else { end })
 }
 
 fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
@@ -164,7 +164,7 @@ fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
 }
 
 impl Endpoint for ShmRingEnd {
-    const LENDS: bool = true;
+    const IN_PLACE: bool = true;
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
@@ -180,23 +180,23 @@ impl Endpoint for ShmRingEnd {
         self.settings.clone()
     }
 
-    fn lends(&self) -> Lends {
-        self.lends
+    fn in_place(&self) -> InPlace {
+        self.in_place
     }
 
     #[inline(always)]
-    fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
-        end!(self, end => end.produce(most_bytes))
+    fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+        end!(self, end => end.reserve(most_bytes))
     }
 
     #[inline(always)]
-    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
-        end!(self, end => end.hand_over(bytes))
+    fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
+        end!(self, end => end.commit(bytes))
     }
 
     #[inline(always)]
-    fn consume(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
-        end!(self, end => end.consume(most_bytes))
+    fn peek(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
+        end!(self, end => end.peek(most_bytes))
     }
 
     #[inline(always)]

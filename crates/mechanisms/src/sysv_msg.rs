@@ -2,7 +2,7 @@
 
 use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::names::{Registered, names_have_a_place};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size, Workload};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -27,7 +27,7 @@ pub struct SysvMsgEnd {
 impl Mechanism for SysvMsg {
     const CARD: Card = Card {
         name: "sysv-msg",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "System V message queues, one for each direction",
         framing: Framing::Message,
         reach: Reach::Host,

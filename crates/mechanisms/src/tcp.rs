@@ -6,7 +6,7 @@ use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::inet_stream::InetStream;
 use crate::socket::{BUSY_POLL, RCVBUF, SNDBUF};
 use model::Workload;
-use model::card::{Card, Framing, Kind, Payload, Reach};
+use model::card::{Card, CardKind, Framing, Payload, Reach};
 use rustix::net::Protocol;
 
 /// tcp(7) on 127.0.0.1.
@@ -17,7 +17,7 @@ impl InetStream for Tcp {
     const PROTOCOL: Option<Protocol> = None;
     const CARD: Card = Card {
         name: "tcp",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "a TCP connection over loopback (127.0.0.1)",
         framing: Framing::Stream,
         reach: Reach::Network,

@@ -34,7 +34,7 @@ impl Way for TcpSendfile {
     }
 
     #[inline(always)]
-    fn hand_over(
+    fn commit(
         &mut self,
         pool: &mut PagePool,
         range: Range<usize>,

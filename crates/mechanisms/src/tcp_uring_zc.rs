@@ -1,7 +1,7 @@
 //! One TCP connection over the loopback interface, sent on without a copy as far as the kernel can.
 
 use crate::connection::NODELAY;
-use crate::contract::{ACCESS, Endpoint, Lends, Shape};
+use crate::contract::{ACCESS, Endpoint, InPlace, Shape};
 use crate::descriptor::{Fds, OverDescriptors};
 use crate::inet_stream::InetStream;
 use crate::socket::{RCVBUF, SNDBUF};
@@ -36,7 +36,7 @@ impl InetStream for TcpUringZc {
 #[derive(Debug)]
 pub struct UringZcEnd {
     socket: ZeroCopy,
-    lends: Lends,
+    in_place: InPlace,
     settings: Vec<Setting>,
 }
 
@@ -50,20 +50,20 @@ impl OverDescriptors for UringZcEnd {
     ) -> Result<Self, Failure> {
         let size_bytes = buffer_bytes(shape, MOST_BYTES);
         settings.push(several("zero-copy buffers", POOLED, size_bytes));
-        let lends = Lends::asked(params, card).outgoing();
-        Ok(Self { socket: ZeroCopy::open(fds.output, size_bytes)?, lends, settings })
+        let in_place = InPlace::asked(params, card).outgoing();
+        Ok(Self { socket: ZeroCopy::open(fds.output, size_bytes)?, in_place, settings })
     }
 }
 
 impl Endpoint for UringZcEnd {
-    const LENDS: bool = true;
+    const IN_PLACE: bool = true;
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        let part = self.socket.produce(bytes.len());
+        let part = self.socket.reserve(bytes.len());
         let count = part.len();
         part.copy_from_slice(&bytes[..count]);
-        self.socket.hand_over(count)?;
+        self.socket.commit(count)?;
         Ok(count)
     }
 
@@ -84,17 +84,17 @@ impl Endpoint for UringZcEnd {
         self.settings.iter().cloned().chain(outcome).collect()
     }
 
-    fn lends(&self) -> Lends {
-        self.lends
+    fn in_place(&self) -> InPlace {
+        self.in_place
     }
 
     #[inline(always)]
-    fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
-        Ok(self.socket.produce(most_bytes))
+    fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+        Ok(self.socket.reserve(most_bytes))
     }
 
     #[inline(always)]
-    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
-        self.socket.hand_over(bytes)
+    fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
+        self.socket.commit(bytes)
     }
 }

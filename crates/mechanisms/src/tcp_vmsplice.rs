@@ -44,7 +44,7 @@ impl Way for TcpVmsplice {
     }
 
     #[inline(always)]
-    fn hand_over(
+    fn commit(
         &mut self,
         pool: &mut PagePool,
         range: Range<usize>,

@@ -120,15 +120,15 @@ impl Outgoing for Completed {
     const POLLED: bool = false;
 
     #[inline(always)]
-    fn lend(&mut self, most_bytes: usize, output: BorrowedFd<'_>) -> Result<&mut [u8], Errno> {
+    fn reserve(&mut self, most_bytes: usize, output: BorrowedFd<'_>) -> Result<&mut [u8], Errno> {
         while self.under_way & bit(self.sends) != 0 {
             self.complete(output)?;
         }
-        Ok(self.pool.lend(self.next(most_bytes)))
+        Ok(self.pool.reserve(self.next(most_bytes)))
     }
 
     #[inline(always)]
-    fn hand_over(&mut self, bytes: usize, output: BorrowedFd<'_>) -> Result<(), Errno> {
+    fn commit(&mut self, bytes: usize, output: BorrowedFd<'_>) -> Result<(), Errno> {
         let place = self.next(bytes);
         let taken = loop {
             match self.pool.send(place.clone(), output, ZEROCOPY) {

@@ -46,7 +46,7 @@ impl Way for Tee {
     }
 
     #[inline(always)]
-    fn hand_over(
+    fn commit(
         &mut self,
         pool: &mut PagePool,
         range: Range<usize>,

@@ -8,7 +8,7 @@ use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT};
 use crate::inet_stream::{bind_to_loopback, inet_socket};
 use crate::socket::{BUSY_POLL, RCVBUF, SNDBUF, largest_message, set_buffers, set_busy_polling};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -31,7 +31,7 @@ pub(crate) const WINDOW: Param = Param {
 impl Mechanism for Udp {
     const CARD: Card = Card {
         name: "udp",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "UDP over loopback, in a window so that nothing is lost",
         framing: Framing::Message,
         reach: Reach::Network,

@@ -3,7 +3,7 @@
 use crate::coded::CODEC;
 use crate::descriptor::{Fds, Pair, WAIT};
 use crate::socket::{RCVBUF, SNDBUF, largest_message, unix_pair};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Params, Session, Workload};
 use rustix::net::SocketType;
@@ -16,7 +16,7 @@ pub struct UnixDgram;
 impl Pair for UnixDgram {
     const CARD: Card = Card {
         name: "unix-dgram",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "connected Unix datagram sockets",
         framing: Framing::Message,
         reach: Reach::Host,

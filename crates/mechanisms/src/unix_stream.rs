@@ -6,7 +6,7 @@ use crate::contract::Trial;
 use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::unix_name::{self, NAME};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Session, Workload};
 use rustix::net::{AddressFamily, Protocol, SocketType};
 use sys::Failure;
@@ -22,7 +22,7 @@ impl Connection for UnixStream {
     type End = DescriptorEnd;
     const CARD: Card = Card {
         name: "unix-stream",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "connected Unix stream sockets",
         framing: Framing::Stream,
         reach: Reach::Host,

@@ -4,7 +4,7 @@ use crate::connecting::SERVER;
 use crate::connection::{Connection, Place, try_connection};
 use crate::contract::Trial;
 use crate::descriptor::{DescriptorEnd, WAIT, supported};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::net::{AddressFamily, Protocol, SocketType};
 use sys::Failure;
@@ -21,7 +21,7 @@ impl Connection for Vsock {
     type End = DescriptorEnd;
     const CARD: Card = Card {
         name: "vsock",
-        kind: Kind::Mechanism,
+        kind: CardKind::Mechanism,
         summary: "a connection of virtual sockets over the host's own loopback",
         framing: Framing::Stream,
         reach: Reach::Network,

@@ -1,7 +1,7 @@
 //! What rows share that wake the peer and carry nothing. Not a mechanism itself.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
-use model::card::{Card, Framing, Kind, Payload, Reach, Support};
+use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, write};
@@ -13,7 +13,7 @@ use sys::{Errno, Failure, OrFail};
 /// The card of a wake-up, but for its name, summary and manual pages.
 pub(crate) const WAKE_UP: Card = Card {
     name: "",
-    kind: Kind::Mechanism,
+    kind: CardKind::Mechanism,
     summary: "",
     framing: Framing::Token,
     reach: Reach::Related,

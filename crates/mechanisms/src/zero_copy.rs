@@ -12,7 +12,7 @@
 //!   Both are charged at least the bytes that they hold, and a size that was set no longer tunes itself.
 
 use crate::connection::{Connection, ConnectionEnd};
-use crate::contract::{Endpoint, Lends, Mechanism, Shape, Ticket, Trial};
+use crate::contract::{Endpoint, InPlace, Mechanism, Shape, Ticket, Trial};
 use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors, tried};
 use crate::inet_stream::InetStream;
 use crate::pipe::pipe_pair;
@@ -53,10 +53,10 @@ pub trait Outgoing {
     const POLLED: bool = true;
 
     /// 1 to `most_bytes` bytes that the kernel, as far as they went to `output` before, is done with.
-    fn lend(&mut self, most_bytes: usize, output: BorrowedFd<'_>) -> Result<&mut [u8], Errno>;
+    fn reserve(&mut self, most_bytes: usize, output: BorrowedFd<'_>) -> Result<&mut [u8], Errno>;
 
     /// Hands over the first `bytes` of what was lent, all of them, to `output`.
-    fn hand_over(&mut self, bytes: usize, output: BorrowedFd<'_>) -> Result<(), Errno>;
+    fn commit(&mut self, bytes: usize, output: BorrowedFd<'_>) -> Result<(), Errno>;
 
     /// What was asked of the kernel and what it gave.
     fn settings(&self) -> Vec<Setting>;
@@ -67,24 +67,24 @@ pub trait Outgoing {
 pub struct ZeroCopyEnd<O> {
     end: DescriptorEnd,
     outgoing: O,
-    lends: Lends,
+    in_place: InPlace,
 }
 
 impl<O> ZeroCopyEnd<O> {
     pub(crate) fn new(end: DescriptorEnd, outgoing: O, params: &Params, card: &Card) -> Self {
-        Self { end, outgoing, lends: Lends::asked(params, card).outgoing() }
+        Self { end, outgoing, in_place: InPlace::asked(params, card).outgoing() }
     }
 }
 
 impl<O: Outgoing> Endpoint for ZeroCopyEnd<O> {
-    const LENDS: bool = true;
+    const IN_PLACE: bool = true;
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        let part = self.outgoing.lend(bytes.len(), self.end.output())?;
+        let part = self.outgoing.reserve(bytes.len(), self.end.output())?;
         let count = part.len();
         part.copy_from_slice(&bytes[..count]);
-        self.hand_over(count)?;
+        self.commit(count)?;
         Ok(count)
     }
 
@@ -101,18 +101,18 @@ impl<O: Outgoing> Endpoint for ZeroCopyEnd<O> {
         self.end.input().filter(|_| O::POLLED)
     }
 
-    fn lends(&self) -> Lends {
-        self.lends
+    fn in_place(&self) -> InPlace {
+        self.in_place
     }
 
     #[inline(always)]
-    fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
-        self.outgoing.lend(most_bytes, self.end.output())
+    fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+        self.outgoing.reserve(most_bytes, self.end.output())
     }
 
     #[inline(always)]
-    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
-        self.outgoing.hand_over(bytes, self.end.output())
+    fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
+        self.outgoing.commit(bytes, self.end.output())
     }
 }
 
@@ -133,7 +133,7 @@ pub trait Way: std::fmt::Debug + Sized {
     }
 
     /// Hands over a first part of the bytes in `range` of `pool` to `output`, at least 1, and says how many they are.
-    fn hand_over(
+    fn commit(
         &mut self,
         pool: &mut PagePool,
         range: Range<usize>,
@@ -165,14 +165,14 @@ impl<W: Way> ByRule<W> {
 
 impl<W: Way> Outgoing for ByRule<W> {
     #[inline(always)]
-    fn lend(&mut self, most_bytes: usize, _: BorrowedFd<'_>) -> Result<&mut [u8], Errno> {
-        Ok(self.pool.lend(self.places.next(self.way.part_bytes(most_bytes))))
+    fn reserve(&mut self, most_bytes: usize, _: BorrowedFd<'_>) -> Result<&mut [u8], Errno> {
+        Ok(self.pool.reserve(self.places.next(self.way.part_bytes(most_bytes))))
     }
 
     #[inline(always)]
-    fn hand_over(&mut self, bytes: usize, output: BorrowedFd<'_>) -> Result<(), Errno> {
+    fn commit(&mut self, bytes: usize, output: BorrowedFd<'_>) -> Result<(), Errno> {
         let place = self.places.next(bytes);
-        in_parts(place.clone(), |range| self.way.hand_over(&mut self.pool, range, output))?;
+        in_parts(place.clone(), |range| self.way.commit(&mut self.pool, range, output))?;
         self.places.handed_over(place);
         Ok(())
     }
@@ -321,7 +321,7 @@ impl<W: Way> OverPipes<W> {
 #[derive(Debug)]
 pub struct AtOnce<M>(PhantomData<M>);
 
-impl<M: Mechanism<End: LendsAtOnce>> Mechanism for AtOnce<M> {
+impl<M: Mechanism<End: ReservesAtOnce>> Mechanism for AtOnce<M> {
     const CARD: Card = M::CARD;
     type Bound = M::Bound;
     type End = M::End;
@@ -335,28 +335,28 @@ impl<M: Mechanism<End: LendsAtOnce>> Mechanism for AtOnce<M> {
     }
 
     fn accept(bound: M::Bound) -> Result<M::End, Failure> {
-        M::accept(bound).map(LendsAtOnce::without_rule)
+        M::accept(bound).map(ReservesAtOnce::without_rule)
     }
 
     fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<M::End, Failure> {
-        M::connect(trial, ticket).map(LendsAtOnce::without_rule)
+        M::connect(trial, ticket).map(ReservesAtOnce::without_rule)
     }
 }
 
 /// An end whose rule can be taken from it.
-pub trait LendsAtOnce: Endpoint + Sized {
+pub trait ReservesAtOnce: Endpoint + Sized {
     /// It, lending the same memory for every part.
     fn without_rule(self) -> Self;
 }
 
-impl<W: Way> LendsAtOnce for ZeroCopyEnd<ByRule<W>> {
+impl<W: Way> ReservesAtOnce for ZeroCopyEnd<ByRule<W>> {
     fn without_rule(mut self) -> Self {
         self.outgoing.places = Places::after(0, W::ALIGN_BYTES);
         self
     }
 }
 
-impl<C: Connection<End: LendsAtOnce>> LendsAtOnce for ConnectionEnd<C> {
+impl<C: Connection<End: ReservesAtOnce>> ReservesAtOnce for ConnectionEnd<C> {
     fn without_rule(self) -> Self {
         match self {
             Self::Lasting(end) => Self::Lasting(end.without_rule()),

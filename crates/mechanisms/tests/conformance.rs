@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::disallowed_macros, reason = "what is not tested is said")]
 
-use mechanisms::table::{CARDS, probe, visit};
+use mechanisms::registry::{CARDS, probe, visit};
 use mechanisms::{Endpoint, Mechanism, Operation, Shape, Trial, Unnoted, Visitor};
-use model::card::{Card, Framing, Kind, Payload, Support};
+use model::card::{Card, CardKind, Framing, Payload, Support};
 use model::{Domain, Params, Session, Workload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
@@ -70,7 +70,7 @@ where
     // Ends that spin take the CPUs from one another: one check at a time.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _iteration = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    for (card, params) in variants().into_iter().filter(|(card, _)| card.kind != Kind::Operation) {
+    for (card, params) in variants().into_iter().filter(|(card, _)| card.kind != CardKind::Operation) {
         if let Some(Support::No { reason, .. }) = probe(card.name, &params) {
             eprintln!("{} is not tested: {reason}", card.name);
             continue;
@@ -159,16 +159,16 @@ fn assert_empty(directory: &Path) {
 
 fn send_all<E: Endpoint>(end: &mut E, bytes: &[u8], framing: Framing) {
     let mut sent = 0;
-    let in_place = E::LENDS && end.lends().outgoing;
+    let in_place = E::IN_PLACE && end.in_place().outgoing;
     if bytes.is_empty() {
         return assert_eq!(end.send(bytes), Ok(0));
     }
     while sent < bytes.len() {
         if in_place {
-            let part = end.produce(bytes.len() - sent).unwrap();
+            let part = end.reserve(bytes.len() - sent).unwrap();
             let count = part.len();
             part.copy_from_slice(&bytes[sent..sent + count]);
-            end.hand_over(count).unwrap();
+            end.commit(count).unwrap();
             sent += count;
             continue;
         }
@@ -181,13 +181,13 @@ fn send_all<E: Endpoint>(end: &mut E, bytes: &[u8], framing: Framing) {
 
 fn receive_all<E: Endpoint>(end: &mut E, into: &mut [u8], framing: Framing) {
     let mut received = 0;
-    let in_place = E::LENDS && end.lends().incoming;
+    let in_place = E::IN_PLACE && end.in_place().incoming;
     if into.is_empty() {
         return assert_eq!(end.receive(&mut [0]), Ok(0), "an empty message has bytes");
     }
     while received < into.len() {
         if in_place {
-            let part = end.consume(into.len() - received).unwrap();
+            let part = end.peek(into.len() - received).unwrap();
             let count = part.len();
             into[received..received + count].copy_from_slice(part);
             end.release(count).unwrap();
@@ -418,7 +418,7 @@ check!(an_end_that_can_be_polled_is_ready_when_a_message_is_there, |params, M| {
         // It does not close before server has looked a last time.
         receive_all(&mut end, &mut [0], framing);
     };
-    if M::CARD.kind == Kind::Mechanism && M::CARD.name != "null" {
+    if M::CARD.kind == CardKind::Mechanism && M::CARD.name != "null" {
         connected::<M>(params, Shape { size_bytes: 1, workload: Workload::Latency }, client, server);
     }
 });
@@ -734,7 +734,7 @@ fn a_size_that_the_kernel_clamps_is_said_to_be_clamped() {
         ("unix-stream", "sndbuf=64K", "sndbuf=512M"),
         ("tcp", "rcvbuf=64K", "rcvbuf=512M"),
     ] {
-        let card = mechanisms::table::card(name).unwrap();
+        let card = mechanisms::registry::card(name).unwrap();
         let clamped = |params| visit(name, Settings(Params::parse(params, card).unwrap())).unwrap();
         assert!(!clamped(modest), "{name}:{modest}");
         assert!(clamped(immodest), "{name}:{immodest}");
@@ -754,7 +754,7 @@ fn the_last_message_of_a_peer_that_closes_is_not_lost() {
         fn operation<O: Operation>(self) {}
     }
     for name in ["unix-seqpacket", "pty"] {
-        let card = mechanisms::table::card(name).unwrap();
+        let card = mechanisms::registry::card(name).unwrap();
         for _ in 0..3000 {
             visit(card.name, LastMessage(Params::parse("wait=spin", card).unwrap())).unwrap();
         }

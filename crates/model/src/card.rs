@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// What a row of the table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum CardKind {
     /// Moves bytes or a wake-up between two endpoints.
     Mechanism,
     /// The least that this machine allows for a hand-over between two endpoints; launched in every round.
@@ -64,7 +64,7 @@ pub struct Card {
     /// The name on the command line and in results.
     pub name: &'static str,
     /// What the row is.
-    pub kind: Kind,
+    pub kind: CardKind,
     /// One line: what it is.
     pub summary: &'static str,
     /// What becomes of message boundaries.
@@ -104,7 +104,7 @@ impl Card {
     /// The card of an operation, but for its name, summary and manual pages.
     pub const OPERATION: Card = Card {
         name: "",
-        kind: Kind::Operation,
+        kind: CardKind::Operation,
         summary: "",
         framing: Framing::None,
         reach: Reach::Process,
@@ -154,7 +154,7 @@ pub(crate) mod testing {
     /// A stream of bytes on one host, without parameters.
     pub(crate) const fn card(
         name: &'static str,
-        kind: Kind,
+        kind: CardKind,
         workloads: &'static [Workload],
         sized: bool,
     ) -> Card {

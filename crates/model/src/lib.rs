@@ -7,8 +7,8 @@
 pub mod card;
 pub mod case;
 pub mod compare;
-pub mod drawn;
-pub mod fault;
+pub mod diagnostic;
+pub mod evaluated;
 pub mod floor;
 pub mod histogram;
 pub mod invalid;
@@ -27,7 +27,7 @@ pub mod topology;
 pub mod units;
 pub mod warning;
 
-pub use card::{Card, Framing, Kind, Payload, Reach};
+pub use card::{Card, CardKind, Framing, Payload, Reach};
 pub use case::{Case, Endpoints, Placement, Placements, Session, Spec, Workload};
 pub use histogram::Histogram;
 pub use invalid::Invalid;

@@ -5,8 +5,8 @@
 
 pub mod calls;
 pub mod place;
+pub mod profile;
 pub mod schedule;
-pub mod showed;
 pub mod timeline;
 
 use crate::invalid::Invalid;
@@ -73,7 +73,7 @@ impl std::fmt::Display for Probe {
 
 /// How a trial is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Look {
+pub struct ProbeRequest {
     /// By what; by nothing, to tell what looking costs: the same iterations in the same way, unseen.
     pub probe: Option<Probe>,
     /// The counters that were asked for by name, beside those that are always read.
@@ -91,15 +91,15 @@ pub struct Observation {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iteration_ends_ns: Vec<u64>,
     /// What client did.
-    pub client: Seen,
+    pub client: EndpointObservation,
     /// What server did; operations have no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<Seen>,
+    pub server: Option<EndpointObservation>,
 }
 
 impl Observation {
     /// Both ends, client first.
-    pub fn ends(&self) -> impl Iterator<Item = &Seen> {
+    pub fn ends(&self) -> impl Iterator<Item = &EndpointObservation> {
         std::iter::once(&self.client).chain(&self.server)
     }
 
@@ -128,7 +128,7 @@ impl Observation {
 
 /// What one endpoint was seen to do between its first timed iteration and its last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Seen {
+pub struct EndpointObservation {
     /// The thread, as the kernel numbers it.
     pub tid: u32,
     /// When looking began.
@@ -155,7 +155,7 @@ pub struct Seen {
     pub lost: u64,
 }
 
-impl Seen {
+impl EndpointObservation {
     /// Events of system calls without their other half are left out: they are the observer's own, which switch it on
     /// and off.
     pub fn between(mut self, from_ns: u64, until_ns: u64) -> Self {
@@ -252,14 +252,14 @@ pub enum What {
     },
     /// A page fault.
     #[serde(rename = "f")]
-    Fault {
+    PageFault {
         /// Where.
         #[serde(rename = "d")]
         address: u64,
         /// It waits for a device.
         #[serde(rename = "j")]
         major: bool,
-        /// The mapping that it lies in, by its place in [`Seen::mappings`].
+        /// The mapping that it lies in, by its place in [`EndpointObservation::mappings`].
         #[serde(rename = "m")]
         mapping: u32,
     },
@@ -316,21 +316,24 @@ mod tests {
             event(40, enter),
             event(99, exit),
         ];
-        let seen = Seen { events, ..Seen::default() }.between(10, 50);
+        let seen = EndpointObservation { events, ..EndpointObservation::default() }.between(10, 50);
         assert_eq!(seen.events, [event(20, enter), event(30, exit), event(35, off)]);
         assert_eq!((seen.from_ns, seen.until_ns), (10, 50));
-        let nothing = Seen { events: vec![event(11, exit), event(12, enter)], ..Seen::default() };
+        let nothing = EndpointObservation {
+            events: vec![event(11, exit), event(12, enter)],
+            ..EndpointObservation::default()
+        };
         assert_eq!(nothing.between(10, 50).events, []);
     }
 
     #[test]
     fn the_first_iterations_end_with_the_last_of_them() {
         let off = What::Off { preempted: false };
-        let client = Seen {
+        let client = EndpointObservation {
             events: vec![event(10, off), event(20, off), event(30, off)],
             from_ns: 5,
             until_ns: 40,
-            ..Seen::default()
+            ..EndpointObservation::default()
         };
         let seen = Observation {
             iterations: 4,

@@ -181,7 +181,7 @@ impl fmt::Display for Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::{Kind, testing::card};
+    use crate::card::{CardKind, testing::card};
     use proptest::prelude::*;
 
     const fn param(name: &'static str, domain: Domain, default: Option<&'static str>) -> Param {
@@ -196,7 +196,7 @@ mod tests {
             param("depth", Domain::Count, Some("8")),
             param("buffer", Domain::SizeOrMatch, None),
         ],
-        ..card("pipe", Kind::Mechanism, &[], true)
+        ..card("pipe", CardKind::Mechanism, &[], true)
     };
 
     fn parse(text: &str) -> Result<Params, Invalid> {

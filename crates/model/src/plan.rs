@@ -2,7 +2,7 @@
 //!
 //! What cannot be had is dropped with a reason, never left out in silence.
 
-use crate::card::{Card, Framing, Kind, Support};
+use crate::card::{Card, CardKind, Framing, Support};
 use crate::case::{Case, Endpoints, Placement, Placements, Spec, Workload};
 use crate::floor;
 use crate::pace::Pace;
@@ -143,10 +143,10 @@ impl Plan {
 }
 
 /// The placements of `block` that differ for a row of `kind`: an operation runs on one CPU.
-pub(crate) fn places(kind: Kind, block: &Block) -> Vec<Placements> {
+pub(crate) fn places(kind: CardKind, block: &Block) -> Vec<Placements> {
     match kind {
-        Kind::Mechanism | Kind::Floor => block.placements.clone(),
-        Kind::Operation => vec![Placements(vec![Placement::SameCore])],
+        CardKind::Mechanism | CardKind::Floor => block.placements.clone(),
+        CardKind::Operation => vec![Placements(vec![Placement::SameCore])],
     }
 }
 
@@ -193,8 +193,8 @@ fn unsendable(row: &Row, size_bytes: Option<Size>) -> Option<String> {
 }
 
 /// Why the iterations of `workload` cannot be begun at `pace`, if they cannot.
-fn unpaceable(kind: Kind, workload: Workload, pace: Pace) -> Option<String> {
-    let can = pace == Pace::BackToBack || (kind == Kind::Mechanism && workload.is_answered());
+fn unpaceable(kind: CardKind, workload: Workload, pace: Pace) -> Option<String> {
+    let can = pace == Pace::BackToBack || (kind == CardKind::Mechanism && workload.is_answered());
     (!can).then(|| "nothing answers its iterations, so that nobody knows when one is over".to_owned())
 }
 
@@ -205,7 +205,7 @@ fn lonely(row: &Row, case: &Case, topology: &Topology) -> Option<String> {
     let fits = matches!(case.workload, Workload::Latency | Workload::Transfer | Workload::Throughput);
     let reason = match case.peers {
         Peers::Pair => return None,
-        _ if card.kind != Kind::Mechanism => "only mechanisms have peers",
+        _ if card.kind != CardKind::Mechanism => "only mechanisms have peers",
         _ if card.name == floor::NULL => "it hands nothing over, so that its peers have nothing to share",
         _ if !fits => "several peers are measured in latency, throughput and transfer",
         _ if case.endpoints == Endpoints::Threads => "several peers are processes, not threads",
@@ -223,8 +223,8 @@ fn lonely(row: &Row, case: &Case, topology: &Topology) -> Option<String> {
 }
 
 /// An operation has one endpoint: how two would be made is no part of it.
-fn endpoints_of(kind: Kind, asked: Endpoints) -> Endpoints {
-    if kind == Kind::Operation { Endpoints::Processes } else { asked }
+fn endpoints_of(kind: CardKind, asked: Endpoints) -> Endpoints {
+    if kind == CardKind::Operation { Endpoints::Processes } else { asked }
 }
 
 /// The first of `placements` that `topology` has, or why it has none.
@@ -292,7 +292,7 @@ mod tests {
     };
     const TWO_ENDED: &[Workload] = &[Workload::Latency, Workload::Throughput];
 
-    const fn card(name: &'static str, kind: Kind, workloads: &'static [Workload], sized: bool) -> Card {
+    const fn card(name: &'static str, kind: CardKind, workloads: &'static [Workload], sized: bool) -> Card {
         Card {
             params: &[WAIT],
             limits: "fs.mqueue.msgsize_max",
@@ -301,15 +301,15 @@ mod tests {
     }
 
     const CARDS: &[Card] = &[
-        card("pipe", Kind::Mechanism, TWO_ENDED, true),
-        card("mq", Kind::Mechanism, TWO_ENDED, true),
-        card("vmsplice", Kind::Mechanism, TWO_ENDED, true),
-        card("null", Kind::Mechanism, TWO_ENDED, true),
-        card("context-switch", Kind::Floor, &[Workload::Latency], true),
-        card("cache-line", Kind::Floor, &[Workload::Latency], true),
-        card("memcpy", Kind::Operation, &[Workload::Cost], true),
-        card("syscall", Kind::Operation, &[Workload::Cost], false),
-        card("getpid", Kind::Operation, &[Workload::Cost], false),
+        card("pipe", CardKind::Mechanism, TWO_ENDED, true),
+        card("mq", CardKind::Mechanism, TWO_ENDED, true),
+        card("vmsplice", CardKind::Mechanism, TWO_ENDED, true),
+        card("null", CardKind::Mechanism, TWO_ENDED, true),
+        card("context-switch", CardKind::Floor, &[Workload::Latency], true),
+        card("cache-line", CardKind::Floor, &[Workload::Latency], true),
+        card("memcpy", CardKind::Operation, &[Workload::Cost], true),
+        card("syscall", CardKind::Operation, &[Workload::Cost], false),
+        card("getpid", CardKind::Operation, &[Workload::Cost], false),
     ];
 
     fn row(spec: &Spec) -> Row {
@@ -510,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_connection_has_no_size() {
-        const CONNECTS: Card = card("tcp", Kind::Mechanism, &[Workload::Connect], true);
+        const CONNECTS: Card = card("tcp", CardKind::Mechanism, &[Workload::Connect], true);
         let row = |spec: &Spec| Row { card: CONNECTS, ..row(spec) };
         let block = block(&["pipe"], &[Workload::Connect], &[1, 2, 3], &["same-core"]);
         let plan = plan(&[block], Endpoints::Processes, &cores(1), row);

@@ -4,7 +4,7 @@
 
 use crate::case::{Case, Spec};
 use crate::histogram::EncodedHistogram;
-use crate::observation::showed::LookRecord;
+use crate::observation::profile::ProfileRecord;
 use crate::study::Study;
 use crate::summary::Summary;
 use crate::topology::Topology;
@@ -28,7 +28,7 @@ pub enum Line {
     /// The result of one case.
     Record(Box<Record>),
     /// A trial that was looked at, after all were measured plainly.
-    Look(Box<LookRecord>),
+    Profile(Box<ProfileRecord>),
     /// The last line. A file without it was cut off.
     End(End),
 }
@@ -481,7 +481,7 @@ pub struct Results {
     /// The records, in file order.
     pub records: Vec<Record>,
     /// The trials that were looked at, in file order.
-    pub looks: Vec<LookRecord>,
+    pub looks: Vec<ProfileRecord>,
     /// The last line; absent when the run was cut off.
     pub end: Option<End>,
     /// What was wrong with the file though it could be read, such as a truncated last line.

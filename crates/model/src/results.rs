@@ -7,7 +7,7 @@
 use crate::case::Case;
 use crate::invalid::{Invalid, printable};
 use crate::observation::Observation;
-use crate::observation::showed::{EndShowed, LookRecord};
+use crate::observation::profile::{EndpointProfile, ProfileRecord};
 use crate::peers::Peers;
 use crate::record::{Calls, End, FORMAT, Fact, Header, Line, Record, Results, Sample, TimerSample, VERSION};
 use crate::stats::Estimate;
@@ -263,7 +263,7 @@ struct Mark {
 /// A line after the header.
 enum Body {
     Record(Box<Record>),
-    Look(Box<LookRecord>),
+    Look(Box<ProfileRecord>),
     End(End),
 }
 
@@ -326,7 +326,7 @@ fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
     Ok(record)
 }
 
-fn checked_look(look: Box<LookRecord>) -> Result<Box<LookRecord>, Broken> {
+fn checked_look(look: Box<ProfileRecord>) -> Result<Box<ProfileRecord>, Broken> {
     checked_case(&look.case)?;
     let Fact::Known(showed) = &look.showed else { return Ok(look) };
     check((1..=LARGEST_COUNT).contains(&showed.iterations), "iterations", "from 1 to 17592186044416")?;
@@ -337,7 +337,7 @@ fn checked_look(look: Box<LookRecord>) -> Result<Box<LookRecord>, Broken> {
     Ok(look)
 }
 
-fn checked_end(end: &EndShowed) -> Result<(), Broken> {
+fn checked_end(end: &EndpointProfile) -> Result<(), Broken> {
     let is_amount = |amount: f64| (0.0..=LARGEST_COUNT as f64).contains(&amount);
     for call in &end.calls {
         // What calls are asked for and return may be addresses, whose sums are of any size.
@@ -690,7 +690,7 @@ mod tests {
     fn looks_are_read_back_and_kept_apart_from_records() {
         let results = read([HEADER, &look("10 50 100"), END].concat()).unwrap();
         assert_eq!((results.records.len(), results.looks.len()), (0, 1));
-        let again = to_line(&Line::Look(Box::new(results.looks[0].clone())));
+        let again = to_line(&Line::Profile(Box::new(results.looks[0].clone())));
         assert_eq!(read([HEADER, &again].concat()).unwrap().looks, results.looks);
         // The third argument of openat(2) is no count, and mmap(2) returns an address.
         let mut of_addresses = results.looks[0].clone();
@@ -707,7 +707,7 @@ mod tests {
             returned_sum: i64::MIN,
             asked_sum: u64::MAX,
         });
-        let line = to_line(&Line::Look(Box::new(of_addresses.clone())));
+        let line = to_line(&Line::Profile(Box::new(of_addresses.clone())));
         assert_eq!(read([HEADER, &line].concat()).unwrap().looks, [of_addresses]);
         // What is worked out of events trusts their order.
         for events in ["50 10", "9 50", "50 101"] {

@@ -1,24 +1,24 @@
 //! What a suite wants drawn of its results: the tables, figures and conclusions of a study, with the published numbers.
 //!
-//! It is data: it stands in the suite's file, is kept in the header of the results, and [`draw()`] makes [`Drawn`]
+//! It is data: it stands in the suite's file, is kept in the header of the results, and [`draw()`] makes [`EvaluatedStudy`]
 //! of it and of results. It says nothing of how cases are measured or how a drawing looks.
 //!
-//! [`Drawn`]: crate::drawn::Drawn
+//! [`EvaluatedStudy`]: crate::evaluated::EvaluatedStudy
 
 mod check;
-mod draw;
+mod evaluate;
 pub mod formula;
 pub mod metric;
 #[cfg(test)]
 mod tests;
 
-pub use self::draw::{draw, drawn};
+pub use self::evaluate::{evaluate, evaluate_results};
 pub use self::formula::{Formula, Literal, Measure};
 pub use self::metric::Metric;
 
-use crate::card::{Card, Kind};
+use crate::card::{Card, CardKind};
 use crate::case::{Case, Placements, Spec, Workload};
-use crate::fault::Fault;
+use crate::diagnostic::Diagnostic;
 use crate::invalid::{Invalid, printable};
 use crate::observation::Probe;
 use crate::pace::Pace;
@@ -45,13 +45,13 @@ pub struct Study<C = Selection> {
     pub cases: BTreeMap<String, C>,
     /// Its tables, in its order.
     #[serde(default, rename = "table", skip_serializing_if = "Vec::is_empty")]
-    pub tables: Vec<Table>,
+    pub tables: Vec<StudyTable>,
     /// Its figures, in its order.
     #[serde(default, rename = "figure", skip_serializing_if = "Vec::is_empty")]
-    pub figures: Vec<Figure>,
+    pub figures: Vec<StudyFigure>,
     /// What it concluded.
     #[serde(default, rename = "conclusion", skip_serializing_if = "Vec::is_empty")]
-    pub conclusions: Vec<Conclusion>,
+    pub conclusions: Vec<StudyConclusion>,
 }
 
 /// Cases that differ by nothing but their size.
@@ -82,7 +82,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// A table of a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Table {
+pub struct StudyTable {
     /// What the study calls it: `Table 20`.
     pub name: String,
     /// What it shows.
@@ -92,7 +92,7 @@ pub struct Table {
     pub columns: Vec<String>,
     /// The rows, each with as many cells as there are columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rows: Vec<Row>,
+    pub rows: Vec<StudyRow>,
     /// What a reader must know of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -104,31 +104,31 @@ pub struct Table {
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub struct StudyRow {
     /// The system or the case.
     pub name: String,
     /// Whether its cells are the study's own numbers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub published: bool,
     /// One a column.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<StudyCell>,
 }
 
 /// A cell: a formula as text, nothing as empty text, or one of [`Other`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub enum StudyCell {
     /// Nothing is to stand here.
     Empty,
     /// A number.
     Measure(Measure),
     /// Something else.
-    Other(Other),
+    Other(OtherCell),
 }
 
 /// What a cell can be beside a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Other {
+pub enum OtherCell {
     /// Words as they stand.
     Words(String),
     /// The name of the line whose measure is least, with those that cannot be told apart from it.
@@ -143,7 +143,7 @@ pub enum Other {
         of: String,
     },
     /// Something that the results say of the host.
-    Host(OfHost),
+    Host(HostFact),
     /// A number should stand here and cannot: why.
     Missing(String),
 }
@@ -161,7 +161,7 @@ pub struct Candidate {
 /// A fact about the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum OfHost {
+pub enum HostFact {
     /// The machine's architecture.
     Arch,
     /// The processor's name.
@@ -189,23 +189,23 @@ pub enum OfHost {
 /// A figure of a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Figure {
+pub struct StudyFigure {
     /// What the study calls it: `Figure 32`.
     pub name: String,
     /// What it shows.
     pub title: String,
     /// What is along the horizontal axis.
     #[serde(default)]
-    pub x: Over,
+    pub x: FigureX,
     /// What is along the vertical axis, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub y: String,
     /// Whether equal distances are equal ratios.
     #[serde(default)]
-    pub scale: Scale,
+    pub scale: FigureScale,
     /// The lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub series: Vec<Series>,
+    pub series: Vec<StudySeries>,
     /// The case, of one size, of which some iterations are drawn from moment to moment, instead of lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<String>,
@@ -220,7 +220,7 @@ pub struct Figure {
 /// What a figure's lines go over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Over {
+pub enum FigureX {
     /// The size of the messages.
     #[default]
     Size,
@@ -231,7 +231,7 @@ pub enum Over {
 /// How a figure's axes go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scale {
+pub enum FigureScale {
     /// Both in equal ratios.
     #[default]
     LogLog,
@@ -244,7 +244,7 @@ pub enum Scale {
 /// A line of a figure: of what is measured, or as published.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Series {
+pub struct StudySeries {
     /// What it is of.
     pub name: String,
     /// What is measured.
@@ -258,12 +258,12 @@ pub struct Series {
 /// What a study concluded, with the tests by which it holds here or does not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Conclusion {
+pub struct StudyConclusion {
     /// The study's conclusion, in its sense.
     pub claim: String,
     /// It holds when each of these does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tests: Vec<Test>,
+    pub tests: Vec<StudyTest>,
     /// Why it cannot be tested by what is measured here, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
@@ -272,7 +272,7 @@ pub struct Conclusion {
 /// Where a measure must lie. One that goes over sizes must lie there at each of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Test {
+pub struct StudyTest {
     /// What is tested, in words; else the formula.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -280,7 +280,7 @@ pub struct Test {
     pub of: Measure,
     /// At which sizes, where it goes over sizes; else at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sizes: Option<Sizes>,
+    pub sizes: Option<TestSizes>,
     /// It must not be below this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Literal>,
@@ -294,7 +294,7 @@ pub struct Test {
 
 /// Sizes as a list, in the form of `--sizes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sizes(pub Vec<Size>);
+pub struct TestSizes(pub Vec<Size>);
 
 impl Study {
     /// By which probes `case` is to be looked at, so that all can be drawn.
@@ -325,8 +325,8 @@ impl Study {
     fn measures(&self) -> impl Iterator<Item = &Measure> {
         let cells = self.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.cells);
         let of_cells = cells.flat_map(|cell| match cell {
-            Cell::Measure(measure) => vec![measure],
-            Cell::Other(Other::Least(candidates) | Other::Most(candidates)) => {
+            StudyCell::Measure(measure) => vec![measure],
+            StudyCell::Other(OtherCell::Least(candidates) | OtherCell::Most(candidates)) => {
                 candidates.iter().map(|candidate| &candidate.of).collect()
             }
             _ => Vec::new(),
@@ -340,10 +340,10 @@ impl Study {
 
 impl Study<String> {
     /// The study with each case as the suite's `blocks` measure it.
-    pub(crate) fn resolve(self, blocks: &[Block], cards: &[Card]) -> Result<Study, Fault> {
+    pub(crate) fn resolve(self, blocks: &[Block], cards: &[Card]) -> Result<Study, Diagnostic> {
         let selection = |(name, text): (String, String)| match Selection::find(&text, blocks, cards) {
             Ok(selection) => Ok((name, selection)),
-            Err(invalid) => Err(Fault::from(invalid).under(name).under("cases")),
+            Err(invalid) => Err(Diagnostic::from(invalid).under(name).under("cases")),
         };
         let cases = self.cases.into_iter().map(selection).collect::<Result<_, _>>()?;
         let Study { title, source, tables, figures, conclusions, .. } = self;
@@ -409,7 +409,7 @@ impl Selection {
             if let Some(other) = sizes.iter().find(|size| !selection.sizes.contains(size)) {
                 return Err(Invalid::new(
                     format!("no [[block]] of the suite measures {selection} at {other}"),
-                    format!("its sizes are {}", Sizes(selection.sizes)),
+                    format!("its sizes are {}", TestSizes(selection.sizes)),
                 ));
             }
             selection.sizes = sizes;
@@ -424,7 +424,7 @@ fn measured<'a>(
     spec: &'a Spec,
     card: &'a Card,
 ) -> impl Iterator<Item = Selection> + use<'a> {
-    let is_mechanism = card.kind == Kind::Mechanism;
+    let is_mechanism = card.kind == CardKind::Mechanism;
     let paced =
         move |workload: Workload, pace| pace == Pace::BackToBack || (is_mechanism && workload.is_answered());
     let ways = move |workload: Workload| {
@@ -507,27 +507,27 @@ impl fmt::Display for Selection {
     }
 }
 
-impl fmt::Display for Sizes {
+impl fmt::Display for TestSizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self.0.iter().map(Size::to_string).collect();
         f.write_str(&sizes.join(","))
     }
 }
 
-impl Serialize for Sizes {
+impl Serialize for TestSizes {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Sizes {
+impl<'de> Deserialize<'de> for TestSizes {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        parse_sizes(&text).map(Sizes).map_err(serde::de::Error::custom)
+        parse_sizes(&text).map(TestSizes).map_err(serde::de::Error::custom)
     }
 }
 
-impl JsonSchema for Sizes {
+impl JsonSchema for TestSizes {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Sizes".into()
     }
@@ -536,17 +536,17 @@ impl JsonSchema for Sizes {
     }
 }
 
-impl Serialize for Cell {
+impl Serialize for StudyCell {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Cell::Empty => serializer.serialize_str(""),
-            Cell::Measure(measure) => measure.serialize(serializer),
-            Cell::Other(other) => other.serialize(serializer),
+            StudyCell::Empty => serializer.serialize_str(""),
+            StudyCell::Measure(measure) => measure.serialize(serializer),
+            StudyCell::Other(other) => other.serialize(serializer),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Cell {
+impl<'de> Deserialize<'de> for StudyCell {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextOrMore)
     }
@@ -556,30 +556,30 @@ impl<'de> Deserialize<'de> for Cell {
 struct TextOrMore;
 
 impl<'de> serde::de::Visitor<'de> for TextOrMore {
-    type Value = Cell;
+    type Value = StudyCell;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a formula, or one of { words }, { least }, { most }, { setting }, { host }, { missing }")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Cell, E> {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<StudyCell, E> {
         if text.is_empty() {
-            return Ok(Cell::Empty);
+            return Ok(StudyCell::Empty);
         }
-        text.parse().map(Cell::Measure).map_err(E::custom)
+        text.parse().map(StudyCell::Measure).map_err(E::custom)
     }
 
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Cell, A::Error> {
-        Other::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Cell::Other)
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<StudyCell, A::Error> {
+        OtherCell::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(StudyCell::Other)
     }
 }
 
-impl JsonSchema for Cell {
+impl JsonSchema for StudyCell {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Cell".into()
     }
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let (measure, other) = (generator.subschema_for::<Measure>(), generator.subschema_for::<Other>());
+        let (measure, other) = (generator.subschema_for::<Measure>(), generator.subschema_for::<OtherCell>());
         schemars::json_schema!({ "anyOf": [measure, other] })
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::card::Card;
 use crate::case::{Endpoints, Placements, Spec, Workload};
-use crate::fault::{Fault, unreadable};
+use crate::diagnostic::{Diagnostic, unreadable};
 use crate::invalid::Invalid;
 use crate::pace::Pace;
 use crate::peers::Peers;
@@ -119,12 +119,14 @@ impl Suite {
         Self::resolve(file, cards).map_err(|fault| fault.in_text(text))
     }
 
-    fn resolve(file: File, cards: &[Card]) -> Result<Self, Fault> {
+    fn resolve(file: File, cards: &[Card]) -> Result<Self, Diagnostic> {
         /// A run of more would not end; the plan of many more would not either.
         const MOST_CASES: usize = 10_000;
 
         if file.block.is_empty() {
-            return Err(Fault::new("the suite has no block", "give at least one [[block]]").under("block"));
+            return Err(
+                Diagnostic::new("the suite has no block", "give at least one [[block]]").under("block")
+            );
         }
         let blocks: Vec<Block> = file
             .block
@@ -134,11 +136,11 @@ impl Suite {
             .collect::<Result<_, _>>()?;
         if blocks.iter().map(Block::cases).fold(0, usize::saturating_add) > MOST_CASES {
             let problem = format!("the suite asks for more than {MOST_CASES} cases");
-            return Err(Fault::new(problem, "give fewer mechanisms, sizes or placements").under("block"));
+            return Err(Diagnostic::new(problem, "give fewer mechanisms, sizes or placements").under("block"));
         }
         let time = |name: &str, text: &str| {
-            let time = parse_duration(text).map_err(Fault::from).and_then(|time| match time {
-                Duration::ZERO => Err(Fault::new(
+            let time = parse_duration(text).map_err(Diagnostic::from).and_then(|time| match time {
+                Duration::ZERO => Err(Diagnostic::new(
                     format!("the suite's {name} is 0"),
                     format!("give it as {name} = \"60s\""),
                 )),
@@ -147,7 +149,9 @@ impl Suite {
             time.map_err(|fault| fault.under(name))
         };
         if file.rounds == Some(0) {
-            return Err(Fault::new("a run of no rounds measures nothing", "give at least 1").under("rounds"));
+            return Err(
+                Diagnostic::new("a run of no rounds measures nothing", "give at least 1").under("rounds")
+            );
         }
         let total = file.total.as_deref().map(parse_total).transpose();
         let study = file.study.map(|study| {
@@ -157,18 +161,21 @@ impl Suite {
         let study = study.transpose().map_err(|fault| fault.under("study"))?;
         if file.observe.is_none() && study.as_ref().is_some_and(Study::wants_looks) {
             let problem = "the study draws what probes see, and there is no time for looking";
-            return Err(Fault::new(problem, "give it as observe = \"60s\"").under("study"));
+            return Err(Diagnostic::new(problem, "give it as observe = \"60s\"").under("study"));
         }
         Ok(Self {
             name: file.name,
             summary: file.summary,
-            precision: file.precision.parse().map_err(|invalid| Fault::from(invalid).under("precision"))?,
+            precision: file
+                .precision
+                .parse()
+                .map_err(|invalid| Diagnostic::from(invalid).under("precision"))?,
             time: time("time", &file.time)?,
             quick: file.quick.map(|quick| time("quick", &quick)).transpose()?,
             observe: file.observe.map(|observe| time("observe", &observe)).transpose()?,
             slice: file.slice.map(|slice| time("slice", &slice)).transpose()?,
             rounds: file.rounds,
-            total: total.map_err(|invalid| Fault::from(invalid).under("total"))?,
+            total: total.map_err(|invalid| Diagnostic::from(invalid).under("total"))?,
             endpoints: file.endpoints,
             study,
             blocks,
@@ -189,14 +196,14 @@ pub fn parse_total(text: &str) -> Result<Size, Invalid> {
 }
 
 impl Block {
-    fn resolve(file: &BlockInFile, cards: &[Card]) -> Result<Self, Fault> {
+    fn resolve(file: &BlockInFile, cards: &[Card]) -> Result<Self, Diagnostic> {
         for (name, list) in [
             ("mechanisms", &file.mechanisms),
             ("workloads", &file.workloads),
             ("placements", &file.placements),
         ] {
             if list.is_empty() {
-                return Err(Fault::new(
+                return Err(Diagnostic::new(
                     format!("a block of the suite has no {name}, so that nothing would come of it"),
                     format!("give at least one of its {name}, or leave the block out"),
                 )
@@ -213,10 +220,11 @@ impl Block {
         Ok(Self {
             specs: each("mechanisms", &file.mechanisms, |text| Spec::parse(text, cards))?,
             workloads: each("workloads", &file.workloads, Workload::from_str)?,
-            sizes: sizes.map_err(|invalid| Fault::from(invalid).under("sizes"))?.unwrap_or_default(),
+            sizes: sizes.map_err(|invalid| Diagnostic::from(invalid).under("sizes"))?.unwrap_or_default(),
             placements: each("placements", &file.placements, Placements::from_str)?,
-            paces: paces(think_times, rates).map_err(|invalid| Fault::from(invalid).under(pace_of))?,
-            peers: peers(file.peers.as_deref()).map_err(|invalid| Fault::from(invalid).under("peers"))?,
+            paces: paces(think_times, rates).map_err(|invalid| Diagnostic::from(invalid).under(pace_of))?,
+            peers: peers(file.peers.as_deref())
+                .map_err(|invalid| Diagnostic::from(invalid).under("peers"))?,
         })
     }
 
@@ -234,8 +242,9 @@ fn each<T>(
     name: &str,
     texts: &[String],
     parse: impl Fn(&str) -> Result<T, Invalid>,
-) -> Result<Vec<T>, Fault> {
-    let one = |(at, text): (usize, &String)| parse(text).map_err(|e| Fault::from(e).under(at).under(name));
+) -> Result<Vec<T>, Diagnostic> {
+    let one =
+        |(at, text): (usize, &String)| parse(text).map_err(|e| Diagnostic::from(e).under(at).under(name));
     texts.iter().enumerate().map(one).collect()
 }
 
@@ -257,10 +266,10 @@ pub fn peers(list: Option<&str>) -> Result<Vec<Peers>, Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::{Kind, testing::card};
+    use crate::card::{CardKind, testing::card};
     use crate::case::Placement;
 
-    const CARDS: &[Card] = &[card("pipe", Kind::Mechanism, &[Workload::Latency], true)];
+    const CARDS: &[Card] = &[card("pipe", CardKind::Mechanism, &[Workload::Latency], true)];
 
     const SUITE: &str = r#"
 name = "small"

@@ -2,7 +2,7 @@
 
 use crate::Probing;
 use crate::perf::{on_this_thread, refused, switched};
-use model::observation::{Counter, Seen};
+use model::observation::{Counter, EndpointObservation};
 use model::record::Fact;
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Dynamic, Hardware, Raw, Software};
 use perf_event::{Builder, Counter as Open};
@@ -166,14 +166,14 @@ impl Probing for Counters {
         leaders.try_for_each(|(name, leader)| switched(leader.disable(), name))
     }
 
-    fn seen(mut self: Box<Self>) -> Result<Seen, Failure> {
+    fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
         let read = self.groups.iter_mut().flatten().map(|(name, open)| read(name, open));
         let absent = self.absent.iter().map(|(name, reason)| Counter {
             name: name.clone(),
             count: Fact::Unknown(reason.clone()),
             running: 0.0,
         });
-        Ok(Seen { counters: read.chain(absent).collect(), ..Seen::default() })
+        Ok(EndpointObservation { counters: read.chain(absent).collect(), ..EndpointObservation::default() })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::Probing;
 use crate::mappings::Mappings;
 use crate::perf::{counter, on_this_thread, ring, switched};
 use crate::tracefs::{self, Field, REMEDY, Tracefs};
-use model::observation::{Event, Seen, What};
+use model::observation::{EndpointObservation, Event, What};
 use perf_event::data::Record as Parsed;
 use perf_event::events::{Software, Tracepoint};
 use perf_event::{Builder, Counter, SampleFlag, Sampler};
@@ -115,8 +115,8 @@ impl Probing for Recorder {
         switched(self.leader.disable(), "the events of this thread")
     }
 
-    fn seen(mut self: Box<Self>) -> Result<Seen, Failure> {
-        let mut seen = Seen { without: self.without, ..Seen::default() };
+    fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
+        let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
         for Source { ring, form } in &mut self.sources {
             while let Some(record) = ring.next_record() {
                 if record.ty() == RECORD_SWITCH {
@@ -138,7 +138,7 @@ impl Probing for Recorder {
         }
         let mappings = Mappings::read()?;
         for event in &mut seen.events {
-            if let What::Fault { address, mapping, .. } = &mut event.what {
+            if let What::PageFault { address, mapping, .. } = &mut event.what {
                 let name = match self.payload.contains(address) {
                     true => "payload",
                     false => mappings.name(*address),
@@ -170,7 +170,7 @@ impl Form {
             Form::Wakes { tid, flags } => {
                 What::Wakes { tid: short(tid)?, by_interrupt: flags.of(fields) & IN_INTERRUPT != 0 }
             }
-            Form::Fault { major } => What::Fault { address, major: *major, mapping: 0 },
+            Form::Fault { major } => What::PageFault { address, major: *major, mapping: 0 },
             Form::Switch => return None,
         })
     }

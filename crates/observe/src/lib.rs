@@ -16,7 +16,7 @@ mod tracefs;
 
 use events::{Kind, Recorder};
 use model::card::Support;
-use model::observation::{Look, Probe, Seen};
+use model::observation::{EndpointObservation, Probe, ProbeRequest};
 use std::ops::Range;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -29,7 +29,7 @@ trait Probing {
     /// Switches it off. The iterations are just over.
     fn end(&mut self) -> Result<(), Failure>;
     /// What was seen.
-    fn seen(self: Box<Self>) -> Result<Seen, Failure>;
+    fn seen(self: Box<Self>) -> Result<EndpointObservation, Failure>;
 }
 
 /// A probe on the calling thread, or none.
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Watching {
 }
 
 /// Gets ready to look at the calling thread. `payload` is where its messages lie, so that faults in them are known as such.
-pub fn attach(look: &Look, payload: Range<u64>) -> Result<Watching, Failure> {
+pub fn attach(look: &ProbeRequest, payload: Range<u64>) -> Result<Watching, Failure> {
     let probing = match look.probe {
         None => None,
         Some(probe) => Some(open(probe, look, payload)?),
@@ -54,7 +54,7 @@ pub fn attach(look: &Look, payload: Range<u64>) -> Result<Watching, Failure> {
     Ok(Watching { probing, from_ns: 0, until_ns: 0 })
 }
 
-fn open(probe: Probe, look: &Look, payload: Range<u64>) -> Result<Box<dyn Probing>, Failure> {
+fn open(probe: Probe, look: &ProbeRequest, payload: Range<u64>) -> Result<Box<dyn Probing>, Failure> {
     Ok(match probe {
         Probe::Counters => Box::new(counters::open(&look.counters)?),
         Probe::Syscalls => Box::new(Recorder::open(&[Kind::Calls], &[], payload)?),
@@ -86,7 +86,7 @@ pub const TRY: &str = "__try_probe";
 /// Tries the probe called `name` on this process, which is not to be used for anything else: a filter of its calls stays.
 pub fn try_probe(name: &str) -> Result<(), Failure> {
     let probe = Probe::ALL.into_iter().find(|probe| probe.name() == name);
-    let look = Look { probe, counters: Vec::new() };
+    let look = ProbeRequest { probe, counters: Vec::new() };
     let mut watching = attach(&look, 0..0)?;
     watching.begin()?;
     watching.end()?;
@@ -126,13 +126,16 @@ impl Watching {
     }
 
     /// What was seen from `begin` to `end`.
-    pub fn seen(self) -> Result<Seen, Failure> {
+    pub fn seen(self) -> Result<EndpointObservation, Failure> {
         let (from_ns, until_ns) = (self.from_ns, self.until_ns);
         let seen = match self.probing {
-            None => Seen::default(),
+            None => EndpointObservation::default(),
             Some(probing) => probing.seen()?,
         };
-        Ok(Seen { tid: rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(), ..seen }
-            .between(from_ns, until_ns))
+        Ok(EndpointObservation {
+            tid: rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(),
+            ..seen
+        }
+        .between(from_ns, until_ns))
     }
 }

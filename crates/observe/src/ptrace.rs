@@ -5,7 +5,7 @@
 
 use crate::Probing;
 use crate::perf::now_ns;
-use model::observation::{Event, Seen, What};
+use model::observation::{EndpointObservation, Event, What};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{PTracer, Pid, set_ptracer};
 use rustix::thread::gettid;
@@ -74,15 +74,15 @@ impl Probing for Stopping {
         Ok(())
     }
 
-    fn seen(self: Box<Self>) -> Result<Seen, Failure> {
+    fn seen(self: Box<Self>) -> Result<EndpointObservation, Failure> {
         // Read by position: the tracer, which goes on writing, shares the file's offset.
         let mut text = vec![0; self.log.metadata().or_fail("fstat", LOG)?.len() as usize];
         self.log.read_exact_at(&mut text, 0).or_fail("pread", LOG)?;
         let lines = text.split(|byte| *byte == b'\n');
         // What is not whole came after the iterations.
-        Ok(Seen {
+        Ok(EndpointObservation {
             events: lines.map_while(|line| serde_json::from_slice(line).ok()).collect(),
-            ..Seen::default()
+            ..EndpointObservation::default()
         })
     }
 }

@@ -6,7 +6,7 @@
 use crate::Probing;
 use crate::mappings::Mappings;
 use crate::perf::{on_this_thread, ring, switched};
-use model::observation::{Frame, Seen, Stack};
+use model::observation::{EndpointObservation, Frame, Stack};
 use perf_event::data::Record as Parsed;
 use perf_event::events::{Hardware, Software};
 use perf_event::{Builder, SampleFlag, Sampler};
@@ -76,8 +76,8 @@ impl Probing for Sampling {
     }
 
     /// The stacks, with addresses for names: the coordinator names them, once for all trials.
-    fn seen(mut self: Box<Self>) -> Result<Seen, Failure> {
-        let mut seen = Seen { without: self.without, ..Seen::default() };
+    fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
+        let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
         let mappings = Mappings::read()?;
         let tid = gettid().as_raw_nonzero().get().cast_unsigned();
         let mut stacks: BTreeMap<Vec<Frame>, u64> = BTreeMap::new();

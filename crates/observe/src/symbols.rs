@@ -2,7 +2,7 @@
 
 use blazesym::symbolize::source::{Elf, Kernel, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
-use model::observation::{Frame, Observation, Seen};
+use model::observation::{EndpointObservation, Frame, Observation};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What is said where the kernel lists no addresses of its functions (proc(5), kptr_restrict).
@@ -37,7 +37,7 @@ impl Names {
         observation.server.iter_mut().for_each(|server| self.name_end(server));
     }
 
-    fn name_end(&mut self, seen: &mut Seen) {
+    fn name_end(&mut self, seen: &mut EndpointObservation) {
         self.learn(seen);
         if !seen.stacks.is_empty() {
             seen.without.extend(self.refusal.clone());
@@ -49,7 +49,7 @@ impl Names {
         }
     }
 
-    fn learn(&mut self, seen: &Seen) {
+    fn learn(&mut self, seen: &EndpointObservation) {
         let frames = || seen.stacks.iter().flat_map(|stack| &stack.frames);
         let unknown =
             || frames().filter(|frame| !self.known.contains_key(frame)).cloned().collect::<BTreeSet<_>>();

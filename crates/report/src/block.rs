@@ -3,7 +3,7 @@
 //! A block is words; how it is laid out and what its cells say is decided elsewhere.
 
 use crate::text::clean;
-use model::drawn::Unit;
+use model::evaluated::Unit;
 use model::floor;
 use model::stats::Estimate;
 use model::topology::CpuPair;

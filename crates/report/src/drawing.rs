@@ -3,12 +3,12 @@
 //! What a chart shows is decided elsewhere. Both forms are made of the same strokes. The PNG's letters are those of
 //! a font that comes along, so that it looks the same on a machine without fonts.
 
-use crate::drawn::number;
 use crate::figure::{Chart, SideBySide};
-use crate::look::{self, Dash, Look, Looks, Marker};
+use crate::line_style::{self, Dash, LineStyle, LineStyles, Marker};
 use crate::study::{estimate, is_drawable};
+use crate::study_words::number;
 use crate::text::{clean, clip, width};
-use model::drawn::{Figure, Point, Series, Unit};
+use model::evaluated::{EvaluatedFigure, EvaluatedSeries, FigurePoint, Unit};
 use model::stats::Estimate;
 use svg::Document;
 use svg::node::element::{Polyline, Rectangle, Text};
@@ -33,7 +33,7 @@ pub(crate) const GRID: &str = "#e1e5e9";
 const PIXELS: f32 = 2.5;
 
 /// A chart as strokes and words.
-struct Drawn {
+struct Canvas {
     height: f64,
     marks: Vec<Mark>,
 }
@@ -62,7 +62,7 @@ enum Anchor {
 
 /// `chart` as SVG.
 pub fn svg(chart: &Chart) -> String {
-    let Drawn { height, marks } = draw(chart);
+    let Canvas { height, marks } = draw(chart);
     let mut document = Document::new()
         .set("viewBox", (0, 0, WIDTH, height))
         .set("width", WIDTH)
@@ -105,7 +105,7 @@ pub fn svg(chart: &Chart) -> String {
 /// `chart` as PNG; `None` when the font that comes along cannot be read, which a test rules out.
 pub fn png(chart: &Chart) -> Option<Vec<u8>> {
     let font = Face::parse(dejavu::sans::regular(), 0).ok()?;
-    let Drawn { height, marks } = draw(chart);
+    let Canvas { height, marks } = draw(chart);
     let mut picture = Pixmap::new((WIDTH as f32 * PIXELS) as u32, (height as f32 * PIXELS) as u32)?;
     picture.fill(Color::WHITE);
     let scale = Transform::from_scale(PIXELS, PIXELS);
@@ -205,7 +205,7 @@ impl OutlineBuilder for Letters {
 }
 
 /// Everything that is drawn of `chart`, from back to front.
-fn draw(chart: &Chart) -> Drawn {
+fn draw(chart: &Chart) -> Canvas {
     match chart {
         Chart::Lines(figure) => lines(figure),
         Chart::SideBySide(chart) => side_by_side(chart),
@@ -213,7 +213,7 @@ fn draw(chart: &Chart) -> Drawn {
 }
 
 /// A row a name: the name, its number on a common axis with its interval, and the number in words.
-fn side_by_side(chart: &SideBySide) -> Drawn {
+fn side_by_side(chart: &SideBySide) -> Canvas {
     /// A longer name is cut off, so that there is room for the numbers.
     const LONGEST_NAME: usize = 44;
     const LETTER: f64 = 7.2;
@@ -233,7 +233,7 @@ fn side_by_side(chart: &SideBySide) -> Drawn {
         marks.push(words(&tick_text(tick, chart.axis.unit), x(tick), bottom + 17.0, Anchor::Middle));
     }
     marks.push(words(&chart.axis.title, (left + right) / 2.0, bottom + 36.0, Anchor::Middle));
-    let looks = Looks::of(chart.rows.iter().map(|(name, _)| name.as_str()));
+    let looks = LineStyles::of(chart.rows.iter().map(|(name, _)| name.as_str()));
     for (nth, (of, number)) in chart.rows.iter().enumerate() {
         let (look, y) = (looks.look(of), TOP + ROW * (nth as f64 + 0.5));
         marks.push(words(&name(of), left - 10.0, y + 4.0, Anchor::End));
@@ -246,7 +246,7 @@ fn side_by_side(chart: &SideBySide) -> Drawn {
         marks.push(marker(look, false, x(number.median), y));
         marks.push(words(&estimate(*number, chart.axis.unit), right + 10.0, y + 4.0, Anchor::Start));
     }
-    Drawn { height: bottom + BELOW, marks }
+    Canvas { height: bottom + BELOW, marks }
 }
 
 /// A number and the ends of its interval.
@@ -255,8 +255,8 @@ fn around(number: &Estimate) -> [f64; 3] {
     [number.median, low, high]
 }
 
-fn lines(figure: &Figure) -> Drawn {
-    let looks = look::lines(figure.series.iter().map(|series| series.name.as_str()));
+fn lines(figure: &EvaluatedFigure) -> Canvas {
+    let looks = line_style::lines(figure.series.iter().map(|series| series.name.as_str()));
     let plot = Plot::of(figure);
     let title = words(&format!("{}: {}", figure.name, figure.title), LEFT, 24.0, Anchor::Start);
     let mut marks = vec![title];
@@ -266,7 +266,7 @@ fn lines(figure: &Figure) -> Drawn {
     }
     let (key, height) = key(figure, &looks);
     marks.extend(key);
-    Drawn { height: TOP + PLOT_HEIGHT + BELOW + height, marks }
+    Canvas { height: TOP + PLOT_HEIGHT + BELOW + height, marks }
 }
 
 /// Where values of a figure come to stand.
@@ -340,7 +340,7 @@ pub(crate) fn round_step(rough: f64) -> f64 {
 }
 
 impl Plot {
-    fn of(figure: &Figure) -> Self {
+    fn of(figure: &EvaluatedFigure) -> Self {
         let points = || {
             figure.series.iter().flat_map(|series| &series.points).filter(|point| is_drawable(point, figure))
         };
@@ -359,7 +359,7 @@ impl Plot {
     }
 
     /// Both axes: lines of the grid, what they stand for, and what is along the axes.
-    fn grid(&self, figure: &Figure) -> Vec<Mark> {
+    fn grid(&self, figure: &EvaluatedFigure) -> Vec<Mark> {
         let bottom = TOP + PLOT_HEIGHT;
         let mut marks = Vec::new();
         for tick in self.x_ticks(figure) {
@@ -380,7 +380,7 @@ impl Plot {
     }
 
     /// Sizes are marked where they were measured, as many as have room; other quantities at round values.
-    fn x_ticks(&self, figure: &Figure) -> Vec<f64> {
+    fn x_ticks(&self, figure: &EvaluatedFigure) -> Vec<f64> {
         const MOST: usize = 12;
         if figure.x.unit != Unit::Bytes {
             return self.x.ticks();
@@ -395,9 +395,10 @@ impl Plot {
     }
 
     /// A line with its points and their intervals; dashed and open where it is published.
-    fn series(&self, series: &Series, figure: &Figure, look: Look) -> Vec<Mark> {
-        let points: Vec<&Point> = series.points.iter().filter(|point| is_drawable(point, figure)).collect();
-        let at = |point: &&Point| (self.x(point.x), self.y(point.y.median));
+    fn series(&self, series: &EvaluatedSeries, figure: &EvaluatedFigure, look: LineStyle) -> Vec<Mark> {
+        let points: Vec<&FigurePoint> =
+            series.points.iter().filter(|point| is_drawable(point, figure)).collect();
+        let at = |point: &&FigurePoint| (self.x(point.x), self.y(point.y.median));
         let mut marks = vec![line(points.iter().map(at).collect(), look, series.published)];
         for point in points {
             let (x, y) = at(&point);
@@ -413,8 +414,9 @@ impl Plot {
 }
 
 /// The names of the series, in columns as wide as the longest needs, and the height that they take.
-fn key(figure: &Figure, looks: &[Look]) -> (Vec<Mark>, f64) {
-    let name = |series: &Series| clean(&series.name) + if series.published { ", published" } else { "" };
+fn key(figure: &EvaluatedFigure, looks: &[LineStyle]) -> (Vec<Mark>, f64) {
+    let name =
+        |series: &EvaluatedSeries| clean(&series.name) + if series.published { ", published" } else { "" };
     let longest = figure.series.iter().map(|series| width(&name(series))).max().unwrap_or_default();
     let column = 50.0 + 7.6 * longest as f64;
     let columns = ((WIDTH - LEFT) / column).floor().max(1.0) as usize;
@@ -438,13 +440,13 @@ fn rule(from: (f64, f64), to: (f64, f64), color: &'static str) -> Mark {
     Mark::Stroke { points: vec![from, to], color, width: 1.0, dash: &[], fill: None }
 }
 
-fn line(points: Vec<(f64, f64)>, look: Look, published: bool) -> Mark {
+fn line(points: Vec<(f64, f64)>, look: LineStyle, published: bool) -> Mark {
     let dash = if published { Dash::Short } else { look.dash };
     let width = if published { 1.2 } else { 1.8 };
     Mark::Stroke { points, color: look.color, width, dash: dash.pattern(), fill: None }
 }
 
-fn marker(look: Look, open: bool, x: f64, y: f64) -> Mark {
+fn marker(look: LineStyle, open: bool, x: f64, y: f64) -> Mark {
     /// The corners of a marker around its middle.
     const SQUARE: [(f64, f64); 4] = [(-3.4, -3.4), (3.4, -3.4), (3.4, 3.4), (-3.4, 3.4)];
     const DIAMOND: [(f64, f64); 4] = [(0.0, -4.8), (4.8, 0.0), (0.0, 4.8), (-4.8, 0.0)];

@@ -1,9 +1,9 @@
 //! Why a case costs what it does, in words and tables, and these for the terminal. What is so is decided in `explain`; where
 //! words stand, in `layout` for the terminal and in `explanation_page` for browsers.
 
-use crate::drawn::Grid;
 use crate::layout::{DEEPER, INDENT, Style, finish, grid, labelled, section};
 use crate::quantity::{count, multiple, percent, signed_time, time, time_estimate};
+use crate::study_words::Grid;
 use crate::text::{clean, wrap};
 use explain::{
     Bends, Copies, CounterRow, Decomposition, Explanation, FaultRow, How, Knee, Landmark, PlaceRow, ProbeRow,

@@ -5,12 +5,12 @@
 //! template language, which escapes it, or through the writers of SVG, which do too.
 
 use crate::block::grouped;
-use crate::drawn::Grid;
 use crate::explanation::{
     ABSENCES_HEADING, BENDS_HEADING, REASONS_HEADING, TRIES_HEADING, Told, bends, side_by_side, told,
 };
 use crate::flame::flame_picture;
 use crate::page::{STYLE, escape, filled, shell_words, tight};
+use crate::study_words::Grid;
 use crate::sum::{Bars, sums};
 use crate::text::{clean, width};
 use crate::timeline::timeline_among;

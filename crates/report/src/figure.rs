@@ -8,7 +8,7 @@ use crate::columns;
 use crate::page::Input;
 use crate::sheet::sheet;
 use crate::text::clean;
-use model::drawn::{Axis, Figure, Point, Series, Unit};
+use model::evaluated::{EvaluatedFigure, EvaluatedSeries, FigureAxis, FigurePoint, Unit};
 use model::record::Fact;
 use model::stats::Estimate;
 use model::{Invalid, Workload};
@@ -27,7 +27,7 @@ pub struct Drawing {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Chart {
     /// Lines over a quantity.
-    Lines(Figure),
+    Lines(EvaluatedFigure),
     /// A number for each of some names.
     SideBySide(SideBySide),
 }
@@ -38,7 +38,7 @@ pub struct SideBySide {
     /// What was measured.
     pub name: String,
     /// The numbers' axis, which is logarithmic.
-    pub axis: Axis,
+    pub axis: FigureAxis,
     /// Names and their numbers, all above 0, the best first.
     pub rows: Vec<(String, Estimate)>,
 }
@@ -72,7 +72,7 @@ pub fn drawings(inputs: &[Input<'_>], metric: Option<&str>) -> Result<Vec<Drawin
 /// The iterations that the studies in `inputs` draw from moment to moment, as SVG, each with its file's name.
 pub fn iterations(inputs: &[Input<'_>]) -> Vec<(String, String)> {
     let figures = inputs.iter().filter_map(|input| input.study).flat_map(|study| &study.figures);
-    let of_figure = |figure: &Figure| {
+    let of_figure = |figure: &EvaluatedFigure| {
         let name = file_name(&figure.name);
         let iterations = figure.timeline.iter().flat_map(|timeline| {
             timeline.iterations.iter().map(|iteration| crate::timeline::timeline(iteration, &timeline.case))
@@ -128,9 +128,9 @@ impl Group {
     /// no place on a logarithmic axis.
     fn charts(&self, name: &str) -> Vec<Chart> {
         let along = |common: &Common| common.size_bytes.filter(|size| size.0 > 0);
-        let mut lines: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
+        let mut lines: BTreeMap<&str, Vec<FigurePoint>> = BTreeMap::new();
         for (common, name, y) in &self.numbers {
-            let point = along(common).map(|size| Point { x: size.0 as f64, y: *y });
+            let point = along(common).map(|size| FigurePoint { x: size.0 as f64, y: *y });
             lines.entry(name).or_default().extend(point);
         }
         let has_lines = lines.values().any(|points| points.len() > 1);
@@ -143,15 +143,15 @@ impl Group {
         lines.into_iter().chain(side_by_side).collect()
     }
 
-    fn lines(&self, name: &str, lines: BTreeMap<&str, Vec<Point>>) -> Figure {
+    fn lines(&self, name: &str, lines: BTreeMap<&str, Vec<FigurePoint>>) -> EvaluatedFigure {
         let series = lines.into_iter().filter(|(_, points)| !points.is_empty()).map(|(name, mut points)| {
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
-            Series { name: name.to_owned(), published: false, points }
+            EvaluatedSeries { name: name.to_owned(), published: false, points }
         });
-        Figure {
+        EvaluatedFigure {
             name: name.to_owned(),
             title: format!("{} by message size", self.title),
-            x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
+            x: FigureAxis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
             y: self.axis(),
             series: series.collect(),
             missing: Vec::new(),
@@ -160,8 +160,8 @@ impl Group {
         }
     }
 
-    fn axis(&self) -> Axis {
-        Axis { title: self.title.to_owned(), unit: self.unit, logarithmic: true }
+    fn axis(&self) -> FigureAxis {
+        FigureAxis { title: self.title.to_owned(), unit: self.unit, logarithmic: true }
     }
 }
 

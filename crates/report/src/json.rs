@@ -6,7 +6,7 @@
 use crate::summary_of;
 use crate::text::hidden;
 use model::Case;
-use model::drawn::Drawn;
+use model::evaluated::EvaluatedStudy;
 use model::record::{End, Header, Outcome, Record, Results, Setting};
 use model::summary::Summary;
 use model::warning::Warning;
@@ -18,7 +18,7 @@ struct Document<'a> {
     header: &'a Header,
     records: Vec<Summarised<'a>>,
     /// The study that the run repeats, with this run's numbers in it; `null` when it repeats none.
-    study: Option<Drawn>,
+    study: Option<EvaluatedStudy>,
     /// `null` when the run was cut off.
     end: Option<&'a End>,
     notes: &'a [String],
@@ -47,8 +47,13 @@ impl<'a> Summarised<'a> {
 pub fn json(results: &Results, mut out: impl io::Write) -> io::Result<()> {
     let Results { header, records, looks: _, end, notes } = results;
     let records = records.iter().map(Summarised::of).collect();
-    let document =
-        Document { header, records, study: model::study::drawn(results), end: end.as_ref(), notes };
+    let document = Document {
+        header,
+        records,
+        study: model::study::evaluate_results(results),
+        end: end.as_ref(),
+        notes,
+    };
     writeln!(out, "{}", visible(&serde_json::to_string_pretty(&document)?))
 }
 

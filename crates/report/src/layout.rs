@@ -3,7 +3,7 @@
 //! It decides how things look, not what they say: that is the sheet's.
 
 use crate::block::{Block, Heading, Row, Tone};
-use crate::drawn::{Grid, Study};
+use crate::study_words::{Grid, Study};
 use crate::text::{width, wrap, wrap_name};
 use anstyle::{AnsiColor, Style as Paint};
 use std::collections::HashSet;

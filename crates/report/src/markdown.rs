@@ -3,8 +3,8 @@
 //! It says what the terminal table says, with every column: a page has room, a terminal may not.
 
 use crate::block::{Block, Row};
-use crate::drawn::{Grid, Study};
 use crate::sheet::sheet_with_study;
+use crate::study_words::{Grid, Study};
 use model::record::Results;
 
 /// `results` as GitHub-flavoured Markdown.

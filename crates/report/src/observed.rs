@@ -1,6 +1,6 @@
 //! An observation made by hand for the tests of this crate: a timeline of a few iterations.
 
-use model::observation::{Event, Observation, Seen, What};
+use model::observation::{EndpointObservation, Event, Observation, What};
 
 /// Five round trips over a pipe, the last of which is slow, for server loses its CPU and takes a fault.
 pub(crate) fn observation() -> Observation {
@@ -28,7 +28,7 @@ pub(crate) fn observation() -> Observation {
         server_did(4_000, What::On { cpu: 1 });
         server_did(5_600, exit(READ));
         if slow_ns > 20_000 {
-            server_did(5_900, What::Fault { address: 0x7f00_0000_1000, major: false, mapping: 0 });
+            server_did(5_900, What::PageFault { address: 0x7f00_0000_1000, major: false, mapping: 0 });
             server_did(7_000, loses);
             server_did(34_000, What::On { cpu: 1 });
         }
@@ -40,13 +40,13 @@ pub(crate) fn observation() -> Observation {
         iteration_ends_ns.push(from_ns + 14_200 + slow_ns);
     }
     let until_ns = iteration_ends_ns.last().copied().unwrap_or_default() + 100;
-    let seen = |tid, events: Vec<(u64, What)>| Seen {
+    let seen = |tid, events: Vec<(u64, What)>| EndpointObservation {
         tid,
         from_ns: 0,
         until_ns,
         events: events.into_iter().map(|(at_ns, what)| Event { at_ns, what }).collect(),
         mappings: vec!["[heap]".to_owned()],
-        ..Seen::default()
+        ..EndpointObservation::default()
     };
     let elapsed_ns = (until_ns - 1_100) as f64;
     Observation {

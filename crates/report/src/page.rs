@@ -8,13 +8,13 @@
 
 use crate::block::{Block, Tone, size_text};
 use crate::figure::parse_metric;
-use crate::look::Looks;
+use crate::line_style::LineStyles;
 use crate::quantity::{percent, time};
 use crate::sheet::{Sheet, sheet};
 use crate::study::{self, StudyData};
 use crate::text::clean;
 use model::Invalid;
-use model::drawn::{Drawn, Unit};
+use model::evaluated::{EvaluatedStudy, Unit};
 use model::histogram::quantiles_ns;
 use model::record::{Fact, Host, Outcome, Record, Results};
 use model::stats::Estimate;
@@ -27,7 +27,7 @@ pub struct Input<'a> {
     /// The results of one run.
     pub results: &'a Results,
     /// The study that the run repeats, with this run's numbers in it.
-    pub study: Option<&'a Drawn>,
+    pub study: Option<&'a EvaluatedStudy>,
 }
 
 /// The quantiles of a curve; each is shown where at least [`LEAST_BEYOND`] iterations lie beyond it.
@@ -197,7 +197,7 @@ impl Data {
     fn of(inputs: &[Input<'_>], metric: Option<String>, command: &[String]) -> Self {
         let sheets: Vec<Sheet> = inputs.iter().map(|input| sheet(input.results)).collect();
         let rows = sheets.iter().flat_map(|sheet| &sheet.blocks).flat_map(|block| &block.rows);
-        let looks = Looks::of(rows.map(|row| row.name.as_str()));
+        let looks = LineStyles::of(rows.map(|row| row.name.as_str()));
         let labels = labels(inputs);
         let runs = inputs
             .iter()
@@ -240,7 +240,7 @@ fn labels(inputs: &[Input<'_>]) -> Vec<String> {
     labels.collect()
 }
 
-fn run(input: &Input<'_>, sheet: Sheet, label: &str, looks: &Looks) -> Run {
+fn run(input: &Input<'_>, sheet: Sheet, label: &str, looks: &LineStyles) -> Run {
     let results = input.results;
     let blocks = sheet.blocks.into_iter().map(|block| block_data(block, results, looks));
     Run {
@@ -257,7 +257,7 @@ fn run(input: &Input<'_>, sheet: Sheet, label: &str, looks: &Looks) -> Run {
     }
 }
 
-fn block_data(block: Block, results: &Results, looks: &Looks) -> BlockData {
+fn block_data(block: Block, results: &Results, looks: &LineStyles) -> BlockData {
     let chart = block.common.map(|common| {
         let (bytes, text, words) = match common.size_bytes {
             Some(size) => (Some(size.0), size.to_string(), size_text(size)),

@@ -5,13 +5,13 @@
 
 use crate::block::Block;
 use crate::columns;
-use crate::drawn;
 use crate::figure::parse_metric;
 use crate::layout::{INDENT, Style, finish, section};
 use crate::sheet::sheet;
+use crate::study_words;
 use crate::text::{clip, width};
 use model::Invalid;
-use model::drawn::Unit;
+use model::evaluated::Unit;
 use model::record::Results;
 use model::stats::Estimate;
 
@@ -99,7 +99,7 @@ impl Axis {
         let rows = chart.rows.iter().map(|(name, number)| {
             let name = clip(name, name_width);
             let pad = " ".repeat(name_width - width(&name));
-            let words = clip(&drawn::number(number.median, chart.unit), NUMBER);
+            let words = clip(&study_words::number(number.median, chart.unit), NUMBER);
             format!("{INDENT}{name}{pad}  {words:>NUMBER$}  {}", self.row(*number))
         });
         let margin = " ".repeat(INDENT.len() + name_width + 2 + NUMBER + 2);

@@ -3,7 +3,7 @@
 //! `None` is a value that is missing or that is no number; it is printed as a dash, never as 0.
 
 use crate::text::clip;
-use model::drawn::Unit;
+use model::evaluated::Unit;
 use model::stats::Estimate;
 use model::units::{format_ns, format_rate, three_digits};
 

@@ -5,8 +5,8 @@
 
 use crate::block::{Block, Common, Row, Tone, comparable, floor_order, grouped, meanings, name};
 use crate::columns::{self, Column};
-use crate::drawn::{self, PUBLISHED, Study};
 use crate::quantity::time;
+use crate::study_words::{self, PUBLISHED, Study};
 use crate::text::clean;
 use crate::{head, marks, outcome_name, summary_of};
 use model::floor::floor_of;
@@ -46,7 +46,7 @@ pub(crate) struct Measured<'a> {
 /// The sheet of `results` with the study that they repeat, if any, in words.
 pub(crate) fn sheet_with_study(results: &Results) -> Sheet {
     let mut sheet = sheet(results);
-    sheet.study = model::study::drawn(results).as_ref().map(drawn::study);
+    sheet.study = model::study::evaluate_results(results).as_ref().map(study_words::study);
     if sheet.study.as_ref().is_some_and(Study::has_published) {
         sheet.notes.push((PUBLISHED.to_owned(), "published by the study, not measured here".to_owned()));
     }

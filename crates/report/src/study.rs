@@ -1,14 +1,15 @@
-//! Studies for the page: what `model::drawn` has, with every number in words beside it.
+//! Studies for the page: what `model::evaluated` has, with every number in words beside it.
 //!
 //! It decides neither what a study shows nor how it is drawn.
 
-use crate::drawn;
-use crate::look::{self, Dash, Look};
+use crate::line_style::{self, Dash, LineStyle};
 use crate::page::Number;
+use crate::study_words;
 use crate::text::clean;
 use crate::timeline::title as iteration_title;
-use model::drawn::{
-    Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Timeline, Unit, Verdict,
+use model::evaluated::{
+    EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
+    EvaluatedTable, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict, Unit,
 };
 use model::stats::Estimate;
 use serde::Serialize;
@@ -76,7 +77,7 @@ struct TableData {
 type CellData = (String, char);
 
 /// `study` as the page takes it.
-pub(crate) fn data(study: &Drawn) -> StudyData {
+pub(crate) fn data(study: &EvaluatedStudy) -> StudyData {
     StudyData {
         title: clean(&study.title),
         source: clean(&study.source),
@@ -86,12 +87,12 @@ pub(crate) fn data(study: &Drawn) -> StudyData {
     }
 }
 
-fn conclusion(conclusion: &Conclusion) -> ConclusionData {
+fn conclusion(conclusion: &EvaluatedConclusion) -> ConclusionData {
     let (verdict, words) = match &conclusion.verdict {
-        Verdict::Holds => ("holds", "holds here".to_owned()),
-        Verdict::DoesNotHold => ("fails", "does not hold here".to_owned()),
-        Verdict::Undecided => ("open", "undecided".to_owned()),
-        Verdict::NotMeasured(why) => ("open", format!("not measured: {}", clean(why))),
+        StudyVerdict::Holds => ("holds", "holds here".to_owned()),
+        StudyVerdict::DoesNotHold => ("fails", "does not hold here".to_owned()),
+        StudyVerdict::Undecided => ("open", "undecided".to_owned()),
+        StudyVerdict::NotMeasured(why) => ("open", format!("not measured: {}", clean(why))),
     };
     ConclusionData {
         claim: clean(&conclusion.claim),
@@ -101,8 +102,8 @@ fn conclusion(conclusion: &Conclusion) -> ConclusionData {
     }
 }
 
-fn figure(figure: &Figure) -> FigureData {
-    let looks = look::lines(figure.series.iter().map(|series| series.name.as_str()));
+fn figure(figure: &EvaluatedFigure) -> FigureData {
+    let looks = line_style::lines(figure.series.iter().map(|series| series.name.as_str()));
     FigureData {
         name: clean(&figure.name),
         title: clean(&figure.title),
@@ -115,7 +116,7 @@ fn figure(figure: &Figure) -> FigureData {
     }
 }
 
-fn pictures(timeline: &Timeline) -> impl Iterator<Item = (String, String)> {
+fn pictures(timeline: &EvaluatedTimeline) -> impl Iterator<Item = (String, String)> {
     let picture = |iteration| {
         let title = format!("{}, {}", clean(&timeline.case), iteration_title(iteration));
         (title, crate::timeline::timeline(iteration, &timeline.case))
@@ -123,15 +124,15 @@ fn pictures(timeline: &Timeline) -> impl Iterator<Item = (String, String)> {
     timeline.iterations.iter().map(picture)
 }
 
-fn axis(axis: &Axis) -> AxisData {
+fn axis(axis: &FigureAxis) -> AxisData {
     AxisData { title: clean(&axis.title), unit: axis.unit.name(), log: axis.logarithmic }
 }
 
-fn series(series: &Series, figure: &Figure, look: Look) -> SeriesData {
+fn series(series: &EvaluatedSeries, figure: &EvaluatedFigure, look: LineStyle) -> SeriesData {
     let drawable = series.points.iter().filter(|point| is_drawable(point, figure));
-    let point = |point: &Point| {
+    let point = |point: &FigurePoint| {
         let number = Number::of(point.y)?;
-        Some((point.x, drawn::number(point.x, figure.x.unit), number, estimate(point.y, figure.y.unit)))
+        Some((point.x, study_words::number(point.x, figure.x.unit), number, estimate(point.y, figure.y.unit)))
     };
     SeriesData {
         name: clean(&series.name),
@@ -144,13 +145,13 @@ fn series(series: &Series, figure: &Figure, look: Look) -> SeriesData {
 }
 
 /// Whether `point` has a place on the axes of `figure`.
-pub(crate) fn is_drawable(point: &Point, figure: &Figure) -> bool {
-    let fits = |value: f64, axis: &Axis| value.is_finite() && (!axis.logarithmic || value > 0.0);
+pub(crate) fn is_drawable(point: &FigurePoint, figure: &EvaluatedFigure) -> bool {
+    let fits = |value: f64, axis: &FigureAxis| value.is_finite() && (!axis.logarithmic || value > 0.0);
     fits(point.x, &figure.x) && fits(point.y.median, &figure.y)
 }
 
-fn table(table: &Table) -> TableData {
-    let row = |row: &Row| (clean(&row.name), row.published, row.cells.iter().map(cell).collect());
+fn table(table: &EvaluatedTable) -> TableData {
+    let row = |row: &EvaluatedRow| (clean(&row.name), row.published, row.cells.iter().map(cell).collect());
     TableData {
         name: clean(&table.name),
         title: clean(&table.title),
@@ -160,18 +161,18 @@ fn table(table: &Table) -> TableData {
     }
 }
 
-fn cell(cell: &Cell) -> CellData {
+fn cell(cell: &EvaluatedCell) -> CellData {
     match cell {
-        Cell::Empty => (String::new(), 'w'),
-        Cell::Words(words) => (clean(words), 'w'),
-        Cell::Value(number, unit) => (estimate(*number, *unit), 'n'),
-        Cell::Missing(why) => (clean(why), 'm'),
+        EvaluatedCell::Empty => (String::new(), 'w'),
+        EvaluatedCell::Words(words) => (clean(words), 'w'),
+        EvaluatedCell::Value(number, unit) => (estimate(*number, *unit), 'n'),
+        EvaluatedCell::Missing(why) => (clean(why), 'm'),
     }
 }
 
 /// A number with the half-width of its interval, in the words of the terminal, without the blanks that align them.
 pub(crate) fn estimate(number: Estimate, unit: Unit) -> String {
-    drawn::estimate(number, unit).split_whitespace().collect::<Vec<_>>().join(" ")
+    study_words::estimate(number, unit).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn cleaned(texts: &[String]) -> Vec<String> {

@@ -6,7 +6,10 @@
 
 use crate::csv::written;
 use crate::text::escape;
-use model::drawn::{Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Test, Tested, Unit, Verdict};
+use model::evaluated::{
+    EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
+    EvaluatedTable, EvaluatedTest, FigurePoint, StudyVerdict, TestedNumber, Unit,
+};
 use model::record::Results;
 use model::stats::Estimate;
 use std::io;
@@ -54,7 +57,7 @@ const COLUMNS: &[Column] = &[
 pub fn study_csv(results: &Results, out: impl io::Write) -> io::Result<()> {
     write(
         &results.header.run,
-        &model::study::drawn(results).map(|study| lines(&study)).unwrap_or_default(),
+        &model::study::evaluate_results(results).map(|study| lines(&study)).unwrap_or_default(),
         out,
     )
 }
@@ -76,14 +79,14 @@ fn shown(number: Option<f64>) -> Option<String> {
 }
 
 /// Every number of `study`, in its order.
-fn lines(study: &Drawn) -> Vec<Line> {
+fn lines(study: &EvaluatedStudy) -> Vec<Line> {
     let tables = study.tables.iter().flat_map(of_table);
     let figures = study.figures.iter().flat_map(of_figure);
     tables.chain(figures).chain(study.conclusions.iter().flat_map(of_conclusion)).collect()
 }
 
-fn of_table(table: &Table) -> Vec<Line> {
-    let cell = |row: &Row, column: &String, cell: &Cell| {
+fn of_table(table: &EvaluatedTable) -> Vec<Line> {
+    let cell = |row: &EvaluatedRow, column: &String, cell: &EvaluatedCell| {
         let line = Line {
             part: "table",
             name: table.name.clone(),
@@ -93,40 +96,41 @@ fn of_table(table: &Table) -> Vec<Line> {
             ..Line::default()
         };
         match cell.clone() {
-            Cell::Empty => None,
-            Cell::Words(words) => Some(Line { words: Some(words), ..line }),
-            Cell::Value(number, unit) => Some(Line { number: Some((number, unit)), ..line }),
-            Cell::Missing(why) => Some(Line { missing: Some(why), ..line }),
+            EvaluatedCell::Empty => None,
+            EvaluatedCell::Words(words) => Some(Line { words: Some(words), ..line }),
+            EvaluatedCell::Value(number, unit) => Some(Line { number: Some((number, unit)), ..line }),
+            EvaluatedCell::Missing(why) => Some(Line { missing: Some(why), ..line }),
         }
     };
-    let of_row = |row: &Row| {
+    let of_row = |row: &EvaluatedRow| {
         let cells = table.columns.iter().zip(&row.cells);
         cells.filter_map(|(column, of)| cell(row, column, of)).collect::<Vec<_>>()
     };
     table.rows.iter().flat_map(of_row).collect()
 }
 
-fn of_figure(figure: &Figure) -> Vec<Line> {
+fn of_figure(figure: &EvaluatedFigure) -> Vec<Line> {
     let line =
         Line { part: "figure", name: figure.name.clone(), column: figure.y.title.clone(), ..Line::default() };
-    let point = |series: &Series, point: &Point| Line {
+    let point = |series: &EvaluatedSeries, point: &FigurePoint| Line {
         row: series.name.clone(),
         published: series.published,
         x_bytes: Some(point.x),
         number: Some((point.y, figure.y.unit)),
         ..line.clone()
     };
-    let of_series = |series: &Series| series.points.iter().map(|at| point(series, at)).collect::<Vec<_>>();
+    let of_series =
+        |series: &EvaluatedSeries| series.points.iter().map(|at| point(series, at)).collect::<Vec<_>>();
     let missing = figure.missing.iter().map(|why| Line { missing: Some(why.clone()), ..line.clone() });
     figure.series.iter().flat_map(of_series).chain(missing).collect()
 }
 
-fn of_conclusion(conclusion: &Conclusion) -> Vec<Line> {
+fn of_conclusion(conclusion: &EvaluatedConclusion) -> Vec<Line> {
     let (verdict, missing) = match &conclusion.verdict {
-        Verdict::Holds => ("holds", None),
-        Verdict::DoesNotHold => ("does not hold", None),
-        Verdict::Undecided => ("undecided", None),
-        Verdict::NotMeasured(why) => ("not measured", Some(why.clone())),
+        StudyVerdict::Holds => ("holds", None),
+        StudyVerdict::DoesNotHold => ("does not hold", None),
+        StudyVerdict::Undecided => ("undecided", None),
+        StudyVerdict::NotMeasured(why) => ("not measured", Some(why.clone())),
     };
     let line = Line {
         part: "conclusion",
@@ -134,7 +138,7 @@ fn of_conclusion(conclusion: &Conclusion) -> Vec<Line> {
         verdict: Some(verdict),
         ..Line::default()
     };
-    let of_test = |test: &Test| {
+    let of_test = |test: &EvaluatedTest| {
         let line =
             Line { row: test.name.clone(), at_least: test.at_least, at_most: test.at_most, ..line.clone() };
         let published = test.published.map(|median| Line {
@@ -142,7 +146,7 @@ fn of_conclusion(conclusion: &Conclusion) -> Vec<Line> {
             number: Some((Estimate { median, interval: None }, test.unit)),
             ..line.clone()
         });
-        let number = |tested: &Tested| Line {
+        let number = |tested: &TestedNumber| Line {
             x_bytes: tested.size_bytes.map(|size| size.0 as f64),
             number: Some((tested.number, test.unit)),
             ..line.clone()

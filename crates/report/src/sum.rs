@@ -5,11 +5,11 @@
 
 use crate::drawing::{round_step, tick_text};
 use crate::explanation::{RESIDUAL, by};
-use crate::look::COLORS;
+use crate::line_style::COLORS;
 use crate::quantity::{percent, time};
 use crate::text::{clip, width};
 use explain::{Decomposition, TermKind};
-use model::drawn::Unit;
+use model::evaluated::Unit;
 use std::collections::BTreeSet;
 use svg::Document;
 use svg::node::element::{Group, Line, Path, Rectangle, Text, Title};

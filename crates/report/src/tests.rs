@@ -931,7 +931,7 @@ fn what_has_one_size_or_none_is_drawn_side_by_side() {
             "cost-same-core"
         ]
     );
-    let (mut study, nothing) = (model::study::drawn(&results_with_study()).unwrap(), Vec::new());
+    let (mut study, nothing) = (model::study::evaluate_results(&results_with_study()).unwrap(), Vec::new());
     study.figures[0].series = nothing;
     let input = [crate::Input { results: &results, study: Some(&study) }];
     let with_study = crate::drawings(&input, None).unwrap();

@@ -4,12 +4,12 @@
 //! face each other, so that nothing but wake-ups lies between them; calls and faults stand on the outer sides.
 
 use crate::drawing::{FONT, GRID, INK, LETTERS, round_step, tick_text};
-use crate::look::COLORS;
+use crate::line_style::COLORS;
 use crate::quantity::time;
 use crate::text::{clean, clip, width};
-use model::drawn::Unit;
+use model::evaluated::Unit;
 use model::observation::schedule::{Span, State};
-use model::observation::timeline::{End, Fault, Iteration, NamedCall, Track, WakeUp};
+use model::observation::timeline::{End, Iteration, NamedCall, PageFault, Track, WakeUp};
 use svg::Document;
 use svg::node::element::{Definitions, Group, Line, Pattern, Polygon, Polyline, Rectangle, Text, Title};
 
@@ -212,7 +212,7 @@ impl View {
     }
 
     /// A mark that points at the moment from the side of the calls.
-    fn fault(&self, end: End, fault: &Fault) -> Group {
+    fn fault(&self, end: End, fault: &PageFault) -> Group {
         let x = self.x(fault.at_ns);
         let states = self.states_y(end);
         let (tip, base) = if end == End::Client {

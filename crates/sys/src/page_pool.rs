@@ -44,7 +44,7 @@ impl PagePool {
     ///
     /// When `range` is not all inside.
     #[inline(always)]
-    pub fn lend(&mut self, range: Range<usize>) -> &mut [u8] {
+    pub fn reserve(&mut self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.memory.len_bytes());
         // SAFETY: in bounds by the check, and mapped as long as `self` lives. Nobody else in this process refers to
         // these bytes, because `self` is borrowed alone; no other process can write to them, because the file is
@@ -69,7 +69,7 @@ impl PagePool {
             Handing::Loan => SpliceFlags::empty(),
             Handing::Gift => SpliceFlags::GIFT,
         };
-        let bytes = [IoSliceRaw::from_slice_mut(self.lend(range))];
+        let bytes = [IoSliceRaw::from_slice_mut(self.reserve(range))];
         // SAFETY: the bytes are borrowed alone, so that even a reading end, from which this call would write to
         // them, does no harm; it keeps no reference for writing when it returns. A gift may be moved into a file
         // only while nobody else refers to its page, and the mapping of `self` does as long as `self` lives: what
@@ -98,7 +98,7 @@ impl PagePool {
     /// kernel copies them is in `flags`.
     #[inline(always)]
     pub fn send(&mut self, range: Range<usize>, socket: impl AsFd, flags: SendFlags) -> Result<usize, Errno> {
-        send(socket, self.lend(range), flags)
+        send(socket, self.reserve(range), flags)
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     fn pool() -> PagePool {
         let mut pool = PagePool::create("test", 8192).unwrap();
-        pool.lend(0..5).copy_from_slice(b"hello");
+        pool.reserve(0..5).copy_from_slice(b"hello");
         pool
     }
 
@@ -131,7 +131,7 @@ mod tests {
             let (input, output) = pipe().unwrap();
             let mut pool = pool();
             assert_eq!(way(&mut pool, &output), Ok(5));
-            pool.lend(1..2).copy_from_slice(b"a");
+            pool.reserve(1..2).copy_from_slice(b"a");
             assert_eq!(&read_5(&input), b"hallo");
         }
     }
@@ -151,12 +151,12 @@ mod tests {
         rustix::io::write(&output, b"world").unwrap();
         let mut pool = pool();
         assert_eq!(pool.vmsplice(0..5, &input, Handing::Loan), Ok(5));
-        assert_eq!(pool.lend(0..5), b"world");
+        assert_eq!(pool.reserve(0..5), b"world");
     }
 
     #[test]
     #[should_panic]
     fn a_range_outside_is_refused() {
-        pool().lend(8190..8193);
+        pool().reserve(8190..8193);
     }
 }

@@ -493,7 +493,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
     /// Finds where a next part of at most `most_bytes` may be written, and its length: waits until it is this
     /// end's alone, which it stays until this end sends. Places are chosen as for bytes that are copied.
     #[inline(never)]
-    fn reserve(&mut self, most_bytes: usize) -> Result<(usize, usize), Errno> {
+    fn room_for_writer(&mut self, most_bytes: usize) -> Result<(usize, usize), Errno> {
         let (place, at, length_bytes) = if self.holds_door && most_bytes <= DOOR_BYTES {
             (Place::Door, DOOR + TAG_BYTES, most_bytes)
         } else if most_bytes <= LONGEST_IN_SLOTS {
@@ -511,7 +511,7 @@ impl<M: Memory, W: Wait, const SLOTS: usize> Engine<M, W, SLOTS> {
 
     /// Sends the first `bytes` of what was reserved, which are written by now.
     #[inline(never)]
-    fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+    fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
         let Lent { tag, place, length_bytes } = self.outgoing.lent;
         if tag != self.outgoing.tag || !(1..=length_bytes).contains(&bytes) {
             return Err(Errno::INVAL);
@@ -965,7 +965,7 @@ mod mapped {
         /// # Safety
         ///
         /// As [`Memory::read`], as long as they are lent.
-        unsafe fn lend(&self, at: usize, length_bytes: usize) -> &[u8] {
+        unsafe fn reserve(&self, at: usize, length_bytes: usize) -> &[u8] {
             // SAFETY: inside by contract, valid while the owner lives, and zero at first.
             unsafe { std::slice::from_raw_parts(self.at(at, length_bytes), length_bytes) }
         }
@@ -983,19 +983,19 @@ mod mapped {
 
     impl<O, W: Wait, const SLOTS: usize> Engine<Region<O>, W, SLOTS> {
         #[inline(always)]
-        pub(super) fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
-            let (at, length_bytes) = self.reserve(most_bytes)?;
+        pub(super) fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+            let (at, length_bytes) = self.room_for_writer(most_bytes)?;
             // SAFETY: `reserve` has found a place that is inside and that the peer is done with; this end sends
-            // nothing while it is lent, because it is borrowed. See `End::produce` on a peer that breaks that.
+            // nothing while it is lent, because it is borrowed. See `End::reserve` on a peer that breaks that.
             Ok(unsafe { self.memory.lend_mut(at, length_bytes) })
         }
 
         #[inline(always)]
-        pub(super) fn consume(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
+        pub(super) fn peek(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
             let (at, length_bytes) = self.next_bytes()?;
             // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote; the peer does not
-            // touch it before it is told, which this end does not while it is borrowed. See `End::consume`.
-            Ok(unsafe { self.memory.lend(at, length_bytes.min(most_bytes)) })
+            // touch it before it is told, which this end does not while it is borrowed. See `End::peek`.
+            Ok(unsafe { self.memory.reserve(at, length_bytes.min(most_bytes)) })
         }
     }
 
@@ -1158,35 +1158,35 @@ mod mapped {
         }
 
         /// Where a next part of a message is to be made: 1 to `most_bytes` bytes, of whatever content, which
-        /// [`hand_over`](Self::hand_over) sends. Waits while there is no room, and fails as [`send`](Self::send).
+        /// [`commit`](Self::commit) sends. Waits while there is no room, and fails as [`send`](Self::send).
         ///
         /// Where they lie is this end's own knowledge, and an end of a ring does not touch them until they are
         /// handed over; that is all that makes the reference exclusive. A peer that breaks the protocol, or
         /// whoever else maps the memory, can change these bytes under it, which no process can be kept from
         /// and the language does not provide for. So nothing that must be right may hang on their values.
         #[inline(always)]
-        pub fn produce(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
-            self.0.produce(most_bytes)
+        pub fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+            self.0.reserve(most_bytes)
         }
 
-        /// Sends the first `bytes` of what [`produce`](Self::produce) lent last; `Errno::INVAL` when it has lent
+        /// Sends the first `bytes` of what [`reserve`](Self::reserve) lent last; `Errno::INVAL` when it has lent
         /// less, or when anything was sent since.
         #[inline(always)]
-        pub fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
-            self.0.hand_over(bytes)
+        pub fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
+            self.0.commit(bytes)
         }
 
         /// The next bytes, where they lie: 1 to `most_bytes` of one piece. Waits until there are any, and fails as
         /// [`receive`](Self::receive). Until they are released the same bytes are lent again.
         ///
         /// Where they lie and how many there are is checked, whatever the peer wrote. That they do not change
-        /// under the reference hangs on the peer, as in [`produce`](Self::produce).
+        /// under the reference hangs on the peer, as in [`reserve`](Self::reserve).
         #[inline(always)]
-        pub fn consume(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
-            self.0.consume(most_bytes)
+        pub fn peek(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
+            self.0.peek(most_bytes)
         }
 
-        /// Gives back the next `bytes`; `Errno::INVAL` when [`consume`](Self::consume) could not lend so many.
+        /// Gives back the next `bytes`; `Errno::INVAL` when [`peek`](Self::peek) could not lend so many.
         #[inline(always)]
         pub fn release(&mut self, bytes: usize) -> Result<(), Errno> {
             self.0.release(bytes)
@@ -1399,10 +1399,10 @@ mod tests {
                     let bytes = content(number, *size);
                     let mut sent = 0;
                     while sent < bytes.len() {
-                        let part = client.produce((bytes.len() - sent).min(step_bytes)).unwrap();
+                        let part = client.reserve((bytes.len() - sent).min(step_bytes)).unwrap();
                         let count = part.len();
                         part.copy_from_slice(&bytes[sent..sent + count]);
-                        client.hand_over(count).unwrap();
+                        client.commit(count).unwrap();
                         sent += count;
                     }
                 }
@@ -1410,7 +1410,7 @@ mod tests {
             for (number, size) in sizes.iter().enumerate() {
                 let mut bytes = Vec::new();
                 while bytes.len() < *size {
-                    let part = server.consume((*size - bytes.len()).min(step_bytes)).unwrap();
+                    let part = server.peek((*size - bytes.len()).min(step_bytes)).unwrap();
                     let count = part.len().min(release_bytes);
                     bytes.extend_from_slice(&part[..count]);
                     server.release(count).unwrap();
@@ -1436,12 +1436,12 @@ mod tests {
         let (mut client, mut server) = pair::<Spin>(256);
         server.incoming.soils = false;
         for size in [1, 57, 200, 64, 3] {
-            client.produce(size).unwrap()[0] = 5;
-            client.hand_over(1).unwrap();
+            client.reserve(size).unwrap()[0] = 5;
+            client.commit(1).unwrap();
             assert_eq!(receive_all(&mut server, 1, 1), [5]);
             // Server holds the door: this goes in bulk and, its end, through a slot.
             send_all(&mut client, &content(size, 200));
-            let part = server.consume(1000).unwrap();
+            let part = server.peek(1000).unwrap();
             assert_eq!(part, &content(size, 200)[..64]);
             server.release(64).unwrap();
             assert_eq!(receive_all(&mut server, 136, 100), content(size, 200)[64..]);
@@ -1453,10 +1453,10 @@ mod tests {
     #[test]
     fn the_door_that_comes_after_a_slot_was_lent_is_passed_on() {
         let (mut client, mut server) = pair::<Spin>(256);
-        server.produce(3).unwrap().copy_from_slice(b"abc");
+        server.reserve(3).unwrap().copy_from_slice(b"abc");
         send_all(&mut client, b"door");
         assert_eq!(receive_all(&mut server, 4, 4), b"door");
-        server.hand_over(3).unwrap();
+        server.commit(3).unwrap();
         assert_eq!(receive_all(&mut client, 3, 3), b"abc");
         assert_eq!([client.holds_door, server.holds_door], [true, false]);
     }
@@ -1464,14 +1464,14 @@ mod tests {
     #[test]
     fn more_than_was_lent_is_neither_handed_over_nor_released() {
         let (mut client, mut server) = pair::<Spin>(256);
-        assert_eq!(client.hand_over(1), Err(Errno::INVAL), "nothing was lent");
+        assert_eq!(client.commit(1), Err(Errno::INVAL), "nothing was lent");
         for size in [3, 200, 2000] {
-            let lent = client.produce(size).unwrap().len();
-            assert_eq!([client.hand_over(0), client.hand_over(lent + 1)], [Err(Errno::INVAL); 2]);
+            let lent = client.reserve(size).unwrap().len();
+            assert_eq!([client.commit(0), client.commit(lent + 1)], [Err(Errno::INVAL); 2]);
             send_all(&mut client, b"else");
-            assert_eq!(client.hand_over(1), Err(Errno::INVAL), "what was lent went with something else");
+            assert_eq!(client.commit(1), Err(Errno::INVAL), "what was lent went with something else");
             assert_eq!([server.release(1), server.release(0)], [Err(Errno::INVAL); 2]);
-            let lent = server.consume(100).unwrap().len();
+            let lent = server.peek(100).unwrap().len();
             assert_eq!([server.release(0), server.release(lent + 1)], [Err(Errno::INVAL); 2]);
             server.release(lent).unwrap();
             assert_eq!(server.release(1), Err(Errno::INVAL));
@@ -1956,7 +1956,7 @@ mod loom_tests {
                     let (at, length_bytes) = client.reserve(*size - sent).unwrap();
                     // SAFETY: loom checks it.
                     unsafe { client.memory.write(at, &bytes[sent..sent + length_bytes]) };
-                    client.hand_over(length_bytes).unwrap();
+                    client.commit(length_bytes).unwrap();
                     sent += length_bytes;
                 }
             }

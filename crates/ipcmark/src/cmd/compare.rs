@@ -9,7 +9,7 @@ use crate::results_file;
 use harness::in_turn::{self, Pair};
 use harness::run::slice_for;
 use harness::run_directory::RunDirectory;
-use mechanisms::table::{self, CARDS};
+use mechanisms::registry::{self, CARDS};
 use model::compare::{Options, Paired, Verdict, compare, compare_paired, failures};
 use model::plan::{Plan, plan};
 use model::{Case, Invalid, Spec};
@@ -37,7 +37,7 @@ pub fn run(arguments: &Compare) -> Result<Exit, Error> {
 /// The row that `text` names, unless it is the name of a file; `None` for files.
 fn spec(text: &str) -> Option<Result<Spec, Invalid>> {
     let name = text.split(':').next().unwrap_or(text);
-    let is_row = table::card(name).is_some() && !Path::new(text).exists();
+    let is_row = registry::card(name).is_some() && !Path::new(text).exists();
     is_row.then(|| Spec::parse(text, CARDS))
 }
 

@@ -5,7 +5,7 @@ use crate::exit::{Error, Exit};
 use crate::output::write;
 use clap::CommandFactory;
 use clap::builder::PossibleValuesParser;
-use mechanisms::table::CARDS;
+use mechanisms::registry::CARDS;
 
 /// Prints it.
 pub fn run(arguments: &Completions) -> Result<Exit, Error> {

@@ -3,7 +3,7 @@
 
 use super::run::{by_hand, launcher, nothing_left, restrict, row, watch_signals};
 use crate::cli::{Effort, Explain, Looks};
-use crate::derived_file::{self, Kind};
+use crate::derived_file::{self, FileKind};
 use crate::exit::{Error, Exit};
 use crate::output::{command, print, style};
 use crate::progress::Progress;
@@ -15,7 +15,7 @@ use harness::measure::Timer;
 use harness::run::{Bounds, Event, Run, slice_for};
 use harness::run_directory::RunDirectory;
 use harness::trial::Launcher;
-use mechanisms::table::CARDS;
+use mechanisms::registry::CARDS;
 use model::card::Support;
 use model::floor::floor_of;
 use model::observation::Probe;
@@ -70,7 +70,7 @@ pub fn explained(
     timeout: Duration,
     looks: &Looks,
 ) -> Result<Exit, Error> {
-    looks.html.iter().try_for_each(|path| derived_file::check(path, Kind::PAGE))?;
+    looks.html.iter().try_for_each(|path| derived_file::check(path, FileKind::PAGE))?;
     let mut gathered: Vec<Gathered> =
         cases.iter().map(|case| Gathered::new(case.clone(), beside(case))).collect();
     let probes = supported(&looks.probes, &mut gathered);
@@ -114,14 +114,14 @@ pub fn explained(
 /// Makes the files that are asked for, and says which.
 fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<String, Error> {
     let mut made = String::new();
-    let mut write = |path: &Path, content: &[u8], kind: Kind| -> Result<(), Error> {
+    let mut write = |path: &Path, content: &[u8], kind: FileKind| -> Result<(), Error> {
         made += &format!("wrote {}, {} bytes\n", path.display(), content.len());
         derived_file::write(path, content, kind)
     };
     // Where there are no explanations, an earlier page stays.
     if let (Some(path), [_, ..]) = (&looks.html, explanations) {
         let page = report::explanation_html(explanations, bends, &command(), observe::call_name);
-        write(path, page.as_bytes(), Kind::PAGE)?;
+        write(path, page.as_bytes(), FileKind::PAGE)?;
     }
     for explanation in explanations {
         let key = explanation.case.key();
@@ -130,7 +130,7 @@ fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<
         let timeline = explanation.timeline.as_ref();
         if let (Some(directory), Some(seen)) = (&looks.traces, timeline) {
             let trace = report::trace(seen, &key, observe::call_name);
-            write(&path(directory, "", "json"), trace.as_bytes(), Kind::TRACE)?;
+            write(&path(directory, "", "json"), trace.as_bytes(), FileKind::TRACE)?;
         }
         if let (Some(directory), Some(seen)) = (&looks.timelines, timeline) {
             for (number, iteration) in chosen(seen, TYPICAL_ITERATIONS, observe::call_name).iter().enumerate()
@@ -139,16 +139,20 @@ fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<
                 write(
                     &path(directory, &format!("-iteration-{}", number + 1), "svg"),
                     svg.as_bytes(),
-                    Kind::SVG,
+                    FileKind::SVG,
                 )?;
             }
         }
         if let Some(directory) = &looks.flames {
             for (end, stacks) in ["client", "server"].into_iter().zip(&explanation.stacks) {
                 if let Some(svg) = report::flame_graph(stacks, &format!("{end}, {key}")) {
-                    write(&path(directory, &format!("-{end}"), "svg"), svg.as_bytes(), Kind::FLAMES)?;
+                    write(&path(directory, &format!("-{end}"), "svg"), svg.as_bytes(), FileKind::FLAMES)?;
                     let folded = report::folded(stacks);
-                    write(&path(directory, &format!("-{end}"), "folded"), folded.as_bytes(), Kind::STACKS)?;
+                    write(
+                        &path(directory, &format!("-{end}"), "folded"),
+                        folded.as_bytes(),
+                        FileKind::STACKS,
+                    )?;
                 }
             }
         }
@@ -159,7 +163,7 @@ fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<
             let difference =
                 report::flame_graph_difference(&before.stacks[at], &after.stacks[at], [&whose[0], &whose[1]]);
             if let Some(svg) = difference {
-                write(&directory.join(format!("difference-{end}.svg")), svg.as_bytes(), Kind::FLAMES)?;
+                write(&directory.join(format!("difference-{end}.svg")), svg.as_bytes(), FileKind::FLAMES)?;
             }
         }
     }

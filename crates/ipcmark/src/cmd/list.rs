@@ -4,7 +4,7 @@ use crate::cli::List;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use mechanisms::absent::{ABSENT, Absent, absent};
-use mechanisms::table::{self, CARDS};
+use mechanisms::registry::{self, CARDS};
 use model::card::{Card, Framing, Support};
 use model::{Invalid, Params};
 
@@ -44,13 +44,13 @@ impl Entry {
 }
 
 fn find(name: &str) -> Result<Entry, Invalid> {
-    let found = table::card(name).map(Entry::Row).or_else(|| absent(name).map(Entry::Absent));
+    let found = registry::card(name).map(Entry::Row).or_else(|| absent(name).map(Entry::Absent));
     found.ok_or_else(|| Invalid::unknown("mechanism or operation", name, CARDS.iter().map(|card| card.name)))
 }
 
 /// Whether `card`'s row works here with every parameter at its default.
 fn support(card: &Card) -> Support {
-    table::probe(card.name, &Params::default()).unwrap_or(Support::UNLIMITED)
+    registry::probe(card.name, &Params::default()).unwrap_or(Support::UNLIMITED)
 }
 
 fn short() -> String {

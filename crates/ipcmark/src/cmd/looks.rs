@@ -11,7 +11,7 @@ use harness::run::iterations_of_total;
 use harness::trial::Launcher;
 use model::card::Support;
 use model::observation::Probe;
-use model::observation::showed::{LookRecord, Showed};
+use model::observation::profile::{Profile, ProfileRecord};
 use model::plan::Plan;
 use model::record::Fact;
 use model::study::Study;
@@ -36,7 +36,7 @@ pub fn look(
     launcher: &Launcher<'_>,
     time: Duration,
     progress: &mut Progress,
-    mut tell: impl FnMut(LookRecord),
+    mut tell: impl FnMut(ProfileRecord),
 ) {
     for probe in Probe::ALL {
         let mut wanting = subjects.iter_mut().filter(|subject| subject.probes.contains(&probe)).peekable();
@@ -47,7 +47,7 @@ pub fn look(
             for subject in wanting {
                 subject.probes.retain(|wanted| *wanted != probe);
                 let showed = Fact::Unknown(format!("{reason}; {remedy}"));
-                tell(LookRecord { case: subject.case.clone(), probe, round: 0, showed });
+                tell(ProfileRecord { case: subject.case.clone(), probe, round: 0, showed });
             }
         }
     }
@@ -61,9 +61,9 @@ pub fn look(
             (Ok(_), None) => return,
             (Ok(mut seen), Some(effect)) => {
                 names.name(&mut seen);
-                Fact::Known(Showed::of(probe, seen, effect, observe::call_name))
+                Fact::Known(Profile::of(probe, seen, effect, observe::call_name))
             }
         };
-        tell(LookRecord { case: case.clone(), probe, round, showed });
+        tell(ProfileRecord { case: case.clone(), probe, round, showed });
     });
 }

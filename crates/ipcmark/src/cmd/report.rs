@@ -1,12 +1,12 @@
 //! `ipcmark report`: shows results files, or makes pages and figures of them.
 
 use crate::cli::{Files, Report};
-use crate::derived_file::{self, Kind};
+use crate::derived_file::{self, FileKind};
 use crate::exit::{Error, Exit};
 use crate::output::{command, print, show};
 use crate::results_file;
 use model::Invalid;
-use model::drawn::Drawn;
+use model::evaluated::EvaluatedStudy;
 use model::record::Results;
 use report::Input;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub fn run(arguments: &Report) -> Result<Exit, Error> {
 
 /// Makes the files that are asked for and says which.
 fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
-    let studies: Vec<Option<Drawn>> = all.iter().map(model::study::drawn).collect();
+    let studies: Vec<Option<EvaluatedStudy>> = all.iter().map(model::study::evaluate_results).collect();
     let inputs: Vec<Input<'_>> =
         all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
     // All is made before anything is written, so that a metric that is none leaves nothing half done.
@@ -39,26 +39,26 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
     let drawings = if wanted { report::drawings(&inputs, metric)? } else { Vec::new() };
     let traces = if files.traces.is_some() { traces(all)? } else { Vec::new() };
     if let Some((path, page)) = page {
-        write(path, page.as_bytes(), Kind::PAGE)?;
+        write(path, page.as_bytes(), FileKind::PAGE)?;
     }
     for (name, trace) in &traces {
         if let Some(directory) = &files.traces {
-            write(&directory.join(format!("{name}.json")), trace.as_bytes(), Kind::TRACE)?;
+            write(&directory.join(format!("{name}.json")), trace.as_bytes(), FileKind::TRACE)?;
         }
     }
     if let Some(directory) = &files.svg {
         for (name, picture) in report::iterations(&inputs) {
-            write(&directory.join(format!("{name}.svg")), picture.as_bytes(), Kind::SVG)?;
+            write(&directory.join(format!("{name}.svg")), picture.as_bytes(), FileKind::SVG)?;
         }
     }
     for drawing in &drawings {
         let path = |directory: &Path, ending: &str| directory.join(format!("{}.{ending}", drawing.file_name));
         if let Some(directory) = &files.svg {
-            write(&path(directory, "svg"), report::svg(&drawing.chart).as_bytes(), Kind::SVG)?;
+            write(&path(directory, "svg"), report::svg(&drawing.chart).as_bytes(), FileKind::SVG)?;
         }
         if let Some(directory) = &files.png {
             let picture = report::png(&drawing.chart).ok_or_else(|| no_picture(&drawing.file_name))?;
-            write(&path(directory, "png"), &picture, Kind::PNG)?;
+            write(&path(directory, "png"), &picture, FileKind::PNG)?;
         }
     }
     Ok(())
@@ -87,7 +87,7 @@ fn no_picture(name: &str) -> Invalid {
     Invalid::new(format!("the figure {name} cannot be drawn as PNG"), "take --svg, and report this bug")
 }
 
-fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
+fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
     derived_file::write(path, content, kind)?;
     print(&format!("wrote {}, {} bytes\n", path.display(), content.len()))
 }

@@ -12,8 +12,8 @@ use harness::measure::{Calibration, Timer};
 use harness::run::{Bounds, Event, Finish, LEAST_TRIALS, estimate, slice_for};
 use harness::run_directory::RunDirectory;
 use harness::trial::Launcher;
-use mechanisms::table::{self, CARDS};
-use model::card::{Card, Kind, Support};
+use mechanisms::registry::{self, CARDS};
+use model::card::{Card, CardKind, Support};
 use model::plan::{Plan, Row};
 use model::record::{
     End, FORMAT, Fact, FloorReading, Header, Line, PlanRecord, Results, Settings, Tool, VERSION,
@@ -189,13 +189,13 @@ pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invali
     let mut blocks = Vec::new();
     for text in texts {
         if text == ALL {
-            let rows = CARDS.iter().filter(|card| card.kind != Kind::Floor);
+            let rows = CARDS.iter().filter(|card| card.kind != CardKind::Floor);
             let asked = |card: &&Card| workloads.is_empty() || workloads.iter().any(|w| card.takes(*w));
             let all = rows.filter(asked).map(|card| block(Spec::plain(card.name), card.workloads));
             blocks.extend(all.collect::<Result<Vec<_>, _>>()?);
         } else {
             let spec = Spec::parse(text, CARDS)?;
-            let own = table::card(&spec.name).map_or(&[][..], |card| card.workloads);
+            let own = registry::card(&spec.name).map_or(&[][..], |card| card.workloads);
             blocks.push(block(spec, &own[..own.len().min(1)])?);
         }
     }
@@ -217,8 +217,8 @@ pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invali
 
 /// The row of `spec` on this host.
 pub fn row(spec: &Spec) -> Row {
-    let card = table::card(&spec.name).copied();
-    let support = table::probe(&spec.name, &spec.params);
+    let card = registry::card(&spec.name).copied();
+    let support = registry::probe(&spec.name, &spec.params);
     // A spec was parsed against the table, so that its row exists.
     Row { spec: spec.clone(), card: card.unwrap_or(CARDS[0]), support: support.unwrap_or(Support::UNLIMITED) }
 }
@@ -408,7 +408,7 @@ impl<'a> Collector<'a> {
         }
         let mut progress = Progress::new();
         looks::look(subjects, launcher, time, &mut progress, |look| {
-            self.append(&Line::Look(Box::new(look.clone())));
+            self.append(&Line::Profile(Box::new(look.clone())));
             self.results.looks.push(look);
         });
         progress.finish();

@@ -7,7 +7,7 @@ use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::suites::{self, SUITES};
 use harness::run::slice_for;
-use mechanisms::table::CARDS;
+use mechanisms::registry::CARDS;
 use model::observation::Probe;
 use model::plan::{Plan, plan};
 use model::study::Study;

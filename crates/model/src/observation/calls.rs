@@ -1,6 +1,6 @@
 //! System calls by kind: how many an iteration, how long each took, what they returned. Worked out of events alone.
 
-use super::{Event, Seen, What};
+use super::{EndpointObservation, Event, What};
 use crate::histogram::{EncodedHistogram, Histogram};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ struct Kind {
 
 impl Calls {
     /// Adds what an endpoint was seen to do in `iterations`.
-    pub fn add(&mut self, seen: &Seen, iterations: u64) {
+    pub fn add(&mut self, seen: &EndpointObservation, iterations: u64) {
         self.iterations += iterations;
         for call in in_order(&seen.events) {
             let kind = self.by_number.entry(call.number).or_default();
@@ -168,7 +168,7 @@ mod tests {
             call(70, 5, 0, 64, -512),
             call(80, 7, 1, 64, 64),
         ];
-        let seen = Seen { events: events.concat(), ..Seen::default() };
+        let seen = EndpointObservation { events: events.concat(), ..EndpointObservation::default() };
         let mut calls = Calls::default();
         calls.add(&seen, 2);
         let rows = calls.rows(|number| ["read", "write"][number as usize].to_owned());
@@ -185,7 +185,7 @@ mod tests {
         let address = i64::MAX / 2;
         let events = (0..4).flat_map(|at| call(at * 10, 5, 0, u64::MAX, address)).collect();
         let mut calls = Calls::default();
-        calls.add(&Seen { events, ..Seen::default() }, 1);
+        calls.add(&EndpointObservation { events, ..EndpointObservation::default() }, 1);
         let rows = calls.rows(|_| "mmap".to_owned());
         assert_eq!((rows[0].returned_sum, rows[0].asked_sum), (i64::MAX, u64::MAX));
     }

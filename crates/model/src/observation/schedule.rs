@@ -1,6 +1,6 @@
 //! When endpoints ran and slept, who woke them, and how long they then waited for a CPU. Worked out of events alone.
 
-use super::{Event, Observation, Seen, What};
+use super::{EndpointObservation, Event, Observation, What};
 use crate::histogram::{EncodedHistogram, Histogram};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ impl State {
 }
 
 /// The spans of `seen` in the order of time, which fill its window. It runs at first: it is its own thread that looks.
-pub fn spans(seen: &Seen) -> Vec<Span> {
+pub fn spans(seen: &EndpointObservation) -> Vec<Span> {
     let mut spans = Vec::new();
     let (mut from_ns, mut state) = (seen.from_ns, State::Runs);
     for event in &seen.events {
@@ -158,7 +158,7 @@ impl Schedules {
 }
 
 impl Tally {
-    fn add(&mut self, seen: &Seen, peer: Option<&Seen>) {
+    fn add(&mut self, seen: &EndpointObservation, peer: Option<&EndpointObservation>) {
         for span in spans(seen) {
             let took_ns = span.until_ns - span.from_ns;
             match span.state {
@@ -207,7 +207,7 @@ impl Tally {
 }
 
 /// When `waker` woke the thread `tid`, and whether an interrupt did.
-pub fn wake_ups_of(tid: u32, waker: &Seen) -> impl Iterator<Item = (u64, bool)> {
+pub fn wake_ups_of(tid: u32, waker: &EndpointObservation) -> impl Iterator<Item = (u64, bool)> {
     waker.events.iter().filter_map(move |event| match event.what {
         What::Wakes { tid: woken, by_interrupt } if woken == tid => Some((event.at_ns, by_interrupt)),
         _ => None,
@@ -215,7 +215,7 @@ pub fn wake_ups_of(tid: u32, waker: &Seen) -> impl Iterator<Item = (u64, bool)> 
 }
 
 /// When `seen` next had a CPU after it was woken at `woken_ns`; `None` if it ran then.
-pub fn comes_on_after(seen: &Seen, woken_ns: u64) -> Option<u64> {
+pub fn comes_on_after(seen: &EndpointObservation, woken_ns: u64) -> Option<u64> {
     let next = seen.events.partition_point(|event| event.at_ns < woken_ns);
     let mut rest = seen.events[next..].iter();
     match rest.find(|event| matches!(event.what, What::On { .. } | What::Off { .. }))? {
@@ -225,9 +225,9 @@ pub fn comes_on_after(seen: &Seen, woken_ns: u64) -> Option<u64> {
 }
 
 /// The time in which client alone, server alone, both and neither had a CPU, where both windows lie over one another.
-fn overlap_ns(client: &Seen, server: &Seen) -> [u64; 4] {
+fn overlap_ns(client: &EndpointObservation, server: &EndpointObservation) -> [u64; 4] {
     let (from_ns, until_ns) = (client.from_ns.max(server.from_ns), client.until_ns.min(server.until_ns));
-    let runs = |seen: &Seen| -> Vec<(u64, u64)> {
+    let runs = |seen: &EndpointObservation| -> Vec<(u64, u64)> {
         let cut = |span: Span| (span.from_ns.max(from_ns), span.until_ns.min(until_ns));
         spans(seen)
             .into_iter()
@@ -265,8 +265,8 @@ mod tests {
     const SLEEP: What = What::Off { preempted: false };
     const LOSE: What = What::Off { preempted: true };
 
-    fn seen(tid: u32, events: Vec<Event>) -> Seen {
-        Seen { tid, events, from_ns: 0, until_ns: 100, ..Seen::default() }
+    fn seen(tid: u32, events: Vec<Event>) -> EndpointObservation {
+        EndpointObservation { tid, events, from_ns: 0, until_ns: 100, ..EndpointObservation::default() }
     }
 
     /// Client runs to 20 and wakes server at 15; server runs from 30 to 60 and wakes client at 55, which runs from 65.

@@ -4,7 +4,7 @@
 
 use super::calls::{Call, in_order};
 use super::schedule::{self, Span, State, comes_on_after, wake_ups_of};
-use super::{Observation, Seen, What};
+use super::{EndpointObservation, Observation, What};
 use crate::stats::median;
 use serde::Serialize;
 
@@ -102,7 +102,7 @@ pub struct Track {
     /// The system calls that it made.
     pub calls: Vec<NamedCall>,
     /// The page faults that it took.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<PageFault>,
 }
 
 /// A system call with its name.
@@ -116,7 +116,7 @@ pub struct NamedCall {
 
 /// A page fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct PageFault {
     /// When.
     pub at_ns: u64,
     /// Where.
@@ -197,7 +197,11 @@ pub fn tracks(observation: &Observation, name: impl Fn(u32) -> String) -> Tracks
     }
 }
 
-fn woken_by(end: End, waker: &Seen, woken: &Seen) -> impl Iterator<Item = WakeUp> {
+fn woken_by(
+    end: End,
+    waker: &EndpointObservation,
+    woken: &EndpointObservation,
+) -> impl Iterator<Item = WakeUp> {
     wake_ups_of(woken.tid, waker).map(move |(at_ns, by_interrupt)| WakeUp {
         waker: end,
         at_ns,
@@ -206,14 +210,14 @@ fn woken_by(end: End, waker: &Seen, woken: &Seen) -> impl Iterator<Item = WakeUp
     })
 }
 
-fn track(seen: &Seen, end: End, wake_ups: &[WakeUp], name: impl Fn(u32) -> String) -> Track {
+fn track(seen: &EndpointObservation, end: End, wake_ups: &[WakeUp], name: impl Fn(u32) -> String) -> Track {
     let woken: Vec<u64> =
         wake_ups.iter().filter(|wake_up| wake_up.waker != end).map(|wake_up| wake_up.at_ns).collect();
     let named = |call: Call| NamedCall { name: name(call.number), call };
     let faults = seen.events.iter().filter_map(|event| match event.what {
-        What::Fault { address, major, mapping } => {
+        What::PageFault { address, major, mapping } => {
             let mapping = seen.mappings.get(mapping as usize).cloned();
-            Some(Fault { at_ns: event.at_ns, address, major, mapping })
+            Some(PageFault { at_ns: event.at_ns, address, major, mapping })
         }
         _ => None,
     });
@@ -295,8 +299,15 @@ mod tests {
         What::Enter { number, first: 0, third: 1 }
     }
 
-    fn seen(tid: u32, events: Vec<Event>) -> Seen {
-        Seen { tid, events, from_ns: 0, until_ns: 100, mappings: vec!["heap".to_owned()], ..Seen::default() }
+    fn seen(tid: u32, events: Vec<Event>) -> EndpointObservation {
+        EndpointObservation {
+            tid,
+            events,
+            from_ns: 0,
+            until_ns: 100,
+            mappings: vec!["heap".to_owned()],
+            ..EndpointObservation::default()
+        }
     }
 
     fn names(number: u32) -> String {
@@ -305,7 +316,7 @@ mod tests {
 
     /// Client writes, which wakes server, and sleeps in its read until server, which lost its CPU for a while, wakes it.
     fn ping_pong() -> Observation {
-        let fault = What::Fault { address: 0x1000, major: false, mapping: 0 };
+        let fault = What::PageFault { address: 0x1000, major: false, mapping: 0 };
         let client = vec![
             at(10, enter(1)),
             at(15, wakes(2)),

@@ -4,12 +4,12 @@
 
 use super::formula::Kind;
 use super::{
-    Cell, Conclusion, Figure, Literal, Measure, Metric, Other, Over, Row, Selection, Series, Study, Table,
-    Test,
+    FigureX, Literal, Measure, Metric, OtherCell, Selection, Study, StudyCell, StudyConclusion, StudyFigure,
+    StudyRow, StudySeries, StudyTable, StudyTest,
 };
 use crate::case::Workload;
-use crate::drawn::Unit;
-use crate::fault::Fault;
+use crate::diagnostic::Diagnostic;
+use crate::evaluated::Unit;
 use crate::invalid::{Invalid, printable};
 use crate::pace::Pace;
 use crate::peers::Peers;
@@ -21,12 +21,12 @@ const MOST_SIZES: usize = 100;
 /// Longer words are not printed.
 const LONGEST: usize = 1000;
 
-fn fault(problem: impl Into<String>, remedy: impl Into<String>) -> Fault {
-    Fault::new(problem, remedy)
+fn fault(problem: impl Into<String>, remedy: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(problem, remedy)
 }
 
 /// Checks each of `items`, of which there may not be too many.
-fn each<T>(name: &str, items: &[T], check: impl Fn(&T) -> Result<(), Fault>) -> Result<(), Fault> {
+fn each<T>(name: &str, items: &[T], check: impl Fn(&T) -> Result<(), Diagnostic>) -> Result<(), Diagnostic> {
     if items.len() > MOST {
         return Err(fault(format!("there are more than {MOST} here"), "give fewer").under(name));
     }
@@ -36,14 +36,14 @@ fn each<T>(name: &str, items: &[T], check: impl Fn(&T) -> Result<(), Fault>) -> 
         .try_for_each(|(at, item)| check(item).map_err(|fault| fault.under(at).under(name)))
 }
 
-fn words(name: &str, text: &str) -> Result<(), Fault> {
+fn words(name: &str, text: &str) -> Result<(), Diagnostic> {
     if text.is_empty() {
         return Err(fault(format!("the {name} is empty"), "say it in words").under(name));
     }
     short(text).map_err(|fault| fault.under(name))
 }
 
-fn short(text: &str) -> Result<(), Fault> {
+fn short(text: &str) -> Result<(), Diagnostic> {
     if text.len() > LONGEST || text.chars().any(|c| c.is_control() && c != '\n') {
         return Err(fault(
             format!("'{}' is too long, or has control characters", printable(text)),
@@ -55,7 +55,7 @@ fn short(text: &str) -> Result<(), Fault> {
 
 impl Study {
     /// Whether it can be drawn; else what is in the way.
-    pub fn check(&self) -> Result<(), Fault> {
+    pub fn check(&self) -> Result<(), Diagnostic> {
         words("title", &self.title)?;
         words("source", &self.source)?;
         if self.cases.len() > 2 * MOST {
@@ -93,7 +93,7 @@ impl Study {
         Ok(())
     }
 
-    fn check_table(&self, table: &Table) -> Result<(), Fault> {
+    fn check_table(&self, table: &StudyTable) -> Result<(), Diagnostic> {
         words("name", &table.name)?;
         words("title", &table.title)?;
         each("columns", &table.columns, |column| short(column))?;
@@ -102,7 +102,7 @@ impl Study {
         each("rows", &table.rows, |row| self.check_row(row, table.columns.len()))
     }
 
-    fn check_row(&self, row: &Row, columns: usize) -> Result<(), Fault> {
+    fn check_row(&self, row: &StudyRow, columns: usize) -> Result<(), Diagnostic> {
         words("name", &row.name)?;
         if row.cells.len() != columns {
             return Err(fault(
@@ -114,10 +114,10 @@ impl Study {
         each("cells", &row.cells, |cell| self.check_cell(cell, row.published))
     }
 
-    fn check_cell(&self, cell: &Cell, published: bool) -> Result<(), Fault> {
+    fn check_cell(&self, cell: &StudyCell, published: bool) -> Result<(), Diagnostic> {
         match cell {
-            Cell::Empty => Ok(()),
-            Cell::Measure(measure) => {
+            StudyCell::Empty => Ok(()),
+            StudyCell::Measure(measure) => {
                 self.check_measure(measure, Free::No)?;
                 if published != measure.formula.taken().is_empty() {
                     let (problem, remedy) = if published {
@@ -132,11 +132,11 @@ impl Study {
                 }
                 Ok(())
             }
-            Cell::Other(Other::Words(text) | Other::Missing(text)) => short(text),
-            Cell::Other(Other::Host(_)) => Ok(()),
-            Cell::Other(Other::Setting { name, of }) => {
+            StudyCell::Other(OtherCell::Words(text) | OtherCell::Missing(text)) => short(text),
+            StudyCell::Other(OtherCell::Host(_)) => Ok(()),
+            StudyCell::Other(OtherCell::Setting { name, of }) => {
                 short(name)?;
-                let under = |fault: Fault| fault.under("of").under("setting");
+                let under = |fault: Diagnostic| fault.under("of").under("setting");
                 if self.case(of).map_err(under)?.sizes.len() > 1 {
                     let problem =
                         format!("'{of}' is of several sizes, and a setting may differ with the size");
@@ -144,18 +144,18 @@ impl Study {
                 }
                 Ok(())
             }
-            Cell::Other(Other::Least(candidates)) => self.check_candidates(candidates, "least"),
-            Cell::Other(Other::Most(candidates)) => self.check_candidates(candidates, "most"),
+            StudyCell::Other(OtherCell::Least(candidates)) => self.check_candidates(candidates, "least"),
+            StudyCell::Other(OtherCell::Most(candidates)) => self.check_candidates(candidates, "most"),
         }
     }
 
-    fn check_candidates(&self, candidates: &[super::Candidate], name: &str) -> Result<(), Fault> {
+    fn check_candidates(&self, candidates: &[super::Candidate], name: &str) -> Result<(), Diagnostic> {
         let Some(first) = candidates.first() else {
             return Err(
                 fault("there is nothing to choose from", "give { name, of }, several times").under(name)
             );
         };
-        let unit = first.of.unit().map_err(Fault::from)?;
+        let unit = first.of.unit().map_err(Diagnostic::from)?;
         each(name, candidates, |candidate| {
             words("name", &candidate.name)?;
             self.check_measure(&candidate.of, Free::No)
@@ -164,7 +164,7 @@ impl Study {
         })
     }
 
-    fn check_figure(&self, figure: &Figure) -> Result<(), Fault> {
+    fn check_figure(&self, figure: &StudyFigure) -> Result<(), Diagnostic> {
         words("name", &figure.name)?;
         words("title", &figure.title)?;
         short(&figure.y).map_err(|fault| fault.under("y"))?;
@@ -174,11 +174,11 @@ impl Study {
         if let Some(case) = &figure.timeline {
             self.check_timeline(case, figure).map_err(|fault| fault.under("timeline"))?;
         }
-        let unit = figure.unit().map_err(Fault::from)?;
+        let unit = figure.unit().map_err(Diagnostic::from)?;
         each("series", &figure.series, |series| self.check_series(series, figure.x, unit))
     }
 
-    fn check_timeline(&self, case: &str, figure: &Figure) -> Result<(), Fault> {
+    fn check_timeline(&self, case: &str, figure: &StudyFigure) -> Result<(), Diagnostic> {
         if !figure.series.is_empty() {
             return Err(fault("a figure has lines or a timeline, not both", "make two figures of it"));
         }
@@ -194,14 +194,14 @@ impl Study {
         Ok(())
     }
 
-    fn check_series(&self, series: &Series, over: Over, unit: Unit) -> Result<(), Fault> {
+    fn check_series(&self, series: &StudySeries, over: FigureX, unit: Unit) -> Result<(), Diagnostic> {
         words("name", &series.name)?;
         match (&series.of, series.published.as_slice()) {
             (Some(measure), []) => {
-                let free = if over == Over::Size { Free::Yes } else { Free::No };
+                let free = if over == FigureX::Size { Free::Yes } else { Free::No };
                 self.check_measure(measure, free)
                     .and_then(|()| is_in(unit, measure))
-                    .and_then(|()| if over == Over::Returned { is_of_calls(measure) } else { Ok(()) })
+                    .and_then(|()| if over == FigureX::Returned { is_of_calls(measure) } else { Ok(()) })
                     .map_err(|fault| fault.under("of"))
             }
             (None, points @ [_, ..]) => each("published", points, |(x, y)| {
@@ -215,17 +215,17 @@ impl Study {
         }
     }
 
-    fn check_conclusion(&self, conclusion: &Conclusion) -> Result<(), Fault> {
+    fn check_conclusion(&self, conclusion: &StudyConclusion) -> Result<(), Diagnostic> {
         words("claim", &conclusion.claim)?;
         drawn_or_absent(conclusion.tests.is_empty(), conclusion.absent.as_deref(), "tests")?;
         each("tests", &conclusion.tests, |test| self.check_test(test))
     }
 
-    fn check_test(&self, test: &Test) -> Result<(), Fault> {
+    fn check_test(&self, test: &StudyTest) -> Result<(), Diagnostic> {
         if let Some(name) = &test.name {
             words("name", name)?;
         }
-        let under_of = |fault: Fault| fault.under("of");
+        let under_of = |fault: Diagnostic| fault.under("of");
         let goes_over = self.free(&test.of).map_err(under_of)?;
         let free = if goes_over && test.of.kind == Kind::Value { Free::Yes } else { Free::No };
         self.check_measure(&test.of, free).map_err(under_of)?;
@@ -234,7 +234,7 @@ impl Study {
         {
             return Err(fault("the test does not go over sizes", "leave sizes out").under("sizes"));
         }
-        let unit = test.of.unit().map_err(Fault::from).map_err(under_of)?;
+        let unit = test.of.unit().map_err(Diagnostic::from).map_err(under_of)?;
         let literals =
             [("at_least", &test.at_least), ("at_most", &test.at_most), ("published", &test.published)];
         for (name, literal) in literals {
@@ -256,7 +256,7 @@ impl Study {
     }
 
     /// Whether `measure` goes over sizes: takes something of a case with several, and does not say at which.
-    fn free(&self, measure: &Measure) -> Result<bool, Fault> {
+    fn free(&self, measure: &Measure) -> Result<bool, Diagnostic> {
         let mut free = false;
         for taken in measure.formula.taken() {
             free |= taken.at.is_none() && self.case(&taken.case)?.sizes.len() > 1;
@@ -264,7 +264,7 @@ impl Study {
         Ok(free)
     }
 
-    fn check_measure(&self, measure: &Measure, free: Free) -> Result<(), Fault> {
+    fn check_measure(&self, measure: &Measure, free: Free) -> Result<(), Diagnostic> {
         for taken in measure.formula.taken() {
             let selection = self.case(&taken.case)?;
             if let Some(reason) = taken.metric.lacking(selection.workload) {
@@ -279,7 +279,7 @@ impl Study {
             if let Some(size) = taken.at.filter(|size| !selection.sizes.contains(size)) {
                 return Err(fault(
                     format!("no [[block]] of the suite measures '{}' at {size}", taken.case),
-                    format!("its sizes are {}", super::Sizes(selection.sizes.clone())),
+                    format!("its sizes are {}", super::TestSizes(selection.sizes.clone())),
                 ));
             }
         }
@@ -298,15 +298,19 @@ impl Study {
         }
     }
 
-    fn case(&self, name: &str) -> Result<&Selection, Fault> {
+    fn case(&self, name: &str) -> Result<&Selection, Diagnostic> {
         self.cases.get(name).ok_or_else(|| {
-            Fault::from(Invalid::unknown("case of the study", name, self.cases.keys().map(String::as_str)))
+            Diagnostic::from(Invalid::unknown(
+                "case of the study",
+                name,
+                self.cases.keys().map(String::as_str),
+            ))
         })
     }
 }
 
 /// Refuses cases of which not every iteration follows at once on another, or of several peers.
-fn can_be_looked_at(case: &str, selection: &Selection) -> Result<(), Fault> {
+fn can_be_looked_at(case: &str, selection: &Selection) -> Result<(), Diagnostic> {
     if (selection.pace, selection.peers) == (Pace::BackToBack, Peers::Pair) {
         return Ok(());
     }
@@ -323,7 +327,7 @@ enum Free {
     No,
 }
 
-impl Figure {
+impl StudyFigure {
     /// In what its vertical axis is counted: as its first line is.
     pub(crate) fn unit(&self) -> Result<Unit, Invalid> {
         let Some(first) = self.series.first() else { return Ok(Unit::Number) };
@@ -341,7 +345,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(fits)
 }
 
-fn drawn_or_absent(nothing: bool, absent: Option<&str>, what: &str) -> Result<(), Fault> {
+fn drawn_or_absent(nothing: bool, absent: Option<&str>, what: &str) -> Result<(), Diagnostic> {
     match (nothing, absent) {
         (true, None) => Err(fault(
             format!("there are no {what}, and nothing says why"),
@@ -356,14 +360,14 @@ fn drawn_or_absent(nothing: bool, absent: Option<&str>, what: &str) -> Result<()
     }
 }
 
-fn is_in(unit: Unit, measure: &Measure) -> Result<(), Fault> {
-    if measure.unit().map_err(Fault::from)? == unit {
+fn is_in(unit: Unit, measure: &Measure) -> Result<(), Diagnostic> {
+    if measure.unit().map_err(Diagnostic::from)? == unit {
         return Ok(());
     }
     Err(fault("it is counted in another unit than its first neighbour", "draw what differs in kind apart"))
 }
 
-fn literal_in(unit: Unit, literal: &Literal) -> Result<(), Fault> {
+fn literal_in(unit: Unit, literal: &Literal) -> Result<(), Diagnostic> {
     if literal.unit == unit {
         return Ok(());
     }
@@ -379,7 +383,7 @@ fn literal_in(unit: Unit, literal: &Literal) -> Result<(), Fault> {
     ))
 }
 
-fn is_of_calls(measure: &Measure) -> Result<(), Fault> {
+fn is_of_calls(measure: &Measure) -> Result<(), Diagnostic> {
     let taken = measure.formula.taken();
     let counts =
         |metric: &Metric| matches!(metric, Metric::Call(_, super::metric::OfCall::Calls) | Metric::Size);

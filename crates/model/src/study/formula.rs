@@ -10,7 +10,7 @@
 //! Blanks stand around every word and sign. What the cases are is not known here, nor how values become estimates.
 
 use super::metric::Metric;
-use crate::drawn::Unit;
+use crate::evaluated::Unit;
 use crate::invalid::{Invalid, printable};
 use crate::units::{Percent, Size};
 use schemars::JsonSchema;

@@ -4,13 +4,13 @@
 //! values become an estimate is not decided here.
 
 use crate::case::{Case, Workload};
-use crate::drawn::Unit;
+use crate::evaluated::Unit;
 use crate::histogram::Histogram;
 use crate::invalid::{Invalid, printable};
 use crate::observation::calls::CallRow;
 use crate::observation::place::Place;
+use crate::observation::profile::{EndpointProfile, Profile};
 use crate::observation::schedule::ScheduleRow;
-use crate::observation::showed::{EndShowed, Showed};
 use crate::observation::{Probe, parse_probe};
 use crate::record::{CallCounts, Sample, Step, TimerSample, Usage};
 use crate::stats;
@@ -194,7 +194,7 @@ pub(crate) struct Trials<'a> {
     /// Those that were measured plainly.
     pub(crate) plain: Vec<&'a Sample>,
     /// Those that the metric's probe looked at.
-    pub(crate) looked: Vec<&'a Showed>,
+    pub(crate) looked: Vec<&'a Profile>,
 }
 
 /// Whose use is meant.
@@ -223,7 +223,7 @@ impl Ends {
     }
 
     /// What of `showed` is meant; nothing where it has no such end.
-    fn of(self, showed: &Showed) -> Vec<&EndShowed> {
+    fn of(self, showed: &Profile) -> Vec<&EndpointProfile> {
         match self {
             Ends::Both => showed.ends().collect(),
             Ends::One(End::Client) => vec![&showed.client],
@@ -361,7 +361,7 @@ impl Metric {
     }
 
     /// Why none of `looked` has it, where the trials say so themselves.
-    pub(crate) fn absent(&self, looked: &[&Showed]) -> Option<String> {
+    pub(crate) fn absent(&self, looked: &[&Profile]) -> Option<String> {
         let Metric::Counter(name, ends) = self else { return None };
         let uncounted = looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.uncounted);
         let mut of_it = uncounted.filter(|(_, names)| names.iter().any(|counter| is_counter(counter, name)));
@@ -549,13 +549,13 @@ fn step(end: End, name: &str, mean: bool, samples: &[&Sample]) -> Option<f64> {
 }
 
 impl Scheduled {
-    fn value(self, ends: Ends, looked: &[&Showed]) -> Option<f64> {
+    fn value(self, ends: Ends, looked: &[&Profile]) -> Option<f64> {
         let of = |row: &ScheduleRow| match self {
             Scheduled::Running => row.runs_ns,
             Scheduled::Asleep => row.sleeps_ns,
             Scheduled::Preempted => row.preempted_ns,
         };
-        let of_trial = |showed: &&Showed| -> Option<f64> {
+        let of_trial = |showed: &&Profile| -> Option<f64> {
             let rows = ends.of(showed).into_iter().map(|end| end.schedule.as_ref().map(of));
             let per_iteration: Option<f64> = rows.sum();
             per_iteration.map(|per_iteration| per_iteration * showed.iterations as f64)
@@ -565,7 +565,7 @@ impl Scheduled {
 }
 
 impl OfSeen {
-    fn value(self, end: End, name: &str, looked: &[&Showed]) -> Option<f64> {
+    fn value(self, end: End, name: &str, looked: &[&Profile]) -> Option<f64> {
         let of_end = looked.iter().flat_map(|showed| Ends::One(end).of(showed));
         let rows: Vec<_> = of_end.flat_map(|end| &end.calls).filter(|row| is_call(&row.name, name)).collect();
         let sum = |value: &dyn Fn(&CallRow) -> f64| rows.iter().map(|row| value(row)).sum::<f64>();
@@ -597,8 +597,8 @@ fn is_counter(counter: &str, name: &str) -> bool {
     counter == name || counter.split_once(':').is_some_and(|(event, _)| event == name)
 }
 
-fn counted(name: &str, ends: Ends, looked: &[&Showed]) -> Option<f64> {
-    let of_trial = |showed: &&Showed| -> Option<f64> {
+fn counted(name: &str, ends: Ends, looked: &[&Profile]) -> Option<f64> {
+    let of_trial = |showed: &&Profile| -> Option<f64> {
         let counters = ends.of(showed).into_iter().flat_map(|end| &end.counters);
         let counts: Vec<_> = counters.filter(|counter| is_counter(&counter.name, name)).collect();
         if counts.is_empty() { None } else { counts.iter().map(|counter| counter.count.known()).sum() }
@@ -606,7 +606,7 @@ fn counted(name: &str, ends: Ends, looked: &[&Showed]) -> Option<f64> {
     Some(looked.iter().map(of_trial).sum::<Option<f64>>()? / looked_iterations(looked))
 }
 
-fn looked_iterations(looked: &[&Showed]) -> f64 {
+fn looked_iterations(looked: &[&Profile]) -> f64 {
     looked.iter().map(|showed| showed.iterations as f64).sum()
 }
 

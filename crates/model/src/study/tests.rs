@@ -3,11 +3,11 @@
 use super::*;
 use crate::card::testing::card;
 use crate::case::{Case, Endpoints, Placement};
-use crate::drawn::{self, Drawn, Unit, Verdict};
+use crate::evaluated::{self, EvaluatedStudy, StudyVerdict, Unit};
 use crate::histogram::Histogram;
 use crate::observation::place::Place;
-use crate::observation::showed::{LookRecord, Showed};
-use crate::observation::{Counter, Event, Frame, Observation, Probe, Seen, Stack, What};
+use crate::observation::profile::{Profile, ProfileRecord};
+use crate::observation::{Counter, EndpointObservation, Event, Frame, Observation, Probe, Stack, What};
 use crate::record::{CallCounts, Calls, Dropped, Fact, Outcome, Record, Results, Sample, Setting, Usage};
 use crate::results::testing;
 use crate::suite::Suite;
@@ -16,10 +16,10 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
 const CARDS: &[Card] = &[
-    card("pipe", Kind::Mechanism, &[Workload::Latency, Workload::Throughput], true),
-    card("tcp", Kind::Mechanism, &[Workload::Latency, Workload::Throughput], true),
-    card("mq", Kind::Mechanism, &[Workload::Latency], true),
-    card("getpid", Kind::Operation, &[Workload::Cost], false),
+    card("pipe", CardKind::Mechanism, &[Workload::Latency, Workload::Throughput], true),
+    card("tcp", CardKind::Mechanism, &[Workload::Latency, Workload::Throughput], true),
+    card("mq", CardKind::Mechanism, &[Workload::Latency], true),
+    card("getpid", CardKind::Operation, &[Workload::Cost], false),
 ];
 
 const SUITE: &str = r#"name = "s"
@@ -113,20 +113,20 @@ fn results() -> Results {
     results
 }
 
-fn drawn(more: &str) -> Drawn {
-    draw(&suite(more).study.unwrap(), &results())
+fn evaluated(more: &str) -> EvaluatedStudy {
+    evaluate(&suite(more).study.unwrap(), &results())
 }
 
-fn value(measure: &str) -> drawn::Cell {
+fn value(measure: &str) -> evaluated::EvaluatedCell {
     let table = format!(
         "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\nrows = [{{ name = 'r', cells = ['{measure}'] }}]"
     );
-    drawn(&table).tables[0].rows[0].cells[0].clone()
+    evaluated(&table).tables[0].rows[0].cells[0].clone()
 }
 
 fn number(measure: &str) -> (f64, Option<(f64, f64)>) {
     match value(measure) {
-        drawn::Cell::Value(estimate, _) => (estimate.median, estimate.interval),
+        evaluated::EvaluatedCell::Value(estimate, _) => (estimate.median, estimate.interval),
         other => panic!("{measure}: {other:?}"),
     }
 }
@@ -166,7 +166,7 @@ fn flat_and_peak_are_sizes() {
 #[test]
 fn what_was_not_measured_says_why() {
     let why = |measure: &str| match value(measure) {
-        drawn::Cell::Missing(why) => why,
+        evaluated::EvaluatedCell::Missing(why) => why,
         other => panic!("{other:?}"),
     };
     assert_eq!(why("time of mq"), "mq latency 1K: no mq here");
@@ -181,36 +181,36 @@ fn a_case_that_failed_says_so() {
     let study = suite(
         "[[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'time of pipe at 1K / time of getpid', at_least = 1 }]",
     );
-    let drawn = draw(&study.study.unwrap(), &results);
-    let Verdict::NotMeasured(why) = &drawn.conclusions[0].verdict else { panic!("{drawn:?}") };
+    let drawn = evaluate(&study.study.unwrap(), &results);
+    let StudyVerdict::NotMeasured(why) = &drawn.conclusions[0].verdict else { panic!("{drawn:?}") };
     assert_eq!(why, "pipe latency 1K same-core: it failed: pipe: too many files");
 }
 
-fn verdict_in(results: &Results, tests: &str) -> Verdict {
+fn verdict_in(results: &Results, tests: &str) -> StudyVerdict {
     let study = suite(&format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{tests}]"));
-    draw(&study.study.unwrap(), results).conclusions.remove(0).verdict
+    evaluate(&study.study.unwrap(), results).conclusions.remove(0).verdict
 }
 
-fn verdict(tests: &str) -> Verdict {
+fn verdict(tests: &str) -> StudyVerdict {
     verdict_in(&results(), tests)
 }
 
 #[test]
 fn a_verdict_follows_from_where_the_interval_lies() {
     let of = "of = 'time of tcp at 1K / time of pipe at 1K'";
-    assert_eq!(verdict(&format!("{{ {of}, at_least = 1.9, at_most = 2.1 }}")), Verdict::Holds);
-    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.9 }}")), Verdict::DoesNotHold);
-    assert_eq!(verdict(&format!("{{ {of}, at_least = 2.1 }}")), Verdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{{ {of}, at_least = 1.9, at_most = 2.1 }}")), StudyVerdict::Holds);
+    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.9 }}")), StudyVerdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{{ {of}, at_least = 2.1 }}")), StudyVerdict::DoesNotHold);
     // An interval that straddles the border.
-    assert_eq!(verdict("{ of = 'time of pipe at 1K', at_least = '500ns' }"), Verdict::Undecided);
+    assert_eq!(verdict("{ of = 'time of pipe at 1K', at_least = '500ns' }"), StudyVerdict::Undecided);
     // One test that holds and one that does not; one that is not measured.
     let holds = format!("{{ {of}, at_least = 1 }}");
     let not = format!("{{ {of}, at_most = 1 }}");
     let lost = "{ of = 'time of mq', at_least = '1ns' }";
-    assert_eq!(verdict(&format!("{holds}, {not}, {lost}")), Verdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{holds}, {not}, {lost}")), StudyVerdict::DoesNotHold);
     assert_eq!(
         verdict(&format!("{holds}, {lost}")),
-        Verdict::NotMeasured("mq latency 1K: no mq here".to_owned())
+        StudyVerdict::NotMeasured("mq latency 1K: no mq here".to_owned())
     );
 }
 
@@ -219,15 +219,15 @@ fn too_few_trials_decide_nothing() {
     let mut results = results();
     results.records.iter_mut().for_each(|record| record.samples.truncate(5));
     let test = "{ of = 'time of tcp at 1K / time of pipe at 1K', at_least = 1 }";
-    assert_eq!(verdict_in(&results, test), Verdict::Undecided);
+    assert_eq!(verdict_in(&results, test), StudyVerdict::Undecided);
     // Rounds that are not shared leave the interval that each allows.
     let mut results = self::results();
     for record in results.records.iter_mut().filter(|record| record.case.spec.name == "tcp") {
         record.samples.iter_mut().for_each(|sample| sample.round += 100);
     }
-    assert_eq!(verdict_in(&results, test), Verdict::Undecided);
+    assert_eq!(verdict_in(&results, test), StudyVerdict::Undecided);
     let wide = "{ of = 'time of tcp at 1K / time of pipe at 1K', at_least = 0.01 }";
-    assert_eq!(verdict_in(&results, wide), Verdict::Holds);
+    assert_eq!(verdict_in(&results, wide), StudyVerdict::Holds);
 }
 
 /// Fourteen sizes of a pipe, whose ratio to `tcp` over `rounds` rounds is 1 in truth and scatters by chance.
@@ -247,13 +247,13 @@ fn scattered(rounds: u32, runner: &mut TestRunner) -> Results {
 }
 
 /// What becomes of the claim that `tcp` takes `bounds` times as long as a pipe, at each of fourteen sizes.
-fn concluded(results: &Results, bounds: &str) -> drawn::Conclusion {
+fn concluded(results: &Results, bounds: &str) -> evaluated::EvaluatedConclusion {
     let text = SUITE.replace("1K,2K,4K", "1..8K")
         + &format!(
             "[[study.conclusion]]\nclaim = 'c'\ntests = [{{ of = 'time of tcp / time of pipe', {bounds} }}]"
         );
     let suite = Suite::parse(&text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
-    draw(&suite.study.unwrap(), results).conclusions.remove(0)
+    evaluate(&suite.study.unwrap(), results).conclusions.remove(0)
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_claim_that_just_holds_at_many_sizes_is_seldom_called_false() {
     const RUNS: usize = 200;
     let mut runner = TestRunner::deterministic();
     let is_false = |runner: &mut TestRunner| {
-        concluded(&scattered(20, runner), "at_most = 1").verdict == Verdict::DoesNotHold
+        concluded(&scattered(20, runner), "at_most = 1").verdict == StudyVerdict::DoesNotHold
     };
     let called_false = (0..RUNS).filter(|_| is_false(&mut runner)).count();
     assert!(called_false * 20 <= RUNS, "{called_false} of {RUNS}");
@@ -283,35 +283,35 @@ fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
     // Eleven of twelve trials above the bound: beyond at 95%, not at what fourteen numbers want.
     last(&mut results, &|nth| if nth == 0 { 1000.0 } else { 3000.0 });
     let conclusion = concluded(&results, "at_most = 2");
-    assert_eq!(conclusion.verdict, Verdict::Undecided);
+    assert_eq!(conclusion.verdict, StudyVerdict::Undecided);
     let doubt = "too near a bound to judge one of 14 numbers";
     assert!(conclusion.tests[0].evidence.contains(doubt), "{:?}", conclusion.tests);
     last(&mut results, &|_| 3000.0);
     let conclusion = concluded(&results, "at_most = 2");
-    assert_eq!(conclusion.verdict, Verdict::DoesNotHold);
+    assert_eq!(conclusion.verdict, StudyVerdict::DoesNotHold);
     assert!(conclusion.tests[0].evidence.contains("; refuted at 8K; wanted"), "{:?}", conclusion.tests);
     let only = "time of tcp at 8K / time of pipe at 8K', at_least = 2, at_most = 2 }";
     let text = SUITE.replace("1K,2K,4K", "1..8K")
         + &format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'n', of = '{only}]");
-    let alone = draw(&Suite::parse(&text, CARDS).unwrap().study.unwrap(), &results).conclusions.remove(0);
+    let alone = evaluate(&Suite::parse(&text, CARDS).unwrap().study.unwrap(), &results).conclusions.remove(0);
     assert_eq!(alone.tests[0].evidence, "n: 3.00 (3.00 to 3.00); wanted 2");
     // Eight trials have a 95% interval, but none for fourteen numbers.
     results.records.iter_mut().for_each(|record| record.samples.truncate(8));
     let conclusion = concluded(&results, "at_most = 2");
-    assert_eq!(conclusion.verdict, Verdict::Undecided);
+    assert_eq!(conclusion.verdict, StudyVerdict::Undecided);
     let few = "too few trials to judge one of 14 numbers: it takes 10 of each case";
     assert!(conclusion.tests[0].evidence.contains(few), "{:?}", conclusion.tests);
     // What holds at every size needs no allowance.
-    assert_eq!(concluded(&results, "at_most = 4").verdict, Verdict::Holds);
+    assert_eq!(concluded(&results, "at_most = 4").verdict, StudyVerdict::Holds);
 }
 
 #[test]
 fn a_test_over_sizes_holds_at_each() {
     let of = "of = 'time of pipe / time of pipe at 1K'";
-    assert_eq!(verdict(&format!("{{ {of}, at_least = 1, at_most = 2.1 }}")), Verdict::Holds);
-    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.5 }}")), Verdict::DoesNotHold);
-    assert_eq!(verdict(&format!("{{ {of}, sizes = '1K,2K', at_most = 1.5 }}")), Verdict::Holds);
-    let drawn = drawn(&format!(
+    assert_eq!(verdict(&format!("{{ {of}, at_least = 1, at_most = 2.1 }}")), StudyVerdict::Holds);
+    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.5 }}")), StudyVerdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{{ {of}, sizes = '1K,2K', at_most = 1.5 }}")), StudyVerdict::Holds);
+    let drawn = evaluated(&format!(
         "[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'growth', {of}, at_most = 1.5, published = 3 }}]"
     ));
     let test = &drawn.conclusions[0].tests[0];
@@ -342,9 +342,13 @@ fn user_and_system_time_are_of_all_trials_together() {
          { name = 'a', cells = ['system of pipe at 1K'] },\n\
          { name = 'b', cells = ['system of tcp at 1K / system of pipe at 1K'] }]",
     );
-    let drawn = draw(&study.study.unwrap(), &results);
+    let drawn = evaluate(&study.study.unwrap(), &results);
     let values: Vec<_> = drawn.tables[0].rows.iter().map(|row| row.cells[0].clone()).collect();
-    let [drawn::Cell::Value(time, Unit::Ns), drawn::Cell::Value(ratio, Unit::Number)] = &values[..] else {
+    let [
+        evaluated::EvaluatedCell::Value(time, Unit::Ns),
+        evaluated::EvaluatedCell::Value(ratio, Unit::Number),
+    ] = &values[..]
+    else {
         panic!("{values:?}")
     };
     assert!(close(time.median, 4000.0), "{time:?}");
@@ -359,21 +363,21 @@ fn the_best_is_named_with_what_cannot_be_told_from_it() {
         let table = format!(
             "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\nrows = [{{ name = 'r', cells = [{{ least = [{candidates}] }}] }}]"
         );
-        drawn(&table).tables[0].rows[0].cells[0].clone()
+        evaluated(&table).tables[0].rows[0].cells[0].clone()
     };
     let (pipe, tcp) =
         ("{ name = 'P', of = 'time of pipe at 1K' }", "{ name = 'T', of = 'time of tcp at 1K' }");
     let (again, mq) = ("{ name = 'A', of = 'time of pipe at 1K' }", "{ name = 'Q', of = 'time of mq' }");
-    assert_eq!(cell(&format!("{tcp}, {pipe}")), drawn::Cell::Words("P (550 ns)".to_owned()));
+    assert_eq!(cell(&format!("{tcp}, {pipe}")), evaluated::EvaluatedCell::Words("P (550 ns)".to_owned()));
     assert_eq!(
         cell(&format!("{tcp}, {pipe}, {again}, {mq}")),
-        drawn::Cell::Words("P (550 ns); not told from it: A; not measured: Q".to_owned())
+        evaluated::EvaluatedCell::Words("P (550 ns); not told from it: A; not measured: Q".to_owned())
     );
 }
 
 #[test]
 fn a_line_has_a_point_a_size_and_published_ones_stand_beside() {
-    let drawn = drawn(
+    let drawn = evaluated(
         "[[study.figure]]\nname = 'f'\ntitle = 't'\ny = 'y'\nscale = 'log'\nseries = [\n\
          { name = 'pipe', of = 'time of pipe / 2' },\n\
          { name = 'old', published = [['1K', '3us'], ['4K', '4us']] },\n\
@@ -398,12 +402,12 @@ fn a_setting_is_of_the_size_that_is_named() {
     }
     let more = "big = 'pipe latency 4K'\n[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c', 'd']\n\
                 rows = [{ name = 'r', cells = [{ setting = { name = 'B', of = 'big' } }, { setting = { name = 'C', of = 'big' } }] }]";
-    let drawn = draw(&suite(more).study.unwrap(), &results);
+    let drawn = evaluate(&suite(more).study.unwrap(), &results);
     assert_eq!(
         drawn.tables[0].rows[0].cells,
         [
-            drawn::Cell::Words("2".to_owned()),
-            drawn::Cell::Missing("pipe latency 4K same-core has no setting C".to_owned())
+            evaluated::EvaluatedCell::Words("2".to_owned()),
+            evaluated::EvaluatedCell::Missing("pipe latency 4K same-core has no setting C".to_owned())
         ]
     );
 }
@@ -429,14 +433,14 @@ fn calls_are_told_apart_by_what_they_returned() {
         "[[study.figure]]\nname = 'f'\ntitle = 't'\nx = 'returned'\nseries = [{ name = 'reads', of = 'receive.calls of stream at 4K * 8' }]\n\
          [[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['a', 'b']\nrows = [{ name = 'r', cells = ['receive.bytes of stream at 4K', 'send.calls of stream at 4K'] }]",
     );
-    let drawn = draw(&study.study.unwrap(), &results);
+    let drawn = evaluate(&study.study.unwrap(), &results);
     let points: Vec<_> = drawn.figures[0].series[0].points.iter().map(|p| (p.x, p.y.median)).collect();
     assert_eq!(points, [(1024.0, 8.0), (3072.0, 8.0)]);
     let medians: Vec<f64> = drawn.tables[0].rows[0]
         .cells
         .iter()
         .map(|cell| match cell {
-            drawn::Cell::Value(estimate, _) => estimate.median,
+            evaluated::EvaluatedCell::Value(estimate, _) => estimate.median,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -543,7 +547,7 @@ fn a_study_travels_in_the_header() {
 
 /// What `probe` saw of two iterations of a pipe in `round`: client reads once an iteration (by the name with `at`), 10 ns of it asleep, and is found copying in
 /// three samples of four.
-fn look(probe: Probe, round: u32) -> LookRecord {
+fn look(probe: Probe, round: u32) -> ProfileRecord {
     let at = |at_ns, what| Event { at_ns, what };
     let read = |from_ns: u64| {
         [
@@ -555,7 +559,7 @@ fn look(probe: Probe, round: u32) -> LookRecord {
     };
     let stack = |name: &str, samples| Stack { frames: vec![Frame::Kernel(name.to_owned())], samples };
     let count = |name: &str, count| Counter { name: name.to_owned(), count, running: 1.0 };
-    let client = Seen {
+    let client = EndpointObservation {
         from_ns: 0,
         until_ns: 100,
         events: [read(10), read(60)].concat(),
@@ -565,18 +569,18 @@ fn look(probe: Probe, round: u32) -> LookRecord {
             count("cycles:kernel", Fact::Known(300.0)),
             count("bus-cycles", Fact::Unknown("this processor shows none".to_owned())),
         ],
-        ..Seen::default()
+        ..EndpointObservation::default()
     };
-    let server = Seen { from_ns: 0, until_ns: 100, ..Seen::default() };
+    let server = EndpointObservation { from_ns: 0, until_ns: 100, ..EndpointObservation::default() };
     let iteration_ends_ns = vec![10, 50, 100];
     let seen =
         Observation { iterations: 2, elapsed_ns: 100.0, iteration_ends_ns, client, server: Some(server) };
     let effect = if round.is_multiple_of(2) { 1.5 } else { 1.6 };
-    LookRecord {
+    ProfileRecord {
         case: case("pipe", Workload::Latency, Some(1024)),
         probe,
         round,
-        showed: Fact::Known(Showed::of(probe, seen, effect, |_| "readat".to_owned())),
+        showed: Fact::Known(Profile::of(probe, seen, effect, |_| "readat".to_owned())),
     }
 }
 
@@ -587,11 +591,11 @@ fn looked_at() -> Results {
     results
 }
 
-fn cell_in(results: &Results, measure: &str) -> drawn::Cell {
+fn cell_in(results: &Results, measure: &str) -> evaluated::EvaluatedCell {
     let table = format!(
         "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\nrows = [{{ name = 'r', cells = ['{measure}'] }}]"
     );
-    draw(&suite(&table).study.unwrap(), results).tables[0].rows[0].cells[0].clone()
+    evaluate(&suite(&table).study.unwrap(), results).tables[0].rows[0].cells[0].clone()
 }
 
 #[test]
@@ -612,16 +616,18 @@ fn what_probes_saw_is_counted_by_the_iteration() {
         ("in.scheduling.client", 0.25),
     ] {
         let cell = cell_in(&results, &format!("{measure} of pipe at 1K"));
-        let drawn::Cell::Value(found, _) = cell else { panic!("{measure}: {cell:?}") };
+        let evaluated::EvaluatedCell::Value(found, _) = cell else { panic!("{measure}: {cell:?}") };
         assert!(close(found.median, expected), "{measure}: {found:?}");
         assert!(found.interval.is_some(), "{measure}: eight rounds");
     }
     // A call that is not made is made 0 times, not -0.
-    let drawn::Cell::Value(none, _) = cell_in(&results, "seen.server.lseek.calls of pipe at 1K") else {
+    let evaluated::EvaluatedCell::Value(none, _) = cell_in(&results, "seen.server.lseek.calls of pipe at 1K")
+    else {
         panic!()
     };
     assert!(none.median == 0.0 && none.median.is_sign_positive());
-    let drawn::Cell::Value(effect, _) = cell_in(&results, "1 / effect.syscalls of pipe at 1K") else {
+    let evaluated::EvaluatedCell::Value(effect, _) = cell_in(&results, "1 / effect.syscalls of pipe at 1K")
+    else {
         panic!()
     };
     assert!((0.62..0.67).contains(&effect.median), "{effect:?}");
@@ -631,7 +637,7 @@ fn what_probes_saw_is_counted_by_the_iteration() {
 #[test]
 fn what_no_probe_saw_says_why() {
     let why = |results: &Results, measure: &str| match cell_in(results, measure) {
-        drawn::Cell::Missing(why) => why,
+        evaluated::EvaluatedCell::Missing(why) => why,
         other => panic!("{other:?}"),
     };
     let mut results = looked_at();
@@ -647,13 +653,14 @@ fn what_no_probe_saw_says_why() {
     let late = why(&results, "asleep of pipe at 1K");
     assert!(late.ends_with("give it more time with --observe"), "{late}");
     let refused = Fact::Unknown("no tracepoints; sudo".to_owned());
-    results.looks.push(LookRecord { showed: refused, ..look(Probe::Scheduler, 1) });
+    results.looks.push(ProfileRecord { showed: refused, ..look(Probe::Scheduler, 1) });
     assert_eq!(why(&results, "asleep of pipe at 1K"), format!("{of}scheduler: no tracepoints; sudo"));
 }
 
 #[test]
 fn what_was_measured_and_what_was_seen_share_no_rounds() {
-    let drawn::Cell::Value(found, _) = cell_in(&looked_at(), "asleep of pipe at 1K / time of pipe at 1K")
+    let evaluated::EvaluatedCell::Value(found, _) =
+        cell_in(&looked_at(), "asleep of pipe at 1K / time of pipe at 1K")
     else {
         panic!()
     };
@@ -669,11 +676,11 @@ fn a_timeline_has_iterations_of_the_last_trial() {
     let figure = "[[study.figure]]\nname = 'n'\ntitle = 't'\ntimeline = 'small'";
     let text = SUITE.replace("pipe = ", "small = 'pipe latency 1K'\npipe = ") + figure;
     let study = Suite::parse(&text, CARDS).unwrap().study.unwrap();
-    let drawn = draw(&study, &looked_at());
+    let drawn = evaluate(&study, &looked_at());
     let timeline = drawn.figures[0].timeline.as_ref().unwrap();
     assert_eq!((timeline.case.as_str(), timeline.iterations.len()), ("pipe latency 1K same-core", 2));
     assert_eq!(timeline.iterations[0].tracks.client.calls[0].name, "readat");
-    let none = draw(&study, &results());
+    let none = evaluate(&study, &results());
     assert!(none.figures[0].timeline.is_none());
     assert!(none.figures[0].missing[0].contains("--observe"), "{:?}", none.figures[0].missing);
     let pipe = case("pipe", Workload::Latency, Some(1024));
@@ -745,14 +752,14 @@ fn an_empty_message_has_no_place_on_a_logarithmic_axis_and_every_other_number() 
                  rows = [{ name = 'r', cells = ['time of tcp at 0 / time of pipe at 0', 'flat 10% time of pipe'] }]\n";
     let text = SUITE.replace("1K,2K,4K", "0,2K,4K") + &figure("f", "log") + &figure("g", "linear") + table;
     let suite = Suite::parse(&text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
-    let drawn = draw(&suite.study.unwrap(), &results);
+    let drawn = evaluate(&suite.study.unwrap(), &results);
     assert!(drawn.figures[0].missing.iter().any(|why| why.starts_with("0 bytes")), "{drawn:?}");
     assert_eq!(drawn.figures[1].missing, Vec::<String>::new());
     let points: Vec<f64> = drawn.figures[1].series[0].points.iter().map(|point| point.x).collect();
     assert_eq!(points, [0.0, 2048.0, 4096.0]);
     let cells = &drawn.tables[0].rows[0].cells;
     let median = |at: usize| match &cells[at] {
-        drawn::Cell::Value(number, _) => number.median,
+        evaluated::EvaluatedCell::Value(number, _) => number.median,
         other => panic!("{other:?}"),
     };
     assert!((median(0) - 2.0).abs() < 1e-9, "{cells:?}");

@@ -1,18 +1,19 @@
 //! A study made by hand, with everything that a study can have in it. It tests nothing itself.
 
 use crate::observed::{call_name, observation};
-use model::drawn::{
-    Axis, Cell, Conclusion, Drawn, Figure, Point, Row, Series, Table, Test, Timeline, Unit, Verdict,
+use model::evaluated::{
+    EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
+    EvaluatedTable, EvaluatedTest, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict, Unit,
 };
 use model::observation::timeline::chosen;
 use model::stats::Estimate;
 
 /// Bandwidth by message size, published and measured, a table, and a conclusion of every kind.
-pub fn study() -> Drawn {
+pub fn study() -> EvaluatedStudy {
     let estimate = |median: f64| Estimate { median, interval: Some((median * 0.93, median * 1.12)) };
-    let point = |x: f64, y: Estimate| Point { x, y };
+    let point = |x: f64, y: Estimate| FigurePoint { x, y };
     let published = |x: f64, y: f64| point(x, Estimate { median: y, interval: None });
-    let rate = |name: &str, per_byte: f64| Series {
+    let rate = |name: &str, per_byte: f64| EvaluatedSeries {
         name: name.to_owned(),
         published: false,
         points: (6..=16)
@@ -20,45 +21,49 @@ pub fn study() -> Drawn {
             .map(|x| point(x, estimate(1e9 * x / (x + per_byte))))
             .collect(),
     };
-    Drawn {
+    EvaluatedStudy {
         title: "An Example of a Study".to_owned(),
         source: "A. Author and B. Author, 1994, Proceedings of Examples".to_owned(),
-        tables: vec![Table {
-            name: "Table 7".to_owned(),
+        tables: vec![EvaluatedTable {
+            name: "EvaluatedTable 7".to_owned(),
             title: "Round trips of one byte".to_owned(),
             columns: ["pipe", "TCP", "note"].map(str::to_owned).to_vec(),
             rows: vec![
-                Row {
+                EvaluatedRow {
                     name: "SPARCstation 10".to_owned(),
                     published: true,
                     cells: vec![
-                        Cell::Value(Estimate { median: 278_000.0, interval: None }, Unit::Ns),
-                        Cell::Value(Estimate { median: 949_000.0, interval: None }, Unit::Ns),
-                        Cell::Words("as printed".to_owned()),
+                        EvaluatedCell::Value(Estimate { median: 278_000.0, interval: None }, Unit::Ns),
+                        EvaluatedCell::Value(Estimate { median: 949_000.0, interval: None }, Unit::Ns),
+                        EvaluatedCell::Words("as printed".to_owned()),
                     ],
                 },
-                Row {
+                EvaluatedRow {
                     name: "this host".to_owned(),
                     published: false,
                     cells: vec![
-                        Cell::Value(estimate(6_490.0), Unit::Ns),
-                        Cell::Missing("TCP is not permitted here".to_owned()),
-                        Cell::Empty,
+                        EvaluatedCell::Value(estimate(6_490.0), Unit::Ns),
+                        EvaluatedCell::Missing("TCP is not permitted here".to_owned()),
+                        EvaluatedCell::Empty,
                     ],
                 },
             ],
             notes: vec!["The study calls half of this the latency.".to_owned()],
         }],
         figures: vec![
-            Figure {
-                name: "Figure 3".to_owned(),
+            EvaluatedFigure {
+                name: "EvaluatedFigure 3".to_owned(),
                 title: "Bandwidth by message size".to_owned(),
-                x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
-                y: Axis { title: "bandwidth".to_owned(), unit: Unit::BytesPerS, logarithmic: true },
+                x: FigureAxis {
+                    title: "message size in bytes".to_owned(),
+                    unit: Unit::Bytes,
+                    logarithmic: true,
+                },
+                y: FigureAxis { title: "bandwidth".to_owned(), unit: Unit::BytesPerS, logarithmic: true },
                 series: vec![
                     rate("pipe", 2000.0),
                     rate("unix-stream", 9000.0),
-                    Series {
+                    EvaluatedSeries {
                         name: "pipe".to_owned(),
                         published: true,
                         points: vec![
@@ -72,23 +77,31 @@ pub fn study() -> Drawn {
                 missing: vec!["mqueue: this kernel has none".to_owned()],
                 notes: vec!["The study printed no intervals.".to_owned()],
             },
-            Figure {
-                name: "Figure 4".to_owned(),
+            EvaluatedFigure {
+                name: "EvaluatedFigure 4".to_owned(),
                 title: "Bandwidth between computers".to_owned(),
-                x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
-                y: Axis { title: "bandwidth".to_owned(), unit: Unit::Number, logarithmic: true },
+                x: FigureAxis {
+                    title: "message size in bytes".to_owned(),
+                    unit: Unit::Bytes,
+                    logarithmic: true,
+                },
+                y: FigureAxis { title: "bandwidth".to_owned(), unit: Unit::Number, logarithmic: true },
                 series: Vec::new(),
                 timeline: None,
                 missing: vec!["needs a second host".to_owned()],
                 notes: Vec::new(),
             },
-            Figure {
-                name: "Figure 5".to_owned(),
+            EvaluatedFigure {
+                name: "EvaluatedFigure 5".to_owned(),
                 title: "Who runs when".to_owned(),
-                x: Axis { title: "message size in bytes".to_owned(), unit: Unit::Bytes, logarithmic: true },
-                y: Axis { title: String::new(), unit: Unit::Number, logarithmic: true },
+                x: FigureAxis {
+                    title: "message size in bytes".to_owned(),
+                    unit: Unit::Bytes,
+                    logarithmic: true,
+                },
+                y: FigureAxis { title: String::new(), unit: Unit::Number, logarithmic: true },
                 series: Vec::new(),
-                timeline: Some(Timeline {
+                timeline: Some(EvaluatedTimeline {
                     case: "pipe latency 64 same-core".to_owned(),
                     iterations: chosen(&observation(), 1, call_name),
                 }),
@@ -97,20 +110,24 @@ pub fn study() -> Drawn {
             },
         ],
         conclusions: vec![
-            conclusion("Pipes move more than 10 MB/s.", Verdict::Holds, &["pipe 680 MB/s ±9.5% at 4K"]),
-            conclusion("TCP is faster than pipes.", Verdict::DoesNotHold, &["tcp 15.8 µs, pipe 6.49 µs"]),
-            conclusion("Sockets and pipes are alike.", Verdict::Undecided, &[]),
+            conclusion("Pipes move more than 10 MB/s.", StudyVerdict::Holds, &["pipe 680 MB/s ±9.5% at 4K"]),
+            conclusion(
+                "TCP is faster than pipes.",
+                StudyVerdict::DoesNotHold,
+                &["tcp 15.8 µs, pipe 6.49 µs"],
+            ),
+            conclusion("Sockets and pipes are alike.", StudyVerdict::Undecided, &[]),
             conclusion(
                 "A remote call takes a millisecond.",
-                Verdict::NotMeasured("one host".to_owned()),
+                StudyVerdict::NotMeasured("one host".to_owned()),
                 &[],
             ),
         ],
     }
 }
 
-fn conclusion(claim: &str, verdict: Verdict, evidence: &[&str]) -> Conclusion {
-    let test = |evidence: &&str| Test {
+fn conclusion(claim: &str, verdict: StudyVerdict, evidence: &[&str]) -> EvaluatedConclusion {
+    let test = |evidence: &&str| EvaluatedTest {
         name: "a test".to_owned(),
         unit: Unit::Number,
         at_least: None,
@@ -119,11 +136,11 @@ fn conclusion(claim: &str, verdict: Verdict, evidence: &[&str]) -> Conclusion {
         numbers: Vec::new(),
         evidence: (*evidence).to_owned(),
     };
-    Conclusion { claim: claim.to_owned(), verdict, tests: evidence.iter().map(test).collect() }
+    EvaluatedConclusion { claim: claim.to_owned(), verdict, tests: evidence.iter().map(test).collect() }
 }
 
 /// The same study with `text` wherever it can have text.
-pub fn hostile_study(text: &str) -> Drawn {
+pub fn hostile_study(text: &str) -> EvaluatedStudy {
     let mut study = study();
     let all = |texts: &mut Vec<String>| texts.iter_mut().for_each(|one| *one = text.to_owned());
     (study.title, study.source) = (text.to_owned(), text.to_owned());
@@ -133,8 +150,8 @@ pub fn hostile_study(text: &str) -> Drawn {
         all(&mut table.notes);
         for row in &mut table.rows {
             row.name = text.to_owned();
-            row.cells[1] = Cell::Missing(text.to_owned());
-            row.cells[2] = Cell::Words(text.to_owned());
+            row.cells[1] = EvaluatedCell::Missing(text.to_owned());
+            row.cells[2] = EvaluatedCell::Words(text.to_owned());
         }
     }
     for figure in &mut study.figures {
@@ -156,7 +173,7 @@ pub fn hostile_study(text: &str) -> Drawn {
     }
     for conclusion in &mut study.conclusions {
         conclusion.claim = text.to_owned();
-        conclusion.verdict = Verdict::NotMeasured(text.to_owned());
+        conclusion.verdict = StudyVerdict::NotMeasured(text.to_owned());
         for test in &mut conclusion.tests {
             (test.name, test.evidence) = (text.to_owned(), text.to_owned());
         }

@@ -208,11 +208,11 @@ fn a_buffer_is_lent_again_when_the_kernel_is_done_with_it() {
             }
         });
         for number in 0..MESSAGES {
-            client.produce(usize::MAX).copy_from_slice(&content(number, SIZE_BYTES));
-            client.hand_over(SIZE_BYTES).unwrap();
+            client.reserve(usize::MAX).copy_from_slice(&content(number, SIZE_BYTES));
+            client.commit(SIZE_BYTES).unwrap();
         }
     });
-    assert_eq!(client.hand_over(SIZE_BYTES + 1), Err(Errno::INVAL));
+    assert_eq!(client.commit(SIZE_BYTES + 1), Err(Errno::INVAL));
     let Sent { sends, copied } = client.sent();
     assert!(
         sends as usize >= MESSAGES - zero_copy::COUNT && copied <= sends,
@@ -227,8 +227,8 @@ fn an_end_may_go_while_the_kernel_still_sends_from_its_buffers() {
         return;
     }
     let (mut client, mut server) = zero_copy_pair();
-    client.produce(SIZE_BYTES).fill(9);
-    client.hand_over(SIZE_BYTES).unwrap();
+    client.reserve(SIZE_BYTES).fill(9);
+    client.commit(SIZE_BYTES).unwrap();
     drop(client);
     let mut bytes = Vec::new();
     server.read_to_end(&mut bytes).unwrap();

@@ -57,7 +57,7 @@ impl ZeroCopy {
 
     /// At most `most_bytes` bytes of the next buffer; sleeps until the kernel is done with it.
     #[inline(always)]
-    pub fn produce(&mut self, most_bytes: usize) -> &mut [u8] {
+    pub fn reserve(&mut self, most_bytes: usize) -> &mut [u8] {
         let Self { queues, pool, .. } = self;
         while pool.held[pool.next] > 0 {
             queues.await_some(|completion| pool.note(completion));
@@ -71,7 +71,7 @@ impl ZeroCopy {
     /// Sends the first `bytes` of the next buffer, all of them, and goes on to the buffer after it. Sleeps until the
     /// socket has taken them, not until the kernel is done with the buffer.
     #[inline(always)]
-    pub fn hand_over(&mut self, bytes: usize) -> Result<(), Errno> {
+    pub fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
         let Self { queues, socket, pool } = self;
         if bytes > pool.size_bytes {
             return Err(Errno::INVAL);
@@ -125,7 +125,7 @@ impl Pool {
     ) -> Result<usize, Errno> {
         let (socket, from) = (types::Fd(socket.as_raw_fd()), self.at(buffer).wrapping_add(range.start));
         let entry = opcode::SendZc::new(socket, from, length(range.len())).zc_flags(REPORT_USAGE).build();
-        // SAFETY: it names memory of this value, which is not written before the kernel is done with it (`produce`).
+        // SAFETY: it names memory of this value, which is not written before the kernel is done with it (`reserve`).
         // When the operation has answered, the kernel holds the pages themselves and needs no address any more, so that
         // the mapping may go before the kernel is done: nobody else ever sees those pages.
         unsafe { queues.push(&entry.user_data(buffer as u64)) }?;

@@ -1,7 +1,7 @@
 //! How series look: a colour, a dash and a marker each, so that no two are told apart by colour alone.
 //!
 //! Where the reader chooses among all series of a page, each keeps its look, and those of one mechanism share a colour
-//! ([`Looks`]). The lines of one figure have a colour each, as far as there are colours ([`lines`]).
+//! ([`LineStyles`]). The lines of one figure have a colour each, as far as there are colours ([`lines`]).
 //!
 //! It draws nothing: the page, the SVG and the terminal take what they can show of it.
 
@@ -13,7 +13,7 @@ pub(crate) const COLORS: [&str; 8] =
 
 /// How one series looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct LineStyle {
     /// As CSS has it.
     pub(crate) color: &'static str,
     /// The line.
@@ -104,7 +104,7 @@ impl Marker {
 /// The looks of the lines of one figure by their `names`, in that order; lines of one name look alike. Colours, and
 /// markers with dashes, come round again at different lengths, so that both the eye that sees colours and the one that
 /// does not tell some dozens of lines apart.
-pub(crate) fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
+pub(crate) fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<LineStyle> {
     let mut known: Vec<&str> = Vec::new();
     let mut place = |name: &'a str| {
         known.iter().position(|other| *other == name).unwrap_or_else(|| {
@@ -112,7 +112,7 @@ pub(crate) fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
             known.len() - 1
         })
     };
-    let look = |at: usize| Look {
+    let look = |at: usize| LineStyle {
         color: COLORS[at % COLORS.len()],
         dash: Dash::ALL[at / Marker::ALL.len() % Dash::ALL.len()],
         marker: Marker::ALL[at % Marker::ALL.len()],
@@ -121,12 +121,12 @@ pub(crate) fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Look> {
 }
 
 /// The looks of series by their names. A mechanism has one colour, whatever its parameters.
-pub(crate) struct Looks {
+pub(crate) struct LineStyles {
     names: Vec<String>,
     mechanisms: Vec<String>,
 }
 
-impl Looks {
+impl LineStyles {
     /// The looks of all of `names`. Mechanisms have colours in the order in which they come, so that those that stand
     /// together differ before colours come round again.
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
@@ -153,12 +153,12 @@ impl Looks {
     }
 
     /// The look of `name`.
-    pub(crate) fn look(&self, name: &str) -> Look {
+    pub(crate) fn look(&self, name: &str) -> LineStyle {
         let own = mechanism(name);
         let color = self.mechanisms.iter().position(|known| known == own).unwrap_or(0);
         let first = self.names.iter().position(|known| mechanism(known) == own).unwrap_or(0);
         let variant = self.at(name).saturating_sub(first);
-        Look {
+        LineStyle {
             color: COLORS[color % COLORS.len()],
             dash: Dash::ALL[variant % Dash::ALL.len()],
             marker: Marker::ALL[(color + variant) % Marker::ALL.len()],
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_mechanism_has_one_colour_and_its_variants_differ() {
-        let looks = Looks::of(["shm-ring:wait=spin", "pipe", "shm-ring", "shm-ring:wait=futex"]);
+        let looks = LineStyles::of(["shm-ring:wait=spin", "pipe", "shm-ring", "shm-ring:wait=futex"]);
         let [ring, spin, pipe] = ["shm-ring", "shm-ring:wait=spin", "pipe"].map(|name| looks.look(name));
         assert_eq!(ring.color, spin.color);
         assert_ne!((ring.dash, ring.marker), (spin.dash, spin.marker));
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn what_stands_together_differs_in_colour() {
         let first = ["pipe", "fifo", "tcp", "udp", "shm-ring", "unix-stream", "unix-dgram", "eventfd"];
-        let looks = Looks::of(first.into_iter().chain(["a", "b", "c", "tcp", "memcpy", "syscall"]));
+        let looks = LineStyles::of(first.into_iter().chain(["a", "b", "c", "tcp", "memcpy", "syscall"]));
         let colors: BTreeSet<&str> = first.iter().map(|name| looks.look(name).color).collect();
         assert_eq!(colors.len(), first.len());
     }

@@ -10,22 +10,22 @@ use serde::{Serialize, Serializer};
 
 /// A study with the numbers of one run in it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Drawn {
+pub struct EvaluatedStudy {
     /// The study, in words.
     pub title: String,
     /// Where it was published: authors, year, venue.
     pub source: String,
     /// Its tables, in its order.
-    pub tables: Vec<Table>,
+    pub tables: Vec<EvaluatedTable>,
     /// Its figures, in its order.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<EvaluatedFigure>,
     /// What it concluded, and whether that holds here.
-    pub conclusions: Vec<Conclusion>,
+    pub conclusions: Vec<EvaluatedConclusion>,
 }
 
 /// A table of a study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Table {
+pub struct EvaluatedTable {
     /// What the study calls it: `Table 20`.
     pub name: String,
     /// What it shows.
@@ -33,26 +33,26 @@ pub struct Table {
     /// The heads of the columns after the first, which names the rows.
     pub columns: Vec<String>,
     /// The rows, each with as many cells as there are columns.
-    pub rows: Vec<Row>,
+    pub rows: Vec<EvaluatedRow>,
     /// What a reader must know of it.
     pub notes: Vec<String>,
 }
 
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct EvaluatedRow {
     /// The system or the case.
     pub name: String,
     /// Whether its numbers are the study's; else they are of this run.
     pub published: bool,
     /// One a column.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<EvaluatedCell>,
 }
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cell {
+pub enum EvaluatedCell {
     /// Nothing is to stand here.
     Empty,
     /// Words.
@@ -77,20 +77,20 @@ fn counted<S: Serializer>(number: &Estimate, unit: &Unit, to: S) -> Result<S::Ok
 
 /// A figure of a study: lines over a quantity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
+pub struct EvaluatedFigure {
     /// What the study calls it: `Figure 32`.
     pub name: String,
     /// What it shows.
     pub title: String,
     /// The horizontal axis.
-    pub x: Axis,
+    pub x: FigureAxis,
     /// The vertical axis.
-    pub y: Axis,
+    pub y: FigureAxis,
     /// The lines.
-    pub series: Vec<Series>,
+    pub series: Vec<EvaluatedSeries>,
     /// What happened in some iterations, where that is drawn instead of lines.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeline: Option<Timeline>,
+    pub timeline: Option<EvaluatedTimeline>,
     /// Lines that were to be drawn and could not be, each with the reason.
     pub missing: Vec<String>,
     /// What a reader must know of it.
@@ -99,7 +99,7 @@ pub struct Figure {
 
 /// Some iterations of a case, of which everything was seen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Timeline {
+pub struct EvaluatedTimeline {
     /// The case.
     pub case: String,
     /// The iterations: typical ones, then a slow one.
@@ -108,7 +108,7 @@ pub struct Timeline {
 
 /// An axis of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Axis {
+pub struct FigureAxis {
     /// What is along it.
     pub title: String,
     /// In what it is counted.
@@ -119,18 +119,18 @@ pub struct Axis {
 
 /// A line of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Series {
+pub struct EvaluatedSeries {
     /// What it is of.
     pub name: String,
     /// Whether its numbers are the study's; else they are of this run.
     pub published: bool,
     /// Its points, `x` ascending.
-    pub points: Vec<Point>,
+    pub points: Vec<FigurePoint>,
 }
 
 /// A point of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Point {
+pub struct FigurePoint {
     /// Along the horizontal axis.
     pub x: f64,
     /// Along the vertical axis; published ones have no interval.
@@ -170,18 +170,18 @@ impl Serialize for Unit {
 
 /// What a study concluded, and what this run says of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Conclusion {
+pub struct EvaluatedConclusion {
     /// The study's conclusion, in its sense.
     pub claim: String,
     /// What is so here.
-    pub verdict: Verdict,
+    pub verdict: StudyVerdict,
     /// What the verdict stands on.
-    pub tests: Vec<Test>,
+    pub tests: Vec<EvaluatedTest>,
 }
 
 /// What a conclusion wants of some numbers, and what they are here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Test {
+pub struct EvaluatedTest {
     /// What is tested.
     pub name: String,
     /// In what the numbers and what is wanted of them are counted.
@@ -193,14 +193,14 @@ pub struct Test {
     /// The study's number.
     pub published: Option<f64>,
     /// One number, or one a size.
-    pub numbers: Vec<Tested>,
+    pub numbers: Vec<TestedNumber>,
     /// All of this in words, with what is missing or in doubt.
     pub evidence: String,
 }
 
 /// A number of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Tested {
+pub struct TestedNumber {
     /// The size that it is of; absent where the test goes over none.
     pub size_bytes: Option<Size>,
     /// The number.
@@ -211,7 +211,7 @@ pub struct Tested {
 /// Whether a conclusion holds in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum StudyVerdict {
     /// The intervals lie wholly where the claim wants them.
     Holds,
     /// They lie wholly elsewhere.

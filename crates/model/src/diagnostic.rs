@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct Diagnostic {
     /// From the outermost to what is at fault.
     pub place: Vec<Step>,
     /// What is wrong with it.
@@ -42,13 +42,13 @@ impl From<usize> for Step {
     }
 }
 
-impl From<Invalid> for Fault {
+impl From<Invalid> for Diagnostic {
     fn from(invalid: Invalid) -> Self {
         Self { place: Vec::new(), invalid }
     }
 }
 
-impl Fault {
+impl Diagnostic {
     /// What is wrong and what to give instead, at the place that [`under`](Self::under) will say.
     pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Invalid::new(problem, remedy).into()
@@ -139,7 +139,7 @@ mod tests {
     const TEXT: &str = "a = 1\n[b]\nc = [\"x\", \"yy\"]\n[[d]]\ne = { f = 'µ', g = 2 }\n";
 
     fn said(place: &[Step]) -> String {
-        Fault { place: place.to_vec(), invalid: Invalid::new("bad", "good") }.in_text(TEXT).problem
+        Diagnostic { place: place.to_vec(), invalid: Invalid::new("bad", "good") }.in_text(TEXT).problem
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in ".{0,300}", from in 0..400usize, long in 0..400usize) {
             at(&text, from..from + long, Invalid::new("", ""));
-            Fault::new("", "").under(1).under("a").in_text(&text);
+            Diagnostic::new("", "").under(1).under("a").in_text(&text);
         }
     }
 }

@@ -4,7 +4,10 @@
 
 use crate::quantity::{rate_estimate, time_estimate};
 use crate::text::{clean, clip};
-use model::drawn::{Cell, Conclusion, Drawn, Figure, Row, Series, Table, Timeline, Unit, Verdict};
+use model::evaluated::{
+    EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
+    EvaluatedTable, EvaluatedTimeline, StudyVerdict, Unit,
+};
 use model::observation::schedule::State;
 use model::observation::timeline::{End, Iteration};
 use model::stats::Estimate;
@@ -58,7 +61,7 @@ pub(crate) struct Grid {
 }
 
 /// `drawn` in words.
-pub(crate) fn study(drawn: &Drawn) -> Study {
+pub(crate) fn study(drawn: &EvaluatedStudy) -> Study {
     let tables = drawn.tables.iter().map(table);
     let figures = drawn.figures.iter().map(figure);
     Study {
@@ -68,12 +71,12 @@ pub(crate) fn study(drawn: &Drawn) -> Study {
     }
 }
 
-fn concluded(conclusion: &Conclusion) -> Concluded {
+fn concluded(conclusion: &EvaluatedConclusion) -> Concluded {
     let (verdict, holds, why) = match &conclusion.verdict {
-        Verdict::Holds => ("holds", Some(true), None),
-        Verdict::DoesNotHold => ("does not hold", Some(false), None),
-        Verdict::Undecided => ("undecided", None, None),
-        Verdict::NotMeasured(why) => ("not measured", None, Some(why)),
+        StudyVerdict::Holds => ("holds", Some(true), None),
+        StudyVerdict::DoesNotHold => ("does not hold", Some(false), None),
+        StudyVerdict::Undecided => ("undecided", None, None),
+        StudyVerdict::NotMeasured(why) => ("not measured", None, Some(why)),
     };
     // Where a test says why, it is not said twice.
     let why = why.filter(|_| conclusion.tests.is_empty());
@@ -82,12 +85,12 @@ fn concluded(conclusion: &Conclusion) -> Concluded {
     Concluded { verdict, holds, claim: clean(&conclusion.claim), evidence }
 }
 
-fn table(table: &Table) -> Grid {
+fn table(table: &EvaluatedTable) -> Grid {
     /// A table of more columns is turned on its side, if it has few rows.
     const MOST_COLUMNS: usize = 5;
     const FEW_ROWS: usize = 4;
 
-    let name = |row: &Row| {
+    let name = |row: &EvaluatedRow| {
         let mark = if row.published { format!(" {PUBLISHED}") } else { String::new() };
         clean(&row.name) + &mark
     };
@@ -116,10 +119,10 @@ fn on_its_side(
 }
 
 /// The reasons of the numbers that `table` lacks, each once.
-fn missing(table: &Table) -> Vec<String> {
+fn missing(table: &EvaluatedTable) -> Vec<String> {
     let reasons = table.rows.iter().flat_map(|row| {
         row.cells.iter().zip(&table.columns).filter_map(move |(cell, column)| match cell {
-            Cell::Missing(why) => Some((clean(why), (row.name.as_str(), column.trim()))),
+            EvaluatedCell::Missing(why) => Some((clean(why), (row.name.as_str(), column.trim()))),
             _ => None,
         })
     });
@@ -134,12 +137,12 @@ fn missing(table: &Table) -> Vec<String> {
     crate::block::grouped(reasons).into_iter().map(line).collect()
 }
 
-fn cell(cell: &Cell) -> String {
+fn cell(cell: &EvaluatedCell) -> String {
     match cell {
-        Cell::Empty => String::new(),
-        Cell::Words(words) => clean(words),
-        Cell::Value(value, unit) => estimate(*value, *unit),
-        Cell::Missing(_) => "-".to_owned(),
+        EvaluatedCell::Empty => String::new(),
+        EvaluatedCell::Words(words) => clean(words),
+        EvaluatedCell::Value(value, unit) => estimate(*value, *unit),
+        EvaluatedCell::Missing(_) => "-".to_owned(),
     }
 }
 
@@ -184,7 +187,7 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
 }
 
 /// Some points of each line of `figure`; the page draws all.
-fn figure(figure: &Figure) -> Grid {
+fn figure(figure: &EvaluatedFigure) -> Grid {
     /// More columns do not fit a terminal.
     const SHOWN: usize = 5;
 
@@ -196,7 +199,7 @@ fn figure(figure: &Figure) -> Grid {
         0..=SHOWN => all,
         _ => (0..SHOWN).map(|nth| all[nth * last / (SHOWN - 1)]).collect(),
     };
-    let row = |line: &Series| {
+    let row = |line: &EvaluatedSeries| {
         let at = |x: &f64| line.points.iter().find(|point| point.x == *x);
         let cell = |x| at(x).map_or("-".to_owned(), |point| number(point.y.median, figure.y.unit));
         let mark = if line.published { format!(" {PUBLISHED}") } else { String::new() };
@@ -215,7 +218,7 @@ fn figure(figure: &Figure) -> Grid {
 }
 
 /// What both ends did in the iterations of `timeline`; the page and SVG draw them.
-fn iterations(figure: &Figure, timeline: &Timeline) -> Grid {
+fn iterations(figure: &EvaluatedFigure, timeline: &EvaluatedTimeline) -> Grid {
     let of_end = |iteration: &Iteration, end: End| {
         let track = iteration.tracks.ends().find(|(at, _)| *at == end).map(|(_, track)| track);
         track.map_or("-".to_owned(), |track| {
@@ -254,24 +257,24 @@ fn iterations(figure: &Figure, timeline: &Timeline) -> Grid {
 mod tests {
     use super::*;
     use crate::layout::{self, Style};
-    use model::drawn::{Axis, Point, Test};
+    use model::evaluated::{EvaluatedTest, FigureAxis, FigurePoint};
 
-    fn value(median: f64, unit: Unit) -> Cell {
-        Cell::Value(Estimate { median, interval: None }, unit)
+    fn value(median: f64, unit: Unit) -> EvaluatedCell {
+        EvaluatedCell::Value(Estimate { median, interval: None }, unit)
     }
 
-    fn drawn() -> Drawn {
-        let row = |name: &str, published, cells| Row { name: name.to_owned(), published, cells };
+    fn drawn() -> EvaluatedStudy {
+        let row = |name: &str, published, cells| EvaluatedRow { name: name.to_owned(), published, cells };
         let here = Estimate { median: 2_800.0, interval: Some((2_700.0, 2_900.0)) };
-        let points =
-            (0..17).map(|n| Point { x: f64::from(1 << n), y: Estimate { median: 100.0, interval: None } });
-        let axis = |title: &str, unit| Axis { title: title.to_owned(), unit, logarithmic: true };
-        Drawn {
+        let points = (0..17)
+            .map(|n| FigurePoint { x: f64::from(1 << n), y: Estimate { median: 100.0, interval: None } });
+        let axis = |title: &str, unit| FigureAxis { title: title.to_owned(), unit, logarithmic: true };
+        EvaluatedStudy {
             title: "A study".to_owned(),
             source: "of 1996".to_owned(),
             tables: vec![
-                Table {
-                    name: "Table 20".to_owned(),
+                EvaluatedTable {
+                    name: "EvaluatedTable 20".to_owned(),
                     title: "A call".to_owned(),
                     columns: vec!["a call".to_owned(), "calls a second".to_owned()],
                     rows: vec![
@@ -279,50 +282,57 @@ mod tests {
                         row(
                             "here",
                             false,
-                            vec![Cell::Value(here, Unit::Ns), Cell::Missing("no clock".to_owned())],
+                            vec![
+                                EvaluatedCell::Value(here, Unit::Ns),
+                                EvaluatedCell::Missing("no clock".to_owned()),
+                            ],
                         ),
                     ],
                     notes: vec!["half of two".to_owned()],
                 },
-                Table {
-                    name: "Table 25".to_owned(),
+                EvaluatedTable {
+                    name: "EvaluatedTable 25".to_owned(),
                     title: "What to use".to_owned(),
                     columns: vec!["small".to_owned(), "big".to_owned()],
                     rows: vec![row(
                         "connection-oriented, reliable",
                         false,
                         vec![
-                            Cell::Words(
+                            EvaluatedCell::Words(
                                 "pipes, FIFOs, sockets and so on; not told from it: queues".to_owned(),
                             ),
-                            Cell::Empty,
+                            EvaluatedCell::Empty,
                         ],
                     )],
                     notes: Vec::new(),
                 },
-                Table {
-                    name: "Table 1".to_owned(),
+                EvaluatedTable {
+                    name: "EvaluatedTable 1".to_owned(),
                     title: "On its side".to_owned(),
                     columns: ["a", "b", "c", "d", "e", "f"].map(str::to_owned).to_vec(),
-                    rows: vec![row("then", true, vec![Cell::Words("x".to_owned()); 6])],
+                    rows: vec![row("then", true, vec![EvaluatedCell::Words("x".to_owned()); 6])],
                     notes: Vec::new(),
                 },
             ],
-            figures: vec![Figure {
-                name: "Figure 32".to_owned(),
+            figures: vec![EvaluatedFigure {
+                name: "EvaluatedFigure 32".to_owned(),
                 title: "Throughput".to_owned(),
                 x: axis("message size", Unit::Bytes),
                 y: axis("rate", Unit::Ns),
-                series: vec![Series { name: "pipe".to_owned(), published: false, points: points.collect() }],
+                series: vec![EvaluatedSeries {
+                    name: "pipe".to_owned(),
+                    published: false,
+                    points: points.collect(),
+                }],
                 timeline: None,
                 missing: vec!["mq: too large".to_owned()],
                 notes: Vec::new(),
             }],
             conclusions: vec![
-                Conclusion {
+                EvaluatedConclusion {
                     claim: "Queues are slow".to_owned(),
-                    verdict: Verdict::DoesNotHold,
-                    tests: vec![Test {
+                    verdict: StudyVerdict::DoesNotHold,
+                    tests: vec![EvaluatedTest {
                         name: "queue over pipe".to_owned(),
                         unit: Unit::Number,
                         at_least: None,
@@ -332,9 +342,9 @@ mod tests {
                         evidence: "queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1".to_owned(),
                     }],
                 },
-                Conclusion {
+                EvaluatedConclusion {
                     claim: "Two hosts differ".to_owned(),
-                    verdict: Verdict::NotMeasured("needs a second host".to_owned()),
+                    verdict: StudyVerdict::NotMeasured("needs a second host".to_owned()),
                     tests: Vec::new(),
                 },
             ],
@@ -350,18 +360,18 @@ does it hold here?
   not measured   Two hosts differ
                    needs a second host
 
-Table 20: A call
+EvaluatedTable 20: A call
                  a call  calls a second
   then †        3.20 µs          312500
   here    2.80 µs ±3.6%               -
   half of two
   here, calls a second: no clock
 
-Table 25: What to use
+EvaluatedTable 25: What to use
   connection-oriented, reliable
     small: pipes, FIFOs, sockets and so on; not told from it: queues
 
-Table 1: On its side
+EvaluatedTable 1: On its side
      then †
   a       x
   b       x
@@ -370,7 +380,7 @@ Table 1: On its side
   e       x
   f       x
 
-Figure 32: Throughput, rate
+EvaluatedFigure 32: Throughput, rate
              1      16     256      4K     64K
   pipe  100 ns  100 ns  100 ns  100 ns  100 ns
   mq: too large

@@ -16,15 +16,15 @@
 use super::formula::{Formula, Kind, Taken};
 use super::metric::{Metric, Trials, returned_bytes};
 use super::{
-    Candidate, Cell, Conclusion, Figure, Literal, Measure, OfHost, Other, Over, Row, Scale, Selection,
-    Series, Study, Table, Test,
+    Candidate, FigureScale, FigureX, HostFact, Literal, Measure, OtherCell, Selection, Study, StudyCell,
+    StudyConclusion, StudyFigure, StudyRow, StudySeries, StudyTable, StudyTest,
 };
 use crate::case::{Case, Spec, Workload};
 use crate::compare::student_quantile;
-use crate::drawn::{self, Axis, Drawn, Point, Unit, Verdict};
+use crate::evaluated::{self, EvaluatedStudy, FigureAxis, FigurePoint, StudyVerdict, Unit};
 use crate::invalid::printable;
 use crate::observation::Probe;
-use crate::observation::showed::{LookRecord, Showed};
+use crate::observation::profile::{Profile, ProfileRecord};
 use crate::observation::timeline::chosen;
 use crate::record::{Fact, Host, Outcome, Record, Results, Sample};
 use crate::stats::{self, Estimate};
@@ -37,15 +37,15 @@ const CONFIDENCE: f64 = 0.95;
 const FEWEST: usize = 6;
 
 /// What the study of `results`, if they have one, shows with their numbers.
-pub fn drawn(results: &Results) -> Option<Drawn> {
-    results.header.study.as_ref().map(|study| draw(study, results))
+pub fn evaluate_results(results: &Results) -> Option<EvaluatedStudy> {
+    results.header.study.as_ref().map(|study| evaluate(study, results))
 }
 
 /// What `study` shows, with the numbers of `results`. A study that fails [`Study::check`] has reasons where numbers
 /// should stand.
-pub fn draw(study: &Study, results: &Results) -> Drawn {
+pub fn evaluate(study: &Study, results: &Results) -> EvaluatedStudy {
     let drawing = Drawing::new(study, results);
-    Drawn {
+    EvaluatedStudy {
         title: study.title.clone(),
         source: study.source.clone(),
         tables: study.tables.iter().map(|table| drawing.table(table)).collect(),
@@ -58,7 +58,7 @@ struct Drawing<'a> {
     study: &'a Study,
     results: &'a Results,
     records: HashMap<(&'a Spec, Workload), Vec<&'a Record>>,
-    looks: HashMap<(&'a Case, Probe), Vec<&'a LookRecord>>,
+    looks: HashMap<(&'a Case, Probe), Vec<&'a ProfileRecord>>,
 }
 
 /// A round: whether it is one of looking, and which.
@@ -125,7 +125,7 @@ impl Leaf<'_> {
 
     /// Why it has no value, where all of its trials have none.
     fn absent(&self) -> Option<String> {
-        let looked: Vec<&Showed> =
+        let looked: Vec<&Profile> =
             self.rounds.values().flat_map(|trials| trials.looked.iter().copied()).collect();
         self.taken.metric.absent(&looked)
     }
@@ -142,7 +142,7 @@ impl<'a> Drawing<'a> {
         for record in &results.records {
             records.entry((&record.case.spec, record.case.workload)).or_default().push(record);
         }
-        let mut looks: HashMap<(&Case, Probe), Vec<&LookRecord>> = HashMap::new();
+        let mut looks: HashMap<(&Case, Probe), Vec<&ProfileRecord>> = HashMap::new();
         for look in &results.looks {
             looks.entry((&look.case, look.probe)).or_default().push(look);
         }
@@ -208,7 +208,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// What `probe` saw of `case`, with the round.
-    fn looked(&self, case: &'a Case, probe: Probe) -> Result<Vec<(u32, &'a Showed)>, String> {
+    fn looked(&self, case: &'a Case, probe: Probe) -> Result<Vec<(u32, &'a Profile)>, String> {
         let looks = self.looks.get(&(case, probe)).map_or(&[][..], Vec::as_slice);
         let showed = looks.iter().filter_map(|look| Some((look.round, look.showed.known()?)));
         let showed: Vec<_> = showed.collect();
@@ -424,11 +424,11 @@ impl<'a> Drawing<'a> {
 
     // ---- tables ----
 
-    fn table(&self, table: &Table) -> drawn::Table {
+    fn table(&self, table: &StudyTable) -> evaluated::EvaluatedTable {
         let mut notes = table.notes.clone();
         notes.extend(table.absent.clone());
         let rows = table.rows.iter().map(|row| self.row(row, &mut notes)).collect();
-        drawn::Table {
+        evaluated::EvaluatedTable {
             name: table.name.clone(),
             title: table.title.clone(),
             columns: table.columns.clone(),
@@ -437,34 +437,35 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn row(&self, row: &Row, notes: &mut Vec<String>) -> drawn::Row {
+    fn row(&self, row: &StudyRow, notes: &mut Vec<String>) -> evaluated::EvaluatedRow {
         let cells = row.cells.iter().map(|cell| self.cell(cell, notes)).collect();
-        drawn::Row { name: row.name.clone(), published: row.published, cells }
+        evaluated::EvaluatedRow { name: row.name.clone(), published: row.published, cells }
     }
 
-    fn cell(&self, cell: &Cell, notes: &mut Vec<String>) -> drawn::Cell {
-        let or_missing =
-            |words: Result<String, String>| words.map_or_else(drawn::Cell::Missing, drawn::Cell::Words);
+    fn cell(&self, cell: &StudyCell, notes: &mut Vec<String>) -> evaluated::EvaluatedCell {
+        let or_missing = |words: Result<String, String>| {
+            words.map_or_else(evaluated::EvaluatedCell::Missing, evaluated::EvaluatedCell::Words)
+        };
         match cell {
-            Cell::Empty => drawn::Cell::Empty,
-            Cell::Measure(measure) => {
+            StudyCell::Empty => evaluated::EvaluatedCell::Empty,
+            StudyCell::Measure(measure) => {
                 match (self.measure(measure, At::Nothing, CONFIDENCE), measure.unit()) {
                     (Ok(found), Ok(unit)) => {
                         if found.apart {
                             note_once(notes, apart_note(measure));
                         }
-                        drawn::Cell::Value(found.estimate, unit)
+                        evaluated::EvaluatedCell::Value(found.estimate, unit)
                     }
-                    (Err(why), _) => drawn::Cell::Missing(why),
-                    (_, Err(invalid)) => drawn::Cell::Missing(invalid.problem),
+                    (Err(why), _) => evaluated::EvaluatedCell::Missing(why),
+                    (_, Err(invalid)) => evaluated::EvaluatedCell::Missing(invalid.problem),
                 }
             }
-            Cell::Other(Other::Words(text)) => drawn::Cell::Words(text.clone()),
-            Cell::Other(Other::Missing(why)) => drawn::Cell::Missing(why.clone()),
-            Cell::Other(Other::Least(candidates)) => or_missing(self.choice(candidates, false)),
-            Cell::Other(Other::Most(candidates)) => or_missing(self.choice(candidates, true)),
-            Cell::Other(Other::Setting { name, of }) => or_missing(self.setting(name, of)),
-            Cell::Other(Other::Host(fact)) => or_missing(of_host(*fact, &self.results.header.host)),
+            StudyCell::Other(OtherCell::Words(text)) => evaluated::EvaluatedCell::Words(text.clone()),
+            StudyCell::Other(OtherCell::Missing(why)) => evaluated::EvaluatedCell::Missing(why.clone()),
+            StudyCell::Other(OtherCell::Least(candidates)) => or_missing(self.choice(candidates, false)),
+            StudyCell::Other(OtherCell::Most(candidates)) => or_missing(self.choice(candidates, true)),
+            StudyCell::Other(OtherCell::Setting { name, of }) => or_missing(self.setting(name, of)),
+            StudyCell::Other(OtherCell::Host(fact)) => or_missing(of_host(*fact, &self.results.header.host)),
         }
     }
 
@@ -527,30 +528,30 @@ impl<'a> Drawing<'a> {
 
     // ---- figures ----
 
-    fn figure(&self, figure: &Figure) -> drawn::Figure {
+    fn figure(&self, figure: &StudyFigure) -> evaluated::EvaluatedFigure {
         let mut missing: Vec<String> = figure.absent.iter().cloned().collect();
         let mut notes = figure.notes.clone();
         let lines =
             figure.series.iter().filter_map(|series| self.line(series, figure.x, &mut missing, &mut notes));
-        let series: Vec<drawn::Series> = lines.collect();
+        let series: Vec<evaluated::EvaluatedSeries> = lines.collect();
         let timeline = figure.timeline.as_ref().map(|case| self.timeline(case));
         let timeline = timeline.and_then(|iterations| iterations.map_err(|why| missing.push(why)).ok());
-        let logarithmic = figure.scale != Scale::Linear;
+        let logarithmic = figure.scale != FigureScale::Linear;
         if logarithmic && series.iter().flat_map(|series| &series.points).any(|point| point.x == 0.0) {
             missing.push("0 bytes: they have no place on a logarithmic axis".to_owned());
         }
         let x = match figure.x {
-            Over::Size => "message size",
-            Over::Returned => "bytes that a call returned",
+            FigureX::Size => "message size",
+            FigureX::Returned => "bytes that a call returned",
         };
-        drawn::Figure {
+        evaluated::EvaluatedFigure {
             name: figure.name.clone(),
             title: figure.title.clone(),
-            x: Axis { title: x.to_owned(), unit: Unit::Bytes, logarithmic },
-            y: Axis {
+            x: FigureAxis { title: x.to_owned(), unit: Unit::Bytes, logarithmic },
+            y: FigureAxis {
                 title: figure.y.clone(),
                 unit: figure.unit().unwrap_or(Unit::Number),
-                logarithmic: figure.scale == Scale::LogLog,
+                logarithmic: figure.scale == FigureScale::LogLog,
             },
             series,
             timeline,
@@ -560,7 +561,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// Some iterations of the last trial of `case` of which everything was seen.
-    fn timeline(&self, case: &str) -> Result<drawn::Timeline, String> {
+    fn timeline(&self, case: &str) -> Result<evaluated::EvaluatedTimeline, String> {
         /// How many typical iterations are drawn, beside a slow one.
         const TYPICAL: usize = 1;
         let selection = self.selection(case)?;
@@ -574,16 +575,16 @@ impl<'a> Drawing<'a> {
         if iterations.is_empty() {
             return Err(format!("{case}: too few iterations were seen"));
         }
-        Ok(drawn::Timeline { case: case.key(), iterations })
+        Ok(evaluated::EvaluatedTimeline { case: case.key(), iterations })
     }
 
     fn line(
         &self,
-        series: &Series,
-        over: Over,
+        series: &StudySeries,
+        over: FigureX,
         missing: &mut Vec<String>,
         notes: &mut Vec<String>,
-    ) -> Option<drawn::Series> {
+    ) -> Option<evaluated::EvaluatedSeries> {
         let published = series.of.is_none();
         let points = match &series.of {
             None => series.published.iter().map(published_point).collect(),
@@ -595,24 +596,24 @@ impl<'a> Drawing<'a> {
                 }
             },
         };
-        Some(drawn::Series { name: series.name.clone(), published, points })
+        Some(evaluated::EvaluatedSeries { name: series.name.clone(), published, points })
     }
 
     fn points(
         &self,
         measure: &Measure,
-        over: Over,
+        over: FigureX,
         missing: &mut Vec<String>,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<Point>, String> {
+    ) -> Result<Vec<FigurePoint>, String> {
         let formula = &measure.formula;
         let places: Vec<At> = match over {
-            Over::Size => {
+            FigureX::Size => {
                 let (sizes, lost) = self.sizes(formula)?;
                 missing.extend(together(lost.into_iter().map(|(_, why)| why).collect()));
                 sizes.into_iter().map(At::Size).collect()
             }
-            Over::Returned => self.returned(formula)?.into_iter().map(At::Returned).collect(),
+            FigureX::Returned => self.returned(formula)?.into_iter().map(At::Returned).collect(),
         };
         let mut points = Vec::new();
         let mut lost = Vec::new();
@@ -623,7 +624,7 @@ impl<'a> Drawing<'a> {
                     if found.apart {
                         note_once(notes, apart_note(measure));
                     }
-                    points.push(Point { x: x as f64, y: found.estimate });
+                    points.push(FigurePoint { x: x as f64, y: found.estimate });
                 }
                 Err(why) => lost.push(why),
             }
@@ -653,21 +654,26 @@ impl<'a> Drawing<'a> {
 
     // ---- conclusions ----
 
-    fn conclusion(&self, conclusion: &Conclusion) -> drawn::Conclusion {
+    fn conclusion(&self, conclusion: &StudyConclusion) -> evaluated::EvaluatedConclusion {
         let tested: Vec<Tested> = conclusion.tests.iter().map(|test| self.tested(test)).collect();
         let numbers = tested.iter().map(|tested| tested.found.len()).sum();
         let tests = conclusion.tests.iter().zip(tested);
-        let (tests, verdicts): (Vec<drawn::Test>, Vec<Verdict>) =
+        let (tests, verdicts): (Vec<evaluated::EvaluatedTest>, Vec<StudyVerdict>) =
             tests.map(|(test, tested)| self.judged(test, tested, numbers)).unzip();
         let verdict = match &conclusion.absent {
-            Some(why) => Verdict::NotMeasured(why.clone()),
+            Some(why) => StudyVerdict::NotMeasured(why.clone()),
             None => all_of(&verdicts),
         };
-        drawn::Conclusion { claim: conclusion.claim.clone(), verdict, tests }
+        evaluated::EvaluatedConclusion { claim: conclusion.claim.clone(), verdict, tests }
     }
 
     /// What `tested` comes to, and whether `test` holds, in a conclusion with so many `numbers` in all.
-    fn judged(&self, test: &Test, tested: Tested, numbers: usize) -> (drawn::Test, Verdict) {
+    fn judged(
+        &self,
+        test: &StudyTest,
+        tested: Tested,
+        numbers: usize,
+    ) -> (evaluated::EvaluatedTest, StudyVerdict) {
         let name = test.name.clone().unwrap_or_else(|| test.of.to_string());
         let unit = test.of.unit().unwrap_or(Unit::Number);
         let mut words = vec![in_words(&tested.found, unit)];
@@ -677,7 +683,7 @@ impl<'a> Drawing<'a> {
         let (mut verdicts, mut refuted, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
         for (at, found) in &tested.found {
             let (verdict, doubt) = self.verdict(test, *at, found.estimate, numbers);
-            if verdict == Verdict::DoesNotHold {
+            if verdict == StudyVerdict::DoesNotHold {
                 refuted.push(*at);
             }
             verdicts.push(verdict);
@@ -688,15 +694,15 @@ impl<'a> Drawing<'a> {
         } else if numbers > 1 {
             words.push(refuted_at(&refuted));
         }
-        verdicts.extend(tested.missing.first().cloned().map(Verdict::NotMeasured));
+        verdicts.extend(tested.missing.first().cloned().map(StudyVerdict::NotMeasured));
         words.extend(together(tested.missing).into_iter().map(|why| format!("not measured: {why}")));
         words.retain(|words| !words.is_empty());
-        let of_number = |(at, found): &(At, Found)| drawn::Tested {
+        let of_number = |(at, found): &(At, Found)| evaluated::TestedNumber {
             size_bytes: if let At::Size(size) = at { Some(*size) } else { None },
             number: found.estimate,
         };
         let value = |literal: &Option<Literal>| literal.as_ref().map(|literal| literal.value);
-        let drawn = drawn::Test {
+        let drawn = evaluated::EvaluatedTest {
             evidence: format!("{name}: {}; wanted {}", words.join("; "), wanted(test)),
             name,
             unit,
@@ -714,13 +720,19 @@ impl<'a> Drawing<'a> {
     /// A conclusion holds when all of its numbers do, so that each may stand on its own interval: calling it true
     /// wrongly takes a mistake in the very number that is amiss. One number alone refutes it, and the more there are
     /// the more often one does by chance; so what refutes is an interval that holds for all together (Bonferroni).
-    fn verdict(&self, test: &Test, at: At, shown: Estimate, numbers: usize) -> (Verdict, Option<String>) {
+    fn verdict(
+        &self,
+        test: &StudyTest,
+        at: At,
+        shown: Estimate,
+        numbers: usize,
+    ) -> (StudyVerdict, Option<String>) {
         let (least, most) = test.bounds();
         let is_within = |(low, high): (f64, f64)| low >= least && high <= most;
         let is_beyond = |(low, high): (f64, f64)| high < least || low > most;
         match shown.interval {
-            Some(interval) if is_within(interval) => return (Verdict::Holds, None),
-            Some(interval) if !is_beyond(interval) => return (Verdict::Undecided, None),
+            Some(interval) if is_within(interval) => return (StudyVerdict::Holds, None),
+            Some(interval) if !is_beyond(interval) => return (StudyVerdict::Undecided, None),
             _ => {}
         }
         let confidence = 1.0 - (1.0 - CONFIDENCE) / numbers as f64;
@@ -729,19 +741,19 @@ impl<'a> Drawing<'a> {
             numbers => format!("one of {numbers} numbers"),
         };
         match self.measure(&test.of, at, confidence).ok().and_then(|found| found.estimate.interval) {
-            Some(interval) if is_beyond(interval) => (Verdict::DoesNotHold, None),
-            Some(_) => (Verdict::Undecided, Some(format!("too near a bound to judge {judged}"))),
+            Some(interval) if is_beyond(interval) => (StudyVerdict::DoesNotHold, None),
+            Some(_) => (StudyVerdict::Undecided, Some(format!("too near a bound to judge {judged}"))),
             None => {
                 let is_sampled = test.of.formula.is_sampled();
                 let fewest = if is_sampled { FEWEST } else { stats::fewest_values(confidence) };
                 let few = format!("too few trials to judge {judged}: it takes {fewest} of each case");
-                (Verdict::Undecided, Some(few))
+                (StudyVerdict::Undecided, Some(few))
             }
         }
     }
 
     /// What `test` comes to: one number, or one at each size, and why others are missing.
-    fn tested(&self, test: &Test) -> Tested {
+    fn tested(&self, test: &StudyTest) -> Tested {
         let nothing = |why| Tested { found: Vec::new(), missing: vec![why] };
         let (sizes, lost) = match self.sizes(&test.of.formula) {
             Ok(found) => found,
@@ -775,7 +787,7 @@ struct Tested {
     missing: Vec<String>,
 }
 
-impl Test {
+impl StudyTest {
     /// Whether it is to hold at `size`.
     fn is_of(&self, size: Size) -> bool {
         self.sizes.as_ref().is_none_or(|sizes| sizes.0.contains(&size))
@@ -790,16 +802,16 @@ impl Test {
 }
 
 /// All hold, or one does not, or it is not known.
-fn all_of(verdicts: &[Verdict]) -> Verdict {
-    let not_measured = verdicts.iter().find(|verdict| matches!(verdict, Verdict::NotMeasured(_)));
-    if verdicts.contains(&Verdict::DoesNotHold) {
-        Verdict::DoesNotHold
+fn all_of(verdicts: &[StudyVerdict]) -> StudyVerdict {
+    let not_measured = verdicts.iter().find(|verdict| matches!(verdict, StudyVerdict::NotMeasured(_)));
+    if verdicts.contains(&StudyVerdict::DoesNotHold) {
+        StudyVerdict::DoesNotHold
     } else if let Some(not_measured) = not_measured {
         not_measured.clone()
-    } else if verdicts.iter().all(|verdict| *verdict == Verdict::Holds) {
-        Verdict::Holds
+    } else if verdicts.iter().all(|verdict| *verdict == StudyVerdict::Holds) {
+        StudyVerdict::Holds
     } else {
-        Verdict::Undecided
+        StudyVerdict::Undecided
     }
 }
 
@@ -862,8 +874,8 @@ fn together(reasons: Vec<String>) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-fn published_point((x, y): &(Literal, Literal)) -> Point {
-    Point { x: x.value, y: Estimate { median: y.value, interval: None } }
+fn published_point((x, y): &(Literal, Literal)) -> FigurePoint {
+    FigurePoint { x: x.value, y: Estimate { median: y.value, interval: None } }
 }
 
 /// The numbers of a test: one, or the lowest and the highest of several.
@@ -897,7 +909,7 @@ fn with_interval(estimate: Estimate, unit: Unit) -> String {
     }
 }
 
-fn wanted(test: &Test) -> String {
+fn wanted(test: &StudyTest) -> String {
     let bounds = match (&test.at_least, &test.at_most) {
         (Some(least), Some(most)) if least == most => least.to_string(),
         (Some(least), Some(most)) => format!("{least} to {most}"),
@@ -918,7 +930,7 @@ fn shown(value: f64, unit: Unit) -> String {
     }
 }
 
-fn of_host(fact: OfHost, host: &Host) -> Result<String, String> {
+fn of_host(fact: HostFact, host: &Host) -> Result<String, String> {
     let text = |fact: &Fact<String>| match fact {
         Fact::Known(text) => Ok(text.clone()),
         Fact::Unknown(why) => Err(why.clone()),
@@ -931,21 +943,21 @@ fn of_host(fact: OfHost, host: &Host) -> Result<String, String> {
         Fact::Unknown(why) => Err(why.clone()),
     };
     match fact {
-        OfHost::Arch => Ok(host.arch.clone()),
-        OfHost::Cpu => text(&host.cpu),
-        OfHost::Cpus => Ok(host.topology.cpus.len().to_string()),
-        OfHost::Smt => match &host.smt {
+        HostFact::Arch => Ok(host.arch.clone()),
+        HostFact::Cpu => text(&host.cpu),
+        HostFact::Cpus => Ok(host.topology.cpus.len().to_string()),
+        HostFact::Smt => match &host.smt {
             Fact::Known(true) => Ok("more than 1".to_owned()),
             Fact::Known(false) => Ok("1".to_owned()),
             Fact::Unknown(why) => Err(why.clone()),
         },
-        OfHost::Kernel => text(&host.kernel),
-        OfHost::Virtualisation => text(&host.virtualisation),
-        OfHost::L1d => cache("L1d"),
-        OfHost::L1i => cache("L1i"),
-        OfHost::L2 => cache("L2"),
-        OfHost::L3 => cache("L3"),
-        OfHost::Memory => match &host.memory_bytes {
+        HostFact::Kernel => text(&host.kernel),
+        HostFact::Virtualisation => text(&host.virtualisation),
+        HostFact::L1d => cache("L1d"),
+        HostFact::L1i => cache("L1i"),
+        HostFact::L2 => cache("L2"),
+        HostFact::L3 => cache("L3"),
+        HostFact::Memory => match &host.memory_bytes {
             Fact::Known(bytes) => Ok(format!("{} MiB", bytes >> 20)),
             Fact::Unknown(why) => Err(why.clone()),
         },

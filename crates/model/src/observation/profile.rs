@@ -6,7 +6,7 @@
 use super::calls::{CallRow, Calls};
 use super::place::{Place, places};
 use super::schedule::{ScheduleRow, Schedules};
-use super::{Counter, Observation, Probe, Seen};
+use super::{Counter, EndpointObservation, Observation, Probe};
 use crate::case::Case;
 use crate::record::Fact;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ const MOST_KEPT_ITERATIONS: usize = 64;
 
 /// One trial of a case that a probe looked at, or why there was none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LookRecord {
+pub struct ProfileRecord {
     /// The case.
     pub case: Case,
     /// The probe.
@@ -26,12 +26,12 @@ pub struct LookRecord {
     /// The round of looking, which are counted apart from those of plain trials; the same for all cases and probes.
     pub round: u32,
     /// What it showed.
-    pub showed: Fact<Showed>,
+    pub showed: Fact<Profile>,
 }
 
 /// What a trial showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Showed {
+pub struct Profile {
     /// How many iterations were looked at.
     pub iterations: u64,
     /// The time of an iteration under the probe, in nanoseconds.
@@ -39,10 +39,10 @@ pub struct Showed {
     /// That over the time of the same iterations in the trials before and after, which nobody looked at.
     pub effect: f64,
     /// What client did.
-    pub client: EndShowed,
+    pub client: EndpointProfile,
     /// What server did; operations have no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<EndShowed>,
+    pub server: Option<EndpointProfile>,
     /// All that happened in the iterations, where they are to be drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
@@ -50,7 +50,7 @@ pub struct Showed {
 
 /// What one endpoint did: of each probe what it can see.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct EndShowed {
+pub struct EndpointProfile {
     /// Its system calls by kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallRow>,
@@ -94,7 +94,7 @@ impl Timeline {
     }
 }
 
-impl Showed {
+impl Profile {
     /// What `seen` comes to, which `probe` saw. `call_name` names a system call by its number.
     pub fn of(probe: Probe, seen: Observation, effect: f64, call_name: impl Fn(u32) -> String) -> Self {
         let mut schedules = Schedules::default();
@@ -102,7 +102,7 @@ impl Showed {
             schedules.add(&seen);
         }
         let mut schedules = schedules.rows().into_iter().flatten();
-        let mut end = |end: &Seen| {
+        let mut end = |end: &EndpointObservation| {
             let mut calls = Calls::default();
             if matches!(probe, Probe::Syscalls | Probe::Ptrace) {
                 calls.add(end, seen.iterations);
@@ -116,7 +116,7 @@ impl Showed {
                     }
                 }
             }
-            EndShowed {
+            EndpointProfile {
                 calls: calls.rows(&call_name),
                 schedule: schedules.next(),
                 counters,
@@ -134,7 +134,7 @@ impl Showed {
     }
 
     /// Both ends, client first.
-    pub fn ends(&self) -> impl Iterator<Item = &EndShowed> {
+    pub fn ends(&self) -> impl Iterator<Item = &EndpointProfile> {
         std::iter::once(&self.client).chain(&self.server)
     }
 }
@@ -164,14 +164,14 @@ mod tests {
                 event(at_ns + 10, What::Exit { number: 0, value: 64 }),
             ]
         };
-        let client = Seen {
+        let client = EndpointObservation {
             from_ns: 0,
             until_ns: 100,
             events: [read(10), read(50)].concat(),
             stacks: vec![Stack { frames: vec![Frame::User("main".to_owned())], samples: 3 }],
-            ..Seen::default()
+            ..EndpointObservation::default()
         };
-        let server = Seen { from_ns: 0, until_ns: 100, ..Seen::default() };
+        let server = EndpointObservation { from_ns: 0, until_ns: 100, ..EndpointObservation::default() };
         Observation {
             iterations: 2,
             elapsed_ns: 100.0,
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn each_probe_leaves_the_numbers_that_it_can_see() {
-        let of = |probe| Showed::of(probe, seen(), 1.5, name);
+        let of = |probe| Profile::of(probe, seen(), 1.5, name);
         let calls = of(Probe::Syscalls);
         assert_eq!((calls.iterations, calls.iteration_ns, calls.effect), (2, 50.0, 1.5));
         let [read] = calls.client.calls.as_slice() else { panic!("{calls:?}") };
@@ -201,9 +201,9 @@ mod tests {
 
     #[test]
     fn a_timeline_is_kept_whole_with_the_names_of_its_calls() {
-        let kept = Showed::of(Probe::Timeline, seen(), 1.0, name);
+        let kept = Profile::of(Probe::Timeline, seen(), 1.0, name);
         let text = serde_json::to_string(&kept).unwrap();
-        assert_eq!(serde_json::from_str::<Showed>(&text).unwrap(), kept);
+        assert_eq!(serde_json::from_str::<Profile>(&text).unwrap(), kept);
         let timeline = kept.timeline.unwrap();
         assert_eq!((timeline.call_name(0), timeline.call_name(7)), ("read".to_owned(), "call 7".to_owned()));
         assert_eq!(timeline.seen.client.events.len(), 4);
