@@ -12,31 +12,31 @@ use sys::{Failure, OrFail};
 
 /// A kind of file, by what it is called and how it begins.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
+pub struct FileKind {
     name: &'static str,
     begins: &'static [u8],
 }
 
-impl Kind {
+impl FileKind {
     /// A page of [`report::html`] or [`report::explanation_html`].
-    pub const PAGE: Kind =
-        Kind { name: "page", begins: b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset" };
+    pub const PAGE: FileKind =
+        FileKind { name: "page", begins: b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset" };
     /// A figure as [`report::svg`] draws it, or an iteration as [`report::timeline`] does.
-    pub const SVG: Kind =
-        Kind { name: "SVG figure", begins: b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg" };
+    pub const SVG: FileKind =
+        FileKind { name: "SVG figure", begins: b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg" };
     /// A flame graph of [`report::flame_graph`].
-    pub const FLAMES: Kind =
-        Kind { name: "flame graph", begins: b"<?xml version=\"1.0\" standalone=\"no\"?>" };
+    pub const FLAMES: FileKind =
+        FileKind { name: "flame graph", begins: b"<?xml version=\"1.0\" standalone=\"no\"?>" };
     /// A trace of [`report::trace`].
-    pub const TRACE: Kind = Kind { name: "trace", begins: b"{\"traceEvents\"" };
+    pub const TRACE: FileKind = FileKind { name: "trace", begins: b"{\"traceEvents\"" };
     /// Stacks of [`report::folded`], which begin as any text may.
-    pub const STACKS: Kind = Kind { name: "text", begins: b"" };
+    pub const STACKS: FileKind = FileKind { name: "text", begins: b"" };
     /// A figure as [`report::png`] draws it.
-    pub const PNG: Kind = Kind { name: "PNG figure", begins: b"\x89PNG\r\n\x1a\n" };
+    pub const PNG: FileKind = FileKind { name: "PNG figure", begins: b"\x89PNG\r\n\x1a\n" };
 }
 
 /// Writes `content` to `path`, whose directory is made if it is missing one name only.
-pub fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
+pub fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         match fs::create_dir(directory) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -56,7 +56,7 @@ pub fn write(path: &Path, content: &[u8], kind: Kind) -> Result<(), Error> {
 }
 
 /// Refuses a `path` at which something else is, which [`write()`] would leave alone: before work is done that takes long.
-pub fn check(path: &Path, kind: Kind) -> Result<(), Error> {
+pub fn check(path: &Path, kind: FileKind) -> Result<(), Error> {
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
             Err(Invalid::new(format!("{} is a directory", path.display()), "name a file in it").into())
@@ -71,7 +71,7 @@ pub fn check(path: &Path, kind: Kind) -> Result<(), Error> {
 }
 
 /// Whether the file at `path` can be made again, by how it begins. An empty one is worth nothing.
-fn begins_as(path: &Path, kind: Kind) -> bool {
+fn begins_as(path: &Path, kind: FileKind) -> bool {
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(kind.begins.len() as u64).read_to_end(&mut start));
     read.is_ok() && (start == kind.begins || start.is_empty())
