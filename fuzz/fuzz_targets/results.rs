@@ -3,11 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::compare::{Options, Paired, Verdict, compare, compare_paired, round_log_ratios};
+use analysis::compare::{Options, Paired, Verdict, compare, compare_paired, round_log_ratios};
 use model::record::{Line, Results};
-use model::results::{parse, recompute, to_line};
-use model::study::evaluate;
-use model::summary::{summarise, warnings};
+use analysis::summary::recompute;
+use model::results::{parse, to_line};
+use analysis::study::evaluate;
+use analysis::summary::{summarise, warnings};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut results) = parse(bytes, "fuzz") else { return };
@@ -43,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
     let pairs = pairs
         .map(|(a, b)| Paired { name: a.case.key(), log_ratios: round_log_ratios(&a.samples, &b.samples) });
     let paired = compare_paired(&pairs.collect::<Vec<_>>(), Options::default());
-    let finite = |ratio: model::stats::Estimate| ratio.median.is_finite() && ratio.median > 0.0;
+    let finite = |ratio: model::estimate::Estimate| ratio.median.is_finite() && ratio.median > 0.0;
     assert!(paired.iter().all(|pair| pair.ratio.is_none_or(finite)));
 
     for record in &results.records {

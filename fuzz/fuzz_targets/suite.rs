@@ -6,9 +6,10 @@
 use fuzz::CARDS;
 use libfuzzer_sys::fuzz_target;
 use model::card::Support;
-use model::evaluated::StudyVerdict;
+use analysis::study::evaluated::StudyVerdict;
 use model::plan::{Row, plan};
-use model::study::{Study, evaluate};
+use model::study::Study;
+use analysis::study::evaluate;
 use model::suite::{Block, Suite};
 use model::topology::{Cpu, Topology};
 use model::{Endpoints, Pace, Spec};

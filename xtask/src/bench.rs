@@ -3,14 +3,15 @@
 //! Nothing here passes or fails: these hosts are shared, and a number is for people to judge.
 
 use crate::steps::{cargo, root, step};
+use analysis::compare::Verdict;
+use analysis::stats::{median, median_interval};
 use harness::endpoint::Sizing;
 use harness::in_turn::{self, Pair};
 use harness::measure::{Calibration, Timer};
 use harness::run_directory::RunDirectory;
 use harness::trial::Launcher;
 use mechanisms::registry::CARDS;
-use model::compare::Verdict;
-use model::stats::{Estimate, median, median_interval};
+use model::estimate::Estimate;
 use model::topology::Topology;
 use model::units::format_ns;
 use model::{Case, Endpoints, Pace, Peers, Placement, Size, Spec, Workload};
@@ -219,7 +220,7 @@ impl Bench {
             let ns = |which: usize| {
                 let iterations: Vec<f64> =
                     pair.samples[which].iter().map(model::Sample::iteration_ns).collect();
-                (median(&iterations).unwrap_or(f64::NAN), model::stats::mean(&iterations))
+                (median(&iterations).unwrap_or(f64::NAN), analysis::stats::mean(&iterations))
             };
             let ratio = median_interval(&pair.log_ratios()).map(|estimate| estimate.map(f64::exp));
             let ((a, a_mean), (b, b_mean)) = (ns(0), ns(1));
@@ -308,7 +309,7 @@ fn same_suite_twice() -> Result<(), String> {
             continue;
         }
         let compared =
-            model::compare::compare(&read(run - 1)?, &read(run)?, model::compare::Options::default());
+            analysis::compare::compare(&read(run - 1)?, &read(run)?, analysis::compare::Options::default());
         let totals = &compared.totals;
         cases += compared.cases.len();
         different += (totals.faster + totals.slower) as usize;

@@ -4,7 +4,7 @@
 //! why it differs where it does, stands in docs/method.md.
 
 use crate::bench::{Bench, shown};
-use model::stats::{median, median_interval};
+use analysis::stats::{median, median_interval};
 use model::units::format_ns;
 use model::{Case, Placement, Workload};
 use std::net::{Ipv4Addr, TcpListener};

@@ -3,9 +3,10 @@
 //! The time of an iteration is the endpoint's own, read at the beginning and the end of its iterations, whoever looks on meanwhile.
 
 use crate::bench::{Bench, shown};
+use analysis::stats::median_interval;
 use harness::endpoint::Sizing;
+use model::estimate::Estimate;
 use model::observation::{Probe, ProbeRequest};
-use model::stats::{Estimate, median_interval};
 use model::{Case, Placement, Workload};
 use std::process::Command;
 

@@ -68,10 +68,10 @@ fn a_study_counts_the_calls_of_an_iteration_exactly() {
     let (place, study) = drawn(&[]);
     let results = read(&place.path("r.jsonl"));
     // The eventfd is drawn by nothing, so that nobody looks at it; no look is among the records.
-    assert!(results.looks.iter().all(|look| look.case.spec.name != "eventfd"));
+    assert!(results.profiles.iter().all(|look| look.case.spec.name != "eventfd"));
     let mut cases = results.records.iter().filter(|record| !record.floor);
     assert!(cases.all(|record| record.samples.len() <= 8));
-    let refused = results.looks.iter().find_map(|look| match &look.showed {
+    let refused = results.profiles.iter().find_map(|look| match &look.profile {
         Fact::Unknown(reason) => Some(reason.clone()),
         Fact::Known(_) => None,
     });
@@ -86,7 +86,7 @@ fn a_study_counts_the_calls_of_an_iteration_exactly() {
         let medians: Vec<f64> = cells.iter().map(|cell| cell["value"]["median"].as_f64().unwrap()).collect();
         assert_eq!(medians, expected);
     }
-    let rounds = |probe| results.looks.iter().filter(|look| look.probe == probe).count();
+    let rounds = |probe| results.profiles.iter().filter(|look| look.probe == probe).count();
     assert!(rounds(Probe::Syscalls) > 0 && rounds(Probe::Timeline) > 0 && rounds(Probe::Scheduler) == 0);
 
     let iterations = study["figures"][0]["timeline"]["iterations"].as_array().unwrap();

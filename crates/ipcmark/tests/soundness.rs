@@ -435,7 +435,7 @@ fn what_was_shown_is_what_is_kept() {
     assert_eq!(shown.out.lines().collect::<Vec<_>>(), kept);
 
     let told = results.records.clone();
-    model::results::recompute(&mut results);
+    analysis::summary::recompute(&mut results);
     for (told, again) in told.iter().zip(&results.records) {
         assert_eq!(told.summary, again.summary, "{}: what the samples say changed on its way", told.case);
         assert!(told.summary.is_some());

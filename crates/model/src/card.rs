@@ -144,29 +144,3 @@ impl Support {
     /// It works, with messages of any size.
     pub const UNLIMITED: Support = Support::Yes { largest_bytes: None };
 }
-
-#[cfg(test)]
-pub(crate) mod testing {
-    //! Cards for tests, which say no more than a test is about.
-
-    use super::*;
-
-    /// A stream of bytes on one host, without parameters.
-    pub(crate) const fn card(
-        name: &'static str,
-        kind: CardKind,
-        workloads: &'static [Workload],
-        sized: bool,
-    ) -> Card {
-        Card {
-            name,
-            kind,
-            framing: Framing::Stream,
-            reach: Reach::Host,
-            payload: Payload::Bytes,
-            workloads,
-            sized,
-            ..Card::OPERATION
-        }
-    }
-}

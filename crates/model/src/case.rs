@@ -387,7 +387,7 @@ impl Case {
 impl Case {
     /// How many bytes all clients send in the time that an iteration's is said to be; `None` where there are none, so that they
     /// have no rate.
-    pub(crate) fn iteration_bytes(&self) -> Option<f64> {
+    pub fn iteration_bytes(&self) -> Option<f64> {
         let messages = match (self.workload, self.peers) {
             // Their iterations are counted together already.
             (Workload::Throughput, Peers::Pairs(_) | Peers::FanIn(_)) => 1,

@@ -6,9 +6,8 @@
 
 pub mod card;
 pub mod case;
-pub mod compare;
 pub mod diagnostic;
-pub mod evaluated;
+pub mod estimate;
 pub mod floor;
 pub mod histogram;
 pub mod invalid;
@@ -19,10 +18,11 @@ pub mod peers;
 pub mod plan;
 pub mod record;
 pub mod results;
-pub mod stats;
 pub mod study;
 pub mod suite;
 pub mod summary;
+#[doc(hidden)]
+pub mod testing;
 pub mod topology;
 pub mod units;
 pub mod warning;

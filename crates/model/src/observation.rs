@@ -3,11 +3,8 @@
 //! These are facts in the order in which the kernel told them. What they mean is worked out in `calls`,
 //! `schedule` and `explain`. Nothing here looks at anything.
 
-pub mod calls;
-pub mod place;
 pub mod profile;
-pub mod schedule;
-pub mod timeline;
+pub mod subsystem;
 
 use crate::invalid::Invalid;
 use schemars::JsonSchema;

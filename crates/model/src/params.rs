@@ -181,7 +181,8 @@ impl fmt::Display for Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::{CardKind, testing::card};
+    use crate::card::CardKind;
+    use crate::testing::card;
     use proptest::prelude::*;
 
     const fn param(name: &'static str, domain: Domain, default: Option<&'static str>) -> Param {

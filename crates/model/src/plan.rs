@@ -280,8 +280,8 @@ fn floors(cases: &[Case]) -> Vec<Case> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::testing;
     use crate::params::{Domain, Param};
+    use crate::testing;
     use crate::topology::Cpu;
 
     const WAIT: Param = Param {

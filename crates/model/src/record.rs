@@ -481,7 +481,7 @@ pub struct Results {
     /// The records, in file order.
     pub records: Vec<Record>,
     /// The trials that were looked at, in file order.
-    pub looks: Vec<ProfileRecord>,
+    pub profiles: Vec<ProfileRecord>,
     /// The last line; absent when the run was cut off.
     pub end: Option<End>,
     /// What was wrong with the file though it could be read, such as a truncated last line.

@@ -6,13 +6,9 @@
 //! [`EvaluatedStudy`]: crate::evaluated::EvaluatedStudy
 
 mod check;
-mod evaluate;
 pub mod formula;
 pub mod metric;
-#[cfg(test)]
-mod tests;
 
-pub use self::evaluate::{evaluate, evaluate_results};
 pub use self::formula::{Formula, Literal, Measure};
 pub use self::metric::Metric;
 
@@ -335,6 +331,20 @@ impl Study {
             self.figures.iter().flat_map(|figure| &figure.series).filter_map(|line| line.of.as_ref());
         let of_tests = self.conclusions.iter().flat_map(|conclusion| &conclusion.tests).map(|test| &test.of);
         of_cells.chain(of_lines).chain(of_tests)
+    }
+}
+
+impl StudyTest {
+    /// Whether it is to hold at `size`.
+    pub fn is_of(&self, size: Size) -> bool {
+        self.sizes.as_ref().is_none_or(|sizes| sizes.0.contains(&size))
+    }
+
+    /// Between what its numbers are to be.
+    pub fn bounds(&self) -> (f64, f64) {
+        let least = self.at_least.as_ref().map_or(f64::NEG_INFINITY, |literal| literal.value);
+        let most = self.at_most.as_ref().map_or(f64::INFINITY, |literal| literal.value);
+        (least, most)
     }
 }
 

@@ -266,8 +266,9 @@ pub fn peers(list: Option<&str>) -> Result<Vec<Peers>, Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::{CardKind, testing::card};
+    use crate::card::CardKind;
     use crate::case::Placement;
+    use crate::testing::card;
 
     const CARDS: &[Card] = &[card("pipe", CardKind::Mechanism, &[Workload::Latency], true)];
 

@@ -3,10 +3,10 @@
 //! A block is words; how it is laid out and what its cells say is decided elsewhere.
 
 use crate::text::clean;
-use model::evaluated::Unit;
+use model::estimate::Estimate;
 use model::floor;
-use model::stats::Estimate;
 use model::topology::CpuPair;
+use model::units::Unit;
 use model::{Case, Endpoints, Pace, Peers, Placement, Session, Size, Workload};
 use std::collections::BTreeMap;
 

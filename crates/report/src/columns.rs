@@ -4,7 +4,7 @@
 
 use crate::block::{Heading, place};
 use crate::quantity::Kind;
-use model::stats::Estimate;
+use model::estimate::Estimate;
 use model::summary::{Quantiles, Summary};
 use model::{Case, Workload};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Comparisons for the terminal: two runs side by side, or two mechanisms measured in turn.
 //!
-//! It prints the verdicts of `model::compare`; it reaches none of its own.
+//! It prints the verdicts of `analysis::compare`; it reaches none of its own.
 
 use crate::block::{
     Block, Common, Heading, Row, Tone, comparable, floor_order, grouped, meanings, name, place,
@@ -8,8 +8,8 @@ use crate::block::{
 use crate::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section};
 use crate::quantity::{change, time};
 use crate::text::{clean, wrap};
-use model::compare::{Compared, Comparison, Options, PairedCompared, Totals, Verdict};
-use model::stats::Estimate;
+use analysis::compare::{Compared, Comparison, Options, PairedCompared, Totals, Verdict};
+use model::estimate::Estimate;
 
 const A: Heading = Heading::new("A");
 const B: Heading = Heading::new("B").spare();

@@ -6,8 +6,8 @@
 use crate::text::escape;
 use crate::{outcome_name, summary_of};
 use model::Case;
+use model::estimate::Estimate;
 use model::record::{Outcome, Record, Results};
-use model::stats::Estimate;
 use model::summary::{PerIteration, Quantiles, Summary};
 use std::io;
 

@@ -1,15 +1,16 @@
 //! Charts as SVG and PNG, for papers: black on white, no script, text that stays text.
 //!
 //! What a chart shows is decided elsewhere. Both forms are made of the same strokes. The PNG's letters are those of
-//! a font that comes along, so that it looks the same on a machine without fonts.
+//! a font that comes along, so that it styles the same on a machine without fonts.
 
 use crate::figure::{Chart, SideBySide};
 use crate::line_style::{self, Dash, LineStyle, LineStyles, Marker};
 use crate::study::{estimate, is_drawable};
 use crate::study_words::number;
 use crate::text::{clean, clip, width};
-use model::evaluated::{EvaluatedFigure, EvaluatedSeries, FigurePoint, Unit};
-use model::stats::Estimate;
+use analysis::study::evaluated::{EvaluatedFigure, EvaluatedSeries, FigurePoint};
+use model::estimate::Estimate;
+use model::units::Unit;
 use svg::Document;
 use svg::node::element::{Polyline, Rectangle, Text};
 use tiny_skia::{Color, FillRule, Paint, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
@@ -233,17 +234,17 @@ fn side_by_side(chart: &SideBySide) -> Canvas {
         marks.push(words(&tick_text(tick, chart.axis.unit), x(tick), bottom + 17.0, Anchor::Middle));
     }
     marks.push(words(&chart.axis.title, (left + right) / 2.0, bottom + 36.0, Anchor::Middle));
-    let looks = LineStyles::of(chart.rows.iter().map(|(name, _)| name.as_str()));
+    let styles = LineStyles::of(chart.rows.iter().map(|(name, _)| name.as_str()));
     for (nth, (of, number)) in chart.rows.iter().enumerate() {
-        let (look, y) = (looks.look(of), TOP + ROW * (nth as f64 + 0.5));
+        let (style, y) = (styles.style(of), TOP + ROW * (nth as f64 + 0.5));
         marks.push(words(&name(of), left - 10.0, y + 4.0, Anchor::End));
         marks.push(rule((left, y), (right, y), GRID));
         if let Some((low, high)) = number.interval {
             let (low, high) = (x(low), x(high));
-            marks.push(rule((low, y), (high, y), look.color));
-            marks.extend([low, high].map(|end| rule((end, y - 3.0), (end, y + 3.0), look.color)));
+            marks.push(rule((low, y), (high, y), style.color));
+            marks.extend([low, high].map(|end| rule((end, y - 3.0), (end, y + 3.0), style.color)));
         }
-        marks.push(marker(look, false, x(number.median), y));
+        marks.push(marker(style, false, x(number.median), y));
         marks.push(words(&estimate(*number, chart.axis.unit), right + 10.0, y + 4.0, Anchor::Start));
     }
     Canvas { height: bottom + BELOW, marks }
@@ -256,15 +257,15 @@ fn around(number: &Estimate) -> [f64; 3] {
 }
 
 fn lines(figure: &EvaluatedFigure) -> Canvas {
-    let looks = line_style::lines(figure.series.iter().map(|series| series.name.as_str()));
+    let styles = line_style::lines(figure.series.iter().map(|series| series.name.as_str()));
     let plot = Plot::of(figure);
     let title = words(&format!("{}: {}", figure.name, figure.title), LEFT, 24.0, Anchor::Start);
     let mut marks = vec![title];
     marks.extend(plot.grid(figure));
-    for (series, look) in figure.series.iter().zip(&looks) {
-        marks.extend(plot.series(series, figure, *look));
+    for (series, style) in figure.series.iter().zip(&styles) {
+        marks.extend(plot.series(series, figure, *style));
     }
-    let (key, height) = key(figure, &looks);
+    let (key, height) = key(figure, &styles);
     marks.extend(key);
     Canvas { height: TOP + PLOT_HEIGHT + BELOW + height, marks }
 }
@@ -395,37 +396,37 @@ impl Plot {
     }
 
     /// A line with its points and their intervals; dashed and open where it is published.
-    fn series(&self, series: &EvaluatedSeries, figure: &EvaluatedFigure, look: LineStyle) -> Vec<Mark> {
+    fn series(&self, series: &EvaluatedSeries, figure: &EvaluatedFigure, style: LineStyle) -> Vec<Mark> {
         let points: Vec<&FigurePoint> =
             series.points.iter().filter(|point| is_drawable(point, figure)).collect();
         let at = |point: &&FigurePoint| (self.x(point.x), self.y(point.y.median));
-        let mut marks = vec![line(points.iter().map(at).collect(), look, series.published)];
+        let mut marks = vec![line(points.iter().map(at).collect(), style, series.published)];
         for point in points {
             let (x, y) = at(&point);
             if let Some((low, high)) = point.y.interval {
                 let (low, high) = (self.y(low), self.y(high));
-                marks.push(rule((x, low), (x, high), look.color));
-                marks.extend([low, high].map(|end| rule((x - 3.0, end), (x + 3.0, end), look.color)));
+                marks.push(rule((x, low), (x, high), style.color));
+                marks.extend([low, high].map(|end| rule((x - 3.0, end), (x + 3.0, end), style.color)));
             }
-            marks.push(marker(look, series.published, x, y));
+            marks.push(marker(style, series.published, x, y));
         }
         marks
     }
 }
 
 /// The names of the series, in columns as wide as the longest needs, and the height that they take.
-fn key(figure: &EvaluatedFigure, looks: &[LineStyle]) -> (Vec<Mark>, f64) {
+fn key(figure: &EvaluatedFigure, styles: &[LineStyle]) -> (Vec<Mark>, f64) {
     let name =
         |series: &EvaluatedSeries| clean(&series.name) + if series.published { ", published" } else { "" };
     let longest = figure.series.iter().map(|series| width(&name(series))).max().unwrap_or_default();
     let column = 50.0 + 7.6 * longest as f64;
     let columns = ((WIDTH - LEFT) / column).floor().max(1.0) as usize;
-    let entries = figure.series.iter().zip(looks).enumerate().flat_map(|(at, (series, look))| {
+    let entries = figure.series.iter().zip(styles).enumerate().flat_map(|(at, (series, style))| {
         let x = LEFT + (at % columns) as f64 * column;
         let y = TOP + PLOT_HEIGHT + BELOW + (at / columns) as f64 * KEY_LINE;
         [
-            line(vec![(x, y), (x + 26.0, y)], *look, series.published),
-            marker(*look, series.published, x + 13.0, y),
+            line(vec![(x, y), (x + 26.0, y)], *style, series.published),
+            marker(*style, series.published, x + 13.0, y),
             words(&name(series), x + 33.0, y + 4.0, Anchor::Start),
         ]
     });
@@ -440,13 +441,13 @@ fn rule(from: (f64, f64), to: (f64, f64), color: &'static str) -> Mark {
     Mark::Stroke { points: vec![from, to], color, width: 1.0, dash: &[], fill: None }
 }
 
-fn line(points: Vec<(f64, f64)>, look: LineStyle, published: bool) -> Mark {
-    let dash = if published { Dash::Short } else { look.dash };
+fn line(points: Vec<(f64, f64)>, style: LineStyle, published: bool) -> Mark {
+    let dash = if published { Dash::Short } else { style.dash };
     let width = if published { 1.2 } else { 1.8 };
-    Mark::Stroke { points, color: look.color, width, dash: dash.pattern(), fill: None }
+    Mark::Stroke { points, color: style.color, width, dash: dash.pattern(), fill: None }
 }
 
-fn marker(look: LineStyle, open: bool, x: f64, y: f64) -> Mark {
+fn marker(style: LineStyle, open: bool, x: f64, y: f64) -> Mark {
     /// The corners of a marker around its middle.
     const SQUARE: [(f64, f64); 4] = [(-3.4, -3.4), (3.4, -3.4), (3.4, 3.4), (-3.4, 3.4)];
     const DIAMOND: [(f64, f64); 4] = [(0.0, -4.8), (4.8, 0.0), (0.0, 4.8), (-4.8, 0.0)];
@@ -460,7 +461,7 @@ fn marker(look: LineStyle, open: bool, x: f64, y: f64) -> Mark {
         let arms = (0..4).flat_map(|arm| ARM.map(|corner| turned(corner, first - f64::from(arm) * quarter)));
         arms.collect()
     };
-    let corners: Vec<(f64, f64)> = match look.marker {
+    let corners: Vec<(f64, f64)> = match style.marker {
         Marker::Circle => (0..24).map(|at| turned((3.7, 0.0), f64::from(at) * quarter / 6.0)).collect(),
         Marker::Square => SQUARE.to_vec(),
         Marker::Diamond => DIAMOND.to_vec(),
@@ -470,8 +471,8 @@ fn marker(look: LineStyle, open: bool, x: f64, y: f64) -> Mark {
         Marker::X => cross(quarter / 2.0),
     };
     let points = corners.into_iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
-    let fill = Some(if open { "white" } else { look.color });
-    Mark::Stroke { points, color: look.color, width: 1.2, dash: &[], fill }
+    let fill = Some(if open { "white" } else { style.color });
+    Mark::Stroke { points, color: style.color, width: 1.2, dash: &[], fill }
 }
 
 /// A round value without the zeros that a measured one would have.

@@ -1,17 +1,18 @@
 //! Explanations made by hand for the tests of this crate: every table, every term, both sources, and what lacks.
 
 use crate::observed;
-use explain::{
-    Advice, Copies, CounterRow, Decomposition, Explanation, FaultRow, How, Moved, PlaceRow, ProbeRow, Source,
-    Term, TermKind,
+use analysis::explain::{
+    Advice, Copies, CounterRow, Decomposition, Explanation, FaultRow, How, Moved, ProbeRow, Source,
+    SubsystemRow, Term, TermKind,
 };
+use analysis::traces::schedule::Overlap;
 use model::case::Placement;
-use model::observation::calls::CallRow;
-use model::observation::place::Place;
-use model::observation::schedule::{Overlap, ScheduleRow};
+use model::estimate::Estimate;
+use model::observation::profile::CallRow;
+use model::observation::profile::ScheduleRow;
+use model::observation::subsystem::Subsystem;
 use model::observation::{Frame, Probe, Stack};
 use model::record::Fact;
-use model::stats::Estimate;
 use model::{Case, Endpoints, Histogram, Pace, Peers, Size, Spec, Workload};
 use std::collections::BTreeMap;
 
@@ -109,7 +110,12 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
             per_iteration: 0.1,
         }]),
         counters: vec![counter("task-clock", Fact::Known(1_500.0)), counter("cycles", unseen)],
-        places: vec![PlaceRow { place: Place::Scheduling, client: 0.4, server: 0.5, samples: 42 }],
+        subsystems: vec![SubsystemRow {
+            place: Subsystem::Scheduling,
+            client: 0.4,
+            server: 0.5,
+            samples: 42,
+        }],
         probes: vec![
             probe(Probe::Syscalls, None, false),
             probe(Probe::Ptrace, None, true),
@@ -139,7 +145,7 @@ pub(crate) fn by_differences(name: &str, size: u64, iteration_ns: f64) -> Explan
         overlap: None,
         faults: None,
         counters: Vec::new(),
-        places: Vec::new(),
+        subsystems: Vec::new(),
         stacks: Default::default(),
         timeline: None,
         ..explanation

@@ -5,12 +5,13 @@ use crate::layout::{DEEPER, INDENT, Style, finish, grid, labelled, section};
 use crate::quantity::{count, multiple, percent, signed_time, time, time_estimate};
 use crate::study_words::Grid;
 use crate::text::{clean, wrap};
-use explain::{
-    Bends, Copies, CounterRow, Decomposition, Explanation, FaultRow, How, Knee, Landmark, PlaceRow, ProbeRow,
-    Source, Term, TermKind,
+use analysis::explain::{
+    Bends, Copies, CounterRow, Decomposition, Explanation, FaultRow, How, Knee, Landmark, ProbeRow, Source,
+    SubsystemRow, Term, TermKind,
 };
-use model::observation::calls::CallRow;
-use model::observation::schedule::{Overlap, ScheduleRow};
+use analysis::traces::schedule::Overlap;
+use model::observation::profile::CallRow;
+use model::observation::profile::ScheduleRow;
 use model::record::Fact;
 use model::{Case, Size};
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,7 +178,7 @@ fn tables(explanation: &Explanation) -> Vec<Grid> {
         explanation.calls.as_ref().map(|(probe, calls)| of_calls(calls, probe.name())),
         explanation.schedule.as_ref().map(|ends| schedule(ends, explanation.overlap)),
         explanation.faults.as_ref().map(|faults| of_faults(faults)),
-        (!explanation.places.is_empty()).then(|| places(&explanation.places)),
+        (!explanation.subsystems.is_empty()).then(|| places(&explanation.subsystems)),
         counters(&explanation.counters),
         Some(probes(&explanation.probes)),
     ];
@@ -418,8 +419,8 @@ fn of_faults(faults: &[FaultRow]) -> Grid {
     }
 }
 
-fn places(places: &[PlaceRow]) -> Grid {
-    let row = |place: &PlaceRow| {
+fn places(places: &[SubsystemRow]) -> Grid {
+    let row = |place: &SubsystemRow| {
         (
             place.place.name().to_owned(),
             vec![percent(place.client), percent(place.server), place.samples.to_string()],

@@ -14,13 +14,13 @@ use crate::study_words::Grid;
 use crate::sum::{Bars, sums};
 use crate::text::{clean, width};
 use crate::timeline::timeline_among;
+use analysis::explain::{Bends, Explanation};
+use analysis::traces::timeline::chosen;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use explain::{Bends, Explanation};
 use maud::{Markup, PreEscaped, html};
 use model::Endpoints;
 use model::observation::Stack;
-use model::observation::timeline::chosen;
 
 /// How many typical iterations are drawn, beside a slow one.
 const TYPICAL: usize = 2;
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use crate::explained::{by_differences, explanation, hostile};
     use crate::observed;
-    use explain::{Knee, Landmark};
+    use analysis::explain::{Knee, Landmark};
 
     fn page(all: &[Explanation]) -> String {
         page_with(all, &[])

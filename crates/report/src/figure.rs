@@ -8,9 +8,10 @@ use crate::columns;
 use crate::page::Input;
 use crate::sheet::sheet;
 use crate::text::clean;
-use model::evaluated::{EvaluatedFigure, EvaluatedSeries, FigureAxis, FigurePoint, Unit};
+use analysis::study::evaluated::{EvaluatedFigure, EvaluatedSeries, FigureAxis, FigurePoint};
+use model::estimate::Estimate;
 use model::record::Fact;
-use model::stats::Estimate;
+use model::units::Unit;
 use model::{Invalid, Workload};
 use std::collections::BTreeMap;
 

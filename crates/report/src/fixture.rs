@@ -1,12 +1,12 @@
 //! Results made by hand for the tests of this crate: a little of everything that can be in a file.
 
+use analysis::summary;
 use model::case::Placement;
 use model::floor;
 use model::record::{
     Clock, ClockSource, Dropped, Each, End, Fact, Host, Outcome, PlanRecord, Results, Sample, Settings, Tool,
     Usage,
 };
-use model::summary;
 use model::topology::{Cpu, CpuPair, Topology};
 use model::warning::Warning;
 use model::{Case, Endpoints, Header, Histogram, Pace, Peers, Percent, Record, Size, Spec, Workload};
@@ -113,7 +113,7 @@ pub(crate) fn results() -> Results {
     Results {
         header: header(PlanRecord { cases, dropped: dropped() }),
         records,
-        looks: Vec::new(),
+        profiles: Vec::new(),
         end: Some(End {
             interrupted: false,
             rounds: 34,

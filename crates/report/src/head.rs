@@ -3,8 +3,8 @@
 use crate::quantity::percent;
 use crate::sheet::Measured;
 use crate::text::clean;
+use analysis::stats;
 use model::record::{Clock, ClockSource, Fact, FloorReading, Header, Host, Outcome, Results};
-use model::stats;
 use model::units::format_ns;
 
 /// The first line: the tool, and which run it is.

@@ -5,8 +5,8 @@
 
 use crate::summary_of;
 use crate::text::hidden;
+use analysis::study::evaluated::EvaluatedStudy;
 use model::Case;
-use model::evaluated::EvaluatedStudy;
 use model::record::{End, Header, Outcome, Record, Results, Setting};
 use model::summary::Summary;
 use model::warning::Warning;
@@ -45,12 +45,12 @@ impl<'a> Summarised<'a> {
 
 /// Writes `results` as one indented JSON document. Keys that end in `_ns` are nanoseconds.
 pub fn json(results: &Results, mut out: impl io::Write) -> io::Result<()> {
-    let Results { header, records, looks: _, end, notes } = results;
+    let Results { header, records, profiles: _, end, notes } = results;
     let records = records.iter().map(Summarised::of).collect();
     let document = Document {
         header,
         records,
-        study: model::study::evaluate_results(results),
+        study: analysis::study::evaluate_results(results),
         end: end.as_ref(),
         notes,
     };

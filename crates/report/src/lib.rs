@@ -58,9 +58,10 @@ pub use self::table::table;
 pub use self::timeline::timeline;
 pub use self::trace::trace;
 
+use analysis::summary::summarise;
 use model::Invalid;
 use model::record::{Outcome, Record, Results};
-use model::summary::{Summary, summarise};
+use model::summary::Summary;
 use std::fmt;
 use std::io;
 use std::str::FromStr;

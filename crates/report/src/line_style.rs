@@ -1,6 +1,6 @@
-//! How series look: a colour, a dash and a marker each, so that no two are told apart by colour alone.
+//! How series style: a colour, a dash and a marker each, so that no two are told apart by colour alone.
 //!
-//! Where the reader chooses among all series of a page, each keeps its look, and those of one mechanism share a colour
+//! Where the reader chooses among all series of a page, each keeps its style, and those of one mechanism share a colour
 //! ([`LineStyles`]). The lines of one figure have a colour each, as far as there are colours ([`lines`]).
 //!
 //! It draws nothing: the page, the SVG and the terminal take what they can show of it.
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(crate) const COLORS: [&str; 8] =
     ["#0a7bc2", "#d55e00", "#009e73", "#c9659d", "#8f8b00", "#7f62d1", "#868e96", "#9a5b33"];
 
-/// How one series looks.
+/// How one series styles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LineStyle {
     /// As CSS has it.
@@ -101,7 +101,7 @@ impl Marker {
     }
 }
 
-/// The looks of the lines of one figure by their `names`, in that order; lines of one name look alike. Colours, and
+/// The styles of the lines of one figure by their `names`, in that order; lines of one name style alike. Colours, and
 /// markers with dashes, come round again at different lengths, so that both the eye that sees colours and the one that
 /// does not tell some dozens of lines apart.
 pub(crate) fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<LineStyle> {
@@ -112,22 +112,22 @@ pub(crate) fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<LineSty
             known.len() - 1
         })
     };
-    let look = |at: usize| LineStyle {
+    let style = |at: usize| LineStyle {
         color: COLORS[at % COLORS.len()],
         dash: Dash::ALL[at / Marker::ALL.len() % Dash::ALL.len()],
         marker: Marker::ALL[at % Marker::ALL.len()],
     };
-    names.into_iter().map(|name| look(place(name))).collect()
+    names.into_iter().map(|name| style(place(name))).collect()
 }
 
-/// The looks of series by their names. A mechanism has one colour, whatever its parameters.
+/// The styles of series by their names. A mechanism has one colour, whatever its parameters.
 pub(crate) struct LineStyles {
     names: Vec<String>,
     mechanisms: Vec<String>,
 }
 
 impl LineStyles {
-    /// The looks of all of `names`. Mechanisms have colours in the order in which they come, so that those that stand
+    /// The styles of all of `names`. Mechanisms have colours in the order in which they come, so that those that stand
     /// together differ before colours come round again.
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut mechanisms: Vec<String> = Vec::new();
@@ -152,8 +152,8 @@ impl LineStyles {
         self.names.binary_search_by(|known| known.as_str().cmp(name)).unwrap_or(0)
     }
 
-    /// The look of `name`.
-    pub(crate) fn look(&self, name: &str) -> LineStyle {
+    /// The style of `name`.
+    pub(crate) fn style(&self, name: &str) -> LineStyle {
         let own = mechanism(name);
         let color = self.mechanisms.iter().position(|known| known == own).unwrap_or(0);
         let first = self.names.iter().position(|known| mechanism(known) == own).unwrap_or(0);
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn a_mechanism_has_one_colour_and_its_variants_differ() {
-        let looks = LineStyles::of(["shm-ring:wait=spin", "pipe", "shm-ring", "shm-ring:wait=futex"]);
-        let [ring, spin, pipe] = ["shm-ring", "shm-ring:wait=spin", "pipe"].map(|name| looks.look(name));
+        let styles = LineStyles::of(["shm-ring:wait=spin", "pipe", "shm-ring", "shm-ring:wait=futex"]);
+        let [ring, spin, pipe] = ["shm-ring", "shm-ring:wait=spin", "pipe"].map(|name| styles.style(name));
         assert_eq!(ring.color, spin.color);
         assert_ne!((ring.dash, ring.marker), (spin.dash, spin.marker));
         assert_ne!(ring.color, pipe.color);
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn what_stands_together_differs_in_colour() {
         let first = ["pipe", "fifo", "tcp", "udp", "shm-ring", "unix-stream", "unix-dgram", "eventfd"];
-        let looks = LineStyles::of(first.into_iter().chain(["a", "b", "c", "tcp", "memcpy", "syscall"]));
-        let colors: BTreeSet<&str> = first.iter().map(|name| looks.look(name).color).collect();
+        let styles = LineStyles::of(first.into_iter().chain(["a", "b", "c", "tcp", "memcpy", "syscall"]));
+        let colors: BTreeSet<&str> = first.iter().map(|name| styles.style(name).color).collect();
         assert_eq!(colors.len(), first.len());
     }
 
@@ -201,12 +201,12 @@ mod tests {
         assert_eq!(pipe, published);
 
         let names: Vec<String> = (0..35).map(|nth| format!("line {nth}")).collect();
-        let looks = lines(names.iter().map(String::as_str));
-        for (at, look) in looks.iter().enumerate() {
-            for other in &looks[..at] {
-                assert_ne!((look.dash, look.marker), (other.dash, other.marker), "in black and white");
+        let styles = lines(names.iter().map(String::as_str));
+        for (at, style) in styles.iter().enumerate() {
+            for other in &styles[..at] {
+                assert_ne!((style.dash, style.marker), (other.dash, other.marker), "in black and white");
             }
-            assert!(at >= COLORS.len() || looks[..at].iter().all(|other| other.color != look.color));
+            assert!(at >= COLORS.len() || styles[..at].iter().all(|other| other.color != style.color));
         }
     }
 

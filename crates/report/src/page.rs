@@ -13,11 +13,12 @@ use crate::quantity::{percent, time};
 use crate::sheet::{Sheet, sheet};
 use crate::study::{self, StudyData};
 use crate::text::clean;
+use analysis::study::evaluated::EvaluatedStudy;
 use model::Invalid;
-use model::evaluated::{EvaluatedStudy, Unit};
+use model::estimate::Estimate;
 use model::histogram::quantiles_ns;
 use model::record::{Fact, Host, Outcome, Record, Results};
-use model::stats::Estimate;
+use model::units::Unit;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -197,16 +198,16 @@ impl Data {
     fn of(inputs: &[Input<'_>], metric: Option<String>, command: &[String]) -> Self {
         let sheets: Vec<Sheet> = inputs.iter().map(|input| sheet(input.results)).collect();
         let rows = sheets.iter().flat_map(|sheet| &sheet.blocks).flat_map(|block| &block.rows);
-        let looks = LineStyles::of(rows.map(|row| row.name.as_str()));
+        let styles = LineStyles::of(rows.map(|row| row.name.as_str()));
         let labels = labels(inputs);
         let runs = inputs
             .iter()
             .zip(sheets)
             .zip(&labels)
-            .map(|((input, sheet), label)| run(input, sheet, label, &looks));
-        let series = looks.names().iter().map(|name| {
-            let look = looks.look(name);
-            (name.clone(), look.color, look.dash.name(), look.marker.name(), look.marker.sign())
+            .map(|((input, sheet), label)| run(input, sheet, label, &styles));
+        let series = styles.names().iter().map(|name| {
+            let style = styles.style(name);
+            (name.clone(), style.color, style.dash.name(), style.marker.name(), style.marker.sign())
         });
         Self {
             title: format!("ipcmark: {}", labels.join(", ")),
@@ -240,9 +241,9 @@ fn labels(inputs: &[Input<'_>]) -> Vec<String> {
     labels.collect()
 }
 
-fn run(input: &Input<'_>, sheet: Sheet, label: &str, looks: &LineStyles) -> Run {
+fn run(input: &Input<'_>, sheet: Sheet, label: &str, styles: &LineStyles) -> Run {
     let results = input.results;
-    let blocks = sheet.blocks.into_iter().map(|block| block_data(block, results, looks));
+    let blocks = sheet.blocks.into_iter().map(|block| block_data(block, results, styles));
     Run {
         label: label.to_owned(),
         notices: notices(results),
@@ -257,7 +258,7 @@ fn run(input: &Input<'_>, sheet: Sheet, label: &str, looks: &LineStyles) -> Run 
     }
 }
 
-fn block_data(block: Block, results: &Results, looks: &LineStyles) -> BlockData {
+fn block_data(block: Block, results: &Results, styles: &LineStyles) -> BlockData {
     let chart = block.common.map(|common| {
         let (bytes, text, words) = match common.size_bytes {
             Some(size) => (Some(size.0), size.to_string(), size_text(size)),
@@ -274,7 +275,7 @@ fn block_data(block: Block, results: &Results, looks: &LineStyles) -> BlockData 
     let rows = block.rows.into_iter().map(|row| {
         let record = row.record.and_then(|at| results.records.get(at));
         RowData {
-            series: looks.at(&row.name),
+            series: styles.at(&row.name),
             cells: row.cells.into_iter().map(|cell| cell.map(|text| tight(&text))).collect(),
             numbers: row.numbers.into_iter().map(|number| number.and_then(Number::of)).collect(),
             error: record.and_then(error).filter(|_| row.tone == Tone::Bad),

@@ -11,9 +11,9 @@ use crate::sheet::sheet;
 use crate::study_words;
 use crate::text::{clip, width};
 use model::Invalid;
-use model::evaluated::Unit;
+use model::estimate::Estimate;
 use model::record::Results;
-use model::stats::Estimate;
+use model::units::Unit;
 
 /// A longer name is cut off, so that there is room for the chart.
 const LONGEST_NAME: usize = 34;

@@ -3,8 +3,8 @@
 //! `None` is a value that is missing or that is no number; it is printed as a dash, never as 0.
 
 use crate::text::clip;
-use model::evaluated::Unit;
-use model::stats::Estimate;
+use model::estimate::Estimate;
+use model::units::Unit;
 use model::units::{format_ns, format_rate, three_digits};
 
 /// No number worth reading is longer. A results file can hold any, and the table must keep its shape.

@@ -9,9 +9,9 @@ use crate::quantity::time;
 use crate::study_words::{self, PUBLISHED, Study};
 use crate::text::clean;
 use crate::{head, marks, outcome_name, summary_of};
+use model::estimate::Estimate;
 use model::floor::floor_of;
 use model::record::{Outcome, Results};
-use model::stats::Estimate;
 use model::summary::{StepTime, Summary};
 use model::{Case, Peers, Record};
 use std::cmp::Ordering;
@@ -46,7 +46,7 @@ pub(crate) struct Measured<'a> {
 /// The sheet of `results` with the study that they repeat, if any, in words.
 pub(crate) fn sheet_with_study(results: &Results) -> Sheet {
     let mut sheet = sheet(results);
-    sheet.study = model::study::evaluate_results(results).as_ref().map(study_words::study);
+    sheet.study = analysis::study::evaluate_results(results).as_ref().map(study_words::study);
     if sheet.study.as_ref().is_some_and(Study::has_published) {
         sheet.notes.push((PUBLISHED.to_owned(), "published by the study, not measured here".to_owned()));
     }

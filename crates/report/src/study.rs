@@ -1,4 +1,4 @@
-//! Studies for the page: what `model::evaluated` has, with every number in words beside it.
+//! Studies for the page: what `analysis::study::evaluated` has, with every number in words beside it.
 //!
 //! It decides neither what a study shows nor how it is drawn.
 
@@ -7,11 +7,12 @@ use crate::page::Number;
 use crate::study_words;
 use crate::text::clean;
 use crate::timeline::title as iteration_title;
-use model::evaluated::{
+use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict, Unit,
+    EvaluatedTable, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict,
 };
-use model::stats::Estimate;
+use model::estimate::Estimate;
+use model::units::Unit;
 use serde::Serialize;
 
 #[derive(Serialize)]

@@ -6,12 +6,13 @@
 
 use crate::csv::written;
 use crate::text::escape;
-use model::evaluated::{
+use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTest, FigurePoint, StudyVerdict, TestedNumber, Unit,
+    EvaluatedTable, EvaluatedTest, FigurePoint, StudyVerdict, TestedNumber,
 };
+use model::estimate::Estimate;
 use model::record::Results;
-use model::stats::Estimate;
+use model::units::Unit;
 use std::io;
 
 /// A number of a study, or the words that stand in its place.
@@ -57,7 +58,7 @@ const COLUMNS: &[Column] = &[
 pub fn study_csv(results: &Results, out: impl io::Write) -> io::Result<()> {
     write(
         &results.header.run,
-        &model::study::evaluate_results(results).map(|study| lines(&study)).unwrap_or_default(),
+        &analysis::study::evaluate_results(results).map(|study| lines(&study)).unwrap_or_default(),
         out,
     )
 }

@@ -4,13 +4,14 @@
 
 use crate::quantity::{rate_estimate, time_estimate};
 use crate::text::{clean, clip};
-use model::evaluated::{
+use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTimeline, StudyVerdict, Unit,
+    EvaluatedTable, EvaluatedTimeline, StudyVerdict,
 };
-use model::observation::schedule::State;
-use model::observation::timeline::{End, Iteration};
-use model::stats::Estimate;
+use analysis::traces::schedule::State;
+use analysis::traces::timeline::{End, Iteration};
+use model::estimate::Estimate;
+use model::units::Unit;
 use model::units::{Size, format_ns, format_rate, three_digits};
 
 /// Beside rows that are the study's own.
@@ -257,7 +258,7 @@ fn iterations(figure: &EvaluatedFigure, timeline: &EvaluatedTimeline) -> Grid {
 mod tests {
     use super::*;
     use crate::layout::{self, Style};
-    use model::evaluated::{EvaluatedTest, FigureAxis, FigurePoint};
+    use analysis::study::evaluated::{EvaluatedTest, FigureAxis, FigurePoint};
 
     fn value(median: f64, unit: Unit) -> EvaluatedCell {
         EvaluatedCell::Value(Estimate { median, interval: None }, unit)

@@ -8,8 +8,8 @@ use crate::explanation::{RESIDUAL, by};
 use crate::line_style::COLORS;
 use crate::quantity::{percent, time};
 use crate::text::{clip, width};
-use explain::{Decomposition, TermKind};
-use model::evaluated::Unit;
+use analysis::explain::{Decomposition, TermKind};
+use model::units::Unit;
 use std::collections::BTreeSet;
 use svg::Document;
 use svg::node::element::{Group, Line, Path, Rectangle, Text, Title};
@@ -283,7 +283,7 @@ fn words(text: &str, x: f64, y: f64, anchor: &str) -> Text {
 mod tests {
     use super::*;
     use crate::explained::{by_differences, explanation};
-    use explain::Explanation;
+    use analysis::explain::Explanation;
 
     fn drawn(all: &[Explanation]) -> String {
         let bar = |explanation: &'_ Explanation| -> (String, Decomposition) {

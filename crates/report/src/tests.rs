@@ -1,9 +1,9 @@
 //! Every format over the fixture, as snapshots, and over content that nobody would want to print.
 
 use crate::{Chart, Format, Style, comparison, fixture, markdown, paired, table};
-use model::compare;
+use analysis::compare;
+use model::estimate::Estimate;
 use model::record::{Fact, Outcome, Results};
-use model::stats::Estimate;
 use model::warning::Warning;
 use model::{Endpoints, Placement, Size, Workload};
 use proptest::prelude::*;
@@ -888,7 +888,7 @@ fn with_empty_messages() -> Results {
     for record in &mut results.records {
         record.case.size_bytes =
             record.case.size_bytes.map(|Size(bytes)| Size(if bytes == 1 { 0 } else { bytes }));
-        record.summary = model::summary::summarise(&record.case, &record.samples);
+        record.summary = analysis::summary::summarise(&record.case, &record.samples);
     }
     results
 }
@@ -931,7 +931,8 @@ fn what_has_one_size_or_none_is_drawn_side_by_side() {
             "cost-same-core"
         ]
     );
-    let (mut study, nothing) = (model::study::evaluate_results(&results_with_study()).unwrap(), Vec::new());
+    let (mut study, nothing) =
+        (analysis::study::evaluate_results(&results_with_study()).unwrap(), Vec::new());
     study.figures[0].series = nothing;
     let input = [crate::Input { results: &results, study: Some(&study) }];
     let with_study = crate::drawings(&input, None).unwrap();

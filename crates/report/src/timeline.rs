@@ -1,15 +1,15 @@
 //! One iteration as SVG: what client and server did from moment to moment, and who woke whom.
 //!
-//! Which iterations are drawn, and what happened in them, is decided in `model::observation::timeline`. Both ends' states
+//! Which iterations are drawn, and what happened in them, is decided in `analysis::traces::timeline`. Both ends' states
 //! face each other, so that nothing but wake-ups lies between them; calls and faults stand on the outer sides.
 
 use crate::drawing::{FONT, GRID, INK, LETTERS, round_step, tick_text};
 use crate::line_style::COLORS;
 use crate::quantity::time;
 use crate::text::{clean, clip, width};
-use model::evaluated::Unit;
-use model::observation::schedule::{Span, State};
-use model::observation::timeline::{End, Iteration, NamedCall, PageFault, Track, WakeUp};
+use analysis::traces::schedule::{Span, State};
+use analysis::traces::timeline::{End, Iteration, NamedCall, PageFault, Track, WakeUp};
+use model::units::Unit;
 use svg::Document;
 use svg::node::element::{Definitions, Group, Line, Pattern, Polygon, Polyline, Rectangle, Text, Title};
 
@@ -377,8 +377,8 @@ fn head(from: (f64, f64), to: (f64, f64), color: &str) -> Polygon {
 mod tests {
     use super::*;
     use crate::observed;
+    use analysis::traces::timeline::chosen;
     use model::observation::Observation;
-    use model::observation::timeline::chosen;
 
     const CASE: &str = "pipe, latency, 64, same-llc (cpus 0,1)";
 

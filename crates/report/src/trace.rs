@@ -4,9 +4,9 @@
 //! viewers do not read it. Nothing is chosen here; every iteration that was seen is in the file.
 
 use crate::text::clean;
+use analysis::traces::schedule::{Span, State};
+use analysis::traces::timeline::{End, Track, WakeUp, tracks};
 use model::observation::Observation;
-use model::observation::schedule::{Span, State};
-use model::observation::timeline::{End, Track, WakeUp, tracks};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;

@@ -11,8 +11,8 @@ mod observed;
 #[path = "browser/picture.rs"]
 mod picture;
 
+use analysis::explain::Explanation;
 use browser::{Browser, assert_clean, browser};
-use explain::Explanation;
 use picture::keep;
 use report::explanation_html;
 use serde_json::json;

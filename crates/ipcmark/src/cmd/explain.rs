@@ -8,7 +8,8 @@ use crate::exit::{Error, Exit};
 use crate::output::{command, print, style};
 use crate::progress::Progress;
 use crate::results_file;
-use explain::{Bends, Explanation, Gathered, Landmark, bends, control_cases, explain};
+use analysis::explain::{Bends, Explanation, Gathered, Landmark, bends, control_cases, explain};
+use analysis::traces::timeline::chosen;
 use harness::endpoint::Sizing;
 use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
 use harness::measure::Timer;
@@ -19,7 +20,6 @@ use mechanisms::registry::CARDS;
 use model::card::Support;
 use model::floor::floor_of;
 use model::observation::Probe;
-use model::observation::timeline::chosen;
 use model::plan::{Plan, plan};
 use model::record::{Record, Settings};
 use model::suite::{Block, Suite};
@@ -232,7 +232,7 @@ fn of_file(file: &Path, key: &str) -> Result<Suite, Error> {
 }
 
 /// The control cases of `case` that work here.
-fn beside(case: &Case) -> Vec<(explain::Role, Case)> {
+fn beside(case: &Case) -> Vec<(analysis::explain::Role, Case)> {
     let works = |case: &Case| matches!(row(&case.spec).support, Support::Yes { .. });
     control_cases(case, CARDS).into_iter().filter(|(_, case)| works(case)).collect()
 }

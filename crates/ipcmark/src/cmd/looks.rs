@@ -47,7 +47,7 @@ pub fn look(
             for subject in wanting {
                 subject.probes.retain(|wanted| *wanted != probe);
                 let showed = Fact::Unknown(format!("{reason}; {remedy}"));
-                tell(ProfileRecord { case: subject.case.clone(), probe, round: 0, showed });
+                tell(ProfileRecord { case: subject.case.clone(), probe, round: 0, profile: showed });
             }
         }
     }
@@ -64,6 +64,6 @@ pub fn look(
                 Fact::Known(Profile::of(probe, seen, effect, observe::call_name))
             }
         };
-        tell(ProfileRecord { case: case.clone(), probe, round, showed });
+        tell(ProfileRecord { case: case.clone(), probe, round, profile: showed });
     });
 }

@@ -5,8 +5,8 @@ use crate::derived_file::{self, FileKind};
 use crate::exit::{Error, Exit};
 use crate::output::{command, print, show};
 use crate::results_file;
+use analysis::study::evaluated::EvaluatedStudy;
 use model::Invalid;
-use model::evaluated::EvaluatedStudy;
 use model::record::Results;
 use report::Input;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub fn run(arguments: &Report) -> Result<Exit, Error> {
 
 /// Makes the files that are asked for and says which.
 fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
-    let studies: Vec<Option<EvaluatedStudy>> = all.iter().map(model::study::evaluate_results).collect();
+    let studies: Vec<Option<EvaluatedStudy>> = all.iter().map(analysis::study::evaluate_results).collect();
     let inputs: Vec<Input<'_>> =
         all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
     // All is made before anything is written, so that a metric that is none leaves nothing half done.
@@ -67,8 +67,8 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
 /// The iterations of which all was kept, each case's last, as traces, and what their files are to be called.
 fn traces(all: &[Results]) -> Result<Vec<(String, String)>, Invalid> {
     let mut traces: BTreeMap<String, String> = BTreeMap::new();
-    for look in all.iter().flat_map(|results| &results.looks) {
-        if let Some(timeline) = look.showed.known().and_then(|showed| showed.timeline.as_ref()) {
+    for look in all.iter().flat_map(|results| &results.profiles) {
+        if let Some(timeline) = look.profile.known().and_then(|showed| showed.timeline.as_ref()) {
             let key = look.case.key();
             let trace = report::trace(&timeline.seen, &key, |number| timeline.call_name(number));
             traces.insert(report::file_name(&key), trace);

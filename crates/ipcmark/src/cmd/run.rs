@@ -375,7 +375,7 @@ struct Collector<'a> {
 impl<'a> Collector<'a> {
     fn new(header: Header, file: Option<ResultsFile>, interrupted: &'a AtomicBool) -> Self {
         let results =
-            Results { header, records: Vec::new(), looks: Vec::new(), end: None, notes: Vec::new() };
+            Results { header, records: Vec::new(), profiles: Vec::new(), end: None, notes: Vec::new() };
         Self { results, file, header_written: false, refused: None, interrupted, progress: Progress::new() }
     }
 
@@ -409,7 +409,7 @@ impl<'a> Collector<'a> {
         let mut progress = Progress::new();
         looks::look(subjects, launcher, time, &mut progress, |look| {
             self.append(&Line::Profile(Box::new(look.clone())));
-            self.results.looks.push(look);
+            self.results.profiles.push(look);
         });
         progress.finish();
     }

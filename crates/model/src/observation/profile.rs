@@ -3,18 +3,14 @@
 //! The events themselves are kept of a few iterations alone, where these are to be drawn. Nothing here looks at anything, and
 //! what the numbers come to is worked out in `study`.
 
-use super::calls::{CallRow, Calls};
-use super::place::{Place, places};
-use super::schedule::{ScheduleRow, Schedules};
-use super::{Counter, EndpointObservation, Observation, Probe};
+use super::subsystem::Subsystem;
+use super::{Counter, Observation, Probe};
 use crate::case::Case;
+use crate::histogram::EncodedHistogram;
 use crate::record::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The iterations of which all is kept: enough to choose typical ones of, and no burden to a results file.
-const MOST_KEPT_ITERATIONS: usize = 64;
 
 /// One trial of a case that a probe looked at, or why there was none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +22,7 @@ pub struct ProfileRecord {
     /// The round of looking, which are counted apart from those of plain trials; the same for all cases and probes.
     pub round: u32,
     /// What it showed.
-    pub showed: Fact<Profile>,
+    pub profile: Fact<Profile>,
 }
 
 /// What a trial showed.
@@ -65,7 +61,7 @@ pub struct EndpointProfile {
     pub uncounted: BTreeMap<String, Vec<String>>,
     /// In which part of the kernel, or the program, the processor was found, and how often.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub places: BTreeMap<Place, u64>,
+    pub subsystems: BTreeMap<Subsystem, u64>,
     /// What else was wanted, and why it could not be had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
@@ -95,117 +91,58 @@ impl Timeline {
 }
 
 impl Profile {
-    /// What `seen` comes to, which `probe` saw. `call_name` names a system call by its number.
-    pub fn of(probe: Probe, seen: Observation, effect: f64, call_name: impl Fn(u32) -> String) -> Self {
-        let mut schedules = Schedules::default();
-        if probe == Probe::Scheduler {
-            schedules.add(&seen);
-        }
-        let mut schedules = schedules.rows().into_iter().flatten();
-        let mut end = |end: &EndpointObservation| {
-            let mut calls = Calls::default();
-            if matches!(probe, Probe::Syscalls | Probe::Ptrace) {
-                calls.add(end, seen.iterations);
-            }
-            let (mut counters, mut uncounted) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
-            for counter in &end.counters {
-                match &counter.count {
-                    Fact::Known(_) => counters.push(counter.clone()),
-                    Fact::Unknown(reason) => {
-                        uncounted.entry(reason.clone()).or_default().push(counter.name.clone());
-                    }
-                }
-            }
-            EndpointProfile {
-                calls: calls.rows(&call_name),
-                schedule: schedules.next(),
-                counters,
-                uncounted,
-                places: places(&end.stacks).into_iter().collect(),
-                without: end.without.clone(),
-                lost: end.lost,
-            }
-        };
-        let (client, server) = (end(&seen.client), seen.server.as_ref().map(&mut end));
-        let (iterations, iteration_ns) = (seen.iterations, seen.iteration_ns());
-        let timeline = (probe == Probe::Timeline)
-            .then(|| Timeline::of(seen.first_iterations(MOST_KEPT_ITERATIONS), call_name));
-        Self { iterations, iteration_ns, effect, client, server, timeline }
-    }
-
     /// Both ends, client first.
     pub fn ends(&self) -> impl Iterator<Item = &EndpointProfile> {
         std::iter::once(&self.client).chain(&self.server)
     }
 }
 
-impl Timeline {
-    fn of(seen: Observation, call_name: impl Fn(u32) -> String) -> Self {
-        let events = seen.ends().flat_map(|end| &end.events);
-        let numbers = events.filter_map(|event| match event.what {
-            super::What::Enter { number, .. } => Some(number),
-            _ => None,
-        });
-        let call_names = numbers.map(|number| (number, call_name(number))).collect();
-        Self { seen, call_names }
-    }
+/// All calls of one kind that one endpoint made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallRow {
+    /// The call's name, such as `read`.
+    pub name: String,
+    /// How many there were.
+    pub count: u64,
+    /// How many an iteration.
+    pub per_iteration: f64,
+    /// The time from beginning to end of each, sleep included, in nanoseconds.
+    pub time: EncodedHistogram,
+    /// The mean of that.
+    pub mean_ns: f64,
+    /// How many failed, by errno.
+    pub errors: BTreeMap<i64, u64>,
+    /// How many the kernel began again after a signal.
+    pub restarts: u64,
+    /// What the others returned, such as a count of bytes, and how often.
+    pub returned: Vec<(i64, u64)>,
+    /// The sum of what the others returned.
+    pub returned_sum: i64,
+    /// The sum of the third arguments: of calls that move bytes, how many they were asked to move.
+    pub asked_sum: u64,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::{Event, Frame, Stack, What};
-    use super::*;
-
-    fn seen() -> Observation {
-        let event = |at_ns, what| Event { at_ns, what };
-        let read = |at_ns| {
-            [
-                event(at_ns, What::Enter { number: 0, first: 3, third: 64 }),
-                event(at_ns + 10, What::Exit { number: 0, value: 64 }),
-            ]
-        };
-        let client = EndpointObservation {
-            from_ns: 0,
-            until_ns: 100,
-            events: [read(10), read(50)].concat(),
-            stacks: vec![Stack { frames: vec![Frame::User("main".to_owned())], samples: 3 }],
-            ..EndpointObservation::default()
-        };
-        let server = EndpointObservation { from_ns: 0, until_ns: 100, ..EndpointObservation::default() };
-        Observation {
-            iterations: 2,
-            elapsed_ns: 100.0,
-            iteration_ends_ns: vec![50, 100],
-            client,
-            server: Some(server),
-        }
-    }
-
-    fn name(number: u32) -> String {
-        ["read"][number as usize].to_owned()
-    }
-
-    #[test]
-    fn each_probe_leaves_the_numbers_that_it_can_see() {
-        let of = |probe| Profile::of(probe, seen(), 1.5, name);
-        let calls = of(Probe::Syscalls);
-        assert_eq!((calls.iterations, calls.iteration_ns, calls.effect), (2, 50.0, 1.5));
-        let [read] = calls.client.calls.as_slice() else { panic!("{calls:?}") };
-        assert_eq!((read.name.as_str(), read.per_iteration, read.mean_ns), ("read", 1.0, 10.0));
-        assert_eq!((calls.client.schedule.is_none(), calls.timeline.is_none()), (true, true));
-        let scheduled = of(Probe::Scheduler);
-        assert_eq!(scheduled.client.schedule.unwrap().runs_ns, 50.0);
-        assert!(scheduled.server.unwrap().schedule.is_some());
-        assert_eq!(of(Probe::Sampling).client.places, BTreeMap::from([(Place::User, 3)]));
-    }
-
-    #[test]
-    fn a_timeline_is_kept_whole_with_the_names_of_its_calls() {
-        let kept = Profile::of(Probe::Timeline, seen(), 1.0, name);
-        let text = serde_json::to_string(&kept).unwrap();
-        assert_eq!(serde_json::from_str::<Profile>(&text).unwrap(), kept);
-        let timeline = kept.timeline.unwrap();
-        assert_eq!((timeline.call_name(0), timeline.call_name(7)), ("read".to_owned(), "call 7".to_owned()));
-        assert_eq!(timeline.seen.client.events.len(), 4);
-    }
+/// How one endpoint was scheduled, per iteration where that makes sense.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScheduleRow {
+    /// The time on a CPU, per iteration, in nanoseconds.
+    pub runs_ns: f64,
+    /// The time asleep, per iteration, in nanoseconds.
+    pub sleeps_ns: f64,
+    /// The time without the CPU though it could run, per iteration, in nanoseconds.
+    pub preempted_ns: f64,
+    /// How often it went to sleep, per iteration.
+    pub sleeps: f64,
+    /// How often it lost the CPU, per iteration.
+    pub preemptions: f64,
+    /// How often it came back on another CPU, per iteration.
+    pub migrations: f64,
+    /// The iterations in which it slept, as a part of all: at most one sleep an iteration counts.
+    pub sleeping_iterations: f64,
+    /// How often its peer woke it, per iteration; absent where wake-ups cannot be seen.
+    pub woken_by_peer: Option<f64>,
+    /// How often an interrupt that came while the peer ran, or the peer's own, woke it, per iteration.
+    pub woken_by_interrupt: Option<f64>,
+    /// From being woken by the peer to having a CPU, in nanoseconds.
+    pub wake_up: Option<EncodedHistogram>,
 }

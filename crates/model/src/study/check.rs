@@ -9,10 +9,10 @@ use super::{
 };
 use crate::case::Workload;
 use crate::diagnostic::Diagnostic;
-use crate::evaluated::Unit;
 use crate::invalid::{Invalid, printable};
 use crate::pace::Pace;
 use crate::peers::Peers;
+use crate::units::Unit;
 
 /// More tables, figures, conclusions, rows, columns, lines or tests than this, of each, are not drawn.
 const MOST: usize = 200;
@@ -329,7 +329,7 @@ enum Free {
 
 impl StudyFigure {
     /// In what its vertical axis is counted: as its first line is.
-    pub(crate) fn unit(&self) -> Result<Unit, Invalid> {
+    pub fn unit(&self) -> Result<Unit, Invalid> {
         let Some(first) = self.series.first() else { return Ok(Unit::Number) };
         match (&first.of, first.published.first()) {
             (Some(measure), _) => measure.unit(),

@@ -10,8 +10,8 @@
 //! Blanks stand around every word and sign. What the cases are is not known here, nor how values become estimates.
 
 use super::metric::Metric;
-use crate::evaluated::Unit;
 use crate::invalid::{Invalid, printable};
+use crate::units::Unit;
 use crate::units::{Percent, Size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ impl Operator {
     }
 
     /// What it makes of two values.
-    pub(crate) fn apply(self, a: f64, b: f64) -> f64 {
+    pub fn apply(self, a: f64, b: f64) -> f64 {
         match self {
             Operator::Add => a + b,
             Operator::Subtract => a - b,
@@ -199,7 +199,7 @@ impl Formula {
     }
 
     /// Whether it divides what is measured by what is measured.
-    pub(crate) fn is_ratio(&self) -> bool {
+    pub fn is_ratio(&self) -> bool {
         match self {
             Formula::Two(a, operator, b) => {
                 let measured = |formula: &Formula| formula.taken().iter().any(|t| t.metric != Metric::Size);
@@ -210,12 +210,12 @@ impl Formula {
     }
 
     /// Whether anything that it takes is too coarse for one trial.
-    pub(crate) fn is_sampled(&self) -> bool {
+    pub fn is_sampled(&self) -> bool {
         self.taken().iter().any(|taken| taken.metric.is_sampled())
     }
 
     /// Its value with `of` for what it takes.
-    pub(crate) fn value(&self, of: &mut dyn FnMut(&Taken) -> Option<f64>) -> Option<f64> {
+    pub fn value(&self, of: &mut dyn FnMut(&Taken) -> Option<f64>) -> Option<f64> {
         match self {
             Formula::Literal(literal) => Some(literal.value),
             Formula::Taken(taken) => of(taken),
@@ -227,7 +227,7 @@ impl Formula {
     }
 
     /// Where it lies when each of what it takes lies anywhere in its range.
-    pub(crate) fn range(&self, of: &mut dyn FnMut(&Taken) -> Option<(f64, f64)>) -> Option<(f64, f64)> {
+    pub fn range(&self, of: &mut dyn FnMut(&Taken) -> Option<(f64, f64)>) -> Option<(f64, f64)> {
         match self {
             Formula::Literal(literal) => Some((literal.value, literal.value)),
             Formula::Taken(taken) => of(taken),

@@ -3,17 +3,12 @@
 //! A metric is worked out of any set of trials: of one, for a value a round, or of all of them together. How
 //! values become an estimate is not decided here.
 
-use crate::case::{Case, Workload};
-use crate::evaluated::Unit;
-use crate::histogram::Histogram;
+use crate::case::Workload;
 use crate::invalid::{Invalid, printable};
-use crate::observation::calls::CallRow;
-use crate::observation::place::Place;
 use crate::observation::profile::{EndpointProfile, Profile};
-use crate::observation::schedule::ScheduleRow;
+use crate::observation::subsystem::Subsystem;
 use crate::observation::{Probe, parse_probe};
-use crate::record::{CallCounts, Sample, Step, TimerSample, Usage};
-use crate::stats;
+use crate::units::Unit;
 use std::fmt;
 use std::str::FromStr;
 
@@ -61,7 +56,7 @@ pub enum Metric {
     /// What a counter counted in an iteration.
     Counter(String, Ends),
     /// The part of the samples in which the processor was found in one place.
-    In(Place, Ends),
+    In(Subsystem, Ends),
 }
 
 macro_rules! words {
@@ -188,15 +183,6 @@ words! {
     }
 }
 
-/// What a metric is worked out of: trials, of one round or of several.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Trials<'a> {
-    /// Those that were measured plainly.
-    pub(crate) plain: Vec<&'a Sample>,
-    /// Those that the metric's probe looked at.
-    pub(crate) looked: Vec<&'a Profile>,
-}
-
 /// Whose use is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
@@ -222,12 +208,12 @@ impl Ends {
         }
     }
 
-    /// What of `showed` is meant; nothing where it has no such end.
-    fn of(self, showed: &Profile) -> Vec<&EndpointProfile> {
+    /// What of `profile` is meant; nothing where it has no such end.
+    pub fn of(self, profile: &Profile) -> Vec<&EndpointProfile> {
         match self {
-            Ends::Both => showed.ends().collect(),
-            Ends::One(End::Client) => vec![&showed.client],
-            Ends::One(End::Server) => showed.server.iter().collect(),
+            Ends::Both => profile.ends().collect(),
+            Ends::One(End::Client) => vec![&profile.client],
+            Ends::One(End::Server) => profile.server.iter().collect(),
         }
     }
 }
@@ -290,7 +276,7 @@ fn looked(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
         }
         ("in", Some(rest)) => {
             let (name, ends) = Ends::split(rest);
-            Place::ALL.into_iter().find(|place| place.word() == name).map(|place| Metric::In(place, ends))
+            Subsystem::ALL.into_iter().find(|place| place.word() == name).map(|place| Metric::In(place, ends))
         }
         _ => {
             let (name, ends) = Ends::split(text);
@@ -360,14 +346,6 @@ impl Metric {
         }
     }
 
-    /// Why none of `looked` has it, where the trials say so themselves.
-    pub(crate) fn absent(&self, looked: &[&Profile]) -> Option<String> {
-        let Metric::Counter(name, ends) = self else { return None };
-        let uncounted = looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.uncounted);
-        let mut of_it = uncounted.filter(|(_, names)| names.iter().any(|counter| is_counter(counter, name)));
-        of_it.next().map(|(reason, _)| format!("{name}: {reason}"))
-    }
-
     /// Why no case of `workload` has it, if none has.
     pub fn lacking(&self, workload: Workload) -> Option<&'static str> {
         let streams = matches!(workload, Workload::Throughput | Workload::Transfer);
@@ -392,234 +370,6 @@ impl Metric {
             }
             _ => None,
         }
-    }
-
-    /// Its value in `trials` of `case`, all together; of calls only those that returned `returned` bytes, if given.
-    pub(crate) fn value(&self, case: &Case, trials: &Trials<'_>, returned: Option<u64>) -> Option<f64> {
-        let (samples, looked) = (trials.plain.as_slice(), trials.looked.as_slice());
-        let value = match self {
-            Metric::Time => iteration_ns(samples),
-            Metric::Rate => {
-                let came: u64 = samples.iter().map(|sample| sample.came()).sum();
-                let elapsed_ns: f64 = samples.iter().map(|sample| sample.elapsed_ns).sum();
-                case.iteration_bytes()? / (elapsed_ns / came as f64) * 1e9
-            }
-            Metric::Size => case.size_bytes?.0 as f64,
-            Metric::Floor => {
-                let multiples = samples.iter().filter_map(|s| Some(s.iteration_ns() / s.floor_ns?));
-                stats::median(&multiples.collect::<Vec<_>>())?
-            }
-            Metric::Quantile(quantile) => quantile.value(samples)?,
-            Metric::Used(used, ends) => {
-                let of_ends = samples.iter().map(|sample| used.value(sample, *ends));
-                of_ends.sum::<Option<f64>>()? / iterations(samples)
-            }
-            Metric::Call(side, of) => of.value(*side, samples, returned)?,
-            Metric::Step { end, name, mean } => step(*end, name, *mean, samples)?,
-            Metric::Timer(of) => of.value(samples)?,
-            Metric::Effect(_) => {
-                let logs: Vec<f64> = looked.iter().map(|showed| showed.effect.ln()).collect();
-                stats::median(&logs)?.exp()
-            }
-            Metric::Scheduled(scheduled, ends) => scheduled.value(*ends, looked)?,
-            Metric::Seen { end, name, of } => of.value(*end, name, looked)?,
-            Metric::Counter(name, ends) => counted(name, *ends, looked)?,
-            Metric::In(place, ends) => {
-                let places = || looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.places);
-                let samples = |of: Option<Place>| -> f64 {
-                    let found = places().filter(|(at, _)| of.is_none_or(|of| of == **at));
-                    found.map(|(_, samples)| *samples as f64).sum()
-                };
-                samples(Some(*place)) / samples(None)
-            }
-        };
-        // A sum of nothing is -0 in this language.
-        value.is_finite().then_some(value + 0.0)
-    }
-}
-
-fn iterations(samples: &[&Sample]) -> f64 {
-    samples.iter().map(|sample| sample.iterations as f64).sum()
-}
-
-fn iteration_ns(samples: &[&Sample]) -> f64 {
-    samples.iter().map(|sample| sample.elapsed_ns).sum::<f64>() / iterations(samples)
-}
-
-impl Quantile {
-    fn value(self, samples: &[&Sample]) -> Option<f64> {
-        let mut all = Histogram::new();
-        for each in samples.iter().filter_map(|sample| sample.each.as_ref()) {
-            all.merge(&each.iterations.decode());
-        }
-        let ns = match self {
-            Quantile::P50 => all.quantile_ns(0.5),
-            Quantile::P90 => all.quantile_ns(0.9),
-            Quantile::P99 => all.quantile_ns(0.99),
-            Quantile::P999 => all.quantile_ns(0.999),
-            Quantile::Max => all.max_ns(),
-        };
-        ns.map(|ns| ns as f64)
-    }
-}
-
-impl Used {
-    fn value(self, sample: &Sample, ends: Ends) -> Option<f64> {
-        let of = |usage: &Usage| match self {
-            Used::Cpu => usage.cpu_ns,
-            Used::User => usage.user_ns,
-            Used::System => usage.system_ns,
-            Used::Switches => usage.voluntary_switches + usage.involuntary_switches,
-            Used::Faults => usage.minor_faults + usage.major_faults,
-        } as f64;
-        match ends {
-            Ends::Both => Some(of(&sample.client) + sample.server.as_ref().map_or(0.0, of)),
-            Ends::One(End::Client) => Some(of(&sample.client)),
-            Ends::One(End::Server) => sample.server.as_ref().map(of),
-        }
-    }
-}
-
-impl OfCall {
-    fn value(self, side: Side, samples: &[&Sample], returned: Option<u64>) -> Option<f64> {
-        let calls: Vec<_> = samples.iter().filter_map(|sample| sample.calls.as_ref()).collect();
-        let of = |calls: &'_ crate::record::Calls| -> CallCounts {
-            match side {
-                Side::Send => calls.send.clone(),
-                Side::Receive => calls.receive.clone(),
-            }
-        };
-        let counts: Vec<CallCounts> = calls.iter().map(|calls| of(calls)).collect();
-        let sum = |value: &dyn Fn(&CallCounts) -> f64| counts.iter().map(value).sum::<f64>();
-        let among = |counts: &CallCounts, weight: fn(u64, u64) -> u64| -> f64 {
-            let kept = counts.returned_bytes.iter().filter(|(bytes, _)| returned.is_none_or(|r| r == *bytes));
-            kept.map(|(bytes, calls)| weight(*bytes, *calls) as f64).sum()
-        };
-        if counts.is_empty() {
-            return None;
-        }
-        Some(match self {
-            OfCall::Calls => {
-                let messages: f64 = calls.iter().map(|calls| calls.messages as f64).sum();
-                match returned {
-                    None => sum(&|counts| counts.count as f64) / messages,
-                    // Single calls are noted up to a number; beyond it they are only counted.
-                    Some(_) => {
-                        let noted = sum(&|c| c.returned_bytes.iter().map(|(_, calls)| *calls as f64).sum());
-                        let share = sum(&|counts| among(counts, |_, calls| calls)) / noted;
-                        share * sum(&|counts| counts.count as f64) / messages
-                    }
-                }
-            }
-            OfCall::Bytes => {
-                sum(&|counts| among(counts, |bytes, calls| bytes.saturating_mul(calls)))
-                    / sum(&|counts| among(counts, |_, calls| calls))
-            }
-            OfCall::Time => {
-                let mut all = Histogram::new();
-                counts.iter().for_each(|counts| all.merge(&counts.time.decode()));
-                all.mean_ns()?
-            }
-        })
-    }
-}
-
-/// How many bytes calls of `side` returned in `samples`, each count once.
-pub(crate) fn returned_bytes(side: Side, samples: &[&Sample]) -> Vec<u64> {
-    let calls = samples.iter().filter_map(|sample| sample.calls.as_ref());
-    let counts = calls.map(|calls| match side {
-        Side::Send => &calls.send,
-        Side::Receive => &calls.receive,
-    });
-    let mut bytes: Vec<u64> = counts.flat_map(|c| c.returned_bytes.iter().map(|(bytes, _)| *bytes)).collect();
-    bytes.sort_unstable();
-    bytes.dedup();
-    bytes
-}
-
-fn step(end: End, name: &str, mean: bool, samples: &[&Sample]) -> Option<f64> {
-    let steps = samples.iter().filter_map(|sample| sample.steps.as_ref());
-    let of_end = steps.flat_map(|steps| match end {
-        End::Client => &steps.client,
-        End::Server => &steps.server,
-    });
-    let mut all = Histogram::new();
-    of_end.filter(|step: &&Step| step.name == name).for_each(|step| all.merge(&step.time.decode()));
-    if mean { all.mean_ns() } else { all.quantile_ns(0.5).map(|ns| ns as f64) }
-}
-
-impl Scheduled {
-    fn value(self, ends: Ends, looked: &[&Profile]) -> Option<f64> {
-        let of = |row: &ScheduleRow| match self {
-            Scheduled::Running => row.runs_ns,
-            Scheduled::Asleep => row.sleeps_ns,
-            Scheduled::Preempted => row.preempted_ns,
-        };
-        let of_trial = |showed: &&Profile| -> Option<f64> {
-            let rows = ends.of(showed).into_iter().map(|end| end.schedule.as_ref().map(of));
-            let per_iteration: Option<f64> = rows.sum();
-            per_iteration.map(|per_iteration| per_iteration * showed.iterations as f64)
-        };
-        Some(looked.iter().map(of_trial).sum::<Option<f64>>()? / looked_iterations(looked))
-    }
-}
-
-impl OfSeen {
-    fn value(self, end: End, name: &str, looked: &[&Profile]) -> Option<f64> {
-        let of_end = looked.iter().flat_map(|showed| Ends::One(end).of(showed));
-        let rows: Vec<_> = of_end.flat_map(|end| &end.calls).filter(|row| is_call(&row.name, name)).collect();
-        let sum = |value: &dyn Fn(&CallRow) -> f64| rows.iter().map(|row| value(row)).sum::<f64>();
-        let answered = |row: &CallRow| {
-            let failed = row.errors.values().fold(row.restarts, |sum, errors| sum.saturating_add(*errors));
-            row.count.saturating_sub(failed)
-        };
-        // A trial in which no such call was made has none of it an iteration, and no time of it.
-        Some(match self {
-            OfSeen::Calls => sum(&|row| row.count as f64) / looked_iterations(looked),
-            OfSeen::Mean => sum(&|row| row.mean_ns * row.count as f64) / sum(&|row| row.count as f64),
-            OfSeen::Bytes => sum(&|row| row.returned_sum as f64) / sum(&|row| answered(row) as f64),
-            OfSeen::Time => {
-                let mut all = Histogram::new();
-                rows.iter().for_each(|row| all.merge(&row.time.decode()));
-                all.quantile_ns(0.5)? as f64
-            }
-        })
-    }
-}
-
-/// Whether `call` is called `name`, or is that with an `at`, by which many machines have replaced it: `open`, `openat`.
-fn is_call(call: &str, name: &str) -> bool {
-    call == name || call.strip_suffix("at") == Some(name)
-}
-
-/// A counter's count of both sides, `cycles`, or of one, `cycles:user`.
-fn is_counter(counter: &str, name: &str) -> bool {
-    counter == name || counter.split_once(':').is_some_and(|(event, _)| event == name)
-}
-
-fn counted(name: &str, ends: Ends, looked: &[&Profile]) -> Option<f64> {
-    let of_trial = |showed: &&Profile| -> Option<f64> {
-        let counters = ends.of(showed).into_iter().flat_map(|end| &end.counters);
-        let counts: Vec<_> = counters.filter(|counter| is_counter(&counter.name, name)).collect();
-        if counts.is_empty() { None } else { counts.iter().map(|counter| counter.count.known()).sum() }
-    };
-    Some(looked.iter().map(of_trial).sum::<Option<f64>>()? / looked_iterations(looked))
-}
-
-fn looked_iterations(looked: &[&Profile]) -> f64 {
-    looked.iter().map(|showed| showed.iterations as f64).sum()
-}
-
-impl OfTimer {
-    fn value(self, samples: &[&Sample]) -> Option<f64> {
-        let timers: Vec<TimerSample> = samples.iter().filter_map(|sample| sample.timer).collect();
-        let of = |timer: &TimerSample| match self {
-            OfTimer::Error => timer.error_ns,
-            OfTimer::Deviation => timer.deviation_ns,
-            OfTimer::Off => timer.off_clock_ns,
-            OfTimer::Resolution => timer.resolution_ns,
-        };
-        stats::median(&timers.iter().map(of).collect::<Vec<_>>())
     }
 }
 

@@ -1,12 +1,13 @@
 //! A study made by hand, with everything that a study can have in it. It tests nothing itself.
 
 use crate::observed::{call_name, observation};
-use model::evaluated::{
+use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTest, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict, Unit,
+    EvaluatedTable, EvaluatedTest, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict,
 };
-use model::observation::timeline::chosen;
-use model::stats::Estimate;
+use analysis::traces::timeline::chosen;
+use model::estimate::Estimate;
+use model::units::Unit;
 
 /// Bandwidth by message size, published and measured, a table, and a conclusion of every kind.
 pub fn study() -> EvaluatedStudy {

@@ -1,17 +1,20 @@
 //! Studies over results made by hand, whose ratios are known exactly.
 
+use super::evaluated::{self, EvaluatedStudy, StudyVerdict};
 use super::*;
-use crate::card::testing::card;
-use crate::case::{Case, Endpoints, Placement};
-use crate::evaluated::{self, EvaluatedStudy, StudyVerdict, Unit};
-use crate::histogram::Histogram;
-use crate::observation::place::Place;
-use crate::observation::profile::{Profile, ProfileRecord};
-use crate::observation::{Counter, EndpointObservation, Event, Frame, Observation, Probe, Stack, What};
-use crate::record::{CallCounts, Calls, Dropped, Fact, Outcome, Record, Results, Sample, Setting, Usage};
-use crate::results::testing;
-use crate::suite::Suite;
-use crate::topology::CpuPair;
+use model::card::{Card, CardKind};
+use model::case::{Case, Endpoints, Placement};
+use model::histogram::Histogram;
+use model::observation::profile::ProfileRecord;
+use model::observation::subsystem::Subsystem;
+use model::observation::{Counter, EndpointObservation, Event, Frame, Observation, Probe, Stack, What};
+use model::record::{CallCounts, Calls, Dropped, Fact, Outcome, Record, Results, Sample, Setting, Usage};
+use model::suite::Suite;
+use model::testing;
+use model::testing::card;
+use model::topology::CpuPair;
+use model::units::{Size, Unit};
+use model::{Pace, Peers, Spec, Workload};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -530,8 +533,8 @@ fn a_study_travels_in_the_header() {
     );
     let mut results = results();
     results.header.study = suite.study;
-    let line = crate::results::to_line(&crate::record::Line::Header(Box::new(results.header.clone())));
-    let back = crate::results::parse(line.as_bytes(), "r").unwrap();
+    let line = model::results::to_line(&model::record::Line::Header(Box::new(results.header.clone())));
+    let back = model::results::parse(line.as_bytes(), "r").unwrap();
     assert_eq!(back.header, results.header);
     // What a file says of formulas is checked as a suite's is.
     for (from, to, says) in [
@@ -540,7 +543,7 @@ fn a_study_travels_in_the_header() {
         (r#""words":"w""#, r#""words":"\u001b[2J""#, "control characters"),
     ] {
         let broken = line.replace(from, to);
-        let invalid = crate::results::parse(broken.as_bytes(), "r").unwrap_err();
+        let invalid = model::results::parse(broken.as_bytes(), "r").unwrap_err();
         assert!(invalid.problem.contains(says), "{invalid}");
     }
 }
@@ -580,14 +583,14 @@ fn look(probe: Probe, round: u32) -> ProfileRecord {
         case: case("pipe", Workload::Latency, Some(1024)),
         probe,
         round,
-        showed: Fact::Known(Profile::of(probe, seen, effect, |_| "readat".to_owned())),
+        profile: Fact::Known(crate::traces::profile::profile(probe, seen, effect, |_| "readat".to_owned())),
     }
 }
 
 fn looked_at() -> Results {
     let mut results = results();
     let probes = Probe::ALL.into_iter().filter(|probe| *probe != Probe::Ptrace);
-    results.looks = probes.flat_map(|probe| (1..9).map(move |round| look(probe, round))).collect();
+    results.profiles = probes.flat_map(|probe| (1..9).map(move |round| look(probe, round))).collect();
     results
 }
 
@@ -631,7 +634,10 @@ fn what_probes_saw_is_counted_by_the_iteration() {
         panic!()
     };
     assert!((0.62..0.67).contains(&effect.median), "{effect:?}");
-    assert_eq!(Place::ALL.map(|place| serde_json::to_value(place).unwrap()), Place::ALL.map(Place::word));
+    assert_eq!(
+        Subsystem::ALL.map(|place| serde_json::to_value(place).unwrap()),
+        Subsystem::ALL.map(Subsystem::word)
+    );
 }
 
 #[test]
@@ -646,14 +652,14 @@ fn what_no_probe_saw_says_why() {
     assert_eq!(bus, format!("{of}bus-cycles: this processor shows none"));
     let unknown = why(&results, "counter.tea of pipe at 1K");
     assert_eq!(unknown, format!("{of}it has no counter.tea"));
-    results.looks.retain(|look| look.probe != Probe::Scheduler);
+    results.profiles.retain(|look| look.probe != Probe::Scheduler);
     let none = why(&results, "asleep of pipe at 1K");
     assert!(none.ends_with("the run looked at nothing; give it time with --observe"), "{none}");
     results.header.settings.observe_ns = 1;
     let late = why(&results, "asleep of pipe at 1K");
     assert!(late.ends_with("give it more time with --observe"), "{late}");
     let refused = Fact::Unknown("no tracepoints; sudo".to_owned());
-    results.looks.push(ProfileRecord { showed: refused, ..look(Probe::Scheduler, 1) });
+    results.profiles.push(ProfileRecord { showed: refused, ..look(Probe::Scheduler, 1) });
     assert_eq!(why(&results, "asleep of pipe at 1K"), format!("{of}scheduler: no tracepoints; sudo"));
 }
 

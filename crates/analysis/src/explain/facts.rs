@@ -3,13 +3,13 @@
 //! The end of a name is its unit: `_ns`, `_bytes`, `_share` (of one), or a plain number. A fact that is not known is not
 //! there, and a rule that wants it does not fire.
 
-use crate::Role;
-use crate::copies::{How, how};
-use crate::decompose::{Decomposition, Source, TermKind, difference};
-use crate::gathered::Gathered;
-use model::observation::calls::CallRow;
+use super::control_cases::Role;
+use super::copies::{How, how};
+use super::decompose::{Decomposition, Source, TermKind, difference};
+use super::gathered::Gathered;
+use model::estimate::Estimate;
+use model::observation::profile::CallRow;
 use model::record::Record;
-use model::stats::Estimate;
 use std::collections::BTreeMap;
 
 /// All that is known of a case.

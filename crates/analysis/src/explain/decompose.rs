@@ -5,12 +5,13 @@
 //! uses any, in which somebody is on the way from being woken to running. The second is complete by construction, up to
 //! what lies in functions that nobody knows; the first is not, for not everything can be left out by itself.
 
-use crate::Role;
-use crate::facts::Seen;
+use super::control_cases::Role;
+use super::facts::Seen;
+use crate::stats::median_interval;
+use model::estimate::Estimate;
 use model::floor::{CACHE_LINE, CONTEXT_SWITCH};
-use model::observation::place::Place;
+use model::observation::subsystem::Subsystem;
 use model::record::{Record, Sample};
-use model::stats::{Estimate, median_interval};
 use serde::Serialize;
 
 /// The futex calls of the floor that hands over by sleeping and waking.
@@ -79,19 +80,21 @@ impl TermKind {
     }
 
     /// The term to which samples in `place` count; `None` for functions that nobody knows.
-    fn of(place: Place) -> Option<Self> {
+    fn of(place: Subsystem) -> Option<Self> {
         Some(match place {
-            Place::Entry => TermKind::Calls,
-            Place::Copy => TermKind::Copies,
-            Place::Scheduling | Place::Waiting => TermKind::WakeUps,
-            Place::Locking => TermKind::Locking,
-            Place::Sockets | Place::Network => TermKind::Network,
-            Place::Files | Place::IoUring | Place::Ipc | Place::Signals => TermKind::Mechanism,
-            Place::Memory => TermKind::Memory,
-            Place::Faults => TermKind::Faults,
-            Place::Interrupts | Place::Tracing => TermKind::Interrupts,
-            Place::User => TermKind::User,
-            Place::Unknown => return None,
+            Subsystem::Entry => TermKind::Calls,
+            Subsystem::Copy => TermKind::Copies,
+            Subsystem::Scheduling | Subsystem::Waiting => TermKind::WakeUps,
+            Subsystem::Locking => TermKind::Locking,
+            Subsystem::Sockets | Subsystem::Network => TermKind::Network,
+            Subsystem::Files | Subsystem::IoUring | Subsystem::Ipc | Subsystem::Signals => {
+                TermKind::Mechanism
+            }
+            Subsystem::Memory => TermKind::Memory,
+            Subsystem::Faults => TermKind::Faults,
+            Subsystem::Interrupts | Subsystem::Tracing => TermKind::Interrupts,
+            Subsystem::User => TermKind::User,
+            Subsystem::Unknown => return None,
         })
     }
 }
@@ -225,17 +228,17 @@ impl Sampled {
 /// Splits the CPU time of both ends by samples. Where they use more together than the iteration takes, they did so at the
 /// same time, and each counts for less; where they use less, neither ran for the rest.
 fn by_probes(seen: &Seen<'_>, iteration_ns: f64) -> Option<Sampled> {
-    let places = seen.gathered.places();
+    let subsystems = seen.gathered.subsystems();
     let summary = seen.record.summary.as_ref()?;
     let (client_ns, server_ns) = (summary.client.cpu_ns, summary.server.map_or(0.0, |server| server.cpu_ns));
     // Where the kernel is hidden, there is nothing to tell its parts by.
-    if places.is_empty() || !seen.gathered.sees_the_kernel() {
+    if subsystems.is_empty() || !seen.gathered.sees_the_kernel() {
         return None;
     }
     let share = (iteration_ns / (client_ns + server_ns)).min(1.0);
     let ns_of = |client: f64, server: f64| (client * client_ns + server * server_ns) * share;
     let mut sampled = Sampled { terms_ns: Vec::new(), unknown_ns: 0.0, samples: 0 };
-    for row in &places {
+    for row in &subsystems {
         let ns = ns_of(row.client, row.server);
         sampled.samples += row.samples;
         match TermKind::of(row.place) {
@@ -311,12 +314,12 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gathered::Gathered;
+    use crate::explain::gathered::Gathered;
+    use crate::summary::summarise;
     use model::card::Support;
     use model::floor::operation;
-    use model::observation::{Frame, Observation, EndpointObservation as OfEnd, Probe, Stack};
+    use model::observation::{EndpointObservation as OfEnd, Frame, Observation, Probe, Stack};
     use model::record::{Outcome, Usage};
-    use model::summary::summarise;
     use model::topology::CpuPair;
     use model::{Case, Placement, Size, Spec, Workload};
 

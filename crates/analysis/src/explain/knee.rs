@@ -8,9 +8,9 @@
 //! the very sizes that were measured, and the price of a knee is the least at which hardly any of these lines has one.
 //! Wherever a knee could be as well, by the same least squares, is in its interval.
 
+use crate::stats::{mean, median, squares};
 use model::Case;
 use model::record::Record;
-use model::stats::{mean, median, squares};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
@@ -167,7 +167,7 @@ impl Shapes {
 
 /// Straight pieces that meet at some of the sizes.
 struct Shape {
-    /// The places of these sizes.
+    /// The subsystems of these sizes.
     knees: Vec<usize>,
     /// Orthonormal vectors that span all curves of this shape.
     basis: Vec<Vec<f64>>,
@@ -223,24 +223,24 @@ fn left(sizes: usize, knees: usize) -> Option<usize> {
 
 /// Every shape with as many knees as so many sizes allow, those with fewer first.
 fn shapes(x: &[f64]) -> Vec<Shape> {
-    let mut places: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut subsystems: Vec<Vec<usize>> = vec![Vec::new()];
     let mut begun = 0;
     for knees in 1..=MOST {
         if left(x.len(), knees).is_none_or(|left| left < LEAST_LEFT) {
             break;
         }
-        let last = begun..places.len();
-        begun = places.len();
-        let longer: Vec<Vec<usize>> = places[last]
+        let last = begun..subsystems.len();
+        begun = subsystems.len();
+        let longer: Vec<Vec<usize>> = subsystems[last]
             .iter()
             .flat_map(|known| {
                 let first = known.last().copied().unwrap_or(0) + LEAST_STEPS;
                 (first..x.len() - LEAST_STEPS).map(move |next| known.iter().copied().chain([next]).collect())
             })
             .collect();
-        places.extend(longer);
+        subsystems.extend(longer);
     }
-    places.into_iter().map(|knees| Shape::of(knees, x)).collect()
+    subsystems.into_iter().map(|knees| Shape::of(knees, x)).collect()
 }
 
 /// The least sum of squares that is left of `y` with each number of knees from 0 on.

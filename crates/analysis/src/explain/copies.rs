@@ -1,6 +1,6 @@
 //! How often each byte of a message was copied, by whom, and what proves it: the counts that system calls returned.
 
-use model::observation::calls::CallRow;
+use model::observation::profile::CallRow;
 use model::{Case, Workload};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;

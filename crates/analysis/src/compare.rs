@@ -29,11 +29,12 @@
 //!
 //! Two mechanisms measured in one run, in turn, need none of this: see [`compare_paired`].
 
-use crate::case::{Case, Workload};
-use crate::floor::{CACHE_LINE, CONTEXT_SWITCH, SYSCALL};
-use crate::record::{Fact, Header, Outcome, Record, Results, Sample};
-use crate::stats::{self, Estimate};
-use crate::units::Percent;
+use crate::stats;
+use model::case::{Case, Workload};
+use model::estimate::Estimate;
+use model::floor::{CACHE_LINE, CONTEXT_SWITCH, SYSCALL};
+use model::record::{Fact, Header, Outcome, Record, Results, Sample};
+use model::units::Percent;
 use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -882,11 +883,11 @@ fn judge_paired(pair: &Paired, caution: Caution) -> PairedCompared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Spec;
-    use crate::floor;
-    use crate::results::testing;
-    use crate::topology::CpuPair;
-    use crate::units::Size;
+    use model::case::Spec;
+    use model::floor;
+    use model::testing;
+    use model::topology::CpuPair;
+    use model::units::Size;
     use proptest::prelude::*;
 
     /// A deterministic source of random numbers (splitmix64), so that every rate below is the same everywhere.

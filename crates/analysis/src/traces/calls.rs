@@ -1,40 +1,15 @@
 //! System calls by kind: how many an iteration, how long each took, what they returned. Worked out of events alone.
 
-use super::{EndpointObservation, Event, What};
-use crate::histogram::{EncodedHistogram, Histogram};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use model::histogram::Histogram;
+use model::observation::profile::CallRow;
+use model::observation::{EndpointObservation, Event, What};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// How many different answers of a kind of call are kept apart.
 const MOST_ANSWERS: usize = 64;
 /// The errnos by which the kernel says within itself that a call is to be begun again (ERESTARTSYS and its kin).
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
-
-/// All calls of one kind that one endpoint made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CallRow {
-    /// The call's name, such as `read`.
-    pub name: String,
-    /// How many there were.
-    pub count: u64,
-    /// How many an iteration.
-    pub per_iteration: f64,
-    /// The time from beginning to end of each, sleep included, in nanoseconds.
-    pub time: EncodedHistogram,
-    /// The mean of that.
-    pub mean_ns: f64,
-    /// How many failed, by errno.
-    pub errors: BTreeMap<i64, u64>,
-    /// How many the kernel began again after a signal.
-    pub restarts: u64,
-    /// What the others returned, such as a count of bytes, and how often.
-    pub returned: Vec<(i64, u64)>,
-    /// The sum of what the others returned.
-    pub returned_sum: i64,
-    /// The sum of the third arguments: of calls that move bytes, how many they were asked to move.
-    pub asked_sum: u64,
-}
 
 /// The calls of one endpoint, gathered over trials.
 #[derive(Debug, Clone, Default)]

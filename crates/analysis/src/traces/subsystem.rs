@@ -1,161 +1,47 @@
-//! In which part of the kernel the processor was found: stacks judged by a table of functions, `places.toml`.
+//! In which part of the kernel a sample found the processor: stacks judged by a list of functions, `subsystems.toml`.
 //!
-//! The table is data, for kernels rename functions more often than they change what these are for. Nothing here
+//! The list is data, for kernels rename functions more often than they change what these are for. Nothing here
 //! samples or finds names for addresses.
 
-use super::{Frame, Stack};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use model::observation::subsystem::Subsystem;
+use model::observation::{Frame, Stack};
+use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-/// A part of the kernel, or the program itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Place {
-    /// The way into the kernel and out of it, of system calls that do little else.
-    Entry,
-    /// Bytes copied to memory and from it.
-    Copy,
-    /// Choosing who runs, and switching to it.
-    Scheduling,
-    /// Wait queues: going to sleep on them, and waking who does.
-    Waiting,
-    /// Taking locks.
-    Locking,
-    /// Sockets and their buffers, Unix sockets whole.
-    Sockets,
-    /// Protocols and devices under the sockets.
-    Network,
-    /// Descriptors, files, pipes, terminals, eventfds.
-    Files,
-    /// Giving out memory and taking it back, and the tables of pages.
-    Memory,
-    /// Page faults.
-    Faults,
-    /// Interrupts, timers and what they put off.
-    Interrupts,
-    /// The queues of io_uring.
-    IoUring,
-    /// Queues and semaphores of System V and POSIX, and futexes.
-    Ipc,
-    /// Signals and their handlers' frames.
-    Signals,
-    /// Those who look on: probes, the one that samples among them.
-    Tracing,
-    /// The program and its libraries.
-    User,
-    /// The kernel, in a function that the table does not know.
-    Unknown,
-}
-
-impl Place {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [Place; 17] = [
-        Place::Entry,
-        Place::Copy,
-        Place::Scheduling,
-        Place::Waiting,
-        Place::Locking,
-        Place::Sockets,
-        Place::Network,
-        Place::Files,
-        Place::Memory,
-        Place::Faults,
-        Place::Interrupts,
-        Place::IoUring,
-        Place::Ipc,
-        Place::Signals,
-        Place::Tracing,
-        Place::User,
-        Place::Unknown,
-    ];
-
-    /// The word by which suites and results files know it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Place::Entry => "entry",
-            Place::Copy => "copy",
-            Place::Scheduling => "scheduling",
-            Place::Waiting => "waiting",
-            Place::Locking => "locking",
-            Place::Sockets => "sockets",
-            Place::Network => "network",
-            Place::Files => "files",
-            Place::Memory => "memory",
-            Place::Faults => "faults",
-            Place::Interrupts => "interrupts",
-            Place::IoUring => "io-uring",
-            Place::Ipc => "ipc",
-            Place::Signals => "signals",
-            Place::Tracing => "tracing",
-            Place::User => "user",
-            Place::Unknown => "unknown",
-        }
-    }
-
-    /// In words, as reports show it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Place::Entry => "system call entry and exit",
-            Place::Copy => "copying",
-            Place::Scheduling => "scheduling",
-            Place::Waiting => "wait queues",
-            Place::Locking => "locking",
-            Place::Sockets => "sockets",
-            Place::Network => "network stack",
-            Place::Files => "files and pipes",
-            Place::Memory => "memory management",
-            Place::Faults => "page faults",
-            Place::Interrupts => "interrupts",
-            Place::IoUring => "io_uring",
-            Place::Ipc => "queues, semaphores, futexes",
-            Place::Signals => "signals",
-            Place::Tracing => "tracing",
-            Place::User => "user code",
-            Place::Unknown => "kernel, unknown",
-        }
-    }
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// How many samples of `stacks` lie in each place, the place with the most first. Places without samples are left out.
-pub fn places(stacks: &[Stack]) -> Vec<(Place, u64)> {
-    let mut samples: BTreeMap<Place, u64> = BTreeMap::new();
+pub fn samples_by_subsystem(stacks: &[Stack]) -> Vec<(Subsystem, u64)> {
+    let mut samples: BTreeMap<Subsystem, u64> = BTreeMap::new();
     for stack in stacks {
-        *samples.entry(place(stack)).or_default() += stack.samples;
+        *samples.entry(subsystem_of(stack)).or_default() += stack.samples;
     }
-    let mut places: Vec<(Place, u64)> = samples.into_iter().filter(|(_, samples)| *samples > 0).collect();
-    places.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
-    places
+    let mut subsystems: Vec<(Subsystem, u64)> =
+        samples.into_iter().filter(|(_, samples)| *samples > 0).collect();
+    subsystems.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+    subsystems
 }
 
 /// The place of one stack: the first function that the table knows decides, from the innermost outwards.
 ///
 /// Only the entry of system calls decides nothing about others: it is the caller of all that the kernel does for a
 /// program, so that it would claim whatever the table does not know.
-pub fn place(stack: &Stack) -> Place {
+pub fn subsystem_of(stack: &Stack) -> Subsystem {
     let table = &*TABLE;
     let kernel: Vec<&str> = stack.frames.iter().rev().map_while(kernel_name).collect();
     let interrupted = table.interrupted(&kernel);
     if table.ends_a_wake_up(interrupted) {
-        return Place::Waiting;
+        return Subsystem::Waiting;
     }
     let mut unknown = false;
     for name in interrupted {
         match table.roles.get(name) {
-            Some(Role::Is(Place::Entry)) if unknown => return Place::Unknown,
+            Some(Role::Is(Subsystem::Entry)) if unknown => return Subsystem::Unknown,
             Some(Role::Is(place)) => return place,
             Some(Role::Helps) => {}
             None => unknown = true,
         }
     }
-    if interrupted.is_empty() { Place::User } else { Place::Unknown }
+    if interrupted.is_empty() { Subsystem::User } else { Subsystem::Unknown }
 }
 
 /// The name of a frame of the kernel, without what the compiler appended; empty if it has none.
@@ -169,7 +55,7 @@ fn kernel_name(frame: &Frame) -> Option<&str> {
 
 /// The table as it is compiled in. A test rules out that it cannot be read; every place would be unknown.
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| toml::from_str(include_str!("places.toml")).map(Table::of).unwrap_or_default());
+    LazyLock::new(|| toml::from_str(include_str!("subsystems.toml")).map(Table::of).unwrap_or_default());
 
 /// The file.
 #[derive(Deserialize)]
@@ -180,14 +66,14 @@ struct File {
     wake_up_unlock: Vec<String>,
     wakers: Vec<String>,
     helpers: Vec<String>,
-    places: BTreeMap<Place, Vec<String>>,
+    subsystems: BTreeMap<Subsystem, Vec<String>>,
 }
 
 /// What a function says of the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// This is it.
-    Is(Place),
+    Is(Subsystem),
     /// Nothing: its caller decides.
     Helps,
 }
@@ -206,15 +92,15 @@ impl Table {
     fn of(file: File) -> Self {
         let set = |names: Vec<String>| names.into_iter().map(|name| (name, ())).collect();
         let helpers = file.helpers.into_iter().map(|name| (name, Role::Helps));
-        let places = file.places.into_iter();
-        let places =
-            places.flat_map(|(place, names)| names.into_iter().map(move |name| (name, Role::Is(place))));
+        let subsystems = file.subsystems.into_iter();
+        let subsystems =
+            subsystems.flat_map(|(place, names)| names.into_iter().map(move |name| (name, Role::Is(place))));
         Self {
             sampler: set(file.sampler),
             interrupt_entry: set(file.interrupt_entry),
             wake_up_unlock: set(file.wake_up_unlock),
             wakers: set(file.wakers),
-            roles: helpers.chain(places).collect(),
+            roles: helpers.chain(subsystems).collect(),
         }
     }
 
@@ -291,23 +177,23 @@ mod tests {
         Stack { frames: frames.split(';').map(frame).collect(), samples: samples.parse().unwrap() }
     }
 
-    fn judged(folded: &str) -> Place {
-        place(&stack(&format!("{folded} 1")))
+    fn judged(folded: &str) -> Subsystem {
+        subsystem_of(&stack(&format!("{folded} 1")))
     }
 
-    fn section(mechanism: &str) -> Vec<(Place, u64)> {
+    fn section(mechanism: &str) -> Vec<(Subsystem, u64)> {
         let section = FOLDED.split("# ").find(|section| section.starts_with(mechanism)).unwrap();
-        places(&section.lines().skip(1).map(stack).collect::<Vec<_>>())
+        samples_by_subsystem(&section.lines().skip(1).map(stack).collect::<Vec<_>>())
     }
 
     #[test]
     fn the_table_can_be_read_and_says_each_name_once() {
-        let file: File = toml::from_str(include_str!("places.toml")).unwrap();
+        let file: File = toml::from_str(include_str!("subsystems.toml")).unwrap();
         let in_the_table =
-            Place::ALL.into_iter().filter(|place| !matches!(place, Place::User | Place::Unknown));
-        assert_eq!(file.places.keys().copied().collect::<Vec<_>>(), in_the_table.collect::<Vec<_>>());
+            Subsystem::ALL.into_iter().filter(|place| !matches!(place, Subsystem::User | Subsystem::Unknown));
+        assert_eq!(file.subsystems.keys().copied().collect::<Vec<_>>(), in_the_table.collect::<Vec<_>>());
         let mut seen = BTreeSet::new();
-        for name in file.helpers.iter().chain(file.places.values().flatten()) {
+        for name in file.helpers.iter().chain(file.subsystems.values().flatten()) {
             assert!(seen.insert(name), "{name} stands in the table twice");
         }
         for name in seen.into_iter().chain(&file.sampler).chain(&file.wakers) {
@@ -319,14 +205,14 @@ mod tests {
 
     #[test]
     fn stacks_as_they_were_found_are_judged() {
-        use Place::*;
+        use Subsystem::*;
         let pipe = vec![
             (Scheduling, 23_191),
             (Waiting, 11_427),
             (Files, 4_032),
             (User, 3_606),
             (Entry, 2_847),
-            (Place::Copy, 895),
+            (Subsystem::Copy, 895),
         ];
         let tcp = vec![(User, 1_927), (Network, 224), (Scheduling, 158), (Waiting, 118)];
         let futex = vec![(Scheduling, 1_323), (Memory, 178), (Ipc, 108), (Locking, 20)];
@@ -336,24 +222,30 @@ mod tests {
     #[test]
     fn an_unlock_is_its_callers() {
         let write = "write;entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k];ksys_write_[k]";
-        assert_eq!(judged(&format!("{write};folios_put_refs_[k];_raw_spin_unlock_irq_[k]")), Place::Memory);
-        assert_eq!(judged(&format!("{write};folios_put_refs_[k];_raw_spin_lock_irq_[k]")), Place::Locking);
-        assert_eq!(judged(&format!("{write};anon_pipe_write_[k]")), Place::Files);
+        assert_eq!(
+            judged(&format!("{write};folios_put_refs_[k];_raw_spin_unlock_irq_[k]")),
+            Subsystem::Memory
+        );
+        assert_eq!(
+            judged(&format!("{write};folios_put_refs_[k];_raw_spin_lock_irq_[k]")),
+            Subsystem::Locking
+        );
+        assert_eq!(judged(&format!("{write};anon_pipe_write_[k]")), Subsystem::Files);
         assert_eq!(
             judged(&format!("{write};anon_pipe_write_[k];_raw_spin_unlock_irqrestore_[k]")),
-            Place::Waiting
+            Subsystem::Waiting
         );
     }
 
     #[test]
     fn the_entry_claims_nothing_that_is_unknown() {
         let call = "getpid;entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k]";
-        assert_eq!(judged(call), Place::Entry);
-        assert_eq!(judged(&format!("{call};__rcu_read_unlock_[k]")), Place::Entry);
-        assert_eq!(judged(&format!("{call};of_another_kernel_[k]")), Place::Unknown);
-        assert_eq!(judged(&format!("{call};vfs_read_[k];of_another_kernel_[k]")), Place::Files);
+        assert_eq!(judged(call), Subsystem::Entry);
+        assert_eq!(judged(&format!("{call};__rcu_read_unlock_[k]")), Subsystem::Entry);
+        assert_eq!(judged(&format!("{call};of_another_kernel_[k]")), Subsystem::Unknown);
+        assert_eq!(judged(&format!("{call};vfs_read_[k];of_another_kernel_[k]")), Subsystem::Files);
         let address = Stack { frames: vec![Frame::KernelAddress(0xffff_ffff_8100_0000)], samples: 1 };
-        assert_eq!(place(&address), Place::Unknown);
+        assert_eq!(subsystem_of(&address), Subsystem::Unknown);
     }
 
     #[test]
@@ -361,10 +253,10 @@ mod tests {
         let interrupt = "asm_sysvec_apic_timer_interrupt_[k];sysvec_apic_timer_interrupt_[k];\
                          __hrtimer_run_queues_[k]";
         let sampler = format!("{interrupt};perf_swevent_hrtimer_[k];perf_event_overflow_[k]");
-        assert_eq!(judged(&format!("main;{sampler}")), Place::User);
-        assert_eq!(judged(&format!("main;do_syscall_64_[k];tcp_ack_[k];{sampler}")), Place::Network);
-        assert_eq!(judged(&format!("main;{interrupt}")), Place::Interrupts, "another timer");
-        assert_eq!(judged("perf_swevent_hrtimer_[k]"), Place::Tracing, "no interrupt is to be seen");
+        assert_eq!(judged(&format!("main;{sampler}")), Subsystem::User);
+        assert_eq!(judged(&format!("main;do_syscall_64_[k];tcp_ack_[k];{sampler}")), Subsystem::Network);
+        assert_eq!(judged(&format!("main;{interrupt}")), Subsystem::Interrupts, "another timer");
+        assert_eq!(judged("perf_swevent_hrtimer_[k]"), Subsystem::Tracing, "no interrupt is to be seen");
     }
 
     #[test]
@@ -377,13 +269,13 @@ mod tests {
             ["a", "abx", "xc", "abc", "b"].map(|name| names.get(name)),
             [Some(1), Some(2), Some(3), Some(4), None]
         );
-        assert_eq!(judged("do_syscall_64_[k];unix_dgram_sendmsg.isra.0_[k]"), Place::Sockets);
+        assert_eq!(judged("do_syscall_64_[k];unix_dgram_sendmsg.isra.0_[k]"), Subsystem::Sockets);
     }
 
     #[test]
     fn samples_are_added_up() {
         let stacks = ["main 2", "main;tcp_ack_[k] 3", "other 4", "main;ip_output_[k] 0"].map(stack);
-        assert_eq!(places(&stacks), [(Place::User, 6), (Place::Network, 3)]);
-        assert_eq!(places(&[]), []);
+        assert_eq!(samples_by_subsystem(&stacks), [(Subsystem::User, 6), (Subsystem::Network, 3)]);
+        assert_eq!(samples_by_subsystem(&[]), []);
     }
 }

@@ -2,30 +2,7 @@
 //!
 //! Every interval is over trials. General statistics (the t distribution) come from `statrs`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// A median and its 95% interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Estimate {
-    /// The median.
-    pub median: f64,
-    /// The 95% interval, low and high; absent with fewer than six values, which allow none.
-    pub interval: Option<(f64, f64)>,
-}
-
-impl Estimate {
-    /// The estimate of `of(x)`, for a monotonic function; the interval's ends are put in order.
-    pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
-        let interval = self.interval.map(|(low, high)| (of(low), of(high)));
-        Self { median: of(self.median), interval: interval.map(|(a, b)| (a.min(b), a.max(b))) }
-    }
-
-    /// Half the interval's width as a fraction of the median.
-    pub fn half_width(self) -> Option<f64> {
-        self.interval.map(|(low, high)| (high - low) / 2.0 / self.median.abs())
-    }
-}
+use model::estimate::{Estimate, Modes};
 
 /// The median of `values` with its 95% interval by order statistics; `None` of nothing.
 ///
@@ -85,17 +62,6 @@ fn lower_rank(n: usize, most_tail: f64) -> Option<usize> {
         }
     }
     None
-}
-
-/// Two groups of trials.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Modes {
-    /// The median of the fast group.
-    pub fast: f64,
-    /// The median of the slow group.
-    pub slow: f64,
-    /// The fraction of trials in the fast group.
-    pub fast_share: f64,
 }
 
 /// The two groups into which `values` fall, if they do.

@@ -3,9 +3,9 @@
 //! Words and numbers only: how they are laid out and drawn is `report`'s work, and which of them a suite
 //! wants is said in `study`.
 
-use crate::observation::timeline::Iteration;
-use crate::stats::Estimate;
-use crate::units::Size;
+use crate::traces::timeline::Iteration;
+use model::estimate::Estimate;
+use model::units::{Size, Unit};
 use serde::{Serialize, Serializer};
 
 /// A study with the numbers of one run in it.
@@ -135,37 +135,6 @@ pub struct FigurePoint {
     pub x: f64,
     /// Along the vertical axis; published ones have no interval.
     pub y: Estimate,
-}
-
-/// In what a number is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Ns,
-    /// Bytes.
-    Bytes,
-    /// Bytes per second.
-    BytesPerS,
-    /// One quantity over another, or a count.
-    Number,
-}
-
-impl Unit {
-    /// The name that programs know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Unit::Ns => "ns",
-            Unit::Bytes => "bytes",
-            Unit::BytesPerS => "bytes/s",
-            Unit::Number => "number",
-        }
-    }
-}
-
-impl Serialize for Unit {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.name())
-    }
 }
 
 /// What a study concluded, and what this run says of it.

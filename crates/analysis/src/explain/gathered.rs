@@ -1,13 +1,16 @@
 //! What probes saw of one case, gathered over trials.
 
-use crate::Role;
+use super::control_cases::Role;
+use crate::stats::median_interval;
+use crate::traces::calls::Calls;
+use crate::traces::schedule::{Overlap, Schedules};
+use crate::traces::subsystem::samples_by_subsystem;
 use model::card::Support;
-use model::observation::calls::{CallRow, Calls};
-use model::observation::place::{Place, places};
-use model::observation::schedule::{Overlap, ScheduleRow, Schedules};
+use model::estimate::Estimate;
+use model::observation::profile::{CallRow, ScheduleRow};
+use model::observation::subsystem::Subsystem;
 use model::observation::{Frame, Observation, Probe, Stack, What};
 use model::record::Fact;
-use model::stats::{Estimate, median_interval};
 use model::{Case, Workload};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,9 +97,9 @@ pub struct CounterRow {
 
 /// A place in which the processor was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlaceRow {
+pub struct SubsystemRow {
     /// Where.
-    pub place: Place,
+    pub place: Subsystem,
     /// The part of client's samples.
     pub client: f64,
     /// The part of server's.
@@ -266,18 +269,19 @@ impl Gathered {
     }
 
     /// In which part of the kernel, or the program, the processor was found, the most frequent first.
-    pub fn places(&self) -> Vec<PlaceRow> {
+    pub fn subsystems(&self) -> Vec<SubsystemRow> {
         let [client, server] =
-            self.stacks().map(|stacks| places(&stacks).into_iter().collect::<BTreeMap<_, _>>());
-        let total = |of: &BTreeMap<Place, u64>| of.values().sum::<u64>().max(1) as f64;
-        let of = |places: &BTreeMap<Place, u64>, place| places.get(&place).copied().unwrap_or(0);
-        let row = |place: Place| PlaceRow {
+            self.stacks().map(|stacks| samples_by_subsystem(&stacks).into_iter().collect::<BTreeMap<_, _>>());
+        let total = |of: &BTreeMap<Subsystem, u64>| of.values().sum::<u64>().max(1) as f64;
+        let of = |subsystems: &BTreeMap<Subsystem, u64>, place| subsystems.get(&place).copied().unwrap_or(0);
+        let row = |place: Subsystem| SubsystemRow {
             place,
             client: of(&client, place) as f64 / total(&client),
             server: of(&server, place) as f64 / total(&server),
             samples: of(&client, place) + of(&server, place),
         };
-        let mut rows: Vec<PlaceRow> = Place::ALL.into_iter().map(row).filter(|row| row.samples > 0).collect();
+        let mut rows: Vec<SubsystemRow> =
+            Subsystem::ALL.into_iter().map(row).filter(|row| row.samples > 0).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.samples));
         rows
     }

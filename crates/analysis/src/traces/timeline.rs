@@ -4,8 +4,8 @@
 
 use super::calls::{Call, in_order};
 use super::schedule::{self, Span, State, comes_on_after, wake_ups_of};
-use super::{EndpointObservation, Observation, What};
 use crate::stats::median;
+use model::observation::{EndpointObservation, Observation, What};
 use serde::Serialize;
 
 /// A slow iteration is taken at this quantile: above it are accidents that come once in a while.
@@ -281,7 +281,7 @@ impl Track {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Event;
+    use model::observation::Event;
     use proptest::prelude::*;
 
     const SLEEP: What = What::Off { preempted: false };

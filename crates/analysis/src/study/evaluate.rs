@@ -13,22 +13,24 @@
 //! A conclusion that is tested by many numbers is refuted only by an interval that allows for how many they are: of
 //! fourteen 95% intervals one lies beyond its bound in every fourth run, though the claim is true.
 
-use super::formula::{Formula, Kind, Taken};
-use super::metric::{Metric, Trials, returned_bytes};
-use super::{
+use super::evaluated::{self, EvaluatedStudy, FigureAxis, FigurePoint, StudyVerdict};
+use super::metric_value::{self, Trials, returned_bytes};
+use crate::compare::student_quantile;
+use crate::stats;
+use crate::traces::timeline::chosen;
+use model::case::{Case, Spec, Workload};
+use model::estimate::Estimate;
+use model::invalid::printable;
+use model::observation::Probe;
+use model::observation::profile::{Profile, ProfileRecord};
+use model::record::{Fact, Host, Outcome, Record, Results, Sample};
+use model::study::formula::{Formula, Kind, Taken};
+use model::study::metric::Metric;
+use model::study::{
     Candidate, FigureScale, FigureX, HostFact, Literal, Measure, OtherCell, Selection, Study, StudyCell,
     StudyConclusion, StudyFigure, StudyRow, StudySeries, StudyTable, StudyTest,
 };
-use crate::case::{Case, Spec, Workload};
-use crate::compare::student_quantile;
-use crate::evaluated::{self, EvaluatedStudy, FigureAxis, FigurePoint, StudyVerdict, Unit};
-use crate::invalid::printable;
-use crate::observation::Probe;
-use crate::observation::profile::{Profile, ProfileRecord};
-use crate::observation::timeline::chosen;
-use crate::record::{Fact, Host, Outcome, Record, Results, Sample};
-use crate::stats::{self, Estimate};
-use crate::units::{Percent, Size, format_ns, format_rate, three_digits};
+use model::units::{Percent, Size, Unit, format_ns, format_rate, three_digits};
 use std::collections::{BTreeMap, HashMap};
 
 /// How surely an interval that is shown holds its number.
@@ -58,7 +60,7 @@ struct Drawing<'a> {
     study: &'a Study,
     results: &'a Results,
     records: HashMap<(&'a Spec, Workload), Vec<&'a Record>>,
-    looks: HashMap<(&'a Case, Probe), Vec<&'a ProfileRecord>>,
+    profiles: HashMap<(&'a Case, Probe), Vec<&'a ProfileRecord>>,
 }
 
 /// A round: whether it is one of looking, and which.
@@ -97,7 +99,7 @@ struct Found {
 impl Leaf<'_> {
     fn value(&self, trials: &Trials<'_>) -> Option<f64> {
         let returned = if let At::Returned(bytes) = self.at { Some(bytes) } else { None };
-        self.taken.metric.value(&self.record.case, trials, returned)
+        metric_value::value(&self.taken.metric, &self.record.case, trials, returned)
     }
 
     /// Whether it is the same in every trial, seen or not.
@@ -127,7 +129,7 @@ impl Leaf<'_> {
     fn absent(&self) -> Option<String> {
         let looked: Vec<&Profile> =
             self.rounds.values().flat_map(|trials| trials.looked.iter().copied()).collect();
-        self.taken.metric.absent(&looked)
+        metric_value::absence(&self.taken.metric, &looked)
     }
 
     fn estimate(&self, confidence: f64) -> Option<Estimate> {
@@ -142,11 +144,11 @@ impl<'a> Drawing<'a> {
         for record in &results.records {
             records.entry((&record.case.spec, record.case.workload)).or_default().push(record);
         }
-        let mut looks: HashMap<(&Case, Probe), Vec<&ProfileRecord>> = HashMap::new();
-        for look in &results.looks {
-            looks.entry((&look.case, look.probe)).or_default().push(look);
+        let mut profiles: HashMap<(&Case, Probe), Vec<&ProfileRecord>> = HashMap::new();
+        for record in &results.profiles {
+            profiles.entry((&record.case, record.probe)).or_default().push(record);
         }
-        Self { study, results, records, looks }
+        Self { study, results, records, profiles }
     }
 
     // ---- from a name to trials ----
@@ -196,8 +198,8 @@ impl<'a> Drawing<'a> {
                 }
             }
             Some(probe) => {
-                for (round, showed) in self.looked(&record.case, probe)? {
-                    rounds.entry((true, round)).or_default().looked.push(showed);
+                for (round, profile) in self.looked(&record.case, probe)? {
+                    rounds.entry((true, round)).or_default().looked.push(profile);
                 }
             }
         }
@@ -209,13 +211,13 @@ impl<'a> Drawing<'a> {
 
     /// What `probe` saw of `case`, with the round.
     fn looked(&self, case: &'a Case, probe: Probe) -> Result<Vec<(u32, &'a Profile)>, String> {
-        let looks = self.looks.get(&(case, probe)).map_or(&[][..], Vec::as_slice);
-        let showed = looks.iter().filter_map(|look| Some((look.round, look.showed.known()?)));
-        let showed: Vec<_> = showed.collect();
-        if !showed.is_empty() {
-            return Ok(showed);
+        let profiles = self.profiles.get(&(case, probe)).map_or(&[][..], Vec::as_slice);
+        let profile = profiles.iter().filter_map(|record| Some((record.round, record.profile.known()?)));
+        let profile: Vec<_> = profile.collect();
+        if !profile.is_empty() {
+            return Ok(profile);
         }
-        let failure = looks.iter().find_map(|look| match &look.showed {
+        let failure = profiles.iter().find_map(|record| match &record.profile {
             Fact::Unknown(reason) => Some(format!("{probe}: {reason}")),
             Fact::Known(_) => None,
         });
@@ -568,8 +570,8 @@ impl<'a> Drawing<'a> {
         let size = selection.sizes.first().copied();
         let found = self.records(selection).into_iter().find(|record| record.case.size_bytes == size);
         let case = &found.ok_or_else(|| self.why_not(selection, size))?.case;
-        let looks = self.looked(case, Probe::Timeline)?;
-        let kept = looks.into_iter().rev().find_map(|(_, showed)| showed.timeline.as_ref());
+        let profiles = self.looked(case, Probe::Timeline)?;
+        let kept = profiles.into_iter().rev().find_map(|(_, profile)| profile.timeline.as_ref());
         let kept = kept.ok_or_else(|| format!("{case}: its iterations were not kept"))?;
         let iterations = chosen(&kept.seen, TYPICAL, |number| kept.call_name(number));
         if iterations.is_empty() {
@@ -607,7 +609,7 @@ impl<'a> Drawing<'a> {
         notes: &mut Vec<String>,
     ) -> Result<Vec<FigurePoint>, String> {
         let formula = &measure.formula;
-        let places: Vec<At> = match over {
+        let subsystems: Vec<At> = match over {
             FigureX::Size => {
                 let (sizes, lost) = self.sizes(formula)?;
                 missing.extend(together(lost.into_iter().map(|(_, why)| why).collect()));
@@ -617,7 +619,7 @@ impl<'a> Drawing<'a> {
         };
         let mut points = Vec::new();
         let mut lost = Vec::new();
-        for at in places {
+        for at in subsystems {
             let (At::Size(Size(x)) | At::Returned(x)) = at else { continue };
             match self.value(formula, at, CONFIDENCE) {
                 Ok(found) => {
@@ -787,20 +789,6 @@ struct Tested {
     missing: Vec<String>,
 }
 
-impl StudyTest {
-    /// Whether it is to hold at `size`.
-    fn is_of(&self, size: Size) -> bool {
-        self.sizes.as_ref().is_none_or(|sizes| sizes.0.contains(&size))
-    }
-
-    /// Between what its numbers are to be.
-    fn bounds(&self) -> (f64, f64) {
-        let least = self.at_least.as_ref().map_or(f64::NEG_INFINITY, |literal| literal.value);
-        let most = self.at_most.as_ref().map_or(f64::INFINITY, |literal| literal.value);
-        (least, most)
-    }
-}
-
 /// All hold, or one does not, or it is not known.
 fn all_of(verdicts: &[StudyVerdict]) -> StudyVerdict {
     let not_measured = verdicts.iter().find(|verdict| matches!(verdict, StudyVerdict::NotMeasured(_)));
@@ -895,9 +883,9 @@ fn in_words(found: &[(At, Found)], unit: Unit) -> String {
 }
 
 /// Where a test fails: at which sizes, if it goes over any.
-fn refuted_at(places: &[At]) -> String {
+fn refuted_at(subsystems: &[At]) -> String {
     let size = |at: &At| if let At::Size(size) = at { Some(size.to_string()) } else { None };
-    let sizes: Vec<String> = places.iter().filter_map(size).collect();
+    let sizes: Vec<String> = subsystems.iter().filter_map(size).collect();
     if sizes.is_empty() { "refuted".to_owned() } else { format!("refuted at {}", sizes.join(", ")) }
 }
 

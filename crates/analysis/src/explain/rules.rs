@@ -1,6 +1,6 @@
 //! What to try: rules that are data (`rules.toml`), each fired by facts that it shows.
 
-use crate::facts::Facts;
+use super::facts::Facts;
 use model::Size;
 use model::units::format_ns;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! When endpoints ran and slept, who woke them, and how long they then waited for a CPU. Worked out of events alone.
 
-use super::{EndpointObservation, Event, Observation, What};
-use crate::histogram::{EncodedHistogram, Histogram};
+use model::histogram::Histogram;
+use model::observation::profile::ScheduleRow;
+use model::observation::{EndpointObservation, Event, Observation, What};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,31 +60,6 @@ pub fn spans(seen: &EndpointObservation) -> Vec<Span> {
     spans.push(Span { from_ns, until_ns: seen.until_ns, state });
     spans.retain(|span| span.until_ns > span.from_ns);
     spans
-}
-
-/// How one endpoint was scheduled, per iteration where that makes sense.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ScheduleRow {
-    /// The time on a CPU, per iteration, in nanoseconds.
-    pub runs_ns: f64,
-    /// The time asleep, per iteration, in nanoseconds.
-    pub sleeps_ns: f64,
-    /// The time without the CPU though it could run, per iteration, in nanoseconds.
-    pub preempted_ns: f64,
-    /// How often it went to sleep, per iteration.
-    pub sleeps: f64,
-    /// How often it lost the CPU, per iteration.
-    pub preemptions: f64,
-    /// How often it came back on another CPU, per iteration.
-    pub migrations: f64,
-    /// The iterations in which it slept, as a part of all: at most one sleep an iteration counts.
-    pub sleeping_iterations: f64,
-    /// How often its peer woke it, per iteration; absent where wake-ups cannot be seen.
-    pub woken_by_peer: Option<f64>,
-    /// How often an interrupt that came while the peer ran, or the peer's own, woke it, per iteration.
-    pub woken_by_interrupt: Option<f64>,
-    /// From being woken by the peer to having a CPU, in nanoseconds.
-    pub wake_up: Option<EncodedHistogram>,
 }
 
 /// How the two endpoints' times lie over one another, per iteration.

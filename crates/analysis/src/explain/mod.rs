@@ -2,7 +2,6 @@
 //!
 //! Pure, as `model` is: it reads no clock, starts nothing, and knows no probe but by what it saw. What is shown of it,
 //! and how, is `report`'s.
-#![forbid(unsafe_code)]
 
 mod control_cases;
 mod copies;
@@ -15,15 +14,16 @@ mod rules;
 pub use control_cases::{Role, control_cases};
 pub use copies::{Copies, How, Moved};
 pub use decompose::{Decomposition, Source, Term, TermKind};
-pub use gathered::{CounterRow, FaultRow, Gathered, PlaceRow, ProbeRow};
+pub use gathered::{CounterRow, FaultRow, Gathered, ProbeRow, SubsystemRow};
 pub use knee::{Bends, Knee, Landmark, bends};
 pub use rules::Advice;
 
-use model::observation::calls::CallRow;
-use model::observation::schedule::{Overlap, ScheduleRow};
+use crate::traces::schedule::Overlap;
+use model::estimate::Estimate;
+use model::observation::profile::CallRow;
+use model::observation::profile::ScheduleRow;
 use model::observation::{Observation, Stack};
 use model::record::Record;
-use model::stats::Estimate;
 use model::{Case, observation::Probe};
 use serde::Serialize;
 
@@ -55,7 +55,7 @@ pub struct Explanation {
     /// What was counted.
     pub counters: Vec<CounterRow>,
     /// In which part of the kernel, or the program, the processor was found.
-    pub places: Vec<PlaceRow>,
+    pub subsystems: Vec<SubsystemRow>,
     /// Every probe: whether it works here, and what it costs.
     pub probes: Vec<ProbeRow>,
     /// The stacks of each end, client's first, for flame graphs.
@@ -89,7 +89,7 @@ pub fn explain(gathered: &Gathered, records: &[Record], call: impl Fn(u32) -> St
         overlap: gathered.overlap(),
         faults: gathered.faults(),
         counters: gathered.counters(),
-        places: gathered.places(),
+        subsystems: gathered.subsystems(),
         probes: gathered.probes(),
         stacks: gathered.stacks(),
         timeline: gathered.timeline().cloned(),

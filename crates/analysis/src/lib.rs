@@ -1,0 +1,14 @@
+//! From what was measured and observed to what it means: summaries, intervals, comparisons, studies evaluated, traces
+//! reduced, explanations.
+//!
+//! Pure: it reads no clock, starts nothing and opens no file. How a result is laid out is `report`'s affair.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod explain;
+#[cfg(test)]
+mod results_tests;
+pub mod stats;
+pub mod study;
+pub mod summary;
+pub mod traces;

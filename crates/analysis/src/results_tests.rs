@@ -1,0 +1,385 @@
+//! Results files with summaries in them: what is written is read back, and no damage panics in reading or summarising.
+
+use crate::summary::{recompute, summarise};
+use model::case::{Endpoints, Placement, Spec, Workload};
+use model::histogram::Histogram;
+use model::observation::profile::CallRow;
+use model::record::{CallCounts, Each, Fact, Outcome, Setting, Usage};
+use model::record::{Calls, Results};
+use model::results::*;
+use model::testing::{self, HEADER};
+use model::topology::CpuPair;
+use model::warning::Warning;
+use model::{Case, Invalid, Line, Record, Sample, Size};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read};
+
+const END: &str = concat!(
+    r#"{"type":"end","interrupted":false,"rounds":8,"elapsed_ns":1000,"stolen":{"unknown":"no field"},"#,
+    r#""clock_drift":1e-6}"#,
+    "\n"
+);
+
+fn read(text: impl AsRef<[u8]>) -> Result<Results, Invalid> {
+    parse(text.as_ref(), "r.jsonl")
+}
+
+fn problem(text: impl AsRef<[u8]>) -> String {
+    let invalid = read(text).unwrap_err();
+    assert!(!invalid.remedy.is_empty(), "{invalid}");
+    invalid.problem
+}
+
+fn text_of(results: &Results) -> String {
+    let mut text = to_line(&Line::Header(Box::new(results.header.clone())));
+    let records = results.records.iter().map(|record| to_line(&Line::Record(Box::new(record.clone()))));
+    text.extend(records);
+    text.extend(results.end.iter().map(|end| to_line(&Line::End(end.clone()))));
+    text
+}
+
+fn record(name: &str, samples: Vec<Sample>) -> Record {
+    Record { summary: summarise(&case(name), &samples), ..testing::record(case(name), samples) }
+}
+
+fn case(name: &str) -> Case {
+    Case {
+        workload: Workload::Latency,
+        size_bytes: Some(Size(64)),
+        placement: Placement::SameCore,
+        cpus: Some(CpuPair { client: 1, server: 1 }),
+        endpoints: Endpoints::Processes,
+        pace: model::Pace::BackToBack,
+        peers: model::Peers::Pair,
+        spec: Spec::plain(name),
+    }
+}
+
+fn sample(round: u32, elapsed_ns: f64) -> Sample {
+    Sample { iterations: 1000, elapsed_ns, ..testing::sample(round, 1.0, Some(700.0)) }
+}
+
+fn small() -> Results {
+    let samples: Vec<Sample> = (0..8).map(|round| sample(round, 1e6 + f64::from(round))).collect();
+    let mut results = read(HEADER).unwrap();
+    results.records = vec![record("pipe", samples), record("fifo", Vec::new())];
+    results.end = read([HEADER, END].concat()).unwrap().end;
+    results
+}
+
+fn line_with(from: &str, to: &str) -> String {
+    let text = text_of(&small());
+    assert!(text.contains(from), "{from}");
+    text.replacen(from, to, 1)
+}
+
+#[test]
+fn a_whole_file_is_read_back_as_it_was() {
+    let results = small();
+    assert_eq!(read(text_of(&results)).unwrap(), results);
+    assert!(results.notes.is_empty());
+}
+
+#[test]
+fn a_file_cut_anywhere_keeps_every_complete_record() {
+    let (whole, text) = (small(), text_of(&small()));
+    let header_bytes = text.find('\n').unwrap();
+    for cut in 0..text.len() {
+        let part = &text.as_bytes()[..cut];
+        if cut < header_bytes {
+            let problem = problem(part);
+            assert!(problem.contains("cut off") || problem.contains("not a results file") || cut == 0);
+            continue;
+        }
+        let read = read(part).unwrap();
+        // A line counts once all but its newline is there.
+        let complete = text.match_indices('\n').filter(|(at, _)| *at <= cut).count() - 1;
+        assert_eq!(read.records, whole.records[..complete.min(whole.records.len())], "cut at {cut}");
+        assert_eq!(read.end.is_some(), complete > whole.records.len());
+        let between = part.ends_with(b"\n") || text.as_bytes()[cut] == b'\n';
+        assert_eq!(read.notes.is_empty(), between, "cut at {cut}: {:?}", read.notes);
+    }
+}
+
+#[test]
+fn a_last_line_of_rubbish_is_dropped_with_a_note_and_one_in_the_middle_is_not() {
+    let cut = read([HEADER, "{\"type\":\"rec\u{fffd}\n"].concat()).unwrap();
+    assert!(cut.notes[0].starts_with("line 2, the last, was cut off"), "{:?}", cut.notes);
+    let not_utf8 = [HEADER.as_bytes(), b"{\"type\":\"rec\xff"].concat();
+    assert_eq!(read(&not_utf8).unwrap().notes.len(), 1);
+    let middle = [&not_utf8[..], b"\"}\n", END.as_bytes()].concat();
+    assert!(problem(middle).contains("broken at line 2: it is not UTF-8"));
+    assert!(problem([HEADER, "{\"type\":\n", END].concat()).contains("line 2: it is not JSON: EOF"));
+    assert!(problem([HEADER, "\n{}\n"].concat()).contains("line 3: it has no type"));
+}
+
+#[test]
+fn what_is_no_results_file_is_refused_by_what_it_is() {
+    for (text, says) in [
+        ("", "is empty"),
+        ("\n\n", "is not a results file"),
+        ("hello", "does not begin with a JSON object"),
+        ("[1,2]\n", "does not begin with a JSON object"),
+        ("{\n  \"type\": 1\n}", "it is not JSON"),
+        ("{}", "names no format"),
+        (r#"{"format":"other"}"#, "its format is 'other'"),
+        (r#"{"format":7}"#, "is not a results file"),
+        (r#"{"format":"ipcmark-results"}"#, "names no version"),
+        (
+            r#"{"format":"ipcmark-results","version":9}"#,
+            "has version 9 of the results format; this ipcmark reads version 1",
+        ),
+        (r#"{"format":"ipcmark-results","version":0}"#, "has version 0"),
+        (r#"{"type":"record"}"#, "has no header"),
+        (END, "has no header"),
+        (&HEADER[..100], "was cut off within its header"),
+    ] {
+        let found = problem(text);
+        assert!(found.contains(says), "{text}: {found}");
+        assert!(found.contains("'r.jsonl'"), "{found}");
+    }
+    let newer = read(r#"{"format":"ipcmark-results","version":2}"#).unwrap_err();
+    assert!(newer.remedy.contains("or a later one"), "{newer}");
+}
+
+/// A look whose timeline is `events` of client's, which was looked at from 10 to 100.
+fn look(events: &str) -> String {
+    let event = |at_ns| format!(r#"{{"t":{at_ns},"e":"o","p":false}}"#);
+    let events: Vec<String> = events.split(' ').map(event).collect();
+    format!(
+        concat!(
+            r#"{{"type":"profile","case":{case},"probe":"timeline","round":1,"profile":{{"known":{{"iterations":2,"#,
+            r#""iteration_ns":50.0,"effect":1.5,"client":{{}},"timeline":{{"call_names":{{}},"seen":{{"iterations":2,"#,
+            r#""elapsed_ns":100.0,"client":{{"tid":1,"from_ns":10,"until_ns":100,"events":[{events}]}}}}}}}}}}}}"#,
+            "\n"
+        ),
+        case = serde_json::to_string(&small().records[0].case).unwrap(),
+        events = events.join(","),
+    )
+}
+
+#[test]
+fn looks_are_read_back_and_kept_apart_from_records() {
+    let results = read([HEADER, &look("10 50 100"), END].concat()).unwrap();
+    assert_eq!((results.records.len(), results.looks.len()), (0, 1));
+    let again = to_line(&Line::Profile(Box::new(results.looks[0].clone())));
+    assert_eq!(read([HEADER, &again].concat()).unwrap().looks, results.looks);
+    // The third argument of openat(2) is no count, and mmap(2) returns an address.
+    let mut of_addresses = results.looks[0].clone();
+    let Fact::Known(showed) = &mut of_addresses.showed else { panic!("{of_addresses:?}") };
+    showed.client.calls.push(CallRow {
+        name: "mmap".to_owned(),
+        count: 2,
+        per_iteration: 1.0,
+        time: Histogram::new().encode(),
+        mean_ns: 9.0,
+        errors: BTreeMap::new(),
+        restarts: 0,
+        returned: Vec::new(),
+        returned_sum: i64::MIN,
+        asked_sum: u64::MAX,
+    });
+    let line = to_line(&Line::Profile(Box::new(of_addresses.clone())));
+    assert_eq!(read([HEADER, &line].concat()).unwrap().looks, [of_addresses]);
+    // What is worked out of events trusts their order.
+    for events in ["50 10", "9 50", "50 101"] {
+        let problem = problem([HEADER, &look(events), END].concat());
+        assert!(problem.contains("line 2: timeline.events must be within their time"), "{problem}");
+    }
+    for (from, to) in [
+        ("\"iteration_ns\":50.0", "\"iteration_ns\":0.0"),
+        ("\"effect\":1.5", "\"effect\":0.0"),
+        ("\"until_ns\":100", "\"until_ns\":9000000000000000000"),
+        ("\"client\":{}", "\"client\":{\"places\":{\"copy\":99999999999999999}}"),
+    ] {
+        let problem = problem([HEADER, &look("50").replacen(from, to, 1), END].concat());
+        assert!(problem.contains("must be"), "{to}: {problem}");
+    }
+}
+
+#[test]
+fn order_and_repetition_are_checked() {
+    let text = text_of(&small());
+    let record = text.lines().nth(1).unwrap();
+    assert!(problem([HEADER, HEADER].concat()).contains("line 2: there is a second header"));
+    assert!(problem([HEADER, END, record].concat()).contains("line 3: it stands after the end"));
+    assert!(problem([HEADER, record, "\n", record].concat()).contains("line 3: it repeats the case"));
+    assert!(problem([HEADER, r#"{"type":"footer"}"#].concat()).contains("its type 'footer' is unknown"));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_line() {
+    for (from, to) in [
+        (r#""iterations":1000,"#, r#""iterations":0,"#),
+        (r#""iterations":1000,"#, r#""iterations":-1,"#),
+        (r#""iterations":1000,"#, r#""iterations":18446744073709551615,"#),
+        (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":0"#),
+        (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":-1.5"#),
+        (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":1e300"#),
+        (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":1e999"#),
+        (r#""elapsed_ns":1000000.0"#, r#""elapsed_ns":null"#),
+        (r#""floor_ns":700.0"#, r#""floor_ns":0.0"#),
+        (r#""cpu_ns":0"#, r#""cpu_ns":18446744073709551615"#),
+        (r#""size_bytes":64"#, r#""size_bytes":1073741825"#),
+        (r#""name":"pipe""#, r#""name":"\u001b[2J""#),
+    ] {
+        let found = problem(line_with(from, to));
+        assert!(found.contains("broken at line 2"), "{to}: {found}");
+        assert!(!found.contains('\u{1b}'), "{found:?}");
+    }
+    assert!(
+        problem(line_with(r#""precision":0.02"#, r#""precision":0"#)).contains("line 1: settings.precision")
+    );
+    let deep = ["{\"type\":\"record\",\"case\":", &"[".repeat(100_000), "\n"].concat();
+    assert!(problem([HEADER, &deep, END].concat()).contains("broken at line 2"));
+}
+
+#[test]
+fn endless_input_is_refused_soon() {
+    let endless = |byte| BufReader::new(std::io::repeat(byte));
+    let zeros = parse(endless(0), "/dev/zero").unwrap_err();
+    assert!(zeros.problem.contains("does not begin with"), "{zeros}");
+    let spaces = parse(HEADER.as_bytes().chain(endless(b' ')), "x").unwrap_err();
+    assert!(spaces.problem.contains("line 2: the line is longer than 64M bytes"), "{spaces}");
+    let braces = parse(endless(b'{'), "x").unwrap_err();
+    assert!(braces.problem.contains("line 1: the line is longer"), "{braces}");
+}
+
+#[test]
+fn a_failing_reader_is_named() {
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("is a directory"))
+        }
+    }
+    let error = parse(BufReader::new(Failing), "d").unwrap_err();
+    assert!(error.problem.contains("'d' cannot be read at line 1: is a directory"), "{error}");
+}
+
+fn times() -> impl Strategy<Value = f64> {
+    (-2.0..6.0f64).prop_map(|exponent| 10f64.powf(exponent))
+}
+
+fn histograms() -> impl Strategy<Value = Histogram> {
+    proptest::collection::vec(1..1_000_000_000u64, 1..20).prop_map(|values| {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|value| histogram.record(*value));
+        histogram
+    })
+}
+
+fn usages() -> impl Strategy<Value = Usage> {
+    proptest::array::uniform7(0..LARGEST_COUNT).prop_map(
+        |[cpu_ns, user_ns, system_ns, voluntary, involuntary, minor_faults, major_faults]| Usage {
+            cpu_ns,
+            user_ns,
+            system_ns,
+            voluntary_switches: voluntary,
+            involuntary_switches: involuntary,
+            minor_faults,
+            major_faults,
+        },
+    )
+}
+
+fn calls() -> impl Strategy<Value = Calls> {
+    let counts = || {
+        (0..LARGEST_COUNT, histograms(), proptest::collection::vec((1..9999u64, 1..99u64), 0..4)).prop_map(
+            |(count, time, returned_bytes)| CallCounts { count, time: time.encode(), returned_bytes },
+        )
+    };
+    (1..LARGEST_COUNT, counts(), counts()).prop_map(|(messages, send, receive)| Calls {
+        messages,
+        send,
+        receive,
+    })
+}
+
+fn samples() -> impl Strategy<Value = Vec<Sample>> {
+    let each = (times(), histograms())
+        .prop_map(|(mean_ns, iterations)| Each { mean_ns, iterations: iterations.encode() });
+    let one = (
+        1..1_000_000u64,
+        times(),
+        proptest::option::of(times()),
+        proptest::option::of(each),
+        usages(),
+        proptest::option::of(usages()),
+        proptest::option::of(calls()),
+    );
+    let one = one.prop_map(|(iterations, iteration_ns, floor_ns, each, client, server, calls)| Sample {
+        iterations,
+        elapsed_ns: iteration_ns * iterations as f64,
+        floor_ns,
+        each,
+        client,
+        server,
+        calls,
+        ..sample(0, 1.0)
+    });
+    proptest::collection::vec(one, 0..10).prop_map(|mut samples| {
+        samples.iter_mut().zip(0..).for_each(|(sample, round)| sample.round = round);
+        samples
+    })
+}
+
+fn outcomes() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        Just(Outcome::Settled),
+        Just(Outcome::Unsettled),
+        Just(Outcome::Interrupted),
+        (0.0..1.0).prop_map(|achieved| Outcome::Missed { achieved }),
+        ".{0,30}".prop_map(|error| Outcome::Failed { error }),
+    ]
+}
+
+fn files() -> impl Strategy<Value = Results> {
+    let one = (samples(), outcomes(), any::<bool>(), ".{0,20}", times());
+    (proptest::collection::vec(one, 0..4), any::<bool>()).prop_map(|(records, ended)| {
+        let mut results = small();
+        let records = records.into_iter().enumerate();
+        results.records = records
+            .map(|(nth, (samples, outcome, floor, text, ns))| Record {
+                outcome,
+                floor,
+                settings: vec![Setting {
+                    name: text.clone(),
+                    asked: Some(text.clone()),
+                    got: text,
+                    clamped: floor,
+                }],
+                warnings: vec![Warning::TwoModes { fast_ns: ns, slow_ns: ns * 1.5, fast_share: 0.3 }],
+                ..record(&format!("row-{nth}"), samples)
+            })
+            .collect();
+        results.end = results.end.filter(|_| ended);
+        if let Some(end) = &mut results.end {
+            end.stolen = Fact::Known(0.1);
+        }
+        results
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_file_survives_its_own_text(results in files()) {
+        let mut back = read(text_of(&results)).unwrap();
+        prop_assert_eq!(&back, &results);
+        recompute(&mut back);
+        prop_assert_eq!(back, results);
+    }
+
+    #[test]
+    fn no_damage_panics(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut text = text_of(&small()).into_bytes();
+        let at = at.index(text.len());
+        text[at] = byte;
+        if let Ok(mut results) = read(&text) {
+            recompute(&mut results);
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! What the samples of one case say: from samples to a summary, and the warnings that a reader needs.
+//!
+//! Pure: a summary is recomputed from a results file at any time.
+
+use crate::stats;
+use model::estimate::Estimate;
+use model::histogram::Histogram;
+use model::record::{Results, Sample, Setting, Step, Steps, TimerSample, Usage};
+use model::summary::{Fairness, PerIteration, Quantiles, StepTime, StepTimes, Summary};
+use model::warning::Warning;
+use model::{Case, Peers, Workload};
+
+/// What `samples` of `case` say; `None` when there are none.
+pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
+    let iteration_ns: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
+    let estimate = stats::median_interval(&iteration_ns)?;
+    let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
+    let iteration_bytes =
+        case.iteration_bytes().filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
+    let ratios = |of: fn(&Sample) -> Option<f64>| {
+        let logs: Vec<f64> = samples.iter().filter_map(of).map(f64::ln).collect();
+        stats::median_interval(&logs).map(|e| e.map(f64::exp))
+    };
+    Some(Summary {
+        trials: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+        iterations,
+        iteration_ns: estimate,
+        bytes_per_s: iteration_bytes.and_then(|bytes| rate(samples, bytes)),
+        lost: lost(samples),
+        quantiles: quantiles(samples),
+        // Several peers have but one part, in which every iteration is timed.
+        each_over_total: ratios(|s| s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns()))
+            .filter(|_| case.peers == Peers::Pair),
+        floor_multiple: ratios(|s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
+        client: per_iteration(samples.iter().map(|s| s.client), iterations),
+        server: samples
+            .first()?
+            .server
+            .map(|_| per_iteration(samples.iter().filter_map(|s| s.server), iterations)),
+        modes: stats::two_modes(&iteration_ns),
+        achieved: achieved(samples),
+        iterations_per_s: (case.peers != Peers::Pair && case.workload.is_answered())
+            .then(|| f64::from(case.peers.clients()) / estimate.median * 1e9),
+        fairness: fairness(samples),
+        timer: timer(samples),
+        steps: step_times(samples),
+    })
+}
+
+/// Bytes that came per second, where an iteration sends so many.
+fn rate(samples: &[Sample], iteration_bytes: f64) -> Option<Estimate> {
+    // Of the times, not of the rates: the median of an even number of trials is the same that the table shows.
+    let message_ns = |sample: &Sample| sample.elapsed_ns / sample.came().max(1) as f64;
+    let estimate = stats::median_interval(&samples.iter().map(message_ns).collect::<Vec<_>>())?;
+    Some(estimate.map(|ns| iteration_bytes / ns * 1e9))
+}
+
+fn lost(samples: &[Sample]) -> Option<f64> {
+    let lost: Vec<u64> = samples.iter().filter_map(|sample| sample.lost).collect();
+    let sent: u64 = samples.iter().map(|sample| sample.iterations).sum();
+    (!lost.is_empty()).then(|| lost.iter().sum::<u64>() as f64 / sent as f64)
+}
+
+fn achieved(samples: &[Sample]) -> Option<f64> {
+    let achieved: Vec<f64> = samples.iter().filter_map(|sample| Some(sample.schedule?.achieved())).collect();
+    Some(stats::median_interval(&achieved)?.median)
+}
+
+fn fairness(samples: &[Sample]) -> Option<Fairness> {
+    let of_trial = |shares: &Vec<u64>| {
+        let shares: Vec<f64> = shares.iter().map(|iterations| *iterations as f64).collect();
+        let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+        let count = shares.len() as f64;
+        let over_mean = |iterations: f64| iterations * count / sum;
+        (sum > 0.0).then(|| Fairness {
+            jain: sum * sum / squares / count,
+            least: over_mean(shares.iter().copied().fold(f64::INFINITY, f64::min)),
+            most: over_mean(shares.iter().copied().fold(0.0, f64::max)),
+        })
+    };
+    let trials: Vec<Fairness> =
+        samples.iter().filter_map(|sample| of_trial(sample.shares.as_ref()?)).collect();
+    let median = |of: fn(&Fairness) -> f64| stats::median(&trials.iter().map(of).collect::<Vec<_>>());
+    Some(Fairness { jain: median(|f| f.jain)?, least: median(|f| f.least)?, most: median(|f| f.most)? })
+}
+
+fn timer(samples: &[Sample]) -> Option<TimerSample> {
+    let timers: Vec<TimerSample> = samples.iter().filter_map(|sample| sample.timer).collect();
+    let median = |of: fn(&TimerSample) -> f64| stats::median(&timers.iter().map(of).collect::<Vec<_>>());
+    Some(TimerSample {
+        error_ns: median(|timer| timer.error_ns)?,
+        deviation_ns: median(|timer| timer.deviation_ns)?,
+        off_clock_ns: median(|timer| timer.off_clock_ns)?,
+        resolution_ns: timers.iter().map(|timer| timer.resolution_ns).fold(f64::INFINITY, f64::min),
+    })
+}
+
+fn step_times(samples: &[Sample]) -> Option<StepTimes> {
+    let steps: Vec<&Steps> = samples.iter().filter_map(|sample| sample.steps.as_ref()).collect();
+    (!steps.is_empty()).then(|| StepTimes {
+        client: merged(steps.iter().flat_map(|steps| &steps.client)),
+        server: merged(steps.iter().flat_map(|steps| &steps.server)),
+    })
+}
+
+/// The steps of all trials by name, in the order in which they first came.
+fn merged<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<StepTime> {
+    let mut times: Vec<(&str, Histogram)> = Vec::new();
+    for step in steps {
+        let decoded = step.time.decode();
+        match times.iter_mut().find(|(name, _)| *name == step.name) {
+            Some((_, time)) => time.merge(&decoded),
+            None => times.push((&step.name, decoded)),
+        }
+    }
+    let time = |(name, time): (&str, Histogram)| {
+        Some(StepTime {
+            name: name.to_owned(),
+            count: time.count(),
+            median_ns: time.quantile_ns(0.5)?,
+            mean_ns: time.mean_ns()?,
+        })
+    };
+    times.into_iter().filter_map(time).collect()
+}
+
+fn quantiles(samples: &[Sample]) -> Option<Quantiles> {
+    let mut all = Histogram::new();
+    let mut p99_by_trial = Vec::new();
+    for each in samples.iter().filter_map(|sample| sample.each.as_ref()) {
+        let trial = each.iterations.decode();
+        p99_by_trial.push(trial.quantile_ns(0.99)? as f64);
+        all.merge(&trial);
+    }
+    Some(Quantiles {
+        p50_ns: all.quantile_ns(0.5)?,
+        p90_ns: all.quantile_ns(0.9)?,
+        p99_ns: all.quantile_ns(0.99)?,
+        p999_ns: all.quantile_ns(0.999)?,
+        max_ns: all.max_ns()?,
+        p99_by_trial_ns: stats::median_interval(&p99_by_trial)?,
+    })
+}
+
+fn per_iteration(usages: impl Iterator<Item = Usage>, iterations: u64) -> PerIteration {
+    let sum: Usage = usages.sum();
+    let per = |count: u64| count as f64 / iterations as f64;
+    PerIteration {
+        cpu_ns: per(sum.cpu_ns),
+        user_ns: per(sum.user_ns),
+        system_ns: per(sum.system_ns),
+        voluntary_switches: per(sum.voluntary_switches),
+        involuntary_switches: per(sum.involuntary_switches),
+        faults: per(sum.minor_faults + sum.major_faults),
+    }
+}
+
+/// Replaces every summary by what the samples say, as when the file is of another build.
+pub fn recompute(results: &mut Results) {
+    for record in &mut results.records {
+        record.summary = summarise(&record.case, &record.samples);
+    }
+}
+
+/// Whether the interval of `summary` is as narrow as `precision` asks.
+pub fn settled(summary: &Summary, precision: f64) -> bool {
+    summary.iteration_ns.half_width().is_some_and(|half| half <= precision)
+}
+
+/// What a reader of `summary` must know.
+pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision: f64) -> Vec<Warning> {
+    /// Below this effect, percentiles can be read as they stand.
+    const EFFECT_WORTH_SAYING: f64 = 0.1;
+    /// Spinning endpoints that lose their CPU more often than once in this many iterations.
+    const PREEMPTIONS_WORTH_SAYING: f64 = 1e-3;
+
+    let mut warnings = Vec::new();
+    if !settled(summary, precision) {
+        warnings.push(Warning::Unsettled { reached: summary.iteration_ns.half_width(), asked: precision });
+    }
+    if let Some(modes) = summary.modes {
+        warnings.push(Warning::TwoModes {
+            fast_ns: modes.fast,
+            slow_ns: modes.slow,
+            fast_share: modes.fast_share,
+        });
+    }
+    warnings.extend(settings.iter().filter(|setting| setting.clamped).map(|setting| Warning::Clamped {
+        name: setting.name.clone(),
+        asked: setting.asked.clone().unwrap_or_default(),
+        got: setting.got.clone(),
+    }));
+    if let Some(effect) = summary.each_over_total
+        && (effect.median - 1.0).abs() > EFFECT_WORTH_SAYING
+    {
+        warnings.push(Warning::InstrumentEffect { ratio: effect.median });
+    }
+    let involuntary = summary.client.involuntary_switches
+        + summary.server.map_or(0.0, |server| server.involuntary_switches);
+    if case.spec.params.spins() && involuntary > PREEMPTIONS_WORTH_SAYING {
+        warnings.push(Warning::Preempted { per_iteration: involuntary });
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::case::Spec;
+    use model::floor;
+    use model::histogram::Histogram;
+    use model::record::{Each, Schedule};
+    use model::testing;
+    use model::units::Size;
+
+    fn case(workload: Workload, size_bytes: u64) -> Case {
+        Case {
+            workload,
+            size_bytes: Some(Size(size_bytes)),
+            spec: Spec::plain("pipe"),
+            ..floor::operation("", 1)
+        }
+    }
+
+    /// Trials of 100, 110, 120, … ns a turn on a floor of 50 ns, 1000 iterations each.
+    fn trials(count: u32) -> Vec<Sample> {
+        (0..count).map(|n| testing::sample(n, 100.0 + 10.0 * f64::from(n), Some(50.0))).collect()
+    }
+
+    fn of(workload: Workload, samples: &[Sample]) -> Summary {
+        summarise(&case(workload, 1000), samples).unwrap()
+    }
+
+    #[test]
+    fn steps_of_all_trials_are_put_together_in_the_order_of_the_first() {
+        let step = |name: &str, times: &[u64]| {
+            let mut time = Histogram::new();
+            times.iter().for_each(|ns| time.record(*ns));
+            Step { name: name.to_owned(), time: time.encode() }
+        };
+        let mut samples = trials(2);
+        let server = vec![step("recvmsg", &[7])];
+        samples[0].steps = Some(Steps {
+            client: vec![step("write", &[100, 200]), step("close", &[5])],
+            server: server.clone(),
+        });
+        samples[1].steps = Some(Steps { client: vec![step("close", &[5]), step("write", &[300])], server });
+        let steps = of(Workload::Latency, &samples).steps.unwrap();
+        let client: Vec<_> = steps.client.iter().map(|s| (s.name.as_str(), s.count, s.median_ns)).collect();
+        assert_eq!(client, [("write", 3, 200), ("close", 2, 5)]);
+        assert!((steps.client[0].mean_ns - 200.0).abs() < 0.5);
+        assert_eq!((steps.server[0].count, of(Workload::Latency, &trials(2)).steps), (2, None));
+    }
+
+    #[test]
+    fn a_rate_that_was_not_achieved_is_missed() {
+        let with = |late_ns| {
+            let schedule = Some(Schedule { span_ns: 1e6, late_ns });
+            let samples: Vec<_> = trials(9).into_iter().map(|sample| Sample { schedule, ..sample }).collect();
+            of(Workload::Latency, &samples)
+        };
+        assert_eq!((with(0.0).achieved, with(0.0).missed()), (Some(1.0), None));
+        assert_eq!(with(1e6).missed(), Some(0.5));
+        // One iteration that is late is no queue.
+        assert_eq!(with(1e4).missed(), None);
+        assert_eq!(of(Workload::Latency, &trials(9)).achieved, None);
+    }
+
+    #[test]
+    fn times_and_multiples_are_medians_over_trials() {
+        let summary = of(Workload::Latency, &trials(9));
+        assert_eq!((summary.trials, summary.iterations), (9, 9000));
+        assert_eq!(summary.iteration_ns, Estimate { median: 140.0, interval: Some((110.0, 170.0)) });
+        let multiple = summary.floor_multiple.unwrap();
+        assert!((multiple.median - 2.8).abs() < 1e-12);
+        let (low, high) = multiple.interval.unwrap();
+        assert!((low - 2.2).abs() < 1e-12 && (high - 3.4).abs() < 1e-12);
+        assert_eq!((summary.bytes_per_s, summary.quantiles, summary.each_over_total), (None, None, None));
+        assert_eq!(summarise(&case(Workload::Latency, 1), &[]), None);
+    }
+
+    #[test]
+    fn few_trials_have_no_interval_and_are_not_settled() {
+        let summary = of(Workload::Latency, &trials(5));
+        assert_eq!(summary.iteration_ns.interval, None);
+        assert!(!settled(&summary, 1.0));
+        let warnings = warnings(&case(Workload::Latency, 1), &summary, &[], 0.02);
+        assert_eq!(warnings, [Warning::Unsettled { reached: None, asked: 0.02 }]);
+    }
+
+    #[test]
+    fn a_rate_is_the_size_over_the_time_and_its_interval_is_in_order() {
+        for workload in [Workload::Throughput, Workload::Transfer] {
+            let rate = of(workload, &trials(9)).bytes_per_s.unwrap();
+            assert_eq!(rate.median, 1000.0 / 140.0 * 1e9);
+            assert_eq!(rate.interval, Some((1000.0 / 170.0 * 1e9, 1000.0 / 110.0 * 1e9)));
+        }
+    }
+
+    #[test]
+    fn messages_without_bytes_have_no_rate_of_bytes() {
+        for workload in [Workload::Throughput, Workload::Transfer] {
+            let summary = summarise(&case(workload, 0), &trials(9)).unwrap();
+            assert_eq!((summary.bytes_per_s, summary.iteration_ns.median), (None, 140.0));
+        }
+    }
+
+    #[test]
+    fn what_is_lost_is_no_part_of_the_rate() {
+        let samples: Vec<Sample> =
+            trials(9).into_iter().map(|sample| Sample { lost: Some(250), ..sample }).collect();
+        let summary = of(Workload::Throughput, &samples);
+        assert_eq!((summary.lost, of(Workload::Throughput, &trials(9)).lost), (Some(0.25), None));
+        let rate = summary.bytes_per_s.unwrap().median;
+        assert!((rate / (0.75 * 1000.0 / 140.0 * 1e9) - 1.0).abs() < 1e-12, "{rate}");
+        // The time is that of a message sent.
+        assert_eq!(summary.iteration_ns.median, 140.0);
+    }
+
+    #[test]
+    fn several_clients_add_up_and_are_fair_by_their_shares() {
+        let shared = |shares: [u64; 2]| -> Vec<Sample> {
+            trials(9).into_iter().map(|s| Sample { shares: Some(shares.to_vec()), ..s }).collect()
+        };
+        let peers = |peers| Case { peers, ..case(Workload::Transfer, 1000) };
+        let summary = |shares, of| summarise(&peers(of), &shared(shares)).unwrap();
+        let fair = summary([500, 500], Peers::Pairs(2));
+        assert_eq!(fair.fairness, Some(Fairness { jain: 1.0, least: 1.0, most: 1.0 }));
+        assert_eq!(fair.bytes_per_s.unwrap().median, 2.0 * 1000.0 / 140.0 * 1e9);
+        let greedy = summary([1000, 0], Peers::FanIn(2)).fairness;
+        assert_eq!(greedy, Some(Fairness { jain: 0.5, least: 0.0, most: 2.0 }));
+        assert_eq!(of(Workload::Latency, &trials(9)).fairness, None);
+    }
+
+    #[test]
+    fn usage_is_all_of_it_over_all_iterations() {
+        let mut samples = trials(2);
+        for (sample, cpu_ns) in samples.iter_mut().zip([1000, 3000]) {
+            sample.client =
+                Usage { cpu_ns, user_ns: 400, system_ns: cpu_ns - 400, minor_faults: 1, ..Usage::default() };
+            sample.server = Some(Usage { cpu_ns: 6000, voluntary_switches: 1000, ..Usage::default() });
+        }
+        let summary = of(Workload::Latency, &samples);
+        assert_eq!(
+            (summary.client.cpu_ns, summary.client.user_ns, summary.client.system_ns),
+            (2.0, 0.4, 1.6)
+        );
+        assert_eq!((summary.client.faults, summary.server.unwrap().cpu_ns), (0.001, 6.0));
+        assert_eq!((summary.cpu_ns(), summary.switches()), (8.0, 1.0));
+        samples.iter_mut().for_each(|sample| sample.server = None);
+        assert_eq!(of(Workload::Cost, &samples).cpu_ns(), 2.0);
+    }
+
+    #[test]
+    fn quantiles_are_of_all_iterations_and_p99_also_by_trial() {
+        let mut samples = trials(3);
+        for (sample, slow_ns) in samples.iter_mut().zip([1000, 2000, 3000]) {
+            let mut iterations = Histogram::new();
+            (0..98).for_each(|_| iterations.record(100));
+            (0..2).for_each(|_| iterations.record(slow_ns));
+            sample.each =
+                Some(Each { mean_ns: 1.2 * sample.iteration_ns(), iterations: iterations.encode() });
+        }
+        let summary = of(Workload::Latency, &samples);
+        let quantiles = summary.quantiles.unwrap();
+        assert_eq!((quantiles.p50_ns, quantiles.p90_ns), (100, 100));
+        // 294 of 300 iterations take 100 ns, then two each take 1, 2 and 3 µs.
+        assert!((1990..=2010).contains(&quantiles.p99_ns), "{quantiles:?}");
+        assert!((2990..=3010).contains(&quantiles.max_ns), "{quantiles:?}");
+        assert!((1990.0..=2010.0).contains(&quantiles.p99_by_trial_ns.median), "{quantiles:?}");
+        let effect = summary.each_over_total.unwrap();
+        assert!((effect.median - 1.2).abs() < 1e-12);
+        let warnings = warnings(&case(Workload::Latency, 1), &summary, &[], 0.02);
+        assert!(warnings.iter().any(|warning| matches!(warning, Warning::InstrumentEffect { .. })));
+    }
+
+    #[test]
+    fn two_modes_and_clamped_settings_are_warned_of() {
+        let samples: Vec<Sample> = (0..20)
+            .map(|n| testing::sample(n, if n % 2 == 0 { 100.0 } else { 150.0 } + f64::from(n) * 0.01, None))
+            .collect();
+        let summary = of(Workload::Latency, &samples);
+        let modes = summary.modes.unwrap();
+        assert!((modes.fast - 100.0).abs() < 1.0 && (modes.slow - 150.0).abs() < 1.0);
+        assert_eq!(modes.fast_share, 0.5);
+        let setting = |clamped| Setting {
+            name: "SO_SNDBUF".to_owned(),
+            asked: Some("1M".to_owned()),
+            got: "208K".to_owned(),
+            clamped,
+        };
+        let warnings = warnings(&case(Workload::Latency, 1), &summary, &[setting(true), setting(false)], 0.5);
+        let kinds: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(kinds.len(), 2, "{kinds:?}");
+        assert!(kinds[0].starts_with("two modes: 100 ns in 50%"), "{kinds:?}");
+        assert_eq!(kinds[1], "SO_SNDBUF: asked for 1M, got 208K");
+        assert_eq!(summary.floor_multiple, None);
+    }
+}

@@ -1,0 +1,121 @@
+//! The parts of the kernel, and the program itself, in which a sample can find the processor.
+//!
+//! The names alone. Which stack lies in which of them is worked out in `analysis`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A part of the kernel, or the program itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subsystem {
+    /// The way into the kernel and out of it, of system calls that do little else.
+    Entry,
+    /// Bytes copied to memory and from it.
+    Copy,
+    /// Choosing who runs, and switching to it.
+    Scheduling,
+    /// Wait queues: going to sleep on them, and waking who does.
+    Waiting,
+    /// Taking locks.
+    Locking,
+    /// Sockets and their buffers, Unix sockets whole.
+    Sockets,
+    /// Protocols and devices under the sockets.
+    Network,
+    /// Descriptors, files, pipes, terminals, eventfds.
+    Files,
+    /// Giving out memory and taking it back, and the tables of pages.
+    Memory,
+    /// Page faults.
+    Faults,
+    /// Interrupts, timers and what they put off.
+    Interrupts,
+    /// The queues of io_uring.
+    IoUring,
+    /// Queues and semaphores of System V and POSIX, and futexes.
+    Ipc,
+    /// Signals and their handlers' frames.
+    Signals,
+    /// Those who look on: probes, the one that samples among them.
+    Tracing,
+    /// The program and its libraries.
+    User,
+    /// The kernel, in a function that the table does not know.
+    Unknown,
+}
+
+impl Subsystem {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Subsystem; 17] = [
+        Subsystem::Entry,
+        Subsystem::Copy,
+        Subsystem::Scheduling,
+        Subsystem::Waiting,
+        Subsystem::Locking,
+        Subsystem::Sockets,
+        Subsystem::Network,
+        Subsystem::Files,
+        Subsystem::Memory,
+        Subsystem::Faults,
+        Subsystem::Interrupts,
+        Subsystem::IoUring,
+        Subsystem::Ipc,
+        Subsystem::Signals,
+        Subsystem::Tracing,
+        Subsystem::User,
+        Subsystem::Unknown,
+    ];
+
+    /// The word by which suites and results files know it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Subsystem::Entry => "entry",
+            Subsystem::Copy => "copy",
+            Subsystem::Scheduling => "scheduling",
+            Subsystem::Waiting => "waiting",
+            Subsystem::Locking => "locking",
+            Subsystem::Sockets => "sockets",
+            Subsystem::Network => "network",
+            Subsystem::Files => "files",
+            Subsystem::Memory => "memory",
+            Subsystem::Faults => "faults",
+            Subsystem::Interrupts => "interrupts",
+            Subsystem::IoUring => "io-uring",
+            Subsystem::Ipc => "ipc",
+            Subsystem::Signals => "signals",
+            Subsystem::Tracing => "tracing",
+            Subsystem::User => "user",
+            Subsystem::Unknown => "unknown",
+        }
+    }
+
+    /// In words, as reports show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subsystem::Entry => "system call entry and exit",
+            Subsystem::Copy => "copying",
+            Subsystem::Scheduling => "scheduling",
+            Subsystem::Waiting => "wait queues",
+            Subsystem::Locking => "locking",
+            Subsystem::Sockets => "sockets",
+            Subsystem::Network => "network stack",
+            Subsystem::Files => "files and pipes",
+            Subsystem::Memory => "memory management",
+            Subsystem::Faults => "page faults",
+            Subsystem::Interrupts => "interrupts",
+            Subsystem::IoUring => "io_uring",
+            Subsystem::Ipc => "queues, semaphores, futexes",
+            Subsystem::Signals => "signals",
+            Subsystem::Tracing => "tracing",
+            Subsystem::User => "user code",
+            Subsystem::Unknown => "kernel, unknown",
+        }
+    }
+}
+
+impl std::fmt::Display for Subsystem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}

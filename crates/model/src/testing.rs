@@ -1,0 +1,80 @@
+//! Small values for the tests of this crate and of those that compute with it: a card, a header, a sample, a record.
+//!
+//! Each says no more than a test is about. Nothing that ships calls it.
+
+use crate::card::{Card, CardKind, Framing, Payload, Reach};
+use crate::case::{Case, Workload};
+use crate::record::{Outcome, Record, Results, Sample, Usage};
+use crate::results;
+
+/// A stream of bytes on one host, without parameters.
+pub const fn card(name: &'static str, kind: CardKind, workloads: &'static [Workload], sized: bool) -> Card {
+    Card {
+        name,
+        kind,
+        framing: Framing::Stream,
+        reach: Reach::Host,
+        payload: Payload::Bytes,
+        workloads,
+        sized,
+        ..Card::OPERATION
+    }
+}
+
+/// A header as it stands in a file.
+pub const HEADER: &str = concat!(
+    r#"{"type":"header","format":"ipcmark-results","version":1,"#,
+    r#""tool":{"name":"ipcmark","version":"0.1.0","profile":"release","target":"x86_64-unknown-linux-gnu"},"#,
+    r#""run":"k3x9","started_at":"2025-01-01T00:00:00Z","command":["ipcmark","run"],"#,
+    r#""host":{"name":{"known":"h"},"kernel":{"known":"6.1"},"arch":"x86_64","cpu":{"known":"c"},"#,
+    r#""topology":{"cpus":[{"id":0,"package":0,"core":0,"llc":0,"node":0}]},"#,
+    r#""caches_bytes":{"known":{"L1d":32768}},"governor":{"unknown":"a guest has none"},"smt":{"known":false},"#,
+    r#""mitigations":{"known":{}},"virtualisation":{"known":"kvm"},"clocksource":{"known":"tsc"},"#,
+    r#""transparent_huge_pages":{"known":"madvise"},"tick_ns":{"known":4000000},"load":{"known":0.5},"#,
+    r#""memory_bytes":{"known":1073741824},"limits":{"fs/pipe-max-size":{"known":"1048576"}}},"#,
+    r#""clock":{"source":{"tsc":{"ns_per_tick":0.4}},"reason":"it is invariant","precision_ns":8.0,"cost_ns":9.5},"#,
+    r#""settings":{"suite":"default","precision":0.02,"time_ns":60000000000,"rounds":null,"slice_ns":1000000,"#,
+    r#""check":false},"plan":{"cases":[],"dropped":[{"case":"pipe latency smt","reason":"one thread"}]},"#,
+    r#""floors":[]}"#,
+    "\n"
+);
+
+/// Results of no case.
+pub fn results() -> Results {
+    #[expect(clippy::expect_used, reason = "the text above is a header")]
+    results::parse(HEADER.as_bytes(), "header").expect("a header")
+}
+
+/// One trial of 1000 iterations.
+pub fn sample(round: u32, iteration_ns: f64, floor_ns: Option<f64>) -> Sample {
+    Sample {
+        round,
+        started_ns: u64::from(round) * 1_000_000,
+        iterations: 1000,
+        iterations_in_all: 1200,
+        elapsed_ns: iteration_ns * 1000.0,
+        floor_ns,
+        each: None,
+        client: Usage::default(),
+        server: Some(Usage::default()),
+        calls: None,
+        steps: None,
+        timer: None,
+        schedule: None,
+        shares: None,
+        lost: None,
+    }
+}
+
+/// A settled record without its summary.
+pub fn record(case: Case, samples: Vec<Sample>) -> Record {
+    Record {
+        case,
+        floor: false,
+        outcome: Outcome::Settled,
+        samples,
+        summary: None,
+        settings: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
