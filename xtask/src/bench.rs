@@ -3,7 +3,7 @@
 //! Nothing here passes or fails: these hosts are shared, and a number is for people to judge.
 
 use crate::steps::{cargo, root, step};
-use analysis::compare::Verdict;
+use analysis::compare::{Verdict, round_log_ratios};
 use analysis::stats::{median, median_interval};
 use harness::endpoint::Sizing;
 use harness::in_turn::{self, Pair};
@@ -14,7 +14,7 @@ use mechanisms::registry::CARDS;
 use model::estimate::Estimate;
 use model::topology::Topology;
 use model::units::format_ns;
-use model::{Case, Endpoints, Pace, Peers, Placement, Size, Spec, Workload};
+use model::{Case, Endpoints, Pace, Peers, Placement, Sample, Size, Spec, Workload};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{read, write};
 use std::net::{TcpListener, TcpStream};
@@ -175,10 +175,7 @@ impl Bench {
                 ours.push(ns);
             }
             logs.push(log);
-            let known = median_interval(&logs)
-                .and_then(|estimate| estimate.interval)
-                .is_some_and(|(low, high)| (high - low) / 2.0 < PRECISION);
-            if (known && logs.len() >= 12) || timer.elapsed() > TIME {
+            if is_known(&logs, 12) || timer.elapsed() > TIME {
                 break;
             }
         }
@@ -212,17 +209,18 @@ impl Bench {
                 self.case(spin, Workload::Throughput, 32, two)?,
             ),
         ];
-        in_turn::measure(&mut pairs, &self.launcher(), SLICE, PRECISION, 3 * TIME, |_| {});
+        let settled = |a: &[Sample], b: &[Sample]| is_known(&round_log_ratios(a, b), 8);
+        in_turn::measure(&mut pairs, &self.launcher(), SLICE, &settled, 3 * TIME, |_| {});
         for pair in &pairs {
             if let Some(failure) = &pair.failure {
                 return Err(failure.clone());
             }
             let ns = |which: usize| {
-                let iterations: Vec<f64> =
-                    pair.samples[which].iter().map(model::Sample::iteration_ns).collect();
+                let iterations: Vec<f64> = pair.samples[which].iter().map(Sample::iteration_ns).collect();
                 (median(&iterations).unwrap_or(f64::NAN), analysis::stats::mean(&iterations))
             };
-            let ratio = median_interval(&pair.log_ratios()).map(|estimate| estimate.map(f64::exp));
+            let log_ratios = round_log_ratios(&pair.samples[0], &pair.samples[1]);
+            let ratio = median_interval(&log_ratios).map(|estimate| estimate.map(f64::exp));
             let ((a, a_mean), (b, b_mean)) = (ns(0), ns(1));
             println!("{} over {}", pair.cases[1], pair.cases[0]);
             println!(
@@ -232,7 +230,7 @@ impl Bench {
                 format_ns(b_mean),
                 format_ns(a_mean),
                 shown(ratio),
-                pair.log_ratios().len()
+                log_ratios.len()
             );
             match (pair.cases[1].workload, pair.cases[1].size_bytes) {
                 (Workload::Throughput, Some(Size(32))) => println!(
@@ -277,6 +275,12 @@ impl Bench {
         }
         Ok(())
     }
+}
+
+/// Whether the ratio of which `log_ratios` has one a round is known to within [`PRECISION`].
+fn is_known(log_ratios: &[f64], least_rounds: usize) -> bool {
+    let interval = median_interval(log_ratios).and_then(|estimate| estimate.interval);
+    log_ratios.len() >= least_rounds && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= PRECISION)
 }
 
 pub fn shown(ratio: Option<Estimate>) -> String {

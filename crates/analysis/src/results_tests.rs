@@ -162,11 +162,11 @@ fn look(events: &str) -> String {
 #[test]
 fn looks_are_read_back_and_kept_apart_from_records() {
     let results = read([HEADER, &look("10 50 100"), END].concat()).unwrap();
-    assert_eq!((results.records.len(), results.looks.len()), (0, 1));
-    let again = to_line(&Line::Profile(Box::new(results.looks[0].clone())));
-    assert_eq!(read([HEADER, &again].concat()).unwrap().looks, results.looks);
+    assert_eq!((results.records.len(), results.profiles.len()), (0, 1));
+    let again = to_line(&Line::Profile(Box::new(results.profiles[0].clone())));
+    assert_eq!(read([HEADER, &again].concat()).unwrap().profiles, results.profiles);
     // The third argument of openat(2) is no count, and mmap(2) returns an address.
-    let mut of_addresses = results.looks[0].clone();
+    let mut of_addresses = results.profiles[0].clone();
     let Fact::Known(showed) = &mut of_addresses.showed else { panic!("{of_addresses:?}") };
     showed.client.calls.push(CallRow {
         name: "mmap".to_owned(),
@@ -181,7 +181,7 @@ fn looks_are_read_back_and_kept_apart_from_records() {
         asked_sum: u64::MAX,
     });
     let line = to_line(&Line::Profile(Box::new(of_addresses.clone())));
-    assert_eq!(read([HEADER, &line].concat()).unwrap().looks, [of_addresses]);
+    assert_eq!(read([HEADER, &line].concat()).unwrap().profiles, [of_addresses]);
     // What is worked out of events trusts their order.
     for events in ["50 10", "9 50", "50 101"] {
         let problem = problem([HEADER, &look(events), END].concat());

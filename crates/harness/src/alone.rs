@@ -8,7 +8,6 @@ use crate::workload::{Broken, sample, usage_between};
 use mechanisms::{Operation, Timer};
 use model::observation::{Observation, ProbeRequest};
 use model::record::{ClockSource, Sample, TimerSample, Usage};
-use model::stats;
 use std::ops::Range;
 use std::time::Duration;
 use sys::Errno;
@@ -125,12 +124,23 @@ pub(crate) fn accuracy(orders: &Orders, mut operation: impl Operation) -> Result
     let tick_ns = tick_ns(timer, orders.clock, ticks.iter().sum(), clock_ns.iter().sum());
     let said_ns: Vec<f64> = ticks.iter().map(|ticks| ticks * tick_ns).collect();
     let timer = TimerSample {
-        error_ns: stats::mean(&said_ns) - interval_ns,
-        deviation_ns: stats::deviation(&said_ns),
-        off_clock_ns: stats::mean(&said_ns) - stats::mean(&clock_ns),
+        error_ns: mean(&said_ns) - interval_ns,
+        deviation_ns: deviation(&said_ns),
+        off_clock_ns: mean(&said_ns) - mean(&clock_ns),
         resolution_ns: resolution_ticks * tick_ns,
     };
     Ok(Sample { timer: Some(timer), ..sample(intervals, clock_ns.iter().sum(), usage, None) })
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The standard deviation of `values` as a sample, of at least two.
+fn deviation(values: &[f64]) -> f64 {
+    let centre = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
+    (squares / (values.len() as f64 - 1.0)).sqrt()
 }
 
 fn read(operation: &mut impl Operation) -> Result<u64, Broken> {

@@ -1,15 +1,13 @@
 //! Two cases measured in turn: each round trials A B B A, or B A A B, so that what drifts cancels.
 //!
-//! It yields samples; the ratio and the verdict are `model::compare`'s.
+//! It yields samples. Whether their ratio is known well enough is for a rule to say that it is given: nothing here computes a
+//! statistic.
 
 use crate::endpoint::Sizing;
 use crate::measure::Timer;
-use crate::run::LEAST_TRIALS;
 use crate::trial::{Ended, Launcher};
 use model::Case;
-use model::compare::round_log_ratios;
 use model::record::Sample;
-use model::stats::median_interval;
 use std::time::Duration;
 
 /// Two cases to compare.
@@ -29,19 +27,10 @@ impl Pair {
     pub fn new(a: Case, b: Case) -> Self {
         Self { cases: [a, b], samples: [Vec::new(), Vec::new()], failure: None, hints_ns: [None; 2] }
     }
-
-    /// The log-ratio of each round, B over A.
-    pub fn log_ratios(&self) -> Vec<f64> {
-        round_log_ratios(&self.samples[0], &self.samples[1])
-    }
-
-    /// Whether the ratio is known to within `precision`.
-    fn is_settled(&self, precision: f64) -> bool {
-        let logs = self.log_ratios();
-        let interval = median_interval(&logs).and_then(|estimate| estimate.interval);
-        logs.len() >= LEAST_TRIALS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
-    }
 }
+
+/// Whether the ratio of two cases is known well enough, from the samples of both.
+pub type RatioSettledRule<'a> = &'a dyn Fn(&[Sample], &[Sample]) -> bool;
 
 /// How far measuring in turn is.
 #[derive(Debug, Clone, Copy)]
@@ -56,15 +45,16 @@ pub struct Reached {
     pub left: Duration,
 }
 
-/// Measures `pairs` in turn until each ratio is known to within `precision`, or `time` is up, or it is interrupted.
+/// Measures `pairs` in turn until `settled` says of each ratio that it is known, or `time` is up, or it is interrupted.
 pub fn measure(
     pairs: &mut [Pair],
     launcher: &Launcher<'_>,
     slice: Duration,
-    precision: f64,
+    settled: RatioSettledRule<'_>,
     time: Duration,
     mut tell: impl FnMut(Reached),
 ) {
+    let is_open = |pair: &Pair| pair.failure.is_none() && !settled(&pair.samples[0], &pair.samples[1]);
     let timer = Timer::start();
     let mut number = 0;
     let mut trial = |pair: &mut Pair, which: usize, round: Option<u32>| -> bool {
@@ -93,15 +83,14 @@ pub fn measure(
             Some(even) if even % 2 == 0 => &[0, 1, 1, 0],
             Some(_) => &[1, 0, 0, 1],
         };
-        for pair in pairs.iter_mut().filter(|pair| pair.failure.is_none() && !pair.is_settled(precision)) {
+        for pair in pairs.iter_mut().filter(|pair| is_open(pair)) {
             for &which in order {
                 if pair.failure.is_none() && !trial(pair, which, round) {
                     return;
                 }
             }
         }
-        let open = |pair: &&Pair| pair.failure.is_none() && !pair.is_settled(precision);
-        let still_open = pairs.iter().filter(open).count();
+        let still_open = pairs.iter().filter(|pair| is_open(pair)).count();
         tell(Reached {
             round,
             settled: pairs.len() - still_open,

@@ -2,15 +2,15 @@
 //!
 //! In each round every floor has one trial, then every open case has one, in random order. The
 //! floors of the next round close the bracket: a case is divided by the geometric mean of the floor
-//! before it and the floor after it.
+//! before it and the floor after it. Whether a case is known well enough is for a rule to say that the run is given: nothing
+//! here computes a statistic.
 
 use crate::endpoint::Sizing;
 use crate::measure::Timer;
 use crate::trial::{Ended, Launcher};
 use model::floor::{Floor, floor_of};
 use model::plan::Plan;
-use model::record::{Outcome, Record, Sample, Setting, Settings};
-use model::summary::{settled, summarise, warnings};
+use model::record::{Outcome, Sample, Setting, Settings};
 use model::{Case, Size, Workload};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -18,8 +18,6 @@ use rand::seq::SliceRandom;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The trials without which no case is called settled: fewer allow no honest 95% interval.
-pub const LEAST_TRIALS: usize = 8;
 /// The rounds for which a slice is chosen: many short trials beat few long ones.
 const ROUNDS_AIMED_AT: u32 = 40;
 /// What starting and ending the endpoints of one trial costs, for planning only.
@@ -64,7 +62,22 @@ pub enum Event<'a> {
         left: Duration,
     },
     /// A case has ended.
-    Record(Box<Record>),
+    Ended(Box<FinishedCase>),
+}
+
+/// A case that has ended, with all that was measured of it.
+#[derive(Debug, Clone)]
+pub struct FinishedCase {
+    /// What was measured.
+    pub case: Case,
+    /// Whether the case is a floor, which has a trial in every round whether it is settled or not.
+    pub floor: bool,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// One sample a trial, in the order in which they were taken.
+    pub samples: Vec<Sample>,
+    /// What the endpoints set, and what the kernel made of it.
+    pub settings: Vec<Setting>,
 }
 
 /// How a run ended.
@@ -78,11 +91,15 @@ pub struct Finish {
     pub elapsed: Duration,
 }
 
+/// Whether a case is known well enough, from the nanoseconds that an iteration took in each of its trials.
+pub type SettledRule<'a> = &'a dyn Fn(&[f64]) -> bool;
+
 /// What bounds a run.
-#[derive(Debug, Clone)]
-pub struct Bounds {
+pub struct Bounds<'a> {
     /// As the header records them.
     pub settings: Settings,
+    /// When a case is settled.
+    pub settled: SettledRule<'a>,
     /// The exact number of iterations of each part, if asked for.
     pub iterations: Option<u64>,
 }
@@ -115,12 +132,17 @@ impl Track {
     fn is_open(&self) -> bool {
         self.outcome.is_none()
     }
+
+    fn is_settled(&self, settled: SettledRule<'_>) -> bool {
+        let iteration_ns: Vec<f64> = self.samples.iter().map(Sample::iteration_ns).collect();
+        settled(&iteration_ns)
+    }
 }
 
 /// A run under way.
 pub struct Run<'a, F> {
     launcher: &'a Launcher<'a>,
-    bounds: &'a Bounds,
+    bounds: &'a Bounds<'a>,
     tell: F,
     timer: Timer,
     random: SmallRng,
@@ -137,7 +159,13 @@ struct Stop;
 
 impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
     /// A run of `plan` that tells `tell` what happens. Time runs from `timer`'s start.
-    pub fn new(plan: &Plan, launcher: &'a Launcher<'a>, bounds: &'a Bounds, timer: Timer, tell: F) -> Self {
+    pub fn new(
+        plan: &Plan,
+        launcher: &'a Launcher<'a>,
+        bounds: &'a Bounds<'a>,
+        timer: Timer,
+        tell: F,
+    ) -> Self {
         Self {
             launcher,
             bounds,
@@ -156,7 +184,7 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
         }
     }
 
-    /// Runs until all is known, or time or rounds are up, or it is interrupted. Every case yields a record.
+    /// Runs until all is known, or time or rounds are up, or it is interrupted. Each case is told when it ends.
     pub fn finish(mut self) -> Finish {
         // Stopping early is no error: what was measured by then is the result.
         let _ = self.rounds();
@@ -166,8 +194,13 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
             self.end(at, if interrupted { Outcome::Interrupted } else { Outcome::Unsettled });
         }
         for floor in std::mem::take(&mut self.floors) {
-            let outcome = floor.outcome.clone().unwrap_or(Outcome::Unsettled);
-            self.tell_record(floor.case, true, outcome, floor.samples, floor.settings);
+            // Whether a floor is settled is read off at the end: it has a trial in every round all the same.
+            let is_settled = floor.is_settled(self.bounds.settled);
+            let by_rule = if is_settled { Outcome::Settled } else { Outcome::Unsettled };
+            let Track { case, samples, settings, outcome, .. } = floor;
+            let outcome = outcome.unwrap_or(by_rule);
+            let finished = FinishedCase { case, floor: true, outcome, samples, settings };
+            (self.tell)(Event::Ended(Box::new(finished)));
         }
         Finish { interrupted, rounds: self.round.map_or(0, |round| round + 1), elapsed: self.timer.elapsed() }
     }
@@ -188,12 +221,8 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
 
     /// Whether a floor that was asked for is not settled yet.
     fn awaits_floors(&self) -> bool {
-        let unsettled = |track: &Track| {
-            let summary = summarise(&track.case, &track.samples);
-            let few = track.samples.len() < LEAST_TRIALS;
-            few || !summary.is_some_and(|summary| settled(&summary, self.bounds.settings.precision.0))
-        };
-        self.floors.iter().any(|track| track.awaited && track.is_open() && unsettled(track))
+        let unsettled = |track: &Track| track.is_open() && !track.is_settled(self.bounds.settled);
+        self.floors.iter().any(|track| track.awaited && unsettled(track))
     }
 
     /// The first trial of everything: it calibrates and warms up, and is dropped.
@@ -287,11 +316,7 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
                     sample.floor_ns = bracketed(&self.floor_ns, sample.round as usize, floor);
                 }
             }
-            let enough = track.is_open() && track.samples.len() >= LEAST_TRIALS;
-            let precision = self.bounds.settings.precision.0;
-            if enough
-                && summarise(&track.case, &track.samples).is_some_and(|summary| settled(&summary, precision))
-            {
+            if track.is_open() && track.is_settled(self.bounds.settled) {
                 self.end(at, Outcome::Settled);
             }
         }
@@ -305,48 +330,18 @@ impl<'a, F: FnMut(Event<'_>)> Run<'a, F> {
         }
     }
 
-    /// Ends the case at `at`, if it has not ended, and tells its record.
+    /// Ends the case at `at`, if it has not ended, and tells what was measured of it.
     fn end(&mut self, at: usize, outcome: Outcome) {
-        if !self.cases[at].is_open() {
+        let track = &mut self.cases[at];
+        if !track.is_open() {
             return;
         }
-        self.cases[at].outcome = Some(outcome.clone());
+        track.outcome = Some(outcome.clone());
         // What was measured is told once and not kept: a run of many cases stays small.
-        let samples = std::mem::take(&mut self.cases[at].samples);
-        let settings = std::mem::take(&mut self.cases[at].settings);
-        let case = self.cases[at].case.clone();
-        self.tell_record(case, false, outcome, samples, settings);
-    }
-
-    fn tell_record(
-        &mut self,
-        case: Case,
-        floor: bool,
-        outcome: Outcome,
-        samples: Vec<Sample>,
-        settings: Vec<Setting>,
-    ) {
-        let precision = self.bounds.settings.precision.0;
-        let summary = summarise(&case, &samples);
-        let is_settled =
-            samples.len() >= LEAST_TRIALS && summary.as_ref().is_some_and(|s| settled(s, precision));
-        let outcome = match summary.as_ref().and_then(|s| s.missed()) {
-            Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
-            _ => outcome,
-        };
-        // Whether a floor is settled is read off at the end: it is launched in every round all the same.
-        let outcome =
-            if floor && is_settled && outcome == Outcome::Unsettled { Outcome::Settled } else { outcome };
-        let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, precision)).unwrap_or_default();
-        (self.tell)(Event::Record(Box::new(Record {
-            case,
-            floor,
-            outcome,
-            samples,
-            summary,
-            settings,
-            warnings,
-        })));
+        let samples = std::mem::take(&mut track.samples);
+        let settings = std::mem::take(&mut track.settings);
+        let finished = FinishedCase { case: track.case.clone(), floor: false, outcome, samples, settings };
+        (self.tell)(Event::Ended(Box::new(finished)));
     }
 }
 

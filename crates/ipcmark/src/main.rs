@@ -5,6 +5,7 @@
 
 mod cli;
 mod cmd;
+mod collector;
 mod derived_file;
 mod exit;
 mod output;

@@ -115,7 +115,7 @@ fn a_study_counts_the_calls_of_an_iteration_exactly() {
 #[test]
 fn a_run_that_looks_at_nothing_says_how_to_have_it_look() {
     let (place, study) = drawn(&["--observe", "0s"]);
-    assert!(read(&place.path("r.jsonl")).looks.is_empty());
+    assert!(read(&place.path("r.jsonl")).profiles.is_empty());
     let missing = study["tables"][0]["rows"][0]["cells"][0]["missing"].as_str().unwrap();
     assert!(missing.contains("give it time with --observe"), "{missing}");
     let file = place.path("r.jsonl");

@@ -2,17 +2,19 @@
 
 use super::run::{by_hand, launcher, nothing_left, restrict, row, watch_signals};
 use crate::cli::Compare;
+use crate::collector;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::progress::Progress;
 use crate::results_file;
 use analysis::compare::{Options, Paired, Verdict, compare, compare_paired, failures};
+use analysis::compare::{Options, Paired, Verdict, compare, compare_paired, failures, round_log_ratios};
 use harness::in_turn::{self, Pair};
 use harness::run::slice_for;
 use harness::run_directory::RunDirectory;
 use mechanisms::registry::{self, CARDS};
 use model::plan::{Plan, plan};
-use model::{Case, Invalid, Spec};
+use model::{Case, Invalid, Sample, Spec};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -67,12 +69,16 @@ fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Resul
     let launcher = launcher(&directory, &interrupted, arguments.effort.timeout);
     let mut progress = Progress::new();
     let (slice, of) = (slice_for(time, 4 * pairs.len()), pairs.len());
-    in_turn::measure(&mut pairs, &launcher, slice, precision, time, |reached| {
+    let settled = |before: &[Sample], after: &[Sample]| collector::is_ratio_settled(before, after, precision);
+    in_turn::measure(&mut pairs, &launcher, slice, &settled, time, |reached| {
         progress.show(reached.round, reached.settled, of, reached.share, reached.left);
     });
     progress.finish();
 
-    let log_ratios = |pair: &Pair| Paired { name: pair_name(pair), log_ratios: pair.log_ratios() };
+    let log_ratios = |pair: &Pair| Paired {
+        name: pair_name(pair),
+        log_ratios: round_log_ratios(&pair.samples[0], &pair.samples[1]),
+    };
     let mut compared = compare_paired(&pairs.iter().map(log_ratios).collect::<Vec<_>>(), Options::default());
     for (pair, compared) in pairs.iter().zip(&mut compared) {
         compared.reason = pair.failure.clone().or(compared.reason.take());

@@ -3,6 +3,7 @@
 
 use super::run::{by_hand, launcher, nothing_left, restrict, row, watch_signals};
 use crate::cli::{Effort, Explain, Looks};
+use crate::collector;
 use crate::derived_file::{self, FileKind};
 use crate::exit::{Error, Exit};
 use crate::output::{command, print, style};
@@ -275,7 +276,9 @@ fn measure(
     plan.cases.retain(|case| !plan.floors.contains(case));
     let slice = slice_for(time, plan.cases.len() + plan.floors.len());
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let settled = |iteration_ns: &[f64]| collector::is_settled(iteration_ns, precision.0);
     let bounds = Bounds {
+        settled: &settled,
         settings: Settings {
             suite: None,
             precision,
@@ -292,7 +295,7 @@ fn measure(
     Run::new(&plan, launcher, &bounds, Timer::start(), |event| match event {
         Event::Floors(_) => {}
         Event::Progress { round, done, cases, share, left } => progress.show(round, done, cases, share, left),
-        Event::Record(record) => records.push(*record),
+        Event::Ended(finished) => records.push(collector::record(*finished, precision.0)),
     })
     .finish();
     progress.finish();

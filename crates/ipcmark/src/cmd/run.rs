@@ -2,6 +2,7 @@
 
 use super::{explain, looks};
 use crate::cli::{Axes, Effort, Looks, Run};
+use crate::collector::{self, LEAST_TRIALS};
 use crate::exit::{Error, Exit};
 use crate::output::{command, print, show};
 use crate::progress::Progress;
@@ -9,7 +10,7 @@ use crate::results_file::ResultsFile;
 use crate::suites;
 use harness::looking::Subject;
 use harness::measure::{Calibration, Timer};
-use harness::run::{Bounds, Event, Finish, LEAST_TRIALS, estimate, slice_for};
+use harness::run::{Bounds, Event, Finish, estimate, slice_for};
 use harness::run_directory::RunDirectory;
 use harness::trial::Launcher;
 use mechanisms::registry::{self, CARDS};
@@ -78,7 +79,9 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
         timeout: arguments.effort.timeout,
     };
     let observe = Duration::from_nanos(settings.observe_ns);
-    let bounds = Bounds { settings, iterations: arguments.iterations };
+    let precision = settings.precision.0;
+    let settled = |iteration_ns: &[f64]| collector::is_settled(iteration_ns, precision);
+    let bounds = Bounds { settings, settled: &settled, iterations: arguments.iterations };
     let mut collector = Collector::new(header, file, &interrupted);
     let steal_before = harness::host::steal_ticks(Path::new("/"));
     let finish =
@@ -392,11 +395,12 @@ impl<'a> Collector<'a> {
             Event::Progress { round, done, cases, share, left } => {
                 self.progress.show(round, done, cases, share, left);
             }
-            Event::Record(mut record) => {
+            Event::Ended(finished) => {
+                let mut record = collector::record(*finished, self.results.header.settings.precision.0);
                 record.warnings.extend(self.cpu_split_warning(&record));
                 self.append_header();
-                self.append(&Line::Record(record.clone()));
-                self.results.records.push(*record);
+                self.append(&Line::Record(Box::new(record.clone())));
+                self.results.records.push(record);
             }
         }
     }
