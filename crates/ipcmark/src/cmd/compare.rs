@@ -7,7 +7,6 @@ use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::progress::Progress;
 use crate::results_file;
-use analysis::compare::{Options, Paired, Verdict, compare, compare_paired, failures};
 use analysis::compare::{Options, Paired, Verdict, compare, compare_paired, failures, round_log_ratios};
 use harness::in_turn::{self, Pair};
 use harness::run::slice_for;
