@@ -7,7 +7,7 @@ mod browser;
 use crate::steps::{cargo, root, step};
 use browser::Browser;
 use model::record::{Line, Record, Results};
-use model::{Size, results, summary};
+use model::{Size, results};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -112,7 +112,7 @@ fn many(seed: &Results) -> Results {
         for sample in &mut record.samples {
             sample.elapsed_ns *= 1.0 + 0.05 * name as f64 + 0.1 * size as f64 + 0.3 * place as f64;
         }
-        record.summary = summary::summarise(&record.case, &record.samples);
+        record.summary = analysis::summary::summarise(&record.case, &record.samples);
         record
     };
     let mut many = seed.clone();

@@ -167,8 +167,8 @@ fn looks_are_read_back_and_kept_apart_from_records() {
     assert_eq!(read([HEADER, &again].concat()).unwrap().profiles, results.profiles);
     // The third argument of openat(2) is no count, and mmap(2) returns an address.
     let mut of_addresses = results.profiles[0].clone();
-    let Fact::Known(showed) = &mut of_addresses.showed else { panic!("{of_addresses:?}") };
-    showed.client.calls.push(CallRow {
+    let Fact::Known(profile) = &mut of_addresses.profile else { panic!("{of_addresses:?}") };
+    profile.client.calls.push(CallRow {
         name: "mmap".to_owned(),
         count: 2,
         per_iteration: 1.0,

@@ -659,7 +659,7 @@ fn what_no_probe_saw_says_why() {
     let late = why(&results, "asleep of pipe at 1K");
     assert!(late.ends_with("give it more time with --observe"), "{late}");
     let refused = Fact::Unknown("no tracepoints; sudo".to_owned());
-    results.profiles.push(ProfileRecord { showed: refused, ..look(Probe::Scheduler, 1) });
+    results.profiles.push(ProfileRecord { profile: refused, ..look(Probe::Scheduler, 1) });
     assert_eq!(why(&results, "asleep of pipe at 1K"), format!("{of}scheduler: no tracepoints; sudo"));
 }
 

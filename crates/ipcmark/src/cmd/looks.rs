@@ -11,7 +11,7 @@ use harness::run::iterations_of_total;
 use harness::trial::Launcher;
 use model::card::Support;
 use model::observation::Probe;
-use model::observation::profile::{Profile, ProfileRecord};
+use model::observation::profile::ProfileRecord;
 use model::plan::Plan;
 use model::record::Fact;
 use model::study::Study;
@@ -61,7 +61,7 @@ pub fn look(
             (Ok(_), None) => return,
             (Ok(mut seen), Some(effect)) => {
                 names.name(&mut seen);
-                Fact::Known(Profile::of(probe, seen, effect, observe::call_name))
+                Fact::Known(analysis::traces::profile::profile(probe, seen, effect, observe::call_name))
             }
         };
         tell(ProfileRecord { case: case.clone(), probe, round, profile: showed });
