@@ -170,7 +170,7 @@ fn tick_ns(timer: Timer, clock: ClockSource, ticks: f64, clock_ns: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mechanisms::Trial;
+    use mechanisms::TrialContext;
     use model::card::Card;
     use model::floor;
     use sys::Failure;
@@ -181,7 +181,7 @@ mod tests {
     impl Operation for Fast {
         const CARD: Card = Card::OPERATION;
 
-        fn prepare(_: &Trial<'_>) -> Result<Self, Failure> {
+        fn prepare(_: &TrialContext<'_>) -> Result<Self, Failure> {
             let clock = Clock::new(ClockSource::MonotonicRaw);
             Ok(Self(clock, clock.now()))
         }

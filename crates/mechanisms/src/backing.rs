@@ -1,6 +1,6 @@
 //! What shared memory is made of, and how far comes by client's. Not a mechanism itself.
 
-use crate::contract::{Ticket, Trial};
+use crate::contract::{Ticket, TrialContext};
 use crate::descriptor::supported;
 use crate::names::{Registered, names_have_a_place};
 use model::card::Support;
@@ -101,7 +101,7 @@ impl Memory<'_> {
     /// Client's, for `trial`; adds to `ticket` what server needs to come by it.
     pub(crate) fn bind(
         self,
-        trial: &Trial<'_>,
+        trial: &TrialContext<'_>,
         ticket: &mut Ticket,
     ) -> Result<(SharedMemory, Pending), Failure> {
         let Self { kind, name, len_bytes } = self;
@@ -138,7 +138,11 @@ impl Memory<'_> {
     }
 
     /// Server's, by what client added to `ticket`.
-    pub(crate) fn connect(self, trial: &Trial<'_>, ticket: &mut Ticket) -> Result<SharedMemory, Failure> {
+    pub(crate) fn connect(
+        self,
+        trial: &TrialContext<'_>,
+        ticket: &mut Ticket,
+    ) -> Result<SharedMemory, Failure> {
         let Self { kind, name, len_bytes } = self;
         // The memory, or what is closed when it is mapped.
         let [fd] = ticket.next_descriptors(name)?;
@@ -161,7 +165,7 @@ fn nameless(directory: &Path) -> Result<OwnedFd, Failure> {
     open(directory, OFlags::TMPFILE)
 }
 
-fn file(trial: &Trial<'_>) -> PathBuf {
+fn file(trial: &TrialContext<'_>) -> PathBuf {
     trial.path().with_extension("memory")
 }
 

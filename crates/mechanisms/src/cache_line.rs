@@ -3,7 +3,7 @@
 //! Both directions use the same word: the end whose turn it is writes, the other one looks. The line
 //! then travels once each way; two lines, one for each direction, would travel twice.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::descriptor::supported;
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
@@ -54,7 +54,7 @@ impl Mechanism for CacheLine {
         probe_token()
     }
 
-    fn bind(_: &Trial<'_>) -> Result<(CacheLineEnd, Ticket), Failure> {
+    fn bind(_: &TrialContext<'_>) -> Result<(CacheLineEnd, Ticket), Failure> {
         let (memory, fd) = SharedMemory::create("ipcmark-cache-line", MEMORY_BYTES)?;
         Ok((CacheLineEnd { memory, hand_overs: 0 }, Ticket { address: Vec::new(), fds: vec![fd] }))
     }
@@ -63,7 +63,7 @@ impl Mechanism for CacheLine {
         Ok(bound)
     }
 
-    fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<CacheLineEnd, Failure> {
+    fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<CacheLineEnd, Failure> {
         let [fd] = ticket.descriptors("cache-line")?;
         Ok(CacheLineEnd { memory: SharedMemory::open(fd, MEMORY_BYTES)?, hand_overs: 0 })
     }

@@ -1,6 +1,6 @@
 //! The kernel's clocks: what one reading costs.
 
-use crate::contract::{OF_TIMERS, Operation, Timer, Trial};
+use crate::contract::{OF_TIMERS, Operation, Timer, TrialContext};
 use model::card::Card;
 use model::{Domain, Param};
 use rustix::time::{ClockId, clock_gettime};
@@ -36,7 +36,7 @@ impl Operation for ClockGettime {
         ..Card::OPERATION
     };
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let clock = match trial.params.text(&Self::CARD, "clock") {
             Some("monotonic-raw") => ClockId::MonotonicRaw,
             Some("monotonic-coarse") => ClockId::MonotonicCoarse,

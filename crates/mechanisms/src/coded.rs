@@ -3,7 +3,7 @@
 //! One message becomes one compressed message, with no header of ours. What it costs depends on what is in it.
 
 use crate::connecting::SERVER;
-use crate::contract::{Arrived, Endpoint, Mechanism, Shape, Steps, Ticket, Trial};
+use crate::contract::{Arrived, Endpoint, Mechanism, Shape, Steps, Ticket, TrialContext};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use model::card::{Card, Support};
 use model::record::Setting;
@@ -146,7 +146,7 @@ impl<M: Mechanism> Mechanism for Coded<M> {
         }
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (bound, ticket) = M::bind(&inner(trial))?;
         Ok(((bound, codec::<M>(trial)?), ticket))
     }
@@ -155,7 +155,7 @@ impl<M: Mechanism> Mechanism for Coded<M> {
         Ok(CodedEnd { end: M::accept(bound)?, codec })
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         Ok(CodedEnd { end: M::connect(&inner(trial), ticket)?, codec: codec::<M>(trial)? })
     }
 }
@@ -169,14 +169,14 @@ fn surely_fitting(largest_bytes: u64) -> u64 {
     (largest_bytes.saturating_sub(128)) * 200 / 201
 }
 
-fn codec<M: Mechanism>(trial: &Trial<'_>) -> Result<Option<Box<Codec>>, Failure> {
+fn codec<M: Mechanism>(trial: &TrialContext<'_>) -> Result<Option<Box<Codec>>, Failure> {
     Codec::new(trial.params, &M::CARD, trial.shape.size_bytes)
 }
 
 /// The trial of the mechanism within: its messages are what the codec makes of ours.
-fn inner<'a>(trial: &Trial<'a>) -> Trial<'a> {
+fn inner<'a>(trial: &TrialContext<'a>) -> TrialContext<'a> {
     let shape = Shape { size_bytes: bound(trial.shape.size_bytes), ..trial.shape };
-    if trial.params.is_empty() { *trial } else { Trial { shape, ..*trial } }
+    if trial.params.is_empty() { *trial } else { TrialContext { shape, ..*trial } }
 }
 
 impl<E: Endpoint> Endpoint for CodedEnd<E> {

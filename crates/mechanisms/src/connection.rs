@@ -2,7 +2,7 @@
 //! address and server by the listener of those of the workload `connect`. Not a mechanism itself.
 
 use crate::connecting::{Client, Server};
-use crate::contract::{Arrived, Endpoint, InPlace, Mechanism, Shape, Steps, Ticket, Trial};
+use crate::contract::{Arrived, Endpoint, InPlace, Mechanism, Shape, Steps, Ticket, TrialContext};
 use crate::descriptor::{Fds, OverDescriptors};
 use crate::socket::{BUSY_POLL, Buffers, set_busy_polling};
 use model::card::{Card, Support};
@@ -47,7 +47,7 @@ pub trait Connection {
     fn probe(params: &Params) -> Support;
 
     /// Where a listener of `trial` is to be.
-    fn place(trial: &Trial<'_>) -> Result<Place, Failure>;
+    fn place(trial: &TrialContext<'_>) -> Result<Place, Failure>;
 
     /// Both ends of a connection that lasts, where that takes no listener.
     fn pair(_params: &Params) -> Option<Result<Ends, Failure>> {
@@ -191,7 +191,7 @@ impl<C: Connection> Mechanism for Connected<C> {
         C::probe(params)
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(Bound<C>, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(Bound<C>, Ticket), Failure> {
         let params = trial.params;
         if trial.shape.workload != Workload::Connect
             && let Some(pair) = C::pair(params)
@@ -225,7 +225,7 @@ impl<C: Connection> Mechanism for Connected<C> {
         }
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<ConnectionEnd<C>, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<ConnectionEnd<C>, Failure> {
         let params = trial.params;
         if trial.shape.workload == Workload::Connect {
             let [listener] = ticket.descriptors(C::CARD.name)?;

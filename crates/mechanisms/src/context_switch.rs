@@ -4,7 +4,7 @@
 //! no copy, no file. An iteration is four system calls and two switches.
 
 use crate::cache_line::{MEMORY_BYTES, pack, probe_token, unpack};
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::thread::futex;
@@ -53,7 +53,7 @@ impl Mechanism for ContextSwitch {
         probe_token()
     }
 
-    fn bind(_: &Trial<'_>) -> Result<(ContextSwitchEnd, Ticket), Failure> {
+    fn bind(_: &TrialContext<'_>) -> Result<(ContextSwitchEnd, Ticket), Failure> {
         let (memory, fd) = SharedMemory::create("ipcmark-context-switch", MEMORY_BYTES)?;
         Ok((ContextSwitchEnd { memory, hand_overs: 0 }, Ticket { address: Vec::new(), fds: vec![fd] }))
     }
@@ -62,7 +62,7 @@ impl Mechanism for ContextSwitch {
         Ok(bound)
     }
 
-    fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<ContextSwitchEnd, Failure> {
+    fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<ContextSwitchEnd, Failure> {
         let [fd] = ticket.descriptors("context-switch")?;
         Ok(ContextSwitchEnd { memory: SharedMemory::open(fd, MEMORY_BYTES)?, hand_overs: 0 })
     }

@@ -18,7 +18,7 @@ pub struct Shape {
 
 /// What one trial gives its mechanism.
 #[derive(Debug, Clone, Copy)]
-pub struct Trial<'a> {
+pub struct TrialContext<'a> {
     /// The parameters, checked against the card.
     pub params: &'a Params,
     /// What will be carried.
@@ -29,7 +29,7 @@ pub struct Trial<'a> {
     pub number: u64,
 }
 
-impl Trial<'_> {
+impl TrialContext<'_> {
     /// A path in the run's directory whose name no other trial begins its names with.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(self.number.to_string())
@@ -84,13 +84,13 @@ pub trait Mechanism {
     fn probe(params: &Params) -> Support;
 
     /// Makes the kernel objects, and the ticket that lets server connect to them. Client's side.
-    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure>;
+    fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure>;
 
     /// Client's end, once server holds the ticket. Names in the file system are unlinked here.
     fn accept(bound: Self::Bound) -> Result<Self::End, Failure>;
 
     /// Server's end.
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure>;
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure>;
 }
 
 /// A connected end. Calls happen inside the measured loop: no allocation, no clock, no `dyn`, and
@@ -242,7 +242,7 @@ pub trait Operation: Sized {
     }
 
     /// Makes ready what [`call`](Self::call) needs.
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure>;
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure>;
 
     /// Does it once. Its result must be kept alive, so that the compiler keeps the work.
     fn call(&mut self) -> Result<(), Errno>;

@@ -1,6 +1,6 @@
 //! What it costs to make a kernel object for two ends, and to close it again.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use model::card::Card;
 use model::{Domain, Param};
 use rustix::event::{EventfdFlags, eventfd};
@@ -41,7 +41,7 @@ impl Operation for Create {
         ..Card::OPERATION
     };
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let object = match trial.params.text(&Self::CARD, "object") {
             Some("fifo") => Object::Fifo,
             Some("socketpair") => Object::Socketpair,

@@ -1,6 +1,6 @@
 //! Ends made of file descriptors, and the ways in which they wait. Not a mechanism itself.
 
-use crate::contract::{Arrived, Endpoint, Mechanism, Shape, Steps, Ticket, Trial};
+use crate::contract::{Arrived, Endpoint, Mechanism, Shape, Steps, Ticket, TrialContext};
 use crate::fd_message::{MOST_FDS, receive_message, send_message};
 use crate::socket::set_buffers;
 use arrayvec::ArrayVec;
@@ -330,7 +330,7 @@ impl<P: Pair> Mechanism for P {
         P::probe(params)
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
         bind_pair::<P, _>(trial)
     }
 
@@ -338,7 +338,7 @@ impl<P: Pair> Mechanism for P {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
         connect_pair::<P, _>(trial, ticket)
     }
 }
@@ -359,7 +359,7 @@ impl<P: Pair, E: OverDescriptors> Mechanism for PairWith<P, E> {
         }
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(E, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(E, Ticket), Failure> {
         bind_pair::<P, E>(trial)
     }
 
@@ -367,18 +367,18 @@ impl<P: Pair, E: OverDescriptors> Mechanism for PairWith<P, E> {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<E, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<E, Failure> {
         connect_pair::<P, E>(trial, ticket)
     }
 }
 
-fn bind_pair<P: Pair, E: OverDescriptors>(trial: &Trial<'_>) -> Result<(E, Ticket), Failure> {
+fn bind_pair<P: Pair, E: OverDescriptors>(trial: &TrialContext<'_>) -> Result<(E, Ticket), Failure> {
     let (client, server, settings) = P::open(trial.params)?;
     let end = E::over(client, trial.params, trial.shape, &P::CARD, settings)?;
     Ok((end, Ticket { address: Vec::new(), fds: vec![server.input, server.output] }))
 }
 
-fn connect_pair<P: Pair, E: OverDescriptors>(trial: &Trial<'_>, ticket: Ticket) -> Result<E, Failure> {
+fn connect_pair<P: Pair, E: OverDescriptors>(trial: &TrialContext<'_>, ticket: Ticket) -> Result<E, Failure> {
     let [input, output] = ticket.descriptors(P::CARD.name)?;
     E::over(Fds { input, output }, trial.params, trial.shape, &P::CARD, Vec::new())
 }
@@ -386,7 +386,7 @@ fn connect_pair<P: Pair, E: OverDescriptors>(trial: &Trial<'_>, ticket: Ticket) 
 /// Whether a byte that client sends by `M` arrives at server, where server need not answer to be connected.
 pub(crate) fn tried<M: Mechanism>(params: &Params) -> Support {
     let shape = Shape { size_bytes: 1, workload: Workload::Latency };
-    let trial = Trial { params, shape, directory: Path::new(""), number: 0 };
+    let trial = TrialContext { params, shape, directory: Path::new(""), number: 0 };
     let trial = || {
         let (bound, ticket) = M::bind(&trial)?;
         let mut server = M::connect(&trial, ticket)?;

@@ -1,6 +1,6 @@
 //! Two eventfds, one for each direction: a counter that one end raises and the other sleeps for.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT, supported};
 use crate::wake::WAKE_UP;
 use model::Params;
@@ -35,7 +35,7 @@ impl Mechanism for Eventfd {
         supported(open())
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(EventfdEnd, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(EventfdEnd, Ticket), Failure> {
         let (to_server, to_client) = (open()?, open()?);
         let server = [&to_server, &to_client].map(|fd| fd.try_clone().or_fail("dup", "eventfd"));
         let fds = server.into_iter().collect::<Result<_, _>>()?;
@@ -47,7 +47,7 @@ impl Mechanism for Eventfd {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<EventfdEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<EventfdEnd, Failure> {
         let [input, output] = ticket.descriptors("eventfd")?;
         end(Fds { input, output }, trial.params)
     }

@@ -1,6 +1,6 @@
 //! Descriptors sent over a Unix socket to the process itself, received, and closed: no other process, and no sleep.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use crate::descriptor::supported;
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
@@ -56,7 +56,7 @@ impl Operation for FdPass {
         }
     }
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         FdPass::new(fds(trial.params))
     }
 

@@ -1,6 +1,6 @@
 //! Two FIFOs, one for each direction, known to both ends by name until both have opened them.
 
-use crate::contract::{Mechanism, Ticket, Trial};
+use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT};
 use crate::names::names_have_a_place;
 use crate::pipe::{CAPACITY, LIMITS, set_capacity};
@@ -64,7 +64,7 @@ impl Mechanism for Fifo {
         names_have_a_place()
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(Bound, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(Bound, Ticket), Failure> {
         let path = trial.path();
         let names = Names::of(&path);
         make(&names.to_server)?;
@@ -85,7 +85,7 @@ impl Mechanism for Fifo {
         end(input, output, &params, settings)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<DescriptorEnd, Failure> {
         let names = Names::of(Path::new(std::ffi::OsStr::from_bytes(&ticket.address)));
         let output = open_writer(&names.to_client)?;
         let input = open_reader(&names.to_server)?;

@@ -3,7 +3,7 @@
 //! The steps are those of the study of files against sockets: open, unlink, write, sendmsg, close; and recvmsg, lseek,
 //! read, close.
 
-use crate::contract::{Steps, Trial};
+use crate::contract::{Steps, TrialContext};
 use crate::descriptor::{WAIT, supported};
 use crate::memfd_pass::write_all;
 use crate::names::{Registered, names_have_a_place, writable};
@@ -66,7 +66,7 @@ impl Letter for TemporaryFile {
         }
     }
 
-    fn prepare(trial: &Trial<'_>, end: &'static str) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>, end: &'static str) -> Result<Self, Failure> {
         let path = trial.path().with_extension(end);
         if trial.params.text(&Self::CARD, ON.name) == Some("disk") {
             return Ok(Self { file_system: file_system(trial.directory)?, path, _registered: None });

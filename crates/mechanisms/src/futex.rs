@@ -1,7 +1,7 @@
 //! A futex in shared memory, as the context-switch floor has it, between any two CPUs.
 
 use crate::context_switch::{ContextSwitch, ContextSwitchEnd};
-use crate::contract::{Mechanism, Ticket, Trial};
+use crate::contract::{Mechanism, Ticket, TrialContext};
 use model::Params;
 use model::card::{Card, CardKind, Support};
 use sys::Failure;
@@ -25,7 +25,7 @@ impl Mechanism for Futex {
         ContextSwitch::probe(params)
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(ContextSwitchEnd, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(ContextSwitchEnd, Ticket), Failure> {
         ContextSwitch::bind(trial)
     }
 
@@ -33,7 +33,7 @@ impl Mechanism for Futex {
         ContextSwitch::accept(bound)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<ContextSwitchEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<ContextSwitchEnd, Failure> {
         ContextSwitch::connect(trial, ticket)
     }
 }

@@ -1,6 +1,6 @@
 //! The time of day, in the older way.
 
-use crate::contract::{OF_TIMERS, Operation, Timer, Trial};
+use crate::contract::{OF_TIMERS, Operation, Timer, TrialContext};
 use model::card::Card;
 use sys::{Errno, Failure};
 
@@ -17,7 +17,7 @@ impl Operation for Gettimeofday {
         ..Card::OPERATION
     };
 
-    fn prepare(_: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(_: &TrialContext<'_>) -> Result<Self, Failure> {
         Ok(Self)
     }
 

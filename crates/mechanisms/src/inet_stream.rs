@@ -1,7 +1,7 @@
 //! What connections over the loopback interface share: their family and their address. Not a mechanism itself.
 
 use crate::connection::{Connected, Connection, Place};
-use crate::contract::Trial;
+use crate::contract::TrialContext;
 use crate::descriptor::{OverDescriptors, tried};
 use model::Params;
 use model::card::{Card, Support};
@@ -38,7 +38,7 @@ impl<I: InetStream> Connection for I {
         tried::<Connected<Self>>(params)
     }
 
-    fn place(_: &Trial<'_>) -> Result<Place, Failure> {
+    fn place(_: &TrialContext<'_>) -> Result<Place, Failure> {
         Ok(SocketAddrAny::from(LOOPBACK).into())
     }
 }

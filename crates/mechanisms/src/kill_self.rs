@@ -1,6 +1,6 @@
 //! A signal to the process itself, which handles it by doing nothing: no other process, and no sleep.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use model::card::Card;
 use sys::signal::{Sender, Signal, Thread, handle};
 use sys::{Errno, Failure};
@@ -17,7 +17,7 @@ impl Operation for KillSelf {
         ..Card::OPERATION
     };
 
-    fn prepare(_: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(_: &TrialContext<'_>) -> Result<Self, Failure> {
         handle(Signal::Standard)?;
         Ok(Self(Sender::new(Thread::current(), Signal::Standard)))
     }

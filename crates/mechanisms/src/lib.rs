@@ -86,7 +86,7 @@ mod uring_msg;
 mod vsock;
 
 pub use contract::{
-    Arrived, Endpoint, InPlace, Mechanism, Operation, Shape, Steps, Ticket, Timer, Trial, Unnoted,
+    Arrived, Endpoint, InPlace, Mechanism, Operation, Shape, Steps, Ticket, Timer, TrialContext, Unnoted,
 };
 pub use names::noted;
 pub use registry::Visitor;

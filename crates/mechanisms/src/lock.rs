@@ -1,6 +1,6 @@
 //! A lock that is taken and given up, with nobody else who wants it.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use model::card::Card;
 use model::{Domain, Param};
 use rustix::fd::OwnedFd;
@@ -37,7 +37,7 @@ impl Operation for Lock {
         ..Card::OPERATION
     };
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let file = || memfd_create("ipcmark-lock", MemfdFlags::CLOEXEC).or_fail("memfd_create", "lock");
         Ok(match trial.params.text(&Self::CARD, "by") {
             Some("ofd") => Self::Ofd(RecordLocks::create()?.0),

@@ -1,6 +1,6 @@
 //! A copy of n bytes, source and destination in cache if they fit: the floor of every copy.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use model::card::Card;
 use sys::{Errno, Failure};
 
@@ -20,7 +20,7 @@ impl Operation for Memcpy {
         ..Card::OPERATION
     };
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let size_bytes = trial.shape.size_bytes;
         // Written, not just reserved: an untouched source would be the kernel's one page of zeros.
         Ok(Self { from: vec![1; size_bytes], to: vec![2; size_bytes] })

@@ -1,6 +1,6 @@
 //! Each message in a sealed memfd of its own, whose descriptor is sent over a Unix socket; the receiver maps it.
 
-use crate::contract::{Steps, Trial};
+use crate::contract::{Steps, TrialContext};
 use crate::descriptor::{WAIT, supported};
 use crate::passed::{Letter, PASSED};
 use model::Params;
@@ -29,7 +29,7 @@ impl Letter for SealedMemfd {
         supported(create().or_fail("memfd_create", "a message"))
     }
 
-    fn prepare(_: &Trial<'_>, _: &'static str) -> Result<Self, Failure> {
+    fn prepare(_: &TrialContext<'_>, _: &'static str) -> Result<Self, Failure> {
         Ok(Self)
     }
 

@@ -1,6 +1,6 @@
 //! Every byte of n written, or read, in private memory or in memory that could be shared: whether sharing costs anything.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use crate::shm::{create, probe_source, source};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
@@ -43,7 +43,7 @@ impl Operation for Memory {
         probe_source(params.text(&Self::CARD, "memory"))
     }
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let size_bytes = trial.shape.size_bytes;
         let kind = trial.params.text(&Self::CARD, "memory");
         let mut memory = if kind == Some("private") {

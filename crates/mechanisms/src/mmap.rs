@@ -1,6 +1,6 @@
 //! Private memory mapped and unmapped, and what the first touch of its pages adds.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use model::card::Card;
 use model::{Domain, Param};
 use sys::anonymous::map_and_unmap;
@@ -29,7 +29,7 @@ impl Operation for Mmap {
         ..Card::OPERATION
     };
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let touch = trial.params.text(&Self::CARD, "touch") == Some("on");
         Ok(Self {
             size_bytes: trial.shape.size_bytes,

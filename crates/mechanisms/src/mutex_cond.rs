@@ -1,6 +1,6 @@
 //! A robust mutex with a condition variable in shared memory, over a count of iterations.
 
-use crate::contract::{Mechanism, Ticket, Trial};
+use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::descriptor::supported;
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::Params;
@@ -34,7 +34,7 @@ impl Mechanism for MutexCond {
         supported(Turnstile::create())
     }
 
-    fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (turnstile, fd) = Turnstile::create()?;
         let ticket = Ticket { address: Vec::new(), fds: vec![fd] };
         Ok((WakeEnd(TurnstileEnd { turnstile, wake_ups: 0 }), ticket))
@@ -44,7 +44,7 @@ impl Mechanism for MutexCond {
         Ok(bound)
     }
 
-    fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
+    fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [fd] = ticket.descriptors("mutex-cond")?;
         Ok(WakeEnd(TurnstileEnd { turnstile: Turnstile::open(fd)?, wake_ups: 0 }))
     }

@@ -1,13 +1,13 @@
 //! Names outside of the file system: noted before the object is made, removed with it. Not a mechanism itself.
 
-use crate::contract::Trial;
+use crate::contract::TrialContext;
 use model::card::Support;
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 use sys::name::Name;
 use sys::{Failure, OrFail};
 
-impl Trial<'_> {
+impl TrialContext<'_> {
     /// Notes in the run's directory that `name` is about to be made, so that whoever clears up after this process
     /// removes it too.
     pub(crate) fn register(&self, name: Name) -> Result<Registered, Failure> {
@@ -80,7 +80,7 @@ mod tests {
         let directory = tempfile::Builder::new().prefix("ipcmark-test-").tempdir().unwrap();
         let shape = Shape { size_bytes: 1, workload: Workload::Latency };
         let params = Params::default();
-        let trial = |number| Trial { params: &params, shape, directory: directory.path(), number };
+        let trial = |number| TrialContext { params: &params, shape, directory: directory.path(), number };
         let name = Name::PosixMq(trial(1).posix_name("to-server"));
         assert_ne!(trial(1).posix_name("to-client"), trial(1).posix_name("to-server"));
         assert_ne!(trial(2).posix_name("to-server"), trial(1).posix_name("to-server"));

@@ -2,7 +2,7 @@
 //!
 //! With `delay=` client's receive burns a known time, which the result must show.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Domain, Param, Params, Workload};
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Mechanism for Null {
         Support::UNLIMITED
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(NullEnd, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(NullEnd, Ticket), Failure> {
         let delay = trial.params.duration(&Self::CARD, "delay");
         Ok((NullEnd { delay }, Ticket::default()))
     }
@@ -58,7 +58,7 @@ impl Mechanism for Null {
         Ok(bound)
     }
 
-    fn connect(_: &Trial<'_>, _: Ticket) -> Result<NullEnd, Failure> {
+    fn connect(_: &TrialContext<'_>, _: Ticket) -> Result<NullEnd, Failure> {
         Ok(NullEnd { delay: Duration::ZERO })
     }
 }

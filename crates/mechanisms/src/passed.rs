@@ -1,6 +1,6 @@
 //! Messages that lie in a file of their own, whose descriptor is sent in a message without bytes. Not a mechanism itself.
 
-use crate::contract::{Arrived, Endpoint, Mechanism, Steps, Ticket, Trial, Unnoted};
+use crate::contract::{Arrived, Endpoint, Mechanism, Steps, Ticket, TrialContext, Unnoted};
 use crate::descriptor::{DescriptorEnd, Fds};
 use crate::fd_message::MOST_FDS;
 use crate::socket::unix_pair;
@@ -21,7 +21,7 @@ pub trait Letter: Sized {
     fn probe(params: &Params) -> Support;
 
     /// What an end needs to make letters. `end` tells the names of client's from those of server's.
-    fn prepare(trial: &Trial<'_>, end: &'static str) -> Result<Self, Failure>;
+    fn prepare(trial: &TrialContext<'_>, end: &'static str) -> Result<Self, Failure>;
 
     /// A new file that holds `bytes`.
     fn write(&mut self, bytes: &[u8], steps: &mut impl Steps) -> Result<OwnedFd, Errno>;
@@ -72,7 +72,7 @@ pub struct PassedEnd<L> {
 }
 
 impl<L: Letter> PassedEnd<L> {
-    fn new(socket: OwnedFd, trial: &Trial<'_>, end: &'static str) -> Result<Self, Failure> {
+    fn new(socket: OwnedFd, trial: &TrialContext<'_>, end: &'static str) -> Result<Self, Failure> {
         let fds = Fds::both_ways(socket, L::CARD.name)?;
         let socket = DescriptorEnd::new(fds, trial.params, &L::CARD, Vec::new())?;
         Ok(Self { socket, letters: L::prepare(trial, end)? })
@@ -88,7 +88,7 @@ impl<L: Letter> Mechanism for Passed<L> {
         L::probe(params)
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(PassedEnd<L>, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(PassedEnd<L>, Ticket), Failure> {
         let (client, server, _) = unix_pair(SocketType::DGRAM, trial.params, &L::CARD)?;
         let end = PassedEnd::new(client, trial, "client")?;
         Ok((end, Ticket { address: Vec::new(), fds: vec![server] }))
@@ -98,7 +98,7 @@ impl<L: Letter> Mechanism for Passed<L> {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<PassedEnd<L>, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<PassedEnd<L>, Failure> {
         let [socket] = ticket.descriptors(L::CARD.name)?;
         PassedEnd::new(socket, trial, "server")
     }

@@ -1,6 +1,6 @@
 //! Two POSIX message queues, one for each direction.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::descriptor::{largest_below, supported};
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
@@ -87,7 +87,7 @@ impl Mechanism for PosixMq {
         }
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(Bound, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(Bound, Ticket), Failure> {
         let [to_server, to_client] = names(trial);
         let register = |name: &str| trial.register(Name::PosixMq(name.to_owned()));
         let registered = [register(&to_server)?, register(&to_client)?];
@@ -111,7 +111,7 @@ impl Mechanism for PosixMq {
         Ok(bound.end)
     }
 
-    fn connect(trial: &Trial<'_>, _ticket: Ticket) -> Result<PosixMqEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, _ticket: Ticket) -> Result<PosixMqEnd, Failure> {
         let [to_server, to_client] = names(trial);
         let size_bytes = most_bytes(trial);
         let output = with_priority(MessageQueue::open(&to_client, size_bytes)?, trial.params);
@@ -121,7 +121,7 @@ impl Mechanism for PosixMq {
 }
 
 /// What a message has at the most: no queue is made for empty ones alone, and their answer may have a byte.
-fn most_bytes(trial: &Trial<'_>) -> usize {
+fn most_bytes(trial: &TrialContext<'_>) -> usize {
     trial.shape.size_bytes.max(1)
 }
 
@@ -141,7 +141,7 @@ fn largest(params: &Params) -> Result<usize, Failure> {
     largest_below(MOST_BYTES + 1, |size_bytes| allows_two(depth(params), size_bytes))
 }
 
-fn names(trial: &Trial<'_>) -> [String; 2] {
+fn names(trial: &TrialContext<'_>) -> [String; 2] {
     ["to-server", "to-client"].map(|direction| trial.posix_name(direction))
 }
 

@@ -1,6 +1,6 @@
 //! Two POSIX semaphores in shared memory, one for each direction.
 
-use crate::contract::{Mechanism, Ticket, Trial};
+use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::descriptor::supported;
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::Params;
@@ -34,7 +34,7 @@ impl Mechanism for PosixSem {
         supported(Semaphores::<2>::create())
     }
 
-    fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (semaphores, fd) = Semaphores::create()?;
         let end = SemaphoreEnd { semaphores, raises: 0, lowers: 1 };
         Ok((WakeEnd(end), Ticket { address: Vec::new(), fds: vec![fd] }))
@@ -44,7 +44,7 @@ impl Mechanism for PosixSem {
         Ok(bound)
     }
 
-    fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
+    fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [fd] = ticket.descriptors("posix-sem")?;
         Ok(WakeEnd(SemaphoreEnd { semaphores: Semaphores::open(fd)?, raises: 1, lowers: 0 }))
     }

@@ -1,6 +1,6 @@
 //! A process that does nothing: made, and awaited.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use crate::descriptor::supported;
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
@@ -46,7 +46,7 @@ impl Operation for Process {
         }
     }
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         Ok(match trial.params.text(&Self::CARD, "by") {
             Some("vfork") => Self::Vfork(ChildStack::new()),
             Some("posix-spawn") => Self::Spawn(Program::at(Path::new(TRUE))?),

@@ -3,7 +3,7 @@
 //! The sender announces where its message lies over a Unix socket and waits until the receiver has copied it, for its
 //! memory is its own again when `send` returns. So at most one message is under way each way: a stream goes in lock-step.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT, supported};
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
@@ -51,7 +51,7 @@ impl Mechanism for ProcessVm {
         supported(process_vm::try_it())
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
         let (client, server) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .or_fail("socketpair", "process-vm")?;
@@ -67,7 +67,7 @@ impl Mechanism for ProcessVm {
         Ok(ProcessVmEnd { socket, peer })
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<ProcessVmEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<ProcessVmEnd, Failure> {
         let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", "process-vm", Errno::INVAL))?;
         let [socket] = ticket.descriptors("process-vm")?;

@@ -1,6 +1,6 @@
 //! A System V semaphore that is raised and lowered again, with nobody waiting for it.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use crate::names::{Registered, names_have_a_place};
 use crate::sysv_sem::{UNDO, undo};
 use model::Params;
@@ -30,7 +30,7 @@ impl Operation for Semop {
         names_have_a_place()
     }
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let key = Key::of(trial.path());
         let registered = trial.register(Name::SysvSem(key))?;
         let semaphores = Semaphores::create(key, 1, undo(trial, &Self::CARD))?;

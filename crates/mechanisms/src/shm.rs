@@ -1,6 +1,6 @@
 //! What it costs to make, attach, detach and remove shared memory of n bytes.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use crate::descriptor::supported;
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Support};
@@ -70,7 +70,7 @@ impl Operation for Shm {
         probe_source(params.text(&Self::CARD, "memory"))
     }
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let size_bytes = trial.shape.size_bytes;
         let text = |name| trial.params.text(&Self::CARD, name);
         let (source, registered) = source(trial, text("memory"))?;
@@ -126,7 +126,10 @@ pub(crate) fn probe_source(kind: Option<&str>) -> Support {
 }
 
 /// What makes memory of `kind` for `trial`, and the name that it has.
-pub(crate) fn source(trial: &Trial<'_>, kind: Option<&str>) -> Result<(Source, Option<Registered>), Failure> {
+pub(crate) fn source(
+    trial: &TrialContext<'_>,
+    kind: Option<&str>,
+) -> Result<(Source, Option<Registered>), Failure> {
     let (source, name) = match kind {
         Some("sysv") => {
             let key = Key::of(trial.path());

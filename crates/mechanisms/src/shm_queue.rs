@@ -7,7 +7,7 @@
 //! then.
 
 use crate::backing::{MEMORY, Memory, Pending};
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::descriptor::supported;
 use crate::names::{Registered, names_have_a_place};
 use crate::sleeper::Sleeper;
@@ -94,7 +94,7 @@ impl Mechanism for ShmQueue {
         }
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let mut ticket = Ticket::default();
         let (memory, pending) = memory(trial.params).bind(trial, &mut ticket)?;
         let queue = End::claim(memory, capacity_bytes(trial.params), Side::Client)?;
@@ -107,7 +107,7 @@ impl Mechanism for ShmQueue {
         Ok(end)
     }
 
-    fn connect(trial: &Trial<'_>, mut ticket: Ticket) -> Result<ShmQueueEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, mut ticket: Ticket) -> Result<ShmQueueEnd, Failure> {
         let memory = memory(trial.params).connect(trial, &mut ticket)?;
         let queue = End::claim(memory, capacity_bytes(trial.params), Side::Server)?;
         let lock = Lock::connect(trial, &mut ticket)?;
@@ -164,7 +164,7 @@ impl Lock {
         }
     }
 
-    fn bind(trial: &Trial<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
+    fn bind(trial: &TrialContext<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
         Ok(match trial.params.text(&ShmQueue::CARD, "lock") {
             Some("sysv-sem") => {
                 let key = Key::of(trial.path());
@@ -193,7 +193,7 @@ impl Lock {
         })
     }
 
-    fn connect(trial: &Trial<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
         let card = &ShmQueue::CARD;
         Ok(match trial.params.text(card, "lock") {
             Some("sysv-sem") => Lock::SystemV {

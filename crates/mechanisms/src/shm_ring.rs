@@ -3,7 +3,7 @@
 //! The ring itself is `sys::ring`, because its copies are unsafe. Here are its parameters and how its ends meet.
 
 use crate::backing::{MEMORY, Memory, Pending};
-use crate::contract::{ACCESS, Endpoint, InPlace, Mechanism, Ticket, Trial};
+use crate::contract::{ACCESS, Endpoint, InPlace, Mechanism, Ticket, TrialContext};
 use crate::sleeper::{LOOKS, Sleeper, WAIT};
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
@@ -94,7 +94,7 @@ impl Mechanism for ShmRing {
         }
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let mut ticket = Ticket::default();
         let (memory, pending) = memory(trial.params).bind(trial, &mut ticket)?;
         let sleeper = Sleeper::bind(trial, &Self::CARD, &mut ticket)?;
@@ -106,7 +106,7 @@ impl Mechanism for ShmRing {
         Ok(end)
     }
 
-    fn connect(trial: &Trial<'_>, mut ticket: Ticket) -> Result<ShmRingEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, mut ticket: Ticket) -> Result<ShmRingEnd, Failure> {
         let memory = memory(trial.params).connect(trial, &mut ticket)?;
         let sleeper = Sleeper::connect(trial, &Self::CARD, &mut ticket)?;
         ShmRingEnd::new(memory, trial.params, Side::Server, sleeper)

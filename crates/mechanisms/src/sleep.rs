@@ -1,6 +1,6 @@
 //! A sleep of known length: what it takes beyond that is the lateness of its wake-up, and of the call.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
 use rustix::event::{epoll, poll};
@@ -68,7 +68,7 @@ impl Operation for Sleep {
         Support::No { reason: reason.to_owned(), remedy: remedy.to_owned() }
     }
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let by = match trial.params.text(&Self::CARD, "by") {
             Some("absolute") => By::Absolute,
             Some("timerfd") => By::Timerfd(

@@ -4,7 +4,7 @@
 //! So a sleep is the one system call that it is elsewhere, and reads no clock. A peer that is killed wakes nobody;
 //! as with a futex, the coordinator's deadline ends that.
 
-use crate::contract::{Ticket, Trial};
+use crate::contract::{Ticket, TrialContext};
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
@@ -74,7 +74,7 @@ impl Sleeper {
     }
 
     /// Client's; adds to `ticket` what server needs for its own.
-    pub(crate) fn bind(trial: &Trial<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
+    pub(crate) fn bind(trial: &TrialContext<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
         Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::bind_eventfds(ticket)?,
             Some("sysv-sem") => {
@@ -113,7 +113,11 @@ impl Sleeper {
     }
 
     /// Server's, with what client added to `ticket`.
-    pub(crate) fn connect(trial: &Trial<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
+    pub(crate) fn connect(
+        trial: &TrialContext<'_>,
+        card: &Card,
+        ticket: &mut Ticket,
+    ) -> Result<Self, Failure> {
         Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::connect_eventfds(card, ticket)?,
             Some("sysv-sem") => {

@@ -1,6 +1,6 @@
 //! A system call that does next to nothing and that no library answers from memory.
 
-use crate::contract::{Operation, Trial};
+use crate::contract::{Operation, TrialContext};
 use model::card::Card;
 use sys::{Errno, Failure};
 
@@ -16,7 +16,7 @@ impl Operation for Syscall {
         ..Card::OPERATION
     };
 
-    fn prepare(_: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(_: &TrialContext<'_>) -> Result<Self, Failure> {
         Ok(Self)
     }
 

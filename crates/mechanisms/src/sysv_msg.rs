@@ -1,6 +1,6 @@
 //! Two System V message queues, one for each direction.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
@@ -59,7 +59,7 @@ impl Mechanism for SysvMsg {
         }
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(SysvMsgEnd, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(SysvMsgEnd, Ticket), Failure> {
         let [to_server, to_client] = keys(trial);
         let registered =
             [trial.register(Name::SysvMsg(to_server))?, trial.register(Name::SysvMsg(to_client))?];
@@ -74,7 +74,7 @@ impl Mechanism for SysvMsg {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, _: Ticket) -> Result<SysvMsgEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, _: Ticket) -> Result<SysvMsgEnd, Failure> {
         let [to_server, to_client] = keys(trial);
         let size_bytes = most_bytes(trial);
         let (output, input) =
@@ -84,7 +84,7 @@ impl Mechanism for SysvMsg {
 }
 
 /// What a message has at the most: the answer to an empty one may have a byte.
-fn most_bytes(trial: &Trial<'_>) -> usize {
+fn most_bytes(trial: &TrialContext<'_>) -> usize {
     trial.shape.size_bytes.max(1)
 }
 
@@ -116,7 +116,7 @@ fn hold(queue: &MessageQueue, params: &Params) -> Result<Setting, Failure> {
     })
 }
 
-fn keys(trial: &Trial<'_>) -> [Key; 2] {
+fn keys(trial: &TrialContext<'_>) -> [Key; 2] {
     ["to-server", "to-client"].map(|direction| Key::of((trial.path(), direction)))
 }
 

@@ -1,6 +1,6 @@
 //! Two System V semaphores, one for each direction.
 
-use crate::contract::{Mechanism, Ticket, Trial};
+use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::names::{Registered, names_have_a_place};
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::card::{Card, Reach, Support};
@@ -48,7 +48,7 @@ impl Mechanism for SysvSem {
         names_have_a_place()
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let key = Key::of(trial.path());
         let registered = trial.register(Name::SysvSem(key))?;
         let semaphores = Semaphores::create(key, 2, undo(trial, &Self::CARD))?;
@@ -60,14 +60,14 @@ impl Mechanism for SysvSem {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, _: Ticket) -> Result<Self::End, Failure> {
+    fn connect(trial: &TrialContext<'_>, _: Ticket) -> Result<Self::End, Failure> {
         let semaphores = Semaphores::open(Key::of(trial.path()), 2, undo(trial, &Self::CARD))?;
         Ok(WakeEnd(SemaphoreEnd { semaphores, raises: 1, lowers: 0, _registered: None }))
     }
 }
 
 /// Whether `trial` of the row with `card` asks for it.
-pub(crate) fn undo(trial: &Trial<'_>, card: &Card) -> bool {
+pub(crate) fn undo(trial: &TrialContext<'_>, card: &Card) -> bool {
     trial.params.text(card, UNDO.name) == Some("on")
 }
 

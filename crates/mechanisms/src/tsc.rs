@@ -1,6 +1,6 @@
 //! The processor's time-stamp counter: what one reading costs.
 
-use crate::contract::{OF_TIMERS, Operation, Timer, Trial};
+use crate::contract::{OF_TIMERS, Operation, Timer, TrialContext};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
 use sys::{Errno, Failure};
@@ -37,7 +37,7 @@ impl Operation for Tsc {
         }
     }
 
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure> {
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         Ok(Self { ordered: trial.params.text(&Self::CARD, "order") == Some("fenced") })
     }
 

@@ -4,7 +4,7 @@
 //! of messages therefore has at most `window` of them unacknowledged; server acknowledges every half
 //! window with a datagram of one byte. The other workloads answer each message and need no window.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::descriptor::{DescriptorEnd, Fds, WAIT};
 use crate::inet_stream::{bind_to_loopback, inet_socket};
 use crate::socket::{BUSY_POLL, RCVBUF, SNDBUF, largest_message, set_buffers, set_busy_polling};
@@ -54,7 +54,7 @@ impl Mechanism for Udp {
         largest_message(|| connected_pair(params, &Self::CARD))
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(UdpEnd, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(UdpEnd, Ticket), Failure> {
         // Client makes both sockets, so that each is connected to the other before the first datagram.
         let (client, server) = connected_pair(trial.params, &Self::CARD)?;
         Ok((
@@ -67,7 +67,7 @@ impl Mechanism for Udp {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<UdpEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<UdpEnd, Failure> {
         let [socket] = ticket.descriptors("udp")?;
         UdpEnd::new(socket, trial, Role::Server, &Self::CARD, usize::MAX)
     }
@@ -118,7 +118,7 @@ impl UdpEnd {
     /// An end of a row with `card`, whose messages travel in datagrams of at most `segment_bytes`.
     pub(crate) fn new(
         socket: OwnedFd,
-        trial: &Trial<'_>,
+        trial: &TrialContext<'_>,
         role: Role,
         card: &Card,
         segment_bytes: usize,

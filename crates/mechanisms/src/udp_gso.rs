@@ -1,7 +1,7 @@
 //! Two connected UDP sockets whose sender hands the kernel many datagrams in one call (`UDP_SEGMENT`), as QUIC
 //! implementations do. What is lost and how it is avoided is the same as of [`crate::udp`].
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::descriptor::{WAIT, largest_below, supported, tried};
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::udp::{Role, Udp, UdpEnd, WINDOW, buffer_bytes, charge, connected_pair};
@@ -66,7 +66,7 @@ impl Mechanism for UdpGso {
         }
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(UdpGsoEnd, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(UdpGsoEnd, Ticket), Failure> {
         let (client, server) = connected_pair(trial.params, &Self::CARD)?;
         Ok((UdpGsoEnd::new(client, trial, Role::Client)?, Ticket { address: Vec::new(), fds: vec![server] }))
     }
@@ -75,7 +75,7 @@ impl Mechanism for UdpGso {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<UdpGsoEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<UdpGsoEnd, Failure> {
         let [socket] = ticket.descriptors(Self::CARD.name)?;
         UdpGsoEnd::new(socket, trial, Role::Server)
     }
@@ -94,7 +94,7 @@ pub struct UdpGsoEnd {
 }
 
 impl UdpGsoEnd {
-    fn new(socket: OwnedFd, trial: &Trial<'_>, role: Role) -> Result<Self, Failure> {
+    fn new(socket: OwnedFd, trial: &TrialContext<'_>, role: Role) -> Result<Self, Failure> {
         let card = &UdpGso::CARD;
         let segment = segment_bytes(trial.params);
         let too_large = || Failure::of("set the segment of", card.name, Errno::MSGSIZE);

@@ -4,7 +4,7 @@
 //! When client has sent everything it asks for server's word over a pair of Unix sockets beside, where nothing is lost: by
 //! then what has come has come, for over loopback a datagram is in server's buffer, or dropped, when its send returns.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::socket::{RCVBUF, SNDBUF, largest_message, set_buffers};
 use crate::udp::{Udp, connected_pair};
 use model::card::{Card, Support};
@@ -38,7 +38,7 @@ impl Mechanism for UdpUnacked {
         largest_message(|| connected_pair(params, &Self::CARD))
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(UdpUnackedEnd, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(UdpUnackedEnd, Ticket), Failure> {
         let (client, server) = connected_pair(trial.params, &Self::CARD)?;
         let (asks, is_asked) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
@@ -51,7 +51,7 @@ impl Mechanism for UdpUnacked {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<UdpUnackedEnd, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<UdpUnackedEnd, Failure> {
         let [socket, is_asked] = ticket.descriptors(Self::CARD.name)?;
         UdpUnackedEnd::new(socket, Beside::IsAsked(is_asked), trial.params)
     }

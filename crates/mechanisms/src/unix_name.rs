@@ -1,7 +1,7 @@
 //! The names by which Unix sockets find each other: a parameter that rows of them share. Not a mechanism itself.
 
 use crate::connection::{Connection, Ends, Place, SocketFile, try_connection};
-use crate::contract::Trial;
+use crate::contract::TrialContext;
 use crate::descriptor::supported;
 use crate::names::names_have_a_place;
 use crate::socket::{largest_message, unix_pair};
@@ -61,7 +61,7 @@ pub(crate) fn pair<C: Connection>(params: &Params) -> Option<Result<Ends, Failur
 }
 
 /// Where the listener of `trial` is to be.
-pub(crate) fn place<C: Connection>(trial: &Trial<'_>) -> Result<Place, Failure> {
+pub(crate) fn place<C: Connection>(trial: &TrialContext<'_>) -> Result<Place, Failure> {
     match Naming::of(trial.params, &C::CARD) {
         Naming::None => {
             let setting = Setting {

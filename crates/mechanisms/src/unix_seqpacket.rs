@@ -3,7 +3,7 @@
 use crate::coded::CODEC;
 use crate::connecting::SERVER;
 use crate::connection::{Connection, Ends, Place};
-use crate::contract::Trial;
+use crate::contract::TrialContext;
 use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::unix_name::{self, NAME};
@@ -50,7 +50,7 @@ impl Connection for UnixSeqpacket {
         unix_name::probe::<Self>(params)
     }
 
-    fn place(trial: &Trial<'_>) -> Result<Place, Failure> {
+    fn place(trial: &TrialContext<'_>) -> Result<Place, Failure> {
         unix_name::place::<Self>(trial)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::connecting::SERVER;
 use crate::connection::{Connection, Ends, Place};
-use crate::contract::Trial;
+use crate::contract::TrialContext;
 use crate::descriptor::{DescriptorEnd, WAIT};
 use crate::socket::{RCVBUF, SNDBUF};
 use crate::unix_name::{self, NAME};
@@ -49,7 +49,7 @@ impl Connection for UnixStream {
         unix_name::probe::<Self>(params)
     }
 
-    fn place(trial: &Trial<'_>) -> Result<Place, Failure> {
+    fn place(trial: &TrialContext<'_>) -> Result<Place, Failure> {
         unix_name::place::<Self>(trial)
     }
 

@@ -1,6 +1,6 @@
 //! A completion that each end's ring puts into the other's.
 
-use crate::contract::{Mechanism, Ticket, Trial};
+use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::descriptor::supported;
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::Params;
@@ -41,7 +41,7 @@ impl Mechanism for UringMsg {
         supported(attempt())
     }
 
-    fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (answer, to_answer) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "an introduction")?;
         let own = Doorbell::open()?;
         let ticket = Ticket { address: Place::of(&own).to_bytes().to_vec(), fds: vec![to_answer] };
@@ -57,7 +57,7 @@ impl Mechanism for UringMsg {
         Ok(WakeEnd(RingEnd { own, peer: Place::from_bytes(place).ring()? }))
     }
 
-    fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
+    fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let place = ticket.address.as_slice().try_into().map(Place::from_bytes);
         let place = place.map_err(|_| Failure::of("take the ticket of", Self::CARD.name, Errno::INVAL))?;
         let [to_client] = ticket.descriptors(Self::CARD.name)?;

@@ -2,7 +2,7 @@
 
 use crate::connecting::SERVER;
 use crate::connection::{Connection, Place, try_connection};
-use crate::contract::Trial;
+use crate::contract::TrialContext;
 use crate::descriptor::{DescriptorEnd, WAIT, supported};
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
@@ -49,7 +49,7 @@ impl Connection for Vsock {
         }
     }
 
-    fn place(_: &Trial<'_>) -> Result<Place, Failure> {
+    fn place(_: &TrialContext<'_>) -> Result<Place, Failure> {
         Ok(vsock_loopback().into())
     }
 }

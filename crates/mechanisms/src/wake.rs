@@ -1,6 +1,6 @@
 //! What rows share that wake the peer and carry nothing. Not a mechanism itself.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, Trial};
+use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::fd::OwnedFd;
@@ -85,7 +85,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         M::probe()
     }
 
-    fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (answer, to_answer) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "an introduction")?;
         let ticket = Ticket { address: Thread::current().to_bytes().to_vec(), fds: vec![to_answer] };
         Ok(((M::receiver()?, answer), ticket))
@@ -100,7 +100,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         M::end(receiver, Thread::from_bytes(peer))
     }
 
-    fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<M::End, Failure> {
+    fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<M::End, Failure> {
         let receiver = M::receiver()?;
         let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", M::CARD.name, Errno::INVAL))?;

@@ -12,7 +12,7 @@
 //!   Both are charged at least the bytes that they hold, and a size that was set no longer tunes itself.
 
 use crate::connection::{Connection, ConnectionEnd};
-use crate::contract::{Endpoint, InPlace, Mechanism, Shape, Ticket, Trial};
+use crate::contract::{Endpoint, InPlace, Mechanism, Shape, Ticket, TrialContext};
 use crate::descriptor::{DescriptorEnd, Fds, OverDescriptors, tried};
 use crate::inet_stream::InetStream;
 use crate::pipe::pipe_pair;
@@ -291,7 +291,7 @@ impl<W: Way> Mechanism for OverPipes<W> {
         tried::<Self>(params)
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (client, server, capacity) = pipe_pair(trial.params, &W::CARD)?;
         let end = Self::end(client, trial.params, capacity)?;
         Ok((end, Ticket { address: Vec::new(), fds: vec![server.input, server.output] }))
@@ -301,7 +301,7 @@ impl<W: Way> Mechanism for OverPipes<W> {
         Ok(bound)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [input, output] = ticket.descriptors(W::CARD.name)?;
         Self::end(Fds { input, output }, trial.params, Vec::new())
     }
@@ -330,7 +330,7 @@ impl<M: Mechanism<End: ReservesAtOnce>> Mechanism for AtOnce<M> {
         M::probe(params)
     }
 
-    fn bind(trial: &Trial<'_>) -> Result<(M::Bound, Ticket), Failure> {
+    fn bind(trial: &TrialContext<'_>) -> Result<(M::Bound, Ticket), Failure> {
         M::bind(trial)
     }
 
@@ -338,7 +338,7 @@ impl<M: Mechanism<End: ReservesAtOnce>> Mechanism for AtOnce<M> {
         M::accept(bound).map(ReservesAtOnce::without_rule)
     }
 
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<M::End, Failure> {
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<M::End, Failure> {
         M::connect(trial, ticket).map(ReservesAtOnce::without_rule)
     }
 }

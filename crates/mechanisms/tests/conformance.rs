@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_macros, reason = "what is not tested is said")]
 
 use mechanisms::registry::{CARDS, probe, visit};
-use mechanisms::{Endpoint, Mechanism, Operation, Shape, Trial, Unnoted, Visitor};
+use mechanisms::{Endpoint, Mechanism, Operation, Shape, TrialContext, Unnoted, Visitor};
 use model::card::{Card, CardKind, Framing, Payload, Support};
 use model::{Domain, Params, Session, Workload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -126,7 +126,7 @@ fn connected<M: Mechanism>(
     server: impl FnOnce(M::End) + Send,
 ) {
     let directory = run_directory();
-    let trial = Trial { params, shape, directory: directory.path(), number: 1 };
+    let trial = TrialContext { params, shape, directory: directory.path(), number: 1 };
     let (tickets, ticket) = mpsc::channel();
     // An end that is gone before the other has accepted is a death during set-up, which the deadline ends.
     let both_connected = std::sync::Barrier::new(2);
@@ -649,7 +649,7 @@ fn trials_leak_no_descriptor_and_no_mapping() {
         fn operation<O: Operation>(self) {
             let directory = run_directory();
             let shape = Shape { size_bytes: 4096, workload: Workload::Cost };
-            let trial = Trial { params: &self.0, shape, directory: directory.path(), number: 1 };
+            let trial = TrialContext { params: &self.0, shape, directory: directory.path(), number: 1 };
             let mut operation = O::prepare(&trial).unwrap();
             operation.call().unwrap();
             let reads_a_timer = operation.timer().is_some();

@@ -4,7 +4,7 @@
 
 use mechanisms::{
     AtOnce, Connected, Endpoint, Mechanism, OverPipes, OverTcp, PipeSplice, PipeVmsplice, Shape, TcpSendfile,
-    TcpVmsplice, TcpZerocopy, Tee, Trial,
+    TcpVmsplice, TcpZerocopy, Tee, TrialContext,
 };
 use model::{Params, Workload};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ fn connected<M: Mechanism>(params: &str) -> (M::End, M::End) {
     let params = if params.is_empty() { Params::default() } else { Params::parse(params, &M::CARD).unwrap() };
     let directory = tempfile::tempdir().unwrap();
     let shape = Shape { size_bytes: 1, workload: Workload::Throughput };
-    let trial = Trial { params: &params, shape, directory: directory.path(), number: 1 };
+    let trial = TrialContext { params: &params, shape, directory: directory.path(), number: 1 };
     let (bound, ticket) = M::bind(&trial).unwrap();
     let server = M::connect(&trial, ticket).unwrap();
     (M::accept(bound).unwrap(), server)
