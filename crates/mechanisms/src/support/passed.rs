@@ -1,0 +1,151 @@
+//! Messages that lie in a file of their own, whose descriptor is sent in a message without bytes. Not a mechanism itself.
+
+use crate::contract::{Arrived, Endpoint, Mechanism, NoTrace, StepTrace, Ticket, TrialContext};
+use crate::support::descriptor::{DescriptorEndpoint, Fds};
+use crate::support::fd_message::MOST_FDS;
+use crate::support::socket::unix_pair;
+use arrayvec::ArrayVec;
+use model::Params;
+use model::card::{Card, Support};
+use model::record::Setting;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::write;
+use rustix::net::SocketType;
+use sys::{Errno, Failure};
+
+/// A kind of file that holds one message.
+pub(crate) trait MessageFile: Sized {
+    /// What the row declares about itself.
+    const CARD: Card;
+
+    /// Whether it works here with `params`.
+    fn probe(params: &Params) -> Support;
+
+    /// What an end needs to make letters. `end` tells the names of client's from those of server's.
+    fn prepare(trial: &TrialContext<'_>, end: &'static str) -> Result<Self, Failure>;
+
+    /// A new file that holds `bytes`.
+    fn write(&mut self, bytes: &[u8], trace: &mut impl StepTrace) -> Result<OwnedFd, Errno>;
+
+    /// Copies what `file` holds to `into`, and says how much that was.
+    fn read(file: &OwnedFd, into: &mut [u8], trace: &mut impl StepTrace) -> Result<usize, Errno>;
+
+    /// What is to be said of where the letters are.
+    fn settings(&self) -> Vec<Setting> {
+        Vec::new()
+    }
+}
+
+/// A [`MessageFile`] as a row of the table.
+#[derive(Debug)]
+pub(crate) struct Passed<L>(std::marker::PhantomData<L>);
+
+/// An end of a pair of Unix datagram sockets, and what it makes letters from.
+#[derive(Debug)]
+pub(crate) struct PassedEndpoint<L> {
+    socket: DescriptorEndpoint,
+    letters: L,
+}
+
+impl<L: MessageFile> PassedEndpoint<L> {
+    fn new(socket: OwnedFd, trial: &TrialContext<'_>, end: &'static str) -> Result<Self, Failure> {
+        let fds = Fds::both_ways(socket, L::CARD.name)?;
+        let socket = DescriptorEndpoint::new(fds, trial.params, &L::CARD, Vec::new())?;
+        Ok(Self { socket, letters: L::prepare(trial, end)? })
+    }
+}
+
+impl<L: MessageFile> Mechanism for Passed<L> {
+    const CARD: Card = L::CARD;
+    type Bound = PassedEndpoint<L>;
+    type End = PassedEndpoint<L>;
+
+    fn probe(params: &Params) -> Support {
+        L::probe(params)
+    }
+
+    fn bind(trial: &TrialContext<'_>) -> Result<(PassedEndpoint<L>, Ticket), Failure> {
+        let (client, server, _) = unix_pair(SocketType::DGRAM, trial.params, &L::CARD)?;
+        let end = PassedEndpoint::new(client, trial, "client")?;
+        Ok((end, Ticket { address: Vec::new(), fds: vec![server] }))
+    }
+
+    fn accept(bound: PassedEndpoint<L>) -> Result<PassedEndpoint<L>, Failure> {
+        Ok(bound)
+    }
+
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<PassedEndpoint<L>, Failure> {
+        let [socket] = ticket.descriptors(L::CARD.name)?;
+        PassedEndpoint::new(socket, trial, "server")
+    }
+}
+
+impl<L: MessageFile> Endpoint for PassedEndpoint<L> {
+    const PASSES_FDS: bool = true;
+
+    #[inline(always)]
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        self.send_with(bytes, &[], &mut NoTrace)
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        self.receive_with(into, &mut NoTrace).map(|arrived| arrived.bytes)
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        self.letters.settings()
+    }
+
+    #[inline(always)]
+    fn send_with(
+        &mut self,
+        bytes: &[u8],
+        fds: &[BorrowedFd<'_>],
+        trace: &mut impl StepTrace,
+    ) -> Result<usize, Errno> {
+        let letter = self.letters.write(bytes, trace)?;
+        {
+            let mut all = ArrayVec::<BorrowedFd<'_>, MOST_FDS>::new();
+            all.push(letter.as_fd());
+            all.try_extend_from_slice(fds).map_err(|_| Errno::INVAL)?;
+            self.socket.send_with(&[], &all, trace)?;
+        }
+        drop(letter);
+        trace.step_ended("close");
+        Ok(bytes.len())
+    }
+
+    #[inline(always)]
+    fn receive_with(&mut self, into: &mut [u8], trace: &mut impl StepTrace) -> Result<Arrived, Errno> {
+        let mut came = ArrayVec::<OwnedFd, MOST_FDS>::new();
+        self.socket.receive_message(&mut [], |fd| came.push(fd))?;
+        trace.step_ended("recvmsg");
+        let fds = came.len().saturating_sub(1);
+        let mut came = came.into_iter();
+        let letter = came.next().ok_or(Errno::BADMSG)?;
+        let bytes = L::read(&letter, into, trace)?;
+        drop(letter);
+        trace.step_ended("close");
+        if fds > 0 {
+            drop(came);
+            trace.step_ended("close, all passed");
+        }
+        Ok(Arrived { bytes, fds })
+    }
+}
+
+/// Writes all of `bytes` to `file`; in one call, too, where there are none.
+#[inline(always)]
+pub(crate) fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
+    loop {
+        match write(file, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+    }
+}
