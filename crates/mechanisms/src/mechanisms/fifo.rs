@@ -19,7 +19,7 @@ use sys::{Failure, OrFail};
 #[derive(Debug)]
 pub(crate) struct Fifo;
 
-/// Client's reading end, the FIFO that it will write, and both names.
+/// The client's reading end, the FIFO that it will write, and both names.
 #[derive(Debug)]
 pub(crate) struct Bound {
     input: OwnedFd,
@@ -69,7 +69,7 @@ impl Mechanism for Fifo {
 
     fn accept(bound: Bound) -> Result<DescriptorEndpoint, Failure> {
         let Bound { input, names, params } = bound;
-        // Sleeps until server reads; by then server writes too, for it opens its writing end first.
+        // Sleeps until the server reads; by then the server writes too, for it opens its writing end first.
         let output = open_writer(&names.to_server)?;
         for name in [&names.to_server, &names.to_client] {
             unlink(name).or_fail("unlink", name.display())?;

@@ -1,6 +1,6 @@
 //! Nothing: both ends return at once. It measures the instrument itself.
 //!
-//! With `delay=` client's receive burns a known time, which the result must show.
+//! With `delay=` the client's receive burns a known time, which the result must show.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::STREAM;

@@ -26,7 +26,7 @@ pub(crate) struct PosixMqEndpoint {
     settings: Vec<Setting>,
 }
 
-/// Client, which removes the names as soon as both ends hold the queues.
+/// The client, which removes the names as soon as both ends hold the queues.
 #[derive(Debug)]
 pub(crate) struct Bound {
     end: PosixMqEndpoint,
@@ -97,7 +97,7 @@ impl Mechanism for PosixMq {
     }
 
     fn accept(bound: Bound) -> Result<PosixMqEndpoint, Failure> {
-        // Server closes its end of the pipe when it has opened both queues, or has failed.
+        // The server closes its end of the pipe when it has opened both queues, or has failed.
         read(&bound.opened, &mut [0]).or_fail("read", "posix-mq")?;
         drop(bound.registered);
         Ok(bound.end)

@@ -68,7 +68,7 @@ impl Mechanism for ProcessVm {
         let peer = peer.map_err(|_| Failure::of("take the ticket of", "process-vm", Errno::INVAL))?;
         let [socket] = ticket.descriptors("process-vm")?;
         let mut socket = waiting(socket, trial.params)?;
-        // Client may read this memory before it can be told of any message in it.
+        // The client may read this memory before it can be told of any message in it.
         process_vm::allow(peer)?;
         socket.send(&Thread::current().to_bytes()).or_fail("write", "an introduction")?;
         Ok(ProcessVmEndpoint { socket, peer })

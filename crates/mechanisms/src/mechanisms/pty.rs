@@ -1,4 +1,4 @@
-//! A pseudo-terminal in raw mode: client is its master, server its slave.
+//! A pseudo-terminal in raw mode: the client is its master, the server its slave.
 
 use crate::contract::Mechanism;
 use crate::support::cards::STREAM;

@@ -160,7 +160,7 @@ impl Lock {
             Some("sysv-sem") => {
                 let key = Key::of(trial.path());
                 let registered = trial.register(Name::SysvSem(key))?;
-                // Free at first, which must not be undone when client ends.
+                // Free at first, which must not be undone when the client ends.
                 let fresh = Semaphores::create(key, 2, false)?;
                 for at in 0..2 {
                     fresh.add(at, 1).or_fail("semop", format!("key {key}"))?;

@@ -21,7 +21,7 @@ pub(crate) struct SysvMsgEndpoint {
     output: MessageQueue,
     input: MessageQueue,
     settings: Vec<Setting>,
-    /// Client's, which removes the queues.
+    /// The client's, which removes the queues.
     _registered: Option<[Registered; 2]>,
 }
 

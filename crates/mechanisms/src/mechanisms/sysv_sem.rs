@@ -21,7 +21,7 @@ pub(crate) struct SemaphoreEndpoint {
     semaphores: Semaphores,
     raises: u16,
     lowers: u16,
-    /// Client's, which removes the set.
+    /// The client's, which removes the set.
     _registered: Option<Registered>,
 }
 

@@ -74,7 +74,7 @@ impl Endpoint for UringZcEndpoint {
 
     fn settings(&self) -> Vec<Setting> {
         let Sent { sends, copied } = self.socket.sent();
-        // Server's are read before its first send, and client's when all is over.
+        // The server's are read before its first send, and the client's when all is over.
         let outcome = (sends > 0).then(|| Setting {
             name: "zero-copy sends".to_owned(),
             asked: Some(sends.to_string()),

@@ -1,7 +1,7 @@
 //! Two connected UDP sockets over the loopback interface, with a window, so that nothing is lost.
 //!
 //! The kernel drops a datagram that finds no room in the receive buffer and tells nobody. A stream
-//! of messages therefore has at most `window` of them unacknowledged; server acknowledges every half
+//! of messages therefore has at most `window` of them unacknowledged; the server acknowledges every half
 //! window with a datagram of one byte. The other workloads answer each message and need no window.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
@@ -49,7 +49,7 @@ impl Mechanism for Udp {
     }
 
     fn bind(trial: &TrialContext<'_>) -> Result<(UdpEndpoint, Ticket), Failure> {
-        // Client makes both sockets, so that each is connected to the other before the first datagram.
+        // The client makes both sockets, so that each is connected to the other before the first datagram.
         let (client, server) = connected_pair(trial.params, &Self::CARD)?;
         Ok((
             UdpEndpoint::new(client, trial, Role::Client, &Self::CARD, usize::MAX)?,
@@ -96,15 +96,15 @@ pub(crate) struct UdpEndpoint {
     window: Option<Window>,
 }
 
-/// At most `most` messages are unacknowledged; server acknowledges every `step` of them.
+/// At most `most` messages are unacknowledged; the server acknowledges every `step` of them.
 #[derive(Debug)]
 struct Window {
     most: u32,
     step: u32,
-    /// Of a message, and of that under way which server has by now.
+    /// Of a message, and of that under way which the server has by now.
     size_bytes: usize,
     bytes: usize,
-    /// Client: messages sent since the last acknowledgement that was taken. Server: received since the last one sent.
+    /// The client: messages sent since the last acknowledgement that was taken. The server: received since the last one sent.
     messages: u32,
 }
 

@@ -1,8 +1,8 @@
-//! Two connected UDP sockets, sent to as fast as client can, without an acknowledgement: what finds no room in server's
-//! buffer is lost, and server counts it by the numbers of what came. Its sibling that loses nothing is [`crate::udp`].
+//! Two connected UDP sockets, sent to as fast as the client can, without an acknowledgement: what finds no room in server's
+//! buffer is lost, and the server counts it by the numbers of what came. Its sibling that loses nothing is [`crate::udp`].
 //!
-//! When client has sent everything it asks for server's word over a pair of Unix sockets beside, where nothing is lost: by
-//! then what has come has come, for over loopback a datagram is in server's buffer, or dropped, when its send returns.
+//! When the client has sent everything it asks for the server's word over a pair of Unix sockets beside, where nothing is lost: by
+//! then what has come has come, for over loopback a datagram is in the server's buffer, or dropped, when its send returns.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::mechanisms::udp::{Udp, connected_pair};
@@ -68,9 +68,9 @@ pub(crate) struct UdpUnackedEndpoint {
 /// An end's socket beside.
 #[derive(Debug)]
 enum Beside {
-    /// Client's.
+    /// The client's.
     Asks(OwnedFd),
-    /// Server's.
+    /// The server's.
     IsAsked(OwnedFd),
 }
 
@@ -107,7 +107,7 @@ impl Endpoint for UdpUnackedEndpoint {
         let mut asked = false;
         loop {
             match recv(&self.socket, &mut *into, RecvFlags::DONTWAIT) {
-                // What is not there when client has asked will not come.
+                // What is not there when the client has asked will not come.
                 Err(Errno::AGAIN) if asked => return Err(Errno::NODATA),
                 Err(Errno::AGAIN) => {
                     let mut either =

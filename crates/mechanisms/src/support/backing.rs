@@ -1,4 +1,4 @@
-//! What shared memory is made of, and how far comes by client's. Not a mechanism itself.
+//! What shared memory is made of, and how far comes by the client's. Not a mechanism itself.
 
 use crate::contract::{Ticket, TrialContext};
 use crate::support::names::{Registered, probe_names};
@@ -39,7 +39,7 @@ pub(crate) struct MemoryRequest<'a> {
     pub(crate) len_bytes: usize,
 }
 
-/// What client has left to do when server holds the memory: to remove its name, if it has one.
+/// What the client has left to do when the server holds the memory: to remove its name, if it has one.
 #[derive(Debug)]
 pub(crate) struct Pending(Option<(Named, OwnedFd)>);
 
@@ -60,10 +60,10 @@ impl Drop for Named {
 }
 
 impl Pending {
-    /// Waits until server holds the memory, or has failed, and removes its name.
+    /// Waits until the server holds the memory, or has failed, and removes its name.
     pub(crate) fn wait_for_server(self) -> Result<(), Failure> {
         if let Some((name, opened)) = self.0 {
-            // Server closes its end of the pipe in either case.
+            // The server closes its end of the pipe in either case.
             read(&opened, &mut [0]).or_fail("read", "whether server holds the memory")?;
             drop(name);
         }
@@ -98,7 +98,7 @@ impl MemoryRequest<'_> {
         }
     }
 
-    /// Client's, for `trial`; adds to `ticket` what server needs to come by it.
+    /// The client's, for `trial`; adds to `ticket` what the server needs to come by it.
     pub(crate) fn bind(
         self,
         trial: &TrialContext<'_>,
@@ -137,7 +137,7 @@ impl MemoryRequest<'_> {
         Ok((memory, Pending(Some((named, opened)))))
     }
 
-    /// Server's, by what client added to `ticket`.
+    /// The server's, by what the client added to `ticket`.
     pub(crate) fn connect(
         self,
         trial: &TrialContext<'_>,

@@ -1,15 +1,15 @@
-//! The ends of the workload `connect`: client connects anew each iteration, server accepts and answers. Not a mechanism itself.
+//! The ends of the workload `connect`: the client connects anew each iteration, the server accepts and answers. Not a mechanism itself.
 //!
-//! An iteration is `socket`, `connect`, `write`, `read`, `read` and `close` at client, and `accept4`, `read`, `write` and `close` at server.
-//! Server closes first, once it has written, and client reads on until the connection ends, as a client of a server that
-//! hangs up does. So an iteration holds the tear-down by far, and it is server's side that TCP keeps for a minute (TIME_WAIT):
-//! that takes none of the ports that client's sockets get. Were client to close first, it would run out of them after
+//! An iteration is `socket`, `connect`, `write`, `read`, `read` and `close` at the client, and `accept4`, `read`, `write` and `close` at the server.
+//! The server closes first, once it has written, and the client reads on until the connection ends, as a client of a server that
+//! hangs up does. So an iteration holds the tear-down by far, and it is the server's side that TCP keeps for a minute (TIME_WAIT):
+//! that takes none of the ports that client's sockets get. Were the client to close first, it would run out of them after
 //! some 28000 iterations (net.ipv4.ip_local_port_range) where net.ipv4.tcp_tw_reuse is off. No socket is reset, and none
 //! lingers.
 //!
 //! An iteration here is many system calls, so that its code is one function for all loops and not a part of each.
 //!
-//! A server whose client is gone waits for another, as servers do; the coordinator ends it.
+//! A server whose the client is gone waits for another, as servers do; the coordinator ends it.
 
 use crate::support::connection::{Connection, Options, SocketFile, fresh_socket};
 use crate::support::wait::{Wait, read_after_hangup, set_blocking};
@@ -32,7 +32,7 @@ pub(crate) const SERVER: Param = Param {
     default: Some("iterative"),
 };
 
-/// Client's end: a new connection for each message of one byte, until it is answered.
+/// The client's end: a new connection for each message of one byte, until it is answered.
 #[derive(Debug)]
 pub(crate) struct ConnectingClient<C> {
     address: SocketAddrAny,
@@ -87,7 +87,7 @@ impl<C: Connection> ConnectingClient<C> {
         }
     }
 
-    /// Receives the answer, and closes when server has.
+    /// Receives the answer, and closes when the server has.
     #[inline(never)]
     pub(crate) fn take_answer(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let socket = self.connection.take().ok_or(Errno::NOTCONN)?;
@@ -108,7 +108,7 @@ fn flags_of(wait: &Wait) -> SocketFlags {
     if wait.blocks() { SocketFlags::empty() } else { SocketFlags::NONBLOCK }
 }
 
-/// Server's end: it accepts a connection for each message of one byte, and answers on it.
+/// The server's end: it accepts a connection for each message of one byte, and answers on it.
 #[derive(Debug)]
 pub(crate) struct AcceptingServer {
     listener: OwnedFd,
@@ -120,13 +120,13 @@ pub(crate) struct AcceptingServer {
 /// Who answers.
 #[derive(Debug)]
 enum By {
-    /// Server, on the connection whose message it has.
+    /// The server, on the connection whose message it has.
     Server(Option<OwnedFd>),
     /// A child for each connection. Those that may not have ended yet.
     Children(Box<ArrayVec<EchoChild, MOST_CHILDREN>>),
 }
 
-/// How many children there may be at a time. Client awaits the end of its connection, which is nearly that of its child.
+/// How many children there may be at a time. The client awaits the end of its connection, which is nearly that of its child.
 const MOST_CHILDREN: usize = 64;
 
 impl AcceptingServer {

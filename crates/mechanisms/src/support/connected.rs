@@ -18,7 +18,7 @@ use sys::{Errno, Failure, OrFail, address};
 #[derive(Debug)]
 pub(crate) struct Connected<C>(PhantomData<C>);
 
-/// What client has before server has connected.
+/// What the client has before the server has connected.
 #[derive(Debug)]
 pub(crate) enum Bound<C: Connection> {
     /// The listener of the one connection.
@@ -55,7 +55,7 @@ impl<C: Connection> Mechanism for Connected<C> {
         }
         let listener = Listener::new::<C>(C::listener_address(trial)?, params)?;
         if trial.shape.workload == Workload::Connect {
-            // Server is the server; client makes its listener, so as to know the address before the first iteration.
+            // The server is the server; the client makes its listener, so as to know the address before the first iteration.
             let Listener { socket, address, file, settings } = listener;
             let client = ConnectingClient::new(address, file, params, settings)?;
             return Ok((
@@ -118,9 +118,9 @@ fn lasting_endpoint<C: Connection>(
 pub(crate) enum ConnectionEndpoint<C: Connection> {
     /// Of one that lasts.
     Lasting(C::End),
-    /// Client's, of the workload `connect`.
+    /// The client's, of the workload `connect`.
     Client(Box<ConnectingClient<C>>),
-    /// Server's.
+    /// The server's.
     Server(AcceptingServer),
 }
 

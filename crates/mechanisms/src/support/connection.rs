@@ -52,7 +52,7 @@ pub(crate) trait Connection {
     }
 }
 
-/// Client's end, server's end, and what was set on both.
+/// The client's end, the server's end, and what was set on both.
 pub(crate) type Ends = (OwnedFd, OwnedFd, Vec<Setting>);
 
 /// Where a listener is to be.

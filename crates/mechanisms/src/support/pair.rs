@@ -9,7 +9,7 @@ use model::record::Setting;
 use std::marker::PhantomData;
 use sys::Failure;
 
-/// A mechanism whose four descriptors all exist from the start: server's are sent in the ticket.
+/// A mechanism whose four descriptors all exist from the start: the server's are sent in the ticket.
 pub(crate) trait Pair {
     /// What it declares about itself.
     const CARD: Card;
@@ -17,7 +17,7 @@ pub(crate) trait Pair {
     /// Whether it works with `params`.
     fn probe(params: &Params) -> Support;
 
-    /// The descriptors of client and of server, and what was set on them.
+    /// The descriptors of the client and of the server, and what was set on them.
     fn open(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure>;
 }
 

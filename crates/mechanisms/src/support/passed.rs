@@ -21,7 +21,7 @@ pub(crate) trait MessageFile: Sized {
     /// Whether it works here with `params`.
     fn probe(params: &Params) -> Support;
 
-    /// What an end needs to make letters. `end` tells the names of client's from those of server's.
+    /// What an end needs to make letters. `end` tells the names of the client's from those of the server's.
     fn prepare(trial: &TrialContext<'_>, end: &'static str) -> Result<Self, Failure>;
 
     /// A new file that holds `bytes`.

@@ -19,7 +19,7 @@ pub(crate) const CAPACITY: Param = Param {
 /// What limits pipes and FIFOs.
 pub(crate) const LIMITS: &str = "any message size; capacity up to /proc/sys/fs/pipe-max-size, and /proc/sys/fs/pipe-user-pages-soft in all";
 
-/// A pipe for each direction: client's ends, server's, and their capacity.
+/// A pipe for each direction: the client's ends, the server's, and their capacity.
 pub(crate) fn pipe_pair(params: &Params, card: &Card) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
     let (server_input, client_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;
     let (client_input, server_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;

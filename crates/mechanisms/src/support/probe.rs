@@ -6,7 +6,7 @@ use model::{Params, Workload};
 use std::path::Path;
 use sys::{Failure, OrFail};
 
-/// Whether a byte that client sends by `M` arrives at server, where server need not answer to be connected.
+/// Whether a byte that client sends by `M` arrives at the server, where the server need not answer to be connected.
 pub(crate) fn try_message<M: Mechanism>(params: &Params) -> Support {
     let shape = Shape { size_bytes: 1, workload: Workload::Latency };
     let trial = TrialContext { params, shape, directory: Path::new(""), number: 0 };

@@ -73,7 +73,7 @@ impl Sleeper {
         if wait == Some("sysv-sem") { probe_names() } else { Support::UNLIMITED }
     }
 
-    /// Client's; adds to `ticket` what server needs for its own.
+    /// The client's; adds to `ticket` what the server needs for its own.
     pub(crate) fn bind(trial: &TrialContext<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
         Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::bind_eventfds(ticket)?,
@@ -97,7 +97,7 @@ impl Sleeper {
         })
     }
 
-    /// Client's over two eventfds; adds both to `ticket`.
+    /// The client's over two eventfds; adds both to `ticket`.
     pub(crate) fn bind_eventfds(ticket: &mut Ticket) -> Result<Self, Failure> {
         let (own, peers) = (counter()?, counter()?);
         for fd in [&peers, &own] {
@@ -106,13 +106,13 @@ impl Sleeper {
         Ok(Sleeper::Eventfd { own, peers })
     }
 
-    /// Server's over the two eventfds that client added to `ticket`.
+    /// The server's over the two eventfds that client added to `ticket`.
     pub(crate) fn connect_eventfds(card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
         let [own, peers] = ticket.next_descriptors(card.name)?;
         Ok(Sleeper::Eventfd { own, peers })
     }
 
-    /// Server's, with what client added to `ticket`.
+    /// The server's, with what the client added to `ticket`.
     pub(crate) fn connect(
         trial: &TrialContext<'_>,
         card: &Card,

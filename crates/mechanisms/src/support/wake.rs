@@ -52,7 +52,7 @@ pub(crate) trait BetweenThreads {
     fn end(receiver: Self::Receiver, peer: Thread) -> Result<Self::End, Failure>;
 }
 
-/// [`BetweenThreads`] as a row of the table: client's ticket introduces it, server answers over a pipe.
+/// [`BetweenThreads`] as a row of the table: the client's ticket introduces it, the server answers over a pipe.
 #[derive(Debug)]
 pub(crate) struct Introduced<M>(PhantomData<M>);
 
@@ -85,7 +85,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", M::CARD.name, Errno::INVAL))?;
         let [to_client] = ticket.descriptors(M::CARD.name)?;
-        // Client may send as soon as it has read this: the receiver is ready by now.
+        // The client may send as soon as it has read this: the receiver is ready by now.
         write(&to_client, &Thread::current().to_bytes()).or_fail("write", "an introduction")?;
         M::end(receiver, peer)
     }
