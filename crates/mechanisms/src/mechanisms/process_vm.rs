@@ -57,7 +57,7 @@ impl Mechanism for ProcessVm {
 
     fn accept(mut socket: DescriptorEndpoint) -> Result<ProcessVmEndpoint, Failure> {
         let mut server = [0; 8];
-        socket.receive(&mut server).or_fail("read", "server's introduction")?;
+        socket.receive(&mut server).or_fail("read", "the server's introduction")?;
         let peer = Thread::from_bytes(server);
         process_vm::allow(peer)?;
         Ok(ProcessVmEndpoint { socket, peer })

@@ -5,7 +5,7 @@
 use crate::contract::{ACCESS, Endpoint, InPlace, Mechanism, Ticket, TrialContext};
 use crate::support::backing::{MEMORY, MemoryRequest, Pending};
 use crate::support::cards::UNPOLLED_STREAM;
-use crate::support::sleeper::{LOOKS, Sleeper, WAIT};
+use crate::support::sleeper::{SPINS, Sleeper, WAIT};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size};
@@ -57,7 +57,7 @@ impl Mechanism for ShmRing {
             },
             MEMORY,
             WAIT,
-            LOOKS,
+            SPINS,
             ACCESS,
         ],
         limits: "any message size: what is larger than a piece goes in pieces; memory=huge as vm.nr_hugepages allows, \

@@ -51,9 +51,9 @@ impl Mechanism for UringMsg {
 
     fn accept((own, answer): Self::Bound) -> Result<Self::End, Failure> {
         let mut location = [0; 8];
-        let count = read(&answer, &mut location).or_fail("read", "server's introduction")?;
+        let count = read(&answer, &mut location).or_fail("read", "the server's introduction")?;
         if count < location.len() {
-            return Err(Failure::of("read", "server's introduction", Errno::PIPE));
+            return Err(Failure::of("read", "the server's introduction", Errno::PIPE));
         }
         Ok(WakeEndpoint(RingEndpoint { own, peer: RingLocation::from_bytes(location).ring()? }))
     }

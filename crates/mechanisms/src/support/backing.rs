@@ -1,4 +1,4 @@
-//! What shared memory is made of, and how far comes by the client's. Not a mechanism itself.
+//! Shared memory of each kind, and how the server gets what the client made. Not a mechanism itself.
 
 use crate::contract::{Ticket, TrialContext};
 use crate::support::names::{Registered, probe_names};
@@ -16,7 +16,7 @@ use sys::shared_memory::SharedMemory;
 use sys::sysv::{self, Key};
 use sys::{Failure, OrFail};
 
-/// The parameter that says what the memory is.
+/// The parameter that says which kind of memory is shared.
 pub(crate) const MEMORY: Param = Param {
     name: "memory",
     summary: "what is mapped: a memfd, a POSIX object, a System V segment, a file in TMPDIR, or a memfd of huge pages",
@@ -26,20 +26,20 @@ pub(crate) const MEMORY: Param = Param {
 
 /// Where POSIX shared memory objects are (shm_overview(7)).
 const OBJECTS: &str = "/dev/shm";
-/// What may be done with files and objects, by their owner alone.
+/// The mode of files and objects: their owner reads and writes them, nobody else.
 const OWNERS: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Shared memory that is wanted.
+/// A request for shared memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemoryRequest<'a> {
     /// The value of [`MEMORY`].
     pub(crate) kind: Option<&'a str>,
-    /// Whose it is.
+    /// The name of the mechanism.
     pub(crate) name: &'a str,
     pub(crate) len_bytes: usize,
 }
 
-/// What the client has left to do when the server holds the memory: to remove its name, if it has one.
+/// What the client still has to do once the server holds the memory: remove its name, if it has one.
 #[derive(Debug)]
 pub(crate) struct Pending(Option<(Named, OwnedFd)>);
 
@@ -53,7 +53,7 @@ enum Named {
 impl Drop for Named {
     fn drop(&mut self) {
         if let Named::File(path) = self {
-            // If it stays, it goes with the run's directory.
+            // If this fails, the file is removed with the directory of the run.
             let _ = fs::unlink(&*path);
         }
     }
@@ -63,8 +63,8 @@ impl Pending {
     /// Waits until the server holds the memory, or has failed, and removes its name.
     pub(crate) fn wait_for_server(self) -> Result<(), Failure> {
         if let Some((name, opened)) = self.0 {
-            // The server closes its end of the pipe in either case.
-            read(&opened, &mut [0]).or_fail("read", "whether server holds the memory")?;
+            // The server closes the pipe in either case.
+            read(&opened, &mut [0]).or_fail("read", "whether the server holds the memory")?;
             drop(name);
         }
         Ok(())
@@ -72,11 +72,11 @@ impl Pending {
 }
 
 impl MemoryRequest<'_> {
-    /// Whether it can be had: where a name would be needed, of a file that never gets one.
+    /// Whether the memory can be had. Makes no name, so that nothing is left if this process is killed.
     pub(crate) fn probe(self) -> Support {
         let Self { kind, len_bytes, .. } = self;
         match (kind, probe_names()) {
-            (Some("posix" | "sysv" | "file"), lacking @ Support::No { .. }) => lacking,
+            (Some("posix" | "sysv" | "file"), no @ Support::No { .. }) => no,
             (Some("posix"), _) => support_of(
                 nameless(Path::new(OBJECTS)).and_then(|fd| SharedMemory::create_file(fd, len_bytes)),
             ),
@@ -98,7 +98,7 @@ impl MemoryRequest<'_> {
         }
     }
 
-    /// The client's, for `trial`; adds to `ticket` what the server needs to come by it.
+    /// Makes the memory in the client, for `trial`. Adds to `ticket` what the server needs to open it.
     pub(crate) fn bind(
         self,
         trial: &TrialContext<'_>,
@@ -137,14 +137,14 @@ impl MemoryRequest<'_> {
         Ok((memory, Pending(Some((named, opened)))))
     }
 
-    /// The server's, by what the client added to `ticket`.
+    /// Opens the memory in the server, with what the client added to `ticket`.
     pub(crate) fn connect(
         self,
         trial: &TrialContext<'_>,
         ticket: &mut Ticket,
     ) -> Result<SharedMemory, Failure> {
         let Self { kind, name, len_bytes } = self;
-        // The memory, or what is closed when it is mapped.
+        // The memory itself, or a pipe that is closed once the memory is mapped.
         let [fd] = ticket.next_descriptors(name)?;
         match kind {
             Some("posix") => {

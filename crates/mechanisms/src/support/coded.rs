@@ -1,6 +1,7 @@
-//! Messages that are compressed on their way: a parameter that rows of whole messages share. Not a mechanism itself.
+//! Messages that are compressed on their way: a parameter that mechanisms of whole messages share. Not a mechanism
+//! itself.
 //!
-//! One message becomes one compressed message, with no header of ours. What it costs depends on what is in it.
+//! One message becomes one compressed message, with no header of ours. The cost depends on the content.
 
 use crate::contract::{Arrived, Endpoint, Mechanism, Shape, StepTrace, Ticket, TrialContext};
 use crate::support::connect_each::SERVER;
@@ -13,7 +14,7 @@ use std::marker::PhantomData;
 use sys::{Errno, Failure};
 use zstd::bulk;
 
-/// The parameter by which messages are compressed.
+/// The parameter that says how messages are compressed.
 pub(crate) const CODEC: Param = Param {
     name: "codec",
     summary: "compress each message, and restore it: gzip at level 6, lz4, or zstd at level 3",
@@ -21,11 +22,11 @@ pub(crate) const CODEC: Param = Param {
     default: Some("none"),
 };
 
-/// The rows of `M`, whose card has [`CODEC`], with what that asks for.
+/// The mechanism `M`, whose card has [`CODEC`], with compression if that is asked for.
 #[derive(Debug)]
 pub(crate) struct Coded<M>(PhantomData<M>);
 
-/// An end of `M`, and what its messages go through.
+/// An endpoint of `M`, and the codec of its messages.
 #[derive(Debug)]
 pub(crate) struct CodedEndpoint<E> {
     end: E,
@@ -50,7 +51,7 @@ impl std::fmt::Debug for Codec {
     }
 }
 
-/// The most that a message of `size_bytes` becomes, with any codec: what cannot be compressed grows a little.
+/// The most bytes that a message of `size_bytes` becomes with any codec. What cannot be compressed grows a little.
 const fn bound(size_bytes: usize) -> usize {
     size_bytes + size_bytes / 200 + 128
 }
@@ -78,14 +79,14 @@ impl Codec {
             },
             _ => return Ok(None),
         };
-        // The answer to an empty message may have a byte.
+        // The answer to an empty message may have one byte.
         let size_bytes = size_bytes.max(1);
-        // lz4 wants more room than it ever fills.
+        // lz4 asks for more room than it ever fills.
         let room_bytes = lz4_flex::block::get_maximum_output_size(size_bytes).max(bound(size_bytes));
         Ok(Some(Box::new(Self { kind, compressed: vec![0; room_bytes] })))
     }
 
-    /// Compresses `bytes` and returns what they became.
+    /// Compresses `bytes`, and returns the compressed bytes.
     fn compress(&mut self, bytes: &[u8]) -> Result<&[u8], Errno> {
         if bound(bytes.len()) > self.compressed.len() {
             return Err(Errno::MSGSIZE);
@@ -107,7 +108,7 @@ impl Codec {
         Ok(&self.compressed[..count])
     }
 
-    /// Restores the first `count` bytes of `compressed` into `into`, and says how many they became.
+    /// Restores the first `count` bytes of `compressed` into `into`. Returns how many bytes there were.
     fn restore(&mut self, count: usize, into: &mut [u8]) -> Result<usize, Errno> {
         let bytes = &self.compressed[..count];
         match &mut self.kind {
@@ -135,7 +136,7 @@ impl<M: Mechanism> Mechanism for Coded<M> {
         if is_coded::<M>(params) && params.text(&M::CARD, SERVER.name) == Some("fork") {
             return Support::No {
                 reason: "a child of the server answers by itself, without the codec".to_owned(),
-                remedy: "leave out codec, or server".to_owned(),
+                remedy: "leave out the parameter codec, or the parameter server".to_owned(),
             };
         }
         match M::probe(params) {
@@ -164,7 +165,7 @@ fn is_coded<M: Mechanism>(params: &Params) -> bool {
     params.text(&M::CARD, CODEC.name) != CODEC.default
 }
 
-/// The largest message that becomes at most `largest_bytes`, whatever is in it.
+/// The largest message that becomes at most `largest_bytes`, whatever its content.
 fn largest_input_bytes(largest_bytes: u64) -> u64 {
     (largest_bytes.saturating_sub(128)) * 200 / 201
 }
@@ -173,7 +174,7 @@ fn codec<M: Mechanism>(trial: &TrialContext<'_>) -> Result<Option<Box<Codec>>, F
     Codec::new(trial.params, &M::CARD, trial.shape.size_bytes)
 }
 
-/// The trial of the mechanism within: its messages are what the codec makes of ours.
+/// The context of the mechanism within: its messages are the compressed ones.
 fn inner<'a>(trial: &TrialContext<'a>) -> TrialContext<'a> {
     let shape = Shape { size_bytes: bound(trial.shape.size_bytes), ..trial.shape };
     if trial.params.is_empty() { *trial } else { TrialContext { shape, ..*trial } }
@@ -256,7 +257,7 @@ mod tests {
     fn round_trip(name: &str, bytes: &[u8]) -> usize {
         let mut codec = codec(name, bytes.len());
         let count = codec.compress(bytes).unwrap().len();
-        // Of an empty message, as an end receives it: with room for a byte.
+        // An endpoint receives an empty message with room for one byte.
         let mut restored = vec![0; bytes.len().max(1)];
         assert_eq!(codec.restore(count, &mut restored), Ok(bytes.len()), "{name}");
         assert!(restored[..bytes.len()] == *bytes, "{name}");
@@ -272,21 +273,21 @@ mod tests {
         }
 
         #[test]
-        fn what_surely_fits_does(largest in 200_u64..1 << 30) {
+        fn the_largest_input_fits_when_compressed(largest in 200_u64..1 << 30) {
             let size = largest_input_bytes(largest);
             prop_assert!(bound(size as usize) as u64 <= largest);
         }
     }
 
     #[test]
-    fn what_repeats_becomes_small() {
+    fn repeated_bytes_become_few() {
         for name in ["gzip", "lz4", "zstd"] {
             assert!(round_trip(name, &[7; 100_000]) < 1000, "{name}");
         }
     }
 
     #[test]
-    fn what_is_not_of_the_codec_is_refused() {
+    fn bytes_that_are_not_compressed_are_refused() {
         for name in ["gzip", "lz4", "zstd"] {
             let mut codec = codec(name, 100);
             codec.compressed.fill(0xff);

@@ -1,15 +1,17 @@
-//! The ends of the workload `connect`: the client connects anew each iteration, the server accepts and answers. Not a mechanism itself.
+//! The endpoints of the workload `connect`: the client makes a new connection in each iteration, the server accepts
+//! it and answers. Not a mechanism itself.
 //!
-//! An iteration is `socket`, `connect`, `write`, `read`, `read` and `close` at the client, and `accept4`, `read`, `write` and `close` at the server.
-//! The server closes first, once it has written, and the client reads on until the connection ends, as a client of a server that
-//! hangs up does. So an iteration holds the tear-down by far, and it is the server's side that TCP keeps for a minute (TIME_WAIT):
-//! that takes none of the ports that client's sockets get. Were the client to close first, it would run out of them after
-//! some 28000 iterations (net.ipv4.ip_local_port_range) where net.ipv4.tcp_tw_reuse is off. No socket is reset, and none
-//! lingers.
+//! An iteration is `socket`, `connect`, `write`, `read`, `read` and `close` in the client, and `accept4`, `read`,
+//! `write` and `close` in the server. The server closes first, after it has written. The client reads until the
+//! connection ends, as the client of such a server does. So an iteration contains the tear-down of the connection by
+//! the server, and TCP keeps the server's side for a minute (TIME_WAIT), which takes none of the client's ports. If
+//! the client closed first, it would run out of ports after some 28000 iterations (net.ipv4.ip_local_port_range)
+//! where net.ipv4.tcp_tw_reuse is off. No socket is reset, and none lingers.
 //!
-//! An iteration here is many system calls, so that its code is one function for all loops and not a part of each.
+//! An iteration consists of many system calls, so that one function for all loops is enough; it is not inlined into
+//! each.
 //!
-//! A server whose the client is gone waits for another, as servers do; the coordinator ends it.
+//! A server whose client is gone waits for another, as servers do. The coordinator ends it.
 
 use crate::support::connection::{Connection, Options, SocketFile, fresh_socket};
 use crate::support::wait::{Wait, read_after_hangup, set_blocking};
@@ -24,15 +26,15 @@ use std::marker::PhantomData;
 use sys::fork::EchoChild;
 use sys::{Errno, Failure, OrFail};
 
-/// Who answers in the workload `connect`.
+/// The parameter that says who answers in the workload `connect`.
 pub(crate) const SERVER: Param = Param {
     name: "server",
-    summary: "who answers in the connect workload: server itself, one connection after the other, or a child that it forks for each, whose processor time is in no account",
+    summary: "who answers in the workload connect: the server itself, one connection after the other, or a child that it forks for each connection, whose CPU time is not counted",
     domain: Domain::Choice(&["iterative", "fork"]),
     default: Some("iterative"),
 };
 
-/// The client's end: a new connection for each message of one byte, until it is answered.
+/// The client's endpoint: it makes a new connection for each message of one byte, and waits for the answer.
 #[derive(Debug)]
 pub(crate) struct ConnectingClient<C> {
     address: SocketAddrAny,
@@ -41,7 +43,7 @@ pub(crate) struct ConnectingClient<C> {
     flags: SocketFlags,
     connection: Option<OwnedFd>,
     pub(crate) settings: Vec<Setting>,
-    /// Where the listener is in the file system, for as long as there is a client.
+    /// The name of the listener in the file system. It exists as long as the client does.
     _file: Option<SocketFile>,
     kind: PhantomData<C>,
 }
@@ -59,20 +61,20 @@ impl<C: Connection> ConnectingClient<C> {
         Ok(Self { address, options, wait, flags, connection: None, settings, _file: file, kind: PhantomData })
     }
 
-    /// Connects and sends the message.
+    /// Connects, and sends the message.
     #[inline(never)]
     pub(crate) fn ask(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         let socket = fresh_socket::<C>(self.flags, &self.options)?;
         self.connect(&socket)?;
         self.wait.expect_input(&socket)?;
-        // A connection that has carried nothing yet has room for a byte: this waits for none.
+        // A new connection has room for a byte, so that this never waits.
         let sent = self.wait.until_written(|| write(&socket, bytes))?;
         self.connection = Some(socket);
         Ok(sent)
     }
 
-    /// Connects `socket`. A call that was interrupted goes on in the background, or has to be made again, as the
-    /// family has it: calling again tells.
+    /// Connects `socket`. An interrupted call goes on in the background, or must be made again: that depends on the
+    /// family. Another call shows which.
     #[inline(always)]
     fn connect(&self, socket: &OwnedFd) -> Result<(), Errno> {
         loop {
@@ -87,7 +89,7 @@ impl<C: Connection> ConnectingClient<C> {
         }
     }
 
-    /// Receives the answer, and closes when the server has.
+    /// Receives the answer, and closes after the server has closed.
     #[inline(never)]
     pub(crate) fn take_answer(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let socket = self.connection.take().ok_or(Errno::NOTCONN)?;
@@ -103,12 +105,12 @@ impl<C: Connection> ConnectingClient<C> {
     }
 }
 
-/// Sockets that are not to block are made so: no further call sets them.
+/// Sockets that must not block are created so, which saves a system call.
 fn flags_of(wait: &Wait) -> SocketFlags {
     if wait.blocks() { SocketFlags::empty() } else { SocketFlags::NONBLOCK }
 }
 
-/// The server's end: it accepts a connection for each message of one byte, and answers on it.
+/// The server's endpoint: it accepts a connection for each message of one byte, and answers on it.
 #[derive(Debug)]
 pub(crate) struct AcceptingServer {
     listener: OwnedFd,
@@ -120,13 +122,14 @@ pub(crate) struct AcceptingServer {
 /// Who answers.
 #[derive(Debug)]
 enum By {
-    /// The server, on the connection whose message it has.
+    /// The server itself, on the connection whose message it has received.
     Server(Option<OwnedFd>),
-    /// A child for each connection. Those that may not have ended yet.
+    /// A child for each connection. Holds the children that may not have ended yet.
     Children(Box<ArrayVec<EchoChild, MOST_CHILDREN>>),
 }
 
-/// How many children there may be at a time. The client awaits the end of its connection, which is nearly that of its child.
+/// How many children there may be at a time. The client waits for the end of its connection, which is almost the end
+/// of its child.
 const MOST_CHILDREN: usize = 64;
 
 impl AcceptingServer {
@@ -135,14 +138,14 @@ impl AcceptingServer {
         wait.expect_input(&listener).or_fail("epoll_ctl", card.name)?;
         set_blocking(&listener, wait.blocks()).or_fail("fcntl(F_SETFL)", card.name)?;
         let (by, flags) = match params.text(card, SERVER.name) {
-            // A child has one connection to wait for, and sleeps in read.
+            // A child waits for one connection only, and sleeps in read.
             Some("fork") => (By::Children(Box::default()), SocketFlags::empty()),
             _ => (By::Server(None), flags_of(&wait)),
         };
         Ok(Self { listener, wait, flags, by })
     }
 
-    /// Accepts a connection, and receives its message or leaves it to a child, of which `into` then has nothing.
+    /// Accepts a connection and receives its message, or leaves the message to a child: then `into` is not written.
     #[inline(never)]
     pub(crate) fn serve(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         loop {
@@ -160,7 +163,7 @@ impl AcceptingServer {
                 By::Server(current) => {
                     self.wait.expect_input(&connection)?;
                     match self.wait.until_read(|| read(&connection, &mut *into)) {
-                        // A client that was interrupted while it connected, and connects again.
+                        // The client was interrupted while it connected, and will connect again.
                         Ok(0) | Err(Errno::CONNRESET) => self.wait.expect_no_more(&connection)?,
                         received => {
                             *current = Some(connection);
@@ -172,7 +175,7 @@ impl AcceptingServer {
         }
     }
 
-    /// Answers and closes, or buries the children that have ended.
+    /// Answers and closes, or waits for the children that have ended.
     #[inline(never)]
     pub(crate) fn answer(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         match &mut self.by {
@@ -190,7 +193,7 @@ impl AcceptingServer {
     }
 }
 
-/// Drops those of `children` that have ended, and makes room: the oldest has answered long since.
+/// Drops the children that have ended, and makes room: the oldest has answered long ago.
 fn reap(children: &mut ArrayVec<EchoChild, MOST_CHILDREN>) {
     children.retain(|child| !child.has_ended());
     if children.is_full() {

@@ -14,20 +14,20 @@ use rustix::net::{connect, sockopt};
 use std::marker::PhantomData;
 use sys::{Errno, Failure, OrFail, address};
 
-/// A `Connection` as a row of the table.
+/// A [`Connection`] as a mechanism.
 #[derive(Debug)]
 pub(crate) struct Connected<C>(PhantomData<C>);
 
-/// What the client has before the server has connected.
+/// What the client holds until the server has connected.
 #[derive(Debug)]
 pub(crate) enum Bound<C: Connection> {
-    /// The listener of the one connection.
+    /// A listener, for a connection that lasts.
     Listening(Listening),
-    /// Its end.
+    /// The client's endpoint, which is complete.
     End(ConnectionEndpoint<C>),
 }
 
-/// The listener of the one connection.
+/// A listener, and what the connection that it accepts is set up with.
 #[derive(Debug)]
 pub(crate) struct Listening {
     listener: Listener,
@@ -55,7 +55,8 @@ impl<C: Connection> Mechanism for Connected<C> {
         }
         let listener = Listener::new::<C>(C::listener_address(trial)?, params)?;
         if trial.shape.workload == Workload::Connect {
-            // The server is the server; the client makes its listener, so as to know the address before the first iteration.
+            // In this workload the server accepts. The client makes the listener for it, so that it knows the address
+            // before the first iteration.
             let Listener { socket, address, file, settings } = listener;
             let client = ConnectingClient::new(address, file, params, settings)?;
             return Ok((
@@ -96,7 +97,7 @@ impl<C: Connection> Mechanism for Connected<C> {
     }
 }
 
-/// An end of the one connection.
+/// An endpoint of a connection that lasts.
 fn lasting_endpoint<C: Connection>(
     socket: OwnedFd,
     params: &Params,
@@ -104,7 +105,7 @@ fn lasting_endpoint<C: Connection>(
     settings: Vec<Setting>,
 ) -> Result<ConnectionEndpoint<C>, Failure> {
     if let Some(nodelay) = Options::from_params(params, &C::CARD).nodelay {
-        // What a listener was told its connections need not have inherited.
+        // Accepted connections need not inherit the options of their listener.
         sockopt::set_tcp_nodelay(&socket, nodelay).or_fail("setsockopt(TCP_NODELAY)", C::CARD.name)?;
     }
     let busy_polling = set_busy_polling(&socket, params, &C::CARD)?;
@@ -113,14 +114,14 @@ fn lasting_endpoint<C: Connection>(
     C::End::over(fds, params, shape, &C::CARD, settings).map(ConnectionEndpoint::Lasting)
 }
 
-/// An end of one connection, or of a new one each iteration.
+/// An endpoint of one connection that lasts, or of a new one in each iteration.
 #[derive(Debug)]
 pub(crate) enum ConnectionEndpoint<C: Connection> {
-    /// Of one that lasts.
+    /// Of a connection that lasts.
     Lasting(C::End),
-    /// The client's, of the workload `connect`.
+    /// The client's, in the workload `connect`.
     Client(Box<ConnectingClient<C>>),
-    /// The server's.
+    /// The server's, likewise.
     Server(AcceptingServer),
 }
 

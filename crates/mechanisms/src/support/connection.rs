@@ -24,45 +24,45 @@ pub(crate) const NODELAY: Param = Param {
     default: Some("on"),
 };
 
-/// How many connections may wait to be accepted: more than one client ever has.
+/// How many connections may wait to be accepted: more than one client ever opens.
 const BACKLOG: i32 = 128;
 
 /// A kind of sockets that listen and connect.
 pub(crate) trait Connection {
-    /// What it declares about itself.
+    /// What the mechanism declares about itself.
     const CARD: Card;
     /// The family of its addresses.
     const FAMILY: AddressFamily;
-    /// How its sockets frame.
+    /// The type of its sockets.
     const TYPE: SocketType;
-    /// The protocol; `None` is the first of the family.
+    /// The protocol; `None` means the default of the family.
     const PROTOCOL: Option<Protocol>;
-    /// The ends of a connection that lasts.
+    /// The endpoints of a connection that lasts.
     type End: OverDescriptors;
 
-    /// Whether it works with `params`, by trying.
+    /// Whether the mechanism works with `params`. Tries it for real.
     fn probe(params: &Params) -> Support;
 
-    /// Where a listener of `trial` is to be.
+    /// The address at which a listener of `trial` shall be bound.
     fn listener_address(trial: &TrialContext<'_>) -> Result<ListenerAddress, Failure>;
 
-    /// Both ends of a connection that lasts, where that takes no listener.
+    /// Both sockets of a connection that lasts, if that takes no listener.
     fn pair(_params: &Params) -> Option<Result<Ends, Failure>> {
         None
     }
 }
 
-/// The client's end, the server's end, and what was set on both.
+/// The client's socket, the server's socket, and what was set on both.
 pub(crate) type Ends = (OwnedFd, OwnedFd, Vec<Setting>);
 
-/// Where a listener is to be.
+/// The address at which a listener shall be bound.
 #[derive(Debug)]
 pub(crate) struct ListenerAddress {
-    /// The address that it asks for; the kernel completes it.
+    /// The address to ask for. The kernel completes it.
     pub(crate) address: SocketAddrAny,
-    /// The name in the file system that it makes.
+    /// The name in the file system that binding makes.
     pub(crate) file: Option<SocketFile>,
-    /// What is to be said of it.
+    /// A setting that the record shall show.
     pub(crate) setting: Option<Setting>,
 }
 
@@ -78,12 +78,12 @@ pub(crate) struct SocketFile(pub(crate) PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // It may never have been made. If it stays, it goes with the run's directory.
+        // The name may not exist. If it remains, it is removed with the directory of the run.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// What each new socket is asked for.
+/// The options of each new socket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
     buffers: Buffers,
@@ -108,7 +108,7 @@ impl Options {
     }
 }
 
-/// A fresh socket of `C`, with the options that must be set before it connects.
+/// A new socket of `C`, with the options that must be set before it connects.
 #[inline(always)]
 pub(crate) fn fresh_socket<C: Connection>(flags: SocketFlags, options: &Options) -> Result<OwnedFd, Errno> {
     let socket = socket_with(C::FAMILY, C::TYPE, flags | SocketFlags::CLOEXEC, C::PROTOCOL)?;
@@ -120,21 +120,21 @@ pub(crate) fn fresh_socket<C: Connection>(flags: SocketFlags, options: &Options)
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) socket: OwnedFd,
-    /// Where it is connected to.
+    /// The address to connect to.
     pub(crate) address: SocketAddrAny,
     pub(crate) file: Option<SocketFile>,
     pub(crate) settings: Vec<Setting>,
 }
 
 impl Listener {
-    pub(crate) fn new<C: Connection>(place: ListenerAddress, params: &Params) -> Result<Self, Failure> {
+    pub(crate) fn new<C: Connection>(at: ListenerAddress, params: &Params) -> Result<Self, Failure> {
         let name = C::CARD.name;
         let (socket, settings) = open::<C>(params)?;
-        bind(&socket, &place.address).or_fail("bind", name)?;
+        bind(&socket, &at.address).or_fail("bind", name)?;
         listen(&socket, BACKLOG).or_fail("listen", name)?;
         let address = getsockname(&socket).or_fail("getsockname", name)?;
-        let settings = place.setting.into_iter().chain(settings).collect();
-        Ok(Self { socket, address, file: place.file, settings })
+        let settings = at.setting.into_iter().chain(settings).collect();
+        Ok(Self { socket, address, file: at.file, settings })
     }
 
     pub(crate) fn accept(&self, card: &Card) -> Result<OwnedFd, Failure> {
@@ -142,8 +142,8 @@ impl Listener {
     }
 }
 
-/// A socket that listens, or is one end of a connection that lasts, with its buffers set: the kernel fixes the window by
-/// them when it connects.
+/// A socket that will listen, or will be an endpoint of a connection that lasts. Its buffers are set here, because
+/// the kernel fixes the window by them when it connects.
 pub(crate) fn open<C: Connection>(params: &Params) -> Result<(OwnedFd, Vec<Setting>), Failure> {
     let socket = socket_with(C::FAMILY, C::TYPE, SocketFlags::CLOEXEC, C::PROTOCOL);
     let socket = socket.or_fail("socket", C::CARD.name)?;
@@ -151,9 +151,12 @@ pub(crate) fn open<C: Connection>(params: &Params) -> Result<(OwnedFd, Vec<Setti
     Ok((socket, settings))
 }
 
-/// A connection of `C` at `place`, from end to end.
-pub(crate) fn try_connection<C: Connection>(place: ListenerAddress, params: &Params) -> Result<(), Failure> {
-    let listener = Listener::new::<C>(place, params)?;
+/// Makes a connection of `C` at `address`, and closes it.
+pub(crate) fn try_connection<C: Connection>(
+    address: ListenerAddress,
+    params: &Params,
+) -> Result<(), Failure> {
+    let listener = Listener::new::<C>(address, params)?;
     connect(&open::<C>(params)?.0, &listener.address).or_fail("connect", C::CARD.name)?;
     listener.accept(&C::CARD).map(drop)
 }

@@ -12,18 +12,20 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{read, write};
 use sys::{Errno, Failure, OrFail};
 
-/// An end that reads one descriptor and writes another, which may be the same.
+/// An endpoint that reads one descriptor and writes another, which may be the same.
+///
+/// It is public because `Mechanism` is implemented with it for every `Pair`.
 #[derive(Debug)]
 pub struct DescriptorEndpoint {
     input: OwnedFd,
     output: OwnedFd,
     wait: Wait,
-    /// What says that it received nothing has received an empty message; else its peer has closed.
+    /// A read of 0 bytes is an empty message. If false, it means that the peer has closed.
     empty: bool,
     settings: Vec<Setting>,
 }
 
-/// The two descriptors of an end: what it reads and what it writes.
+/// The two descriptors of an endpoint: the one that it reads and the one that it writes.
 #[derive(Debug)]
 pub(crate) struct Fds {
     pub(crate) input: OwnedFd,
@@ -31,7 +33,7 @@ pub(crate) struct Fds {
 }
 
 impl Fds {
-    /// An end that reads and writes one descriptor.
+    /// The same descriptor for both directions.
     pub(crate) fn both_ways(fd: OwnedFd, name: &str) -> Result<Self, Failure> {
         let input = rustix::io::fcntl_dupfd_cloexec(&fd, 0).or_fail("dup", name)?;
         Ok(Self { input, output: fd })
@@ -39,7 +41,7 @@ impl Fds {
 }
 
 impl DescriptorEndpoint {
-    /// The end over `fds` of a row with `card`, waiting as `params` say.
+    /// The endpoint over `fds` of the mechanism with `card`, which waits as `params` say.
     pub(crate) fn new(
         fds: Fds,
         params: &Params,
@@ -56,20 +58,20 @@ impl DescriptorEndpoint {
         Ok(Self { input, output, wait, empty: card.empty, settings })
     }
 
-    /// What it writes, for ends that hand over bytes by other calls than write(2).
+    /// The descriptor that it writes, for endpoints that send by other calls than write(2).
     pub(crate) fn output(&self) -> BorrowedFd<'_> {
         self.output.as_fd()
     }
 }
 
-/// An end over descriptors that are connected, however they came to be.
+/// An endpoint over connected descriptors, however they came about.
 pub(crate) trait OverDescriptors: Endpoint + std::fmt::Debug + Sized {
-    /// Sets the buffers of a socket that is to be connected, and says what it has.
+    /// Sets the buffers of a socket before it is connected. Returns what the kernel gave.
     fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
         set_buffers(socket, params, card)
     }
 
-    /// The end over `fds` of a row with `card`, set as `params` say, for what `shape` says.
+    /// The endpoint over `fds` of the mechanism with `card`, set up as `params` say, for messages of `shape`.
     fn over(
         fds: Fds,
         params: &Params,
@@ -92,7 +94,7 @@ impl OverDescriptors for DescriptorEndpoint {
 }
 
 impl DescriptorEndpoint {
-    /// Receives a message and gives the descriptors that came with it to `take`.
+    /// Receives a message, and passes the descriptors that came with it to `take`.
     #[inline(always)]
     pub(crate) fn receive_message(
         &self,
@@ -117,7 +119,7 @@ impl Endpoint for DescriptorEndpoint {
         match self.wait.until_read(|| read(&self.input, &mut *into)) {
             Ok(0) if self.empty => Ok(0),
             Ok(0) | Err(Errno::IO) => read_after_hangup(&self.input, into),
-            // As some protocols say that the peer has closed, and all when it left something unread.
+            // Some protocols report so that the peer has closed; all do if it left something unread.
             Err(Errno::CONNRESET) => Err(Errno::PIPE),
             received => received,
         }

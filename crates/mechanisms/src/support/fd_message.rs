@@ -13,7 +13,7 @@ use sys::Errno;
 /// The most descriptors that the kernel lets one message carry (`SCM_MAX_FD`).
 pub(crate) const MOST_FDS: usize = 253;
 
-/// Sends a first part of `bytes`, which may be none, with copies of `fds`; of at most 253.
+/// Sends a first part of `bytes`, which may be empty, with copies of `fds`, at most 253.
 #[inline(always)]
 pub(crate) fn send_message(socket: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<usize, Errno> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_FDS))];
@@ -24,9 +24,8 @@ pub(crate) fn send_message(socket: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>
     sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)
 }
 
-/// Receives into `into`, and gives each descriptor that came to `take`. Says how many bytes and descriptors came.
-///
-/// None of either is the end of a connection.
+/// Receives into `into`, and passes each descriptor that came to `take`. Returns the number of bytes and of
+/// descriptors. Both are 0 at the end of a connection.
 #[inline(always)]
 pub(crate) fn receive_message(
     socket: &OwnedFd,

@@ -1,4 +1,4 @@
-//! What connections over the loopback interface share: their family and their address. Not a mechanism itself.
+//! Connections over the loopback interface: their family and address. Not a mechanism itself.
 
 use crate::contract::TrialContext;
 use crate::support::connected::Connected;
@@ -16,13 +16,13 @@ use sys::{Errno, Failure, OrFail};
 
 /// A protocol of connections between IPv4 addresses.
 pub(crate) trait InetStream {
-    /// What it declares about itself.
+    /// What the mechanism declares about itself.
     const CARD: Card;
     /// The family of its sockets.
     const FAMILY: AddressFamily = AddressFamily::INET;
     /// The protocol; `None` is TCP.
     const PROTOCOL: Option<Protocol>;
-    /// The ends of a connection that lasts.
+    /// The endpoints of a connection that lasts.
     type End: OverDescriptors;
 }
 
@@ -45,7 +45,7 @@ impl<I: InetStream> Connection for I {
     }
 }
 
-/// A fresh IPv4 socket.
+/// A new IPv4 socket.
 pub(crate) fn inet_socket(
     kind: SocketType,
     protocol: Option<Protocol>,
@@ -54,7 +54,7 @@ pub(crate) fn inet_socket(
     socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, protocol).or_fail("socket", name)
 }
 
-/// Binds `socket` to a free port of 127.0.0.1 and says which.
+/// Binds `socket` to a free port of 127.0.0.1, and returns the port.
 pub(crate) fn bind_to_loopback(socket: &OwnedFd, name: &str) -> Result<u16, Failure> {
     bind(socket, &LOOPBACK).or_fail("bind", format!("{name} 127.0.0.1"))?;
     let address: SocketAddrAny = getsockname(socket).or_fail("getsockname", name)?;

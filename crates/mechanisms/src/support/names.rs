@@ -1,4 +1,4 @@
-//! Names outside of the file system: noted before the object is made, removed with it. Not a mechanism itself.
+//! Names outside of the file system: recorded before the object is made, and removed with it. Not a mechanism itself.
 
 use crate::contract::TrialContext;
 use model::card::Support;
@@ -8,8 +8,8 @@ use sys::name::Name;
 use sys::{Failure, OrFail};
 
 impl TrialContext<'_> {
-    /// Notes in the run's directory that `name` is about to be made, so that whoever clears up after this process
-    /// removes it too.
+    /// Records in the directory of the run that `name` is about to be made. If this process is killed, whoever
+    /// removes the directory removes the name too.
     pub(crate) fn register(&self, name: Name) -> Result<Registered, Failure> {
         let mut note = self.path().into_os_string();
         note.push(format!(".{}.{NOTE}", name.to_string().replace([' ', '/'], "-")));
@@ -18,15 +18,15 @@ impl TrialContext<'_> {
         Ok(Registered { name, note })
     }
 
-    /// The name of a POSIX object that no other trial of any run has, for `what`.
+    /// A name for a POSIX object `what`, which no other trial of any run has.
     pub(crate) fn posix_name(&self, what: &str) -> String {
-        // It begins with "ipcmark-", as every run's directory does.
+        // It begins with "ipcmark-", because the directory of every run does.
         let run = self.directory.file_name().unwrap_or_default().to_string_lossy();
         format!("/{run}-{}-{what}", self.number)
     }
 }
 
-/// How the file names of notes end.
+/// The extension of the files that record names.
 const NOTE: &str = "name";
 
 /// A name that is removed when this is dropped.
@@ -39,13 +39,13 @@ pub(crate) struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         if self.name.remove().is_ok() {
-            // If it stays, whoever clears up finds nothing to remove.
+            // If the file remains, whoever removes the directory finds that the name is gone.
             let _ = std::fs::remove_file(&self.note);
         }
     }
 }
 
-/// What the notes in `directory` name.
+/// The names that are recorded in `directory`.
 pub fn recorded_names(directory: &Path) -> Vec<Name> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let notes =
@@ -53,12 +53,12 @@ pub fn recorded_names(directory: &Path) -> Vec<Name> {
     notes.filter_map(|note| std::fs::read_to_string(note).ok()?.parse().ok()).collect()
 }
 
-/// Whether a run can have a directory, without which nothing may have a name that outlives its maker.
+/// Whether a run can have a directory. Without one, no name can be recorded, and none may be made.
 pub(crate) fn probe_names() -> Support {
     writable(&std::env::temp_dir(), "set TMPDIR to a directory that you may write")
 }
 
-/// Whether files can be made in `directory`; `remedy` is what to do where they cannot.
+/// Whether files can be made in `directory`. `remedy` says what to do if not.
 pub(crate) fn writable(directory: &Path, remedy: &str) -> Support {
     match access(directory, Access::WRITE_OK | Access::EXEC_OK).or_fail("access", directory.display()) {
         Ok(()) => Support::UNLIMITED,
@@ -76,7 +76,7 @@ mod tests {
     use model::{Params, Workload};
 
     #[test]
-    fn names_are_ours_and_their_notes_go_with_them() {
+    fn names_differ_between_trials_and_their_records_are_removed_with_them() {
         let directory = tempfile::Builder::new().prefix("ipcmark-test-").tempdir().unwrap();
         let shape = Shape { size_bytes: 1, workload: Workload::Latency };
         let params = Params::default();

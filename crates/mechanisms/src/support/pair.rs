@@ -9,12 +9,12 @@ use model::record::Setting;
 use std::marker::PhantomData;
 use sys::Failure;
 
-/// A mechanism whose four descriptors all exist from the start: the server's are sent in the ticket.
+/// A mechanism whose four descriptors all exist from the start. The server's travel in the ticket.
 pub(crate) trait Pair {
-    /// What it declares about itself.
+    /// What the mechanism declares about itself.
     const CARD: Card;
 
-    /// Whether it works with `params`.
+    /// Whether the mechanism works with `params`. Tries it for real.
     fn probe(params: &Params) -> Support;
 
     /// The descriptors of the client and of the server, and what was set on them.
@@ -43,7 +43,7 @@ impl<P: Pair> Mechanism for P {
     }
 }
 
-/// A [`Pair`] as a row of the table whose ends are `E`.
+/// A [`Pair`] as a mechanism whose endpoints are `E`.
 #[derive(Debug)]
 pub(crate) struct PairWith<P, E>(PhantomData<(P, E)>);
 

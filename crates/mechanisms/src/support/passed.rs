@@ -1,4 +1,4 @@
-//! Messages that lie in a file of their own, whose descriptor is sent in a message without bytes. Not a mechanism itself.
+//! Messages that lie in a file each, whose descriptor is sent in a message without bytes. Not a mechanism itself.
 
 use crate::contract::{Arrived, Endpoint, Mechanism, NoTrace, StepTrace, Ticket, TrialContext};
 use crate::support::descriptor::{DescriptorEndpoint, Fds};
@@ -15,43 +15,44 @@ use sys::{Errno, Failure};
 
 /// A kind of file that holds one message.
 pub(crate) trait MessageFile: Sized {
-    /// What the row declares about itself.
+    /// What the mechanism declares about itself.
     const CARD: Card;
 
-    /// Whether it works here with `params`.
+    /// Whether the mechanism works here with `params`. Tries it for real.
     fn probe(params: &Params) -> Support;
 
-    /// What an end needs to make letters. `end` tells the names of the client's from those of the server's.
-    fn prepare(trial: &TrialContext<'_>, end: &'static str) -> Result<Self, Failure>;
+    /// What an endpoint needs to make files. `endpoint` distinguishes the names of the client's files from the
+    /// server's.
+    fn prepare(trial: &TrialContext<'_>, endpoint: &'static str) -> Result<Self, Failure>;
 
     /// A new file that holds `bytes`.
     fn write(&mut self, bytes: &[u8], trace: &mut impl StepTrace) -> Result<OwnedFd, Errno>;
 
-    /// Copies what `file` holds to `into`, and says how much that was.
+    /// Copies the content of `file` to `into`. Returns how many bytes that was.
     fn read(file: &OwnedFd, into: &mut [u8], trace: &mut impl StepTrace) -> Result<usize, Errno>;
 
-    /// What is to be said of where the letters are.
+    /// What the record shall say about the files.
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
 }
 
-/// A [`MessageFile`] as a row of the table.
+/// A [`MessageFile`] as a mechanism.
 #[derive(Debug)]
 pub(crate) struct Passed<L>(std::marker::PhantomData<L>);
 
-/// An end of a pair of Unix datagram sockets, and what it makes letters from.
+/// An endpoint of a pair of Unix datagram sockets, and what it makes files with.
 #[derive(Debug)]
 pub(crate) struct PassedEndpoint<L> {
     socket: DescriptorEndpoint,
-    letters: L,
+    files: L,
 }
 
 impl<L: MessageFile> PassedEndpoint<L> {
-    fn new(socket: OwnedFd, trial: &TrialContext<'_>, end: &'static str) -> Result<Self, Failure> {
+    fn new(socket: OwnedFd, trial: &TrialContext<'_>, endpoint: &'static str) -> Result<Self, Failure> {
         let fds = Fds::both_ways(socket, L::CARD.name)?;
         let socket = DescriptorEndpoint::new(fds, trial.params, &L::CARD, Vec::new())?;
-        Ok(Self { socket, letters: L::prepare(trial, end)? })
+        Ok(Self { socket, files: L::prepare(trial, endpoint)? })
     }
 }
 
@@ -66,8 +67,8 @@ impl<L: MessageFile> Mechanism for Passed<L> {
 
     fn bind(trial: &TrialContext<'_>) -> Result<(PassedEndpoint<L>, Ticket), Failure> {
         let (client, server, _) = unix_pair(SocketType::DGRAM, trial.params, &L::CARD)?;
-        let end = PassedEndpoint::new(client, trial, "client")?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![server] }))
+        let endpoint = PassedEndpoint::new(client, trial, "client")?;
+        Ok((endpoint, Ticket { address: Vec::new(), fds: vec![server] }))
     }
 
     fn accept(bound: PassedEndpoint<L>) -> Result<PassedEndpoint<L>, Failure> {
@@ -94,7 +95,7 @@ impl<L: MessageFile> Endpoint for PassedEndpoint<L> {
     }
 
     fn settings(&self) -> Vec<Setting> {
-        self.letters.settings()
+        self.files.settings()
     }
 
     #[inline(always)]
@@ -104,14 +105,14 @@ impl<L: MessageFile> Endpoint for PassedEndpoint<L> {
         fds: &[BorrowedFd<'_>],
         trace: &mut impl StepTrace,
     ) -> Result<usize, Errno> {
-        let letter = self.letters.write(bytes, trace)?;
+        let file = self.files.write(bytes, trace)?;
         {
             let mut all = ArrayVec::<BorrowedFd<'_>, MOST_FDS>::new();
-            all.push(letter.as_fd());
+            all.push(file.as_fd());
             all.try_extend_from_slice(fds).map_err(|_| Errno::INVAL)?;
             self.socket.send_with(&[], &all, trace)?;
         }
-        drop(letter);
+        drop(file);
         trace.step_ended("close");
         Ok(bytes.len())
     }
@@ -123,9 +124,9 @@ impl<L: MessageFile> Endpoint for PassedEndpoint<L> {
         trace.step_ended("recvmsg");
         let fds = came.len().saturating_sub(1);
         let mut came = came.into_iter();
-        let letter = came.next().ok_or(Errno::BADMSG)?;
-        let bytes = L::read(&letter, into, trace)?;
-        drop(letter);
+        let file = came.next().ok_or(Errno::BADMSG)?;
+        let bytes = L::read(&file, into, trace)?;
+        drop(file);
         trace.step_ended("close");
         if fds > 0 {
             drop(came);
@@ -135,7 +136,7 @@ impl<L: MessageFile> Endpoint for PassedEndpoint<L> {
     }
 }
 
-/// Writes all of `bytes` to `file`; in one call, too, where there are none.
+/// Writes all of `bytes` to `file`. Makes one call even if there are none.
 #[inline(always)]
 pub(crate) fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
     loop {

@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 use sys::{Failure, OrFail};
 
-/// The parameter by which pipes and FIFOs are sized.
+/// The parameter that sizes pipes and FIFOs.
 pub(crate) const CAPACITY: Param = Param {
     name: "capacity",
     summary: "bytes that a pipe holds (F_SETPIPE_SZ), or match for the message's size; the kernel rounds up to a power of two of pages",
@@ -19,7 +19,7 @@ pub(crate) const CAPACITY: Param = Param {
 /// What limits pipes and FIFOs.
 pub(crate) const LIMITS: &str = "any message size; capacity up to /proc/sys/fs/pipe-max-size, and /proc/sys/fs/pipe-user-pages-soft in all";
 
-/// A pipe for each direction: the client's ends, the server's, and their capacity.
+/// A pipe for each direction: the descriptors of the client and of the server, and the capacity.
 pub(crate) fn pipe_pair(params: &Params, card: &Card) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
     let (server_input, client_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;
     let (client_input, server_output) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", card.name)?;
@@ -28,7 +28,7 @@ pub(crate) fn pipe_pair(params: &Params, card: &Card) -> Result<(Fds, Fds, Vec<S
     Ok((client, Fds { input: server_input, output: server_output }, vec![capacity]))
 }
 
-/// Sets the capacity of `pipes`, if one is asked for (fcntl(2), `F_SETPIPE_SZ`), and says what they have.
+/// Sets the capacity of `pipes`, if one is asked for (fcntl(2), `F_SETPIPE_SZ`). Returns what they have.
 pub(crate) fn set_capacity(pipes: &[&OwnedFd], params: &Params, card: &Card) -> Result<Setting, Failure> {
     let asked = params.size(card, CAPACITY.name);
     let mut got = 0;

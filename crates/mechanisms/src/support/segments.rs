@@ -11,11 +11,11 @@ use sys::segment::{Segment, Source};
 use sys::sysv::Key;
 use sys::{Failure, OrFail};
 
-/// Whether there is memory of `kind` here.
+/// Whether memory of `kind` can be had here.
 pub(crate) fn probe_source(kind: Option<&str>) -> Support {
     match (kind, probe_names()) {
-        (Some("posix" | "sysv"), lacking @ Support::No { .. }) => lacking,
-        // Of a file that never gets a name, so that nothing could be left.
+        (Some("posix" | "sysv"), no @ Support::No { .. }) => no,
+        // A file without a name, so that nothing can be left.
         (Some("posix"), _) => {
             let nameless = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             support_of(open("/dev/shm", nameless, Mode::RUSR | Mode::WUSR).or_fail("open", "/dev/shm"))
@@ -26,14 +26,14 @@ pub(crate) fn probe_source(kind: Option<&str>) -> Support {
             }
             None => Support::No {
                 reason: "there is no /proc/sys/kernel/shmmax".to_owned(),
-                remedy: "take a kernel with CONFIG_SYSVIPC, and mount /proc".to_owned(),
+                remedy: "use a kernel with CONFIG_SYSVIPC, and mount /proc".to_owned(),
             },
         },
         _ => Support::UNLIMITED,
     }
 }
 
-/// What makes memory of `kind` for `trial`, and the name that it has.
+/// What makes memory of `kind` for `trial`, and the name of that memory.
 pub(crate) fn source(
     trial: &TrialContext<'_>,
     kind: Option<&str>,
@@ -52,7 +52,7 @@ pub(crate) fn source(
     Ok((source, Some(trial.register(name)?)))
 }
 
-/// Memory whose pages can all be touched.
+/// Makes memory whose pages can all be touched.
 pub(crate) fn create(source: &Source, size_bytes: usize) -> Result<Segment, Failure> {
     let segment =
         source.create(size_bytes).or_fail("make", format!("{size_bytes} bytes of shared memory"))?;

@@ -1,8 +1,9 @@
-//! What the ends of a ring sleep on: a futex, or one thing for each end that keeps a wake-up. Not a mechanism itself.
+//! What endpoints in shared memory sleep on: a futex, or an object for each endpoint that remembers a wake-up. Not a
+//! mechanism itself.
 //!
-//! Nobody sleeps for a limited time: an end that closes wakes its peer, and what keeps a wake-up cannot lose it.
-//! So a sleep is the one system call that it is elsewhere, and reads no clock. A peer that is killed wakes nobody;
-//! as with a futex, the coordinator's deadline ends that.
+//! No sleep has a timeout: an endpoint that closes wakes its peer, and an object that remembers a wake-up cannot lose
+//! it. So a sleep is the one system call that it is in any program, and reads no clock. A peer that is killed wakes
+//! nobody; the coordinator's deadline ends that.
 
 use crate::contract::{Ticket, TrialContext};
 use crate::support::names::{Registered, probe_names};
@@ -17,10 +18,10 @@ use sys::ring::Wait;
 use sys::sysv::{self, Key};
 use sys::{Errno, Failure, OrFail};
 
-/// The parameter by which ends in shared memory wait.
+/// The parameter that says how endpoints in shared memory wait.
 pub(crate) const WAIT: Param = Param {
     name: "wait",
-    summary: "how an endpoint waits: asleep on one of these, by looking again, or by looking and then asleep on a futex",
+    summary: "how an endpoint waits: asleep on one of these; spinning; or spinning, and then asleep on a futex",
     domain: Domain::Choice(&[
         "futex",
         "spin",
@@ -33,26 +34,26 @@ pub(crate) const WAIT: Param = Param {
     default: Some("futex"),
 };
 
-/// How often `wait=spin-then-block` looks before it sleeps.
-pub(crate) const LOOKS: Param = Param {
-    name: "looks",
-    summary: "how often wait=spin-then-block looks, a pause between two looks, before it sleeps",
+/// The parameter that says how often `wait=spin-then-block` spins before it sleeps.
+pub(crate) const SPINS: Param = Param {
+    name: "spins",
+    summary: "how often wait=spin-then-block checks for a message, with a pause in between, before it sleeps",
     domain: Domain::Count,
     default: Some("1000"),
 };
 
-/// What one end sleeps on and on what it wakes its peer.
+/// What an endpoint sleeps on, and what it wakes its peer by.
 #[derive(Debug)]
 pub(crate) enum Sleeper {
-    /// The futex of the ring, after some looks.
-    Futex { looks: u32 },
-    /// A counter in the kernel for each end.
+    /// The futex of the ring, after some spinning.
+    Futex { spins: u32 },
+    /// A counter in the kernel for each endpoint.
     Eventfd { own: OwnedFd, peers: OwnedFd },
-    /// A semaphore of a set for each end.
+    /// A semaphore of a set for each endpoint.
     SystemV { semaphores: sysv::Semaphores, own: u16, _registered: Option<Registered> },
-    /// A semaphore in shared memory for each end.
+    /// A semaphore in shared memory for each endpoint.
     Posix { semaphores: posix_sync::Semaphores<2>, own: usize },
-    /// A bit for each end under a mutex, with one condition variable.
+    /// A bit for each endpoint under a mutex, with one condition variable.
     Mutex { turnstile: Turnstile, own: u32 },
 }
 
@@ -61,19 +62,19 @@ const CLIENT: u32 = 1;
 const SERVER: u32 = 2;
 
 impl Sleeper {
-    /// Whether there is what `params` ask for.
+    /// Whether what `params` ask for exists here.
     pub(crate) fn probe(params: &Params, card: &Card) -> Support {
         let wait = params.text(card, WAIT.name);
-        if wait != Some("spin-then-block") && params.text(card, LOOKS.name) != LOOKS.default {
+        if wait != Some("spin-then-block") && params.text(card, SPINS.name) != SPINS.default {
             return Support::No {
-                reason: format!("nothing but wait=spin-then-block counts {}", LOOKS.name),
-                remedy: format!("leave out {}, or add wait=spin-then-block", LOOKS.name),
+                reason: format!("{} means nothing unless wait=spin-then-block", SPINS.name),
+                remedy: format!("leave out {}, or add wait=spin-then-block", SPINS.name),
             };
         }
         if wait == Some("sysv-sem") { probe_names() } else { Support::UNLIMITED }
     }
 
-    /// The client's; adds to `ticket` what the server needs for its own.
+    /// Makes the client's. Adds to `ticket` what the server needs to make its own.
     pub(crate) fn bind(trial: &TrialContext<'_>, card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
         Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::bind_eventfds(ticket)?,
@@ -93,11 +94,11 @@ impl Sleeper {
                 ticket.fds.push(fd);
                 Sleeper::Mutex { turnstile, own: CLIENT }
             }
-            _ => Sleeper::Futex { looks: looks(trial.params, card) },
+            _ => Sleeper::Futex { spins: spins(trial.params, card) },
         })
     }
 
-    /// The client's over two eventfds; adds both to `ticket`.
+    /// Makes the client's over two eventfds. Adds both to `ticket`.
     pub(crate) fn bind_eventfds(ticket: &mut Ticket) -> Result<Self, Failure> {
         let (own, peers) = (counter()?, counter()?);
         for fd in [&peers, &own] {
@@ -106,13 +107,13 @@ impl Sleeper {
         Ok(Sleeper::Eventfd { own, peers })
     }
 
-    /// The server's over the two eventfds that client added to `ticket`.
+    /// Makes the server's over the two eventfds that the client added to `ticket`.
     pub(crate) fn connect_eventfds(card: &Card, ticket: &mut Ticket) -> Result<Self, Failure> {
         let [own, peers] = ticket.next_descriptors(card.name)?;
         Ok(Sleeper::Eventfd { own, peers })
     }
 
-    /// The server's, with what the client added to `ticket`.
+    /// Makes the server's, with what the client added to `ticket`.
     pub(crate) fn connect(
         trial: &TrialContext<'_>,
         card: &Card,
@@ -132,7 +133,7 @@ impl Sleeper {
                 let [fd] = ticket.next_descriptors(card.name)?;
                 Sleeper::Mutex { turnstile: Turnstile::open(fd)?, own: SERVER }
             }
-            _ => Sleeper::Futex { looks: looks(trial.params, card) },
+            _ => Sleeper::Futex { spins: spins(trial.params, card) },
         })
     }
 }
@@ -141,15 +142,15 @@ fn counter() -> Result<OwnedFd, Failure> {
     eventfd(0, EventfdFlags::CLOEXEC).or_fail("eventfd", "a counter of 0")
 }
 
-fn looks(params: &Params, card: &Card) -> u32 {
-    params.count(card, LOOKS.name).unwrap_or(0)
+fn spins(params: &Params, card: &Card) -> u32 {
+    params.count(card, SPINS.name).unwrap_or(0)
 }
 
 impl Wait for Sleeper {
     const SLEEPS: bool = true;
 
     fn looks(&self) -> u32 {
-        if let Sleeper::Futex { looks } = self { *looks } else { 0 }
+        if let Sleeper::Futex { spins } = self { *spins } else { 0 }
     }
 
     #[inline]
@@ -173,7 +174,7 @@ impl Wait for Sleeper {
         }
     }
 
-    /// A wake-up fails when the peer is gone, whom nobody needs to wake, or when so many are kept already that one
+    /// A wake-up fails when the peer is gone, which nobody needs to wake, or when so many are remembered that one
     /// more cannot be counted.
     #[inline]
     fn wake(&self, on_flag: impl FnOnce()) {
@@ -187,7 +188,7 @@ impl Wait for Sleeper {
             Sleeper::Posix { semaphores, own } => semaphores.post(1 - own),
             Sleeper::Mutex { turnstile, own } => turnstile.lock().and_then(|mut locked| {
                 *locked.count() |= CLIENT ^ SERVER ^ own;
-                // Woken with the mutex still held, the peer would sleep again, for that.
+                // If the mutex were still held, the peer would wake and at once sleep for the mutex.
                 drop(locked);
                 turnstile.notify()
             }),

@@ -1,4 +1,5 @@
-//! What all sockets share: buffer sizes, asked for and got, and the search for the largest message.
+//! Options of all sockets: buffer sizes, busy polling, and the search for the largest message. Not a mechanism
+//! itself.
 
 use crate::support::probe::{largest_below, support_of};
 use model::card::{Card, Support};
@@ -33,7 +34,8 @@ pub(crate) const BUSY_POLL: Param = Param {
     default: None,
 };
 
-/// Has `socket` polled as `params` ask, and says for how long it is; nothing where nothing is asked.
+/// Sets how long a reader of `socket` polls, if `params` ask for it. Returns what the kernel gave, or `None` if
+/// nothing is asked.
 pub(crate) fn set_busy_polling(
     socket: &OwnedFd,
     params: &Params,
@@ -55,7 +57,7 @@ pub(crate) fn set_busy_polling(
     Ok(Some(setting(text(asked), text(got))))
 }
 
-/// What the buffers of sockets are asked to be; each that is `None` is the kernel's.
+/// The buffer sizes to ask for. `None` leaves the kernel's own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Buffers {
     pub(crate) send: Option<Size>,
@@ -63,12 +65,12 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// As `params` ask.
+    /// What `params` ask for.
     pub(crate) fn from_params(params: &Params, card: &Card) -> Self {
         Self { send: params.size(card, SNDBUF.name), receive: params.size(card, RCVBUF.name) }
     }
 
-    /// Asks for them.
+    /// Asks the kernel for them.
     #[inline(always)]
     pub(crate) fn set(&self, socket: &OwnedFd) -> Result<(), Errno> {
         if let Some(size) = self.send {
@@ -80,11 +82,12 @@ impl Buffers {
         Ok(())
     }
 
-    /// What `socket` has of them.
+    /// What `socket` has.
     pub(crate) fn settings(&self, socket: &OwnedFd, name: &str) -> Result<Vec<Setting>, Failure> {
         let send_got = sockopt::socket_send_buffer_size(socket).or_fail("getsockopt(SO_SNDBUF)", name)?;
         let receive_got = sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", name)?;
-        // The kernel doubles what is asked, to cover its own overhead (socket(7)): twice is as asked.
+        // The kernel doubles what is asked, to cover its own overhead (socket(7)). So twice the size means that the
+        // kernel gave what was asked.
         let setting = |name: &str, asked: Option<Size>, got: usize| Setting {
             name: name.to_owned(),
             asked: asked.map(|size| size.to_string()),
@@ -95,7 +98,8 @@ impl Buffers {
     }
 }
 
-/// Sets the buffers of `socket` as `params` ask, and says what it has; nothing where the row sets none.
+/// Sets the buffers of `socket` as `params` ask. Returns what it has, or nothing if the mechanism has no such
+/// parameter.
 pub(crate) fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
     if card.params.iter().all(|param| param.name != SNDBUF.name) {
         return Ok(Vec::new());
@@ -118,14 +122,14 @@ pub(crate) fn unix_pair(
     Ok((client, server, settings))
 }
 
-/// The largest message that one socket of a fresh pair takes before it says `EMSGSIZE`, found by bisection.
+/// The largest message that a socket of a new pair accepts before it returns `EMSGSIZE`, found by bisection.
 pub(crate) fn largest_message(fresh_pair: impl Fn() -> Result<(OwnedFd, OwnedFd), Failure>) -> Support {
     let takes = |size: usize, bytes: &[u8]| -> Result<bool, Failure> {
         let (socket, _peer) = fresh_pair()?;
         Ok(send(&socket, &bytes[..size], SendFlags::DONTWAIT) != Err(Errno::MSGSIZE))
     };
     let search = || {
-        // No message can be larger than the buffer that is charged for it.
+        // No message is larger than the buffer that it is charged to.
         let (socket, _peer) = fresh_pair()?;
         let buffer = sockopt::socket_send_buffer_size(&socket).or_fail("getsockopt(SO_SNDBUF)", "socket")?;
         let bytes = vec![0; buffer + 1];

@@ -1,4 +1,4 @@
-//! `SEM_UNDO`: a parameter that System V semaphores share. Not a mechanism itself.
+//! `SEM_UNDO`: a parameter of whatever uses System V semaphores. Not a mechanism itself.
 
 use crate::contract::TrialContext;
 use model::card::Card;
@@ -12,7 +12,7 @@ pub(crate) const UNDO: Param = Param {
     default: Some("off"),
 };
 
-/// Whether `trial` of the row with `card` asks for it.
+/// Whether `trial`, of the mechanism or operation with `card`, asks for it.
 pub(crate) fn undo(trial: &TrialContext<'_>, card: &Card) -> bool {
     trial.params.text(card, UNDO.name) == Some("on")
 }

@@ -1,4 +1,4 @@
-//! The names by which Unix sockets find each other: a parameter that rows of them share. Not a mechanism itself.
+//! How Unix sockets find each other by name: a parameter that they share. Not a mechanism itself.
 
 use crate::contract::TrialContext;
 use crate::support::connection::{Connection, Ends, ListenerAddress, SocketFile, try_connection};
@@ -11,10 +11,10 @@ use model::{Domain, Param, Params};
 use rustix::net::{SocketAddrAny, SocketAddrUnix, SocketType};
 use sys::{Errno, Failure, OrFail};
 
-/// The parameter by which Unix sockets are named.
+/// The parameter that says how Unix sockets are named.
 pub(crate) const NAME: Param = Param {
     name: "name",
-    summary: "how the ends find each other: as a pair without a name, for which the connect workload takes an abstract one; by a socket file; or by an abstract name of the kernel's choice",
+    summary: "how the endpoints find each other: as a pair without a name (in the workload connect, by an abstract name); by a socket file; or by an abstract name that the kernel chooses",
     domain: Domain::Choice(&["none", "path", "abstract"]),
     default: Some("none"),
 };
@@ -40,7 +40,7 @@ impl Naming {
 pub(crate) fn probe<C: Connection>(params: &Params) -> Support {
     let named = match Naming::of(params, &C::CARD) {
         Naming::None => Support::UNLIMITED,
-        // A file made on trial would be left behind by a process that is killed before it is removed.
+        // Does not make a file: it would remain if this process were killed.
         Naming::Path => probe_names(),
         Naming::Abstract => support_of(try_connection::<C>(abstract_name().into(), params)),
     };
@@ -52,7 +52,7 @@ pub(crate) fn probe<C: Connection>(params: &Params) -> Support {
     }
 }
 
-/// Both ends of a pair that has no name.
+/// Both sockets of a pair that has no name.
 pub(crate) fn pair<C: Connection>(params: &Params) -> Option<Result<Ends, Failure>> {
     match Naming::of(params, &C::CARD) {
         Naming::None => Some(unix_pair(C::TYPE, params, &C::CARD)),
@@ -60,7 +60,7 @@ pub(crate) fn pair<C: Connection>(params: &Params) -> Option<Result<Ends, Failur
     }
 }
 
-/// Where the listener of `trial` is to be.
+/// The address at which the listener of `trial` shall be bound.
 pub(crate) fn listener_address<C: Connection>(trial: &TrialContext<'_>) -> Result<ListenerAddress, Failure> {
     match Naming::of(trial.params, &C::CARD) {
         Naming::None => {
@@ -89,10 +89,10 @@ pub(crate) fn listener_address<C: Connection>(trial: &TrialContext<'_>) -> Resul
     }
 }
 
-/// The longest path that an address takes with the NUL that ends it (unix(7)).
+/// The longest path in an address, without the NUL that ends it (unix(7)).
 const MOST_PATH_BYTES: usize = 107;
 
-/// Any abstract name: the kernel finds one that nobody has ("autobind", unix(7)).
+/// Any abstract name: the kernel chooses one that is free ("autobind", unix(7)).
 fn abstract_name() -> SocketAddrAny {
     SocketAddrUnix::new_unnamed().into()
 }

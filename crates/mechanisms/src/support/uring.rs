@@ -1,4 +1,4 @@
-//! What rows share whose ends send and receive through io_uring(7). Not a mechanism itself.
+//! Endpoints that send and receive through io_uring(7). Not a mechanism itself.
 
 use crate::contract::{Endpoint, Shape};
 use crate::support::descriptor::{Fds, OverDescriptors};
@@ -9,10 +9,10 @@ use rustix::fs::{FileType, fstat};
 use sys::uring::{Buffers, IDLE_MS, Object, PROVIDED, Stream, Taker};
 use sys::{Errno, Failure, OrFail};
 
-/// How often an operation is submitted to receive.
+/// The parameter that says how often a receive is submitted.
 pub(crate) const RECEIVE: Param = Param {
     name: "receive",
-    summary: "one operation a receive, into an endpoint's own memory; or one that goes on (multishot) and fills buffers of the end, from which bytes are copied",
+    summary: "single: one operation for each receive, into the caller's memory; multishot: one operation for all, which fills buffers of the endpoint, from which bytes are copied",
     domain: Domain::Choice(&["single", "multishot"]),
     default: Some("single"),
 };
@@ -20,7 +20,7 @@ pub(crate) const RECEIVE: Param = Param {
 /// `IORING_REGISTER_BUFFERS`, io_uring_register(2).
 pub(crate) const BUFFERS: Param = Param {
     name: "buffers",
-    summary: "operations name an endpoint's own memory; or buffers of the end that the kernel has pinned, to and from which bytes are copied; these not with receive=multishot",
+    summary: "plain: operations use the caller's memory; registered: buffers that the kernel has pinned, to and from which bytes are copied; not with receive=multishot",
     domain: Domain::Choice(&["plain", "registered"]),
     default: Some("plain"),
 };
@@ -28,22 +28,22 @@ pub(crate) const BUFFERS: Param = Param {
 /// `IORING_SETUP_SQPOLL`, io_uring_setup(2).
 pub(crate) const SQPOLL: Param = Param {
     name: "sqpoll",
-    summary: "a thread of the kernel looks for submissions, on the CPUs of its end and in nobody's CPU time: where both share one CPU an iteration takes milliseconds; the ends still sleep for completions",
+    summary: "a kernel thread polls for submissions, on the CPUs of its endpoint; its CPU time is not counted; on one CPU an iteration takes milliseconds; endpoints still sleep for completions",
     domain: Domain::Choice(&["off", "on"]),
     default: Some("off"),
 };
 
-/// What limits ends over io_uring, whatever they are over.
+/// The limits of every endpoint over io_uring.
 pub(crate) const LIMITS: &str = "any message size; Linux 6.1, and kernel.io_uring_disabled=0; rings and registered buffers count against RLIMIT_MEMLOCK";
 
-/// The least of one buffer of an end.
+/// The smallest buffer of an endpoint.
 const LEAST_BYTES: usize = 4 << 10;
-/// The most of one buffer of an end.
+/// The largest buffer of an endpoint.
 pub(crate) const MOST_BYTES: usize = 256 << 10;
-/// The most of one of the buffers that lie ready, of which there are many.
+/// The largest provided buffer. There are many of them.
 const MOST_PROVIDED_BYTES: usize = 64 << 10;
 
-/// An end that sends and receives through a ring.
+/// An endpoint that sends and receives through a ring.
 #[derive(Debug)]
 pub(crate) struct UringEndpoint {
     stream: Stream,
@@ -61,7 +61,7 @@ impl OverDescriptors for UringEndpoint {
         let asks = |param: &Param, value: &str| params.text(card, param.name) == Some(value);
         let (multishot, registered) = (asks(&RECEIVE, "multishot"), asks(&BUFFERS, "registered"));
         if multishot && registered {
-            let answer = "multishot takes provided buffers, which cannot be registered ones";
+            let answer = "multishot needs provided buffers, which cannot be registered";
             let object = "receive=multishot with buffers=registered";
             return Err(Failure::new("make", object, answer, "leave out one of the two"));
         }
@@ -90,7 +90,7 @@ impl OverDescriptors for UringEndpoint {
     }
 }
 
-/// The size of one of an end's own buffers: a message's, in whole pages, within bounds.
+/// The size of one of an endpoint's own buffers: the size of a message, in whole pages, within bounds.
 pub(crate) fn buffer_bytes(shape: Shape, most_bytes: usize) -> usize {
     shape.size_bytes.clamp(LEAST_BYTES, most_bytes).next_multiple_of(LEAST_BYTES)
 }
@@ -100,7 +100,7 @@ pub(crate) fn several(name: &str, count: usize, size_bytes: usize) -> Setting {
     own(name, format!("{count} of {}", Size(size_bytes as u64)))
 }
 
-/// What an end set of its own accord.
+/// A setting that the endpoint chose itself.
 fn own(name: &str, got: String) -> Setting {
     Setting { name: name.to_owned(), asked: None, got, clamped: false }
 }

@@ -8,27 +8,27 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::read;
 use sys::{Errno, Failure, OrFail};
 
-/// The parameter by which ends made of descriptors wait.
+/// The parameter that says how endpoints made of descriptors wait.
 pub(crate) const WAIT: Param = Param {
     name: "wait",
-    summary: "how an endpoint waits: asleep in the call, by calling again, or asleep in epoll_wait",
+    summary: "how an endpoint waits: asleep in the call; by calling again at once; or asleep in epoll_wait",
     domain: Domain::Choice(&["block", "spin", "epoll"]),
     default: Some("block"),
 };
 
-/// How an end waits for its descriptors.
+/// How an endpoint waits for its descriptors.
 #[derive(Debug)]
 pub(crate) enum Wait {
-    /// In the call itself.
+    /// Asleep in the call itself.
     Block,
-    /// By calling again.
+    /// By calling again at once.
     Spin,
-    /// In epoll_wait(2), as an event loop does: always before a read, and before a write that found no room.
+    /// Asleep in epoll_wait(2), as an event loop: always before a read, and before a write that found no room.
     Epoll { readable: OwnedFd, writable: OwnedFd },
 }
 
 impl Wait {
-    /// As `params` say; of nothing yet.
+    /// Waits as `params` say. Watches nothing yet.
     pub(crate) fn new(params: &Params, card: &Card) -> Result<Self, Failure> {
         let instance = || epoll::create(epoll::CreateFlags::CLOEXEC).or_fail("epoll_create1", card.name);
         Ok(match params.text(card, WAIT.name) {
@@ -38,7 +38,7 @@ impl Wait {
         })
     }
 
-    /// Whether the descriptors are to block.
+    /// Whether the descriptors must block.
     pub(crate) fn blocks(&self) -> bool {
         matches!(self, Wait::Block)
     }
@@ -52,8 +52,8 @@ impl Wait {
         }
     }
 
-    /// From now on there is nothing to read from `input`, which an event loop says before it closes it: a copy of
-    /// the descriptor in a forked child would keep it watched.
+    /// From now on there is nothing to read from `input`. An event loop removes a descriptor before it closes it,
+    /// because a copy in a forked child would keep it watched.
     #[inline(always)]
     pub(crate) fn expect_no_more(&self, input: &OwnedFd) -> Result<(), Errno> {
         match self {
@@ -70,7 +70,7 @@ impl Wait {
         }
     }
 
-    /// Waits until `socket`, which is about to be connected, may be.
+    /// Waits until `socket` may be connected.
     pub(crate) fn until_connected(&self, socket: &OwnedFd) -> Result<(), Errno> {
         match self {
             Wait::Block => match poll(&mut [PollFd::new(socket, PollFlags::OUT)], None) {
@@ -89,7 +89,7 @@ impl Wait {
         }
     }
 
-    /// Calls `write` until it says something else than that there is no room.
+    /// Calls `write` until it no longer reports that there is no room.
     #[inline(always)]
     pub(crate) fn until_written(
         &self,
@@ -105,7 +105,7 @@ impl Wait {
         }
     }
 
-    /// Calls `read` until it says something else than that there is nothing.
+    /// Calls `read` until it no longer reports that there is nothing.
     #[inline(always)]
     pub(crate) fn until_read<T>(&self, mut read: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
         loop {
@@ -121,7 +121,7 @@ impl Wait {
     }
 }
 
-/// Has the epoll instance watch `fd`, level-triggered (epoll(7)).
+/// Adds `fd` to the epoll instance, level-triggered (epoll(7)).
 #[inline(always)]
 fn watch(instance: &OwnedFd, fd: &OwnedFd, events: epoll::EventFlags) -> Result<(), Errno> {
     epoll::add(instance, fd, epoll::EventData::new_u64(0), events)
@@ -145,11 +145,11 @@ fn sleep_until_ready(instance: impl AsFd) -> Result<(), Errno> {
     }
 }
 
-/// What `input` says after it has said that its peer closed.
+/// Reads `input` once more after it has reported that its peer closed.
 ///
-/// A sequenced-packet socket that does not block looks at its queue first and at its peer second: a peer that sends and
-/// closes in between makes it say that there is nothing more, once, with the last message in the queue. So does a
-/// pseudoterminal, which says it by `EIO`.
+/// A sequenced-packet socket that does not block checks its queue first and its peer second. If the peer sends and
+/// closes in between, the socket once reports that there is nothing more, while the last message is in the queue. A
+/// pseudo-terminal does the same, and reports it by `EIO`.
 #[cold]
 pub(crate) fn read_after_hangup(input: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
     match read(input, into) {

@@ -1,4 +1,4 @@
-//! What rows share that wake the peer and carry nothing. Not a mechanism itself.
+//! Mechanisms that wake the peer and carry nothing. Not a mechanism itself.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use model::Params;
@@ -10,11 +10,11 @@ use std::marker::PhantomData;
 use sys::signal::Thread;
 use sys::{Errno, Failure, OrFail};
 
-/// An end that wakes its peer, and sleeps until its peer wakes it.
+/// An endpoint that wakes its peer, and sleeps until its peer wakes it.
 pub(crate) trait Waker {
     /// Wakes the peer.
     fn wake(&mut self) -> Result<(), Errno>;
-    /// Sleeps until the peer has woken this end, once for each time.
+    /// Sleeps until the peer has woken this endpoint. Each wake-up ends one sleep.
     fn sleep(&mut self) -> Result<(), Errno>;
 }
 
@@ -36,23 +36,24 @@ impl<W: Waker> Endpoint for WakeEndpoint<W> {
     }
 }
 
-/// A mechanism that needs nothing but that each end knows which thread the other is.
+/// A mechanism for which each endpoint must know only which thread the other is.
 pub(crate) trait BetweenThreads {
-    /// What it declares about itself.
+    /// What the mechanism declares about itself.
     const CARD: Card;
-    /// What an end must have before its peer may send to it.
+    /// What an endpoint must have before its peer may send to it.
     type Receiver;
-    /// A connected end.
+    /// A connected endpoint.
     type End: Endpoint;
-    /// Whether it works on this host.
+    /// Whether the mechanism works on this host. Tries it for real.
     fn probe() -> Support;
     /// Makes the calling thread ready to receive.
     fn receiver() -> Result<Self::Receiver, Failure>;
-    /// The end whose peer is `peer`.
+    /// The endpoint whose peer is `peer`.
     fn end(receiver: Self::Receiver, peer: Thread) -> Result<Self::End, Failure>;
 }
 
-/// [`BetweenThreads`] as a row of the table: the client's ticket introduces it, the server answers over a pipe.
+/// [`BetweenThreads`] as a mechanism: the ticket tells the server the client's thread, and the server answers with
+/// its own over a pipe.
 #[derive(Debug)]
 pub(crate) struct Introduced<M>(PhantomData<M>);
 
@@ -73,9 +74,9 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
 
     fn accept((receiver, answer): Self::Bound) -> Result<M::End, Failure> {
         let mut peer = [0; 8];
-        let count = read(&answer, &mut peer).or_fail("read", "server's introduction")?;
+        let count = read(&answer, &mut peer).or_fail("read", "the server's introduction")?;
         if count < peer.len() {
-            return Err(Failure::of("read", "server's introduction", Errno::PIPE));
+            return Err(Failure::of("read", "the server's introduction", Errno::PIPE));
         }
         M::end(receiver, Thread::from_bytes(peer))
     }
@@ -85,7 +86,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", M::CARD.name, Errno::INVAL))?;
         let [to_client] = ticket.descriptors(M::CARD.name)?;
-        // The client may send as soon as it has read this: the receiver is ready by now.
+        // The client may send as soon as it has read this. The receiver is ready by now.
         write(&to_client, &Thread::current().to_bytes()).or_fail("write", "an introduction")?;
         M::end(receiver, peer)
     }

@@ -1,15 +1,16 @@
-//! What rows share that have the kernel refer to a sender's pages instead of copying them. Not a mechanism itself.
+//! Endpoints that have the kernel refer to a sender's pages instead of copying them. Not a mechanism itself.
 //!
-//! Such a page may not be written again before the kernel is done with it, and most calls never say when that is.
-//! The rule that is kept here: bytes are lent again only after twice as many as the output buffer holds were handed
-//! over behind them. All that is in flight has then been replaced. Why it suffices:
+//! Such a page must not be written again while the kernel still refers to it, and most calls never say when that
+//! ends. So the *reuse rule* holds here: memory is reserved again only after twice the size of the output buffer was
+//! committed behind it. By then everything that was in flight has been replaced. Why that is enough:
 //!
-//! - **A pipe** holds a page in each of its slots: no more than its capacity is in flight, so that once would do.
-//! - **A TCP connection over loopback** hands the sender's very pages to the receiver, where they stay until they
-//!   are read. So there are in flight the send buffer, which a segment of half a window may exceed, and the receive
-//!   buffer. Twice the send buffer covers all that only where the receive buffer is smaller: it is set to half of the
-//!   send buffer. With two that are equal, 2.1 send buffers were seen in flight (Linux 6.18), with this one 1.5.
-//!   Both are charged at least the bytes that they hold, and a size that was set no longer tunes itself.
+//! - **A pipe** holds one page in each of its slots. No more than its capacity is in flight, so that once would be
+//!   enough.
+//! - **A TCP connection over loopback** passes the sender's own pages to the receiver, where they stay until they are
+//!   read. In flight are the send buffer, which a segment of half a window may exceed, and the receive buffer. Twice
+//!   the send buffer covers both only if the receive buffer is smaller: it is set to half of the send buffer. With
+//!   two equal buffers 2.1 send buffers were observed in flight (Linux 6.18), with this setting 1.5. Both buffers are
+//!   charged at least the bytes that they hold, and a size that was set is no longer tuned by the kernel.
 
 use crate::contract::{Endpoint, InPlace, Mechanism, Shape, Ticket, TrialContext};
 use crate::support::descriptor::{DescriptorEndpoint, Fds, OverDescriptors};
@@ -28,54 +29,55 @@ use std::ops::Range;
 use sys::page_pool::PagePool;
 use sys::{Errno, Failure, OrFail};
 
-/// The most that is lent at once: what a pipe holds by default. A larger message goes in parts.
+/// The most that is reserved at once: what a pipe holds by default. A larger message goes in parts.
 pub(crate) const PART_BYTES: usize = 64 << 10;
 
-/// No pool is larger.
+/// The size of the largest pool.
 const MOST_POOL_BYTES: usize = 64 << 20;
 
 /// The unit in which a pipe refers to memory.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// How many times the output buffer must be handed over before memory is lent again.
+/// How many times the output buffer must be filled before memory is reserved again.
 const LAPS: usize = 2;
 
-/// The send buffer of connections that keep the rule: the pool is sized by it, so that it must not tune itself.
+/// The send buffer of connections that keep the reuse rule. The pool is sized by it, so that the kernel must not tune
+/// it.
 pub(crate) const FIXED_SNDBUF: Param = Param {
     summary: "send buffer to ask for (SO_SNDBUF), or match for the message's size; the receive buffer is set to half of it, the pool to twice",
     default: Some("128K"),
     ..SNDBUF
 };
 
-/// What limits the rows that keep the rule over a connection.
+/// The limits of mechanisms that keep the reuse rule over a connection.
 pub(crate) const CONNECTION_LIMITS: &str = "any message size, in parts of 64K; SO_SNDBUF up to net.core.wmem_max, half of it up to net.core.rmem_max; a pool of at most 64M";
 
-/// Memory that an end lends, and how it is handed over.
+/// Memory in which an endpoint reserves room for messages, and how these are sent.
 pub(crate) trait OutgoingPool {
-    /// Whether its output, if that is also the input, is ready for reading only where there is something to read.
+    /// Whether the output, if it is the input too, is readable only when there is something to read.
     const POLLED: bool = true;
 
-    /// 1 to `most_bytes` bytes that the kernel, as far as they went to `output` before, is done with.
+    /// 1 to `most_bytes` bytes to which the kernel no longer refers on behalf of `output`.
     fn reserve(&mut self, most_bytes: usize, output: BorrowedFd<'_>) -> Result<&mut [u8], Errno>;
 
-    /// Hands over the first `bytes` of what was lent, all of them, to `output`.
+    /// Sends the first `bytes` of what was reserved, all of them, to `output`.
     fn commit(&mut self, bytes: usize, output: BorrowedFd<'_>) -> Result<(), Errno>;
 
-    /// What was asked of the kernel and what it gave.
+    /// What was asked of the kernel, and what it gave.
     fn settings(&self) -> Vec<Setting>;
 }
 
-/// An end whose outgoing messages lie in memory that the kernel refers to, and that receives by read(2).
+/// An endpoint whose outgoing messages lie in memory to which the kernel refers. It receives by read(2).
 #[derive(Debug)]
 pub(crate) struct ZeroCopyEndpoint<O> {
-    end: DescriptorEndpoint,
+    endpoint: DescriptorEndpoint,
     outgoing: O,
     in_place: InPlace,
 }
 
 impl<O> ZeroCopyEndpoint<O> {
-    pub(crate) fn new(end: DescriptorEndpoint, outgoing: O, params: &Params, card: &Card) -> Self {
-        Self { end, outgoing, in_place: InPlace::from_params(params, card).outgoing() }
+    pub(crate) fn new(endpoint: DescriptorEndpoint, outgoing: O, params: &Params, card: &Card) -> Self {
+        Self { endpoint, outgoing, in_place: InPlace::from_params(params, card).outgoing() }
     }
 }
 
@@ -84,7 +86,7 @@ impl<O: OutgoingPool> Endpoint for ZeroCopyEndpoint<O> {
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        let part = self.outgoing.reserve(bytes.len(), self.end.output())?;
+        let part = self.outgoing.reserve(bytes.len(), self.endpoint.output())?;
         let count = part.len();
         part.copy_from_slice(&bytes[..count]);
         self.commit(count)?;
@@ -93,15 +95,15 @@ impl<O: OutgoingPool> Endpoint for ZeroCopyEndpoint<O> {
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        self.end.receive(into)
+        self.endpoint.receive(into)
     }
 
     fn settings(&self) -> Vec<Setting> {
-        self.end.settings().into_iter().chain(self.outgoing.settings()).collect()
+        self.endpoint.settings().into_iter().chain(self.outgoing.settings()).collect()
     }
 
     fn input(&self) -> Option<BorrowedFd<'_>> {
-        self.end.input().filter(|_| O::POLLED)
+        self.endpoint.input().filter(|_| O::POLLED)
     }
 
     fn in_place(&self) -> InPlace {
@@ -110,32 +112,32 @@ impl<O: OutgoingPool> Endpoint for ZeroCopyEndpoint<O> {
 
     #[inline(always)]
     fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
-        self.outgoing.reserve(most_bytes, self.end.output())
+        self.outgoing.reserve(most_bytes, self.endpoint.output())
     }
 
     #[inline(always)]
     fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
-        self.outgoing.commit(bytes, self.end.output())
+        self.outgoing.commit(bytes, self.endpoint.output())
     }
 }
 
-/// A way to hand the kernel bytes of a pool that never says when it is done with them.
+/// A way to have the kernel refer to bytes of a pool, which never says when the kernel no longer does.
 pub(crate) trait PageTransfer: std::fmt::Debug + Sized {
-    /// What the row declares about itself.
+    /// What the mechanism declares about itself.
     const CARD: Card;
-    /// On a multiple of what each message begins: 1 packs them.
+    /// Each message begins at a multiple of this. 1 packs them.
     const ALIGN_BYTES: usize = 1;
 
-    /// Makes what it needs besides the pool and the output.
+    /// Makes what the transfer needs besides the pool and the output.
     fn open(params: &Params) -> Result<Self, Failure>;
 
-    /// How much to lend where `most_bytes` could be.
+    /// How many bytes to reserve where `most_bytes` could be.
     #[inline(always)]
     fn part_bytes(&self, most_bytes: usize) -> usize {
         most_bytes
     }
 
-    /// Hands over a first part of the bytes in `range` of `pool` to `output`, at least 1, and says how many they are.
+    /// Sends a first part of the bytes in `range` of `pool` to `output`. Returns how many, at least 1.
     fn commit(
         &mut self,
         pool: &mut PagePool,
@@ -144,54 +146,54 @@ pub(crate) trait PageTransfer: std::fmt::Debug + Sized {
     ) -> Result<usize, Errno>;
 }
 
-/// A pool that is lent again by the rule.
+/// A pool whose memory is reused by the rule.
 #[derive(Debug)]
 pub(crate) struct ReusedPool<W> {
     pool: PagePool,
-    places: PoolCursor,
-    way: W,
+    cursor: PoolCursor,
+    transfer: W,
 }
 
 impl<W: PageTransfer> ReusedPool<W> {
     /// A pool for an output that holds `buffer_bytes`.
     fn new(buffer_bytes: usize, params: &Params) -> Result<Self, Failure> {
-        let places = PoolCursor::after(LAPS * buffer_bytes, W::ALIGN_BYTES);
-        if places.end > MOST_POOL_BYTES {
+        let cursor = PoolCursor::after(LAPS * buffer_bytes, W::ALIGN_BYTES);
+        if cursor.end > MOST_POOL_BYTES {
             let answer = format!("twice the output buffer is more than {}", Size(MOST_POOL_BYTES as u64));
-            let object = format!("{} for {}", Size(places.end as u64), W::CARD.name);
+            let object = format!("{} for {}", Size(cursor.end as u64), W::CARD.name);
             return Err(Failure::new("make a pool of", object, answer, "ask for a smaller buffer"));
         }
-        let pool = PagePool::create(&format!("ipcmark-{}", W::CARD.name), places.end)?;
-        Ok(Self { pool, places, way: W::open(params)? })
+        let pool = PagePool::create(&format!("ipcmark-{}", W::CARD.name), cursor.end)?;
+        Ok(Self { pool, cursor, transfer: W::open(params)? })
     }
 }
 
 impl<W: PageTransfer> OutgoingPool for ReusedPool<W> {
     #[inline(always)]
     fn reserve(&mut self, most_bytes: usize, _: BorrowedFd<'_>) -> Result<&mut [u8], Errno> {
-        Ok(self.pool.reserve(self.places.next(self.way.part_bytes(most_bytes))))
+        Ok(self.pool.reserve(self.cursor.next(self.transfer.part_bytes(most_bytes))))
     }
 
     #[inline(always)]
     fn commit(&mut self, bytes: usize, output: BorrowedFd<'_>) -> Result<(), Errno> {
-        let place = self.places.next(bytes);
-        transfer_all(place.clone(), |range| self.way.commit(&mut self.pool, range, output))?;
-        self.places.committed(place);
+        let range = self.cursor.next(bytes);
+        transfer_all(range.clone(), |part| self.transfer.commit(&mut self.pool, part, output))?;
+        self.cursor.committed(range);
         Ok(())
     }
 
     fn settings(&self) -> Vec<Setting> {
-        vec![pool_setting(self.places.end)]
+        vec![pool_setting(self.cursor.end)]
     }
 }
 
-/// What is said of the size of a pool.
+/// The setting that says how large a pool is.
 pub(crate) fn pool_setting(len_bytes: usize) -> Setting {
     let got = Size(len_bytes as u64).to_string();
     Setting { name: "zero-copy pool".to_owned(), asked: None, got, clamped: false }
 }
 
-/// Where in a pool the next part lies: behind the one before, and never across the end.
+/// Where in a pool the next part lies: behind the one before, and never across the end of the pool.
 #[derive(Debug)]
 struct PoolCursor {
     start: usize,
@@ -200,27 +202,27 @@ struct PoolCursor {
 }
 
 impl PoolCursor {
-    /// So many that at least `bytes` are handed over before a place is lent again.
+    /// A pool so large that at least `bytes` are committed before a range is reserved again.
     fn after(bytes: usize, align_bytes: usize) -> Self {
         Self { start: 0, end: (bytes + PART_BYTES).next_multiple_of(PAGE_BYTES), align_bytes }
     }
 
-    /// The next place, of at most `most_bytes`.
+    /// The next range, of at most `most_bytes`.
     #[inline(always)]
     fn next(&self, most_bytes: usize) -> Range<usize> {
         self.start..self.start + most_bytes.min(PART_BYTES).min(self.end - self.start)
     }
 
     #[inline(always)]
-    fn committed(&mut self, place: Range<usize>) {
-        self.start = place.end.next_multiple_of(self.align_bytes);
+    fn committed(&mut self, range: Range<usize>) {
+        self.start = range.end.next_multiple_of(self.align_bytes);
         if self.start == self.end {
             self.start = 0;
         }
     }
 }
 
-/// Has `take` take a first part of `range`, and of what is left, until nothing is.
+/// Calls `take`, which takes a first part of a range, until it has taken all of `range`.
 #[inline(always)]
 pub(crate) fn transfer_all(
     mut range: Range<usize>,
@@ -228,7 +230,7 @@ pub(crate) fn transfer_all(
 ) -> Result<(), Errno> {
     while !range.is_empty() {
         match take(range.clone()) {
-            // Bytes that nobody takes are not waited for for ever.
+            // Do not wait for ever if nobody takes the bytes.
             Ok(0) => return Err(Errno::PIPE),
             Ok(count) => range.start += count,
             Err(Errno::INTR) => {}
@@ -238,13 +240,13 @@ pub(crate) fn transfer_all(
     Ok(())
 }
 
-/// Moves `bytes` that are in the pipe `from` to `to`, all of them (splice(2)).
+/// Moves `bytes` from the pipe `from` to `to`, all of them (splice(2)).
 #[inline(always)]
 pub(crate) fn drain(from: impl AsFd, to: impl AsFd, bytes: usize) -> Result<(), Errno> {
     transfer_all(0..bytes, |left| splice(&from, None, &to, None, left.len(), SpliceFlags::empty()))
 }
 
-/// A `PageTransfer` over a TCP connection.
+/// A [`PageTransfer`] over a TCP connection.
 #[derive(Debug)]
 pub(crate) struct OverTcp<W>(PhantomData<W>);
 
@@ -258,7 +260,7 @@ impl<W: PageTransfer> OverDescriptors for ZeroCopyEndpoint<ReusedPool<W>> {
     fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
         let send = Buffers { send: params.size(card, SNDBUF.name), receive: None };
         send.set(socket).or_fail("setsockopt(SO_SNDBUF)", card.name)?;
-        // The kernel doubles what is asked: a quarter yields the half that the rule needs.
+        // The kernel doubles what is asked, so that a quarter yields the half that the rule needs.
         let both = Buffers { receive: Some(Size(send_buffer(socket, card)? as u64 / 4)), ..send };
         both.set(socket).or_fail("setsockopt(SO_RCVBUF)", card.name)?;
         both.settings(socket, card.name)
@@ -272,8 +274,8 @@ impl<W: PageTransfer> OverDescriptors for ZeroCopyEndpoint<ReusedPool<W>> {
         settings: Vec<Setting>,
     ) -> Result<Self, Failure> {
         let outgoing = ReusedPool::new(send_buffer(&fds.output, card)?, params)?;
-        let end = DescriptorEndpoint::new(fds, params, card, settings)?;
-        Ok(Self::new(end, outgoing, params, card))
+        let endpoint = DescriptorEndpoint::new(fds, params, card, settings)?;
+        Ok(Self::new(endpoint, outgoing, params, card))
     }
 }
 
@@ -281,7 +283,7 @@ fn send_buffer(socket: &OwnedFd, card: &Card) -> Result<usize, Failure> {
     sockopt::socket_send_buffer_size(socket).or_fail("getsockopt(SO_SNDBUF)", card.name)
 }
 
-/// A `PageTransfer` over two pipes, one for each direction, as a row of the table.
+/// A [`PageTransfer`] over two pipes, one for each direction, as a mechanism.
 #[derive(Debug)]
 pub(crate) struct OverPipes<W>(PhantomData<W>);
 
@@ -318,8 +320,8 @@ impl<W: PageTransfer> OverPipes<W> {
     ) -> Result<ZeroCopyEndpoint<ReusedPool<W>>, Failure> {
         let capacity = fcntl_getpipe_size(&fds.output).or_fail("fcntl(F_GETPIPE_SZ)", W::CARD.name)?;
         let outgoing = ReusedPool::new(capacity, params)?;
-        let end = DescriptorEndpoint::new(fds, params, &W::CARD, settings)?;
-        Ok(ZeroCopyEndpoint::new(end, outgoing, params, &W::CARD))
+        let endpoint = DescriptorEndpoint::new(fds, params, &W::CARD, settings)?;
+        Ok(ZeroCopyEndpoint::new(endpoint, outgoing, params, &W::CARD))
     }
 }
 
@@ -327,7 +329,7 @@ impl<W: PageTransfer> OverPipes<W> {
 impl<W: PageTransfer> ZeroCopyEndpoint<ReusedPool<W>> {
     /// The same endpoint without the rule: it reserves the same memory for every part.
     pub(crate) fn without_reuse_rule(mut self) -> Self {
-        self.outgoing.places = PoolCursor::after(0, W::ALIGN_BYTES);
+        self.outgoing.cursor = PoolCursor::after(0, W::ALIGN_BYTES);
         self
     }
 }
@@ -341,29 +343,29 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(50))]
         #[test]
-        fn a_place_is_lent_again_only_after_as_many_bytes_as_the_rule_says(
+        fn a_range_is_reserved_again_only_after_as_many_bytes_as_the_rule_says(
             buffer_bytes in 1_usize..100_000,
             paged in any::<bool>(),
             sizes in prop::collection::vec(1_usize..2 * PART_BYTES, 1..60),
         ) {
             let align_bytes = if paged { PAGE_BYTES } else { 1 };
-            let mut places = PoolCursor::after(buffer_bytes, align_bytes);
-            // For each byte of the pool, how many had been handed over with it; what is left of a page counts, for it
-            // takes a slot of the pipe.
-            let mut handed_over_at = vec![None; places.end];
-            let mut handed_over = 0;
+            let mut cursor = PoolCursor::after(buffer_bytes, align_bytes);
+            // For each byte of the pool, how many bytes had been committed with it. What is left of a page counts
+            // too, because it takes a slot of the pipe.
+            let mut committed_at = vec![None; cursor.end];
+            let mut committed_bytes = 0;
             for size in sizes.iter().cycle().take(30) {
-                let place = places.next(*size);
-                prop_assert!(!place.is_empty() && place.len() <= *size && place.end <= places.end);
-                prop_assert!(place.start.is_multiple_of(align_bytes));
-                for before in handed_over_at[place.clone()].iter().flatten() {
-                    prop_assert!(handed_over - before >= buffer_bytes);
+                let range = cursor.next(*size);
+                prop_assert!(!range.is_empty() && range.len() <= *size && range.end <= cursor.end);
+                prop_assert!(range.start.is_multiple_of(align_bytes));
+                for before in committed_at[range.clone()].iter().flatten() {
+                    prop_assert!(committed_bytes - before >= buffer_bytes);
                 }
-                for (count, at) in place.clone().enumerate() {
-                    handed_over_at[at] = Some(handed_over + (count + 1).next_multiple_of(align_bytes));
+                for (count, at) in range.clone().enumerate() {
+                    committed_at[at] = Some(committed_bytes + (count + 1).next_multiple_of(align_bytes));
                 }
-                handed_over += place.len().next_multiple_of(align_bytes);
-                places.committed(place);
+                committed_bytes += range.len().next_multiple_of(align_bytes);
+                cursor.committed(range);
             }
         }
     }

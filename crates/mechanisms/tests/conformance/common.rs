@@ -16,7 +16,7 @@ const TOGETHER: &[(&str, &str)] = &[
     ("shm-ring", "access=in-place,wait=spin"),
     ("shm-ring", "access=none,wait=spin,capacity=4K"),
     ("shm-ring", "access=in-place,wait=eventfd,capacity=4K"),
-    ("shm-ring", "looks=1,wait=spin-then-block"),
+    ("shm-ring", "spins=1,wait=spin-then-block"),
     ("shm-ring", "memory=posix,wait=sysv-sem"),
     ("shm-ring", "memory=sysv,wait=sysv-sem,access=in-place"),
     ("shm-ring", "memory=file,wait=spin"),
