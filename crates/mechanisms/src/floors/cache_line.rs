@@ -1,7 +1,7 @@
-//! A floor: one cache line handed over and back between two CPUs, and nothing else.
+//! A floor: one cache line that two CPUs pass to each other, and nothing else.
 //!
-//! Both directions use the same word: the end whose turn it is writes, the other one looks. The line
-//! then travels once each way; two lines, one for each direction, would travel twice.
+//! Both directions use the same word: the endpoint that sends writes it, the other reads it again and again. The line
+//! then travels once in each direction; with one line for each direction it would travel twice.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::FLOOR;
@@ -12,24 +12,24 @@ use std::sync::atomic::Ordering;
 use sys::shared_memory::SharedMemory;
 use sys::{Errno, Failure};
 
-/// A word in shared memory, by spinning.
+/// A word in shared memory, and endpoints that spin.
 #[derive(Debug)]
 pub(crate) struct CacheLine;
 
-/// An end that spins on the word.
+/// An endpoint that spins on the word.
 #[derive(Debug)]
 pub(crate) struct CacheLineEndpoint {
     memory: SharedMemory,
-    /// How often the word was handed over, by either end.
+    /// How often the word was passed on, by either endpoint.
     hand_overs: u32,
 }
 
 impl Mechanism for CacheLine {
     const CARD: Card = Card {
         name: "cache-line",
-        summary: "one cache line handed over between two CPUs",
+        summary: "one cache line that two CPUs pass to each other",
         params: &[],
-        limits: "4 bytes; two CPUs; both ends spin",
+        limits: "4 bytes; two CPUs; both endpoints spin",
         man: &["memfd_create(2)", "mmap(2)"],
         ..FLOOR
     };

@@ -1,7 +1,7 @@
-//! A floor: two processes on one CPU hand a token over and back, each asleep while the other runs.
+//! A floor: two processes on one CPU pass a token to each other, each asleep while the other runs.
 //!
-//! A futex is the least with which the kernel puts one to sleep and wakes the other: no descriptor,
-//! no copy, no file. An iteration is four system calls and two switches.
+//! A futex is the least by which the kernel puts one process to sleep and wakes the other: no descriptor, no copy, no
+//! file. An iteration is four system calls and two switches.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::FLOOR;
@@ -17,21 +17,21 @@ use sys::{Errno, Failure};
 #[derive(Debug)]
 pub(crate) struct ContextSwitch;
 
-/// Where the futex word is; the token lies before it in the same line.
+/// The offset of the futex word. The token lies before it in the same cache line.
 const WORD: usize = 4;
 
-/// An end that sleeps on the word.
+/// An endpoint that sleeps on the word.
 #[derive(Debug)]
 pub(crate) struct ContextSwitchEndpoint {
     memory: SharedMemory,
-    /// How often the token was handed over, by either end.
+    /// How often the token was passed on, by either endpoint.
     hand_overs: u32,
 }
 
 impl Mechanism for ContextSwitch {
     const CARD: Card = Card {
         name: "context-switch",
-        summary: "a token handed over by sleeping and waking on one CPU",
+        summary: "a token that two processes on one CPU pass to each other, asleep in between",
         params: &[],
         limits: "4 bytes; one CPU",
         man: &["futex(2)", "memfd_create(2)"],

@@ -1,4 +1,4 @@
-//! Two eventfds, one for each direction: a counter that one end raises and the other sleeps for.
+//! Two eventfds, one for each direction: a counter that one endpoint raises and the other sleeps for.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::WAKE_UP;
@@ -16,7 +16,7 @@ use sys::{Errno, Failure, OrFail};
 #[derive(Debug)]
 pub(crate) struct Eventfd;
 
-/// An end that raises one counter by one and takes from the other.
+/// An endpoint that raises one counter by one, and takes from the other.
 #[derive(Debug)]
 pub(crate) struct EventfdEndpoint(DescriptorEndpoint);
 
@@ -25,7 +25,7 @@ impl Mechanism for Eventfd {
         name: "eventfd",
         summary: "a counter in the kernel, one for each direction",
         params: &[WAIT],
-        limits: "carries a count; wake-ups that are not taken in time become one",
+        limits: "carries a count; wake-ups that arrive before the peer sleeps are added up",
         man: &["eventfd(2)"],
         polled: true,
         ..WAKE_UP

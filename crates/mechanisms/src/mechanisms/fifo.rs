@@ -1,4 +1,4 @@
-//! Two FIFOs, one for each direction, known to both ends by name until both have opened them.
+//! Two FIFOs, one for each direction. They have names until both endpoints have opened them.
 
 use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::support::cards::STREAM;
@@ -19,7 +19,7 @@ use sys::{Failure, OrFail};
 #[derive(Debug)]
 pub(crate) struct Fifo;
 
-/// The client's reading end, the FIFO that it will write, and both names.
+/// The client's descriptor for reading, the parameters, and the names of both FIFOs.
 #[derive(Debug)]
 pub(crate) struct Bound {
     input: OwnedFd,
@@ -53,7 +53,7 @@ impl Mechanism for Fifo {
     type End = DescriptorEndpoint;
 
     fn probe(_: &Params) -> Support {
-        // A FIFO made on trial would be left behind by a process that is killed before it is unlinked.
+        // Does not make a FIFO: it would remain if this process were killed.
         probe_names()
     }
 
@@ -69,7 +69,7 @@ impl Mechanism for Fifo {
 
     fn accept(bound: Bound) -> Result<DescriptorEndpoint, Failure> {
         let Bound { input, names, params } = bound;
-        // Sleeps until the server reads; by then the server writes too, for it opens its writing end first.
+        // Sleeps until the server reads. By then the server can write too, because it opens for writing first.
         let output = open_writer(&names.to_server)?;
         for name in [&names.to_server, &names.to_client] {
             unlink(name).or_fail("unlink", name.display())?;
@@ -99,13 +99,13 @@ fn make(name: &Path) -> Result<(), Failure> {
     mknodat(CWD, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).or_fail("mkfifo", name.display())
 }
 
-/// Opens the reading end without waiting for a writer (fifo(7)); [`DescriptorEndpoint`] sets how it waits later.
+/// Opens `name` for reading without waiting for a writer (fifo(7)). [`DescriptorEndpoint`] sets later how it waits.
 fn open_reader(name: &Path) -> Result<OwnedFd, Failure> {
     open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
         .or_fail("open", name.display())
 }
 
-/// Opens the writing end, asleep until there is a reader.
+/// Opens `name` for writing. Sleeps until there is a reader.
 fn open_writer(name: &Path) -> Result<OwnedFd, Failure> {
     open(name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).or_fail("open", name.display())
 }

@@ -1,7 +1,7 @@
 //! Each message in an unlinked temporary file of its own, whose descriptor is sent over a Unix socket.
 //!
-//! The steps are those of the study of files against sockets: open, unlink, write, sendmsg, close; and recvmsg, lseek,
-//! read, close.
+//! The steps are those of the study that compares files with sockets: open, unlink, write, sendmsg, close; and
+//! recvmsg, lseek, read, close.
 
 use crate::contract::{StepTrace, TrialContext};
 use crate::support::cards::FILE_PER_MESSAGE;
@@ -24,18 +24,18 @@ use sys::{Errno, Failure, OrFail};
 pub(crate) struct TemporaryFile {
     path: PathBuf,
     file_system: &'static str,
-    /// Of a name outside of the run's directory.
+    /// The record of the name, if it is outside of the run's directory.
     _registered: Option<Registered>,
 }
 
 const ON: Param = Param {
     name: "on",
-    summary: "the file system: tmpfs at /dev/shm, or the disk on which the directory for temporary files is",
+    summary: "the file system: tmpfs at /dev/shm, or the disk that holds the directory for temporary files",
     domain: Domain::Choice(&["tmpfs", "disk"]),
     default: Some("tmpfs"),
 };
 
-/// Where a tmpfs is mounted on every Linux (shm_overview(7)).
+/// The directory where every Linux machine has a tmpfs (shm_overview(7)).
 const SHM: &str = "/dev/shm";
 
 impl MessageFile for TemporaryFile {
@@ -53,7 +53,7 @@ impl MessageFile for TemporaryFile {
         let on_disk = params.text(&Self::CARD, ON.name) == Some("disk");
         let directory = if on_disk { std::env::temp_dir() } else { PathBuf::from(SHM) };
         let remedy =
-            "mount a tmpfs that you may write at /dev/shm; for the disk set TMPDIR to a directory on it";
+            "mount a tmpfs that you may write at /dev/shm; for on=disk set TMPDIR to a directory on a disk";
         match file_system(&directory) {
             Ok(name) if (name == "tmpfs") == on_disk => {
                 let reason = format!("the file system of {} is {name}", directory.display());
@@ -67,12 +67,12 @@ impl MessageFile for TemporaryFile {
         }
     }
 
-    fn prepare(trial: &TrialContext<'_>, end: &'static str) -> Result<Self, Failure> {
-        let path = trial.path().with_extension(end);
+    fn prepare(trial: &TrialContext<'_>, endpoint: &'static str) -> Result<Self, Failure> {
+        let path = trial.path().with_extension(endpoint);
         if trial.params.text(&Self::CARD, ON.name) == Some("disk") {
             return Ok(Self { file_system: file_system(trial.directory)?, path, _registered: None });
         }
-        let name = trial.posix_name(end);
+        let name = trial.posix_name(endpoint);
         let registered = trial.register(Name::PosixShm(name.clone()))?;
         let path = Path::new(SHM).join(name.trim_start_matches('/'));
         Ok(Self { file_system: file_system(Path::new(SHM))?, path, _registered: Some(registered) })
@@ -127,6 +127,6 @@ fn file_system(path: &Path) -> Result<&'static str, Failure> {
         0x794c_7630 => "overlay",
         0x2fc1_2fc1 => "zfs",
         0xf2f5_2010 => "f2fs",
-        _ => "of a kind without a name here",
+        _ => "of an unknown kind",
     })
 }

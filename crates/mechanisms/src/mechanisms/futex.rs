@@ -1,4 +1,4 @@
-//! A futex in shared memory, as the context-switch floor has it, between any two CPUs.
+//! A futex in shared memory between any two CPUs. On one CPU it is the floor `context-switch`.
 
 use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::floors::context_switch::{ContextSwitch, ContextSwitchEndpoint};

@@ -47,17 +47,17 @@ impl MessageFile for SealedMemfd {
 
     #[inline(always)]
     fn read(file: &OwnedFd, into: &mut [u8], trace: &mut impl StepTrace) -> Result<usize, Errno> {
-        let letter = Sealed::map(file)?;
+        let message = Sealed::map(file)?;
         trace.step_ended("mmap");
-        let count = letter.bytes().len().min(into.len());
-        into[..count].copy_from_slice(&letter.bytes()[..count]);
+        let count = message.bytes().len().min(into.len());
+        into[..count].copy_from_slice(&message.bytes()[..count]);
         trace.step_ended("copy");
-        drop(letter);
+        drop(message);
         trace.step_ended("munmap");
         Ok(count)
     }
 }
 
 fn create() -> Result<OwnedFd, Errno> {
-    memfd_create("ipcmark-letter", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+    memfd_create("ipcmark-message", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
 }

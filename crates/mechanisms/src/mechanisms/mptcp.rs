@@ -1,4 +1,4 @@
-//! One multipath TCP connection over the loopback interface, of one path.
+//! One multipath TCP connection over the loopback interface, with a single path.
 
 use crate::mechanisms::tcp::Tcp;
 use crate::support::descriptor::DescriptorEndpoint;
@@ -14,7 +14,7 @@ impl InetStream for Mptcp {
     const PROTOCOL: Option<Protocol> = Some(ipproto::MPTCP);
     const CARD: Card = Card {
         name: "mptcp",
-        summary: "a multipath TCP connection over loopback, of one path",
+        summary: "a multipath TCP connection over loopback, with a single path",
         limits: "any message size; CONFIG_MPTCP and net.mptcp.enabled=1",
         man: &["https://docs.kernel.org/networking/mptcp.html", "RFC 8684"],
         ..Tcp::CARD

@@ -1,4 +1,4 @@
-//! A robust mutex with a condition variable in shared memory, over a count of iterations.
+//! A robust mutex with a condition variable in shared memory, which protect a count of wake-ups.
 
 use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::support::cards::WAKE_UP;
@@ -13,7 +13,7 @@ use sys::{Errno, Failure};
 #[derive(Debug)]
 pub(crate) struct MutexCond;
 
-/// An end that knows how often either was woken.
+/// An endpoint that counts how often either endpoint was woken.
 #[derive(Debug)]
 pub(crate) struct MutexCondEndpoint {
     turnstile: Turnstile,
@@ -24,7 +24,7 @@ impl Mechanism for MutexCond {
     const CARD: Card = Card {
         name: "mutex-cond",
         summary: "a robust mutex and a condition variable in shared memory",
-        limits: "carries nothing but the wake-up; an owner that died is seen by the next lock, not by who sleeps",
+        limits: "carries nothing but the wake-up; the next lock reports an owner that died, a sleeper does not",
         man: &["pthread_mutexattr_setrobust(3)", "pthread_cond_init(3)"],
         ..WAKE_UP
     };

@@ -1,4 +1,4 @@
-//! Nothing: both ends return at once. It measures the instrument itself.
+//! Nothing: both endpoints return at once. It measures the instrument itself.
 //!
 //! With `delay=` the client's receive burns a known time, which the result must show.
 
@@ -9,11 +9,11 @@ use model::{Domain, Param, Params};
 use std::time::Duration;
 use sys::{Errno, Failure};
 
-/// Moves nothing between nobody.
+/// Moves nothing.
 #[derive(Debug)]
 pub(crate) struct Null;
 
-/// An end that burns its delay for every receive.
+/// An endpoint that burns its delay in every receive.
 #[derive(Debug)]
 pub(crate) struct NullEndpoint {
     delay: Duration,
@@ -30,7 +30,7 @@ impl Mechanism for Null {
         polled: false,
         params: &[Param {
             name: "delay",
-            summary: "a known time that client burns for every answer, to see that it is recovered",
+            summary: "a known time that the client burns for every answer; the result must show it",
             domain: Domain::Duration,
             default: Some("0s"),
         }],
@@ -62,7 +62,7 @@ impl Mechanism for Null {
 impl Endpoint for NullEndpoint {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        // Without this the compiler sees that nobody reads the message and does away with the whole loop.
+        // Without this the compiler sees that nobody reads the message, and removes the whole loop.
         Ok(std::hint::black_box(bytes).len())
     }
 

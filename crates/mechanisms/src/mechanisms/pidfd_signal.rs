@@ -1,4 +1,4 @@
-//! A signal through a descriptor of the peer, which cannot hit another process that got its number.
+//! A signal through a descriptor of the peer. It cannot reach another process that was given the same process number.
 
 use crate::support::cards::SIGNAL;
 use crate::support::probe::support_of;
@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_
 use sys::signal::{Signal, Thread, Waiter};
 use sys::{Errno, Failure, OrFail};
 
-/// `PIDFD_THREAD` (Linux 6.9): the descriptor is that of a thread, which alone gets the signal.
+/// `PIDFD_THREAD` (Linux 6.9): the descriptor refers to a thread, and only that thread gets the signal.
 const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(rustix::fs::OFlags::EXCL.bits());
 
 /// pidfd_send_signal(2) and sigwaitinfo(2).
@@ -23,7 +23,7 @@ impl BetweenThreads for PidfdSignal {
     const CARD: Card = Card {
         name: "pidfd-signal",
         summary: "SIGUSR1 by pidfd_send_signal, awaited in sigwaitinfo",
-        limits: "a pending signal takes up the next; the same user only; Linux 5.1",
+        limits: "a signal that arrives while one is pending is merged with it; the same user only; Linux 5.1",
         man: &["pidfd_send_signal(2)", "pidfd_open(2)", "sigwaitinfo(2)"],
         ..SIGNAL
     };

@@ -1,7 +1,8 @@
-//! Two pipes, one for each direction, whose slots refer to pages of a file in memory (splice(2)); the receiver copies.
+//! Two pipes, one for each direction, whose slots refer to pages of a file in memory (splice(2)). The receiver
+//! copies.
 //!
-//! Each part begins on a page, because a page, or what is used of it, takes a slot. When a page may be written again
-//! is said in `zero_copy`.
+//! Each part begins on a page, because each page takes a slot, even if only a part of it is used. `zero_copy` says
+//! when a page may be written again.
 
 use crate::contract::{ACCESS, Mechanism};
 use crate::mechanisms::pipe::Pipe;

@@ -1,8 +1,8 @@
-//! Two pipes, one for each direction, whose slots refer to the sender's pages (vmsplice(2)); the receiver copies.
+//! Two pipes, one for each direction, whose slots refer to the sender's pages (vmsplice(2)). The receiver copies.
 //!
-//! Each part begins on a page, because a page, or what is used of it, takes a slot. When a page may be written again
-//! is said in `zero_copy`. A gift is meant for ever; here it comes back, because the receiver reads it, which copies,
-//! instead of moving it on by splice(2), for which alone it matters.
+//! Each part begins on a page, because each page takes a slot, even if only a part of it is used. `zero_copy` says
+//! when a page may be written again. A gift is meant to be final. Here its page is reused, because the receiver reads
+//! it, which copies; only a receiver that moves the page on by splice(2) would keep it.
 
 use crate::contract::{ACCESS, Mechanism};
 use crate::mechanisms::pipe::Pipe;
@@ -23,7 +23,7 @@ pub(crate) struct PipeVmsplice {
 
 const GIFT: Param = Param {
     name: "gift",
-    summary: "say of whole pages that they are a gift to the kernel (SPLICE_F_GIFT)",
+    summary: "give whole pages to the kernel as a gift (SPLICE_F_GIFT)",
     domain: Domain::Choice(&["off", "on"]),
     default: Some("off"),
 };
@@ -43,7 +43,7 @@ impl PageTransfer for PipeVmsplice {
         Ok(Self { gift: params.text(&Self::CARD, GIFT.name) == Some("on") })
     }
 
-    /// Whole pages first, so that they can be a gift; what is left of a message cannot.
+    /// Whole pages first, so that they can be gifts. The rest of a message cannot be one.
     #[inline(always)]
     fn part_bytes(&self, most_bytes: usize) -> usize {
         if self.gift && most_bytes > PAGE_BYTES { most_bytes - most_bytes % PAGE_BYTES } else { most_bytes }

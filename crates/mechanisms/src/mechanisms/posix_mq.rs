@@ -18,7 +18,7 @@ use sys::{Errno, Failure, OrFail};
 #[derive(Debug)]
 pub(crate) struct PosixMq;
 
-/// An end that sends to one queue and receives from the other.
+/// An endpoint that sends to one queue and receives from the other.
 #[derive(Debug)]
 pub(crate) struct PosixMqEndpoint {
     output: MessageQueue,
@@ -26,7 +26,7 @@ pub(crate) struct PosixMqEndpoint {
     settings: Vec<Setting>,
 }
 
-/// The client, which removes the names as soon as both ends hold the queues.
+/// The client, which removes the names as soon as both endpoints hold the queues.
 #[derive(Debug)]
 pub(crate) struct Bound {
     end: PosixMqEndpoint,
@@ -75,7 +75,7 @@ impl Mechanism for PosixMq {
             },
             (Support::Yes { .. }, Ok(largest)) => Support::Yes { largest_bytes: Some(largest as u64) },
             (Support::Yes { .. }, failed) => support_of(failed),
-            (lacking, _) => lacking,
+            (no, _) => no,
         }
     }
 
@@ -84,7 +84,7 @@ impl Mechanism for PosixMq {
         let register = |name: &str| trial.register(Name::PosixMq(name.to_owned()));
         let registered = [register(&to_server)?, register(&to_client)?];
         let (depth, asked_bytes) = (depth(trial.params), most_bytes(trial));
-        // A message above the limit is refused when it is sent, as in the other rows.
+        // A message above the limit is refused when it is sent, as with other mechanisms.
         let size_bytes = if allows_two(depth, asked_bytes)? { asked_bytes } else { largest(trial.params)? };
         let quota = raise_quota().or_fail("setrlimit", "RLIMIT_MSGQUEUE")?;
         let end = PosixMqEndpoint {
@@ -97,7 +97,7 @@ impl Mechanism for PosixMq {
     }
 
     fn accept(bound: Bound) -> Result<PosixMqEndpoint, Failure> {
-        // The server closes its end of the pipe when it has opened both queues, or has failed.
+        // The server closes the pipe when it has opened both queues, or has failed.
         read(&bound.opened, &mut [0]).or_fail("read", "posix-mq")?;
         drop(bound.registered);
         Ok(bound.end)
@@ -112,7 +112,7 @@ impl Mechanism for PosixMq {
     }
 }
 
-/// What a message has at the most: no queue is made for empty ones alone, and their answer may have a byte.
+/// The largest message of a trial. No queue can be made for empty messages alone, and their answer may have one byte.
 fn most_bytes(trial: &TrialContext<'_>) -> usize {
     trial.shape.size_bytes.max(1)
 }
@@ -126,9 +126,9 @@ fn with_priority(queue: MessageQueue, params: &Params) -> MessageQueue {
     queue.with_priority(params.count(&PosixMq::CARD, "priority").unwrap_or(0))
 }
 
-/// The largest message of two queues that this process may make; 0 when there can be none.
+/// The largest message of two queues that this process may make. 0 if it may make none.
 fn largest(params: &Params) -> Result<usize, Failure> {
-    /// What the kernel allows nobody to exceed (`HARD_MSGSIZEMAX`).
+    /// What even a privileged process cannot exceed (`HARD_MSGSIZEMAX`).
     const MOST_BYTES: usize = 16 << 20;
     largest_below(MOST_BYTES + 1, |size_bytes| allows_two(depth(params), size_bytes))
 }
@@ -137,7 +137,7 @@ fn names(trial: &TrialContext<'_>) -> [String; 2] {
     ["to-server", "to-client"].map(|direction| trial.posix_name(direction))
 }
 
-/// The quota that two queues need, and what there is, which other queues of the user may have taken.
+/// The quota that two queues need, and the quota that there is. Other queues of the user may have used some of it.
 fn quota_setting(needed_bytes: u64, got_bytes: Option<u64>) -> Setting {
     Setting {
         name: "RLIMIT_MSGQUEUE".to_owned(),

@@ -13,7 +13,7 @@ use sys::{Errno, Failure};
 #[derive(Debug)]
 pub(crate) struct PosixSem;
 
-/// An end that raises one semaphore and lowers the other.
+/// An endpoint that raises one semaphore and lowers the other.
 #[derive(Debug)]
 pub(crate) struct SemaphoreEndpoint {
     semaphores: Semaphores<2>,

@@ -1,7 +1,8 @@
 //! Messages that the receiver copies straight from the sender's memory: one copy instead of two.
 //!
-//! The sender announces where its message lies over a Unix socket and waits until the receiver has copied it, for its
-//! memory is its own again when `send` returns. So at most one message is under way each way: a stream goes in lock-step.
+//! The sender announces over a Unix socket where its message lies, and waits until the receiver has copied it,
+//! because the memory belongs to the caller again when `send` returns. So at most one message is on its way in each
+//! direction, and a stream advances in lock-step.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::MESSAGE;
@@ -20,7 +21,7 @@ use sys::{Errno, Failure, OrFail};
 #[derive(Debug)]
 pub(crate) struct ProcessVm;
 
-/// An end that announces over a socket, and reads the memory of its peer.
+/// An endpoint that announces messages over a socket, and reads the memory of its peer.
 #[derive(Debug)]
 pub(crate) struct ProcessVmEndpoint {
     socket: DescriptorEndpoint,
@@ -52,7 +53,7 @@ impl Mechanism for ProcessVm {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .or_fail("socketpair", "process-vm")?;
         let ticket = Ticket { address: Thread::current().to_bytes().to_vec(), fds: vec![server] };
-        Ok((waiting(client, trial.params)?, ticket))
+        Ok((descriptor_endpoint(client, trial.params)?, ticket))
     }
 
     fn accept(mut socket: DescriptorEndpoint) -> Result<ProcessVmEndpoint, Failure> {
@@ -67,15 +68,15 @@ impl Mechanism for ProcessVm {
         let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", "process-vm", Errno::INVAL))?;
         let [socket] = ticket.descriptors("process-vm")?;
-        let mut socket = waiting(socket, trial.params)?;
-        // The client may read this memory before it can be told of any message in it.
+        let mut socket = descriptor_endpoint(socket, trial.params)?;
+        // Allow the client to read this memory before any message is announced.
         process_vm::allow(peer)?;
         socket.send(&Thread::current().to_bytes()).or_fail("write", "an introduction")?;
         Ok(ProcessVmEndpoint { socket, peer })
     }
 }
 
-fn waiting(socket: OwnedFd, params: &Params) -> Result<DescriptorEndpoint, Failure> {
+fn descriptor_endpoint(socket: OwnedFd, params: &Params) -> Result<DescriptorEndpoint, Failure> {
     DescriptorEndpoint::new(Fds::both_ways(socket, "process-vm")?, params, &ProcessVm::CARD, Vec::new())
 }
 
@@ -83,7 +84,7 @@ impl Endpoint for ProcessVmEndpoint {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         self.socket.send(&Span::of(bytes).to_bytes())?;
-        // The receiver has copied.
+        // The receiver answers when it has copied.
         self.socket.receive(&mut [0])?;
         Ok(bytes.len())
     }

@@ -24,7 +24,7 @@ impl Pair for Pty {
         summary: "a pseudo-terminal in raw mode",
         hangup: false,
         params: &[WAIT],
-        limits: "any message size; the line discipline hands over some 4 KiB at a time",
+        limits: "any message size; the line discipline passes some 4 KiB at a time",
         man: &["pty(7)", "termios(3)"],
         ..STREAM
     };
@@ -42,7 +42,7 @@ impl Pair for Pty {
         let path = ptsname(&master, Vec::new()).or_fail("ptsname", name)?;
         let slave = open(path.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
             .or_fail("open", path.to_string_lossy())?;
-        // As a terminal it would echo, and iteration some bytes into others.
+        // Without raw mode the terminal would echo, and change some bytes.
         let mut terminal = tcgetattr(&slave).or_fail("tcgetattr", name)?;
         terminal.make_raw();
         tcsetattr(&slave, OptionalActions::Now, &terminal).or_fail("tcsetattr", name)?;

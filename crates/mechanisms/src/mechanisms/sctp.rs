@@ -1,4 +1,4 @@
-//! One SCTP association over the loopback interface, in the style of a connection.
+//! One SCTP association over the loopback interface, used like a connection.
 
 use crate::mechanisms::tcp::Tcp;
 use crate::support::connect_each::SERVER;
@@ -19,7 +19,7 @@ impl InetStream for Sctp {
         name: "sctp",
         summary: "an SCTP association over loopback",
         framing: Framing::Message,
-        // SCTP has an option of its own for what NODELAY is to TCP, and sends small messages at once on loopback.
+        // SCTP has its own option in place of TCP_NODELAY, and sends small messages at once on loopback.
         params: &[SNDBUF, RCVBUF, WAIT, SERVER],
         limits: "a message fits in SO_SNDBUF; CONFIG_IP_SCTP: 'modprobe sctp'",
         man: &["sctp(7)", "RFC 9260"],

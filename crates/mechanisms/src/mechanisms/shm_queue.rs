@@ -1,10 +1,10 @@
-//! A pair of byte queues in shared memory under a lock, one for each direction: the plain form, as programs write it
-//! themselves. The ring of `shm_ring` is the fast one.
+//! A pair of byte queues in shared memory under a lock, one for each direction: the plain form, as many programs have
+//! it. The fast form is the ring of `shm_ring`.
 //!
-//! An end that finds its queue empty, or full, says so in the memory, gives the lock up and sleeps: on the condition
-//! variable of a mutex; under the other locks, which have none, on an eventfd of its own, because that is the least
-//! with which the kernel wakes who has a descriptor. Its peer sees what it said, and enters the kernel to wake it only
-//! then.
+//! An endpoint that finds its queue empty, or full, says so in the memory, releases the lock and sleeps: on the
+//! condition variable of a mutex; with other locks, which have none, on an eventfd of its own, because an eventfd is
+//! the least by which the kernel wakes the holder of a descriptor. The peer reads in the memory that the endpoint
+//! sleeps, and enters the kernel to wake it only then.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::backing::{MEMORY, MemoryRequest, Pending};
@@ -26,12 +26,12 @@ use sys::{Errno, Failure, OrFail};
 #[derive(Debug)]
 pub(crate) struct ShmQueue;
 
-/// One end of the pair.
+/// One endpoint of the pair.
 #[derive(Debug)]
 pub(crate) struct ShmQueueEndpoint {
     queue: End,
     lock: Lock,
-    /// Whether the lock is taken around every part, or only to wait.
+    /// Whether the lock is taken around every access, or only to wait.
     always: bool,
 }
 
@@ -54,13 +54,13 @@ impl Mechanism for ShmQueue {
             },
             Param {
                 name: "locking",
-                summary: "around everything, or only when the queue looks empty or full: one writer and one reader need no more",
+                summary: "always: around every access; when-needed: only when the queue is found empty or full, which is enough for one writer and one reader",
                 domain: Domain::Choice(&["always", "when-needed"]),
                 default: Some("always"),
             },
             MEMORY,
         ],
-        limits: "any message size: what there is no room for goes in parts; memory=huge as vm.nr_hugepages allows, \
+        limits: "any message size: a message larger than the queue goes in parts; memory=huge as vm.nr_hugepages allows, \
                  memory=sysv as kernel.shmmax and kernel.shmall do, lock=sysv-sem as kernel.sem does",
         man: &[
             "mmap(2)",
@@ -81,7 +81,7 @@ impl Mechanism for ShmQueue {
     fn probe(params: &Params) -> Support {
         match Lock::probe(params) {
             Support::Yes { .. } => memory(params).probe(),
-            lacking => lacking,
+            no => no,
         }
     }
 
@@ -120,7 +120,7 @@ fn always(params: &Params) -> bool {
     params.text(&ShmQueue::CARD, "locking") == Some("always")
 }
 
-/// The locks of both queues, and how one waits under them.
+/// The locks of both queues, and what an endpoint sleeps on.
 #[derive(Debug)]
 enum Lock {
     Fcntl { locks: RecordLocks, sleeper: Sleeper },
@@ -140,7 +140,7 @@ impl Drop for Held<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Held::SystemV { semaphores, at } = self {
-            // Where the set is gone, so is the peer.
+            // If the set is gone, so is the peer.
             let _ = semaphores.add(*at, 1);
         }
     }
@@ -160,7 +160,7 @@ impl Lock {
             Some("sysv-sem") => {
                 let key = Key::of(trial.path());
                 let registered = trial.register(Name::SysvSem(key))?;
-                // Free at first, which must not be undone when the client ends.
+                // The locks are free at first. That must not be undone when the client ends.
                 let fresh = Semaphores::create(key, 2, false)?;
                 for at in 0..2 {
                     fresh.add(at, 1).or_fail("semop", format!("key {key}"))?;
@@ -213,11 +213,12 @@ impl Lock {
                 semaphores.add(queue as u16, -1)?;
                 Ok(Held::SystemV { semaphores, at: queue as u16 })
             }
-            Lock::Mutex(turnstiles) => turnstiles[queue].lock().map(Held::Mutex),
+            Lock::Mutex(mutexes) => mutexes[queue].lock().map(Held::Mutex),
         }
     }
 
-    /// Gives up the lock of `queue`, sleeps until the peer wakes this end, or a little shorter, and takes it again.
+    /// Releases the lock of `queue`, sleeps until the peer wakes this endpoint, and takes the lock again. It may wake
+    /// early.
     fn wait<'a>(&'a self, queue: usize, mut held: Held<'a>) -> Result<Held<'a>, Errno> {
         match self {
             Lock::Fcntl { sleeper, .. } | Lock::SystemV { sleeper, .. } => {
@@ -234,23 +235,24 @@ impl Lock {
         }
     }
 
-    /// Wakes the peer, which sleeps for `queue`, or is about to. Not with the lock held, for which it would wait next.
+    /// Wakes the peer, which sleeps for `queue` or is about to. The lock must not be held: the peer would wait for it
+    /// next.
     #[cold]
     #[inline(never)]
     fn wake(&self, queue: usize) {
         match self {
             Lock::Fcntl { sleeper, .. } | Lock::SystemV { sleeper, .. } => sleeper.wake(|| ()),
-            Lock::Mutex(turnstiles) => {
-                // Who was about to wait under it waits as soon as it can be taken. Where it cannot, the peer died with
-                // it and needs no waking.
-                let _ = turnstiles[queue].lock().map(drop).and_then(|()| turnstiles[queue].notify());
+            Lock::Mutex(mutexes) => {
+                // Once the lock could be taken, a peer that was about to sleep does sleep. If it cannot be taken, the
+                // peer died with it, and needs no wake-up.
+                let _ = mutexes[queue].lock().map(drop).and_then(|()| mutexes[queue].notify());
             }
         }
     }
 }
 
 impl ShmQueueEndpoint {
-    /// Does `step`, which puts or takes as `does` says and answers how many bytes, until it is more than none.
+    /// Repeats `step`, which puts or takes as `does` says and returns how many bytes, until it is more than 0.
     #[inline(always)]
     fn pass(
         &mut self,
@@ -265,8 +267,8 @@ impl ShmQueueEndpoint {
         Ok(count)
     }
 
-    /// As [`pass`](Self::pass), under the lock. What the peer put before it closed is there, though the lock may have
-    /// gone with it.
+    /// Does what [`pass`](Self::pass) does, under the lock. What the peer put before it closed is still there, even
+    /// if the lock is gone.
     #[inline(always)]
     fn pass_locked(
         &mut self,
@@ -282,7 +284,7 @@ impl ShmQueueEndpoint {
         }
     }
 
-    /// As [`pass`](Self::pass), under the lock; `Errno::PIPE` when the peer has closed.
+    /// Does what [`pass`](Self::pass) does, under the lock. `Errno::PIPE` when the peer has closed.
     #[inline(always)]
     fn pass_or_sleep(
         &mut self,

@@ -1,6 +1,7 @@
-//! A pair of rings in shared memory, one for each direction: the fastest way that two processes have.
+//! A pair of rings in shared memory, one for each direction: the fastest way between two processes.
 //!
-//! The ring itself is `sys::ring`, because its copies are unsafe. Here are its parameters and how its ends meet.
+//! The ring itself is `sys::ring`, because its copies are unsafe. This file has its parameters, and how its endpoints
+//! connect.
 
 use crate::contract::{ACCESS, Endpoint, InPlace, Mechanism, Ticket, TrialContext};
 use crate::support::backing::{MEMORY, MemoryRequest, Pending};
@@ -17,7 +18,7 @@ use sys::{Errno, Failure};
 #[derive(Debug)]
 pub(crate) struct ShmRing;
 
-/// One end, by how it waits. The match on every call is on a branch that never changes.
+/// An endpoint of `sys::ring`, by how it waits. The match in every call takes a branch that never changes.
 #[derive(Debug)]
 enum Waiting {
     Spin(End<Spin>),
@@ -25,7 +26,7 @@ enum Waiting {
     Other(End<Sleeper>),
 }
 
-/// The same call of whichever end it is.
+/// Makes the same call of whichever endpoint it is.
 macro_rules! end {
     ($ring:ident, $end:ident => $call:expr) => {
         match &mut $ring.waiting {
@@ -36,7 +37,7 @@ macro_rules! end {
     };
 }
 
-/// One end of the pair.
+/// One endpoint of the pair.
 #[derive(Debug)]
 pub(crate) struct ShmRingEndpoint {
     waiting: Waiting,
@@ -60,7 +61,7 @@ impl Mechanism for ShmRing {
             SPINS,
             ACCESS,
         ],
-        limits: "any message size: what is larger than a piece goes in pieces; memory=huge as vm.nr_hugepages allows, \
+        limits: "any message size: a larger message goes in pieces; memory=huge as vm.nr_hugepages allows, \
                  memory=sysv as kernel.shmmax and kernel.shmall do",
         man: &[
             "memfd_create(2)",
@@ -81,7 +82,7 @@ impl Mechanism for ShmRing {
     fn probe(params: &Params) -> Support {
         match Sleeper::probe(params, &Self::CARD) {
             Support::Yes { .. } => memory(params).probe(),
-            lacking => lacking,
+            no => no,
         }
     }
 

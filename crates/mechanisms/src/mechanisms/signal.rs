@@ -1,4 +1,4 @@
-//! A signal to the peer, which sleeps in sigsuspend(2) and runs a handler that does next to nothing.
+//! A signal to the peer, which sleeps in sigsuspend(2) and runs a handler that does almost nothing.
 
 use crate::support::cards::SIGNAL;
 use crate::support::wake::{BetweenThreads, WakeEndpoint, Waker};
@@ -16,7 +16,7 @@ pub(crate) struct KillAndSuspend {
 impl BetweenThreads for KillAndSuspend {
     const CARD: Card = Card {
         name: "signal",
-        summary: "SIGUSR1 by kill, awaited in sigsuspend by way of a handler",
+        summary: "SIGUSR1 by kill, awaited in sigsuspend, with a handler",
         man: &["kill(2)", "sigsuspend(2)", "signal(7)"],
         ..SIGNAL
     };

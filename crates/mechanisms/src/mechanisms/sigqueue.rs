@@ -1,4 +1,4 @@
-//! A real-time signal with a value, which is queued and not merged with the one before.
+//! A real-time signal with a value. It is queued, and not merged with the one before.
 
 use crate::contract::Endpoint;
 use crate::support::cards::SIGNAL;

@@ -15,13 +15,13 @@ use sys::{Errno, Failure};
 #[derive(Debug)]
 pub(crate) struct SysvMsg;
 
-/// An end that sends to one queue and receives from the other.
+/// An endpoint that sends to one queue and receives from the other.
 #[derive(Debug)]
 pub(crate) struct SysvMsgEndpoint {
     output: MessageQueue,
     input: MessageQueue,
     settings: Vec<Setting>,
-    /// The client's, which removes the queues.
+    /// Only in the client, which removes the queues.
     _registered: Option<[Registered; 2]>,
 }
 
@@ -46,7 +46,7 @@ impl Mechanism for SysvMsg {
     fn probe(params: &Params) -> Support {
         match probe_names() {
             Support::Yes { .. } => Support::Yes { largest_bytes: largest(params) },
-            lacking => lacking,
+            no => no,
         }
     }
 
@@ -57,7 +57,7 @@ impl Mechanism for SysvMsg {
         let size_bytes = most_bytes(trial);
         let (output, input) =
             (MessageQueue::create(to_server, size_bytes)?, MessageQueue::create(to_client, size_bytes)?);
-        let settings = vec![hold(&output, trial.params)?, hold(&input, trial.params)?];
+        let settings = vec![set_capacity(&output, trial.params)?, set_capacity(&input, trial.params)?];
         Ok((SysvMsgEndpoint { output, input, settings, _registered: Some(registered) }, Ticket::default()))
     }
 
@@ -74,7 +74,7 @@ impl Mechanism for SysvMsg {
     }
 }
 
-/// What a message has at the most: the answer to an empty one may have a byte.
+/// The largest message of a trial. The answer to an empty message may have one byte.
 fn most_bytes(trial: &TrialContext<'_>) -> usize {
     trial.shape.size_bytes.max(1)
 }
@@ -83,7 +83,7 @@ fn queue(params: &Params) -> Option<u64> {
     params.size(&SysvMsg::CARD, "queue").map(|Size(bytes)| bytes)
 }
 
-/// The largest message that the kernel takes and a queue can hold. One that no queue could hold would wait for ever.
+/// The largest message that the kernel accepts and a queue can hold. A larger one would wait for ever.
 fn largest(params: &Params) -> Option<u64> {
     let limit = |name| sys::sysctl::number(&format!("kernel/{name}"));
     let may_exceed =
@@ -95,8 +95,8 @@ fn largest(params: &Params) -> Option<u64> {
     limit("msgmax").into_iter().chain(holds).min()
 }
 
-/// Has `queue` hold what `params` ask.
-fn hold(queue: &MessageQueue, params: &Params) -> Result<Setting, Failure> {
+/// Sizes `queue` as `params` ask.
+fn set_capacity(queue: &MessageQueue, params: &Params) -> Result<Setting, Failure> {
     let asked = self::queue(params);
     let got = queue.hold(asked)?;
     Ok(Setting {

@@ -15,13 +15,13 @@ use sys::{Errno, Failure};
 #[derive(Debug)]
 pub(crate) struct SysvSem;
 
-/// An end that raises one semaphore and lowers the other.
+/// An endpoint that raises one semaphore and lowers the other.
 #[derive(Debug)]
 pub(crate) struct SemaphoreEndpoint {
     semaphores: Semaphores,
     raises: u16,
     lowers: u16,
-    /// The client's, which removes the set.
+    /// Only in the client, which removes the set.
     _registered: Option<Registered>,
 }
 

@@ -20,7 +20,7 @@ impl InetStream for Tcp {
         name: "tcp",
         summary: "a TCP connection over loopback (127.0.0.1)",
         params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER, BUSY_POLL],
-        limits: "any message size; buffers tune themselves within net.ipv4.tcp_wmem and tcp_rmem unless set",
+        limits: "any message size; the kernel tunes buffers within net.ipv4.tcp_wmem and tcp_rmem unless they are set",
         man: &["tcp(7)", "ip(7)"],
         ..CONNECTION
     };

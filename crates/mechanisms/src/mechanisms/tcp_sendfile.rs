@@ -1,6 +1,6 @@
-//! One TCP connection over loopback whose sender's messages lie in a file in memory, which sendfile(2) sends.
+//! One TCP connection over loopback. The sender's messages lie in a file in memory, and sendfile(2) sends them.
 //!
-//! The socket's queue refers to the file's pages. When they may be written again is said in `zero_copy`.
+//! The socket's queue refers to the pages of the file. `zero_copy` says when they may be written again.
 
 use crate::contract::ACCESS;
 use crate::mechanisms::tcp::Tcp;

@@ -1,4 +1,4 @@
-//! One TCP connection over the loopback interface, sent on without a copy as far as the kernel can.
+//! One TCP connection over the loopback interface. io_uring sends without a copy as far as the kernel can.
 
 use crate::contract::{ACCESS, Endpoint, InPlace, Shape};
 use crate::mechanisms::tcp::Tcp;
@@ -25,14 +25,14 @@ impl InetStream for TcpUringZc {
         name: "tcp-uring-zc",
         summary: "a TCP connection over loopback, with zero-copy sends by io_uring",
         params: &[ACCESS, NODELAY, SNDBUF, RCVBUF],
-        limits: "any message size; over loopback the kernel copies after all, and the record says how often; lends outgoing memory only; Linux 6.2, kernel.io_uring_disabled=0; rings and pages on their way count against RLIMIT_MEMLOCK",
+        limits: "any message size; over loopback the kernel copies after all, and the record says how often; in-place access for outgoing messages only; Linux 6.2, kernel.io_uring_disabled=0; rings and pages on their way count against RLIMIT_MEMLOCK",
         man: &["tcp(7)", "io_uring_enter(2)", "https://docs.kernel.org/networking/msg_zerocopy.html"],
         polled: false,
         ..Tcp::CARD
     };
 }
 
-/// An end that sends from buffers of its own, and receives into its endpoint's memory.
+/// An endpoint that sends from buffers of its own, and receives into the caller's memory.
 #[derive(Debug)]
 pub(crate) struct UringZcEndpoint {
     socket: ZeroCopy,
@@ -74,7 +74,7 @@ impl Endpoint for UringZcEndpoint {
 
     fn settings(&self) -> Vec<Setting> {
         let Sent { sends, copied } = self.socket.sent();
-        // The server's are read before its first send, and the client's when all is over.
+        // The server's settings are read before its first send, and the client's after the last.
         let outcome = (sends > 0).then(|| Setting {
             name: "zero-copy sends".to_owned(),
             asked: Some(sends.to_string()),

@@ -1,7 +1,7 @@
-//! One TCP connection over loopback whose sender's pages go into the socket's queue by way of a pipe.
+//! One TCP connection over loopback. The sender's pages go into the socket's queue through a pipe.
 //!
-//! vmsplice(2) puts references to the pages into a pipe of the sender's own, and splice(2) moves these references to
-//! the socket. The receiver copies, as always. When the pages may be written again is said in `zero_copy`.
+//! vmsplice(2) puts references to the pages into a pipe that only the sender has, and splice(2) moves these
+//! references to the socket. The receiver copies, as always. `zero_copy` says when the pages may be written again.
 
 use crate::contract::ACCESS;
 use crate::mechanisms::tcp::Tcp;

@@ -1,10 +1,10 @@
-//! One TCP connection over loopback with `MSG_ZEROCOPY`: the kernel refers to the sender's pages, and says when it
-//! is done with them.
+//! One TCP connection over loopback with `MSG_ZEROCOPY`: the kernel refers to the sender's pages, and reports when it
+//! no longer does.
 //!
-//! A buffer is lent again only after the completion of its send came through the socket's error queue, which is
-//! looked at when that buffer's iteration has come. A completion also says whether the kernel copied after all. Over
-//! loopback it always does, when it hands the bytes to the receiver; `settings` counts it, and likewise the ordinary
-//! sends by which a message is finished where the kernel takes no more without a copy.
+//! A buffer is reserved again only after the completion of its send was read from the socket's error queue. The queue
+//! is read when the buffer is needed next. A completion also says whether the kernel copied after all. Over loopback
+//! it always does so when it delivers the bytes; `settings` counts that. It also counts the ordinary sends that
+//! finish a message when the kernel takes no more without a copy.
 
 use crate::contract::{ACCESS, Shape};
 use crate::mechanisms::tcp::Tcp;
@@ -34,7 +34,7 @@ impl InetStream for TcpZerocopy {
         name: "tcp-zerocopy",
         summary: "TCP over loopback with MSG_ZEROCOPY, which loopback turns into a copy",
         params: &[NODELAY, SNDBUF, RCVBUF, ACCESS],
-        limits: "any message size, in parts of 64K; 64 sends under way, or as net.core.optmem_max and 'ulimit -l' allow; beyond, copies",
+        limits: "any message size, in parts of 64K; 64 sends in flight, or as net.core.optmem_max and 'ulimit -l' allow; beyond, copies",
         man: &["https://docs.kernel.org/networking/msg_zerocopy.html", "send(2)", "tcp(7)"],
         polled: false,
         ..Tcp::CARD
@@ -57,42 +57,43 @@ impl OverDescriptors for ZeroCopyEndpoint<CompletionPool> {
     }
 }
 
-/// As many as there are bits in the set of those that are under way. Each send has its own.
+/// The number of buffers: one for each bit of the set of buffers in use. Each send has a buffer of its own.
 const BUFFERS: u64 = u64::BITS as u64;
 
-/// Buffers that are lent again, in turn, when the kernel says so.
+/// Buffers that are reserved again, one after the other, when the kernel has completed them.
 #[derive(Debug)]
 pub(crate) struct CompletionPool {
     pool: PagePool,
-    /// Sends so far. The kernel numbers them likewise, modulo 2^32; the buffer of each is its number modulo `BUFFERS`.
+    /// The number of sends so far. The kernel numbers them the same way, modulo 2^32. The buffer of a send is its
+    /// number modulo `BUFFERS`.
     sends: u64,
     /// The set of buffers that the kernel may still read.
-    under_way: u64,
-    /// Sends that the kernel copied after all.
+    in_flight: u64,
+    /// The number of sends that the kernel copied after all.
     copied: u64,
-    /// Ordinary sends, which copied what the kernel did not take without.
+    /// The number of ordinary sends, which copied what the kernel did not take otherwise.
     ordinary: u64,
 }
 
 impl CompletionPool {
     fn new() -> Result<Self, Failure> {
         let pool = PagePool::create("ipcmark-tcp-zerocopy", BUFFERS as usize * PART_BYTES)?;
-        Ok(Self { pool, sends: 0, under_way: 0, copied: 0, ordinary: 0 })
+        Ok(Self { pool, sends: 0, in_flight: 0, copied: 0, ordinary: 0 })
     }
 
-    /// The place of the next send.
+    /// The range of the next send.
     #[inline(always)]
     fn next(&self, bytes: usize) -> Range<usize> {
         let start = (self.sends % BUFFERS) as usize * PART_BYTES;
         start..start + bytes.min(PART_BYTES)
     }
 
-    /// Takes note of a completion of `socket`, or sleeps until there may be one.
+    /// Reads one completion of `socket`, or sleeps until there may be one.
     fn complete(&mut self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
         match retry_on_intr(|| next_completion(socket))? {
             Some(completion) => self.note(completion),
             None => {
-                // Errors are waited for even where no event is asked for: a completion, or the connection's end.
+                // poll(2) reports errors even if no event is asked for: a completion, or the end of the connection.
                 retry_on_intr(|| poll(&mut [PollFd::new(&socket, PollFlags::empty())], None))?;
                 sockopt::socket_error(socket)??;
             }
@@ -103,25 +104,25 @@ impl CompletionPool {
     fn note(&mut self, Completion { first, last, copied }: Completion) {
         let count = u64::from(last.wrapping_sub(first)) + 1;
         for number in (u64::from(first)..).take(count as usize) {
-            self.under_way &= !bit(number);
+            self.in_flight &= !bit(number);
         }
         self.copied += if copied { count } else { 0 };
     }
 }
 
-/// The bit of the buffer of the send with `number`.
+/// The bit of the buffer of the send `number`.
 #[inline(always)]
 fn bit(number: u64) -> u64 {
     1 << (number % BUFFERS)
 }
 
 impl OutgoingPool for CompletionPool {
-    /// A completion that nobody has taken makes the socket ready too (`POLLERR`).
+    /// A completion that was not read makes the socket ready, too (`POLLERR`).
     const POLLED: bool = false;
 
     #[inline(always)]
     fn reserve(&mut self, most_bytes: usize, output: BorrowedFd<'_>) -> Result<&mut [u8], Errno> {
-        while self.under_way & bit(self.sends) != 0 {
+        while self.in_flight & bit(self.sends) != 0 {
             self.complete(output)?;
         }
         Ok(self.pool.reserve(self.next(most_bytes)))
@@ -129,38 +130,38 @@ impl OutgoingPool for CompletionPool {
 
     #[inline(always)]
     fn commit(&mut self, bytes: usize, output: BorrowedFd<'_>) -> Result<(), Errno> {
-        let place = self.next(bytes);
+        let range = self.next(bytes);
         let taken = loop {
-            match self.pool.send(place.clone(), output, ZEROCOPY) {
+            match self.pool.send(range.clone(), output, ZEROCOPY) {
                 Err(Errno::INTR) => {}
-                // Completions that are not taken, or pages that are not released, use up what the kernel allows.
-                Err(Errno::NOBUFS) if self.under_way != 0 => self.complete(output)?,
-                // The kernel allows too little even for one; or another of this user's sockets has it.
+                // Completions that were not read, or pages that are still in use, exhaust what the kernel allows.
+                Err(Errno::NOBUFS) if self.in_flight != 0 => self.complete(output)?,
+                // The kernel does not allow even one, or other sockets of this user take it all.
                 Err(Errno::NOBUFS) => break 0,
                 answer => break answer?,
             }
         };
         if taken > 0 {
-            self.under_way |= bit(self.sends);
+            self.in_flight |= bit(self.sends);
             self.sends += 1;
         }
         if taken < bytes {
             self.ordinary += 1;
         }
-        // A second send would have a number, and so a buffer, of its own.
-        transfer_all(place.start + taken..place.end, |left| self.pool.send(left, output, SendFlags::empty()))
+        // Not with ZEROCOPY: a second send would have a number, and so a buffer, of its own.
+        transfer_all(range.start + taken..range.end, |left| self.pool.send(left, output, SendFlags::empty()))
     }
 
     fn settings(&self) -> Vec<Setting> {
         let mut settings = vec![pool_setting(BUFFERS as usize * PART_BYTES)];
         if self.sends + self.ordinary > 0 {
-            let under_way = u64::from(self.under_way.count_ones());
-            let without = self.sends - under_way - self.copied;
+            let in_flight = u64::from(self.in_flight.count_ones());
+            let without = self.sends - in_flight - self.copied;
             settings.push(Setting {
                 name: "MSG_ZEROCOPY sends".to_owned(),
                 asked: Some(self.sends.to_string()),
                 got: format!(
-                    "{without} without a copy, {} copied after all, {under_way} not told yet, and {} ordinary sends",
+                    "{without} without a copy, {} copied after all, {in_flight} not reported yet, and {} ordinary sends",
                     self.copied, self.ordinary
                 ),
                 clamped: self.copied + self.ordinary > 0,
@@ -177,10 +178,10 @@ mod tests {
     #[test]
     fn completions_release_buffers_across_the_wrap_of_the_numbers() {
         let mut outgoing = CompletionPool::new().unwrap();
-        outgoing.under_way = bit(u64::from(u32::MAX)) | bit(0) | bit(1);
+        outgoing.in_flight = bit(u64::from(u32::MAX)) | bit(0) | bit(1);
         outgoing.note(Completion { first: u32::MAX, last: 0, copied: true });
-        assert_eq!((outgoing.under_way, outgoing.copied), (bit(1), 2));
+        assert_eq!((outgoing.in_flight, outgoing.copied), (bit(1), 2));
         outgoing.note(Completion { first: 1, last: 1, copied: false });
-        assert_eq!((outgoing.under_way, outgoing.copied), (0, 2));
+        assert_eq!((outgoing.in_flight, outgoing.copied), (0, 2));
     }
 }

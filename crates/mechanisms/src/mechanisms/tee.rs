@@ -1,9 +1,10 @@
-//! Two pipes, one for each direction, that receive duplicates of what is in a pipe of the sender's own (tee(2)).
+//! Two pipes, one for each direction, which receive duplicates of what is in a pipe that only the sender has
+//! (tee(2)).
 //!
-//! The sender hands its pages to its own pipe by vmsplice(2), so that no copy is in the way of what is measured, has
-//! tee(2) duplicate the references to them into the pipe that the receiver reads, and moves its own to /dev/null.
-//! What it costs more than `pipe-vmsplice` is the duplicate and getting rid of the original. When a page may be
-//! written again is said in `zero_copy`.
+//! The sender puts its pages into its own pipe by vmsplice(2), so that no copy adds to what is measured. tee(2)
+//! duplicates the references into the pipe that the receiver reads, and splice(2) moves the originals to /dev/null.
+//! Compared with `pipe-vmsplice` this adds the duplication and the removal of the original. `zero_copy` says when a
+//! page may be written again.
 
 use crate::contract::{ACCESS, Mechanism};
 use crate::mechanisms::pipe::Pipe;
@@ -54,7 +55,7 @@ impl PageTransfer for Tee {
         output: BorrowedFd<'_>,
     ) -> Result<usize, Errno> {
         let count = retry_on_intr(|| pool.vmsplice(range.clone(), &self.from_pool, Handing::Loan))?;
-        // What was duplicated must leave before the next tee, which begins at the front again.
+        // Remove what was duplicated: the next tee begins at the front of the pipe again.
         transfer_all(0..count, |left| {
             let duplicated = tee(&self.original, output, left.len(), SpliceFlags::empty())?;
             drain(&self.original, &self.nowhere, duplicated)?;

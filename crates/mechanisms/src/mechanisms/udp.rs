@@ -1,8 +1,8 @@
 //! Two connected UDP sockets over the loopback interface, with a window, so that nothing is lost.
 //!
-//! The kernel drops a datagram that finds no room in the receive buffer and tells nobody. A stream
-//! of messages therefore has at most `window` of them unacknowledged; the server acknowledges every half
-//! window with a datagram of one byte. The other workloads answer each message and need no window.
+//! The kernel drops a datagram that finds no room in the receive buffer, and reports it to nobody. In a stream of
+//! messages at most `window` of them are therefore unacknowledged: the server acknowledges every half window with a
+//! datagram of one byte. The other workloads answer each message and need no window.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::MESSAGE;
@@ -22,10 +22,10 @@ use sys::{Errno, Failure, OrFail};
 #[derive(Debug)]
 pub(crate) struct Udp;
 
-/// How many messages may be under way.
+/// The parameter that says how many messages may be unacknowledged.
 pub(crate) const WINDOW: Param = Param {
     name: "window",
-    summary: "messages that may be unacknowledged in a throughput workload; by default what surely fits the receive buffer",
+    summary: "messages that may be unacknowledged in the workload throughput; by default what certainly fits in the receive buffer",
     domain: Domain::Count,
     default: None,
 };
@@ -67,7 +67,7 @@ impl Mechanism for Udp {
     }
 }
 
-/// Two sockets of a row with `card`, each connected to the other.
+/// Two sockets of the mechanism with `card`, each connected to the other.
 pub(crate) fn connected_pair(params: &Params, card: &Card) -> Result<(OwnedFd, OwnedFd), Failure> {
     let socket = || inet_socket(SocketType::DGRAM, None, card.name);
     let (client, server) = (socket()?, socket()?);
@@ -88,7 +88,7 @@ pub(crate) enum Role {
     Server,
 }
 
-/// One end, and its part in the window.
+/// One endpoint, and its role in the window.
 #[derive(Debug)]
 pub(crate) struct UdpEndpoint {
     end: DescriptorEndpoint,
@@ -96,20 +96,22 @@ pub(crate) struct UdpEndpoint {
     window: Option<Window>,
 }
 
-/// At most `most` messages are unacknowledged; the server acknowledges every `step` of them.
+/// At most `most` messages are unacknowledged. The server acknowledges every `step` of them.
 #[derive(Debug)]
 struct Window {
     most: u32,
     step: u32,
-    /// Of a message, and of that under way which the server has by now.
+    /// The size of a message.
     size_bytes: usize,
+    /// How much of the current message was transferred.
     bytes: usize,
-    /// The client: messages sent since the last acknowledgement that was taken. The server: received since the last one sent.
+    /// In the client: messages sent since the last acknowledgement that it received. In the server: messages received
+    /// since the last acknowledgement that it sent.
     messages: u32,
 }
 
 impl UdpEndpoint {
-    /// An end of a row with `card`, whose messages travel in datagrams of at most `segment_bytes`.
+    /// An endpoint of the mechanism with `card`, whose messages travel in datagrams of at most `segment_bytes`.
     pub(crate) fn new(
         socket: OwnedFd,
         trial: &TrialContext<'_>,
@@ -125,7 +127,8 @@ impl UdpEndpoint {
             let asked = params.count(card, WINDOW.name);
             let fitting = buffer_bytes(&socket)? / 2 / charge(size_bytes, segment_bytes);
             let wanted = asked.unwrap_or(u32::try_from(fitting).unwrap_or(u32::MAX)).max(1);
-            // An acknowledgement every half window, so that client need not stop where it may have two under way.
+            // An acknowledgement comes every half window, so that the client need not stop if at least two messages
+            // may be in flight.
             let step = (wanted / 2).max(1);
             let most = wanted.min(2 * step);
             settings.push(Setting {
@@ -143,16 +146,17 @@ impl UdpEndpoint {
     }
 }
 
-/// What a message of `size_bytes` in datagrams of at most `segment_bytes` is charged in the receive buffer, at most.
+/// The most that a message of `size_bytes`, in datagrams of at most `segment_bytes`, is charged to the receive
+/// buffer.
 ///
-/// The kernel charges a datagram the true size of its memory, which is below twice its length and a kilobyte more, and gives
-/// back what was read only in portions of up to a quarter of the buffer (`udp_rmem_release`): of several messages, half of
-/// the buffer can be relied upon. An empty message is a datagram, too.
+/// The kernel charges a datagram with the true size of its memory, which is less than twice its length plus a
+/// kilobyte. It returns what was read only in portions of up to a quarter of the buffer (`udp_rmem_release`). So
+/// several messages can rely on half of the buffer. An empty message is a datagram, too.
 pub(crate) fn charge(size_bytes: usize, segment_bytes: usize) -> usize {
     2 * size_bytes + 1024 * size_bytes.div_ceil(segment_bytes).max(1)
 }
 
-/// The receive buffer of `socket`.
+/// The size of the receive buffer of `socket`.
 pub(crate) fn buffer_bytes(socket: &OwnedFd) -> Result<usize, Failure> {
     sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", "udp")
 }
@@ -182,7 +186,7 @@ impl Endpoint for UdpEndpoint {
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         match (&mut self.window, self.role) {
             (Some(window), Role::Client) => {
-                // Acknowledgements that server has sent come before its answer.
+                // Acknowledgements that the server has sent come before its answer.
                 while window.messages >= window.step {
                     self.end.receive(&mut [0])?;
                     window.messages -= window.step;

@@ -1,5 +1,5 @@
-//! Two connected UDP sockets whose sender hands the kernel many datagrams in one call (`UDP_SEGMENT`), as QUIC
-//! implementations do. What is lost and how it is avoided is the same as of [`crate::udp`].
+//! Two connected UDP sockets whose sender passes many datagrams to the kernel in one call (`UDP_SEGMENT`), as QUIC
+//! implementations do. `udp` says what is lost and how that is avoided.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::mechanisms::udp::{Role, Udp, UdpEndpoint, WINDOW, buffer_bytes, charge, connected_pair};
@@ -19,21 +19,21 @@ pub(crate) struct UdpGso;
 
 const SEGMENT: Param = Param {
     name: "segment",
-    summary: "bytes of each datagram that the kernel makes of what one send hands over; 1472 fit an Ethernet frame",
+    summary: "the size of the datagrams that the kernel makes of one send; 1472 bytes fit in an Ethernet frame",
     domain: Domain::Size,
     default: Some("1472"),
 };
 
 const GRO: Param = Param {
     name: "gro",
-    summary: "have the kernel put the datagrams of one send together again for the receiver (UDP_GRO)",
+    summary: "let the kernel join the datagrams of one send again for the receiver (UDP_GRO)",
     domain: Domain::Choice(&["off", "on"]),
     default: Some("off"),
 };
 
-/// The kernel makes no more datagrams of one send (`UDP_MAX_SEGMENTS`: 64 before Linux 6.9, 128 since).
+/// The most datagrams that the kernel makes of one send (`UDP_MAX_SEGMENTS`: 64 before Linux 6.9, 128 since).
 const MOST_SEGMENTS: usize = 64;
-/// What one send can hand over: an IPv4 packet less its headers.
+/// The most bytes of one send: an IPv4 packet less its headers.
 const MOST_BYTES: usize = 65_507;
 
 impl Mechanism for UdpGso {
@@ -43,7 +43,7 @@ impl Mechanism for UdpGso {
         framing: Framing::Stream,
         empty: false,
         params: &[SEGMENT, GRO, WINDOW, SNDBUF, RCVBUF, WAIT],
-        limits: "what surely fits the receive buffer (rcvbuf=, net.core.rmem_max); 65507 bytes and 64 datagrams a send",
+        limits: "what certainly fits in the receive buffer (rcvbuf=, net.core.rmem_max); 65507 bytes and 64 datagrams a send",
         man: &["udp(7)"],
         ..Udp::CARD
     };
@@ -55,7 +55,7 @@ impl Mechanism for UdpGso {
             Support::Yes { .. } => {}
             no => return no,
         }
-        // Of a message that is lost in part nobody would ever learn: all of it must fit the buffer.
+        // If a part of a message were lost, nobody would notice: all of it must fit in the buffer.
         let segment = segment_bytes(params);
         let largest = connected_pair(params, &Self::CARD).and_then(|(socket, _)| {
             let buffer = buffer_bytes(&socket)?;
@@ -90,7 +90,7 @@ fn segment_bytes(params: &Params) -> usize {
     params.size(&UdpGso::CARD, SEGMENT.name).map_or(1, Size::as_usize)
 }
 
-/// One end: that of `udp`, which hands over as much as one send takes.
+/// An endpoint of `udp`, which sends as much as one call takes.
 #[derive(Debug)]
 pub(crate) struct UdpGsoEndpoint {
     end: UdpEndpoint,

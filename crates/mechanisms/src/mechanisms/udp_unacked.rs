@@ -1,8 +1,9 @@
-//! Two connected UDP sockets, sent to as fast as the client can, without an acknowledgement: what finds no room in server's
-//! buffer is lost, and the server counts it by the numbers of what came. Its sibling that loses nothing is [`crate::udp`].
+//! Two connected UDP sockets. The client sends as fast as it can, without acknowledgements: what finds no room in the
+//! server's buffer is lost, and the server finds that out from the numbers of what arrived. `udp` loses nothing.
 //!
-//! When the client has sent everything it asks for the server's word over a pair of Unix sockets beside, where nothing is lost: by
-//! then what has come has come, for over loopback a datagram is in the server's buffer, or dropped, when its send returns.
+//! After its last message the client sends a request for the answer over a pair of Unix sockets, where nothing is
+//! lost. By then everything that can arrive has arrived: over loopback a datagram is in the server's buffer, or
+//! dropped, when its send returns.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::mechanisms::udp::{Udp, connected_pair};
@@ -27,7 +28,7 @@ impl Mechanism for UdpUnacked {
         polled: false,
         params: &[SNDBUF, RCVBUF],
         workloads: &[Workload::Throughput],
-        limits: "65507 bytes a datagram (IPv4), and SO_SNDBUF less the kernel's overhead; net.core.rmem_default holds what waits",
+        limits: "65507 bytes a datagram (IPv4), and SO_SNDBUF less the kernel's overhead; the buffer of net.core.rmem_default bytes holds what waits",
         man: &["udp(7)"],
         ..Udp::CARD
     };
@@ -40,11 +41,11 @@ impl Mechanism for UdpUnacked {
 
     fn bind(trial: &TrialContext<'_>) -> Result<(UdpUnackedEndpoint, Ticket), Failure> {
         let (client, server) = connected_pair(trial.params, &Self::CARD)?;
-        let (asks, is_asked) =
+        let (sends, receives) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
                 .or_fail("socketpair", Self::CARD.name)?;
-        let end = UdpUnackedEndpoint::new(client, Beside::Asks(asks), trial.params)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![server, is_asked] }))
+        let end = UdpUnackedEndpoint::new(client, RequestSocket::Sends(sends), trial.params)?;
+        Ok((end, Ticket { address: Vec::new(), fds: vec![server, receives] }))
     }
 
     fn accept(bound: UdpUnackedEndpoint) -> Result<UdpUnackedEndpoint, Failure> {
@@ -52,32 +53,32 @@ impl Mechanism for UdpUnacked {
     }
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<UdpUnackedEndpoint, Failure> {
-        let [socket, is_asked] = ticket.descriptors(Self::CARD.name)?;
-        UdpUnackedEndpoint::new(socket, Beside::IsAsked(is_asked), trial.params)
+        let [socket, receives] = ticket.descriptors(Self::CARD.name)?;
+        UdpUnackedEndpoint::new(socket, RequestSocket::Receives(receives), trial.params)
     }
 }
 
-/// One end.
+/// One endpoint.
 #[derive(Debug)]
 pub(crate) struct UdpUnackedEndpoint {
     socket: OwnedFd,
-    beside: Beside,
+    request_socket: RequestSocket,
     settings: Vec<Setting>,
 }
 
-/// An end's socket beside.
+/// The socket for the request.
 #[derive(Debug)]
-enum Beside {
-    /// The client's.
-    Asks(OwnedFd),
-    /// The server's.
-    IsAsked(OwnedFd),
+enum RequestSocket {
+    /// In the client, which sends the request.
+    Sends(OwnedFd),
+    /// In the server, which receives it.
+    Receives(OwnedFd),
 }
 
 impl UdpUnackedEndpoint {
-    fn new(socket: OwnedFd, beside: Beside, params: &Params) -> Result<Self, Failure> {
+    fn new(socket: OwnedFd, request_socket: RequestSocket, params: &Params) -> Result<Self, Failure> {
         let settings = set_buffers(&socket, params, &UdpUnacked::CARD)?;
-        Ok(Self { socket, beside, settings })
+        Ok(Self { socket, request_socket, settings })
     }
 }
 
@@ -86,10 +87,10 @@ impl Endpoint for UdpUnackedEndpoint {
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        if let Beside::IsAsked(is_asked) = &self.beside {
-            match retry_on_intr(|| read(is_asked, &mut [0])) {
+        if let RequestSocket::Receives(receives) = &self.request_socket {
+            match retry_on_intr(|| read(receives, &mut [0])) {
                 Ok(0) => return Err(Errno::PIPE),
-                asked => drop(asked?),
+                request => drop(request?),
             }
         }
         retry_on_intr(|| write(&self.socket, bytes))
@@ -97,26 +98,26 @@ impl Endpoint for UdpUnackedEndpoint {
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        let is_asked = match &self.beside {
-            Beside::IsAsked(is_asked) => is_asked,
-            Beside::Asks(asks) => {
-                retry_on_intr(|| write(asks, &[1]))?;
+        let receives = match &self.request_socket {
+            RequestSocket::Receives(receives) => receives,
+            RequestSocket::Sends(sends) => {
+                retry_on_intr(|| write(sends, &[1]))?;
                 return retry_on_intr(|| read(&self.socket, &mut *into));
             }
         };
-        let mut asked = false;
+        let mut requested = false;
         loop {
             match recv(&self.socket, &mut *into, RecvFlags::DONTWAIT) {
-                // What is not there when the client has asked will not come.
-                Err(Errno::AGAIN) if asked => return Err(Errno::NODATA),
+                // What has not arrived by the client's request never will.
+                Err(Errno::AGAIN) if requested => return Err(Errno::NODATA),
                 Err(Errno::AGAIN) => {
                     let mut either =
-                        [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(is_asked, PollFlags::IN)];
+                        [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(receives, PollFlags::IN)];
                     match poll(&mut either, None) {
                         Err(Errno::INTR) => {}
                         ready => drop(ready?),
                     }
-                    asked = !either[1].revents().is_empty();
+                    requested = !either[1].revents().is_empty();
                 }
                 Err(Errno::INTR) => {}
                 received => return received.map(|(count, _)| count),

@@ -21,7 +21,7 @@ impl Pair for UnixStreamUring {
     const CARD: Card = Card {
         name: "unix-stream-uring",
         summary: "connected Unix stream sockets, used through io_uring",
-        // Ends of this row send no descriptors.
+        // Endpoints over io_uring send no descriptors.
         fds: false,
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],
         params: &[RECEIVE, BUFFERS, SQPOLL, SNDBUF, RCVBUF],

@@ -1,4 +1,4 @@
-//! A completion that each end's ring puts into the other's.
+//! A completion that each endpoint's ring puts into the ring of its peer.
 
 use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::support::cards::WAKE_UP;
@@ -19,7 +19,7 @@ use sys::{Errno, Failure, OrFail};
 #[derive(Debug)]
 pub(crate) struct UringMsg;
 
-/// An end that rings its peer's ring and sleeps for its own.
+/// An endpoint that posts to its peer's ring and sleeps for its own.
 #[derive(Debug)]
 pub(crate) struct RingEndpoint {
     own: Doorbell,
@@ -31,7 +31,7 @@ impl Mechanism for UringMsg {
         name: "uring-msg",
         summary: "a completion put into the peer's ring by IORING_OP_MSG_RING",
         reach: Reach::Host,
-        limits: "each wake-up is a completion of its own; Linux 6.1, and kernel.io_uring_disabled=0; the peer's ring is got by pidfd_getfd, which kernel.yama.ptrace_scope may forbid",
+        limits: "each wake-up is a completion of its own; Linux 6.1, and kernel.io_uring_disabled=0; the peer's ring is fetched by pidfd_getfd, which kernel.yama.ptrace_scope may forbid",
         man: &["io_uring(7)", "io_uring_enter(2)", "pidfd_getfd(2)"],
         ..WAKE_UP
     };
@@ -69,14 +69,14 @@ impl Mechanism for UringMsg {
     }
 }
 
-/// Rings one ring from another through a descriptor that was got as the peer would get it.
+/// Posts from one ring to another, through a descriptor that was obtained as the peer would obtain it.
 fn attempt() -> Result<(), Failure> {
     let (mut client, mut server) = (Doorbell::open()?, Doorbell::open()?);
     client
         .ring(RingLocation::of(&server).ring()?.as_fd())
         .or_fail("IORING_OP_MSG_RING", "a ring of this process")?;
     server.wait();
-    // That a process may do it to itself does not say that it may to another.
+    // That a process may take its own descriptor does not mean that it may take another's.
     match sys::sysctl::number("kernel/yama/ptrace_scope") {
         Some(scope @ 2..) => Err(Failure::new(
             "pidfd_getfd",
@@ -88,9 +88,9 @@ fn attempt() -> Result<(), Failure> {
     }
 }
 
-/// Where a ring is: in which process, and under which number.
+/// Where a ring is: its process, and its descriptor in that process.
 ///
-/// The kernel sends no ring over a Unix socket (`EINVAL` since Linux 6.7), so that a peer fetches it from there.
+/// The kernel sends no ring over a Unix socket (`EINVAL` since Linux 6.7), so that the peer must fetch it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RingLocation {
     pid: i32,
@@ -98,14 +98,14 @@ struct RingLocation {
 }
 
 impl RingLocation {
-    /// Where `own` is; from now on the peer may fetch it, which is a descendant of the same coordinator.
+    /// The location of `own`. From now on the peer, a descendant of the same coordinator, may fetch it.
     fn of(own: &Doorbell) -> Self {
-        // Where Yama is not built in there is nothing to allow, and this fails.
+        // Without Yama there is nothing to allow, and this fails.
         let _ = getppid().map(|coordinator| set_ptracer(PTracer::ProcessID(coordinator)));
         Self { pid: getpid().as_raw_nonzero().get(), descriptor: own.as_fd().as_raw_fd() }
     }
 
-    /// A descriptor of the ring that is there (pidfd_getfd(2)).
+    /// A descriptor of the ring at this location (pidfd_getfd(2)).
     fn ring(self) -> Result<OwnedFd, Failure> {
         let Self { pid, descriptor } = self;
         let pid = Pid::from_raw(pid).ok_or_else(|| Failure::of("pidfd_open", pid, Errno::INVAL))?;
@@ -116,14 +116,14 @@ impl RingLocation {
         })
     }
 
-    /// As bytes for a ticket.
+    /// The bytes for a ticket.
     fn to_bytes(self) -> [u8; 8] {
         let [a, b, c, d] = self.pid.to_ne_bytes();
         let [e, f, g, h] = self.descriptor.to_ne_bytes();
         [a, b, c, d, e, f, g, h]
     }
 
-    /// What [`Self::to_bytes`] made.
+    /// The location in the bytes that [`Self::to_bytes`] returned.
     fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
         Self { pid: i32::from_ne_bytes([a, b, c, d]), descriptor: i32::from_ne_bytes([e, f, g, h]) }
     }
@@ -147,13 +147,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_survives_its_bytes() {
+    fn a_location_survives_its_bytes() {
         let location = RingLocation { pid: 4_194_303, descriptor: 77 };
         assert_eq!(RingLocation::from_bytes(location.to_bytes()), location);
     }
 
     #[test]
-    fn a_place_where_no_ring_is_is_refused() {
+    fn a_location_without_a_ring_is_refused() {
         let location = RingLocation { pid: getpid().as_raw_nonzero().get(), descriptor: RawFd::MAX };
         assert_eq!(location.ring().map_err(|failure| failure.operation).unwrap_err(), "pidfd_getfd");
     }

@@ -1,4 +1,5 @@
-//! One connection of virtual sockets, which are between a host and its guests, over the host's own loopback.
+//! One connection of virtual sockets over the host's own loopback. Such sockets usually connect a host and its
+//! guests.
 
 use crate::contract::TrialContext;
 use crate::support::cards::CONNECTION;
@@ -33,7 +34,7 @@ impl Connection for Vsock {
 
     fn probe(params: &Params) -> Support {
         match support_of(try_connection::<Self>(vsock_loopback().into(), params)) {
-            // A guest has virtual sockets to its host, but no loopback: that is a module of its own.
+            // A guest has virtual sockets to its host, but loopback needs another module.
             Support::No { reason, .. } => Support::No {
                 reason,
                 remedy: "'modprobe vsock_loopback', or a kernel with CONFIG_VSOCKETS_LOOPBACK".to_owned(),

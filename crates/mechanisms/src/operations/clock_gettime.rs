@@ -66,7 +66,7 @@ impl Operation for ClockGettime {
     }
 
     #[inline(always)]
-    #[expect(clippy::disallowed_methods, reason = "the timer is what is judged")]
+    #[expect(clippy::disallowed_methods, reason = "the accuracy of the timer is what is measured")]
     fn read(&mut self) -> Result<u64, Errno> {
         let now = clock_gettime(self.clock);
         Ok(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)

@@ -1,4 +1,4 @@
-//! What it costs to make a kernel object for two ends, and to close it again.
+//! What it costs to make a kernel object for two endpoints, and to close it again.
 
 use crate::contract::{Operation, TrialContext};
 use model::card::Card;
@@ -14,7 +14,7 @@ use sys::{Errno, Failure};
 #[derive(Debug)]
 pub(crate) struct Create {
     object: Object,
-    /// For an object that has a name.
+    /// The path of an object that has a name.
     path: PathBuf,
 }
 
@@ -30,7 +30,7 @@ enum Object {
 impl Operation for Create {
     const CARD: Card = Card {
         name: "create",
-        summary: "make a kernel object, open both its ends, and close it",
+        summary: "make a kernel object, open it for both endpoints, and close it",
         params: &[Param {
             name: "object",
             summary: "what is made; a fifo is unlinked too",

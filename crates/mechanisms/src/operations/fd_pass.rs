@@ -19,14 +19,14 @@ use sys::{Errno, Failure, OrFail};
 pub(crate) struct FdPass {
     sends: OwnedFd,
     receives: OwnedFd,
-    /// What is sent; of sockets the kernel would have to look for cycles.
+    /// What is sent. It is no socket, because the kernel would search those for cycles.
     object: OwnedFd,
     fds: usize,
 }
 
-/// The most that the kernel passes with one message (`SCM_MAX_FD`).
+/// The most descriptors that the kernel passes with one message (`SCM_MAX_FD`).
 const MOST_FDS: usize = 253;
-/// The room that they take beside the message.
+/// The room that these take beside the message.
 const SPACE_BYTES: usize = rustix::cmsg_space!(ScmRights(MOST_FDS));
 
 impl Operation for FdPass {
@@ -35,11 +35,11 @@ impl Operation for FdPass {
         summary: "send descriptors over a Unix socket, receive them, and close them",
         params: &[Param {
             name: "fds",
-            summary: "descriptors that go with one message of a byte, all of one eventfd; up to 253",
+            summary: "how many descriptors go with a message of one byte, all of one eventfd; up to 253",
             domain: Domain::Count,
             default: Some("1"),
         }],
-        limits: "253 descriptors a message (SCM_MAX_FD); 'ulimit -n' for those received and for those under way",
+        limits: "253 descriptors a message (SCM_MAX_FD); 'ulimit -n' for those received and for those in flight",
         man: &["unix(7)", "sendmsg(2)", "recvmsg(2)", "cmsg(3)"],
         ..Card::OPERATION
     };
@@ -65,7 +65,7 @@ impl Operation for FdPass {
         let fds = [self.object.as_fd(); MOST_FDS];
         let mut space = [MaybeUninit::uninit(); SPACE_BYTES];
         let mut beside = SendAncillaryBuffer::new(&mut space);
-        // There is room for all.
+        // The buffer has room for all of them.
         beside.push(SendAncillaryMessage::ScmRights(&fds[..self.fds]));
         retry_on_intr(|| sendmsg(&self.sends, &[IoSlice::new(&[1])], &mut beside, SendFlags::empty()))?;
         self.receive()
@@ -97,7 +97,7 @@ impl FdPass {
                 _ => 0,
             })
             .sum();
-        // What finds no number in this process is left out without a word.
+        // The kernel silently leaves out descriptors for which this process has no number left.
         if arrived == self.fds { Ok(()) } else { Err(Errno::MFILE) }
     }
 }

@@ -1,4 +1,4 @@
-//! What a process used.
+//! What a process has used: CPU time and counters.
 
 use crate::contract::{Operation, TimerKind, TrialContext};
 use crate::support::cards::TIMER;
@@ -12,7 +12,7 @@ pub(crate) struct Getrusage;
 impl Operation for Getrusage {
     const CARD: Card = Card {
         name: "getrusage",
-        summary: "what the process used: CPU time, faults, switches",
+        summary: "what the process has used: CPU time, page faults, switches",
         man: &["getrusage(2)"],
         ..TIMER
     };

@@ -1,4 +1,4 @@
-//! A signal to the process itself, which handles it by doing nothing: no other process, and no sleep.
+//! A signal to the calling thread, whose handler does nothing: no other process, and no sleep.
 
 use crate::contract::{Operation, TrialContext};
 use model::card::Card;

@@ -1,4 +1,4 @@
-//! A lock that is taken and given up, with nobody else who wants it.
+//! A lock that is taken and released while nobody else wants it.
 
 use crate::contract::{Operation, TrialContext};
 use model::card::Card;
@@ -13,23 +13,23 @@ use sys::{Errno, Failure, OrFail};
 /// fcntl(2), flock(2) and pthread_mutex_lock(3p).
 #[derive(Debug)]
 pub(crate) enum Lock {
-    /// Of the process.
+    /// A record lock of the process.
     Fcntl(OwnedFd),
-    /// Of the open file description.
+    /// A record lock of the open file description.
     Ofd(RecordLocks),
-    /// Likewise, but of the whole file always.
+    /// A lock of the open file description, always on the whole file.
     Flock(OwnedFd),
-    /// Robust, in shared memory.
+    /// A robust mutex in shared memory.
     Mutex(Turnstile),
 }
 
 impl Operation for Lock {
     const CARD: Card = Card {
         name: "lock",
-        summary: "take a lock that nobody else wants, and give it up",
+        summary: "take a lock that nobody else wants, and release it",
         params: &[Param {
             name: "by",
-            summary: "a memfd, by fcntl, by fcntl for the open file description (one byte of it), or by flock; or a robust mutex in shared memory, without a system call",
+            summary: "fcntl and ofd: one byte of a memfd by fcntl, for the process or for the open file description; flock: a memfd by flock; mutex: a robust mutex in shared memory, without a system call",
             domain: Domain::Choice(&["fcntl", "ofd", "flock", "mutex"]),
             default: Some("fcntl"),
         }],

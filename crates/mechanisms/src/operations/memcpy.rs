@@ -22,7 +22,7 @@ impl Operation for Memcpy {
 
     fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let size_bytes = trial.shape.size_bytes;
-        // Written, not just reserved: an untouched source would be the kernel's one page of zeros.
+        // Written, not only reserved: an untouched source would be the kernel's single page of zeros.
         Ok(Self { from: vec![1; size_bytes], to: vec![2; size_bytes] })
     }
 

@@ -1,4 +1,5 @@
-//! Every byte of n written, or read, in private memory or in memory that could be shared: whether sharing costs anything.
+//! Writes or reads every byte of n bytes, in private memory or in memory that could be shared: does sharing cost
+//! anything?
 
 use crate::contract::{Operation, TrialContext};
 use crate::support::segments::{create, probe_source, source};
@@ -33,7 +34,7 @@ impl Operation for Memory {
             },
         ],
         sized: true,
-        limits: "as of shm; huge pages differ: /sys/kernel/mm/transparent_hugepage has enabled for private memory, \
+        limits: "those of shm; huge pages differ: /sys/kernel/mm/transparent_hugepage has enabled for private memory, \
                  shmem_enabled for shared",
         man: &["memset(3)", "mmap(2)", "memfd_create(2)", "shmop(2)", "shm_open(3)"],
         ..Card::OPERATION
@@ -49,11 +50,11 @@ impl Operation for Memory {
         let mut memory = if kind == Some("private") {
             segment::Memory::private(size_bytes).or_fail("mmap", format!("{size_bytes} bytes"))?
         } else {
-            // Its name goes when this function ends; it stays attached.
+            // Its name is removed when this function returns. The memory stays attached.
             let (source, _registered) = source(trial, kind)?;
             create(&source, size_bytes)?.keep().or_fail("attach", format!("{source:?}"))?
         };
-        // Every page is there before the iterations.
+        // Every page must be present before the iterations.
         memory.fill(1);
         Ok(Self { memory, reads: trial.params.text(&Self::CARD, "do") == Some("read") })
     }
