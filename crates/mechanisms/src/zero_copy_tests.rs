@@ -191,8 +191,8 @@ fn no_more_is_in_flight_than_twice_the_send_buffer() {
 #[test]
 fn loopback_copies_what_is_sent_with_zerocopy_and_says_so() {
     let (mut client, mut server) = connected::<Connected<TcpZerocopy>>("");
-    let sends = |end: &<Connected<TcpZerocopy> as Mechanism>::End| {
-        end.settings().into_iter().find(|setting| setting.name == "MSG_ZEROCOPY sends")
+    let sends = |endpoint: &<Connected<TcpZerocopy> as Mechanism>::End| {
+        endpoint.settings().into_iter().find(|setting| setting.name == "MSG_ZEROCOPY sends")
     };
     assert!(sends(&client).is_none(), "nothing was sent");
     for iteration in 0..1000 {

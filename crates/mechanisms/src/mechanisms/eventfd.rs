@@ -41,8 +41,8 @@ impl Mechanism for Eventfd {
         let (to_server, to_client) = (open()?, open()?);
         let server = [&to_server, &to_client].map(|fd| fd.try_clone().or_fail("dup", "eventfd"));
         let fds = server.into_iter().collect::<Result<_, _>>()?;
-        let end = end(Fds { input: to_client, output: to_server }, trial.params)?;
-        Ok((end, Ticket { address: Vec::new(), fds }))
+        let endpoint = endpoint(Fds { input: to_client, output: to_server }, trial.params)?;
+        Ok((endpoint, Ticket { address: Vec::new(), fds }))
     }
 
     fn accept(bound: EventfdEndpoint) -> Result<EventfdEndpoint, Failure> {
@@ -51,7 +51,7 @@ impl Mechanism for Eventfd {
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<EventfdEndpoint, Failure> {
         let [input, output] = ticket.descriptors("eventfd")?;
-        end(Fds { input, output }, trial.params)
+        endpoint(Fds { input, output }, trial.params)
     }
 }
 
@@ -59,7 +59,7 @@ fn open() -> Result<OwnedFd, Failure> {
     eventfd(0, EventfdFlags::CLOEXEC).or_fail("eventfd", "a counter of 0")
 }
 
-fn end(fds: Fds, params: &Params) -> Result<EventfdEndpoint, Failure> {
+fn endpoint(fds: Fds, params: &Params) -> Result<EventfdEndpoint, Failure> {
     DescriptorEndpoint::new(fds, params, &Eventfd::CARD, Vec::new()).map(EventfdEndpoint)
 }
 

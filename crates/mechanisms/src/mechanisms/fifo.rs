@@ -75,18 +75,18 @@ impl Mechanism for Fifo {
             unlink(name).or_fail("unlink", name.display())?;
         }
         let settings = vec![set_capacity(&[&input, &output], &params, &Self::CARD)?];
-        end(input, output, &params, settings)
+        endpoint(input, output, &params, settings)
     }
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<DescriptorEndpoint, Failure> {
         let names = Names::of(Path::new(std::ffi::OsStr::from_bytes(&ticket.address)));
         let output = open_writer(&names.to_client)?;
         let input = open_reader(&names.to_server)?;
-        end(input, output, trial.params, Vec::new())
+        endpoint(input, output, trial.params, Vec::new())
     }
 }
 
-fn end(
+fn endpoint(
     input: OwnedFd,
     output: OwnedFd,
     params: &Params,

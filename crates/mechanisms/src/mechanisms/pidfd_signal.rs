@@ -38,7 +38,7 @@ impl BetweenThreads for PidfdSignal {
         Waiter::new(Signal::Standard)
     }
 
-    fn end(receiver: Waiter, peer: Thread) -> Result<WakeEndpoint<Self>, Failure> {
+    fn endpoint(receiver: Waiter, peer: Thread) -> Result<WakeEndpoint<Self>, Failure> {
         Ok(WakeEndpoint(Self { peer: open(peer)?, waiter: receiver }))
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct PosixMqEndpoint {
 /// The client, which removes the names as soon as both endpoints hold the queues.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    end: PosixMqEndpoint,
+    endpoint: PosixMqEndpoint,
     opened: OwnedFd,
     registered: [Registered; 2],
 }
@@ -87,20 +87,20 @@ impl Mechanism for PosixMq {
         // A message above the limit is refused when it is sent, as with other mechanisms.
         let size_bytes = if allows_two(depth, asked_bytes)? { asked_bytes } else { largest(trial.params)? };
         let quota = raise_quota().or_fail("setrlimit", "RLIMIT_MSGQUEUE")?;
-        let end = PosixMqEndpoint {
+        let endpoint = PosixMqEndpoint {
             output: with_priority(MessageQueue::create(&to_server, depth, size_bytes)?, trial.params),
             input: MessageQueue::create(&to_client, depth, size_bytes)?,
             settings: vec![quota_setting(charge_of_two_bytes(depth, size_bytes), quota)],
         };
         let (opened, to_opened) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "posix-mq")?;
-        Ok((Bound { end, opened, registered }, Ticket { address: Vec::new(), fds: vec![to_opened] }))
+        Ok((Bound { endpoint, opened, registered }, Ticket { address: Vec::new(), fds: vec![to_opened] }))
     }
 
     fn accept(bound: Bound) -> Result<PosixMqEndpoint, Failure> {
         // The server closes the pipe when it has opened both queues, or has failed.
         read(&bound.opened, &mut [0]).or_fail("read", "posix-mq")?;
         drop(bound.registered);
-        Ok(bound.end)
+        Ok(bound.endpoint)
     }
 
     fn connect(trial: &TrialContext<'_>, _ticket: Ticket) -> Result<PosixMqEndpoint, Failure> {

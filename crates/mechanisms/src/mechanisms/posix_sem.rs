@@ -37,8 +37,8 @@ impl Mechanism for PosixSem {
 
     fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (semaphores, fd) = Semaphores::create()?;
-        let end = SemaphoreEndpoint { semaphores, raises: 0, lowers: 1 };
-        Ok((WakeEndpoint(end), Ticket { address: Vec::new(), fds: vec![fd] }))
+        let endpoint = SemaphoreEndpoint { semaphores, raises: 0, lowers: 1 };
+        Ok((WakeEndpoint(endpoint), Ticket { address: Vec::new(), fds: vec![fd] }))
     }
 
     fn accept(bound: Self::Bound) -> Result<Self::End, Failure> {

@@ -93,9 +93,9 @@ impl Mechanism for ShmQueue {
         Ok(((ShmQueueEndpoint { queue, lock, always: always(trial.params) }, pending), ticket))
     }
 
-    fn accept((end, pending): Self::Bound) -> Result<ShmQueueEndpoint, Failure> {
+    fn accept((endpoint, pending): Self::Bound) -> Result<ShmQueueEndpoint, Failure> {
         pending.wait_for_server()?;
-        Ok(end)
+        Ok(endpoint)
     }
 
     fn connect(trial: &TrialContext<'_>, mut ticket: Ticket) -> Result<ShmQueueEndpoint, Failure> {

@@ -27,12 +27,12 @@ enum Waiting {
 }
 
 /// Makes the same call of whichever endpoint it is.
-macro_rules! end {
-    ($ring:ident, $end:ident => $call:expr) => {
+macro_rules! endpoint {
+    ($ring:ident, $endpoint:ident => $call:expr) => {
         match &mut $ring.waiting {
-            Waiting::Spin($end) => $call,
-            Waiting::Futex($end) => $call,
-            Waiting::Other($end) => $call,
+            Waiting::Spin($endpoint) => $call,
+            Waiting::Futex($endpoint) => $call,
+            Waiting::Other($endpoint) => $call,
         }
     };
 }
@@ -93,9 +93,9 @@ impl Mechanism for ShmRing {
         Ok(((ShmRingEndpoint::new(memory, trial.params, Side::Client, sleeper)?, pending), ticket))
     }
 
-    fn accept((end, pending): Self::Bound) -> Result<ShmRingEndpoint, Failure> {
+    fn accept((endpoint, pending): Self::Bound) -> Result<ShmRingEndpoint, Failure> {
         pending.wait_for_server()?;
-        Ok(end)
+        Ok(endpoint)
     }
 
     fn connect(trial: &TrialContext<'_>, mut ticket: Ticket) -> Result<ShmRingEndpoint, Failure> {
@@ -135,8 +135,8 @@ fn claim<W: Wait>(
     wait: W,
     in_place: InPlace,
 ) -> Result<End<W>, Failure> {
-    let end = End::claim(memory, geometry, side, wait)?;
-    Ok(if in_place.incoming && !in_place.touched { end.untouched() } else { end })
+    let endpoint = End::claim(memory, geometry, side, wait)?;
+    Ok(if in_place.incoming && !in_place.touched { endpoint.untouched() } else { endpoint })
 }
 
 fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
@@ -160,12 +160,12 @@ impl Endpoint for ShmRingEndpoint {
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        end!(self, end => end.send(bytes))
+        endpoint!(self, endpoint => endpoint.send(bytes))
     }
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        end!(self, end => end.receive(into))
+        endpoint!(self, endpoint => endpoint.receive(into))
     }
 
     fn settings(&self) -> Vec<Setting> {
@@ -178,21 +178,21 @@ impl Endpoint for ShmRingEndpoint {
 
     #[inline(always)]
     fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
-        end!(self, end => end.reserve(most_bytes))
+        endpoint!(self, endpoint => endpoint.reserve(most_bytes))
     }
 
     #[inline(always)]
     fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
-        end!(self, end => end.commit(bytes))
+        endpoint!(self, endpoint => endpoint.commit(bytes))
     }
 
     #[inline(always)]
     fn peek(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
-        end!(self, end => end.peek(most_bytes))
+        endpoint!(self, endpoint => endpoint.peek(most_bytes))
     }
 
     #[inline(always)]
     fn release(&mut self, bytes: usize) -> Result<(), Errno> {
-        end!(self, end => end.release(bytes))
+        endpoint!(self, endpoint => endpoint.release(bytes))
     }
 }

@@ -31,7 +31,7 @@ impl BetweenThreads for KillAndSuspend {
         Suspender::new()
     }
 
-    fn end(receiver: Suspender, peer: Thread) -> Result<WakeEndpoint<Self>, Failure> {
+    fn endpoint(receiver: Suspender, peer: Thread) -> Result<WakeEndpoint<Self>, Failure> {
         Ok(WakeEndpoint(Self { sender: Sender::new(peer, Signal::Standard), suspender: receiver }))
     }
 }

@@ -33,7 +33,7 @@ impl BetweenThreads for Signalfd {
         descriptor(Signal::Standard)
     }
 
-    fn end(receiver: OwnedFd, peer: Thread) -> Result<WakeEndpoint<Self>, Failure> {
+    fn endpoint(receiver: OwnedFd, peer: Thread) -> Result<WakeEndpoint<Self>, Failure> {
         Ok(WakeEndpoint(Self { sender: Sender::new(peer, Signal::Standard), descriptor: receiver }))
     }
 }

@@ -36,7 +36,7 @@ impl BetweenThreads for Sigqueue {
         Waiter::new(Signal::Queued)
     }
 
-    fn end(receiver: Waiter, peer: Thread) -> Result<Self, Failure> {
+    fn endpoint(receiver: Waiter, peer: Thread) -> Result<Self, Failure> {
         Ok(Self { sender: Sender::new(peer, Signal::Queued), waiter: receiver })
     }
 }

@@ -46,8 +46,8 @@ impl Mechanism for SysvSem {
         let key = Key::of(trial.path());
         let registered = trial.register(Name::SysvSem(key))?;
         let semaphores = Semaphores::create(key, 2, undo(trial, &Self::CARD))?;
-        let end = SemaphoreEndpoint { semaphores, raises: 0, lowers: 1, _registered: Some(registered) };
-        Ok((WakeEndpoint(end), Ticket::default()))
+        let endpoint = SemaphoreEndpoint { semaphores, raises: 0, lowers: 1, _registered: Some(registered) };
+        Ok((WakeEndpoint(endpoint), Ticket::default()))
     }
 
     fn accept(bound: Self::Bound) -> Result<Self::End, Failure> {

@@ -52,8 +52,8 @@ impl OverDescriptors for ZeroCopyEndpoint<CompletionPool> {
         settings: Vec<Setting>,
     ) -> Result<Self, Failure> {
         allow_zerocopy(&fds.output).or_fail("setsockopt(SO_ZEROCOPY)", card.name)?;
-        let end = DescriptorEndpoint::new(fds, params, card, settings)?;
-        Ok(Self::new(end, CompletionPool::new()?, params, card))
+        let endpoint = DescriptorEndpoint::new(fds, params, card, settings)?;
+        Ok(Self::new(endpoint, CompletionPool::new()?, params, card))
     }
 }
 

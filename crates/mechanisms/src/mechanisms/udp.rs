@@ -91,7 +91,7 @@ pub(crate) enum Role {
 /// One endpoint, and its role in the window.
 #[derive(Debug)]
 pub(crate) struct UdpEndpoint {
-    end: DescriptorEndpoint,
+    endpoint: DescriptorEndpoint,
     role: Role,
     window: Option<Window>,
 }
@@ -141,8 +141,8 @@ impl UdpEndpoint {
         } else {
             None
         };
-        let end = DescriptorEndpoint::new(Fds::both_ways(socket, card.name)?, params, card, settings)?;
-        Ok(Self { end, role, window })
+        let endpoint = DescriptorEndpoint::new(Fds::both_ways(socket, card.name)?, params, card, settings)?;
+        Ok(Self { endpoint, role, window })
     }
 }
 
@@ -168,10 +168,10 @@ impl Endpoint for UdpEndpoint {
             && let Some(window) = &mut self.window
         {
             if window.bytes == 0 && window.messages == window.most {
-                self.end.receive(&mut [0])?;
+                self.endpoint.receive(&mut [0])?;
                 window.messages -= window.step;
             }
-            let sent = self.end.send(bytes)?;
+            let sent = self.endpoint.send(bytes)?;
             window.bytes += sent;
             if window.bytes >= window.size_bytes {
                 window.bytes -= window.size_bytes;
@@ -179,7 +179,7 @@ impl Endpoint for UdpEndpoint {
             }
             return Ok(sent);
         }
-        self.end.send(bytes)
+        self.endpoint.send(bytes)
     }
 
     #[inline(always)]
@@ -188,13 +188,13 @@ impl Endpoint for UdpEndpoint {
             (Some(window), Role::Client) => {
                 // Acknowledgements that the server has sent come before its answer.
                 while window.messages >= window.step {
-                    self.end.receive(&mut [0])?;
+                    self.endpoint.receive(&mut [0])?;
                     window.messages -= window.step;
                 }
-                self.end.receive(into)
+                self.endpoint.receive(into)
             }
             (Some(window), Role::Server) => {
-                let count = self.end.receive(into)?;
+                let count = self.endpoint.receive(into)?;
                 window.bytes += count;
                 if window.bytes >= window.size_bytes {
                     window.bytes -= window.size_bytes;
@@ -202,19 +202,19 @@ impl Endpoint for UdpEndpoint {
                 }
                 if window.messages == window.step {
                     window.messages = 0;
-                    self.end.send(&[0])?;
+                    self.endpoint.send(&[0])?;
                 }
                 Ok(count)
             }
-            (None, _) => self.end.receive(into),
+            (None, _) => self.endpoint.receive(into),
         }
     }
 
     fn settings(&self) -> Vec<Setting> {
-        self.end.settings()
+        self.endpoint.settings()
     }
 
     fn input(&self) -> Option<BorrowedFd<'_>> {
-        self.end.input()
+        self.endpoint.input()
     }
 }

@@ -93,7 +93,7 @@ fn segment_bytes(params: &Params) -> usize {
 /// An endpoint of `udp`, which sends as much as one call takes.
 #[derive(Debug)]
 pub(crate) struct UdpGsoEndpoint {
-    end: UdpEndpoint,
+    endpoint: UdpEndpoint,
     most_bytes: usize,
 }
 
@@ -108,26 +108,26 @@ impl UdpGsoEndpoint {
             set_udp_gro(&socket).or_fail("setsockopt(UDP_GRO)", card.name)?;
         }
         let most_bytes = (MOST_SEGMENTS * segment).min(MOST_BYTES / segment * segment).max(1);
-        Ok(Self { end: UdpEndpoint::new(socket, trial, role, card, segment)?, most_bytes })
+        Ok(Self { endpoint: UdpEndpoint::new(socket, trial, role, card, segment)?, most_bytes })
     }
 }
 
 impl Endpoint for UdpGsoEndpoint {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        self.end.send(&bytes[..bytes.len().min(self.most_bytes)])
+        self.endpoint.send(&bytes[..bytes.len().min(self.most_bytes)])
     }
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        self.end.receive(into)
+        self.endpoint.receive(into)
     }
 
     fn settings(&self) -> Vec<Setting> {
-        self.end.settings()
+        self.endpoint.settings()
     }
 
     fn input(&self) -> Option<BorrowedFd<'_>> {
-        self.end.input()
+        self.endpoint.input()
     }
 }

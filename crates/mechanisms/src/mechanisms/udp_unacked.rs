@@ -44,8 +44,8 @@ impl Mechanism for UdpUnacked {
         let (sends, receives) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
                 .or_fail("socketpair", Self::CARD.name)?;
-        let end = UdpUnackedEndpoint::new(client, RequestSocket::Sends(sends), trial.params)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![server, receives] }))
+        let endpoint = UdpUnackedEndpoint::new(client, RequestSocket::Sends(sends), trial.params)?;
+        Ok((endpoint, Ticket { address: Vec::new(), fds: vec![server, receives] }))
     }
 
     fn accept(bound: UdpUnackedEndpoint) -> Result<UdpUnackedEndpoint, Failure> {

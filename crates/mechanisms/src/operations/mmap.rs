@@ -1,4 +1,4 @@
-//! Private memory mapped and unmapped, and what the first touch of its pages adds.
+//! Private memory is mapped and unmapped. What does the first access to its pages add?
 
 use crate::contract::{Operation, TrialContext};
 use model::card::Card;
@@ -19,7 +19,7 @@ impl Operation for Mmap {
         summary: "map n bytes of private memory, touch each page, and unmap it",
         params: &[Param {
             name: "touch",
-            summary: "write a byte to each page, so that each faults in",
+            summary: "write a byte to each page, so that each causes a page fault",
             domain: Domain::Choice(&["on", "off"]),
             default: Some("on"),
         }],

@@ -1,4 +1,4 @@
-//! A process that does nothing: made, and awaited.
+//! A process that does nothing is made, and its end awaited.
 
 use crate::contract::{Operation, TrialContext};
 use crate::support::probe::support_of;
@@ -13,7 +13,7 @@ use sys::{Errno, Failure};
 pub(crate) enum Process {
     /// A copy of this process.
     Fork,
-    /// A child in this process's memory.
+    /// A child in the memory of this process.
     Vfork(ChildStack),
     /// Another program.
     Spawn(Program),
@@ -25,10 +25,10 @@ const TRUE: &str = "/bin/true";
 impl Operation for Process {
     const CARD: Card = Card {
         name: "process",
-        summary: "make a process that ends at once, and await its end",
+        summary: "make a process that ends at once, and wait for its end",
         params: &[Param {
             name: "by",
-            summary: "a copy of this process by fork, a child in its memory as by vfork (clone with CLONE_VFORK), or /bin/true by posix_spawn, which shares memory until the exec",
+            summary: "fork: a copy of this process; vfork: a child in its memory (clone with CLONE_VFORK); posix-spawn: /bin/true by posix_spawn, which shares memory until the exec",
             domain: Domain::Choice(&["fork", "vfork", "posix-spawn"]),
             default: Some("fork"),
         }],

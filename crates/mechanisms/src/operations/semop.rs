@@ -1,4 +1,4 @@
-//! A System V semaphore that is raised and lowered again, with nobody waiting for it.
+//! A System V semaphore is raised and lowered again, and nobody waits for it.
 
 use crate::contract::{Operation, TrialContext};
 use crate::support::names::{Registered, probe_names};

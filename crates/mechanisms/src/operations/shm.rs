@@ -8,7 +8,7 @@ use model::{Domain, Param, Params};
 use sys::segment::{Segment, Source};
 use sys::{Errno, Failure, OrFail};
 
-/// shmget(2), shmat(2), shmdt(2) and shmctl(2), and what does the same for POSIX memory and memfds.
+/// shmget(2), shmat(2), shmdt(2) and shmctl(2), and the calls that do the same for POSIX memory and memfds.
 #[derive(Debug)]
 pub(crate) struct Shm {
     source: Source,
@@ -22,7 +22,7 @@ pub(crate) struct Shm {
 enum Part {
     Whole,
     Create,
-    /// Of memory that is there.
+    /// Attach and detach existing memory.
     Attach(Segment),
 }
 
@@ -39,13 +39,13 @@ impl Operation for Shm {
             },
             Param {
                 name: "part",
-                summary: "all of it; or make and remove what is never attached; or attach and detach what is there",
+                summary: "whole: all of it; create: make and remove memory that is never attached; attach: attach and detach existing memory",
                 domain: Domain::Choice(&["whole", "create", "attach"]),
                 default: Some("whole"),
             },
             Param {
                 name: "touch",
-                summary: "write a byte to each page, so that each faults in; with part=attach the pages are there already",
+                summary: "write a byte to each page, so that each causes a page fault; with part=attach the pages exist already",
                 domain: Domain::Choice(&["off", "on"]),
                 default: Some("off"),
             },
@@ -60,8 +60,8 @@ impl Operation for Shm {
         let is = |name, word| params.text(&Self::CARD, name) == Some(word);
         if is("part", "create") && is("touch", "on") {
             return Support::No {
-                reason: "part=create attaches nothing that could be touched".to_owned(),
-                remedy: "take touch=on with part=whole or part=attach".to_owned(),
+                reason: "with part=create nothing is attached that could be touched".to_owned(),
+                remedy: "use touch=on with part=whole or part=attach".to_owned(),
             };
         }
         probe_source(params.text(&Self::CARD, "memory"))
@@ -71,7 +71,7 @@ impl Operation for Shm {
         let size_bytes = trial.shape.size_bytes;
         let text = |name| trial.params.text(&Self::CARD, name);
         let (source, registered) = source(trial, text("memory"))?;
-        // Once beforehand, so that touching it later cannot fail.
+        // Make it once beforehand, so that touching it later cannot fail.
         let segment = create(&source, size_bytes)?;
         let remove = |segment| source.remove(segment).or_fail("remove", format!("{source:?}"));
         let part = match text("part") {

@@ -1,4 +1,4 @@
-//! A sleep of known length: what it takes beyond that is the lateness of its wake-up, and of the call.
+//! A sleep of known length. What it takes beyond that is the lateness of the wake-up, and the call.
 
 use crate::contract::{Operation, TrialContext};
 use model::card::{Card, Support};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use sys::delay::sleep_to_a_time;
 use sys::{Errno, Failure, OrFail};
 
-/// nanosleep(2), and what else has a timeout.
+/// nanosleep(2), and other calls that have a timeout.
 #[derive(Debug)]
 pub(crate) struct Sleep {
     duration: Duration,
@@ -27,7 +27,7 @@ enum By {
     Nanosleep,
     Absolute,
     Timerfd(OwnedFd),
-    /// An instance that watches nothing.
+    /// An epoll instance that watches nothing.
     Epoll(OwnedFd),
     Poll,
 }
@@ -45,12 +45,12 @@ impl Operation for Sleep {
             },
             Param {
                 name: "by",
-                summary: "nanosleep; clock_nanosleep to a time, read from the clock first; a timerfd, set and read; or the timeout of epoll_wait, in whole ms, or of ppoll",
+                summary: "nanosleep; absolute: clock_nanosleep until a time, after reading the clock; timerfd: a timerfd, set and read; epoll: the timeout of epoll_wait, in whole ms; poll: that of ppoll",
                 domain: Domain::Choice(&["nanosleep", "absolute", "timerfd", "epoll", "poll"]),
                 default: Some("nanosleep"),
             },
         ],
-        limits: "all but a timerfd may be late by the thread's timer slack as well (PR_SET_TIMERSLACK), as a rule 50 us",
+        limits: "all but a timerfd may also be late by the thread's timer slack (PR_SET_TIMERSLACK), usually 50 us",
         man: &["nanosleep(2)", "clock_nanosleep(2)", "timerfd_create(2)", "epoll_wait(2)", "ppoll(2)"],
         ..Card::OPERATION
     };
@@ -59,7 +59,7 @@ impl Operation for Sleep {
         let duration = params.duration(&Self::CARD, "for");
         let whole_ms = duration.subsec_nanos().is_multiple_of(1_000_000);
         let (reason, remedy) = match params.text(&Self::CARD, "by") {
-            _ if duration.is_zero() => ("a sleep of 0 s is none", "give for=1ns or more"),
+            _ if duration.is_zero() => ("a sleep of 0 s is no sleep", "give for=1ns or more"),
             Some("epoll") if !whole_ms => {
                 ("epoll_wait counts in milliseconds", "give for=1ms, 2ms or the like")
             }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_be_another_sleep_is_refused() {
+    fn durations_that_the_call_cannot_sleep_are_refused() {
         for (text, works) in [
             ("for=0s", false),
             ("for=0s,by=timerfd", false),

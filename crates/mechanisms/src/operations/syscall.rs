@@ -1,4 +1,4 @@
-//! A system call that does next to nothing and that no library answers from memory.
+//! A system call that does almost nothing, and that no library answers from memory.
 
 use crate::contract::{Operation, TrialContext};
 use model::card::Card;

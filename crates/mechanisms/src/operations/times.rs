@@ -1,4 +1,4 @@
-//! What a process used, in clock ticks.
+//! The CPU time that a process has used, in clock ticks.
 
 use crate::contract::{Operation, TimerKind, TrialContext};
 use crate::support::cards::TIMER;
@@ -12,7 +12,7 @@ pub(crate) struct Times;
 impl Operation for Times {
     const CARD: Card = Card {
         name: "times",
-        summary: "the CPU time that the process used, in clock ticks",
+        summary: "the CPU time that the process has used, in clock ticks",
         man: &["times(2)"],
         ..TIMER
     };

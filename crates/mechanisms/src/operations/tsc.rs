@@ -18,7 +18,7 @@ impl Operation for Tsc {
         summary: "one reading of the time-stamp counter",
         params: &[Param {
             name: "order",
-            summary: "whether the reading waits for what comes before it (LFENCE; RDTSC), as a clock must",
+            summary: "fenced: the reading waits for the instructions before it (LFENCE; RDTSC), as a clock must; bare: it does not",
             domain: Domain::Choice(&["fenced", "bare"]),
             default: Some("fenced"),
         }],

@@ -29,7 +29,7 @@ pub(crate) struct Coded<M>(PhantomData<M>);
 /// An endpoint of `M`, and the codec of its messages.
 #[derive(Debug)]
 pub(crate) struct CodedEndpoint<E> {
-    end: E,
+    endpoint: E,
     codec: Option<Box<Codec>>,
 }
 
@@ -153,11 +153,11 @@ impl<M: Mechanism> Mechanism for Coded<M> {
     }
 
     fn accept((bound, codec): Self::Bound) -> Result<Self::End, Failure> {
-        Ok(CodedEndpoint { end: M::accept(bound)?, codec })
+        Ok(CodedEndpoint { endpoint: M::accept(bound)?, codec })
     }
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
-        Ok(CodedEndpoint { end: M::connect(&inner(trial), ticket)?, codec: codec::<M>(trial)? })
+        Ok(CodedEndpoint { endpoint: M::connect(&inner(trial), ticket)?, codec: codec::<M>(trial)? })
     }
 }
 
@@ -186,28 +186,28 @@ impl<E: Endpoint> Endpoint for CodedEndpoint<E> {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         match &mut self.codec {
-            None => self.end.send(bytes),
-            Some(codec) => self.end.send(codec.compress(bytes)?).map(|_| bytes.len()),
+            None => self.endpoint.send(bytes),
+            Some(codec) => self.endpoint.send(codec.compress(bytes)?).map(|_| bytes.len()),
         }
     }
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         match &mut self.codec {
-            None => self.end.receive(into),
+            None => self.endpoint.receive(into),
             Some(codec) => {
-                let count = self.end.receive(&mut codec.compressed)?;
+                let count = self.endpoint.receive(&mut codec.compressed)?;
                 codec.restore(count, into)
             }
         }
     }
 
     fn settings(&self) -> Vec<Setting> {
-        self.end.settings()
+        self.endpoint.settings()
     }
 
     fn input(&self) -> Option<BorrowedFd<'_>> {
-        self.end.input()
+        self.endpoint.input()
     }
 
     #[inline(always)]
@@ -218,11 +218,11 @@ impl<E: Endpoint> Endpoint for CodedEndpoint<E> {
         trace: &mut impl StepTrace,
     ) -> Result<usize, Errno> {
         match &mut self.codec {
-            None => self.end.send_with(bytes, fds, trace),
+            None => self.endpoint.send_with(bytes, fds, trace),
             Some(codec) => {
                 let compressed = codec.compress(bytes)?;
                 trace.step_ended("compress");
-                self.end.send_with(compressed, fds, trace).map(|_| bytes.len())
+                self.endpoint.send_with(compressed, fds, trace).map(|_| bytes.len())
             }
         }
     }
@@ -230,9 +230,9 @@ impl<E: Endpoint> Endpoint for CodedEndpoint<E> {
     #[inline(always)]
     fn receive_with(&mut self, into: &mut [u8], trace: &mut impl StepTrace) -> Result<Arrived, Errno> {
         match &mut self.codec {
-            None => self.end.receive_with(into, trace),
+            None => self.endpoint.receive_with(into, trace),
             Some(codec) => {
-                let Arrived { bytes, fds } = self.end.receive_with(&mut codec.compressed, trace)?;
+                let Arrived { bytes, fds } = self.endpoint.receive_with(&mut codec.compressed, trace)?;
                 let bytes = codec.restore(bytes, into)?;
                 trace.step_ended("restore");
                 Ok(Arrived { bytes, fds })

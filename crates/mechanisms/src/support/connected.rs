@@ -71,7 +71,7 @@ impl<C: Connection> Mechanism for Connected<C> {
 
     fn accept(bound: Bound<C>) -> Result<ConnectionEndpoint<C>, Failure> {
         match bound {
-            Bound::End(end) => Ok(end),
+            Bound::End(endpoint) => Ok(endpoint),
             Bound::Listening(Listening { listener, params, shape }) => {
                 let socket = listener.accept(&C::CARD)?;
                 lasting_endpoint(socket, &params, shape, listener.settings)
@@ -132,7 +132,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         match self {
-            Self::Lasting(end) => end.send(bytes),
+            Self::Lasting(endpoint) => endpoint.send(bytes),
             Self::Client(client) => client.ask(bytes),
             Self::Server(server) => server.answer(bytes),
         }
@@ -141,7 +141,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         match self {
-            Self::Lasting(end) => end.receive(into),
+            Self::Lasting(endpoint) => endpoint.receive(into),
             Self::Client(client) => client.take_answer(into),
             Self::Server(server) => server.serve(into),
         }
@@ -149,7 +149,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
 
     fn settings(&self) -> Vec<Setting> {
         match self {
-            Self::Lasting(end) => end.settings(),
+            Self::Lasting(endpoint) => endpoint.settings(),
             Self::Client(client) => client.settings.clone(),
             Self::Server(_) => Vec::new(),
         }
@@ -157,14 +157,14 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
 
     fn input(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::Lasting(end) => end.input(),
+            Self::Lasting(endpoint) => endpoint.input(),
             Self::Client(_) | Self::Server(_) => None,
         }
     }
 
     fn in_place(&self) -> InPlace {
         match self {
-            Self::Lasting(end) => end.in_place(),
+            Self::Lasting(endpoint) => endpoint.in_place(),
             Self::Client(_) | Self::Server(_) => InPlace::default(),
         }
     }
@@ -172,7 +172,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
         match self {
-            Self::Lasting(end) => end.reserve(most_bytes),
+            Self::Lasting(endpoint) => endpoint.reserve(most_bytes),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }
@@ -180,7 +180,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
         match self {
-            Self::Lasting(end) => end.commit(bytes),
+            Self::Lasting(endpoint) => endpoint.commit(bytes),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }
@@ -193,7 +193,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
         trace: &mut impl StepTrace,
     ) -> Result<usize, Errno> {
         match self {
-            Self::Lasting(end) => end.send_with(bytes, fds, trace),
+            Self::Lasting(endpoint) => endpoint.send_with(bytes, fds, trace),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }
@@ -201,7 +201,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn receive_with(&mut self, into: &mut [u8], trace: &mut impl StepTrace) -> Result<Arrived, Errno> {
         match self {
-            Self::Lasting(end) => end.receive_with(into, trace),
+            Self::Lasting(endpoint) => endpoint.receive_with(into, trace),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }

@@ -48,8 +48,9 @@ impl Drop for Registered {
 /// The names that are recorded in `directory`.
 pub fn recorded_names(directory: &Path) -> Vec<Name> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let notes =
-        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == NOTE));
+    let notes = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|endpoint| endpoint == NOTE));
     notes.filter_map(|note| std::fs::read_to_string(note).ok()?.parse().ok()).collect()
 }
 

@@ -74,8 +74,8 @@ impl<P: Pair, E: OverDescriptors> Mechanism for PairWith<P, E> {
 
 fn bind_pair<P: Pair, E: OverDescriptors>(trial: &TrialContext<'_>) -> Result<(E, Ticket), Failure> {
     let (client, server, settings) = P::open(trial.params)?;
-    let end = E::over(client, trial.params, trial.shape, &P::CARD, settings)?;
-    Ok((end, Ticket { address: Vec::new(), fds: vec![server.input, server.output] }))
+    let endpoint = E::over(client, trial.params, trial.shape, &P::CARD, settings)?;
+    Ok((endpoint, Ticket { address: Vec::new(), fds: vec![server.input, server.output] }))
 }
 
 fn connect_pair<P: Pair, E: OverDescriptors>(trial: &TrialContext<'_>, ticket: Ticket) -> Result<E, Failure> {

@@ -49,7 +49,7 @@ pub(crate) trait BetweenThreads {
     /// Makes the calling thread ready to receive.
     fn receiver() -> Result<Self::Receiver, Failure>;
     /// The endpoint whose peer is `peer`.
-    fn end(receiver: Self::Receiver, peer: Thread) -> Result<Self::End, Failure>;
+    fn endpoint(receiver: Self::Receiver, peer: Thread) -> Result<Self::End, Failure>;
 }
 
 /// [`BetweenThreads`] as a mechanism: the ticket tells the server the client's thread, and the server answers with
@@ -78,7 +78,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         if count < peer.len() {
             return Err(Failure::of("read", "the server's introduction", Errno::PIPE));
         }
-        M::end(receiver, Thread::from_bytes(peer))
+        M::endpoint(receiver, Thread::from_bytes(peer))
     }
 
     fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<M::End, Failure> {
@@ -88,6 +88,6 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         let [to_client] = ticket.descriptors(M::CARD.name)?;
         // The client may send as soon as it has read this. The receiver is ready by now.
         write(&to_client, &Thread::current().to_bytes()).or_fail("write", "an introduction")?;
-        M::end(receiver, peer)
+        M::endpoint(receiver, peer)
     }
 }

@@ -158,12 +158,12 @@ impl<W: PageTransfer> ReusedPool<W> {
     /// A pool for an output that holds `buffer_bytes`.
     fn new(buffer_bytes: usize, params: &Params) -> Result<Self, Failure> {
         let cursor = PoolCursor::after(LAPS * buffer_bytes, W::ALIGN_BYTES);
-        if cursor.end > MOST_POOL_BYTES {
+        if cursor.len_bytes > MOST_POOL_BYTES {
             let answer = format!("twice the output buffer is more than {}", Size(MOST_POOL_BYTES as u64));
-            let object = format!("{} for {}", Size(cursor.end as u64), W::CARD.name);
+            let object = format!("{} for {}", Size(cursor.len_bytes as u64), W::CARD.name);
             return Err(Failure::new("make a pool of", object, answer, "ask for a smaller buffer"));
         }
-        let pool = PagePool::create(&format!("ipcmark-{}", W::CARD.name), cursor.end)?;
+        let pool = PagePool::create(&format!("ipcmark-{}", W::CARD.name), cursor.len_bytes)?;
         Ok(Self { pool, cursor, transfer: W::open(params)? })
     }
 }
@@ -183,7 +183,7 @@ impl<W: PageTransfer> OutgoingPool for ReusedPool<W> {
     }
 
     fn settings(&self) -> Vec<Setting> {
-        vec![pool_setting(self.cursor.end)]
+        vec![pool_setting(self.cursor.len_bytes)]
     }
 }
 
@@ -197,26 +197,26 @@ pub(crate) fn pool_setting(len_bytes: usize) -> Setting {
 #[derive(Debug)]
 struct PoolCursor {
     start: usize,
-    end: usize,
+    len_bytes: usize,
     align_bytes: usize,
 }
 
 impl PoolCursor {
     /// A pool so large that at least `bytes` are committed before a range is reserved again.
     fn after(bytes: usize, align_bytes: usize) -> Self {
-        Self { start: 0, end: (bytes + PART_BYTES).next_multiple_of(PAGE_BYTES), align_bytes }
+        Self { start: 0, len_bytes: (bytes + PART_BYTES).next_multiple_of(PAGE_BYTES), align_bytes }
     }
 
     /// The next range, of at most `most_bytes`.
     #[inline(always)]
     fn next(&self, most_bytes: usize) -> Range<usize> {
-        self.start..self.start + most_bytes.min(PART_BYTES).min(self.end - self.start)
+        self.start..self.start + most_bytes.min(PART_BYTES).min(self.len_bytes - self.start)
     }
 
     #[inline(always)]
     fn committed(&mut self, range: Range<usize>) {
         self.start = range.end.next_multiple_of(self.align_bytes);
-        if self.start == self.end {
+        if self.start == self.len_bytes {
             self.start = 0;
         }
     }
@@ -298,8 +298,8 @@ impl<W: PageTransfer> Mechanism for OverPipes<W> {
 
     fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (client, server, capacity) = pipe_pair(trial.params, &W::CARD)?;
-        let end = Self::end(client, trial.params, capacity)?;
-        Ok((end, Ticket { address: Vec::new(), fds: vec![server.input, server.output] }))
+        let endpoint = Self::endpoint(client, trial.params, capacity)?;
+        Ok((endpoint, Ticket { address: Vec::new(), fds: vec![server.input, server.output] }))
     }
 
     fn accept(bound: Self::Bound) -> Result<Self::End, Failure> {
@@ -308,12 +308,12 @@ impl<W: PageTransfer> Mechanism for OverPipes<W> {
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [input, output] = ticket.descriptors(W::CARD.name)?;
-        Self::end(Fds { input, output }, trial.params, Vec::new())
+        Self::endpoint(Fds { input, output }, trial.params, Vec::new())
     }
 }
 
 impl<W: PageTransfer> OverPipes<W> {
-    fn end(
+    fn endpoint(
         fds: Fds,
         params: &Params,
         settings: Vec<Setting>,
@@ -352,11 +352,11 @@ mod tests {
             let mut cursor = PoolCursor::after(buffer_bytes, align_bytes);
             // For each byte of the pool, how many bytes had been committed with it. What is left of a page counts
             // too, because it takes a slot of the pipe.
-            let mut committed_at = vec![None; cursor.end];
+            let mut committed_at = vec![None; cursor.len_bytes];
             let mut committed_bytes = 0;
             for size in sizes.iter().cycle().take(30) {
                 let range = cursor.next(*size);
-                prop_assert!(!range.is_empty() && range.len() <= *size && range.end <= cursor.end);
+                prop_assert!(!range.is_empty() && range.len() <= *size && range.end <= cursor.len_bytes);
                 prop_assert!(range.start.is_multiple_of(align_bytes));
                 for before in committed_at[range.clone()].iter().flatten() {
                     prop_assert!(committed_bytes - before >= buffer_bytes);
