@@ -41,11 +41,11 @@ impl Mechanism for UdpUnacked {
 
     fn bind(trial: &TrialContext<'_>) -> Result<(UdpUnackedEndpoint, Ticket), Failure> {
         let (client, server) = connected_pair(trial.params, &Self::CARD)?;
-        let (sends, receives) =
+        let (sends, requests) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
                 .or_fail("socketpair", Self::CARD.name)?;
         let endpoint = UdpUnackedEndpoint::new(client, RequestSocket::Sends(sends), trial.params)?;
-        Ok((endpoint, Ticket { address: Vec::new(), fds: vec![server, receives] }))
+        Ok((endpoint, Ticket { address: Vec::new(), fds: vec![server, requests] }))
     }
 
     fn accept(bound: UdpUnackedEndpoint) -> Result<UdpUnackedEndpoint, Failure> {
@@ -53,8 +53,8 @@ impl Mechanism for UdpUnacked {
     }
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<UdpUnackedEndpoint, Failure> {
-        let [socket, receives] = ticket.descriptors(Self::CARD.name)?;
-        UdpUnackedEndpoint::new(socket, RequestSocket::Receives(receives), trial.params)
+        let [socket, requests] = ticket.descriptors(Self::CARD.name)?;
+        UdpUnackedEndpoint::new(socket, RequestSocket::Receives(requests), trial.params)
     }
 }
 
@@ -87,8 +87,8 @@ impl Endpoint for UdpUnackedEndpoint {
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        if let RequestSocket::Receives(receives) = &self.request_socket {
-            match retry_on_intr(|| read(receives, &mut [0])) {
+        if let RequestSocket::Receives(requests) = &self.request_socket {
+            match retry_on_intr(|| read(requests, &mut [0])) {
                 Ok(0) => return Err(Errno::PIPE),
                 request => drop(request?),
             }
@@ -98,8 +98,8 @@ impl Endpoint for UdpUnackedEndpoint {
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        let receives = match &self.request_socket {
-            RequestSocket::Receives(receives) => receives,
+        let requests = match &self.request_socket {
+            RequestSocket::Receives(requests) => requests,
             RequestSocket::Sends(sends) => {
                 retry_on_intr(|| write(sends, &[1]))?;
                 return retry_on_intr(|| read(&self.socket, &mut *into));
@@ -112,7 +112,7 @@ impl Endpoint for UdpUnackedEndpoint {
                 Err(Errno::AGAIN) if requested => return Err(Errno::NODATA),
                 Err(Errno::AGAIN) => {
                     let mut either =
-                        [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(receives, PollFlags::IN)];
+                        [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(requests, PollFlags::IN)];
                     match poll(&mut either, None) {
                         Err(Errno::INTR) => {}
                         ready => drop(ready?),
