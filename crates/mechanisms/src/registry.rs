@@ -5,8 +5,8 @@
 use crate::contract::{Mechanism, Operation};
 use crate::support::coded::Coded;
 use crate::support::connected::Connected;
+use crate::support::file_per_message::FilePerMessage;
 use crate::support::pair::PairWith;
-use crate::support::passed::Passed;
 use crate::support::uring::UringEndpoint;
 use crate::support::wake::Introduced;
 use crate::support::zero_copy::{OverPipes, OverTcp};
@@ -57,8 +57,8 @@ registry! {
         PairWith<mechanisms::unix_stream_uring::UnixStreamUring, UringEndpoint>,
         Coded<Connected<mechanisms::unix_seqpacket::UnixSeqpacket>>,
         Coded<mechanisms::unix_dgram::UnixDgram>,
-        Passed<mechanisms::file_pass::TemporaryFile>,
-        Passed<mechanisms::memfd_pass::SealedMemfd>,
+        FilePerMessage<mechanisms::file_pass::TemporaryFile>,
+        FilePerMessage<mechanisms::memfd_pass::SealedMemfd>,
         Connected<mechanisms::tcp::Tcp>,
         Connected<mechanisms::tcp_uring::TcpUring>,
         Connected<mechanisms::tcp_uring_zc::TcpUringZc>,

@@ -31,7 +31,7 @@ pub(crate) struct ContextSwitchEndpoint {
 impl Mechanism for ContextSwitch {
     const CARD: Card = Card {
         name: "context-switch",
-        summary: "a token that two processes on one CPU pass to each other, asleep in between",
+        summary: "a token that two processes on one CPU pass to each other, by sleeping",
         params: &[],
         limits: "4 bytes; one CPU",
         man: &["futex(2)", "memfd_create(2)"],

@@ -5,8 +5,8 @@
 
 use crate::contract::{StepTrace, TrialContext};
 use crate::support::cards::FILE_PER_MESSAGE;
+use crate::support::file_per_message::{MessageFile, write_all};
 use crate::support::names::{Registered, probe_names, writable};
-use crate::support::passed::{MessageFile, write_all};
 use crate::support::probe::support_of;
 use crate::support::wait::WAIT;
 use model::card::{Card, Support};

@@ -2,7 +2,7 @@
 
 use crate::contract::{StepTrace, TrialContext};
 use crate::support::cards::FILE_PER_MESSAGE;
-use crate::support::passed::{MessageFile, write_all};
+use crate::support::file_per_message::{MessageFile, write_all};
 use crate::support::probe::support_of;
 use crate::support::wait::WAIT;
 use model::Params;

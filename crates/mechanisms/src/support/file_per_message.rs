@@ -39,49 +39,49 @@ pub(crate) trait MessageFile: Sized {
 
 /// A [`MessageFile`] as a mechanism.
 #[derive(Debug)]
-pub(crate) struct Passed<L>(std::marker::PhantomData<L>);
+pub(crate) struct FilePerMessage<F>(std::marker::PhantomData<F>);
 
 /// An endpoint of a pair of Unix datagram sockets, and what it makes files with.
 #[derive(Debug)]
-pub(crate) struct PassedEndpoint<L> {
+pub(crate) struct FilePerMessageEndpoint<F> {
     socket: DescriptorEndpoint,
-    files: L,
+    files: F,
 }
 
-impl<L: MessageFile> PassedEndpoint<L> {
+impl<F: MessageFile> FilePerMessageEndpoint<F> {
     fn new(socket: OwnedFd, trial: &TrialContext<'_>, endpoint: &'static str) -> Result<Self, Failure> {
-        let fds = Fds::both_ways(socket, L::CARD.name)?;
-        let socket = DescriptorEndpoint::new(fds, trial.params, &L::CARD, Vec::new())?;
-        Ok(Self { socket, files: L::prepare(trial, endpoint)? })
+        let fds = Fds::both_ways(socket, F::CARD.name)?;
+        let socket = DescriptorEndpoint::new(fds, trial.params, &F::CARD, Vec::new())?;
+        Ok(Self { socket, files: F::prepare(trial, endpoint)? })
     }
 }
 
-impl<L: MessageFile> Mechanism for Passed<L> {
-    const CARD: Card = L::CARD;
-    type Bound = PassedEndpoint<L>;
-    type End = PassedEndpoint<L>;
+impl<F: MessageFile> Mechanism for FilePerMessage<F> {
+    const CARD: Card = F::CARD;
+    type Bound = FilePerMessageEndpoint<F>;
+    type End = FilePerMessageEndpoint<F>;
 
     fn probe(params: &Params) -> Support {
-        L::probe(params)
+        F::probe(params)
     }
 
-    fn bind(trial: &TrialContext<'_>) -> Result<(PassedEndpoint<L>, Ticket), Failure> {
-        let (client, server, _) = unix_pair(SocketType::DGRAM, trial.params, &L::CARD)?;
-        let endpoint = PassedEndpoint::new(client, trial, "client")?;
+    fn bind(trial: &TrialContext<'_>) -> Result<(FilePerMessageEndpoint<F>, Ticket), Failure> {
+        let (client, server, _) = unix_pair(SocketType::DGRAM, trial.params, &F::CARD)?;
+        let endpoint = FilePerMessageEndpoint::new(client, trial, "client")?;
         Ok((endpoint, Ticket { address: Vec::new(), fds: vec![server] }))
     }
 
-    fn accept(bound: PassedEndpoint<L>) -> Result<PassedEndpoint<L>, Failure> {
+    fn accept(bound: FilePerMessageEndpoint<F>) -> Result<FilePerMessageEndpoint<F>, Failure> {
         Ok(bound)
     }
 
-    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<PassedEndpoint<L>, Failure> {
-        let [socket] = ticket.descriptors(L::CARD.name)?;
-        PassedEndpoint::new(socket, trial, "server")
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<FilePerMessageEndpoint<F>, Failure> {
+        let [socket] = ticket.descriptors(F::CARD.name)?;
+        FilePerMessageEndpoint::new(socket, trial, "server")
     }
 }
 
-impl<L: MessageFile> Endpoint for PassedEndpoint<L> {
+impl<F: MessageFile> Endpoint for FilePerMessageEndpoint<F> {
     const PASSES_FDS: bool = true;
 
     #[inline(always)]
@@ -125,7 +125,7 @@ impl<L: MessageFile> Endpoint for PassedEndpoint<L> {
         let fds = came.len().saturating_sub(1);
         let mut came = came.into_iter();
         let file = came.next().ok_or(Errno::BADMSG)?;
-        let bytes = L::read(&file, into, trace)?;
+        let bytes = F::read(&file, into, trace)?;
         drop(file);
         trace.step_ended("close");
         if fds > 0 {
