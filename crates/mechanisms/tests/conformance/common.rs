@@ -45,6 +45,7 @@ pub(crate) fn variants() -> Vec<(&'static Card, Params)> {
             variants.push((card, Params::parse(params, card).unwrap()));
         }
     }
+    assert!(!variants.is_empty(), "IPCMARK_TEST_MECHANISMS names nothing in the registry");
     variants
 }
 

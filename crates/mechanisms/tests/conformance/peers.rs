@@ -82,7 +82,7 @@ fn the_last_message_of_a_peer_that_closes_is_not_lost() {
             let shape = Shape { size_bytes: 1, workload: Workload::Latency };
             let client = |mut endpoint: M::End| assert_eq!(endpoint.receive(&mut [0]), Ok(1));
             connected::<M>(&self.0, shape, client, |mut endpoint: M::End| {
-                assert_eq!(endpoint.send(&[1]), Ok(1))
+                assert_eq!(endpoint.send(&[1]), Ok(1));
             });
         }
         fn operation<O: Operation>(self) {}
