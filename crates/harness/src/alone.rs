@@ -5,7 +5,7 @@ use crate::endpoint::{
 };
 use crate::measure::Clock;
 use crate::workload::{Broken, sample, usage_between};
-use mechanisms::{Operation, Timer};
+use mechanisms::{Operation, TimerKind};
 use model::observation::{Observation, ProbeRequest};
 use model::record::{ClockSource, Sample, TimerSample, Usage};
 use std::ops::Range;
@@ -167,7 +167,7 @@ fn resolution(operation: &mut impl Operation, clock: &Clock) -> Result<f64, Brok
 
 /// A tick of `timer` in nanoseconds. That of the counter is the run's, where the counter is the run's clock; else what
 /// the run's clock says of these very intervals, by which it cannot be judged against that clock any more.
-fn tick_ns(timer: Timer, clock: ClockSource, ticks: f64, clock_ns: f64) -> f64 {
+fn tick_ns(timer: TimerKind, clock: ClockSource, ticks: f64, clock_ns: f64) -> f64 {
     match (timer.tick_ns, clock) {
         (Some(tick_ns), _) => tick_ns,
         (None, ClockSource::Tsc { ns_per_tick }) => ns_per_tick,
@@ -180,7 +180,7 @@ fn tick_ns(timer: Timer, clock: ClockSource, ticks: f64, clock_ns: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mechanisms::Trial;
+    use mechanisms::TrialContext;
     use model::card::Card;
     use model::floor;
     use sys::Failure;
@@ -191,7 +191,7 @@ mod tests {
     impl Operation for Fast {
         const CARD: Card = Card::OPERATION;
 
-        fn prepare(_: &Trial<'_>) -> Result<Self, Failure> {
+        fn prepare(_: &TrialContext<'_>) -> Result<Self, Failure> {
             let clock = Clock::new(ClockSource::MonotonicRaw);
             Ok(Self(clock, clock.now()))
         }
@@ -200,8 +200,8 @@ mod tests {
             Ok(())
         }
 
-        fn timer(&self) -> Option<Timer> {
-            Some(Timer { tick_ns: Some(5000.0), counts_sleep: true })
+        fn timer(&self) -> Option<TimerKind> {
+            Some(TimerKind { tick_ns: Some(5000.0), counts_sleep: true })
         }
 
         fn read(&mut self) -> Result<u64, Errno> {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_stands_still_says_nothing_instead_of_infinity() {
-        let counter = Timer { tick_ns: None, counts_sleep: true };
+        let counter = TimerKind { tick_ns: None, counts_sleep: true };
         assert_eq!(tick_ns(counter, ClockSource::MonotonicRaw, 0.0, 1e6), 0.0);
         assert_eq!(tick_ns(counter, ClockSource::MonotonicRaw, 4e6, 1e6), 0.25);
         assert_eq!(tick_ns(counter, ClockSource::Tsc { ns_per_tick: 0.5 }, 0.0, 1e6), 0.5);

@@ -12,7 +12,7 @@ use crate::workload::{
     Broken, CallLog, IterationLog, Station, StepLog, StepMeter, Unmetered, Unwatched, Watch, ask_all, sample,
     stream_to_all, usage_between,
 };
-use mechanisms::{Endpoint, Unnoted};
+use mechanisms::{Endpoint, NoTrace};
 use model::observation::{Observation, Probe, ProbeRequest};
 use model::record::{Calls, ClockSource, Each, Sample, Setting, Steps, Usage};
 use model::{Case, Histogram, Pace, Peers, Workload};
@@ -231,14 +231,14 @@ impl<E: Endpoint> Client<'_, E> {
         let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
         let (workload, stations) = (self.session.workload(), &mut self.stations[..]);
-        run(stations, workload, lead_in, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
+        run(stations, workload, lead_in, &fds, &mut NoTrace, &mut Unwatched).map_err(text)?;
         watch.start();
         let before = of_this_thread();
         let start = self.clock.now();
-        run(stations, workload, timed, &fds, &mut Unnoted, watch).map_err(text)?;
+        run(stations, workload, timed, &fds, &mut NoTrace, watch).map_err(text)?;
         let end = self.clock.now();
         let usage = usage_between(before, of_this_thread());
-        run(stations, workload, lead_out, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
+        run(stations, workload, lead_out, &fds, &mut NoTrace, &mut Unwatched).map_err(text)?;
         let server = self.of_server()?;
         Ok((ClientPart { elapsed_ns: self.clock.ns_between(start, end), usage }, server))
     }
@@ -280,7 +280,7 @@ impl<E: Endpoint> Client<'_, E> {
     /// Client's side of `iterations`.
     fn iterations(&mut self, iterations: Range<u64>, watch: &mut impl Watch) -> Outcome<()> {
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
-        run(&mut self.stations, self.session.workload(), iterations, &fds, &mut Unnoted, watch).map_err(text)
+        run(&mut self.stations, self.session.workload(), iterations, &fds, &mut NoTrace, watch).map_err(text)
     }
 
     /// The part in which every iteration is timed.
@@ -314,9 +314,9 @@ impl<E: Endpoint> Client<'_, E> {
         let Iterations { lead_in, timed, lead_out } = Iterations::of(sessions);
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
         let (workload, stations) = (self.session.workload(), &mut self.stations[..]);
-        run(stations, workload, lead_in, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
+        run(stations, workload, lead_in, &fds, &mut NoTrace, &mut Unwatched).map_err(text)?;
         run(stations, workload, timed, &fds, &mut log, &mut Unwatched).map_err(text)?;
-        run(stations, workload, lead_out, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
+        run(stations, workload, lead_out, &fds, &mut NoTrace, &mut Unwatched).map_err(text)?;
         let server = self.of_server()?;
         Ok(Steps {
             client: log.by_name(),

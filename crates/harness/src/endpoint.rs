@@ -11,7 +11,7 @@ use crate::measure::Clock;
 use crate::server::Server;
 use crate::together::Course;
 use crate::workload::{Check, Station, answer_bytes};
-use mechanisms::{Endpoint, Mechanism, Operation, Shape, Ticket, Trial, Visitor, registry};
+use mechanisms::{Endpoint, Mechanism, Operation, Shape, Ticket, TrialContext, Visitor, registry};
 use model::card::Payload;
 use model::observation::{Observation, Probe, ProbeRequest};
 use model::record::{ClockSource, Sample, Setting};
@@ -237,9 +237,9 @@ impl Visitor for Session {
 
 impl Session {
     /// What the trial gives the mechanism of its `pair`.
-    fn trial(&self, pair: u32) -> Trial<'_> {
+    fn trial(&self, pair: u32) -> TrialContext<'_> {
         let Orders { case, directory, number, .. } = &self.orders;
-        Trial {
+        TrialContext {
             params: &case.spec.params,
             shape: Shape { size_bytes: self.size_bytes(), workload: case.workload },
             directory,

@@ -65,7 +65,7 @@ impl Drop for RunDirectory {
 
 /// Removes `path`, what is in it, and what is noted there. Whoever comes later may find it gone, which is as good.
 fn remove(path: &Path) {
-    remove_all(&mechanisms::noted(path));
+    remove_all(&mechanisms::recorded_names(path));
     let _ = std::fs::remove_dir_all(path);
 }
 
@@ -99,7 +99,7 @@ pub fn janitor(path: &Path) {
     if is_run_directory(path) && path.exists() {
         // Endpoints die with the coordinator, but a moment later: one may just be making a name, or an object that it
         // has noted already.
-        let names = mechanisms::noted(path);
+        let names = mechanisms::recorded_names(path);
         for _ in 0..10 {
             std::thread::sleep(std::time::Duration::from_millis(20));
             remove(path);
@@ -127,7 +127,7 @@ pub fn clean() -> Result<Vec<Cleaned>, Failure> {
 }
 
 fn discard(path: &Path) -> Result<(), Failure> {
-    remove_all(&mechanisms::noted(path));
+    remove_all(&mechanisms::recorded_names(path));
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other.or_fail("rm -r", path.display()),

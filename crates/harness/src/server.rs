@@ -6,7 +6,7 @@ use crate::measure::Clock;
 use crate::part::{Iterations, Part, PartKind, ServerPart, call_counts};
 use crate::together::CourseLog;
 use crate::workload::{Broken, CallLog, Station, StepLog, Unmetered, usage_between};
-use mechanisms::{Endpoint, Unnoted};
+use mechanisms::{Endpoint, NoTrace};
 use model::Workload;
 use std::ops::Range;
 use sys::usage::of_this_thread;
@@ -69,9 +69,9 @@ impl<E: Endpoint> Server<'_, E> {
                 station.drain(lead_out, &mut Unmetered, note_end)?;
             }
             Workload::Session(session) => {
-                station.be_set_up(lead_in, session, &mut Unnoted, note_start)?;
-                station.be_set_up(timed, session, &mut Unnoted, &mut nothing)?;
-                station.be_set_up(lead_out, session, &mut Unnoted, note_end)?;
+                station.be_set_up(lead_in, session, &mut NoTrace, note_start)?;
+                station.be_set_up(timed, session, &mut NoTrace, &mut nothing)?;
+                station.be_set_up(lead_out, session, &mut NoTrace, note_end)?;
             }
             _ => {
                 station.answer(lead_in, note_start)?;
@@ -103,7 +103,7 @@ impl<E: Endpoint> Server<'_, E> {
         let nothing: &mut dyn FnMut() = &mut nothing;
         match self.session.workload() {
             Workload::Throughput => self.station.drain(iterations, &mut Unmetered, nothing),
-            Workload::Session(session) => self.station.be_set_up(iterations, session, &mut Unnoted, nothing),
+            Workload::Session(session) => self.station.be_set_up(iterations, session, &mut NoTrace, nothing),
             _ => self.station.answer(iterations, nothing),
         }
     }
@@ -121,9 +121,9 @@ impl<E: Endpoint> Server<'_, E> {
         let mut log = StepLog::new(self.clock);
         if let Workload::Session(session) = self.session.workload() {
             let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
-            self.station.be_set_up(lead_in, session, &mut Unnoted, &mut nothing)?;
+            self.station.be_set_up(lead_in, session, &mut NoTrace, &mut nothing)?;
             self.station.be_set_up(timed, session, &mut log, &mut nothing)?;
-            self.station.be_set_up(lead_out, session, &mut Unnoted, &mut nothing)?;
+            self.station.be_set_up(lead_out, session, &mut NoTrace, &mut nothing)?;
         }
         Ok(ServerPart { steps: Some(log.by_name()), ..ServerPart::default() })
     }

@@ -11,7 +11,7 @@
 //! emptied the translation cache and every page that an iteration touches were looked up anew.
 
 use crate::measure::{Clock, Stamp};
-use mechanisms::{Arrived, Endpoint, InPlace, Steps, Unnoted};
+use mechanisms::{Arrived, Endpoint, InPlace, NoTrace, StepTrace};
 use model::record::{Sample, Step, Usage};
 use model::{Histogram, Session, Workload};
 use rustix::fd::BorrowedFd;
@@ -269,12 +269,12 @@ impl Watch for Unwatched {
 }
 
 /// Who is told of the steps of messages, one message after the other.
-pub(crate) trait StepMeter: Steps {
+pub(crate) trait StepMeter: StepTrace {
     /// A message begins.
     fn begin(&mut self);
 }
 
-impl StepMeter for Unnoted {
+impl StepMeter for NoTrace {
     #[inline(always)]
     fn begin(&mut self) {}
 }
@@ -310,9 +310,9 @@ impl StepLog {
     }
 }
 
-impl Steps for StepLog {
+impl StepTrace for StepLog {
     #[inline(always)]
-    fn done(&mut self, name: &'static str) {
+    fn step_ended(&mut self, name: &'static str) {
         let now = self.clock.now();
         if self.steps.len() < Self::CAPACITY {
             self.steps.push((name, Clock::ticks_between(self.last, now)));

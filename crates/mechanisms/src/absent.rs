@@ -1,20 +1,20 @@
-//! What is not in the table though it is asked for: why, and which rows answer the question instead. Not rows.
+//! What users ask for and the registry does not have: the reason, and what answers the question instead.
 
 use serde::Serialize;
 use std::path::Path;
 
-/// A way to communicate that is no row.
+/// A way to communicate that is no mechanism here.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Absent {
-    /// The name by which it is asked for.
+    /// The name by which users ask for it.
     pub name: &'static str,
     /// What it is.
     pub summary: &'static str,
-    /// Why it is no row.
+    /// Why it is no mechanism here.
     pub why: &'static str,
     /// What answers the question instead.
     pub instead: &'static str,
-    /// Where the kernel shows that this host has it; empty where it does not show.
+    /// The paths by which the kernel shows that this host has it. Empty if it does not show.
     pub shown_by: &'static [&'static str],
 }
 
@@ -26,7 +26,7 @@ impl Absent {
     }
 }
 
-/// All that are known to be asked for.
+/// All that users are known to ask for.
 pub const ABSENT: &[Absent] = &[
     Absent {
         name: "tli",
@@ -44,16 +44,16 @@ pub const ABSENT: &[Absent] = &[
     },
     Absent {
         name: "sockmap",
-        summary: "TCP whose messages BPF hands from socket to socket",
+        summary: "TCP whose messages BPF moves from socket to socket",
         why: "needs a BPF program, which another compiler builds, and CAP_BPF to load it",
-        instead: "tcp and unix-stream: with and without the network's part",
+        instead: "tcp and unix-stream: with and without the network stack",
         shown_by: &[],
     },
     Absent {
         name: "smc",
         summary: "TCP's interface over shared memory between hosts (AF_SMC)",
-        why: "becomes TCP without a word where there is no SMC device",
-        instead: "tcp, under smc_run(8) where there is one; smcss(8) tells",
+        why: "silently becomes TCP where there is no SMC device",
+        instead: "tcp, under smc_run(8) where there is one; smcss(8) shows whether SMC is used",
         shown_by: &["/sys/module/smc"],
     },
 ];
@@ -69,9 +69,9 @@ mod tests {
     use crate::registry::CARDS;
 
     #[test]
-    fn what_is_absent_is_not_in_the_table() {
+    fn what_is_absent_is_not_in_the_registry() {
         for (at, entry) in ABSENT.iter().enumerate() {
-            assert!(CARDS.iter().all(|card| card.name != entry.name), "{} is a row", entry.name);
+            assert!(CARDS.iter().all(|card| card.name != entry.name), "{} is in the registry", entry.name);
             assert!(ABSENT[..at].iter().all(|other| other.name != entry.name), "{} twice", entry.name);
             assert!(CARDS.iter().any(|card| entry.instead.starts_with(card.name)), "{}", entry.instead);
             assert!(absent(entry.name).is_some());
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_show_is_not_known() {
+    fn without_a_path_it_is_unknown_whether_the_host_has_it() {
         let entry = |shown_by| Absent { shown_by, ..ABSENT[0] };
         assert_eq!(entry(&[]).is_here(), None);
         assert_eq!(entry(&["/proc/self", "/nowhere"]).is_here(), Some(true));

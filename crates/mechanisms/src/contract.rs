@@ -1,4 +1,4 @@
-//! The contract that every row of the table keeps, and that the conformance tests check.
+//! The contract that every entry of the registry keeps. The conformance suite checks it.
 
 use model::card::{Card, Support};
 use model::record::Setting;
@@ -7,7 +7,7 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use sys::{Errno, Failure};
 
-/// What the endpoints are going to carry; a mechanism may size its kernel objects by it.
+/// What the endpoints will carry. A mechanism may size its kernel objects by it.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// The size of a message, in bytes.
@@ -18,37 +18,38 @@ pub struct Shape {
 
 /// What one trial gives its mechanism.
 #[derive(Debug, Clone, Copy)]
-pub struct Trial<'a> {
+pub struct TrialContext<'a> {
     /// The parameters, checked against the card.
     pub params: &'a Params,
-    /// What will be carried.
+    /// What the endpoints will carry.
     pub shape: Shape,
-    /// The directory of the run, for names in the file system. It is removed with all in it on every way out.
+    /// The directory of the run, for names in the file system. It is removed, with all that is in it, however the run
+    /// ends.
     pub directory: &'a Path,
     /// The number of this trial in the run.
     pub number: u64,
 }
 
-impl Trial<'_> {
-    /// A path in the run's directory whose name no other trial begins its names with.
+impl TrialContext<'_> {
+    /// A path in the directory of the run. No name of another trial begins with it.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(self.number.to_string())
     }
 }
 
-/// What client hands to server so that server can connect: address bytes and descriptors.
+/// What the client sends to the server so that the server can connect: address bytes and descriptors.
 ///
-/// It crosses a Unix socket, so that anonymous, named and network mechanisms look alike.
+/// It travels over a Unix socket, which makes anonymous, named and network mechanisms alike.
 #[derive(Debug, Default)]
 pub struct Ticket {
-    /// At most 4 KiB, in a form of the mechanism's own.
+    /// At most 4 KiB, in a format that is the mechanism's own.
     pub address: Vec<u8>,
     /// At most 8 descriptors.
     pub fds: Vec<OwnedFd>,
 }
 
 impl Ticket {
-    /// Exactly `N` descriptors, or the failure of a ticket that lost some on its way.
+    /// Exactly `N` descriptors. Fails when some were lost on the way.
     pub(crate) fn descriptors<const N: usize>(self, name: &str) -> Result<[OwnedFd; N], Failure> {
         self.fds.try_into().map_err(|fds: Vec<OwnedFd>| {
             let answer = format!("{} descriptors arrived instead of {N}", fds.len());
@@ -56,8 +57,7 @@ impl Ticket {
         })
     }
 
-    /// As [`descriptors`](Self::descriptors), where a mechanism has several facilities: the first `N`, which leave
-    /// the ticket.
+    /// Takes the first `N` descriptors out of the ticket, for a mechanism that is made of several parts.
     pub(crate) fn next_descriptors<const N: usize>(&mut self, name: &str) -> Result<[OwnedFd; N], Failure> {
         let rest = self.fds.split_off(N.min(self.fds.len()));
         let fds = std::mem::replace(&mut self.fds, rest);
@@ -67,141 +67,148 @@ impl Ticket {
 
 /// A way to move bytes, or a wake-up, between two endpoints.
 ///
-/// Client calls [`bind`](Self::bind), sends the ticket to server, and calls [`accept`](Self::accept);
-/// server calls [`connect`](Self::connect) with the ticket. `accept` and `connect` may wait for each
-/// other. When either end is dropped, or its process dies, the other's calls must not wait forever
-/// where the kernel can tell; where it cannot (spinning on shared memory), the coordinator's
-/// deadline ends them.
+/// The client calls [`bind`](Self::bind), sends the ticket to the server, and calls [`accept`](Self::accept). The
+/// server calls [`connect`](Self::connect) with the ticket. `accept` and `connect` may wait for each other.
+///
+/// When an endpoint is dropped, or its process dies, the calls of its peer must not wait forever where the kernel can
+/// tell. Where it cannot (an endpoint that spins on shared memory), the coordinator's deadline ends them.
 pub trait Mechanism {
-    /// What it declares about itself.
+    /// What the mechanism declares about itself.
     const CARD: Card;
-    /// What client holds between `bind` and `accept`.
+    /// What the client holds between `bind` and `accept`.
     type Bound;
-    /// A connected end.
+    /// A connected endpoint.
     type End: Endpoint;
 
-    /// Whether it works on this host with `params`, by trying, and its largest message.
+    /// Whether the mechanism works on this host with `params`, and its largest message. Tries it for real.
     fn probe(params: &Params) -> Support;
 
-    /// Makes the kernel objects, and the ticket that lets server connect to them. Client's side.
-    fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure>;
+    /// Makes the kernel objects, and the ticket with which the server connects to them. The client calls it.
+    fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure>;
 
-    /// Client's end, once server holds the ticket. Names in the file system are unlinked here.
+    /// The client's endpoint. The client calls it after the server got the ticket. Names in the file system are unlinked
+    /// here.
     fn accept(bound: Self::Bound) -> Result<Self::End, Failure>;
 
-    /// Server's end.
-    fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure>;
+    /// The server's endpoint.
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure>;
 }
 
-/// A connected end. Calls happen inside the measured loop: no allocation, no clock, no `dyn`, and
+/// A connected endpoint.
+///
+/// Its calls are made inside the measured loop: they do not allocate, read no clock and use no `dyn`. They are
 /// `#[inline(always)]`, so that an iteration is one piece of code.
 pub trait Endpoint {
-    /// Whether an end of this kind can lend memory; the loops of the others are compiled without that.
+    /// Whether this kind of endpoint can give in-place access to its messages. The loops of other kinds are compiled
+    /// without it.
     const IN_PLACE: bool = false;
-    /// Whether messages may be lost: server's [`receive`](Self::receive) then says `Errno::NODATA` when client waits for server's
-    /// word, and nothing of what client has sent before will come any more. Only where client is never answered but by that.
+    /// Whether messages may be lost. The server's [`receive`](Self::receive) then returns `Errno::NODATA` once the
+    /// client waits for an answer and nothing of what it has sent before can still arrive. Only where the server
+    /// answers nothing else.
     const LOSES: bool = false;
-    /// Whether an end of this kind has [`send_with`](Self::send_with) and [`receive_with`](Self::receive_with); likewise.
+    /// Whether this kind of endpoint has [`send_with`](Self::send_with) and [`receive_with`](Self::receive_with). The
+    /// loops of other kinds are compiled without them.
     const PASSES_FDS: bool = false;
 
-    /// Hands over a first part of `bytes`; waits as the end's `wait` says. They are not empty, unless the card says that
-    /// a message may be.
+    /// Sends a first part of `bytes`, and waits as the parameter `wait` says. `bytes` is empty only if the card allows
+    /// empty messages.
     ///
-    /// Returns how many bytes were taken, at least 1 if there are any. Where the card's framing is `message`, all
-    /// are. A message of the workload is over when all its bytes were taken: an end that gathers
-    /// bytes must hand them over by then.
+    /// Returns how many bytes were taken: at least 1 if there are any, and all of them if the card's framing is
+    /// `message`. A message of the workload is complete when all its bytes were taken. An endpoint that collects bytes
+    /// must have sent them by then.
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno>;
 
-    /// Receives at least 1 byte, or an empty message where the card has them, into `into`, which is never empty; waits
-    /// likewise.
+    /// Receives at least 1 byte, or an empty message where the card allows it, into `into`, and waits likewise. `into`
+    /// is never empty.
     ///
-    /// Returns how many bytes arrived. Where the card's framing is `message`, one whole message.
-    /// When the peer has closed, `Errno::PIPE`: 0 is an empty message and nothing else.
+    /// Returns how many bytes arrived: one whole message if the card's framing is `message`. Returns `Errno::PIPE` when
+    /// the peer has closed; 0 means an empty message and nothing else.
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno>;
 
-    /// What was asked of the kernel for this end and what it gave. Read before and after the iterations, never within.
+    /// What the kernel was asked for this endpoint, and what it gave. Called before and after the iterations, never
+    /// during them.
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
 
-    /// What poll(2) finds readable as soon as a first part of a message can be received without waiting, and not
-    /// before. Only ends of rows whose card says `polled` have it.
+    /// The descriptor that poll(2) finds readable as soon as a first part of a message can be received without waiting,
+    /// and not before. Only mechanisms whose card says `polled` have it.
     fn input(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// In which memory messages are made and read. Only where [`IN_PLACE`](Self::IN_PLACE) is it asked for.
+    /// In which memory messages are written and read. Asked only where [`IN_PLACE`](Self::IN_PLACE) is true.
     fn in_place(&self) -> InPlace {
         InPlace::default()
     }
 
-    /// Where a next part of a message is to be made: 1 to `most_bytes` bytes that the peer is done with.
+    /// Room for the next part of a message: 1 to `most_bytes` bytes that the peer no longer reads.
     ///
-    /// Where the card's framing is `message`, all of `most_bytes`. What these bytes hold is undefined.
+    /// If the card's framing is `message`, all of `most_bytes`. The room may hold any bytes at first.
     fn reserve(&mut self, _most_bytes: usize) -> Result<&mut [u8], Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// Hands over the first `bytes` of what [`reserve`](Self::reserve) lent, all of them.
+    /// Sends the first `bytes` of what [`reserve`](Self::reserve) returned, all of them.
     fn commit(&mut self, _bytes: usize) -> Result<(), Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// A next part of a message, where it lies: 1 to `most_bytes` bytes. When the peer has closed, `Errno::PIPE`.
+    /// The next part of a message, where it lies: 1 to `most_bytes` bytes. `Errno::PIPE` when the peer has closed.
     fn peek(&mut self, _most_bytes: usize) -> Result<&[u8], Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// Gives back the first `bytes` of what [`peek`](Self::peek) lent, all of them.
+    /// Gives back the first `bytes` of what [`peek`](Self::peek) returned, all of them.
     fn release(&mut self, _bytes: usize) -> Result<(), Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// As [`send`](Self::send), with copies of `fds` beside the bytes, which may be none. Tells `steps` of each
-    /// system call that it makes. Only ends of rows whose card says `fds` have it.
+    /// Sends as [`send`](Self::send) does, with copies of `fds`, which may be none. Tells `trace` of each system call
+    /// as it ends. Only mechanisms whose card says `fds` have it.
     fn send_with(
         &mut self,
         _bytes: &[u8],
         _fds: &[BorrowedFd<'_>],
-        _steps: &mut impl Steps,
+        _trace: &mut impl StepTrace,
     ) -> Result<usize, Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// As [`receive`](Self::receive), and takes the descriptors that came with the bytes and closes them.
-    fn receive_with(&mut self, _into: &mut [u8], _steps: &mut impl Steps) -> Result<Arrived, Errno> {
+    /// Receives as [`receive`](Self::receive) does, takes the descriptors that came with the bytes, and closes them.
+    fn receive_with(&mut self, _into: &mut [u8], _trace: &mut impl StepTrace) -> Result<Arrived, Errno> {
         Err(Errno::OPNOTSUPP)
     }
 }
 
-/// The parameter by which ends that lend memory say who touches it (`InPlace`).
+/// The parameter that says in which memory messages are written and read, and whether all of it is touched.
 pub(crate) const ACCESS: Param = Param {
     name: "access",
-    summary: "copied from and to an endpoint's own memory; made and read, every byte, where it travels; or not touched but for its number",
+    summary: "copy: each message is copied from and to the endpoint's own memory; in-place: every byte is written and read where it travels; none: likewise, but only the message's number is touched",
     domain: Domain::Choice(&["copy", "in-place", "none"]),
     default: Some("copy"),
 };
 
-/// In which memory an end's messages are made and read.
+/// In which memory the messages of an endpoint are written and read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InPlace {
-    /// Outgoing messages are made in memory that [`Endpoint::reserve`] lends; else the end copies them.
+    /// Outgoing messages are written in memory that [`Endpoint::reserve`] returns. If not, the endpoint copies them.
     pub outgoing: bool,
-    /// Incoming messages are read in memory that [`Endpoint::peek`] lends; else the end copies them.
+    /// Incoming messages are read in memory that [`Endpoint::peek`] returns. If not, the endpoint copies them.
     pub incoming: bool,
-    /// In lent memory every byte is written, or read: `access=in-place`. Else the sequence number alone is.
+    /// Every byte of a message in place is written or read (`access=in-place`). If not, only its sequence number is.
     pub touched: bool,
 }
 
 impl InPlace {
-    /// As the parameter [`ACCESS`] says, of both directions.
-    pub(crate) fn asked(params: &Params, card: &Card) -> Self {
+    /// What the parameter [`ACCESS`] says, for both directions.
+    pub(crate) fn from_params(params: &Params, card: &Card) -> Self {
         let access = params.text(card, ACCESS.name);
         let in_place = access != Some("copy");
         Self { outgoing: in_place, incoming: in_place, touched: access == Some("in-place") }
     }
 
-    /// Of outgoing messages alone: incoming ones are copied whatever was asked.
+    /// The same for outgoing messages alone. Incoming messages are copied.
     pub(crate) fn outgoing(self) -> Self {
         Self { incoming: false, ..self }
     }
@@ -210,49 +217,50 @@ impl InPlace {
 /// What came with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: usize,
-    /// Descriptors, which are closed by now.
+    /// The number of descriptors, which are closed by now.
     pub fds: usize,
 }
 
-/// Who is told of the steps of a message that takes several system calls, as each ends.
-pub trait Steps {
-    /// The step `name`, a system call, is over.
-    fn done(&mut self, name: &'static str);
+/// Is told when each step of a message ends, where a message takes several system calls.
+pub trait StepTrace {
+    /// The step `name`, a system call, has ended.
+    fn step_ended(&mut self, name: &'static str);
 }
 
-/// Nobody.
+/// Ignores every step.
 #[derive(Debug, Clone, Copy)]
-pub struct Unnoted;
+pub struct NoTrace;
 
-impl Steps for Unnoted {
+impl StepTrace for NoTrace {
     #[inline(always)]
-    fn done(&mut self, _: &'static str) {}
+    fn step_ended(&mut self, _: &'static str) {}
 }
 
 /// One primitive that needs no peer, timed alone.
 pub trait Operation: Sized {
-    /// What it declares about itself.
+    /// What the operation declares about itself.
     const CARD: Card;
 
-    /// Whether it works on this host with `params`, by trying; unless it is said here, everywhere.
+    /// Whether the operation works on this host with `params`. Tries it for real, unless it works everywhere.
     fn probe(_params: &Params) -> Support {
         Support::UNLIMITED
     }
 
-    /// Makes ready what [`call`](Self::call) needs.
-    fn prepare(trial: &Trial<'_>) -> Result<Self, Failure>;
+    /// Prepares what [`call`](Self::call) needs.
+    fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure>;
 
-    /// Does it once. Its result must be kept alive, so that the compiler keeps the work.
+    /// Performs the operation once. Passes its result to `black_box`, so that the compiler does not remove the work.
     fn call(&mut self) -> Result<(), Errno>;
 
-    /// What [`read`](Self::read) counts, where the operation reads a timer: only those have the workload `accuracy`.
-    fn timer(&self) -> Option<Timer> {
+    /// What [`read`](Self::read) counts, if the operation reads a timer. Only such operations have the workload
+    /// `accuracy`.
+    fn timer(&self) -> Option<TimerKind> {
         None
     }
 
-    /// Reads the timer, in its own ticks.
+    /// Reads the timer, in ticks of its own.
     fn read(&mut self) -> Result<u64, Errno> {
         Err(Errno::OPNOTSUPP)
     }
@@ -260,14 +268,14 @@ pub trait Operation: Sized {
 
 /// What a timer counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Timer {
-    /// The unit of its readings, in nanoseconds; `None` for the time-stamp counter's, which is found by calibration.
+pub struct TimerKind {
+    /// The length of a tick in nanoseconds. `None` for the time-stamp counter, whose tick is found by calibration.
     pub tick_ns: Option<f64>,
-    /// It goes on while the process sleeps; else it counts CPU time alone.
+    /// The timer runs while the process sleeps. If not, it counts CPU time only.
     pub counts_sleep: bool,
 }
 
-impl Timer {
+impl TimerKind {
     /// A timer of real time in ticks of `tick_ns`.
     pub(crate) const fn wall(tick_ns: f64) -> Option<Self> {
         Some(Self { tick_ns: Some(tick_ns), counts_sleep: true })
@@ -278,6 +286,3 @@ impl Timer {
         Some(Self { tick_ns: Some(tick_ns), counts_sleep: false })
     }
 }
-
-/// The workloads of an operation that reads a timer.
-pub(crate) const OF_TIMERS: &[Workload] = &[Workload::Cost, Workload::Accuracy];

@@ -1,43 +1,38 @@
-//! The table: every row that ipcmark knows, one line each. Nothing else names a row.
+//! The registry: every mechanism, floor and operation that ipcmark knows, one line each, in the order of lists and reports.
+//!
+//! Nothing else in the program names one.
 
-use crate::coded::Coded;
-use crate::connection::Connected;
 use crate::contract::{Mechanism, Operation};
-use crate::descriptor::PairWith;
-use crate::passed::Passed;
-use crate::uring::UringEnd;
-use crate::wake::Introduced;
-use crate::zero_copy::{OverPipes, OverTcp};
-use crate::{
-    cache_line, clock_gettime, context_switch, create, eventfd, fd_pass, fifo, file_pass, futex, getrusage,
-    gettimeofday, kill_self, lock, memcpy, memfd_pass, memory, mmap, mptcp, mutex_cond, null, pidfd_signal,
-    pipe, pipe_splice, pipe_uring, pipe_vmsplice, posix_mq, posix_sem, process, process_vm, pty, sctp, semop,
-    shm, shm_queue, shm_ring, signal, signalfd, sigqueue, sleep, syscall, sysv_msg, sysv_sem, tcp,
-    tcp_sendfile, tcp_uring, tcp_uring_zc, tcp_vmsplice, tcp_zerocopy, tee, times, tipc, tsc, udp, udp_gso,
-    udp_unacked, unix_dgram, unix_seqpacket, unix_stream, unix_stream_uring, uring_msg, vsock,
-};
+use crate::support::coded::Coded;
+use crate::support::connected::Connected;
+use crate::support::file_per_message::FilePerMessage;
+use crate::support::pair::PairWith;
+use crate::support::uring::UringEndpoint;
+use crate::support::wake::Introduced;
+use crate::support::zero_copy::{OverPipes, OverTcp};
+use crate::{floors, mechanisms, operations};
 use model::Params;
 use model::card::{Card, Support};
 
-/// Code that is compiled once for each row, so that its loop holds no trait object.
+/// Code that is compiled once for each entry of the registry, so that its loop has no trait object.
 pub trait Visitor {
-    /// What the visit yields.
+    /// What a visit returns.
     type Output;
-    /// The visit of a mechanism.
+    /// Visits a mechanism or a floor.
     fn mechanism<M: Mechanism>(self) -> Self::Output;
-    /// The visit of an operation.
+    /// Visits an operation.
     fn operation<O: Operation>(self) -> Self::Output;
 }
 
-macro_rules! table {
-    (mechanisms: $($mechanism:path,)* ; operations: $($operation:path,)*) => {
-        /// The cards of all rows, in the order of lists and reports.
+macro_rules! registry {
+    (mechanisms and floors: $($mechanism:path,)* ; operations: $($operation:path,)*) => {
+        /// The cards of all entries, in the order of lists and reports.
         pub const CARDS: &[Card] = &[
             $(<$mechanism as Mechanism>::CARD,)*
             $(<$operation as Operation>::CARD,)*
         ];
 
-        /// Visits the row `name`; `None` when there is none.
+        /// Visits the entry `name`. `None` if there is none.
         pub fn visit<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
             $(if name == <$mechanism as Mechanism>::CARD.name {
                 return Some(visitor.mechanism::<$mechanism>());
@@ -50,79 +45,89 @@ macro_rules! table {
     };
 }
 
-table! {
-    mechanisms:
-        pipe::Pipe,
-        PairWith<pipe_uring::PipeUring, UringEnd>,
-        OverPipes<pipe_vmsplice::PipeVmsplice>,
-        OverPipes<pipe_splice::PipeSplice>,
-        OverPipes<tee::Tee>,
-        fifo::Fifo,
-        Connected<unix_stream::UnixStream>,
-        PairWith<unix_stream_uring::UnixStreamUring, UringEnd>,
-        Coded<Connected<unix_seqpacket::UnixSeqpacket>>,
-        Coded<unix_dgram::UnixDgram>,
-        Passed<file_pass::TemporaryFile>,
-        Passed<memfd_pass::SealedMemfd>,
-        Connected<tcp::Tcp>,
-        Connected<tcp_uring::TcpUring>,
-        Connected<tcp_uring_zc::TcpUringZc>,
-        Connected<OverTcp<tcp_vmsplice::TcpVmsplice>>,
-        Connected<OverTcp<tcp_sendfile::TcpSendfile>>,
-        Connected<tcp_zerocopy::TcpZerocopy>,
-        Connected<mptcp::Mptcp>,
-        Connected<sctp::Sctp>,
-        Connected<vsock::Vsock>,
-        tipc::Tipc,
-        udp::Udp,
-        udp_gso::UdpGso,
-        udp_unacked::UdpUnacked,
-        sysv_msg::SysvMsg,
-        posix_mq::PosixMq,
-        pty::Pty,
-        process_vm::ProcessVm,
-        shm_ring::ShmRing,
-        shm_queue::ShmQueue,
-        futex::Futex,
-        eventfd::Eventfd,
-        uring_msg::UringMsg,
-        sysv_sem::SysvSem,
-        posix_sem::PosixSem,
-        mutex_cond::MutexCond,
-        Introduced<signal::KillAndSuspend>,
-        Introduced<sigqueue::Sigqueue>,
-        Introduced<signalfd::Signalfd>,
-        Introduced<pidfd_signal::PidfdSignal>,
-        null::Null,
-        cache_line::CacheLine,
-        context_switch::ContextSwitch,
+registry! {
+    mechanisms and floors:
+        mechanisms::pipe::Pipe,
+        PairWith<mechanisms::pipe_uring::PipeUring, UringEndpoint>,
+        OverPipes<mechanisms::pipe_vmsplice::PipeVmsplice>,
+        OverPipes<mechanisms::pipe_splice::PipeSplice>,
+        OverPipes<mechanisms::tee::Tee>,
+        mechanisms::fifo::Fifo,
+        Connected<mechanisms::unix_stream::UnixStream>,
+        PairWith<mechanisms::unix_stream_uring::UnixStreamUring, UringEndpoint>,
+        Coded<Connected<mechanisms::unix_seqpacket::UnixSeqpacket>>,
+        Coded<mechanisms::unix_dgram::UnixDgram>,
+        FilePerMessage<mechanisms::file_pass::TemporaryFile>,
+        FilePerMessage<mechanisms::memfd_pass::SealedMemfd>,
+        Connected<mechanisms::tcp::Tcp>,
+        Connected<mechanisms::tcp_uring::TcpUring>,
+        Connected<mechanisms::tcp_uring_zc::TcpUringZc>,
+        Connected<OverTcp<mechanisms::tcp_vmsplice::TcpVmsplice>>,
+        Connected<OverTcp<mechanisms::tcp_sendfile::TcpSendfile>>,
+        Connected<mechanisms::tcp_zerocopy::TcpZerocopy>,
+        Connected<mechanisms::mptcp::Mptcp>,
+        Connected<mechanisms::sctp::Sctp>,
+        Connected<mechanisms::vsock::Vsock>,
+        mechanisms::tipc::Tipc,
+        mechanisms::udp::Udp,
+        mechanisms::udp_gso::UdpGso,
+        mechanisms::udp_unacked::UdpUnacked,
+        mechanisms::sysv_msg::SysvMsg,
+        mechanisms::posix_mq::PosixMq,
+        mechanisms::pty::Pty,
+        mechanisms::process_vm::ProcessVm,
+        mechanisms::shm_ring::ShmRing,
+        mechanisms::shm_queue::ShmQueue,
+        mechanisms::futex::Futex,
+        mechanisms::eventfd::Eventfd,
+        mechanisms::uring_msg::UringMsg,
+        mechanisms::sysv_sem::SysvSem,
+        mechanisms::posix_sem::PosixSem,
+        mechanisms::mutex_cond::MutexCond,
+        Introduced<mechanisms::signal::KillAndSuspend>,
+        Introduced<mechanisms::sigqueue::Sigqueue>,
+        Introduced<mechanisms::signalfd::Signalfd>,
+        Introduced<mechanisms::pidfd_signal::PidfdSignal>,
+        mechanisms::null::Null,
+        floors::cache_line::CacheLine,
+        floors::context_switch::ContextSwitch,
     ;
     operations:
-        syscall::Syscall,
-        clock_gettime::ClockGettime,
-        tsc::Tsc,
-        gettimeofday::Gettimeofday,
-        times::Times,
-        getrusage::Getrusage,
-        sleep::Sleep,
-        kill_self::KillSelf,
-        semop::Semop,
-        lock::Lock,
-        fd_pass::FdPass,
-        create::Create,
-        process::Process,
-        mmap::Mmap,
-        shm::Shm,
-        memory::Memory,
-        memcpy::Memcpy,
+        operations::syscall::Syscall,
+        operations::clock_gettime::ClockGettime,
+        operations::tsc::Tsc,
+        operations::gettimeofday::Gettimeofday,
+        operations::times::Times,
+        operations::getrusage::Getrusage,
+        operations::sleep::Sleep,
+        operations::kill_self::KillSelf,
+        operations::semop::Semop,
+        operations::lock::Lock,
+        operations::fd_pass::FdPass,
+        operations::create::Create,
+        operations::process::Process,
+        operations::mmap::Mmap,
+        operations::shm::Shm,
+        operations::memory::Memory,
+        operations::memcpy::Memcpy,
 }
 
-/// The card of the row `name`.
+/// The card of the entry `name`.
 pub fn card(name: &str) -> Option<&'static Card> {
     CARDS.iter().find(|card| card.name == name)
 }
 
-/// Whether the row `name` works on this host with `params`.
+/// Visits the skeleton, which is no entry: the conformance suite checks it too.
+#[doc(hidden)]
+pub fn visit_skeleton<V: Visitor>(visitor: V) -> V::Output {
+    visitor.mechanism::<mechanisms::skeleton::Skeleton>()
+}
+
+/// The card of the skeleton.
+#[doc(hidden)]
+pub const SKELETON: &Card = &mechanisms::skeleton::Skeleton::CARD;
+
+/// Whether the entry `name` works on this host with `params`. `None` if there is none.
 pub fn probe(name: &str, params: &Params) -> Option<Support> {
     struct Probe<'a>(&'a Params);
     impl Visitor for Probe<'_> {

@@ -1,0 +1,47 @@
+//! A pair of connected Unix sockets of type `SOCK_STREAM`.
+
+use crate::contract::TrialContext;
+use crate::support::cards::{EXCHANGES_CONNECT_AND_SESSION, STREAM};
+use crate::support::connect_each::SERVER;
+use crate::support::connection::{Connection, Ends, ListenerAddress};
+use crate::support::descriptor::DescriptorEndpoint;
+use crate::support::socket::{RCVBUF, SNDBUF};
+use crate::support::unix_name::{self, NAME};
+use crate::support::wait::WAIT;
+use model::Params;
+use model::card::{Card, Reach, Support};
+use rustix::net::{AddressFamily, Protocol, SocketType};
+use sys::Failure;
+
+/// unix(7), `SOCK_STREAM`.
+#[derive(Debug)]
+pub(crate) struct UnixStream;
+
+impl Connection for UnixStream {
+    const FAMILY: AddressFamily = AddressFamily::UNIX;
+    const TYPE: SocketType = SocketType::STREAM;
+    const PROTOCOL: Option<Protocol> = None;
+    type End = DescriptorEndpoint;
+    const CARD: Card = Card {
+        name: "unix-stream",
+        summary: "connected Unix stream sockets",
+        reach: Reach::Host,
+        fds: true,
+        params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER],
+        workloads: EXCHANGES_CONNECT_AND_SESSION,
+        man: &["unix(7)", "socketpair(2)", "connect(2)"],
+        ..STREAM
+    };
+
+    fn probe(params: &Params) -> Support {
+        unix_name::probe::<Self>(params)
+    }
+
+    fn listener_address(trial: &TrialContext<'_>) -> Result<ListenerAddress, Failure> {
+        unix_name::listener_address::<Self>(trial)
+    }
+
+    fn pair(params: &Params) -> Option<Result<Ends, Failure>> {
+        unix_name::pair::<Self>(params)
+    }
+}

@@ -1,0 +1,208 @@
+//! A [`Connection`] as a mechanism: one connection that lasts, or a new one for each iteration of the workload `connect`.
+
+use crate::contract::{Arrived, Endpoint, InPlace, Mechanism, Shape, StepTrace, Ticket, TrialContext};
+use crate::support::connect_each::{AcceptingServer, ConnectingClient};
+use crate::support::connection::{Connection, Listener, Options, open};
+use crate::support::descriptor::{Fds, OverDescriptors};
+use crate::support::socket::set_busy_polling;
+use model::Params;
+use model::Workload;
+use model::card::{Card, Support};
+use model::record::Setting;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::net::{connect, sockopt};
+use std::marker::PhantomData;
+use sys::{Errno, Failure, OrFail, address};
+
+/// A [`Connection`] as a mechanism.
+#[derive(Debug)]
+pub(crate) struct Connected<C>(PhantomData<C>);
+
+/// What the client holds until the server has connected.
+#[derive(Debug)]
+pub(crate) enum Bound<C: Connection> {
+    /// A listener, for a connection that lasts.
+    Listening(Listening),
+    /// The client's endpoint, which is complete.
+    End(ConnectionEndpoint<C>),
+}
+
+/// A listener, and what the connection that it accepts is set up with.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    listener: Listener,
+    params: Params,
+    shape: Shape,
+}
+
+impl<C: Connection> Mechanism for Connected<C> {
+    const CARD: Card = C::CARD;
+    type Bound = Bound<C>;
+    type End = ConnectionEndpoint<C>;
+
+    fn probe(params: &Params) -> Support {
+        C::probe(params)
+    }
+
+    fn bind(trial: &TrialContext<'_>) -> Result<(Bound<C>, Ticket), Failure> {
+        let params = trial.params;
+        if trial.shape.workload != Workload::Connect
+            && let Some(pair) = C::pair(params)
+        {
+            let (client, server, settings) = pair?;
+            let client = lasting_endpoint(client, params, trial.shape, settings)?;
+            return Ok((Bound::End(client), Ticket { address: Vec::new(), fds: vec![server] }));
+        }
+        let listener = Listener::new::<C>(C::listener_address(trial)?, params)?;
+        if trial.shape.workload == Workload::Connect {
+            // In this workload the server accepts. The client makes the listener for it, so that it knows the address
+            // before the first iteration.
+            let Listener { socket, address, file, settings } = listener;
+            let client = ConnectingClient::new(address, file, params, settings)?;
+            return Ok((
+                Bound::End(ConnectionEndpoint::Client(Box::new(client))),
+                Ticket { address: Vec::new(), fds: vec![socket] },
+            ));
+        }
+        let ticket = Ticket { address: address::to_bytes(&listener.address), fds: Vec::new() };
+        let listening = Listening { listener, params: params.clone(), shape: trial.shape };
+        Ok((Bound::Listening(listening), ticket))
+    }
+
+    fn accept(bound: Bound<C>) -> Result<ConnectionEndpoint<C>, Failure> {
+        match bound {
+            Bound::End(endpoint) => Ok(endpoint),
+            Bound::Listening(Listening { listener, params, shape }) => {
+                let socket = listener.accept(&C::CARD)?;
+                lasting_endpoint(socket, &params, shape, listener.settings)
+            }
+        }
+    }
+
+    fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<ConnectionEndpoint<C>, Failure> {
+        let params = trial.params;
+        if trial.shape.workload == Workload::Connect {
+            let [listener] = ticket.descriptors(C::CARD.name)?;
+            return AcceptingServer::new(listener, params, &C::CARD).map(ConnectionEndpoint::Server);
+        }
+        if ticket.address.is_empty() {
+            let [socket] = ticket.descriptors(C::CARD.name)?;
+            return lasting_endpoint(socket, params, trial.shape, Vec::new());
+        }
+        let address = address::from_bytes(&ticket.address)
+            .ok_or_else(|| Failure::of("take the ticket of", C::CARD.name, Errno::INVAL))?;
+        let (socket, settings) = open::<C>(params)?;
+        connect(&socket, &address).or_fail("connect", C::CARD.name)?;
+        lasting_endpoint(socket, params, trial.shape, settings)
+    }
+}
+
+/// An endpoint of a connection that lasts.
+fn lasting_endpoint<C: Connection>(
+    socket: OwnedFd,
+    params: &Params,
+    shape: Shape,
+    settings: Vec<Setting>,
+) -> Result<ConnectionEndpoint<C>, Failure> {
+    if let Some(nodelay) = Options::from_params(params, &C::CARD).nodelay {
+        // Accepted connections need not inherit the options of their listener.
+        sockopt::set_tcp_nodelay(&socket, nodelay).or_fail("setsockopt(TCP_NODELAY)", C::CARD.name)?;
+    }
+    let busy_polling = set_busy_polling(&socket, params, &C::CARD)?;
+    let settings = settings.into_iter().chain(busy_polling).collect();
+    let fds = Fds::both_ways(socket, C::CARD.name)?;
+    C::End::over(fds, params, shape, &C::CARD, settings).map(ConnectionEndpoint::Lasting)
+}
+
+/// An endpoint of one connection that lasts, or of a new one in each iteration.
+#[derive(Debug)]
+pub(crate) enum ConnectionEndpoint<C: Connection> {
+    /// Of a connection that lasts.
+    Lasting(C::End),
+    /// The client's, in the workload `connect`.
+    Client(Box<ConnectingClient<C>>),
+    /// The server's, likewise.
+    Server(AcceptingServer),
+}
+
+impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
+    const IN_PLACE: bool = C::End::IN_PLACE;
+    const PASSES_FDS: bool = C::CARD.fds;
+
+    #[inline(always)]
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        match self {
+            Self::Lasting(endpoint) => endpoint.send(bytes),
+            Self::Client(client) => client.ask(bytes),
+            Self::Server(server) => server.answer(bytes),
+        }
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        match self {
+            Self::Lasting(endpoint) => endpoint.receive(into),
+            Self::Client(client) => client.take_answer(into),
+            Self::Server(server) => server.serve(into),
+        }
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        match self {
+            Self::Lasting(endpoint) => endpoint.settings(),
+            Self::Client(client) => client.settings.clone(),
+            Self::Server(_) => Vec::new(),
+        }
+    }
+
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Lasting(endpoint) => endpoint.input(),
+            Self::Client(_) | Self::Server(_) => None,
+        }
+    }
+
+    fn in_place(&self) -> InPlace {
+        match self {
+            Self::Lasting(endpoint) => endpoint.in_place(),
+            Self::Client(_) | Self::Server(_) => InPlace::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
+        match self {
+            Self::Lasting(endpoint) => endpoint.reserve(most_bytes),
+            Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
+        }
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
+        match self {
+            Self::Lasting(endpoint) => endpoint.commit(bytes),
+            Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
+        }
+    }
+
+    #[inline(always)]
+    fn send_with(
+        &mut self,
+        bytes: &[u8],
+        fds: &[BorrowedFd<'_>],
+        trace: &mut impl StepTrace,
+    ) -> Result<usize, Errno> {
+        match self {
+            Self::Lasting(endpoint) => endpoint.send_with(bytes, fds, trace),
+            Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
+        }
+    }
+
+    #[inline(always)]
+    fn receive_with(&mut self, into: &mut [u8], trace: &mut impl StepTrace) -> Result<Arrived, Errno> {
+        match self {
+            Self::Lasting(endpoint) => endpoint.receive_with(into, trace),
+            Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
+        }
+    }
+}

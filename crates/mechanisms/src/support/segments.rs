@@ -1,0 +1,61 @@
+//! Shared memory that operations make and attach: whether it can be had, and its name. Not an operation itself.
+
+use crate::contract::TrialContext;
+use crate::support::names::{Registered, probe_names};
+use crate::support::probe::support_of;
+use model::Size;
+use model::card::Support;
+use rustix::fs::{Mode, OFlags, open};
+use sys::name::Name;
+use sys::segment::{Segment, Source};
+use sys::sysv::Key;
+use sys::{Failure, OrFail};
+
+/// Whether memory of `kind` can be had here.
+pub(crate) fn probe_source(kind: Option<&str>) -> Support {
+    match (kind, probe_names()) {
+        (Some("posix" | "sysv"), no @ Support::No { .. }) => no,
+        // A file without a name, so that nothing can be left.
+        (Some("posix"), _) => {
+            let nameless = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+            support_of(open("/dev/shm", nameless, Mode::RUSR | Mode::WUSR).or_fail("open", "/dev/shm"))
+        }
+        (Some("sysv"), _) => match sys::sysctl::number("kernel/shmmax") {
+            Some(most_bytes) => {
+                Support::Yes { largest_bytes: Some(most_bytes).filter(|most| *most < Size::LARGEST.0) }
+            }
+            None => Support::No {
+                reason: "there is no /proc/sys/kernel/shmmax".to_owned(),
+                remedy: "use a kernel with CONFIG_SYSVIPC, and mount /proc".to_owned(),
+            },
+        },
+        _ => Support::UNLIMITED,
+    }
+}
+
+/// What makes memory of `kind` for `trial`, and the name of that memory.
+pub(crate) fn source(
+    trial: &TrialContext<'_>,
+    kind: Option<&str>,
+) -> Result<(Source, Option<Registered>), Failure> {
+    let (source, name) = match kind {
+        Some("sysv") => {
+            let key = Key::of(trial.path());
+            (Source::Sysv(key), Name::SysvShm(key))
+        }
+        Some("posix") => {
+            let name = trial.posix_name("memory");
+            (Source::Posix(name.clone()), Name::PosixShm(name))
+        }
+        _ => return Ok((Source::Memfd, None)),
+    };
+    Ok((source, Some(trial.register(name)?)))
+}
+
+/// Makes memory whose pages can all be touched.
+pub(crate) fn create(source: &Source, size_bytes: usize) -> Result<Segment, Failure> {
+    let segment =
+        source.create(size_bytes).or_fail("make", format!("{size_bytes} bytes of shared memory"))?;
+    segment.reserve()?;
+    Ok(segment)
+}
