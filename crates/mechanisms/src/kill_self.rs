@@ -2,12 +2,12 @@
 
 use crate::contract::{Operation, Trial};
 use model::card::Card;
-use sys::signal::{Sender, Signal, Thread, handle};
+use sys::signal::{Signal, SignalSender, ThreadId, handle};
 use sys::{Errno, Failure};
 
 /// kill(2).
 #[derive(Debug)]
-pub struct KillSelf(Sender);
+pub struct KillSelf(SignalSender);
 
 impl Operation for KillSelf {
     const CARD: Card = Card {
@@ -19,7 +19,7 @@ impl Operation for KillSelf {
 
     fn prepare(_: &Trial<'_>) -> Result<Self, Failure> {
         handle(Signal::Standard)?;
-        Ok(Self(Sender::new(Thread::current(), Signal::Standard)))
+        Ok(Self(SignalSender::new(ThreadId::current(), Signal::Standard)))
     }
 
     #[inline(always)]

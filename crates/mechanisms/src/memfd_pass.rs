@@ -8,7 +8,7 @@ use model::card::{Card, Support};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};
 use rustix::io::write;
-use sys::sealed::{SEALS, Sealed};
+use sys::sealed::{SEALS, SealedMemory};
 use sys::{Errno, Failure, OrFail};
 
 /// memfd_create(2), sealed.
@@ -46,7 +46,7 @@ impl Letter for SealedMemfd {
 
     #[inline(always)]
     fn read(file: &OwnedFd, into: &mut [u8], steps: &mut impl Steps) -> Result<usize, Errno> {
-        let letter = Sealed::map(file)?;
+        let letter = SealedMemory::map(file)?;
         steps.done("mmap");
         let count = letter.bytes().len().min(into.len());
         into[..count].copy_from_slice(&letter.bytes()[..count]);

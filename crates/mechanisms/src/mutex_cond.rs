@@ -5,7 +5,7 @@ use crate::descriptor::supported;
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::Params;
 use model::card::{Card, Support};
-use sys::posix_sync::Turnstile;
+use sys::posix_sync::GuardedCount;
 use sys::{Errno, Failure};
 
 /// pthread_cond_wait(3p) under a mutex of pthread_mutexattr_setrobust(3).
@@ -15,7 +15,7 @@ pub struct MutexCond;
 /// An end that knows how often either was woken.
 #[derive(Debug)]
 pub struct TurnstileEnd {
-    turnstile: Turnstile,
+    turnstile: GuardedCount,
     wake_ups: u32,
 }
 
@@ -31,11 +31,11 @@ impl Mechanism for MutexCond {
     type End = WakeEnd<TurnstileEnd>;
 
     fn probe(_: &Params) -> Support {
-        supported(Turnstile::create())
+        supported(GuardedCount::create())
     }
 
     fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let (turnstile, fd) = Turnstile::create()?;
+        let (turnstile, fd) = GuardedCount::create()?;
         let ticket = Ticket { address: Vec::new(), fds: vec![fd] };
         Ok((WakeEnd(TurnstileEnd { turnstile, wake_ups: 0 }), ticket))
     }
@@ -46,7 +46,7 @@ impl Mechanism for MutexCond {
 
     fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [fd] = ticket.descriptors("mutex-cond")?;
-        Ok(WakeEnd(TurnstileEnd { turnstile: Turnstile::open(fd)?, wake_ups: 0 }))
+        Ok(WakeEnd(TurnstileEnd { turnstile: GuardedCount::open(fd)?, wake_ups: 0 }))
     }
 }
 

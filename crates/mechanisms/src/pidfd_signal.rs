@@ -5,7 +5,7 @@ use crate::wake::{BetweenThreads, WAKE_UP, WakeEnd, Waker};
 use model::card::{Card, Reach, Support};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
-use sys::signal::{Signal, Thread, Waiter};
+use sys::signal::{Signal, SignalWaiter, ThreadId};
 use sys::{Errno, Failure, OrFail};
 
 /// `PIDFD_THREAD` (Linux 6.9): the descriptor is that of a thread, which alone gets the signal.
@@ -15,7 +15,7 @@ const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(rustix::fs::OFlags::EXCL
 #[derive(Debug)]
 pub struct PidfdSignal {
     peer: OwnedFd,
-    waiter: Waiter,
+    waiter: SignalWaiter,
 }
 
 impl BetweenThreads for PidfdSignal {
@@ -28,23 +28,23 @@ impl BetweenThreads for PidfdSignal {
         one_end: true,
         ..WAKE_UP
     };
-    type Receiver = Waiter;
+    type Receiver = SignalWaiter;
     type End = WakeEnd<Self>;
 
     fn probe() -> Support {
-        supported(open(Thread::current()))
+        supported(open(ThreadId::current()))
     }
 
-    fn receiver() -> Result<Waiter, Failure> {
-        Waiter::new(Signal::Standard)
+    fn receiver() -> Result<SignalWaiter, Failure> {
+        SignalWaiter::new(Signal::Standard)
     }
 
-    fn end(receiver: Waiter, peer: Thread) -> Result<WakeEnd<Self>, Failure> {
+    fn end(receiver: SignalWaiter, peer: ThreadId) -> Result<WakeEnd<Self>, Failure> {
         Ok(WakeEnd(Self { peer: open(peer)?, waiter: receiver }))
     }
 }
 
-fn open(thread: Thread) -> Result<OwnedFd, Failure> {
+fn open(thread: ThreadId) -> Result<OwnedFd, Failure> {
     let (number, flags) =
         if thread.is_of_this_process() { (thread.tid, THREAD) } else { (thread.pid, PidfdFlags::empty()) };
     let number = Pid::from_raw(number).ok_or_else(|| Failure::of("pidfd_open", number, Errno::INVAL))?;

@@ -5,7 +5,7 @@ use crate::descriptor::supported;
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::Params;
 use model::card::{Card, Support};
-use sys::posix_sync::Semaphores;
+use sys::posix_sync::PosixSemaphores;
 use sys::{Errno, Failure};
 
 /// sem_post(3) and sem_wait(3).
@@ -15,7 +15,7 @@ pub struct PosixSem;
 /// An end that raises one semaphore and lowers the other.
 #[derive(Debug)]
 pub struct SemaphoreEnd {
-    semaphores: Semaphores<2>,
+    semaphores: PosixSemaphores<2>,
     raises: usize,
     lowers: usize,
 }
@@ -31,11 +31,11 @@ impl Mechanism for PosixSem {
     type End = WakeEnd<SemaphoreEnd>;
 
     fn probe(_: &Params) -> Support {
-        supported(Semaphores::<2>::create())
+        supported(PosixSemaphores::<2>::create())
     }
 
     fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let (semaphores, fd) = Semaphores::create()?;
+        let (semaphores, fd) = PosixSemaphores::create()?;
         let end = SemaphoreEnd { semaphores, raises: 0, lowers: 1 };
         Ok((WakeEnd(end), Ticket { address: Vec::new(), fds: vec![fd] }))
     }
@@ -46,7 +46,7 @@ impl Mechanism for PosixSem {
 
     fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [fd] = ticket.descriptors("posix-sem")?;
-        Ok(WakeEnd(SemaphoreEnd { semaphores: Semaphores::open(fd)?, raises: 1, lowers: 0 }))
+        Ok(WakeEnd(SemaphoreEnd { semaphores: PosixSemaphores::open(fd)?, raises: 1, lowers: 0 }))
     }
 }
 

@@ -9,8 +9,8 @@ use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::{Params, Workload};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use sys::process_vm::{self, Span};
-use sys::signal::Thread;
+use sys::process_vm::{self, AddressRange};
+use sys::signal::ThreadId;
 use sys::{Errno, Failure, OrFail};
 
 /// process_vm_readv(2).
@@ -21,7 +21,7 @@ pub struct ProcessVm;
 #[derive(Debug)]
 pub struct ProcessVmEnd {
     socket: DescriptorEnd,
-    peer: Thread,
+    peer: ThreadId,
 }
 
 impl Mechanism for ProcessVm {
@@ -48,33 +48,33 @@ impl Mechanism for ProcessVm {
     type End = ProcessVmEnd;
 
     fn probe(_: &Params) -> Support {
-        supported(process_vm::try_it())
+        supported(process_vm::probe())
     }
 
     fn bind(trial: &Trial<'_>) -> Result<(DescriptorEnd, Ticket), Failure> {
         let (client, server) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .or_fail("socketpair", "process-vm")?;
-        let ticket = Ticket { address: Thread::current().to_bytes().to_vec(), fds: vec![server] };
+        let ticket = Ticket { address: ThreadId::current().to_bytes().to_vec(), fds: vec![server] };
         Ok((waiting(client, trial.params)?, ticket))
     }
 
     fn accept(mut socket: DescriptorEnd) -> Result<ProcessVmEnd, Failure> {
         let mut server = [0; 8];
         socket.receive(&mut server).or_fail("read", "server's introduction")?;
-        let peer = Thread::from_bytes(server);
+        let peer = ThreadId::from_bytes(server);
         process_vm::allow(peer)?;
         Ok(ProcessVmEnd { socket, peer })
     }
 
     fn connect(trial: &Trial<'_>, ticket: Ticket) -> Result<ProcessVmEnd, Failure> {
-        let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
+        let peer = ticket.address.as_slice().try_into().map(ThreadId::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", "process-vm", Errno::INVAL))?;
         let [socket] = ticket.descriptors("process-vm")?;
         let mut socket = waiting(socket, trial.params)?;
         // Client may read this memory before it can be told of any message in it.
         process_vm::allow(peer)?;
-        socket.send(&Thread::current().to_bytes()).or_fail("write", "an introduction")?;
+        socket.send(&ThreadId::current().to_bytes()).or_fail("write", "an introduction")?;
         Ok(ProcessVmEnd { socket, peer })
     }
 }
@@ -86,7 +86,7 @@ fn waiting(socket: OwnedFd, params: &Params) -> Result<DescriptorEnd, Failure> {
 impl Endpoint for ProcessVmEnd {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        self.socket.send(&Span::of(bytes).to_bytes())?;
+        self.socket.send(&AddressRange::of(bytes).to_bytes())?;
         // The receiver has copied.
         self.socket.receive(&mut [0])?;
         Ok(bytes.len())
@@ -94,9 +94,9 @@ impl Endpoint for ProcessVmEnd {
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        let mut announced = [0; Span::BYTES];
+        let mut announced = [0; AddressRange::BYTES];
         self.socket.receive(&mut announced)?;
-        let count = process_vm::read(self.peer, Span::from_bytes(announced), into)?;
+        let count = process_vm::read(self.peer, AddressRange::from_bytes(announced), into)?;
         self.socket.send(&[0])?;
         Ok(count)
     }

@@ -6,15 +6,15 @@ use crate::names::{Registered, names_have_a_place};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params, Size};
 use rustix::fs::{Mode, OFlags, open};
-use sys::name::Name;
-use sys::segment::{Segment, Source};
-use sys::sysv::Key;
+use sys::name::ObjectName;
+use sys::segment::{MemorySegment, SegmentSource};
+use sys::sysv::SysvKey;
 use sys::{Errno, Failure, OrFail};
 
 /// shmget(2), shmat(2), shmdt(2) and shmctl(2), and what does the same for POSIX memory and memfds.
 #[derive(Debug)]
 pub struct Shm {
-    source: Source,
+    source: SegmentSource,
     size_bytes: usize,
     part: Part,
     touch_every_bytes: Option<usize>,
@@ -26,7 +26,7 @@ enum Part {
     Whole,
     Create,
     /// Of memory that is there.
-    Attach(Segment),
+    Attach(MemorySegment),
 }
 
 impl Operation for Shm {
@@ -126,23 +126,26 @@ pub(crate) fn probe_source(kind: Option<&str>) -> Support {
 }
 
 /// What makes memory of `kind` for `trial`, and the name that it has.
-pub(crate) fn source(trial: &Trial<'_>, kind: Option<&str>) -> Result<(Source, Option<Registered>), Failure> {
+pub(crate) fn source(
+    trial: &Trial<'_>,
+    kind: Option<&str>,
+) -> Result<(SegmentSource, Option<Registered>), Failure> {
     let (source, name) = match kind {
         Some("sysv") => {
-            let key = Key::of(trial.path());
-            (Source::Sysv(key), Name::SysvShm(key))
+            let key = SysvKey::of(trial.path());
+            (SegmentSource::Sysv(key), ObjectName::SysvShm(key))
         }
         Some("posix") => {
             let name = trial.posix_name("memory");
-            (Source::Posix(name.clone()), Name::PosixShm(name))
+            (SegmentSource::Posix(name.clone()), ObjectName::PosixShm(name))
         }
-        _ => return Ok((Source::Memfd, None)),
+        _ => return Ok((SegmentSource::Memfd, None)),
     };
     Ok((source, Some(trial.register(name)?)))
 }
 
 /// Memory whose pages can all be touched.
-pub(crate) fn create(source: &Source, size_bytes: usize) -> Result<Segment, Failure> {
+pub(crate) fn create(source: &SegmentSource, size_bytes: usize) -> Result<MemorySegment, Failure> {
     let segment =
         source.create(size_bytes).or_fail("make", format!("{size_bytes} bytes of shared memory"))?;
     segment.reserve()?;

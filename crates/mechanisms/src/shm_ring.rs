@@ -8,8 +8,9 @@ use crate::sleeper::{LOOKS, Sleeper, WAIT};
 use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size, Workload};
-use sys::ring::{End, Futex, Geometry, Side, Spin, Wait};
+use sys::ring::{FutexWait, RingEndpoint, RingGeometry, SpinWait, WaitStrategy};
 use sys::shared_memory::SharedMemory;
+use sys::side::MemorySide;
 use sys::{Errno, Failure};
 
 /// Rings over `sys::shared_memory`.
@@ -19,9 +20,9 @@ pub struct ShmRing;
 /// One end, by how it waits. The match on every call is on a branch that never changes.
 #[derive(Debug)]
 enum Waiting {
-    Spin(End<Spin>),
-    Futex(End<Futex>),
-    Other(End<Sleeper>),
+    Spin(RingEndpoint<SpinWait>),
+    Futex(RingEndpoint<FutexWait>),
+    Other(RingEndpoint<Sleeper>),
 }
 
 /// The same call of whichever end it is.
@@ -98,7 +99,7 @@ impl Mechanism for ShmRing {
         let mut ticket = Ticket::default();
         let (memory, pending) = memory(trial.params).bind(trial, &mut ticket)?;
         let sleeper = Sleeper::bind(trial, &Self::CARD, &mut ticket)?;
-        Ok(((ShmRingEnd::new(memory, trial.params, Side::Client, sleeper)?, pending), ticket))
+        Ok(((ShmRingEnd::new(memory, trial.params, MemorySide::Client, sleeper)?, pending), ticket))
     }
 
     fn accept((end, pending): Self::Bound) -> Result<ShmRingEnd, Failure> {
@@ -109,7 +110,7 @@ impl Mechanism for ShmRing {
     fn connect(trial: &Trial<'_>, mut ticket: Ticket) -> Result<ShmRingEnd, Failure> {
         let memory = memory(trial.params).connect(trial, &mut ticket)?;
         let sleeper = Sleeper::connect(trial, &Self::CARD, &mut ticket)?;
-        ShmRingEnd::new(memory, trial.params, Side::Server, sleeper)
+        ShmRingEnd::new(memory, trial.params, MemorySide::Server, sleeper)
     }
 }
 
@@ -118,36 +119,41 @@ fn memory(params: &Params) -> Memory<'_> {
     Memory { kind, name: ShmRing::CARD.name, len_bytes: geometry(params).memory_bytes() }
 }
 
-fn geometry(params: &Params) -> Geometry {
+fn geometry(params: &Params) -> RingGeometry {
     // The card has a default, so that there is always a size.
-    Geometry::with_bulk(params.size(&ShmRing::CARD, "capacity").map_or(0, Size::as_usize))
+    RingGeometry::with_bulk(params.size(&ShmRing::CARD, "capacity").map_or(0, Size::as_usize))
 }
 
 impl ShmRingEnd {
-    fn new(memory: SharedMemory, params: &Params, side: Side, sleeper: Sleeper) -> Result<Self, Failure> {
+    fn new(
+        memory: SharedMemory,
+        params: &Params,
+        side: MemorySide,
+        sleeper: Sleeper,
+    ) -> Result<Self, Failure> {
         let geometry = geometry(params);
         let in_place = InPlace::asked(params, &ShmRing::CARD);
         let waiting = match params.text(&ShmRing::CARD, WAIT.name) {
-            Some("spin") => Waiting::Spin(claim(memory, geometry, side, Spin, in_place)?),
-            Some("futex") => Waiting::Futex(claim(memory, geometry, side, Futex, in_place)?),
+            Some("spin") => Waiting::Spin(claim(memory, geometry, side, SpinWait, in_place)?),
+            Some("futex") => Waiting::Futex(claim(memory, geometry, side, FutexWait, in_place)?),
             _ => Waiting::Other(claim(memory, geometry, side, sleeper, in_place)?),
         };
         Ok(Self { waiting, in_place, settings: settings(params, geometry) })
     }
 }
 
-fn claim<W: Wait>(
+fn claim<W: WaitStrategy>(
     memory: SharedMemory,
-    geometry: Geometry,
-    side: Side,
+    geometry: RingGeometry,
+    side: MemorySide,
     wait: W,
     in_place: InPlace,
-) -> Result<End<W>, Failure> {
-    let end = End::claim(memory, geometry, side, wait)?;
-    Ok(if in_place.incoming && !in_place.touched { end.untouched() } else { end })
+) -> Result<RingEndpoint<W>, Failure> {
+    let end = RingEndpoint::claim(memory, geometry, side, wait)?;
+    Ok(if in_place.incoming && !in_place.touched { end.without_dirtying() } else { end })
 }
 
-fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
+fn settings(params: &Params, geometry: RingGeometry) -> Vec<Setting> {
     let asked = params.size(&ShmRing::CARD, "capacity");
     let got = Size(geometry.bulk_bytes() as u64);
     let fixed = |name: &str, got: String| Setting { name: name.to_owned(), asked: None, got, clamped: false };

@@ -2,14 +2,14 @@
 
 use crate::wake::{BetweenThreads, WAKE_UP, WakeEnd, Waker};
 use model::card::{Card, Reach, Support};
-use sys::signal::{Sender, Signal, Suspender, Thread};
+use sys::signal::{Signal, SignalSender, SignalSuspender, ThreadId};
 use sys::{Errno, Failure};
 
 /// kill(2) and sigsuspend(2).
 #[derive(Debug)]
 pub struct KillAndSuspend {
-    sender: Sender,
-    suspender: Suspender,
+    sender: SignalSender,
+    suspender: SignalSuspender,
 }
 
 impl BetweenThreads for KillAndSuspend {
@@ -22,19 +22,19 @@ impl BetweenThreads for KillAndSuspend {
         one_end: true,
         ..WAKE_UP
     };
-    type Receiver = Suspender;
+    type Receiver = SignalSuspender;
     type End = WakeEnd<Self>;
 
     fn probe() -> Support {
         Support::UNLIMITED
     }
 
-    fn receiver() -> Result<Suspender, Failure> {
-        Suspender::new()
+    fn receiver() -> Result<SignalSuspender, Failure> {
+        SignalSuspender::new()
     }
 
-    fn end(receiver: Suspender, peer: Thread) -> Result<WakeEnd<Self>, Failure> {
-        Ok(WakeEnd(Self { sender: Sender::new(peer, Signal::Standard), suspender: receiver }))
+    fn end(receiver: SignalSuspender, peer: ThreadId) -> Result<WakeEnd<Self>, Failure> {
+        Ok(WakeEnd(Self { sender: SignalSender::new(peer, Signal::Standard), suspender: receiver }))
     }
 }
 

@@ -4,13 +4,13 @@ use crate::wake::{BetweenThreads, WAKE_UP, WakeEnd, Waker};
 use model::card::{Card, Reach, Support};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, retry_on_intr};
-use sys::signal::{Sender, Signal, Thread, descriptor};
+use sys::signal::{Signal, SignalSender, ThreadId, descriptor};
 use sys::{Errno, Failure};
 
 /// kill(2) and signalfd(2).
 #[derive(Debug)]
 pub struct Signalfd {
-    sender: Sender,
+    sender: SignalSender,
     descriptor: OwnedFd,
 }
 
@@ -35,8 +35,8 @@ impl BetweenThreads for Signalfd {
         descriptor(Signal::Standard)
     }
 
-    fn end(receiver: OwnedFd, peer: Thread) -> Result<WakeEnd<Self>, Failure> {
-        Ok(WakeEnd(Self { sender: Sender::new(peer, Signal::Standard), descriptor: receiver }))
+    fn end(receiver: OwnedFd, peer: ThreadId) -> Result<WakeEnd<Self>, Failure> {
+        Ok(WakeEnd(Self { sender: SignalSender::new(peer, Signal::Standard), descriptor: receiver }))
     }
 }
 

@@ -4,14 +4,14 @@ use crate::cache_line::{TOKEN_BYTES, pack, unpack};
 use crate::contract::Endpoint;
 use crate::wake::{BetweenThreads, WAKE_UP};
 use model::card::{Card, Payload, Reach, Support};
-use sys::signal::{Sender, Signal, Thread, Waiter};
+use sys::signal::{Signal, SignalSender, SignalWaiter, ThreadId};
 use sys::{Errno, Failure};
 
 /// sigqueue(3) and sigwaitinfo(2).
 #[derive(Debug)]
 pub struct Sigqueue {
-    sender: Sender,
-    waiter: Waiter,
+    sender: SignalSender,
+    waiter: SignalWaiter,
 }
 
 impl BetweenThreads for Sigqueue {
@@ -26,19 +26,19 @@ impl BetweenThreads for Sigqueue {
         one_end: true,
         ..WAKE_UP
     };
-    type Receiver = Waiter;
+    type Receiver = SignalWaiter;
     type End = Self;
 
     fn probe() -> Support {
         Support::Yes { largest_bytes: Some(TOKEN_BYTES as u64) }
     }
 
-    fn receiver() -> Result<Waiter, Failure> {
-        Waiter::new(Signal::Queued)
+    fn receiver() -> Result<SignalWaiter, Failure> {
+        SignalWaiter::new(Signal::Queued)
     }
 
-    fn end(receiver: Waiter, peer: Thread) -> Result<Self, Failure> {
-        Ok(Self { sender: Sender::new(peer, Signal::Queued), waiter: receiver })
+    fn end(receiver: SignalWaiter, peer: ThreadId) -> Result<Self, Failure> {
+        Ok(Self { sender: SignalSender::new(peer, Signal::Queued), waiter: receiver })
     }
 }
 

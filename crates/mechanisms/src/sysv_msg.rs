@@ -6,8 +6,8 @@ use model::card::{Card, CardKind, Framing, Payload, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size, Workload};
 use rustix::thread::{CapabilitySet, capabilities};
-use sys::name::Name;
-use sys::sysv::{Key, MessageQueue};
+use sys::name::ObjectName;
+use sys::sysv::{SysvKey, SysvMessageQueue};
 use sys::{Errno, Failure};
 
 /// msgsnd(2) and msgrcv(2).
@@ -17,8 +17,8 @@ pub struct SysvMsg;
 /// An end that sends to one queue and receives from the other.
 #[derive(Debug)]
 pub struct SysvMsgEnd {
-    output: MessageQueue,
-    input: MessageQueue,
+    output: SysvMessageQueue,
+    input: SysvMessageQueue,
     settings: Vec<Setting>,
     /// Client's, which removes the queues.
     _registered: Option<[Registered; 2]>,
@@ -61,11 +61,15 @@ impl Mechanism for SysvMsg {
 
     fn bind(trial: &Trial<'_>) -> Result<(SysvMsgEnd, Ticket), Failure> {
         let [to_server, to_client] = keys(trial);
-        let registered =
-            [trial.register(Name::SysvMsg(to_server))?, trial.register(Name::SysvMsg(to_client))?];
+        let registered = [
+            trial.register(ObjectName::SysvMsg(to_server))?,
+            trial.register(ObjectName::SysvMsg(to_client))?,
+        ];
         let size_bytes = most_bytes(trial);
-        let (output, input) =
-            (MessageQueue::create(to_server, size_bytes)?, MessageQueue::create(to_client, size_bytes)?);
+        let (output, input) = (
+            SysvMessageQueue::create(to_server, size_bytes)?,
+            SysvMessageQueue::create(to_client, size_bytes)?,
+        );
         let settings = vec![hold(&output, trial.params)?, hold(&input, trial.params)?];
         Ok((SysvMsgEnd { output, input, settings, _registered: Some(registered) }, Ticket::default()))
     }
@@ -78,7 +82,7 @@ impl Mechanism for SysvMsg {
         let [to_server, to_client] = keys(trial);
         let size_bytes = most_bytes(trial);
         let (output, input) =
-            (MessageQueue::open(to_client, size_bytes)?, MessageQueue::open(to_server, size_bytes)?);
+            (SysvMessageQueue::open(to_client, size_bytes)?, SysvMessageQueue::open(to_server, size_bytes)?);
         Ok(SysvMsgEnd { output, input, settings: Vec::new(), _registered: None })
     }
 }
@@ -105,9 +109,9 @@ fn largest(params: &Params) -> Option<u64> {
 }
 
 /// Has `queue` hold what `params` ask.
-fn hold(queue: &MessageQueue, params: &Params) -> Result<Setting, Failure> {
+fn hold(queue: &SysvMessageQueue, params: &Params) -> Result<Setting, Failure> {
     let asked = self::queue(params);
-    let got = queue.hold(asked)?;
+    let got = queue.set_capacity(asked)?;
     Ok(Setting {
         name: "msg_qbytes".to_owned(),
         asked: asked.map(|bytes| Size(bytes).to_string()),
@@ -116,8 +120,8 @@ fn hold(queue: &MessageQueue, params: &Params) -> Result<Setting, Failure> {
     })
 }
 
-fn keys(trial: &Trial<'_>) -> [Key; 2] {
-    ["to-server", "to-client"].map(|direction| Key::of((trial.path(), direction)))
+fn keys(trial: &Trial<'_>) -> [SysvKey; 2] {
+    ["to-server", "to-client"].map(|direction| SysvKey::of((trial.path(), direction)))
 }
 
 impl Endpoint for SysvMsgEnd {

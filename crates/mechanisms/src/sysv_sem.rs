@@ -5,8 +5,8 @@ use crate::names::{Registered, names_have_a_place};
 use crate::wake::{WAKE_UP, WakeEnd, Waker};
 use model::card::{Card, Reach, Support};
 use model::{Domain, Param, Params};
-use sys::name::Name;
-use sys::sysv::{Key, Semaphores};
+use sys::name::ObjectName;
+use sys::sysv::{SysvKey, SysvSemaphores};
 use sys::{Errno, Failure};
 
 /// `SEM_UNDO`, semop(2).
@@ -24,7 +24,7 @@ pub struct SysvSem;
 /// An end that raises one semaphore and lowers the other.
 #[derive(Debug)]
 pub struct SemaphoreEnd {
-    semaphores: Semaphores,
+    semaphores: SysvSemaphores,
     raises: u16,
     lowers: u16,
     /// Client's, which removes the set.
@@ -49,9 +49,9 @@ impl Mechanism for SysvSem {
     }
 
     fn bind(trial: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let key = Key::of(trial.path());
-        let registered = trial.register(Name::SysvSem(key))?;
-        let semaphores = Semaphores::create(key, 2, undo(trial, &Self::CARD))?;
+        let key = SysvKey::of(trial.path());
+        let registered = trial.register(ObjectName::SysvSem(key))?;
+        let semaphores = SysvSemaphores::create(key, 2, undo(trial, &Self::CARD))?;
         let end = SemaphoreEnd { semaphores, raises: 0, lowers: 1, _registered: Some(registered) };
         Ok((WakeEnd(end), Ticket::default()))
     }
@@ -61,7 +61,7 @@ impl Mechanism for SysvSem {
     }
 
     fn connect(trial: &Trial<'_>, _: Ticket) -> Result<Self::End, Failure> {
-        let semaphores = Semaphores::open(Key::of(trial.path()), 2, undo(trial, &Self::CARD))?;
+        let semaphores = SysvSemaphores::open(SysvKey::of(trial.path()), 2, undo(trial, &Self::CARD))?;
         Ok(WakeEnd(SemaphoreEnd { semaphores, raises: 1, lowers: 0, _registered: None }))
     }
 }

@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     PTracer, Pid, PidfdFlags, PidfdGetfdFlags, getpid, getppid, pidfd_getfd, pidfd_open, set_ptracer,
 };
-use sys::uring::Doorbell;
+use sys::uring::MessageRing;
 use sys::{Errno, Failure, OrFail};
 
 /// `IORING_OP_MSG_RING`, io_uring_enter(2).
@@ -21,7 +21,7 @@ pub struct UringMsg;
 /// An end that rings its peer's ring and sleeps for its own.
 #[derive(Debug)]
 pub struct RingEnd {
-    own: Doorbell,
+    own: MessageRing,
     peer: OwnedFd,
 }
 
@@ -34,7 +34,7 @@ impl Mechanism for UringMsg {
         man: &["io_uring(7)", "io_uring_enter(2)", "pidfd_getfd(2)"],
         ..WAKE_UP
     };
-    type Bound = (Doorbell, OwnedFd);
+    type Bound = (MessageRing, OwnedFd);
     type End = WakeEnd<RingEnd>;
 
     fn probe(_: &Params) -> Support {
@@ -43,7 +43,7 @@ impl Mechanism for UringMsg {
 
     fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (answer, to_answer) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "an introduction")?;
-        let own = Doorbell::open()?;
+        let own = MessageRing::open()?;
         let ticket = Ticket { address: Place::of(&own).to_bytes().to_vec(), fds: vec![to_answer] };
         Ok(((own, answer), ticket))
     }
@@ -61,7 +61,7 @@ impl Mechanism for UringMsg {
         let place = ticket.address.as_slice().try_into().map(Place::from_bytes);
         let place = place.map_err(|_| Failure::of("take the ticket of", Self::CARD.name, Errno::INVAL))?;
         let [to_client] = ticket.descriptors(Self::CARD.name)?;
-        let (own, peer) = (Doorbell::open()?, place.ring()?);
+        let (own, peer) = (MessageRing::open()?, place.ring()?);
         write(&to_client, &Place::of(&own).to_bytes()).or_fail("write", "an introduction")?;
         Ok(WakeEnd(RingEnd { own, peer }))
     }
@@ -69,9 +69,9 @@ impl Mechanism for UringMsg {
 
 /// Rings one ring from another through a descriptor that was got as the peer would get it.
 fn attempt() -> Result<(), Failure> {
-    let (mut client, mut server) = (Doorbell::open()?, Doorbell::open()?);
+    let (mut client, mut server) = (MessageRing::open()?, MessageRing::open()?);
     client
-        .ring(Place::of(&server).ring()?.as_fd())
+        .notify(Place::of(&server).ring()?.as_fd())
         .or_fail("IORING_OP_MSG_RING", "a ring of this process")?;
     server.wait();
     // That a process may do it to itself does not say that it may to another.
@@ -97,7 +97,7 @@ struct Place {
 
 impl Place {
     /// Where `own` is; from now on the peer may fetch it, which is a descendant of the same coordinator.
-    fn of(own: &Doorbell) -> Self {
+    fn of(own: &MessageRing) -> Self {
         // Where Yama is not built in there is nothing to allow, and this fails.
         let _ = getppid().map(|coordinator| set_ptracer(PTracer::ProcessID(coordinator)));
         Self { pid: getpid().as_raw_nonzero().get(), descriptor: own.as_fd().as_raw_fd() }
@@ -130,7 +130,7 @@ impl Place {
 impl Waker for RingEnd {
     #[inline(always)]
     fn wake(&mut self) -> Result<(), Errno> {
-        self.own.ring(self.peer.as_fd())
+        self.own.notify(self.peer.as_fd())
     }
 
     #[inline(always)]

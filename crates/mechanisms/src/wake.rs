@@ -7,7 +7,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::{read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::marker::PhantomData;
-use sys::signal::Thread;
+use sys::signal::ThreadId;
 use sys::{Errno, Failure, OrFail};
 
 /// The card of a wake-up, but for its name, summary and manual pages.
@@ -69,7 +69,7 @@ pub trait BetweenThreads {
     /// Makes the calling thread ready to receive.
     fn receiver() -> Result<Self::Receiver, Failure>;
     /// The end whose peer is `peer`.
-    fn end(receiver: Self::Receiver, peer: Thread) -> Result<Self::End, Failure>;
+    fn end(receiver: Self::Receiver, peer: ThreadId) -> Result<Self::End, Failure>;
 }
 
 /// [`BetweenThreads`] as a row of the table: client's ticket introduces it, server answers over a pipe.
@@ -87,7 +87,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
 
     fn bind(_: &Trial<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (answer, to_answer) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "an introduction")?;
-        let ticket = Ticket { address: Thread::current().to_bytes().to_vec(), fds: vec![to_answer] };
+        let ticket = Ticket { address: ThreadId::current().to_bytes().to_vec(), fds: vec![to_answer] };
         Ok(((M::receiver()?, answer), ticket))
     }
 
@@ -97,16 +97,16 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         if count < peer.len() {
             return Err(Failure::of("read", "server's introduction", Errno::PIPE));
         }
-        M::end(receiver, Thread::from_bytes(peer))
+        M::end(receiver, ThreadId::from_bytes(peer))
     }
 
     fn connect(_: &Trial<'_>, ticket: Ticket) -> Result<M::End, Failure> {
         let receiver = M::receiver()?;
-        let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
+        let peer = ticket.address.as_slice().try_into().map(ThreadId::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", M::CARD.name, Errno::INVAL))?;
         let [to_client] = ticket.descriptors(M::CARD.name)?;
         // Client may send as soon as it has read this: the receiver is ready by now.
-        write(&to_client, &Thread::current().to_bytes()).or_fail("write", "an introduction")?;
+        write(&to_client, &ThreadId::current().to_bytes()).or_fail("write", "an introduction")?;
         M::end(receiver, peer)
     }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
-use sys::signal::{Sender, Signal, Thread, handle};
+use sys::signal::{Signal, SignalSender, ThreadId, handle};
 
 /// A test that hangs is a test that fails: the longest that one check may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -511,9 +511,9 @@ fn in_a_storm<M: Mechanism>(
 ) {
     handle(Signal::Interruption).unwrap();
     let over = AtomicBool::new(false);
-    let storm = |threads: &mpsc::Receiver<Thread>| {
+    let storm = |threads: &mpsc::Receiver<ThreadId>| {
         let pair = [threads.recv().unwrap(), threads.recv().unwrap()];
-        let senders = pair.map(|thread| Sender::new(thread, Signal::Interruption));
+        let senders = pair.map(|thread| SignalSender::new(thread, Signal::Interruption));
         while !over.load(Ordering::Relaxed) {
             for sender in &senders {
                 // The thread may have ended by now.
@@ -527,12 +527,12 @@ fn in_a_storm<M: Mechanism>(
     std::thread::scope(|scope| {
         scope.spawn(move || storm(&threads));
         let client = |end: M::End| {
-            here.send(Thread::current()).unwrap();
+            here.send(ThreadId::current()).unwrap();
             client(end);
             over.store(true, Ordering::Relaxed);
         };
         let server = |end: M::End| {
-            there.send(Thread::current()).unwrap();
+            there.send(ThreadId::current()).unwrap();
             server(end);
         };
         connected::<M>(params, shape, client, server);

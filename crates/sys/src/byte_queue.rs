@@ -5,8 +5,8 @@
 //! direction need no lock for its soundness: bytes are written before the writer's position is (`Release`), which is
 //! read before they are (`Acquire`), and the other way round.
 
-use crate::ring::Side;
 use crate::shared_memory::SharedMemory;
+use crate::side::MemorySide;
 use crate::{Errno, Failure};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -23,10 +23,10 @@ const _: () = assert!(CONTROL + 2 * CONTROL_BYTES <= BYTES);
 
 /// One end of the pair: the writer of one queue and the reader of the other.
 #[derive(Debug)]
-pub struct End {
+pub struct ByteQueueEndpoint {
     memory: SharedMemory,
     capacity_bytes: usize,
-    side: Side,
+    side: MemorySide,
     /// Bytes put so far.
     put: u64,
     /// Bytes taken so far.
@@ -35,7 +35,7 @@ pub struct End {
 
 /// What an end does at one of its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Does {
+pub enum QueueOperation {
     /// It puts bytes into the queue to its peer.
     Put,
     /// It takes bytes from the queue to itself.
@@ -52,14 +52,14 @@ struct Lane {
     bytes: usize,
 }
 
-impl End {
+impl ByteQueueEndpoint {
     /// The memory that a pair of queues of `capacity_bytes` each needs.
     pub fn memory_bytes(capacity_bytes: usize) -> usize {
         (BYTES + 2 * capacity_bytes).next_multiple_of(PAGE_BYTES)
     }
 
     /// Takes `side` of the pair of queues of `capacity_bytes`, at least 1, in fresh `memory`. The peer takes the other.
-    pub fn claim(memory: SharedMemory, capacity_bytes: usize, side: Side) -> Result<Self, Failure> {
+    pub fn claim(memory: SharedMemory, capacity_bytes: usize, side: MemorySide) -> Result<Self, Failure> {
         let refuse =
             |why: &str| Failure::new("claim", format!("the {side:?} end of a queue"), why, "make new memory");
         if capacity_bytes == 0 || memory.len_bytes() != Self::memory_bytes(capacity_bytes) {
@@ -74,15 +74,15 @@ impl End {
 
     /// The number of the queue at which this end does `does`: 0 or 1, the same to both ends.
     #[inline(always)]
-    pub fn queue(&self, does: Does) -> usize {
+    pub fn queue(&self, does: QueueOperation) -> usize {
         match does {
-            Does::Put => self.side.index(),
-            Does::Take => self.side.peer().index(),
+            QueueOperation::Put => self.side.index(),
+            QueueOperation::Take => self.side.peer().index(),
         }
     }
 
     #[inline(always)]
-    fn lane(&self, does: Does) -> Lane {
+    fn lane(&self, does: QueueOperation) -> Lane {
         let queue = self.queue(does);
         let control = CONTROL + queue * CONTROL_BYTES;
         Lane {
@@ -99,7 +99,7 @@ impl End {
     /// `Errno::BADMSG` when the peer has written what no end writes.
     #[inline(always)]
     pub fn put(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        let lane = self.lane(Does::Put);
+        let lane = self.lane(QueueOperation::Put);
         let used = self.between(self.word(lane.taken).load(Ordering::Acquire), self.put)?;
         let count = bytes.len().min(self.capacity_bytes - used);
         let (at, to_end) = self.place(self.put);
@@ -121,7 +121,7 @@ impl End {
     /// `Errno::BADMSG` as in [`put`](Self::put).
     #[inline(always)]
     pub fn take(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        let lane = self.lane(Does::Take);
+        let lane = self.lane(QueueOperation::Take);
         let there = self.between(self.taken, self.word(lane.put).load(Ordering::Acquire))?;
         let count = into.len().min(there);
         let (at, to_end) = self.place(self.taken);
@@ -153,22 +153,23 @@ impl End {
 
     /// Says that this end sleeps until it can do `does`. It must look once more before it sleeps: either it sees what
     /// the peer has done, or the peer sees this.
-    pub fn falls_asleep(&self, does: Does) {
+    pub fn announce_sleep(&self, does: QueueOperation) {
         self.own_flag(does).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// Says that this end does not sleep.
-    pub fn is_awake(&self, does: Does) {
+    pub fn revoke_sleep(&self, does: QueueOperation) {
         self.own_flag(does).store(0, Ordering::Relaxed);
     }
 
     /// Whether the peer sleeps, or is about to, until this end has done `does`, which it has by now. Said once: then
     /// the peer is to be woken.
     #[inline(always)]
-    pub fn peer_sleeps(&self, does: Does) -> bool {
+    pub fn peer_sleeps(&self, does: QueueOperation) -> bool {
         let lane = self.lane(does);
-        let flag = self.flag(if does == Does::Put { lane.reader_asleep } else { lane.writer_asleep });
+        let flag =
+            self.flag(if does == QueueOperation::Put { lane.reader_asleep } else { lane.writer_asleep });
         fence(Ordering::SeqCst);
         let sleeps = flag.load(Ordering::Relaxed) != 0;
         if sleeps {
@@ -188,9 +189,9 @@ impl End {
         self.flag(CLOSED + self.side.peer().index() * APART_BYTES).load(Ordering::Acquire) != 0
     }
 
-    fn own_flag(&self, does: Does) -> &AtomicU32 {
+    fn own_flag(&self, does: QueueOperation) -> &AtomicU32 {
         let lane = self.lane(does);
-        self.flag(if does == Does::Put { lane.writer_asleep } else { lane.reader_asleep })
+        self.flag(if does == QueueOperation::Put { lane.writer_asleep } else { lane.reader_asleep })
     }
 
     #[inline(always)]
@@ -210,12 +211,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn ends(capacity_bytes: usize) -> (End, End) {
-        let memory_bytes = End::memory_bytes(capacity_bytes);
+    fn ends(capacity_bytes: usize) -> (ByteQueueEndpoint, ByteQueueEndpoint) {
+        let memory_bytes = ByteQueueEndpoint::memory_bytes(capacity_bytes);
         let (memory, fd) = SharedMemory::create("test", memory_bytes).unwrap();
-        let client = End::claim(memory, capacity_bytes, Side::Client).unwrap();
+        let client = ByteQueueEndpoint::claim(memory, capacity_bytes, MemorySide::Client).unwrap();
         let memory = SharedMemory::open(&fd, memory_bytes).unwrap();
-        (client, End::claim(memory, capacity_bytes, Side::Server).unwrap())
+        (client, ByteQueueEndpoint::claim(memory, capacity_bytes, MemorySide::Server).unwrap())
     }
 
     #[test]
@@ -236,21 +237,21 @@ mod tests {
 
     #[test]
     fn a_side_is_claimed_once_and_only_of_its_size() {
-        let (memory, fd) = SharedMemory::create("test", End::memory_bytes(10)).unwrap();
-        let _client = End::claim(memory, 10, Side::Client).unwrap();
-        let again = || SharedMemory::open(&fd, End::memory_bytes(10)).unwrap();
-        assert!(End::claim(again(), 10, Side::Client).is_err());
-        assert!(End::claim(again(), 100_000, Side::Server).is_err());
-        assert!(End::claim(again(), 10, Side::Server).is_ok());
+        let (memory, fd) = SharedMemory::create("test", ByteQueueEndpoint::memory_bytes(10)).unwrap();
+        let _client = ByteQueueEndpoint::claim(memory, 10, MemorySide::Client).unwrap();
+        let again = || SharedMemory::open(&fd, ByteQueueEndpoint::memory_bytes(10)).unwrap();
+        assert!(ByteQueueEndpoint::claim(again(), 10, MemorySide::Client).is_err());
+        assert!(ByteQueueEndpoint::claim(again(), 100_000, MemorySide::Server).is_err());
+        assert!(ByteQueueEndpoint::claim(again(), 10, MemorySide::Server).is_ok());
     }
 
     #[test]
     fn positions_that_no_end_writes_are_refused() {
         for hostile in [11, u64::MAX, 1 << 63] {
             let (mut client, mut server) = ends(10);
-            client.word(client.lane(Does::Put).put).store(hostile, Ordering::Relaxed);
+            client.word(client.lane(QueueOperation::Put).put).store(hostile, Ordering::Relaxed);
             assert_eq!(server.take(&mut [0; 100]), Err(Errno::BADMSG), "{hostile}");
-            server.word(server.lane(Does::Take).taken).store(hostile, Ordering::Relaxed);
+            server.word(server.lane(QueueOperation::Take).taken).store(hostile, Ordering::Relaxed);
             assert_eq!(client.put(&[0; 100]), Err(Errno::BADMSG), "{hostile}");
         }
     }
@@ -258,13 +259,13 @@ mod tests {
     #[test]
     fn who_sleeps_is_told_apart_by_what_for() {
         let (client, server) = ends(10);
-        client.falls_asleep(Does::Take);
-        assert!(!server.peer_sleeps(Does::Take), "client sleeps for bytes, not for room");
-        assert!(server.peer_sleeps(Does::Put));
-        assert!(!server.peer_sleeps(Does::Put), "it is woken once");
-        client.falls_asleep(Does::Put);
-        client.is_awake(Does::Put);
-        assert!(!server.peer_sleeps(Does::Take));
+        client.announce_sleep(QueueOperation::Take);
+        assert!(!server.peer_sleeps(QueueOperation::Take), "client sleeps for bytes, not for room");
+        assert!(server.peer_sleeps(QueueOperation::Put));
+        assert!(!server.peer_sleeps(QueueOperation::Put), "it is woken once");
+        client.announce_sleep(QueueOperation::Put);
+        client.revoke_sleep(QueueOperation::Put);
+        assert!(!server.peer_sleeps(QueueOperation::Take));
         assert!(!server.peer_has_closed());
         client.close();
         assert!(server.peer_has_closed() && !client.peer_has_closed());

@@ -18,7 +18,7 @@ pub fn burn(delay: Duration) {
 
 /// Sleeps until a time that is `delay` from now (clock_nanosleep(2), `TIMER_ABSTIME`).
 #[inline(always)]
-pub fn sleep_to_a_time(delay: Duration) -> Result<(), Errno> {
+pub fn sleep_absolute(delay: Duration) -> Result<(), Errno> {
     const SECOND_NS: u128 = 1_000_000_000;
     let end_ns = now_ns() + delay.as_nanos();
     let end = Timespec { tv_sec: (end_ns / SECOND_NS) as i64, tv_nsec: (end_ns % SECOND_NS) as i64 };
@@ -40,7 +40,7 @@ mod tests {
         let delay = Duration::from_micros(300);
         for _ in 0..20 {
             let start_ns = now_ns();
-            sleep_to_a_time(delay).unwrap();
+            sleep_absolute(delay).unwrap();
             let slept_ns = now_ns();
             burn(delay);
             let burned_ns = now_ns();

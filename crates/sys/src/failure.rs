@@ -3,7 +3,7 @@
 //!
 //! It is built off the measured path only; calls inside iterations return a bare [`Errno`].
 
-use crate::Errno;
+use rustix::io::Errno;
 use std::fmt::Display;
 
 /// A refusal by the kernel. Displays as `operation object: answer (next step)`.

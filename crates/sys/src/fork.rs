@@ -1,7 +1,7 @@
 //! Making processes that do next to nothing, and awaiting their end.
 
 use crate::libc_call::checked;
-use crate::signal::Thread;
+use crate::signal::ThreadId;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::retry_on_intr;
@@ -50,8 +50,8 @@ impl Child {
     }
 
     /// Its only thread.
-    pub(crate) fn thread(&self) -> Thread {
-        Thread { pid: self.0, tid: self.0 }
+    pub(crate) fn thread(&self) -> ThreadId {
+        ThreadId { pid: self.0, tid: self.0 }
     }
 
     /// Awaits its end, and says what its work answered (waitpid(2)).

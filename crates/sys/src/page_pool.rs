@@ -24,7 +24,7 @@ pub struct PagePool {
 
 /// What the kernel is told of the pages that it is handed by vmsplice(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handing {
+pub enum VmspliceMode {
     /// They are lent.
     Loan,
     /// They are a gift (`SPLICE_F_GIFT`). The manual wants them whole and aligned.
@@ -63,11 +63,11 @@ impl PagePool {
         &mut self,
         range: Range<usize>,
         pipe: impl AsFd,
-        handing: Handing,
+        mode: VmspliceMode,
     ) -> Result<usize, Errno> {
-        let flags = match handing {
-            Handing::Loan => SpliceFlags::empty(),
-            Handing::Gift => SpliceFlags::GIFT,
+        let flags = match mode {
+            VmspliceMode::Loan => SpliceFlags::empty(),
+            VmspliceMode::Gift => SpliceFlags::GIFT,
         };
         let bytes = [IoSliceRaw::from_slice_mut(self.reserve(range))];
         // SAFETY: the bytes are borrowed alone, so that even a reading end, from which this call would write to
@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn a_pipe_refers_to_the_page_that_it_was_handed() {
         for way in [
-            |pool: &mut PagePool, pipe: &OwnedFd| pool.vmsplice(0..5, pipe, Handing::Loan),
-            |pool: &mut PagePool, pipe: &OwnedFd| pool.vmsplice(0..5, pipe, Handing::Gift),
+            |pool: &mut PagePool, pipe: &OwnedFd| pool.vmsplice(0..5, pipe, VmspliceMode::Loan),
+            |pool: &mut PagePool, pipe: &OwnedFd| pool.vmsplice(0..5, pipe, VmspliceMode::Gift),
             |pool: &mut PagePool, pipe: &OwnedFd| pool.splice(0..5, pipe),
         ] {
             let (input, output) = pipe().unwrap();
@@ -140,7 +140,7 @@ mod tests {
     fn what_was_handed_over_outlives_the_pool() {
         let (input, output) = pipe().unwrap();
         let mut pool = pool();
-        assert_eq!(pool.vmsplice(0..5, &output, Handing::Loan), Ok(5));
+        assert_eq!(pool.vmsplice(0..5, &output, VmspliceMode::Loan), Ok(5));
         drop(pool);
         assert_eq!(&read_5(&input), b"hello");
     }
@@ -150,7 +150,7 @@ mod tests {
         let (input, output) = pipe().unwrap();
         rustix::io::write(&output, b"world").unwrap();
         let mut pool = pool();
-        assert_eq!(pool.vmsplice(0..5, &input, Handing::Loan), Ok(5));
+        assert_eq!(pool.vmsplice(0..5, &input, VmspliceMode::Loan), Ok(5));
         assert_eq!(pool.reserve(0..5), b"world");
     }
 

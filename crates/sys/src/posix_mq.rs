@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString};
 
 /// A message queue, which on Linux is a descriptor.
 #[derive(Debug)]
-pub struct MessageQueue {
+pub struct PosixMessageQueue {
     fd: OwnedFd,
     /// What each message that is sent has.
     priority: u32,
@@ -18,13 +18,13 @@ pub struct MessageQueue {
     buffer: Vec<u8>,
 }
 
-impl AsFd for MessageQueue {
+impl AsFd for PosixMessageQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-impl MessageQueue {
+impl PosixMessageQueue {
     /// Makes the queue `name`, which holds `depth` messages of at most `most_bytes` (mq_open(3)).
     pub fn create(name: &str, depth: u32, most_bytes: usize) -> Result<Self, Failure> {
         Self::get(name, most_bytes, |path| create(path, depth, most_bytes))
@@ -116,7 +116,7 @@ pub fn raise_quota() -> Result<Option<u64>, Errno> {
 
 /// What two queues are charged for: for each message its bytes, a `struct msg_msg` and, at the most, a
 /// `struct posix_msg_tree_node` (getrlimit(2)), which have 48 bytes each where a pointer has 8.
-pub fn charge_of_two_bytes(depth: u32, most_bytes: usize) -> u64 {
+pub fn two_queues_charge_bytes(depth: u32, most_bytes: usize) -> u64 {
     u64::from(depth).saturating_mul(2 * (most_bytes as u64 + 96))
 }
 
@@ -124,10 +124,10 @@ pub fn charge_of_two_bytes(depth: u32, most_bytes: usize) -> u64 {
 ///
 /// It is tried, and yet nothing is made that a kill could leave behind: a child asks, whose quota is nothing in the
 /// end, and to it the kernel says whether the queue as such is too large before it says that the quota is.
-pub fn allows_two(depth: u32, most_bytes: usize) -> Result<bool, Failure> {
+pub fn allows_two_queues(depth: u32, most_bytes: usize) -> Result<bool, Failure> {
     const PROBE: &CStr = c"/ipcmark-probe";
     let ask = || {
-        if raise_quota()?.is_some_and(|quota| quota < charge_of_two_bytes(depth, most_bytes)) {
+        if raise_quota()?.is_some_and(|quota| quota < two_queues_charge_bytes(depth, most_bytes)) {
             return Err(Errno::INVAL);
         }
         setrlimit(Resource::Msgqueue, Rlimit { current: Some(0), maximum: Some(0) })?;
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn a_higher_priority_overtakes_and_an_equal_one_does_not() {
         let name = format!("/ipcmark-test-{}", std::process::id());
-        let low = MessageQueue::create(&name, 4, 8).unwrap();
-        let mut high = MessageQueue::open(&name, 8).unwrap().with_priority(7);
+        let low = PosixMessageQueue::create(&name, 4, 8).unwrap();
+        let mut high = PosixMessageQueue::open(&name, 8).unwrap().with_priority(7);
         unlink(&name).unwrap();
         for (queue, byte) in [(&low, 1), (&high, 2), (&low, 3), (&high, 4)] {
             queue.send(&[byte]).unwrap();
@@ -183,9 +183,9 @@ mod tests {
 
     #[test]
     fn what_is_allowed_is_found_without_making_a_queue() {
-        assert_eq!(allows_two(1, 1), Ok(true));
-        assert_eq!(allows_two(1, 1 << 40), Ok(false));
-        assert_eq!(allows_two(u32::MAX, 1), Ok(false));
+        assert_eq!(allows_two_queues(1, 1), Ok(true));
+        assert_eq!(allows_two_queues(1, 1 << 40), Ok(false));
+        assert_eq!(allows_two_queues(u32::MAX, 1), Ok(false));
         assert_eq!(unlink("/ipcmark-probe"), Err(Errno::NOENT));
     }
 }

@@ -13,11 +13,11 @@ use std::ptr::{NonNull, addr_of_mut};
 /// The memory of either: one page.
 const MEMORY_BYTES: usize = 4096;
 
-/// Semaphores of sem_overview(7), all zero at first.
+/// PosixSemaphores of sem_overview(7), all zero at first.
 #[derive(Debug)]
-pub struct Semaphores<const N: usize>(SharedMemory);
+pub struct PosixSemaphores<const N: usize>(SharedMemory);
 
-impl<const N: usize> Semaphores<N> {
+impl<const N: usize> PosixSemaphores<N> {
     /// Makes them, and the descriptor with which a peer can [`open`](Self::open) them (sem_init(3)).
     pub fn create() -> Result<(Self, OwnedFd), Failure> {
         const { assert!(N * size_of::<libc::sem_t>() <= MEMORY_BYTES) };
@@ -60,11 +60,11 @@ impl<const N: usize> Semaphores<N> {
 
 /// A count under a robust mutex, with a condition variable that says that it has changed.
 #[derive(Debug)]
-pub struct Turnstile(SharedMemory);
+pub struct GuardedCount(SharedMemory);
 
-/// The mutex of a [`Turnstile`], held until this is dropped.
+/// The mutex of a [`GuardedCount`], held until this is dropped.
 #[derive(Debug)]
-pub struct Locked<'a>(&'a Turnstile);
+pub struct CountGuard<'a>(&'a GuardedCount);
 
 #[repr(C)]
 struct Layout {
@@ -75,40 +75,44 @@ struct Layout {
 
 const _: () = assert!(size_of::<Layout>() <= MEMORY_BYTES && offset_of!(Layout, mutex) == 0);
 
-/// The error number that a pthread function returned, as a result.
-fn returned(error: libc::c_int) -> Result<(), Errno> {
+/// The error number that a pthread function pthread_result, as a result.
+fn pthread_result(error: libc::c_int) -> Result<(), Errno> {
     if error == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(error)) }
 }
 
-impl Turnstile {
+impl GuardedCount {
     /// Makes it, with a count of 0, and the descriptor with which a peer can [`open`](Self::open) it
     /// (pthread_mutexattr_setrobust(3), pthread_mutexattr_setpshared(3), pthread_condattr_setpshared(3p)).
     pub fn create() -> Result<(Self, OwnedFd), Failure> {
         let (memory, fd) = SharedMemory::create("ipcmark-mutex-cond", MEMORY_BYTES)?;
-        let turnstile = Self(memory);
-        let layout = turnstile.layout().as_ptr();
+        let guarded = Self(memory);
+        let layout = guarded.layout().as_ptr();
         let mut mutex_attributes = MaybeUninit::uninit();
         let mut changed_attributes = MaybeUninit::uninit();
         // SAFETY: the attributes are initialised before they are set and used, and destroyed after; the mutex and
         // the condition variable lie in the mapping, and nobody else has them yet.
         let made = unsafe {
             let (mutex, changed) = (mutex_attributes.as_mut_ptr(), changed_attributes.as_mut_ptr());
-            let made = returned(libc::pthread_mutexattr_init(mutex))
+            let made = pthread_result(libc::pthread_mutexattr_init(mutex))
                 .and_then(|()| {
-                    returned(libc::pthread_mutexattr_setpshared(mutex, libc::PTHREAD_PROCESS_SHARED))
+                    pthread_result(libc::pthread_mutexattr_setpshared(mutex, libc::PTHREAD_PROCESS_SHARED))
                 })
-                .and_then(|()| returned(libc::pthread_mutexattr_setrobust(mutex, libc::PTHREAD_MUTEX_ROBUST)))
-                .and_then(|()| returned(libc::pthread_mutex_init(addr_of_mut!((*layout).mutex), mutex)))
-                .and_then(|()| returned(libc::pthread_condattr_init(changed)))
                 .and_then(|()| {
-                    returned(libc::pthread_condattr_setpshared(changed, libc::PTHREAD_PROCESS_SHARED))
+                    pthread_result(libc::pthread_mutexattr_setrobust(mutex, libc::PTHREAD_MUTEX_ROBUST))
                 })
-                .and_then(|()| returned(libc::pthread_cond_init(addr_of_mut!((*layout).changed), changed)));
+                .and_then(|()| pthread_result(libc::pthread_mutex_init(addr_of_mut!((*layout).mutex), mutex)))
+                .and_then(|()| pthread_result(libc::pthread_condattr_init(changed)))
+                .and_then(|()| {
+                    pthread_result(libc::pthread_condattr_setpshared(changed, libc::PTHREAD_PROCESS_SHARED))
+                })
+                .and_then(|()| {
+                    pthread_result(libc::pthread_cond_init(addr_of_mut!((*layout).changed), changed))
+                });
             libc::pthread_mutexattr_destroy(mutex);
             made
         };
         made.or_fail("pthread_mutex_init", "a robust mutex in shared memory")?;
-        Ok((turnstile, fd))
+        Ok((guarded, fd))
     }
 
     /// Maps what a peer made.
@@ -142,20 +146,22 @@ impl Turnstile {
     #[inline(always)]
     pub fn notify(&self) -> Result<(), Errno> {
         // SAFETY: the condition variable was initialised by `create` and lives as long as the mapping.
-        returned(unsafe { libc::pthread_cond_signal(addr_of_mut!((*self.layout().as_ptr()).changed)) })
+        pthread_result(unsafe { libc::pthread_cond_signal(addr_of_mut!((*self.layout().as_ptr()).changed)) })
     }
 
     /// Takes the mutex; sleeps while the peer holds it (pthread_mutex_lock(3)).
     ///
     /// An owner that died with the mutex in its hands is a peer that is gone: `Errno::PIPE`, now and ever after.
     #[inline(always)]
-    pub fn lock(&self) -> Result<Locked<'_>, Errno> {
+    pub fn lock(&self) -> Result<CountGuard<'_>, Errno> {
         // SAFETY: the mutex was initialised by `create` and lives as long as the mapping.
-        match returned(unsafe { libc::pthread_mutex_lock(addr_of_mut!((*self.layout().as_ptr()).mutex)) }) {
-            Ok(()) => Ok(Locked(self)),
+        match pthread_result(unsafe {
+            libc::pthread_mutex_lock(addr_of_mut!((*self.layout().as_ptr()).mutex))
+        }) {
+            Ok(()) => Ok(CountGuard(self)),
             Err(Errno::OWNERDEAD) => {
                 // Given up as it is, nobody can take it again.
-                drop(Locked(self));
+                drop(CountGuard(self));
                 Err(Errno::PIPE)
             }
             Err(Errno::NOTRECOVERABLE) => Err(Errno::PIPE),
@@ -164,7 +170,7 @@ impl Turnstile {
     }
 }
 
-impl Locked<'_> {
+impl CountGuard<'_> {
     /// The count.
     #[inline(always)]
     pub fn count(&mut self) -> &mut u32 {
@@ -178,14 +184,14 @@ impl Locked<'_> {
     pub fn wait(&mut self) -> Result<(), Errno> {
         let layout = self.0.layout().as_ptr();
         // SAFETY: both were initialised by `create` and live as long as the mapping, and the mutex is held.
-        let woken = returned(unsafe {
+        let woken = pthread_result(unsafe {
             libc::pthread_cond_wait(addr_of_mut!((*layout).changed), addr_of_mut!((*layout).mutex))
         });
         if woken == Err(Errno::OWNERDEAD) { Err(Errno::PIPE) } else { woken }
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for CountGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         // A wait that failed may not have taken it again: then this is refused, which is as good.
@@ -200,8 +206,8 @@ mod tests {
 
     #[test]
     fn a_semaphore_counts_across_mappings() {
-        let (client, fd) = Semaphores::<2>::create().unwrap();
-        let server = Semaphores::<2>::open(&fd).unwrap();
+        let (client, fd) = PosixSemaphores::<2>::create().unwrap();
+        let server = PosixSemaphores::<2>::open(&fd).unwrap();
         client.post(1).unwrap();
         client.post(1).unwrap();
         server.wait(1).unwrap();
@@ -210,8 +216,8 @@ mod tests {
 
     #[test]
     fn a_turnstile_wakes_who_waits_across_mappings() {
-        let (client, fd) = Turnstile::create().unwrap();
-        let server = Turnstile::open(&fd).unwrap();
+        let (client, fd) = GuardedCount::create().unwrap();
+        let server = GuardedCount::open(&fd).unwrap();
         std::thread::scope(|threads| {
             threads.spawn(|| {
                 for count in (1..100).step_by(2) {
@@ -228,17 +234,17 @@ mod tests {
 
     #[test]
     fn a_mutex_that_was_given_up_can_be_taken() {
-        let (client, fd) = Turnstile::create().unwrap();
-        let server = Turnstile::open(&fd).unwrap();
-        for turnstile in [&client, &client, &server, &client] {
-            drop(turnstile.lock().unwrap());
+        let (client, fd) = GuardedCount::create().unwrap();
+        let server = GuardedCount::open(&fd).unwrap();
+        for guarded in [&client, &client, &server, &client] {
+            drop(guarded.lock().unwrap());
         }
     }
 
     #[test]
     fn an_owner_that_dies_with_the_mutex_is_a_peer_that_is_gone() {
-        let (client, fd) = Turnstile::create().unwrap();
-        let server = Turnstile::open(&fd).unwrap();
+        let (client, fd) = GuardedCount::create().unwrap();
+        let server = GuardedCount::open(&fd).unwrap();
         std::thread::scope(|threads| threads.spawn(|| std::mem::forget(server.lock().unwrap())).join())
             .unwrap();
         assert_eq!(client.set(1), Err(Errno::PIPE));

@@ -4,7 +4,7 @@
 
 use crate::fork::Child;
 use crate::libc_call::checked;
-use crate::signal::Thread;
+use crate::signal::ThreadId;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::AsRawFd;
 use rustix::io::{read as read_fd, retry_on_intr, write};
@@ -13,12 +13,12 @@ use rustix::process::{PTracer, Pid, set_ptracer};
 
 /// Where bytes lie in the memory of the process that says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct AddressRange {
     address: usize,
     len_bytes: usize,
 }
 
-impl Span {
+impl AddressRange {
     /// How long it is as bytes.
     pub const BYTES: usize = 2 * size_of::<usize>();
 
@@ -61,7 +61,7 @@ impl Span {
 ///
 /// `Errno::MSGSIZE` when `into` is shorter, `Errno::FAULT` when not all of it is memory there.
 #[inline(always)]
-pub fn read(thread: Thread, from: Span, into: &mut [u8]) -> Result<usize, Errno> {
+pub fn read(thread: ThreadId, from: AddressRange, into: &mut [u8]) -> Result<usize, Errno> {
     let into = into.get_mut(..from.len_bytes).ok_or(Errno::MSGSIZE)?;
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote =
@@ -75,7 +75,7 @@ pub fn read(thread: Thread, from: Span, into: &mut [u8]) -> Result<usize, Errno>
 
 /// Lets the process of `reader` read the memory of this one where Yama would forbid that to all but its ancestors
 /// (prctl(2), `PR_SET_PTRACER`). Where there is no Yama, nothing needs to be done.
-pub fn allow(reader: Thread) -> Result<(), Failure> {
+pub fn allow(reader: ThreadId) -> Result<(), Failure> {
     let reader = Pid::from_raw(reader.pid).ok_or(Errno::INVAL);
     match reader.and_then(|pid| set_ptracer(PTracer::ProcessID(pid))) {
         Ok(()) | Err(Errno::INVAL) => Ok(()),
@@ -84,9 +84,9 @@ pub fn allow(reader: Thread) -> Result<(), Failure> {
 }
 
 /// Whether another process that this one allows it can read its memory, by having a child do so.
-pub fn try_it() -> Result<(), Failure> {
+pub fn probe() -> Result<(), Failure> {
     const OBJECT: &str = "the memory of another process";
-    let this = Thread::current();
+    let this = ThreadId::current();
     let bytes = [1, 2, 3];
     let (allowed, to_allow) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", OBJECT)?;
     let work = || {
@@ -95,7 +95,7 @@ pub fn try_it() -> Result<(), Failure> {
         // if this process were killed now.
         unsafe { rustix::io::close(to_allow.as_raw_fd()) };
         read_fd(&allowed, &mut read_bytes[..1])?;
-        read(this, Span::of(&bytes), &mut read_bytes)?;
+        read(this, AddressRange::of(&bytes), &mut read_bytes)?;
         if read_bytes == bytes { Ok(()) } else { Err(Errno::FAULT) }
     };
     // SAFETY: all that the child does is system calls.
@@ -118,10 +118,10 @@ mod tests {
     #[test]
     fn what_lies_in_memory_is_read_by_its_place() {
         let bytes: Vec<u8> = (0..10_000).map(|at| (at * 7) as u8).collect();
-        let span = Span::from_bytes(Span::of(&bytes).to_bytes());
-        assert_eq!(span, Span::of(&bytes));
+        let span = AddressRange::from_bytes(AddressRange::of(&bytes).to_bytes());
+        assert_eq!(span, AddressRange::of(&bytes));
         let mut into = vec![0; 12_000];
-        assert_eq!(read(Thread::current(), span, &mut into), Ok(10_000));
+        assert_eq!(read(ThreadId::current(), span, &mut into), Ok(10_000));
         assert_eq!(into[..10_000], bytes);
         assert!(into[10_000..].iter().all(|byte| *byte == 0));
     }
@@ -129,14 +129,14 @@ mod tests {
     #[test]
     fn what_does_not_fit_or_is_not_there_is_refused() {
         let mut into = [0; 8];
-        assert_eq!(read(Thread::current(), Span::of(&[1; 9]), &mut into), Err(Errno::MSGSIZE));
-        let nowhere = Span { address: 8, len_bytes: 8 };
-        assert_eq!(read(Thread::current(), nowhere, &mut into), Err(Errno::FAULT));
+        assert_eq!(read(ThreadId::current(), AddressRange::of(&[1; 9]), &mut into), Err(Errno::MSGSIZE));
+        let nowhere = AddressRange { address: 8, len_bytes: 8 };
+        assert_eq!(read(ThreadId::current(), nowhere, &mut into), Err(Errno::FAULT));
     }
 
     #[test]
     fn a_child_reads_what_its_parent_allows() {
         let forbidden = crate::sysctl::number("kernel/yama/ptrace_scope").is_some_and(|scope| scope > 1);
-        assert_eq!(try_it().is_err(), forbidden && !rustix::process::geteuid().is_root());
+        assert_eq!(probe().is_err(), forbidden && !rustix::process::geteuid().is_root());
     }
 }

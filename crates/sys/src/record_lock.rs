@@ -15,7 +15,7 @@ pub struct RecordLocks(OwnedFd);
 
 /// A lock, held until this is dropped.
 #[derive(Debug)]
-pub struct Locked<'a> {
+pub struct RecordLockGuard<'a> {
     locks: &'a RecordLocks,
     at: u32,
 }
@@ -36,9 +36,9 @@ impl RecordLocks {
 
     /// Locks the byte at `at`; sleeps while the peer has it locked (fcntl(2), `F_OFD_SETLKW`).
     #[inline(always)]
-    pub fn lock(&self, at: u32) -> Result<Locked<'_>, Errno> {
+    pub fn lock(&self, at: u32) -> Result<RecordLockGuard<'_>, Errno> {
         retry_on_intr(|| self.set(libc::F_OFD_SETLKW, libc::F_WRLCK, at))?;
-        Ok(Locked { locks: self, at })
+        Ok(RecordLockGuard { locks: self, at })
     }
 
     #[inline(always)]
@@ -54,7 +54,7 @@ impl RecordLocks {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for RecordLockGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         let unlocked = self.locks.set(libc::F_OFD_SETLK, libc::F_UNLCK, self.at);
@@ -71,7 +71,7 @@ mod tests {
     fn is_free(locks: &RecordLocks, at: u32) -> bool {
         match locks.set(libc::F_OFD_SETLK, libc::F_WRLCK, at) {
             Ok(()) => {
-                drop(Locked { locks, at });
+                drop(RecordLockGuard { locks, at });
                 true
             }
             Err(errno) => {

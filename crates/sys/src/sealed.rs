@@ -12,12 +12,12 @@ pub const SEALS: SealFlags =
 
 /// The bytes of a sealed file. Unmapped on drop.
 #[derive(Debug)]
-pub struct Sealed {
+pub struct SealedMemory {
     base: NonNull<u8>,
     len_bytes: usize,
 }
 
-impl Sealed {
+impl SealedMemory {
     /// Maps the whole of `fd`. A file that is empty or not sealed is refused: `Errno::BADMSG`.
     #[inline(always)]
     pub fn map(fd: impl AsFd) -> Result<Self, Errno> {
@@ -40,7 +40,7 @@ impl Sealed {
     }
 }
 
-impl Drop for Sealed {
+impl Drop for SealedMemory {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: this value mapped these bytes, and no reference into them outlives it.
@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn only_what_cannot_change_is_mapped() {
         let file = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
-        assert_eq!(Sealed::map(&file).unwrap_err(), Errno::BADMSG);
+        assert_eq!(SealedMemory::map(&file).unwrap_err(), Errno::BADMSG);
         assert_eq!(write(&file, b"fixed"), Ok(5));
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW).unwrap();
-        assert_eq!(Sealed::map(&file).unwrap_err(), Errno::BADMSG);
+        assert_eq!(SealedMemory::map(&file).unwrap_err(), Errno::BADMSG);
         fcntl_add_seals(&file, SEALS).unwrap();
-        assert_eq!(Sealed::map(&file).unwrap().bytes(), b"fixed");
+        assert_eq!(SealedMemory::map(&file).unwrap().bytes(), b"fixed");
         assert_eq!(write(&file, b"x"), Err(Errno::PERM));
     }
 }

@@ -20,7 +20,7 @@ const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 
 /// Sends that the kernel no longer reads: their memory may be written again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completion {
+pub struct SendCompletion {
     /// The number of the first.
     pub first: u32,
     /// The number of the last, which is smaller where the numbers wrapped.
@@ -51,7 +51,7 @@ struct ControlSpace([u8; 128]);
 
 /// The next completion in the error queue of `socket`, if there is one (recvmsg(2) with `MSG_ERRQUEUE`). Never sleeps.
 #[inline]
-pub fn next_completion(socket: impl AsFd) -> Result<Option<Completion>, Errno> {
+pub fn next_completion(socket: impl AsFd) -> Result<Option<SendCompletion>, Errno> {
     let mut control = ControlSpace([0; 128]);
     // SAFETY: a zeroed msghdr is a valid one, without name, payload and control.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -82,7 +82,7 @@ pub fn next_completion(socket: impl AsFd) -> Result<Option<Completion>, Errno> {
         return Err(Errno::PROTO);
     }
     let copied = error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED != 0;
-    Ok(Some(Completion { first: error.ee_info, last: error.ee_data, copied }))
+    Ok(Some(SendCompletion { first: error.ee_info, last: error.ee_data, copied }))
 }
 
 #[cfg(all(test, not(miri), not(loom)))]

@@ -3,6 +3,7 @@
 //!
 //! It is not an allocator, and it orders nothing: who may touch which byte when is for the layout's owner to say.
 
+use crate::sysv::segment::detach;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
@@ -18,7 +19,7 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 
 /// Memory shared with whoever maps it too. Unmapped on drop.
 ///
-/// A memfd is sealed against shrinking, so that no access within the checked length can raise `SIGBUS`, whatever the
+/// A memfd is check_seals against shrinking, so that no access within the checked length can raise `SIGBUS`, whatever the
 /// peer does, and a System V segment has no way to shrink. A file, which a POSIX shared memory object is too, has no
 /// seals: whoever may write it can truncate it, and then an access beyond its new end ends the process by `SIGBUS`.
 #[derive(Debug)]
@@ -57,8 +58,8 @@ impl SharedMemory {
 
     /// Maps what a peer created. Refuses a file of another length, or one that could still shrink.
     pub fn open(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
-        sealed(&fd)?;
-        has_length(&fd, len_bytes)?;
+        check_seals(&fd)?;
+        check_length(&fd, len_bytes)?;
         Self::map(&fd, len_bytes)
     }
 
@@ -78,9 +79,9 @@ impl SharedMemory {
 
     /// Maps what a peer created of huge pages.
     pub fn open_huge(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
-        sealed(&fd)?;
+        check_seals(&fd)?;
         let page_bytes = page_bytes(&fd)?;
-        has_length(&fd, len_bytes.next_multiple_of(page_bytes))?;
+        check_length(&fd, len_bytes.next_multiple_of(page_bytes))?;
         Self::map_huge(&fd, len_bytes, page_bytes)
     }
 
@@ -113,7 +114,7 @@ impl SharedMemory {
 
     /// Maps a file that a peer has made. Refuses one of another length.
     pub fn open_file(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
-        has_length(&fd, len_bytes)?;
+        check_length(&fd, len_bytes)?;
         let memory = Self::map(&fd, len_bytes)?;
         memory.populate();
         Ok(memory)
@@ -224,7 +225,7 @@ impl Drop for SharedMemory {
         let unmapped = unsafe {
             match self.origin {
                 Origin::Mapped { len_bytes } => munmap(base, len_bytes),
-                Origin::Attached => crate::sysv::detach(self.base),
+                Origin::Attached => detach(self.base),
             }
         };
         debug_assert!(unmapped.is_ok());
@@ -232,24 +233,24 @@ impl Drop for SharedMemory {
 }
 
 /// The failure of memory that is not what a peer of this version makes.
-fn refuse(why: String) -> Failure {
+fn refusal(why: String) -> Failure {
     Failure::new("mmap", "the peer's memory", why, "both ends must be of one version of ipcmark")
 }
 
-fn sealed(fd: &impl AsFd) -> Result<(), Failure> {
+fn check_seals(fd: &impl AsFd) -> Result<(), Failure> {
     let seals = fcntl_get_seals(fd).or_fail("fcntl(F_GET_SEALS)", "the peer's memory")?;
     if seals.contains(SEALS) {
         return Ok(());
     }
-    Err(refuse(format!("its seals are {seals:?}, so that it could shrink")))
+    Err(refusal(format!("its seals are {seals:?}, so that it could shrink")))
 }
 
-fn has_length(fd: &impl AsFd, len_bytes: usize) -> Result<(), Failure> {
+fn check_length(fd: &impl AsFd, len_bytes: usize) -> Result<(), Failure> {
     let size = fstat(fd).or_fail("fstat", "the peer's memory")?.st_size;
     if u64::try_from(size) == Ok(len_bytes as u64) {
         return Ok(());
     }
-    Err(refuse(format!("it has {size} bytes, not {len_bytes}")))
+    Err(refusal(format!("it has {size} bytes, not {len_bytes}")))
 }
 
 /// The size of the pages of a file of huge ones, which is the size of its blocks.

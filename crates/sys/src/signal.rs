@@ -12,14 +12,14 @@ use std::mem::MaybeUninit;
 
 /// A thread that signals are sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thread {
+pub struct ThreadId {
     /// Its process.
     pub pid: i32,
     /// Itself.
     pub tid: i32,
 }
 
-impl Thread {
+impl ThreadId {
     /// The calling thread (getpid(2), gettid(2)).
     pub fn current() -> Self {
         // SAFETY: neither call can fail, and neither touches memory of this process.
@@ -78,15 +78,15 @@ impl Signal {
 
 /// Where a thread's signals go. Whether the receiver is a process or a thread of this one is known beforehand.
 #[derive(Debug, Clone, Copy)]
-pub struct Sender {
-    receiver: Thread,
+pub struct SignalSender {
+    receiver: ThreadId,
     signal: libc::c_int,
     within: bool,
 }
 
-impl Sender {
+impl SignalSender {
     /// Sends `signal` to `receiver`.
-    pub fn new(receiver: Thread, signal: Signal) -> Self {
+    pub fn new(receiver: ThreadId, signal: Signal) -> Self {
         Self { receiver, signal: signal.number(), within: receiver.is_of_this_process() }
     }
 
@@ -157,7 +157,7 @@ fn block(signal: Signal) -> Result<libc::sigset_t, Failure> {
 
 /// A thread that sleeps in sigsuspend(2).
 #[derive(Debug)]
-pub struct Suspender {
+pub struct SignalSuspender {
     /// The signals that are blocked during the sleep.
     mask: libc::sigset_t,
 }
@@ -185,7 +185,7 @@ pub fn handle(signal: Signal) -> Result<(), Failure> {
     checked(installed).or_fail("sigaction", "the wake-up signal").map(drop)
 }
 
-impl Suspender {
+impl SignalSuspender {
     /// Blocks `SIGUSR1` in the calling thread, and has it handled.
     pub fn new() -> Result<Self, Failure> {
         let signal = Signal::Standard;
@@ -213,11 +213,11 @@ impl Suspender {
 
 /// A thread that takes signals by sigwaitinfo(2), without a handler.
 #[derive(Debug)]
-pub struct Waiter {
+pub struct SignalWaiter {
     set: libc::sigset_t,
 }
 
-impl Waiter {
+impl SignalWaiter {
     /// Blocks `signal` in the calling thread.
     pub fn new(signal: Signal) -> Result<Self, Failure> {
         block(signal)?;
@@ -252,15 +252,15 @@ mod tests {
 
     #[test]
     fn a_thread_is_the_same_from_its_bytes() {
-        let thread = Thread { pid: 1234, tid: -5 };
-        assert_eq!(Thread::from_bytes(thread.to_bytes()), thread);
-        assert!(Thread::current().is_of_this_process());
+        let thread = ThreadId { pid: 1234, tid: -5 };
+        assert_eq!(ThreadId::from_bytes(thread.to_bytes()), thread);
+        assert!(ThreadId::current().is_of_this_process());
     }
 
     #[test]
     fn queued_signals_arrive_each_with_its_value() {
-        let waiter = Waiter::new(Signal::Queued).unwrap();
-        let sender = Sender::new(Thread::current(), Signal::Queued);
+        let waiter = SignalWaiter::new(Signal::Queued).unwrap();
+        let sender = SignalSender::new(ThreadId::current(), Signal::Queued);
         for value in [7, u32::MAX, 0] {
             sender.queue(value).unwrap();
         }
@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn a_signal_that_came_before_the_sleep_ends_it() {
-        let suspender = Suspender::new().unwrap();
-        Sender::new(Thread::current(), Signal::Standard).kill().unwrap();
+        let suspender = SignalSuspender::new().unwrap();
+        SignalSender::new(ThreadId::current(), Signal::Standard).kill().unwrap();
         suspender.sleep().unwrap();
     }
 }

@@ -15,7 +15,7 @@ pub struct Tracee(libc::pid_t);
 
 /// Why a thread was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum TraceeStop {
     /// It is about to make a system call.
     Entry {
         /// The call's number.
@@ -47,7 +47,7 @@ impl Tracee {
     }
 
     /// Sleeps until it is stopped, and says why (waitpid(2)).
-    pub fn next(&self) -> Result<Stop, Errno> {
+    pub fn next(&self) -> Result<TraceeStop, Errno> {
         let mut status = 0;
         let status_of = |status: &mut libc::c_int| {
             // SAFETY: the status is valid for writes.
@@ -55,14 +55,14 @@ impl Tracee {
         };
         rustix::io::retry_on_intr(|| status_of(&mut status))?;
         if !libc::WIFSTOPPED(status) {
-            return Ok(Stop::Ended);
+            return Ok(TraceeStop::Ended);
         }
         let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
         match (signal, event) {
             (libc::SIGTRAP, libc::PTRACE_EVENT_SECCOMP) => self.call(),
             (signal, _) if signal == libc::SIGTRAP | 0x80 => self.call(),
-            (signal, 0) => Ok(Stop::Signal(signal)),
-            _ => Ok(Stop::Other),
+            (signal, 0) => Ok(TraceeStop::Signal(signal)),
+            _ => Ok(TraceeStop::Other),
         }
     }
 
@@ -77,7 +77,7 @@ impl Tracee {
     }
 
     /// The call at which it is stopped (`PTRACE_GET_SYSCALL_INFO`).
-    fn call(&self) -> Result<Stop, Errno> {
+    fn call(&self) -> Result<TraceeStop, Errno> {
         let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
         // SAFETY: the kernel writes at most as many bytes as it is told there are.
         checked(unsafe {
@@ -93,13 +93,13 @@ impl Tracee {
             let info = info.assume_init();
             Ok(match info.op {
                 libc::PTRACE_SYSCALL_INFO_ENTRY => {
-                    Stop::Entry { number: info.u.entry.nr, arguments: info.u.entry.args }
+                    TraceeStop::Entry { number: info.u.entry.nr, arguments: info.u.entry.args }
                 }
                 libc::PTRACE_SYSCALL_INFO_SECCOMP => {
-                    Stop::Entry { number: info.u.seccomp.nr, arguments: info.u.seccomp.args }
+                    TraceeStop::Entry { number: info.u.seccomp.nr, arguments: info.u.seccomp.args }
                 }
-                libc::PTRACE_SYSCALL_INFO_EXIT => Stop::Exit { value: info.u.exit.sval },
-                _ => Stop::Other,
+                libc::PTRACE_SYSCALL_INFO_EXIT => TraceeStop::Exit { value: info.u.exit.sval },
+                _ => TraceeStop::Other,
             })
         }
     }
@@ -119,13 +119,13 @@ pub fn stop_at_calls() -> Result<(), Failure> {
         unseen.into_iter().map(|number| (number, Vec::new())).collect::<BTreeMap<_, _>>(),
         SeccompAction::Trace(0),
         SeccompAction::Allow,
-        std::env::consts::ARCH.try_into().map_err(refused)?,
+        std::env::consts::ARCH.try_into().map_err(refusal)?,
     );
-    let program: BpfProgram = filter.map_err(refused)?.try_into().map_err(refused)?;
-    seccompiler::apply_filter(&program).map_err(refused)
+    let program: BpfProgram = filter.map_err(refusal)?.try_into().map_err(refusal)?;
+    seccompiler::apply_filter(&program).map_err(refusal)
 }
 
-fn refused(error: impl std::fmt::Display) -> Failure {
+fn refusal(error: impl std::fmt::Display) -> Failure {
     Failure::new(
         "seccomp",
         "this thread",

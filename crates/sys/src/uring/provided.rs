@@ -1,7 +1,7 @@
-//! Buffers that lie ready for the kernel, and one operation that receives into them until it is stopped.
+//! UringBuffers that lie ready for the kernel, and one operation that receives into them until it is stopped.
 
-use super::stream::{Descriptors, Object};
-use super::{CALL, Queues, answer, refused};
+use super::descriptors::{DescriptorKind, Descriptors};
+use super::queues::{CALL, Queues, answer, refusal};
 use crate::anonymous::Mapping;
 use crate::{Errno, Failure};
 use io_uring::types::{BufRingEntry, Fd};
@@ -49,14 +49,14 @@ struct Rest {
 }
 
 impl Provided {
-    /// Buffers of `size_bytes` each, all of which the ring of `queues` may use (io_uring_register_buf_ring(3)).
+    /// UringBuffers of `size_bytes` each, all of which the ring of `queues` may use (io_uring_register_buf_ring(3)).
     pub(super) fn new(queues: &Queues, size_bytes: usize) -> Result<Self, Failure> {
         let memory = Mapping::new(HEAD_BYTES + usize::from(COUNT) * size_bytes)?;
         let head = memory.base().as_ptr().addr() as u64;
         // SAFETY: the page is aligned, holds `COUNT` entries, and its pages are pinned by the kernel; the buffers that
         // are told of there are freed when no operation uses them any more (`stop`).
         unsafe { queues.ring.submitter().register_buf_ring_with_flags(head, COUNT, GROUP, 0) }
-            .map_err(|error| refused("io_uring_register(IORING_REGISTER_PBUF_RING)", &error))?;
+            .map_err(|error| refusal("io_uring_register(IORING_REGISTER_PBUF_RING)", &error))?;
         // As many as can be at a time: one for each buffer, and the one that ends the operation.
         let arrived = VecDeque::with_capacity(usize::from(COUNT) + 1);
         let mut this = Self { memory, size_bytes, given: 0, under_way: false, arrived, rest: None };
@@ -147,9 +147,9 @@ impl Provided {
     /// Pushes the operation that goes on.
     fn start(&mut self, queues: &mut Queues, descriptors: &Descriptors) -> Result<(), Errno> {
         let input = Fd(descriptors.input.as_raw_fd());
-        let entry = match descriptors.object {
-            Object::Pipe => opcode::ReadMulti::new(input, 0, GROUP).build(),
-            Object::Socket => opcode::RecvMulti::new(input, GROUP).build(),
+        let entry = match descriptors.kind {
+            DescriptorKind::Pipe => opcode::ReadMulti::new(input, 0, GROUP).build(),
+            DescriptorKind::Socket => opcode::RecvMulti::new(input, GROUP).build(),
         };
         // SAFETY: it names the buffers of the group alone, which are unmapped after `stop` at the earliest.
         unsafe { queues.push(&entry.user_data(ARRIVAL)) }?;

@@ -1,6 +1,6 @@
 //! Two buffers that the kernel has pinned once, one for each direction (io_uring_register(2), `IORING_REGISTER_BUFFERS`).
 
-use super::{Queues, length, refused};
+use super::queues::{Queues, length, refusal};
 use crate::anonymous::Mapping;
 use crate::{Errno, Failure};
 use io_uring::{opcode, types};
@@ -24,7 +24,7 @@ impl Registered {
             .map(|buffer| libc::iovec { iov_base: this.at(buffer).cast(), iov_len: size_bytes });
         // SAFETY: both buffers lie in the mapping, whose pages the kernel pins: they are there as long as it needs them.
         unsafe { queues.ring.submitter().register_buffers(&buffers) }
-            .map_err(|error| refused("io_uring_register(IORING_REGISTER_BUFFERS)", &error))?;
+            .map_err(|error| refusal("io_uring_register(IORING_REGISTER_BUFFERS)", &error))?;
         Ok(this)
     }
 

@@ -1,25 +1,15 @@
 //! Bytes out of one descriptor and into another through a ring.
 
+use super::descriptors::{DescriptorKind, Descriptors};
 use super::provided::Provided;
+use super::queues::{Queues, SubmissionMode};
 use super::registered::Registered;
-use super::{Queues, Taker, length};
 use crate::{Errno, Failure};
-use io_uring::squeue::Entry;
-use io_uring::{opcode, types};
-use rustix::fd::{AsRawFd, OwnedFd};
-
-/// What the descriptors are, which says by which operations bytes pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Object {
-    /// Pipes: `IORING_OP_READ` and `IORING_OP_WRITE`.
-    Pipe,
-    /// Sockets: `IORING_OP_RECV` and `IORING_OP_SEND`.
-    Socket,
-}
+use rustix::fd::OwnedFd;
 
 /// Which memory the operations name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Buffers {
+pub enum UringBuffers {
     /// The caller's.
     Callers,
     /// One buffer of so many bytes for each direction, which the kernel has pinned, and to and from which bytes are
@@ -33,17 +23,10 @@ pub enum Buffers {
 /// An end that receives from one descriptor and sends into another, which may be the same. Both must block, for a
 /// descriptor that does not is answered at once where there is nothing.
 #[derive(Debug)]
-pub struct Stream {
+pub struct UringStream {
     queues: Queues,
     descriptors: Descriptors,
     memory: Memory,
-}
-
-#[derive(Debug)]
-pub(super) struct Descriptors {
-    pub(super) input: OwnedFd,
-    pub(super) output: OwnedFd,
-    pub(super) object: Object,
 }
 
 #[derive(Debug)]
@@ -53,22 +36,22 @@ enum Memory {
     Provided(Provided),
 }
 
-impl Stream {
+impl UringStream {
     /// An end over `input` and `output`.
     pub fn open(
         input: OwnedFd,
         output: OwnedFd,
-        object: Object,
-        buffers: Buffers,
-        taker: Taker,
+        kind: DescriptorKind,
+        buffers: UringBuffers,
+        mode: SubmissionMode,
     ) -> Result<Self, Failure> {
-        let queues = Queues::open(taker)?;
+        let queues = Queues::open(mode)?;
         let memory = match buffers {
-            Buffers::Callers => Memory::Callers,
-            Buffers::Registered(size_bytes) => Memory::Registered(Registered::new(&queues, size_bytes)?),
-            Buffers::Provided(size_bytes) => Memory::Provided(Provided::new(&queues, size_bytes)?),
+            UringBuffers::Callers => Memory::Callers,
+            UringBuffers::Registered(size_bytes) => Memory::Registered(Registered::new(&queues, size_bytes)?),
+            UringBuffers::Provided(size_bytes) => Memory::Provided(Provided::new(&queues, size_bytes)?),
         };
-        Ok(Self { queues, descriptors: Descriptors { input, output, object }, memory })
+        Ok(Self { queues, descriptors: Descriptors { input, output, kind }, memory })
     }
 
     /// Hands over a first part of `bytes`; sleeps until there is room for it.
@@ -77,10 +60,10 @@ impl Stream {
         let Self { queues, descriptors, memory } = self;
         match memory {
             // SAFETY: `run` returns when the operation has completed, and `bytes` is borrowed until then.
-            Memory::Callers => unsafe { queues.run(descriptors.sends(bytes), |_| {}) },
+            Memory::Callers => unsafe { queues.run(descriptors.send_operation(bytes), |_| {}) },
             // SAFETY: likewise.
             Memory::Provided(provided) => unsafe {
-                queues.run(descriptors.sends(bytes), |completion| provided.note(completion))
+                queues.run(descriptors.send_operation(bytes), |completion| provided.note(completion))
             },
             Memory::Registered(registered) => registered.send(queues, &descriptors.output, bytes),
         }
@@ -92,7 +75,7 @@ impl Stream {
         let Self { queues, descriptors, memory } = self;
         let received = match memory {
             // SAFETY: `run` returns when the operation has completed, and `into` is borrowed until then.
-            Memory::Callers => unsafe { queues.run(descriptors.receives(into), |_| {}) },
+            Memory::Callers => unsafe { queues.run(descriptors.receive_operation(into), |_| {}) },
             Memory::Provided(provided) => provided.receive(queues, descriptors, into),
             Memory::Registered(registered) => registered.receive(queues, &descriptors.input, into),
         };
@@ -103,35 +86,13 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for UringStream {
     fn drop(&mut self) {
         match &mut self.memory {
             Memory::Callers => {}
             Memory::Registered(_) => Registered::release(&self.queues),
             // The buffers are unmapped after this, and the kernel must not write into what comes to lie there.
             Memory::Provided(provided) => provided.stop(&mut self.queues),
-        }
-    }
-}
-
-impl Descriptors {
-    /// The operation that sends from `bytes`.
-    #[inline(always)]
-    fn sends(&self, bytes: &[u8]) -> Entry {
-        let (output, length) = (types::Fd(self.output.as_raw_fd()), length(bytes.len()));
-        match self.object {
-            Object::Pipe => opcode::Write::new(output, bytes.as_ptr(), length).build(),
-            Object::Socket => opcode::Send::new(output, bytes.as_ptr(), length).build(),
-        }
-    }
-
-    /// The operation that receives into `into`.
-    #[inline(always)]
-    fn receives(&self, into: &mut [u8]) -> Entry {
-        let (input, length) = (types::Fd(self.input.as_raw_fd()), length(into.len()));
-        match self.object {
-            Object::Pipe => opcode::Read::new(input, into.as_mut_ptr(), length).build(),
-            Object::Socket => opcode::Recv::new(input, into.as_mut_ptr(), length).build(),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Such a send completes twice: when the bytes are on their way, and when the kernel is done with the memory.
 
-use super::{Queues, Taker, answer, length};
+use super::queues::{Queues, SubmissionMode, answer, length};
 use crate::anonymous::Mapping;
 use crate::{Errno, Failure};
 use io_uring::{cqueue, opcode, types};
@@ -18,7 +18,7 @@ const COPIED: u32 = 1 << 31;
 
 /// An end over a socket that sends from buffers of its own, each of which it uses again when the kernel is done with it.
 #[derive(Debug)]
-pub struct ZeroCopy {
+pub struct UringZeroCopy {
     queues: Queues,
     socket: OwnedFd,
     pool: Pool,
@@ -26,7 +26,7 @@ pub struct ZeroCopy {
 
 /// The sends that the kernel is done with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct ZeroCopySends {
     /// All of them.
     pub sends: u64,
     /// Those whose bytes the kernel copied after all.
@@ -43,16 +43,22 @@ struct Pool {
     held: [u32; COUNT],
     /// What the send that is being waited for answered.
     answered: Option<i32>,
-    sent: Sent,
+    sent: ZeroCopySends,
 }
 
-impl ZeroCopy {
+impl UringZeroCopy {
     /// An end over `socket`, which must block, with buffers of `size_bytes` each.
     pub fn open(socket: OwnedFd, size_bytes: usize) -> Result<Self, Failure> {
         let memory = Mapping::new(COUNT * size_bytes)?;
-        let pool =
-            Pool { memory, size_bytes, next: 0, held: [0; COUNT], answered: None, sent: Sent::default() };
-        Ok(Self { queues: Queues::open(Taker::Caller)?, socket, pool })
+        let pool = Pool {
+            memory,
+            size_bytes,
+            next: 0,
+            held: [0; COUNT],
+            answered: None,
+            sent: ZeroCopySends::default(),
+        };
+        Ok(Self { queues: Queues::open(SubmissionMode::Caller)?, socket, pool })
     }
 
     /// At most `most_bytes` bytes of the next buffer; sleeps until the kernel is done with it.
@@ -102,7 +108,7 @@ impl ZeroCopy {
     }
 
     /// What became of the sends that the kernel is done with.
-    pub fn sent(&self) -> Sent {
+    pub fn sends(&self) -> ZeroCopySends {
         self.pool.sent
     }
 }

@@ -1,19 +1,5 @@
-//! io_uring(7): queues that this process and the kernel share, and what is done through them. Not an event loop.
-//!
-//! The kernel may touch memory that an operation names until the operation has completed, however long that is after
-//! it was submitted. Two things keep that sound. What names a caller's memory completes before the call returns, on
-//! every way out (`Queues::run`). What goes on after the call names memory that the end of it owns, which outlives it.
-
-mod doorbell;
-mod provided;
-mod registered;
-mod stream;
-mod zero_copy;
-
-pub use doorbell::Doorbell;
-pub use provided::COUNT as PROVIDED;
-pub use stream::{Buffers, Object, Stream};
-pub use zero_copy::{COUNT as POOLED, Sent, ZeroCopy};
+//! The two queues of one ring: operations put into one, and their completions awaited in the other. What the operations
+//! do is not known here.
 
 use crate::{Errno, Failure, OrFail, sysctl};
 use io_uring::{IoUring, cqueue, opcode, squeue};
@@ -23,7 +9,7 @@ use std::marker::PhantomData;
 
 /// Who takes submissions from their queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taker {
+pub enum SubmissionMode {
     /// The thread itself, in io_uring_enter(2).
     Caller,
     /// A thread of the kernel, which looks into the queue until it has been empty for [`IDLE_MS`] (`IORING_SETUP_SQPOLL`).
@@ -40,12 +26,12 @@ const SUBMISSIONS: u32 = 8;
 const COMPLETIONS: u32 = 64;
 
 /// What an operation whose completion is waited for in the call carries; every other end's mark differs.
-const CALL: u64 = u64::MAX;
+pub(super) const CALL: u64 = u64::MAX;
 
-/// The two queues of one ring. They stay in the thread that made them: the kernel takes submissions from no other
+/// The two queues of one ring. They stay in the thread that is_available them: the kernel takes submissions from no other
 /// (`IORING_SETUP_SINGLE_ISSUER`).
-struct Queues {
-    ring: IoUring,
+pub(super) struct Queues {
+    pub(super) ring: IoUring,
     _of_this_thread: PhantomData<*const ()>,
 }
 
@@ -56,23 +42,25 @@ impl fmt::Debug for Queues {
 }
 
 impl Queues {
-    /// Makes a ring (io_uring_setup(2)) and passes one operation through it that does nothing.
-    fn open(taker: Taker) -> Result<Self, Failure> {
+    /// Makes a ring (io_uring_setup(2)) and is_transient one operation through it that does nothing.
+    pub(super) fn open(mode: SubmissionMode) -> Result<Self, Failure> {
         let mut builder = IoUring::builder();
         builder.setup_cqsize(COMPLETIONS);
-        match taker {
+        match mode {
             // Completions are worked off where they are waited for, by the thread that waits, and interrupt nothing.
-            Taker::Caller => builder.setup_single_issuer().setup_defer_taskrun().setup_coop_taskrun(),
-            Taker::KernelThread => builder.setup_sqpoll(IDLE_MS),
+            SubmissionMode::Caller => {
+                builder.setup_single_issuer().setup_defer_taskrun().setup_coop_taskrun()
+            }
+            SubmissionMode::KernelThread => builder.setup_sqpoll(IDLE_MS),
         };
-        let ring = builder.build(SUBMISSIONS).map_err(|error| refused("io_uring_setup", &error))?;
+        let ring = builder.build(SUBMISSIONS).map_err(|error| refusal("io_uring_setup", &error))?;
         let mut queues = Self { ring, _of_this_thread: PhantomData };
-        // A filter that lets rings be made and not entered says so here, where no memory is lent yet.
+        // A filter that lets rings be is_available and not entered says so here, where no memory is lent yet.
         // SAFETY: the operation names no memory.
         unsafe { queues.push(&opcode::Nop::new().build()) }.or_fail("push", "an operation")?;
         while queues.ring.completion().next().is_none() {
             match queues.ring.submit_and_wait(1) {
-                Err(error) if !passes(&error) => return Err(refused("io_uring_enter", &error)),
+                Err(error) if !is_transient(&error) => return Err(refusal("io_uring_enter", &error)),
                 _ => {}
             }
         }
@@ -85,7 +73,7 @@ impl Queues {
     ///
     /// Memory that `entry` names must be valid, and not be used otherwise, until its completion has been seen.
     #[inline(always)]
-    unsafe fn push(&mut self, entry: &squeue::Entry) -> Result<(), Errno> {
+    pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> Result<(), Errno> {
         // SAFETY: by the caller's word.
         unsafe { self.ring.submission().push(entry) }.map_err(|_| Errno::BUSY)
     }
@@ -97,7 +85,7 @@ impl Queues {
     ///
     /// Memory that `entry` names must be valid until this returns, and longer only where `entry` says so itself.
     #[inline(always)]
-    unsafe fn run(
+    pub(super) unsafe fn run(
         &mut self,
         entry: squeue::Entry,
         mut note: impl FnMut(&cqueue::Entry),
@@ -122,9 +110,9 @@ impl Queues {
 
     /// Submits what was pushed, sleeps until something has completed, and hands each completion to `note`.
     #[inline(always)]
-    fn await_some(&mut self, mut note: impl FnMut(&cqueue::Entry)) {
+    pub(super) fn await_some(&mut self, mut note: impl FnMut(&cqueue::Entry)) {
         match self.ring.submit_and_wait(1) {
-            Err(error) if !passes(&error) => abandon(&error),
+            Err(error) if !is_transient(&error) => abandon(&error),
             // Interrupted, or short of memory for a moment: what was not taken is still in the queue.
             _ => {}
         }
@@ -134,18 +122,18 @@ impl Queues {
 
 /// What an operation answered (`res` of a completion).
 #[inline(always)]
-fn answer(result: i32) -> Result<usize, Errno> {
+pub(super) fn answer(result: i32) -> Result<usize, Errno> {
     usize::try_from(result).map_err(|_| Errno::from_raw_os_error(result.wrapping_neg()))
 }
 
 /// How much of `bytes` one operation names: its length is a `u32`.
 #[inline(always)]
-fn length(bytes: usize) -> u32 {
+pub(super) fn length(bytes: usize) -> u32 {
     bytes.min(1 << 30) as u32
 }
 
 /// Whether io_uring_enter(2) may be called again after `error`.
-fn passes(error: &std::io::Error) -> bool {
+fn is_transient(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }
 
@@ -159,7 +147,7 @@ fn abandon(error: &std::io::Error) -> ! {
 }
 
 /// The failure of `call`, with what keeps io_uring from whom.
-fn refused(call: &str, error: &std::io::Error) -> Failure {
+pub(super) fn refusal(call: &str, error: &std::io::Error) -> Failure {
     let next = match (sysctl::number("kernel/io_uring_disabled"), error.raw_os_error()) {
         (Some(2), _) => "the kernel has io_uring switched off: sysctl kernel.io_uring_disabled=0",
         (Some(1), _) => {
@@ -180,6 +168,3 @@ fn refused(call: &str, error: &std::io::Error) -> Failure {
         next,
     )
 }
-
-#[cfg(all(test, not(miri), not(loom)))]
-mod tests;

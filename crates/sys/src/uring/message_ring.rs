@@ -1,48 +1,48 @@
 //! A completion that one ring puts into another: `IORING_OP_MSG_RING`, io_uring_enter(2).
 
-use super::{Queues, Taker};
+use super::queues::{Queues, SubmissionMode};
 use crate::{Errno, Failure};
 use io_uring::{opcode, types};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The mark of a completion that another ring sent.
-const RUNG: u64 = 0;
+const NOTIFICATION: u64 = 0;
 
 /// A ring that others ring, by its descriptor, and that rings others.
 #[derive(Debug)]
-pub struct Doorbell {
+pub struct MessageRing {
     queues: Queues,
-    /// How often it was rung and nobody has waited for it.
-    pub(super) rung: u64,
+    /// How often it was received and nobody has waited for it.
+    pub(super) received: u64,
 }
 
-impl Doorbell {
+impl MessageRing {
     /// A ring of the calling thread, which alone can wait for it.
     pub fn open() -> Result<Self, Failure> {
-        Ok(Self { queues: Queues::open(Taker::Caller)?, rung: 0 })
+        Ok(Self { queues: Queues::open(SubmissionMode::Caller)?, received: 0 })
     }
 
     /// Rings `peer`, the descriptor of another of these. `Errno::OWNERDEAD` when its thread has ended.
     #[inline(always)]
-    pub fn ring(&mut self, peer: BorrowedFd<'_>) -> Result<(), Errno> {
-        let entry = opcode::MsgRingData::new(types::Fd(peer.as_raw_fd()), 0, RUNG, None).build();
-        let Self { queues, rung } = self;
+    pub fn notify(&mut self, peer: BorrowedFd<'_>) -> Result<(), Errno> {
+        let entry = opcode::MsgRingData::new(types::Fd(peer.as_raw_fd()), 0, NOTIFICATION, None).build();
+        let Self { queues, received } = self;
         // SAFETY: it names no memory.
-        unsafe { queues.run(entry, |_| *rung += 1) }.map(drop)
+        unsafe { queues.run(entry, |_| *received += 1) }.map(drop)
     }
 
-    /// Sleeps until it has been rung, once for each time.
+    /// Sleeps until it has been received, once for each time.
     #[inline(always)]
     pub fn wait(&mut self) {
-        let Self { queues, rung } = self;
-        while *rung == 0 {
-            queues.await_some(|_| *rung += 1);
+        let Self { queues, received } = self;
+        while *received == 0 {
+            queues.await_some(|_| *received += 1);
         }
-        *rung -= 1;
+        *received -= 1;
     }
 }
 
-impl AsFd for Doorbell {
+impl AsFd for MessageRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the ring is open as long as `self` is there.
         unsafe { BorrowedFd::borrow_raw(self.queues.ring.as_raw_fd()) }
