@@ -1,8 +1,9 @@
-//! What the ends of a ring sleep on: a futex, or one thing for each end that keeps a wake-up. Not a mechanism itself.
+//! What the endpoints of a ring sleep on: a futex, or one object for each endpoint that keeps a wake-up. Not a
+//! mechanism itself.
 //!
-//! Nobody sleeps for a limited time: an end that closes wakes its peer, and what keeps a wake-up cannot lose it.
-//! So a sleep is the one system call that it is elsewhere, and reads no clock. A peer that is killed wakes nobody;
-//! as with a futex, the coordinator's deadline ends that.
+//! A sleep on the futex ends after 100 ms at the latest; the endpoint then polls and sleeps again. The other sleeps have
+//! no timeout: an endpoint that closes wakes its peer, and an object that keeps a wake-up cannot lose it. A peer that is
+//! killed wakes nobody. In both cases it is the coordinator that ends the wait, by its deadline.
 
 use crate::contract::{Ticket, Trial};
 use crate::names::{Registered, names_have_a_place};

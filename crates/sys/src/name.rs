@@ -1,14 +1,15 @@
-//! Names outside of the file system, of kernel objects that outlive their makers, and their removal.
+//! Names of kernel objects that outlive the process which made them, and how to remove the objects. Not paths of
+//! files.
 //!
-//! A note of each is written before the object is made, so that whoever clears up after a process that was
-//! killed knows what to remove. Where notes are kept is not known here.
+//! A trial writes down each name before it makes the object, so that whoever cleans up after a killed process knows
+//! what to remove. Where the names are kept is not known here.
 
 use crate::sysv::{self, SysvKey};
 use crate::{Errno, posix_mq};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the names of ours begin with: no other is ever removed.
+/// What all names of ipcmark begin with. Objects of other names are never removed.
 const OURS: &str = "/ipcmark-";
 
 /// The name of a kernel object.
@@ -22,12 +23,12 @@ pub enum ObjectName {
     SysvShm(SysvKey),
     /// A POSIX message queue.
     PosixMq(String),
-    /// POSIX shared memory, or another file beside it (shm_overview(7)).
+    /// A POSIX shared memory object, or another file in the same place (shm_overview(7)).
     PosixShm(String),
 }
 
 impl ObjectName {
-    /// Removes the object. One that is gone, or never was, is as good as removed.
+    /// Removes the object. It is no error if there is none.
     pub fn remove(&self) -> Result<(), Errno> {
         let removed = match self {
             ObjectName::SysvMsg(key) => sysv::remove_queue(*key),
@@ -58,7 +59,7 @@ impl fmt::Display for ObjectName {
 impl FromStr for ObjectName {
     type Err = ();
 
-    /// What [`Display`](fmt::Display) wrote.
+    /// Parses what [`Display`](fmt::Display) wrote.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (kind, name) = text.split_once(' ').ok_or(())?;
         let key = || name.parse().map_err(drop);
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_read_as_it_was_written() {
+    fn a_name_survives_its_text() {
         for name in [
             ObjectName::SysvMsg(SysvKey::of("a")),
             ObjectName::SysvSem(SysvKey::of("b")),
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_as_good_as_removed() {
+    fn it_is_no_error_to_remove_what_is_not_there() {
         assert_eq!(ObjectName::SysvSem(SysvKey::of("no such set, by all likelihood")).remove(), Ok(()));
         assert_eq!(ObjectName::SysvShm(SysvKey::of("no such segment, by all likelihood")).remove(), Ok(()));
         assert_eq!(ObjectName::PosixShm("/ipcmark-no-such-object".to_owned()).remove(), Ok(()));

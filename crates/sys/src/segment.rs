@@ -1,5 +1,5 @@
-//! MappedMemory that processes can share, in the ways that Linux has: made, attached, touched, detached and removed, step by
-//! step; and memory that one process has for itself, of the same kinds. What two processes really share is
+//! Memory that processes can share, of each kind that Linux has: made, attached, touched, detached and removed, step
+//! by step. Also memory that one process keeps for itself, of the same kinds. What two processes really share is in
 //! [`crate::shared_memory`].
 
 use crate::anonymous::{map, touch};
@@ -12,10 +12,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::shm;
 use std::ptr::NonNull;
 
-/// What memory is made by.
+/// By which call memory is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SegmentSource {
-    /// memfd_create(2), which knows no names.
+    /// memfd_create(2), which needs no name.
     Memfd,
     /// shm_open(3), under this name.
     Posix(String),
@@ -23,7 +23,7 @@ pub enum SegmentSource {
     Sysv(SysvKey),
 }
 
-/// MappedMemory that exists, whether or not it is attached.
+/// Memory that exists, whether or not it is attached.
 #[derive(Debug)]
 pub struct MemorySegment {
     object: Object,
@@ -37,7 +37,7 @@ enum Object {
 }
 
 impl SegmentSource {
-    /// Makes `len_bytes` of zeroes, which nobody else has (and ftruncate(2), but for System V).
+    /// Makes `len_bytes` of zeroes, which nobody else has. All but System V memory needs ftruncate(2) too.
     #[inline(always)]
     pub fn create(&self, len_bytes: usize) -> Result<MemorySegment, Errno> {
         let fd = match self {
@@ -55,7 +55,7 @@ impl SegmentSource {
         Ok(MemorySegment { object: Object::File(fd), len_bytes })
     }
 
-    /// Removes `segment`, which this made, and its name: close(2), shm_unlink(3), shmctl(2).
+    /// Removes `segment`, which this source made, and its name: close(2), shm_unlink(3), shmctl(2).
     #[inline(always)]
     pub fn remove(&self, segment: MemorySegment) -> Result<(), Errno> {
         match (segment.object, self) {
@@ -70,8 +70,9 @@ impl SegmentSource {
 }
 
 impl MemorySegment {
-    /// Sets all of its pages aside, or says that there is no room for them: to touch them where there is none ends the
-    /// process by `SIGBUS` (fallocate(2)). System V memory was reckoned with when it was made.
+    /// Reserves all of its pages, or fails if there is no room for them (fallocate(2)). Without that, touching a page
+    /// for which there is no room would end the process by `SIGBUS`. The kernel reserves System V memory when it
+    /// makes it.
     pub fn reserve(&self) -> Result<(), Failure> {
         match &self.object {
             Object::Sysv(_) => Ok(()),
@@ -80,12 +81,13 @@ impl MemorySegment {
         }
     }
 
-    /// Attaches it, writes one byte to each page of `touch_every_bytes` if that is given, and detaches it: mmap(2) and
+    /// Attaches it, writes one byte in every `touch_every_bytes` if that is given, and detaches it: mmap(2) and
     /// munmap(2), or shmat(2) and shmdt(2).
     #[inline(always)]
     pub fn attach_and_detach(&mut self, touch_every_bytes: Option<usize>) -> Result<(), Errno> {
         let base = self.attach()?;
-        // SAFETY: attached just now for this function, which alone has this segment, and which forgets it.
+        // SAFETY: it was attached for this function, which alone has this segment, and which does not use it
+        // afterwards.
         unsafe {
             touch(base, self.len_bytes, touch_every_bytes);
             match self.object {
@@ -95,7 +97,7 @@ impl MemorySegment {
         }
     }
 
-    /// It, attached for as long as the value lives.
+    /// Attaches it for as long as the returned value lives.
     pub fn into_mapped(self) -> Result<MappedMemory, Errno> {
         let base = self.attach()?;
         let is_sysv = matches!(self.object, Object::Sysv(_));
@@ -115,7 +117,7 @@ impl MemorySegment {
     }
 }
 
-/// MappedMemory of one process, aligned to a page, whether or not it could be shared.
+/// Memory of one process, aligned to a page. Unmapped or detached on drop.
 #[derive(Debug)]
 pub struct MappedMemory {
     base: NonNull<u8>,
@@ -132,17 +134,17 @@ impl MappedMemory {
     /// Writes `byte` to every byte, as memset(3) does.
     #[inline(always)]
     pub fn fill(&mut self, byte: u8) {
-        // SAFETY: attached as long as `self` lives; nobody else has it, for whoever makes a segment is the first to
-        // have it, and is alone when it is kept.
+        // SAFETY: attached as long as `self` lives. Nobody else has it: whoever makes a segment is the first to have
+        // it, and `into_mapped` takes the segment away.
         unsafe { self.base.write_bytes(byte, self.len_bytes) };
     }
 
-    /// Reads every byte: all of them, one exclusive-or the other.
+    /// Reads every byte, and returns the exclusive-or of all.
     #[inline(always)]
     pub fn fold(&self) -> u8 {
-        // SAFETY: as in `fill`; the kernel made all of it zeroes at first.
+        // SAFETY: as in `fill`. The kernel made all of it zeroes at first.
         let bytes = unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len_bytes) };
-        // Without a way out in the middle, so that it reads as fast as memory gives.
+        // There is no early exit, so that it reads as fast as the memory allows.
         bytes.iter().fold(0, |all, byte| all ^ byte)
     }
 }
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_touched_is_there_when_it_is_attached_again() {
+    fn touched_pages_keep_their_bytes_until_the_next_attach() {
         for (touch_every_bytes, left) in [(None, 0), (Some(4096), 1)] {
             for (source, name) in sources("touch") {
                 let mut segment = source.create(2 * 4096 + 1).unwrap();
@@ -186,14 +188,14 @@ mod tests {
                 segment.attach_and_detach(touch_every_bytes).unwrap();
                 let memory = segment.into_mapped().unwrap();
                 name.iter().for_each(|name| name.remove().unwrap());
-                // A one in each of three pages.
+                // A one in each of three pages makes a one.
                 assert_eq!(memory.fold(), left, "{source:?}");
             }
         }
     }
 
     #[test]
-    fn what_is_removed_leaves_its_name_to_the_next() {
+    fn a_name_can_be_used_again_after_removal() {
         for (source, _) in sources("remove") {
             for _ in 0..3 {
                 let segment = source.create(100).unwrap();
@@ -216,7 +218,7 @@ mod tests {
         for mut memory in memories {
             assert_eq!(memory.fold(), 0);
             memory.fill(0x5a);
-            // An odd number of them.
+            // The number of bytes is odd.
             assert_eq!(memory.fold(), 0x5a);
         }
     }

@@ -22,7 +22,8 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
             let slot = self.incoming.lane.slots + self.slot_offset(self.incoming.slots);
             // SAFETY: slots are inside.
             let header = unsafe { self.memory.word(slot) }.load(Ordering::Acquire);
-            // One comparison for all: it is the next message, is not in the bulk area, does not pass the token, and fits.
+            // One comparison for all: it is the next message, is not in the bulk area, does not pass the token, and
+            // fits.
             let length = header ^ self.incoming.header;
             if length.wrapping_sub(1) < into.len().min(SLOT_BYTES) as u64 {
                 let into = &mut into[..length as usize];
@@ -43,8 +44,8 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
         }
         let (at, length_bytes) = self.find_bytes()?;
         let count = into.len().min(length_bytes);
-        // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote. The peer does not touch it before
-        // this endpoint's cursor says that it may.
+        // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote. The peer does not touch it
+        // before this endpoint's cursor says that it may.
         unsafe { self.memory.read(at, &mut into[..count]) };
         self.advance(count);
         Ok(count)
@@ -158,10 +159,10 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
 
     /// In a stream of small messages, keeps away from the producer for a while.
     ///
-    /// A consumer right behind the producer takes each line away while the producer still writes it, and both slow down
-    /// to the pace of moving lines: measured, five to twenty times as slow. So a spinning consumer that has received
-    /// several messages without waiting pauses, for a few microseconds at most, until the producer is well ahead. In a
-    /// request-reply exchange, or when messages come singly, there are never several without waiting.
+    /// A consumer right behind the producer takes each line away while the producer still writes it, and both slow
+    /// down to the pace of moving lines: measured, five to twenty times as slow. So a spinning consumer that has
+    /// received several messages without waiting pauses, for a few microseconds at most, until the producer is well
+    /// ahead. In a request-reply exchange, or when messages come singly, there are never several without waiting.
     #[inline(never)]
     fn let_producer_lead(&mut self) {
         const SEVERAL: u64 = 16;
@@ -174,8 +175,8 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
         for _ in 0..POLLS {
             // SAFETY: slots are inside.
             let header = unsafe { self.memory.word(slot) }.load(Ordering::Relaxed);
-            // Messages through the mailbox slot use sequence numbers but no slots, so that a greater header says the same.
-            // A header of an earlier lap is smaller, and so is one that was cleared.
+            // Messages through the mailbox slot use sequence numbers but no slots, so that a greater header says the
+            // same. A header of an earlier lap is smaller, and so is one that was cleared.
             if header.wrapping_sub(self.incoming.header) >> 63 == 0 {
                 return;
             }
@@ -196,7 +197,8 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
         }
         self.incoming.piece.place = Place::Nowhere;
         if self.incoming.dirties {
-            // SAFETY: `open` has checked that the piece is inside. The peer does not touch it before the cursor says so.
+            // SAFETY: `open` has checked that the piece is inside. The peer does not touch it before the cursor says
+            // so.
             unsafe { self.memory.dirty_lines(at, length_bytes) };
         }
         self.incoming.bulk += length_bytes.next_multiple_of(LINE_BYTES) as u64;

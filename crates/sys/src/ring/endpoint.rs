@@ -54,16 +54,16 @@ impl<W: WaitStrategy> RingEndpoint<W> {
     /// sends. Waits while there is no room, and fails as [`send`](Self::send).
     ///
     /// This endpoint alone knows where they lie, and an endpoint of a ring does not touch them until they are
-    /// committed. That is all that makes the reference exclusive. A peer that breaks the protocol, or any process that
-    /// maps the memory, can change these bytes under it: no process can be kept from that, and the language does not
-    /// provide for it. So nothing that must be right may depend on their values.
+    /// committed. That is all that makes the reference exclusive. A peer that breaks the protocol, or any process
+    /// that maps the memory, can change these bytes under it: no process can be kept from that, and the language does
+    /// not provide for it. So nothing that must be right may depend on their values.
     #[inline(always)]
     pub fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
         self.0.reserve(most_bytes)
     }
 
-    /// Sends the first `bytes` of what [`reserve`](Self::reserve) returned last. `Errno::INVAL` when that was less, or
-    /// when anything was sent since.
+    /// Sends the first `bytes` of what [`reserve`](Self::reserve) returned last. `Errno::INVAL` when that was less,
+    /// or when anything was sent since.
     #[inline(always)]
     pub fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
         self.0.commit(bytes)

@@ -11,7 +11,8 @@ use crate::side::MemorySide;
 
 /// The unit in which caches exchange memory.
 pub(super) const LINE_BYTES: usize = 64;
-/// The distance between words that different endpoints write: two lines, because some processors fetch lines in pairs.
+/// The distance between words that different endpoints write: two lines, because some processors fetch lines in
+/// pairs.
 pub(super) const APART_BYTES: usize = 2 * LINE_BYTES;
 pub(super) const PAGE_BYTES: usize = 4096;
 /// The size of a slot's header.
@@ -22,9 +23,9 @@ pub(super) const SLOT_BYTES: usize = LINE_BYTES - HEADER_BYTES;
 pub(super) const MAILBOX_BYTES: usize = if cfg!(loom) { 2 * LINE_BYTES } else { 1024 } - HEADER_BYTES;
 /// The longest message that goes through slots. A longer one goes through the bulk area.
 pub(super) const LONGEST_IN_SLOTS: usize = 2 * SLOT_BYTES;
-/// Where the bulk area begins in its page. Private buffers mostly begin a few bytes into a page. If the bulk area began
-/// at the same place, the processor would hold back loads because they seem to depend on stores exactly one page away.
-/// Measured, that makes a stream of large messages a third slower.
+/// Where the bulk area begins in its page. Private buffers mostly begin a few bytes into a page. If the bulk area
+/// began at the same place, the processor would hold back loads because they seem to depend on stores exactly one
+/// page away. Measured, that makes a stream of large messages a third slower.
 const BULK_IN_PAGE: usize = PAGE_BYTES / 4;
 
 pub(super) const MAILBOX: usize = 0;
@@ -37,8 +38,8 @@ const FIRST_SLOT: usize = (CONTROL + 2 * CONTROL_BYTES).next_multiple_of(PAGE_BY
 /// A header holds the message's sequence number above these bits. The number wraps after 2^52 messages: a year at 100
 /// million messages per second.
 pub(super) const SEQUENCE_SHIFT: u32 = 12;
-/// Says that the message is from the server. Without it an endpoint could take its own message in the mailbox slot for
-/// the peer's.
+/// Says that the message is from the server. Without it an endpoint could take its own message in the mailbox slot
+/// for the peer's.
 pub(super) const FROM_SERVER: u64 = 1 << 11;
 /// Says that the sender passes the token on.
 pub(super) const PASSES_TOKEN: u64 = 1 << 10;
@@ -63,8 +64,8 @@ impl RingGeometry {
     pub(super) const SLOTS: usize = 1024;
     const LEAST_BULK_BYTES: usize = PAGE_BYTES;
     const MOST_BULK_BYTES: usize = 1 << 30;
-    /// With smaller pieces both endpoints start sooner to copy at the same time; with larger ones they synchronise less
-    /// often.
+    /// With smaller pieces both endpoints start sooner to copy at the same time; with larger ones they synchronise
+    /// less often.
     const MOST_PIECE_BYTES: usize = 8 << 10;
 
     /// Rings that hold at least `bulk_bytes` of long messages in each direction: rounded up to a power of two between

@@ -119,8 +119,8 @@ impl Memory for Cells {
 
 type Tiny<W, const SLOTS: usize> = Engine<Cells, W, SLOTS>;
 
-/// A few slots, a bulk area of two lines, pieces of one line. With more slots than pieces fit into the bulk area, that
-/// is full first, so that its own cursor alone orders the producer after the consumer.
+/// A few slots, a bulk area of two lines, pieces of one line. With more slots than pieces fit into the bulk area,
+/// that is full first, so that its own cursor alone orders the producer after the consumer.
 fn pair<W: Both, const SLOTS: usize>() -> (Tiny<W, SLOTS>, Tiny<W, SLOTS>) {
     let geometry = RingGeometry { slots: SLOTS, bulk_bytes: 2 * LINE_BYTES, piece_bytes: LINE_BYTES };
     let cells = Cells::new(&geometry);

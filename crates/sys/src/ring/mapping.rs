@@ -1,4 +1,5 @@
-//! The ring's memory as it really is: mapped, with an address. The raw pointers of the ring are here and nowhere else.
+//! The ring's memory as it really is: mapped, with an address. The raw pointers of the ring are here and nowhere
+//! else.
 
 use super::layout::{LINE_BYTES, RingGeometry};
 use super::memory::Memory;
@@ -63,16 +64,17 @@ impl<O, W: WaitStrategy, const SLOTS: usize> Engine<Region<O>, W, SLOTS> {
     #[inline(always)]
     pub(super) fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
         let (at, length_bytes) = self.reserve_place(most_bytes)?;
-        // SAFETY: `reserve_place` has found a place that is inside and that the peer is done with. This endpoint sends
-        // nothing while it is borrowed. See `RingEndpoint::reserve` on a peer that breaks that.
+        // SAFETY: `reserve_place` has found a place that is inside and that the peer is done with. This endpoint
+        // sends nothing while it is borrowed. See `RingEndpoint::reserve` on a peer that breaks that.
         Ok(unsafe { self.memory.bytes_mut(at, length_bytes) })
     }
 
     #[inline(always)]
     pub(super) fn peek(&mut self, most_bytes: usize) -> Result<&[u8], Errno> {
         let (at, length_bytes) = self.peek_place()?;
-        // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote. The peer does not touch it before
-        // the cursor says so, and this endpoint does not publish that while it is borrowed. See `RingEndpoint::peek`.
+        // SAFETY: `open` has checked that the piece is inside, whatever the peer wrote. The peer does not touch it
+        // before the cursor says so, and this endpoint does not publish that while it is borrowed. See
+        // `RingEndpoint::peek`.
         Ok(unsafe { self.memory.bytes(at, length_bytes.min(most_bytes)) })
     }
 }
@@ -194,11 +196,11 @@ pub(super) fn claim<W: WaitStrategy>(
         return Err(refuse("the memory is not of the ring's size"));
     }
     let (base, len_bytes) = (memory.base(), memory.len_bytes());
-    // SAFETY: the mapping lives as long as `memory` and is aligned to a page. Nobody else in this process uses it, because
-    // it is moved in here, and the peer uses its own mapping through this function too.
+    // SAFETY: the mapping lives as long as `memory` and is aligned to a page. Nobody else in this process uses it,
+    // because it is moved in here, and the peer uses its own mapping through this function too.
     let region = unsafe { Region::new(base, len_bytes, memory) };
-    // SAFETY: the size is checked. The memory is zero, as it was created, but for what a peer has written that claims it
-    // too.
+    // SAFETY: the size is checked. The memory is zero, as it was created, but for what a peer has written that claims
+    // it too.
     let claimed = unsafe { Engine::claim(region, geometry, side, wait) };
     claimed.ok_or_else(|| refuse("it is taken, or the peer's geometry or way of waiting is another"))
 }

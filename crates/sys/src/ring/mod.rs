@@ -7,11 +7,11 @@
 //!
 //! # How it works
 //!
-//! - A **slot** is one cache line: a header and up to 56 bytes. The consumer polls the header of its next slot, so that
-//!   a small message costs the transfer of one line. A header holds the message's sequence number. So nobody takes a
-//!   slot of an earlier lap for a new one, and no handshake is needed to clear it.
-//! - Longer messages go in **pieces** through the bulk area, in order and never across its end. The slot then holds the
-//!   length alone. Both endpoints know where the next piece lies.
+//! - A **slot** is one cache line: a header and up to 56 bytes. The consumer polls the header of its next slot, so
+//!   that a small message costs the transfer of one line. A header holds the message's sequence number. So nobody
+//!   takes a slot of an earlier lap for a new one, and no handshake is needed to clear it.
+//! - Longer messages go in **pieces** through the bulk area, in order and never across its end. The slot then holds
+//!   the length alone. Both endpoints know where the next piece lies.
 //! - The **mailbox slot** is one more slot, a longer one, that both directions share. The endpoint that holds the
 //!   **token** may write it, and passes the token on with whatever it sends next; the client holds it at first. So a
 //!   request and its reply move one and the same line to and fro, which costs half of what two lines cost.
@@ -20,8 +20,8 @@
 //! - The consumer **dirties** what it has read: it writes a byte into each line. The line is then in the consumer's
 //!   cache alone, and the producer takes it from there in one transfer. If the line stayed shared, every store of the
 //!   producer would first have to invalidate the other copy. Measured, that is three to ten times as slow.
-//! - An endpoint that may sleep has a flag in the memory. Its peer checks the flag after it has published anything, and
-//!   **notifies** it, that is wakes it, only when the flag is set.
+//! - An endpoint that may sleep has a flag in the memory. Its peer checks the flag after it has published anything,
+//!   and **notifies** it, that is wakes it, only when the flag is set.
 //!
 //! # Files
 //!

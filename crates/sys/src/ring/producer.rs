@@ -1,4 +1,5 @@
-//! Sending: by a copy, or by reserve and commit in place. Where a message goes depends on its length and on the token.
+//! Sending: by a copy, or by reserve and commit in place. Where a message goes depends on its length and on the
+//! token.
 
 use super::atomic::Ordering;
 use super::layout::{
@@ -18,7 +19,8 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
             return self.send_long(bytes);
         }
         let at = if self.holds_token { MAILBOX } else { self.take_slot()? };
-        // SAFETY: inside, by the length. The mailbox slot is this endpoint's, by the token; so is the slot, by `take_slot`.
+        // SAFETY: inside, by the length. The mailbox slot is this endpoint's, by the token; so is the slot, by
+        // `take_slot`.
         unsafe { self.memory.write(at + HEADER_BYTES, bytes) };
         self.publish(at, bytes.len() as u64);
         Ok(bytes.len())
@@ -30,7 +32,8 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
             return Ok(0);
         }
         if self.holds_token && bytes.len() <= MAILBOX_BYTES {
-            // SAFETY: inside, by the length. While this endpoint holds the token, the peer does not touch the mailbox slot.
+            // SAFETY: inside, by the length. While this endpoint holds the token, the peer does not touch the mailbox
+            // slot.
             unsafe { self.memory.write(MAILBOX + HEADER_BYTES, bytes) };
             self.publish(MAILBOX, bytes.len() as u64);
             return Ok(bytes.len());
@@ -67,8 +70,8 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
     fn send_piece(&mut self, bytes: &[u8], passes_token: u64) -> Result<usize, Errno> {
         let (at, length_bytes) = self.find_room(bytes.len())?;
         let slot = self.take_slot()?;
-        // SAFETY: inside, because the piece ends before the end of the bulk area. The peer's cursor says that it is done
-        // with these bytes.
+        // SAFETY: inside, because the piece ends before the end of the bulk area. The peer's cursor says that it is
+        // done with these bytes.
         unsafe { self.memory.write(at, &bytes[..length_bytes]) };
         self.publish_piece(slot, length_bytes, passes_token);
         Ok(length_bytes)

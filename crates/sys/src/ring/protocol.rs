@@ -1,12 +1,13 @@
 //! One endpoint of a pair of rings: its state, how it joins, waits, notifies its peer and leaves. Sending is in
 //! `producer`, receiving in `consumer`.
 //!
-//! All of it is generic over the memory and the way of waiting, so that loom and Miri run the same code as a real pair.
+//! All of it is generic over the memory and the way of waiting, so that loom and Miri run the same code as a real
+//! pair.
 //!
 //! # Orderings
 //!
-//! - The producer writes the payload, then the header (`Release`). The consumer reads the header (`Acquire`), then the
-//!   payload. So a consumer that sees the header sees the payload.
+//! - The producer writes the payload, then the header (`Release`). The consumer reads the header (`Acquire`), then
+//!   the payload. So a consumer that sees the header sees the payload.
 //! - The consumer reads and dirties a slot, then stores its cursor (`Release`). The producer loads the cursor
 //!   (`Acquire`), then overwrites the slot. So the producer never overwrites what the consumer still reads.
 //! - The holder of the token has received it in a header (`Acquire`) that the peer released after its own last use of
@@ -102,8 +103,8 @@ pub(super) struct Engine<M: Memory, W: WaitStrategy, const SLOTS: usize> {
 }
 
 impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
-    /// Takes `side`. Returns `None` if it is taken, or if the peer has claimed with another geometry or another kind of
-    /// waiting.
+    /// Takes `side`. Returns `None` if it is taken, or if the peer has claimed with another geometry or another kind
+    /// of waiting.
     ///
     /// # Safety
     ///

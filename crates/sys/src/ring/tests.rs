@@ -177,7 +177,8 @@ fn a_mailbox_slot_that_is_half_read_is_not_written() {
 #[test]
 fn messages_of_both_endpoints_with_equal_sequence_numbers_are_distinguished() {
     let (mut client, mut server) = pair::<SpinWait>(256);
-    // The client's first message is in the mailbox slot. Neither endpoint may take one's first message for the other's.
+    // The client's first message is in the mailbox slot. Neither endpoint may take one's first message for the
+    // other's.
     send_all(&mut client, b"n1");
     send_all(&mut server, b"f1");
     assert_eq!(receive_all(&mut client, 2, 2), b"f1");

@@ -1,4 +1,5 @@
-//! How an endpoint of a ring waits for its peer: the two ways that need nothing but the ring, and the trait for others.
+//! How an endpoint of a ring waits for its peer: the two ways that need nothing but the ring, and the trait for
+//! others.
 
 use crate::Errno;
 
@@ -43,7 +44,8 @@ impl WaitStrategy for SpinWait {
     const SLEEPS: bool = false;
 }
 
-/// Polls once, then sleeps on a futex until the peer wakes it. Every 100 ms it wakes by itself, polls and sleeps again.
+/// Polls once, then sleeps on a futex until the peer wakes it. Every 100 ms it wakes by itself, polls and sleeps
+/// again.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FutexWait;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
 
-/// The key of an object. Never `IPC_PRIVATE`, so that whoever knows it finds the object.
+/// The key of an object. Never `IPC_PRIVATE`, so that a process that knows the key finds the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SysvKey(pub(super) libc::key_t);
 
@@ -32,10 +32,10 @@ impl FromStr for SysvKey {
     }
 }
 
-/// What a fresh object is asked for: to be new, and for its owner alone.
+/// The flags that make an object: it must be new, and it is for its owner alone.
 pub(super) const CREATE: libc::c_int = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
 
-/// An object that is removed while one sleeps in it, or before, is a peer that closed.
+/// The error of an object that was removed, before the call or during its sleep, is that of a peer that has closed.
 #[cold]
 pub(super) fn gone(errno: Errno) -> Errno {
     if matches!(errno, Errno::IDRM | Errno::INVAL) { Errno::PIPE } else { errno }

@@ -10,7 +10,7 @@ pub fn create_memory(key: SysvKey, len_bytes: usize) -> Result<SharedMemory, Fai
     attach(SysvSegment::create(key, len_bytes), key, len_bytes)
 }
 
-/// Attaches the segment that another made, which has at least `len_bytes`: the kernel refuses a smaller one.
+/// Attaches the segment that a peer has made, which must have at least `len_bytes`: the kernel refuses a smaller one.
 pub fn open_memory(key: SysvKey, len_bytes: usize) -> Result<SharedMemory, Failure> {
     attach(SysvSegment::open(key, len_bytes), key, len_bytes)
 }
@@ -25,13 +25,13 @@ fn attach(
         Failure { next, ..failure }
     })?;
     let base = segment.attach().or_fail("shmat", format!("key {key}"))?;
-    // SAFETY: the kernel attach so many bytes there, aligned to a page, for this value alone to detach.
+    // SAFETY: the kernel has attached so many bytes there, aligned to a page. This value alone detaches them.
     let memory = unsafe { SharedMemory::new(base, len_bytes, Origin::Attached) };
     memory.populate();
     Ok(memory)
 }
 
-/// Removes the segment `key`, which lives on until it is detached everywhere (shmctl(2), `IPC_RMID`).
+/// Removes the name of segment `key`. The segment itself lives until everybody has detached it.
 pub(crate) fn remove_memory(key: SysvKey) -> Result<(), Errno> {
     SysvSegment::open(key, 0)?.remove()
 }
@@ -42,7 +42,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     #[test]
-    fn a_segment_lives_without_its_name_until_nobody_has_it() {
+    fn a_segment_without_a_name_lives_until_everybody_has_detached_it() {
         let key = SysvKey::of((std::process::id(), "a segment"));
         let client = create_memory(key, 10_000).unwrap();
         assert!(create_memory(key, 10_000).is_err(), "a segment was made twice");

@@ -19,7 +19,7 @@ impl SysvMessageQueue {
         Self::get(key, CREATE, most_bytes)
     }
 
-    /// Opens the queue that another made.
+    /// Opens the queue that a peer has made.
     pub fn open(key: SysvKey, most_bytes: usize) -> Result<Self, Failure> {
         Self::get(key, 0, most_bytes)
     }
@@ -30,14 +30,15 @@ impl SysvMessageQueue {
         Ok(Self { id, buffer: vec![1; 1 + most_bytes.div_ceil(8)] })
     }
 
-    /// How many bytes of messages it holds, once it was asked to set_capacity `asked_bytes`, if that is given. Above
-    /// kernel.msgmnb, which it has from the start, that takes CAP_SYS_RESOURCE (msgctl(2), `IPC_SET`).
+    /// Sets how many bytes of messages the queue holds to `asked_bytes`, if that is given, and returns how many it
+    /// holds now. At first it holds kernel.msgmnb. To set more takes CAP_SYS_RESOURCE; without it nothing changes
+    /// (msgctl(2), `IPC_SET`).
     pub fn set_capacity(&self, asked_bytes: Option<u64>) -> Result<u64, Failure> {
         let control = |command, status: &mut libc::msqid_ds| {
             // SAFETY: the status is valid for reads and writes through the call.
             checked(unsafe { libc::msgctl(self.id, command, std::ptr::from_mut(status)) })
         };
-        // SAFETY: a zeroed msqid_ds is a valid one.
+        // SAFETY: a zeroed msqid_ds is valid.
         let mut status: libc::msqid_ds = unsafe { std::mem::zeroed() };
         control(libc::IPC_STAT, &mut status).or_fail("msgctl(IPC_STAT)", "a queue")?;
         let had_bytes = status.msg_qbytes;
@@ -53,15 +54,15 @@ impl SysvMessageQueue {
         8 * (self.buffer.len() - 1)
     }
 
-    /// Sends one message; sleeps while the queue is full (msgsnd(2)).
+    /// Sends one message. Sleeps while the queue is full (msgsnd(2)).
     ///
-    /// One above the limits of the kernel or of this queue is refused with `Errno::MSGSIZE`.
+    /// `Errno::MSGSIZE` when the message is above the limits of the kernel or of this queue.
     #[inline(always)]
     pub fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         if bytes.len() > self.text_bytes() {
             return Err(Errno::MSGSIZE);
         }
-        // SAFETY: the text begins after the first word and has room for `bytes`, which is other memory.
+        // SAFETY: the text begins after the first word and has room for `bytes`, which are other memory.
         unsafe {
             let text = self.buffer.as_mut_ptr().add(1).cast::<u8>();
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), text, bytes.len());
@@ -77,7 +78,7 @@ impl SysvMessageQueue {
         }
     }
 
-    /// Receives one message, of which `into` must set_capacity all; sleeps until there is one (msgrcv(2)).
+    /// Receives one message, all of which must fit into `into`. Sleeps until there is one (msgrcv(2)).
     #[inline(always)]
     pub fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let most = into.len().min(self.text_bytes());
@@ -95,7 +96,7 @@ impl SysvMessageQueue {
     }
 }
 
-/// Removes the queue `key`, wherever it came from (msgctl(2), `IPC_RMID`).
+/// Removes the queue `key`, whoever made it (msgctl(2), `IPC_RMID`).
 pub(crate) fn remove_queue(key: SysvKey) -> Result<(), Errno> {
     // SAFETY: the calls take numbers; IPC_RMID ignores the buffer.
     unsafe {
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_is_removed_is_a_peer_that_closed() {
+    fn the_removal_of_a_queue_is_reported_as_a_closed_peer() {
         let key = SysvKey::of((std::process::id(), "a queue"));
         let mut client = SysvMessageQueue::create(key, 8).unwrap();
         let mut server = SysvMessageQueue::open(key, 8).unwrap();
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_holds_what_it_says() {
+    fn a_queue_has_the_capacity_that_it_reports() {
         let key = SysvKey::of((std::process::id(), "a small queue"));
         let mut queue = SysvMessageQueue::create(key, 8).unwrap();
         assert_eq!(Some(queue.set_capacity(None).unwrap()), crate::sysctl::number("kernel/msgmnb"));

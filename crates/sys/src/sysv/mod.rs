@@ -1,4 +1,5 @@
-//! System V message queues, semaphores and shared memory (sysvipc(7)). They outlive their makers: see [`crate::name`].
+//! System V message queues, semaphores and shared memory (sysvipc(7)). They outlive their makers: see
+//! [`crate::name`].
 
 mod key;
 mod memory;

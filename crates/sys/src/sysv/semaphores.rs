@@ -13,13 +13,13 @@ pub struct SysvSemaphores {
 }
 
 impl SysvSemaphores {
-    /// Makes the set `key` of `count` semaphores, all zero (semget(2)). With `undo` the kernel notes each
-    /// operation, to undo it when the process ends (`SEM_UNDO`, semop(2)).
+    /// Makes the set `key` of `count` semaphores, all zero (semget(2)). With `undo` the kernel undoes every operation
+    /// of a process when the process ends (`SEM_UNDO`, semop(2)).
     pub fn create(key: SysvKey, count: u16, undo: bool) -> Result<Self, Failure> {
         Self::get(key, count, CREATE, undo)
     }
 
-    /// Opens the set that another made.
+    /// Opens the set that a peer has made.
     pub fn open(key: SysvKey, count: u16, undo: bool) -> Result<Self, Failure> {
         Self::get(key, count, 0, undo)
     }
@@ -31,7 +31,7 @@ impl SysvSemaphores {
         Ok(Self { id, flags: if undo { libc::SEM_UNDO as libc::c_short } else { 0 } })
     }
 
-    /// Adds `change` to semaphore `at`; sleeps while that would make it negative (semop(2)).
+    /// Adds `change` to semaphore `at`. Sleeps while that would make it negative (semop(2)).
     #[inline(always)]
     pub fn add(&self, at: u16, change: i16) -> Result<(), Errno> {
         let mut operation = libc::sembuf { sem_num: at, sem_op: change, sem_flg: self.flags };

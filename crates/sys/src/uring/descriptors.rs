@@ -5,7 +5,7 @@ use io_uring::squeue::Entry;
 use io_uring::{opcode, types};
 use rustix::fd::{AsRawFd, OwnedFd};
 
-/// What the descriptors are, which says by which operations bytes pass.
+/// What the descriptors are, which says which operations they take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DescriptorKind {
     /// Pipes: `IORING_OP_READ` and `IORING_OP_WRITE`.

@@ -1,8 +1,9 @@
 //! io_uring(7): queues that this process and the kernel share, and what is done through them. Not an event loop.
 //!
-//! The kernel may touch memory that an operation names until the operation has completed, however long that is after
-//! it was submitted. Two things keep that sound. What names a caller's memory completes before the call returns, on
-//! every way out (`Queues::run`). What goes on after the call names memory that the end of it owns, which outlives it.
+//! The kernel may access the memory that an operation names until the operation has completed, however late that is.
+//! Two rules keep that sound. An operation that names a caller's memory completes before the call returns, in every
+//! case (`Queues::run`). An operation that goes on after the call names memory that the endpoint owns, and that
+//! memory outlives the operation.
 
 mod descriptors;
 mod message_ring;

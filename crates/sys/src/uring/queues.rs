@@ -1,4 +1,4 @@
-//! The two queues of one ring: operations put into one, and their completions awaited in the other. What the operations
+//! The two queues of one ring: operations go into one, and their completions come from the other. What the operations
 //! do is not known here.
 
 use crate::{Errno, Failure, OrFail, sysctl};
@@ -7,28 +7,28 @@ use rustix::fd::AsRawFd;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Who takes submissions from their queue.
+/// Who takes submissions from the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmissionMode {
     /// The thread itself, in io_uring_enter(2).
     Caller,
-    /// A thread of the kernel, which looks into the queue until it has been empty for [`IDLE_MS`] (`IORING_SETUP_SQPOLL`).
-    /// It may use the CPUs that the thread that makes the ring may use then.
+    /// A thread of the kernel, which polls the queue until it has been empty for [`IDLE_MS`] (`IORING_SETUP_SQPOLL`).
+    /// It may use the CPUs that the thread may use which makes the ring, at that moment.
     KernelThread,
 }
 
-/// How long the kernel's thread goes on looking before it sleeps, in milliseconds: the least that there is.
+/// How long the kernel's thread polls an empty queue before it sleeps, in milliseconds: the least possible value.
 pub const IDLE_MS: u32 = 1;
 
-/// No end has more operations to be taken at a time.
+/// The size of the submission queue. No endpoint has more operations in it at a time.
 const SUBMISSIONS: u32 = 8;
-/// No end has more completions to be noted at a time.
+/// The size of the completion queue. No endpoint has more completions in it at a time.
 const COMPLETIONS: u32 = 64;
 
-/// What an operation whose completion is waited for in the call carries; every other end's mark differs.
+/// The user data of an operation whose completion the call awaits. All other user data differ.
 pub(super) const CALL: u64 = u64::MAX;
 
-/// The two queues of one ring. They stay in the thread that is_available them: the kernel takes submissions from no other
+/// The two queues of one ring. They stay in the thread that made them: the kernel takes submissions from no other
 /// (`IORING_SETUP_SINGLE_ISSUER`).
 pub(super) struct Queues {
     pub(super) ring: IoUring,
@@ -42,12 +42,12 @@ impl fmt::Debug for Queues {
 }
 
 impl Queues {
-    /// Makes a ring (io_uring_setup(2)) and is_transient one operation through it that does nothing.
+    /// Makes a ring (io_uring_setup(2)), and runs one operation that does nothing.
     pub(super) fn open(mode: SubmissionMode) -> Result<Self, Failure> {
         let mut builder = IoUring::builder();
         builder.setup_cqsize(COMPLETIONS);
         match mode {
-            // Completions are worked off where they are waited for, by the thread that waits, and interrupt nothing.
+            // The thread that awaits completions does the work for them, when it awaits them, and is not interrupted.
             SubmissionMode::Caller => {
                 builder.setup_single_issuer().setup_defer_taskrun().setup_coop_taskrun()
             }
@@ -55,8 +55,8 @@ impl Queues {
         };
         let ring = builder.build(SUBMISSIONS).map_err(|error| refusal("io_uring_setup", &error))?;
         let mut queues = Self { ring, _of_this_thread: PhantomData };
-        // A filter that lets rings be is_available and not entered says so here, where no memory is lent yet.
-        // SAFETY: the operation names no memory.
+        // If a seccomp filter allows to make rings but not to enter them, it shows here, where no operation names
+        // memory. SAFETY: the operation names no memory.
         unsafe { queues.push(&opcode::Nop::new().build()) }.or_fail("push", "an operation")?;
         while queues.ring.completion().next().is_none() {
             match queues.ring.submit_and_wait(1) {
@@ -71,19 +71,20 @@ impl Queues {
     ///
     /// # Safety
     ///
-    /// Memory that `entry` names must be valid, and not be used otherwise, until its completion has been seen.
+    /// Memory that `entry` names must be valid, and nobody else may use it, until its completion has arrived.
     #[inline(always)]
     pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> Result<(), Errno> {
-        // SAFETY: by the caller's word.
+        // SAFETY: by contract.
         unsafe { self.ring.submission().push(entry) }.map_err(|_| Errno::BUSY)
     }
 
-    /// Submits `entry`, waits until it has completed and returns its answer; hands what else completes meanwhile to
-    /// `note`, which must not panic. An operation that was interrupted is submitted again.
+    /// Submits `entry`, waits until it has completed and returns its result. Calls `note`, which must not panic, for
+    /// each other operation that completes meanwhile. Submits an operation again that was interrupted.
     ///
     /// # Safety
     ///
-    /// Memory that `entry` names must be valid until this returns, and longer only where `entry` says so itself.
+    /// Memory that `entry` names must be valid until this returns, and longer only if the operation itself goes on
+    /// longer.
     #[inline(always)]
     pub(super) unsafe fn run(
         &mut self,
@@ -92,7 +93,7 @@ impl Queues {
     ) -> Result<usize, Errno> {
         let entry = entry.user_data(CALL);
         loop {
-            // SAFETY: by the caller's word; this function does not return before the completion has been seen.
+            // SAFETY: by contract. This function does not return before the completion has arrived.
             unsafe { self.push(&entry) }?;
             let mut result = None;
             while result.is_none() {
@@ -101,32 +102,32 @@ impl Queues {
                     _ => note(completion),
                 });
             }
-            match result.map_or(Err(Errno::CANCELED), answer) {
+            match result.map_or(Err(Errno::CANCELED), operation_result) {
                 Err(Errno::INTR) => {}
-                answer => return answer,
+                result => return result,
             }
         }
     }
 
-    /// Submits what was pushed, sleeps until something has completed, and hands each completion to `note`.
+    /// Submits what was pushed, sleeps until something has completed, and calls `note` for each completion.
     #[inline(always)]
     pub(super) fn await_some(&mut self, mut note: impl FnMut(&cqueue::Entry)) {
         match self.ring.submit_and_wait(1) {
             Err(error) if !is_transient(&error) => abandon(&error),
-            // Interrupted, or short of memory for a moment: what was not taken is still in the queue.
+            // Interrupted, or short of memory for a moment: what the kernel did not take is still in the queue.
             _ => {}
         }
         self.ring.completion().for_each(|completion| note(&completion));
     }
 }
 
-/// What an operation answered (`res` of a completion).
+/// The result of an operation (`res` of a completion).
 #[inline(always)]
-pub(super) fn answer(result: i32) -> Result<usize, Errno> {
+pub(super) fn operation_result(result: i32) -> Result<usize, Errno> {
     usize::try_from(result).map_err(|_| Errno::from_raw_os_error(result.wrapping_neg()))
 }
 
-/// How much of `bytes` one operation names: its length is a `u32`.
+/// How many of `bytes` one operation names: its length is a `u32`.
 #[inline(always)]
 pub(super) fn length(bytes: usize) -> u32 {
     bytes.min(1 << 30) as u32
@@ -137,16 +138,16 @@ fn is_transient(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }
 
-/// Ends the process: the kernel holds memory that must not be given back to its owner, and will not say when it is done.
+/// Ends the process: the kernel holds memory that must not go back to its owner, and will not say when it is done.
 #[cold]
 fn abandon(error: &std::io::Error) -> ! {
     eprintln!(
-        "io_uring_enter: {error}: an operation cannot be waited for, and its memory cannot be given back"
+        "io_uring_enter: {error}: cannot wait for an operation, so that its memory cannot be used again"
     );
     std::process::abort()
 }
 
-/// The failure of `call`, with what keeps io_uring from whom.
+/// The failure of `call`, with what probably forbids io_uring.
 pub(super) fn refusal(call: &str, error: &std::io::Error) -> Failure {
     let next = match (sysctl::number("kernel/io_uring_disabled"), error.raw_os_error()) {
         (Some(2), _) => "the kernel has io_uring switched off: sysctl kernel.io_uring_disabled=0",
@@ -156,8 +157,8 @@ pub(super) fn refusal(call: &str, error: &std::io::Error) -> Failure {
         (_, Some(libc::EPERM | libc::EACCES)) => {
             "the container's seccomp profile or a security module forbids io_uring: allow io_uring_setup, io_uring_enter and io_uring_register"
         }
-        (_, Some(libc::EINVAL)) => "the kernel is too old: Linux 6.1 or newer",
-        (_, Some(libc::ENOSYS)) => "a kernel with CONFIG_IO_URING, and a container that lets it be used",
+        (_, Some(libc::EINVAL)) => "the kernel is too old: use Linux 6.1 or newer",
+        (_, Some(libc::ENOSYS)) => "use a kernel with CONFIG_IO_URING, and a container that allows it",
         (_, Some(libc::ENOMEM)) => "out of memory that may be locked: raise 'ulimit -l'",
         _ => "see 'ipcmark doctor'",
     };

@@ -1,4 +1,5 @@
-//! Bytes out of one descriptor and into another through a ring.
+//! A stream of bytes through a ring: received from one descriptor and sent to another. What the descriptors are is
+//! said in `descriptors`.
 
 use super::descriptors::{DescriptorKind, Descriptors};
 use super::provided::Provided;
@@ -10,18 +11,18 @@ use rustix::fd::OwnedFd;
 /// Which memory the operations name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UringBuffers {
-    /// The caller's.
+    /// The caller's memory.
     Callers,
-    /// One buffer of so many bytes for each direction, which the kernel has pinned, and to and from which bytes are
-    /// copied (`IORING_OP_READ_FIXED`, `IORING_OP_WRITE_FIXED`).
+    /// One buffer of so many bytes for each direction, which the kernel has pinned. Bytes are copied to and from it
+    /// (`IORING_OP_READ_FIXED`, `IORING_OP_WRITE_FIXED`).
     Registered(usize),
-    /// The caller's to send. Received bytes come into buffers of so many bytes that lie ready for the kernel, by one
-    /// operation that goes on (multishot), and are copied from there.
+    /// The caller's memory to send. One operation receives again and again (multishot) into buffers of so many bytes,
+    /// and bytes are copied from there.
     Provided(usize),
 }
 
-/// An end that receives from one descriptor and sends into another, which may be the same. Both must block, for a
-/// descriptor that does not is answered at once where there is nothing.
+/// An endpoint that receives from one descriptor and sends to another, which may be the same. Both must block: an
+/// operation on one that does not would fail at once when there is nothing to receive.
 #[derive(Debug)]
 pub struct UringStream {
     queues: Queues,
@@ -37,7 +38,7 @@ enum Memory {
 }
 
 impl UringStream {
-    /// An end over `input` and `output`.
+    /// An endpoint over `input` and `output`.
     pub fn open(
         input: OwnedFd,
         output: OwnedFd,
@@ -54,7 +55,7 @@ impl UringStream {
         Ok(Self { queues, descriptors: Descriptors { input, output, kind }, memory })
     }
 
-    /// Hands over a first part of `bytes`; sleeps until there is room for it.
+    /// Sends a first part of `bytes`, and returns its length. Sleeps until there is room for it.
     #[inline(always)]
     pub fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         let Self { queues, descriptors, memory } = self;
@@ -69,7 +70,7 @@ impl UringStream {
         }
     }
 
-    /// Receives at least 1 byte into `into`; sleeps until there is one. `Errno::PIPE` when the peer has closed.
+    /// Receives at least 1 byte into `into`. Sleeps until there is one. `Errno::PIPE` when the peer has closed.
     #[inline(always)]
     pub fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let Self { queues, descriptors, memory } = self;
@@ -81,7 +82,7 @@ impl UringStream {
         };
         match received {
             Ok(0) => Err(Errno::PIPE),
-            answer => answer,
+            result => result,
         }
     }
 }
@@ -91,7 +92,7 @@ impl Drop for UringStream {
         match &mut self.memory {
             Memory::Callers => {}
             Memory::Registered(_) => Registered::release(&self.queues),
-            // The buffers are unmapped after this, and the kernel must not write into what comes to lie there.
+            // The buffers are unmapped after this, and the kernel must not write to what is mapped there next.
             Memory::Provided(provided) => provided.stop(&mut self.queues),
         }
     }

@@ -1,4 +1,4 @@
-//! What the ends over a ring promise, on rings that the kernel really makes. Where it refuses, that is said.
+//! What endpoints over a ring promise, on real rings. Where the kernel refuses a ring, a test says so and passes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::descriptors::DescriptorKind;
@@ -23,7 +23,7 @@ const BUFFERS: [UringBuffers; 3] =
     [UringBuffers::Callers, UringBuffers::Registered(SIZE_BYTES), UringBuffers::Provided(SIZE_BYTES)];
 const KINDS: [DescriptorKind; 2] = [DescriptorKind::Pipe, DescriptorKind::Socket];
 
-/// Whether the kernel makes rings and what belongs to them; where it refuses, that is said.
+/// Whether `tried` succeeded. If the kernel refused, says why on standard error.
 fn is_available<T>(tried: Result<T, Failure>) -> bool {
     tried.inspect_err(|failure| eprintln!("not tested: {failure}")).is_ok()
 }
@@ -32,7 +32,7 @@ fn kernel_has_rings() -> bool {
     is_available(Queues::open(SubmissionMode::Caller))
 }
 
-/// The descriptors of two connected ends: what each reads and writes.
+/// The descriptors of two connected endpoints: what each reads and writes.
 fn descriptors(kind: DescriptorKind) -> [(OwnedFd, OwnedFd); 2] {
     match kind {
         DescriptorKind::Pipe => {
@@ -75,18 +75,18 @@ fn content(seed: usize, size_bytes: usize) -> Vec<u8> {
     (0..size_bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed.wrapping_mul(131)) as u8).collect()
 }
 
-fn send_all(end: &mut UringStream, bytes: &[u8]) {
+fn send_all(endpoint: &mut UringStream, bytes: &[u8]) {
     let mut sent = 0;
     while sent < bytes.len() {
-        sent += end.send(&bytes[sent..]).unwrap();
+        sent += endpoint.send(&bytes[sent..]).unwrap();
     }
 }
 
-fn receive_all(end: &mut UringStream, size_bytes: usize) -> Vec<u8> {
+fn receive_all(endpoint: &mut UringStream, size_bytes: usize) -> Vec<u8> {
     let mut bytes = vec![0; size_bytes];
     let mut received = 0;
     while received < size_bytes {
-        received += end.receive(&mut bytes[received..]).unwrap();
+        received += endpoint.receive(&mut bytes[received..]).unwrap();
     }
     bytes
 }
@@ -117,11 +117,11 @@ fn bytes_arrive_in_order_however_many_there_are() {
 }
 
 #[test]
-fn bytes_that_arrive_while_an_end_sends_are_kept() {
+fn bytes_that_arrive_while_an_endpoint_sends_are_kept() {
     each_setting(|kind, buffers, mode| {
         let [client, server] = descriptors(kind);
         let (mut client, mut server) = (open(client, kind, buffers, mode), open(server, kind, buffers, mode));
-        // The first receive is what starts an operation that goes on.
+        // The first receive starts the multishot operation.
         send_all(&mut server, &[0]);
         receive_all(&mut client, 1);
         for number in 1..200 {
@@ -135,7 +135,7 @@ fn bytes_that_arrive_while_an_end_sends_are_kept() {
 }
 
 #[test]
-fn the_end_of_the_peer_is_seen_at_once() {
+fn an_endpoint_that_closes_is_visible_to_its_peer_at_once() {
     each_setting(|kind, buffers, mode| {
         let [client, server] = descriptors(kind);
         let input = client.0.try_clone().unwrap();
@@ -144,7 +144,7 @@ fn the_end_of_the_peer_is_seen_at_once() {
         send_all(&mut client, &[7]);
         receive_all(&mut server, 1);
         drop(server);
-        // An operation that were still under way, with server's buffers, would hold server's descriptors.
+        // An operation that still used the server's buffers would keep the server's descriptors open.
         let mut polled = [PollFd::new(&input, PollFlags::IN)];
         poll(&mut polled, Some(&Timespec::default())).unwrap();
         assert!(polled[0].revents().contains(PollFlags::HUP), "{kind:?} {buffers:?} {mode:?}");
@@ -173,7 +173,7 @@ fn no_call_returns_while_its_operation_goes_on_however_often_it_is_interrupted()
             threads.spawn(move || {
                 let mut server = open(server, kind, buffers, mode);
                 for number in 0..50 {
-                    // Client sleeps meanwhile, and is interrupted.
+                    // The client sleeps meanwhile, and is interrupted.
                     thread::sleep(Duration::from_micros(200));
                     send_all(&mut server, &content(number, 64));
                 }
@@ -195,7 +195,7 @@ fn zero_copy_pair() -> (UringZeroCopy, TcpStream) {
 }
 
 #[test]
-fn a_buffer_is_lent_again_when_the_kernel_is_done_with_it() {
+fn a_buffer_is_reserved_again_when_the_kernel_is_done_with_it() {
     use std::io::Read;
     if !kernel_has_rings() {
         return;
@@ -205,7 +205,7 @@ fn a_buffer_is_lent_again_when_the_kernel_is_done_with_it() {
     thread::scope(|threads| {
         threads.spawn(move || {
             let mut bytes = vec![0; SIZE_BYTES];
-            // Client runs ahead until what it sends stays in its socket: the kernel holds every buffer.
+            // The client runs ahead until its messages stay in its socket, so that the kernel holds every buffer.
             thread::sleep(Duration::from_millis(50));
             for number in 0..MESSAGES {
                 server.read_exact(&mut bytes).unwrap();
@@ -226,7 +226,7 @@ fn a_buffer_is_lent_again_when_the_kernel_is_done_with_it() {
 }
 
 #[test]
-fn an_end_may_go_while_the_kernel_still_sends_from_its_buffers() {
+fn an_endpoint_may_be_dropped_while_the_kernel_still_sends_from_its_buffers() {
     use std::io::Read;
     if !kernel_has_rings() {
         return;
@@ -241,7 +241,7 @@ fn an_end_may_go_while_the_kernel_still_sends_from_its_buffers() {
 }
 
 #[test]
-fn a_doorbell_that_is_rung_while_nobody_waits_is_not_forgotten() {
+fn notifications_that_arrive_while_nobody_waits_are_kept() {
     if !kernel_has_rings() {
         return;
     }
@@ -249,7 +249,7 @@ fn a_doorbell_that_is_rung_while_nobody_waits_is_not_forgotten() {
     for _ in 0..100 {
         client.notify(server.as_fd()).unwrap();
     }
-    // Server rings too, with client's completions waiting in its queue.
+    // The server notifies too, while the client's completions are in its queue.
     server.notify(client.as_fd()).unwrap();
     client.wait();
     for _ in 0..100 {
@@ -259,18 +259,18 @@ fn a_doorbell_that_is_rung_while_nobody_waits_is_not_forgotten() {
 }
 
 #[test]
-fn a_doorbell_wakes_a_thread_that_sleeps() {
+fn a_notification_wakes_a_thread_that_sleeps() {
     if !kernel_has_rings() {
         return;
     }
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     thread::scope(|threads| {
         threads.spawn(move || {
             let mut server = MessageRing::open().unwrap();
-            tell.send(server.as_fd().try_clone_to_owned().unwrap()).unwrap();
+            sender.send(server.as_fd().try_clone_to_owned().unwrap()).unwrap();
             (0..100).for_each(|_| server.wait());
         });
-        let peer = told.recv().unwrap();
+        let peer = receiver.recv().unwrap();
         let mut client = MessageRing::open().unwrap();
         for _ in 0..100 {
             client.notify(peer.as_fd()).unwrap();
@@ -280,7 +280,7 @@ fn a_doorbell_wakes_a_thread_that_sleeps() {
 }
 
 #[test]
-fn what_is_not_a_ring_is_refused() {
+fn a_descriptor_that_is_not_a_ring_is_refused() {
     if kernel_has_rings() {
         let [(input, _output), _] = descriptors(DescriptorKind::Pipe);
         assert_eq!(MessageRing::open().unwrap().notify(input.as_fd()), Err(Errno::BADFD));
@@ -288,7 +288,7 @@ fn what_is_not_a_ring_is_refused() {
 }
 
 #[test]
-fn a_refusal_names_what_keeps_it() {
+fn a_refusal_names_what_forbids_it() {
     let failure = refusal("io_uring_setup", &std::io::Error::from_raw_os_error(libc::EINVAL));
     assert!(failure.to_string().contains("io_uring_setup a ring"), "{failure}");
     if sysctl::number("kernel/io_uring_disabled") == Some(0) {
