@@ -161,7 +161,7 @@ impl Drop for EchoChild {
 fn echo_and_end(connection: libc::c_int) -> ! {
     let mut request = [0_u8; 64];
     // SAFETY: bare system calls, which are safe after fork. Nothing in this process uses the descriptors that are
-    // closed, the buffer is as long as said, and `_exit` runs nothing of the parent's.
+    // closed, the buffer has the given length, and `_exit` runs nothing of the parent's.
     unsafe {
         libc::syscall(libc::SYS_close_range, connection + 1, libc::c_int::MAX, 0);
         if connection > 0 {

@@ -13,7 +13,7 @@ use std::ptr::{NonNull, addr_of_mut};
 /// The size of that memory: one page.
 const MEMORY_BYTES: usize = 4096;
 
-/// PosixSemaphores of sem_overview(7), all zero at first.
+/// Semaphores of sem_overview(7), all zero at first.
 #[derive(Debug)]
 pub struct PosixSemaphores<const N: usize>(SharedMemory);
 
