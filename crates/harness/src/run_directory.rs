@@ -10,7 +10,7 @@ use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use sys::name::Name;
+use sys::name::ObjectName;
 use sys::{Failure, OrFail};
 
 /// The hidden sub-command by which the binary becomes a janitor.
@@ -69,7 +69,7 @@ fn remove(path: &Path) {
     let _ = std::fs::remove_dir_all(path);
 }
 
-fn remove_all(names: &[Name]) {
+fn remove_all(names: &[ObjectName]) {
     for name in names {
         // What cannot be removed belongs to somebody else by now.
         let _ = name.remove();

@@ -25,7 +25,7 @@ use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
-use sys::tracee::{Stop, Tracee};
+use sys::tracee::{Tracee, TraceeStop};
 
 /// So many iterations a part that no trial is over before its endpoint is caught.
 const ITERATIONS: &str = "100000";
@@ -146,10 +146,10 @@ fn stop(process: &Process) -> Option<Tracee> {
 }
 
 /// Lets `tracee`, which has stopped, go on to its next stop.
-fn go_on(tracee: &Tracee, stopped: Stop) {
+fn go_on(tracee: &Tracee, stopped: TraceeStop) {
     let urgent = Signal::URG.as_raw();
     let signal =
-        if let Stop::Signal(signal) = stopped { Some(signal).filter(|s| *s != urgent) } else { None };
+        if let TraceeStop::Signal(signal) = stopped { Some(signal).filter(|s| *s != urgent) } else { None };
     // Who is killed meanwhile says so at the next stop.
     let _ = tracee.resume_to_exit(signal);
 }
@@ -159,9 +159,9 @@ fn slow_down(process: &Process) {
     let Some(tracee) = stop(process) else { return };
     while let Ok(stopped) = tracee.next() {
         match stopped {
-            Stop::Ended => return,
-            Stop::Entry { .. } | Stop::Exit { .. } => sleep(PAUSE),
-            Stop::Signal(_) | Stop::Other => {}
+            TraceeStop::Ended => return,
+            TraceeStop::Entry { .. } | TraceeStop::Exit { .. } => sleep(PAUSE),
+            TraceeStop::Signal(_) | TraceeStop::Other => {}
         }
         go_on(&tracee, stopped);
     }
@@ -177,8 +177,8 @@ fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
     loop {
         let stopped = tracee.next().ok()?;
         let is_entry = match stopped {
-            Stop::Ended => return None,
-            Stop::Entry { number, arguments } => {
+            TraceeStop::Ended => return None,
+            TraceeStop::Entry { number, arguments } => {
                 calls.push((number, arguments[0]));
                 step += 1;
                 if iteration.is_none() {
@@ -193,8 +193,8 @@ fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
                 }
                 Some(true)
             }
-            Stop::Exit { .. } => Some(false),
-            Stop::Signal(_) | Stop::Other => None,
+            TraceeStop::Exit { .. } => Some(false),
+            TraceeStop::Signal(_) | TraceeStop::Other => None,
         };
         if let (Some((numbers, is_sure)), Some(is_entry)) = (&iteration, is_entry) {
             let here = 2 * (step % numbers.len()) + usize::from(!is_entry);
@@ -202,7 +202,7 @@ fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
                 send(process.pid, Signal::KILL);
                 let died = Instant::now();
                 // Its parent learns of the end of one that is traced when its tracer has.
-                while tracee.next().is_ok_and(|stopped| stopped != Stop::Ended) {}
+                while tracee.next().is_ok_and(|stopped| stopped != TraceeStop::Ended) {}
                 return Some(Killed { iteration: numbers.clone(), is_sure: *is_sure, died });
             }
         }
@@ -276,7 +276,7 @@ fn may_trace() -> bool {
     let seized = Tracee::seize(child.id());
     child.kill().unwrap();
     if let Ok(tracee) = &seized {
-        while tracee.next().is_ok_and(|stopped| stopped != Stop::Ended) {}
+        while tracee.next().is_ok_and(|stopped| stopped != TraceeStop::Ended) {}
     }
     // The tracer has taken its end by now, if there is one.
     let _ = child.wait();

@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use sys::tracee::{Stop, Tracee, stop_at_calls};
+use sys::tracee::{Tracee, TraceeStop, stop_at_calls};
 use sys::{Failure, OrFail};
 
 /// The hidden sub-command by which the binary becomes a tracer; the thread's id follows it.
@@ -101,13 +101,13 @@ pub fn main(tid: &str) -> Result<(), Failure> {
         let stop = tracee.next().or_fail("waitpid", "the traced thread")?;
         let at_ns = now_ns();
         let what = match stop {
-            Stop::Ended => return Ok(()),
-            Stop::Entry { number: entered, arguments } => {
+            TraceeStop::Ended => return Ok(()),
+            TraceeStop::Entry { number: entered, arguments } => {
                 number = u32::try_from(entered).unwrap_or(u32::MAX);
                 Some(What::Enter { number, first: arguments[0], third: arguments[2] })
             }
-            Stop::Exit { value } => Some(What::Exit { number, value }),
-            Stop::Signal(_) | Stop::Other => None,
+            TraceeStop::Exit { value } => Some(What::Exit { number, value }),
+            TraceeStop::Signal(_) | TraceeStop::Other => None,
         };
         if let Some(what) = what {
             let mut line = serde_json::to_vec(&Event { at_ns, what }).unwrap_or_default();
@@ -115,8 +115,8 @@ pub fn main(tid: &str) -> Result<(), Failure> {
             out.write_all(&line).or_fail("write", LOG)?;
         }
         let resumed = match stop {
-            Stop::Entry { .. } => tracee.resume_to_exit(None),
-            Stop::Signal(signal) => tracee.resume(Some(signal)),
+            TraceeStop::Entry { .. } => tracee.resume_to_exit(None),
+            TraceeStop::Signal(signal) => tracee.resume(Some(signal)),
             _ => tracee.resume(None),
         };
         resumed.or_fail("ptrace", "the traced thread")?;

@@ -1,4 +1,4 @@
-//! The older ways in which a process asks for the time, or for what it used. What `rustix` lacks.
+//! The older system calls for the time and for CPU time, which `rustix` does not have. Not the clock of the harness.
 
 use crate::Errno;
 use crate::libc_call::checked;
@@ -20,7 +20,7 @@ pub fn gettimeofday() -> Result<u64, Errno> {
 #[inline(always)]
 pub fn times() -> u64 {
     let mut used = MaybeUninit::<libc::tms>::uninit();
-    // SAFETY: `used` is valid for writes. Any value may be returned: it fails for a bad address only.
+    // SAFETY: `used` is valid for writes. The call fails for a bad address only, and any value may be a right one.
     let ticks = unsafe { libc::times(used.as_mut_ptr()) };
     black_box(used);
     ticks as u64
@@ -47,8 +47,8 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     #[test]
-    fn the_time_of_day_is_that_of_the_system() {
-        // A file system keeps the time of day of a write, though coarsely.
+    fn gettimeofday_agrees_with_the_clock_of_the_file_system() {
+        // A file system keeps the time of day of a write, to some milliseconds.
         let path = std::env::temp_dir().join(format!("ipcmark-test-{}-now", std::process::id()));
         std::fs::write(&path, "now").unwrap();
         let written = std::fs::metadata(&path).unwrap().modified().unwrap();
@@ -59,10 +59,10 @@ mod tests {
     }
 
     #[test]
-    fn work_is_accounted_for() {
+    fn cpu_time_and_ticks_grow_with_work() {
         let (used, ticks) = (getrusage().unwrap(), times());
         while getrusage().unwrap() < used + 20_000 {}
-        // 20 ms of CPU time are at least one tick of at most 10 ms of the clock on the wall.
+        // A tick takes at most 10 ms of wall-clock time, so that 20 ms of CPU time contain at least one.
         assert!(times() > ticks);
     }
 }

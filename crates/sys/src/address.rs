@@ -1,4 +1,5 @@
-//! Socket addresses as the bytes that the kernel knows them by, and one of which rustix has no type. Not sockets.
+//! Socket addresses as the bytes that the kernel uses for them, and an address of a family for which rustix has no
+//! type. Not sockets.
 
 use rustix::net::SocketAddrAny;
 use rustix::net::addr::SocketAddrStorage;
@@ -6,22 +7,22 @@ use std::mem::MaybeUninit;
 
 /// The bytes of `address`, its family first (struct sockaddr, sockaddr(3type)).
 pub fn to_bytes(address: &SocketAddrAny) -> Vec<u8> {
-    // SAFETY: an address has `addr_len` initialised bytes, and outlives the slice, which is copied.
+    // SAFETY: an address has `addr_len` initialised bytes. It outlives the slice, which is copied.
     unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), address.addr_len() as usize) }.to_vec()
 }
 
-/// The address of `bytes`; `None` where they are too few for a family, or more than any address has.
+/// The address that `bytes` are. `None` if they are too few for a family, or more than any address has.
 pub fn from_bytes(bytes: &[u8]) -> Option<SocketAddrAny> {
     if !(size_of::<libc::sa_family_t>()..=size_of::<SocketAddrStorage>()).contains(&bytes.len()) {
         return None;
     }
     let mut storage = MaybeUninit::<SocketAddrStorage>::zeroed();
-    // SAFETY: the storage holds as many bytes as were allowed above, and nobody else knows it yet.
+    // SAFETY: the storage holds as many bytes as the check above allows, and nobody else refers to it.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.as_mut_ptr().cast::<u8>(), bytes.len());
     }
-    // SAFETY: all of the storage is initialised. Whether the bytes name anything is for the kernel to say, which
-    // reads no more of them than it is told.
+    // SAFETY: all of the storage is initialised. Whether the bytes name anything is for the kernel to check, which
+    // reads no more of them than the length says.
     Some(unsafe { SocketAddrAny::new(storage, bytes.len() as u32) })
 }
 
@@ -34,7 +35,7 @@ pub fn vsock_loopback() -> SocketAddrAny {
         svm_cid: libc::VMADDR_CID_LOCAL,
         svm_zero: [0; 4],
     };
-    // SAFETY: a `sockaddr_vm` is an address, has no padding, and is smaller than the storage that it is read into.
+    // SAFETY: a `sockaddr_vm` is an address, has no padding, and is smaller than the storage that receives it.
     unsafe { SocketAddrAny::read((&raw const address).cast(), size_of_val(&address) as u32) }
 }
 
@@ -54,7 +55,7 @@ mod tests {
         }
 
         #[test]
-        fn what_can_be_an_address_is_kept_whole(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn bytes_that_can_be_an_address_are_kept_whole(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             match from_bytes(&bytes) {
                 Some(address) => prop_assert_eq!(to_bytes(&address), bytes),
                 None => prop_assert!(bytes.len() < 2 || bytes.len() > 128),
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_without_a_type_of_their_own_are_whole_too() {
+    fn addresses_of_other_families_are_kept_whole() {
         let address = SocketAddrUnix::new_abstract_name(b"a name").unwrap();
         let again = from_bytes(&to_bytes(&address.clone().into())).unwrap();
         assert_eq!(SocketAddrUnix::try_from(again), Ok(address));

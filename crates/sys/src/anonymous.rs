@@ -1,10 +1,11 @@
-//! Private memory straight from the kernel: mapped, touched and unmapped as an operation, or kept. It is not an allocator.
+//! Private memory from the kernel: mapped, touched and unmapped as an operation, or mapped as long as a value lives.
+//! It is not an allocator.
 
 use crate::{Errno, Failure, OrFail};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::ptr::NonNull;
 
-/// Zeroed memory of this process alone, on pages of its own. Unmapped on drop.
+/// Zeroed memory of this process alone, in whole pages. Unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
@@ -12,7 +13,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `len_bytes`, every page of which is there already, so that no page fault falls into an iteration (mmap(2)).
+    /// Maps `len_bytes` and populates every page, so that no page fault falls into an iteration (mmap(2)).
     pub(crate) fn new(len_bytes: usize) -> Result<Self, Failure> {
         // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
         let base = unsafe {
@@ -48,12 +49,12 @@ impl Drop for Mapping {
     }
 }
 
-/// Maps `size_bytes` of private memory, writes one byte to each page of `touch_every_bytes` if that is given, and
-/// unmaps it (mmap(2)).
+/// Maps `size_bytes` of private memory, writes one byte in every `touch_every_bytes` if that is given, and unmaps it
+/// (mmap(2)).
 #[inline(always)]
 pub fn map_and_unmap(size_bytes: usize, touch_every_bytes: Option<usize>) -> Result<(), Errno> {
     let base = map(size_bytes)?;
-    // SAFETY: the bytes are this function's own, and nothing refers to them when they are unmapped.
+    // SAFETY: this function alone has these bytes, and nothing refers to them when they are unmapped.
     unsafe {
         touch(base, size_bytes, touch_every_bytes);
         munmap(base.as_ptr().cast(), size_bytes)
@@ -75,15 +76,15 @@ pub(crate) fn map(size_bytes: usize) -> Result<NonNull<u8>, Errno> {
     NonNull::new(base.cast()).ok_or(Errno::FAULT)
 }
 
-/// Writes one byte to each page of `every_bytes`, if that is given.
+/// Writes one byte in every `every_bytes`, if that is given.
 ///
 /// # Safety
 ///
-/// The `size_bytes` at `base` are mapped to be written, and nothing refers to them.
+/// The `size_bytes` at `base` are mapped for writing, and nothing refers to them.
 #[inline(always)]
 pub(crate) unsafe fn touch(base: NonNull<u8>, size_bytes: usize, every_bytes: Option<usize>) {
     for at in every_bytes.into_iter().flat_map(|step| (0..size_bytes).step_by(step)) {
-        // SAFETY: inside, by the caller's word.
+        // SAFETY: inside, by contract.
         unsafe { base.add(at).write_volatile(1) };
     }
 }

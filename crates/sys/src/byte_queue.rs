@@ -1,16 +1,20 @@
-//! A pair of bounded byte queues in shared memory, one for each direction: positions that only grow, and the bytes.
+//! A pair of bounded byte queues in shared memory, one for each direction: two positions that only grow, and the
+//! bytes.
 //!
-//! It is the plain thing that programs write by themselves, and not fast: [`crate::ring`] is. It neither locks nor
-//! waits; what it has for those who do are flags that say who sleeps and who has closed. One writer and one reader a
-//! direction need no lock for its soundness: bytes are written before the writer's position is (`Release`), which is
-//! read before they are (`Acquire`), and the other way round.
+//! It is the plain form that programs write for themselves, and it is not fast: [`crate::ring`] is. It neither locks
+//! nor waits. For users that do, it has flags that say who sleeps and who has closed.
+//!
+//! With one producer and one consumer for each direction it is sound without a lock. The producer writes bytes, then
+//! its position (`Release`); the consumer reads that position (`Acquire`), then the bytes. The same holds the other
+//! way round for bytes that are taken and room that is free again.
 
-use crate::ring::Side;
 use crate::shared_memory::SharedMemory;
+use crate::side::MemorySide;
 use crate::{Errno, Failure};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Between words that different ends write: two lines, because some processors fetch lines in pairs.
+/// The distance between words that different endpoints write: two lines, because some processors fetch lines in
+/// pairs.
 const APART_BYTES: usize = 128;
 const PAGE_BYTES: usize = 4096;
 
@@ -21,47 +25,49 @@ const CONTROL_BYTES: usize = 4 * APART_BYTES;
 const BYTES: usize = PAGE_BYTES;
 const _: () = assert!(CONTROL + 2 * CONTROL_BYTES <= BYTES);
 
-/// One end of the pair: the writer of one queue and the reader of the other.
+/// One endpoint of the pair: the producer of one queue and the consumer of the other.
 #[derive(Debug)]
-pub struct End {
+pub struct ByteQueueEndpoint {
     memory: SharedMemory,
     capacity_bytes: usize,
-    side: Side,
+    side: MemorySide,
     /// Bytes put so far.
     put: u64,
     /// Bytes taken so far.
     taken: u64,
 }
 
-/// What an end does at one of its queues.
+/// What an endpoint does with one of its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Does {
+pub enum QueueOperation {
     /// It puts bytes into the queue to its peer.
     Put,
     /// It takes bytes from the queue to itself.
     Take,
 }
 
-/// Where one queue's things are.
+/// Where one queue lies in the memory.
 #[derive(Debug, Clone, Copy)]
 struct Lane {
     put: usize,
     taken: usize,
-    writer_asleep: usize,
-    reader_asleep: usize,
+    producer_asleep: usize,
+    consumer_asleep: usize,
     bytes: usize,
 }
 
-impl End {
-    /// The memory that a pair of queues of `capacity_bytes` each needs.
+impl ByteQueueEndpoint {
+    /// The size of the memory that a pair of queues of `capacity_bytes` each needs.
     pub fn memory_bytes(capacity_bytes: usize) -> usize {
         (BYTES + 2 * capacity_bytes).next_multiple_of(PAGE_BYTES)
     }
 
-    /// Takes `side` of the pair of queues of `capacity_bytes`, at least 1, in fresh `memory`. The peer takes the other.
-    pub fn claim(memory: SharedMemory, capacity_bytes: usize, side: Side) -> Result<Self, Failure> {
-        let refuse =
-            |why: &str| Failure::new("claim", format!("the {side:?} end of a queue"), why, "make new memory");
+    /// Takes `side` of the pair of queues of `capacity_bytes`, at least 1, in fresh `memory`. The peer takes the
+    /// other.
+    pub fn claim(memory: SharedMemory, capacity_bytes: usize, side: MemorySide) -> Result<Self, Failure> {
+        let refuse = |why: &str| {
+            Failure::new("claim", format!("the {side:?} side of a queue"), why, "make new memory")
+        };
         if capacity_bytes == 0 || memory.len_bytes() != Self::memory_bytes(capacity_bytes) {
             return Err(refuse("the memory is not of the queues' size"));
         }
@@ -72,41 +78,41 @@ impl End {
         Ok(Self { memory, capacity_bytes, side, put: 0, taken: 0 })
     }
 
-    /// The number of the queue at which this end does `does`: 0 or 1, the same to both ends.
+    /// The number of the queue with which this endpoint does `operation`: 0 or 1, the same for both endpoints.
     #[inline(always)]
-    pub fn queue(&self, does: Does) -> usize {
-        match does {
-            Does::Put => self.side.index(),
-            Does::Take => self.side.peer().index(),
+    pub fn queue(&self, operation: QueueOperation) -> usize {
+        match operation {
+            QueueOperation::Put => self.side.index(),
+            QueueOperation::Take => self.side.peer().index(),
         }
     }
 
     #[inline(always)]
-    fn lane(&self, does: Does) -> Lane {
-        let queue = self.queue(does);
+    fn lane(&self, operation: QueueOperation) -> Lane {
+        let queue = self.queue(operation);
         let control = CONTROL + queue * CONTROL_BYTES;
         Lane {
             put: control,
             taken: control + APART_BYTES,
-            writer_asleep: control + 2 * APART_BYTES,
-            reader_asleep: control + 3 * APART_BYTES,
+            producer_asleep: control + 2 * APART_BYTES,
+            consumer_asleep: control + 3 * APART_BYTES,
             bytes: BYTES + queue * self.capacity_bytes,
         }
     }
 
-    /// Puts a first part of `bytes`, as much as there is room for, and says how much: 0 when the queue is full.
+    /// Puts a first part of `bytes`, as much as there is room for, and returns its length: 0 when the queue is full.
     ///
-    /// `Errno::BADMSG` when the peer has written what no end writes.
+    /// `Errno::BADMSG` when the peer has written what no endpoint writes.
     #[inline(always)]
     pub fn put(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        let lane = self.lane(Does::Put);
+        let lane = self.lane(QueueOperation::Put);
         let used = self.between(self.word(lane.taken).load(Ordering::Acquire), self.put)?;
         let count = bytes.len().min(self.capacity_bytes - used);
         let (at, to_end) = self.place(self.put);
         let (first, rest) = bytes[..count].split_at(count.min(to_end));
-        // SAFETY: inside, because `at` is below the capacity, the first part ends at the queue's end at the latest, and
-        // both together are no longer than the queue; the peer, which alone reads them, has told that it is done with
-        // what was there.
+        // SAFETY: inside, because `at` is below the capacity, the first part ends at the queue's end at the latest,
+        // and both together are no longer than the queue. The peer alone reads these bytes, and its position says
+        // that it is done with what was there.
         unsafe {
             self.memory.write(lane.bytes + at, first);
             self.memory.write(lane.bytes, rest);
@@ -116,17 +122,17 @@ impl End {
         Ok(count)
     }
 
-    /// Takes what there is, at most as much as `into` holds, and says how much: 0 when the queue is empty.
+    /// Takes what there is, at most as much as `into` holds, and returns its length: 0 when the queue is empty.
     ///
     /// `Errno::BADMSG` as in [`put`](Self::put).
     #[inline(always)]
     pub fn take(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        let lane = self.lane(Does::Take);
+        let lane = self.lane(QueueOperation::Take);
         let there = self.between(self.taken, self.word(lane.put).load(Ordering::Acquire))?;
         let count = into.len().min(there);
         let (at, to_end) = self.place(self.taken);
         let (first, rest) = into[..count].split_at_mut(count.min(to_end));
-        // SAFETY: inside, as in `put`; the peer, which alone writes them, has told that they are there.
+        // SAFETY: inside, as in `put`. The peer alone writes these bytes, and its position says that they are there.
         unsafe {
             self.memory.read(lane.bytes + at, first);
             self.memory.read(lane.bytes, rest);
@@ -136,39 +142,43 @@ impl End {
         Ok(count)
     }
 
-    /// How many bytes are in a queue of which so many were `taken` and `put`: no more than it holds. Of 2^64 bytes no
-    /// queue sees the end, so that positions never wrap.
+    /// How many bytes are in a queue of these positions. Refuses more than it holds. No queue lives for 2^64 bytes,
+    /// so that positions never wrap.
     #[inline(always)]
     fn between(&self, taken: u64, put: u64) -> Result<usize, Errno> {
         let there = put.checked_sub(taken).filter(|there| *there <= self.capacity_bytes as u64);
         there.map(|there| there as usize).ok_or(Errno::BADMSG)
     }
 
-    /// Where the byte of `position` is, and how many there are from it to the end.
+    /// Where the byte at `position` lies, and how many bytes there are from it to the end of the memory.
     #[inline(always)]
     fn place(&self, position: u64) -> (usize, usize) {
         let at = (position % self.capacity_bytes as u64) as usize;
         (at, self.capacity_bytes - at)
     }
 
-    /// Says that this end sleeps until it can do `does`. It must look once more before it sleeps: either it sees what
-    /// the peer has done, or the peer sees this.
-    pub fn falls_asleep(&self, does: Does) {
-        self.own_flag(does).store(1, Ordering::Relaxed);
+    /// Says that this endpoint is about to sleep until it can do `operation`. It must try once more before it sleeps:
+    /// either it sees what the peer has done, or the peer sees this announcement.
+    pub fn announce_sleep(&self, operation: QueueOperation) {
+        self.own_flag(operation).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Says that this end does not sleep.
-    pub fn is_awake(&self, does: Does) {
-        self.own_flag(does).store(0, Ordering::Relaxed);
+    /// Says that this endpoint does not sleep after all.
+    pub fn revoke_sleep(&self, operation: QueueOperation) {
+        self.own_flag(operation).store(0, Ordering::Relaxed);
     }
 
-    /// Whether the peer sleeps, or is about to, until this end has done `does`, which it has by now. Said once: then
-    /// the peer is to be woken.
+    /// Whether the peer sleeps, or is about to, until this endpoint has done `operation`, which it has by now. If so,
+    /// the caller must wake it, because the announcement is cleared.
     #[inline(always)]
-    pub fn peer_sleeps(&self, does: Does) -> bool {
-        let lane = self.lane(does);
-        let flag = self.flag(if does == Does::Put { lane.reader_asleep } else { lane.writer_asleep });
+    pub fn peer_sleeps(&self, operation: QueueOperation) -> bool {
+        let lane = self.lane(operation);
+        let flag = self.flag(if operation == QueueOperation::Put {
+            lane.consumer_asleep
+        } else {
+            lane.producer_asleep
+        });
         fence(Ordering::SeqCst);
         let sleeps = flag.load(Ordering::Relaxed) != 0;
         if sleeps {
@@ -177,20 +187,20 @@ impl End {
         sleeps
     }
 
-    /// Says that this end does nothing more. The peer is to be woken.
+    /// Says that this endpoint does nothing more. The caller must wake the peer.
     pub fn close(&self) {
         self.flag(CLOSED + self.side.index() * APART_BYTES).store(1, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// Whether the peer has closed. What it put before is there by now.
+    /// Whether the peer has closed. What it put before that can be taken now.
     pub fn peer_has_closed(&self) -> bool {
         self.flag(CLOSED + self.side.peer().index() * APART_BYTES).load(Ordering::Acquire) != 0
     }
 
-    fn own_flag(&self, does: Does) -> &AtomicU32 {
-        let lane = self.lane(does);
-        self.flag(if does == Does::Put { lane.writer_asleep } else { lane.reader_asleep })
+    fn own_flag(&self, operation: QueueOperation) -> &AtomicU32 {
+        let lane = self.lane(operation);
+        self.flag(if operation == QueueOperation::Put { lane.producer_asleep } else { lane.consumer_asleep })
     }
 
     #[inline(always)]
@@ -210,21 +220,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn ends(capacity_bytes: usize) -> (End, End) {
-        let memory_bytes = End::memory_bytes(capacity_bytes);
+    fn endpoints(capacity_bytes: usize) -> (ByteQueueEndpoint, ByteQueueEndpoint) {
+        let memory_bytes = ByteQueueEndpoint::memory_bytes(capacity_bytes);
         let (memory, fd) = SharedMemory::create("test", memory_bytes).unwrap();
-        let client = End::claim(memory, capacity_bytes, Side::Client).unwrap();
+        let client = ByteQueueEndpoint::claim(memory, capacity_bytes, MemorySide::Client).unwrap();
         let memory = SharedMemory::open(&fd, memory_bytes).unwrap();
-        (client, End::claim(memory, capacity_bytes, Side::Server).unwrap())
+        (client, ByteQueueEndpoint::claim(memory, capacity_bytes, MemorySide::Server).unwrap())
     }
 
     #[test]
     fn a_queue_holds_its_capacity_and_is_then_full() {
-        let (mut client, mut server) = ends(10);
+        let (mut client, mut server) = endpoints(10);
         assert_eq!([client.put(b"0123456"), client.put(b"789abc"), client.put(b"x")], [Ok(7), Ok(3), Ok(0)]);
         let mut into = [0; 8];
         assert_eq!((server.take(&mut into), &into), (Ok(8), b"01234567"));
-        // Over the end of the memory.
+        // This one wraps at the end of the memory.
         assert_eq!(client.put(b"abcdefghij"), Ok(8));
         assert_eq!((server.take(&mut into), &into), (Ok(8), b"89abcdef"));
         assert_eq!((server.take(&mut into), &into[..2]), (Ok(2), &b"gh"[..]));
@@ -235,36 +245,36 @@ mod tests {
     }
 
     #[test]
-    fn a_side_is_claimed_once_and_only_of_its_size() {
-        let (memory, fd) = SharedMemory::create("test", End::memory_bytes(10)).unwrap();
-        let _client = End::claim(memory, 10, Side::Client).unwrap();
-        let again = || SharedMemory::open(&fd, End::memory_bytes(10)).unwrap();
-        assert!(End::claim(again(), 10, Side::Client).is_err());
-        assert!(End::claim(again(), 100_000, Side::Server).is_err());
-        assert!(End::claim(again(), 10, Side::Server).is_ok());
+    fn a_side_is_claimed_once_and_only_with_one_size() {
+        let (memory, fd) = SharedMemory::create("test", ByteQueueEndpoint::memory_bytes(10)).unwrap();
+        let _client = ByteQueueEndpoint::claim(memory, 10, MemorySide::Client).unwrap();
+        let again = || SharedMemory::open(&fd, ByteQueueEndpoint::memory_bytes(10)).unwrap();
+        assert!(ByteQueueEndpoint::claim(again(), 10, MemorySide::Client).is_err());
+        assert!(ByteQueueEndpoint::claim(again(), 100_000, MemorySide::Server).is_err());
+        assert!(ByteQueueEndpoint::claim(again(), 10, MemorySide::Server).is_ok());
     }
 
     #[test]
-    fn positions_that_no_end_writes_are_refused() {
+    fn positions_that_no_endpoint_writes_are_refused() {
         for hostile in [11, u64::MAX, 1 << 63] {
-            let (mut client, mut server) = ends(10);
-            client.word(client.lane(Does::Put).put).store(hostile, Ordering::Relaxed);
+            let (mut client, mut server) = endpoints(10);
+            client.word(client.lane(QueueOperation::Put).put).store(hostile, Ordering::Relaxed);
             assert_eq!(server.take(&mut [0; 100]), Err(Errno::BADMSG), "{hostile}");
-            server.word(server.lane(Does::Take).taken).store(hostile, Ordering::Relaxed);
+            server.word(server.lane(QueueOperation::Take).taken).store(hostile, Ordering::Relaxed);
             assert_eq!(client.put(&[0; 100]), Err(Errno::BADMSG), "{hostile}");
         }
     }
 
     #[test]
-    fn who_sleeps_is_told_apart_by_what_for() {
-        let (client, server) = ends(10);
-        client.falls_asleep(Does::Take);
-        assert!(!server.peer_sleeps(Does::Take), "client sleeps for bytes, not for room");
-        assert!(server.peer_sleeps(Does::Put));
-        assert!(!server.peer_sleeps(Does::Put), "it is woken once");
-        client.falls_asleep(Does::Put);
-        client.is_awake(Does::Put);
-        assert!(!server.peer_sleeps(Does::Take));
+    fn a_sleep_is_announced_to_the_operation_that_ends_it() {
+        let (client, server) = endpoints(10);
+        client.announce_sleep(QueueOperation::Take);
+        assert!(!server.peer_sleeps(QueueOperation::Take), "the client sleeps for bytes, not for room");
+        assert!(server.peer_sleeps(QueueOperation::Put));
+        assert!(!server.peer_sleeps(QueueOperation::Put), "the announcement was not cleared");
+        client.announce_sleep(QueueOperation::Put);
+        client.revoke_sleep(QueueOperation::Put);
+        assert!(!server.peer_sleeps(QueueOperation::Take));
         assert!(!server.peer_has_closed());
         client.close();
         assert!(server.peer_has_closed() && !client.peer_has_closed());
@@ -278,7 +288,7 @@ mod tests {
             parts in proptest::collection::vec((1..300_usize, 1..300_usize), 1..100),
             capacity in 1..200_usize,
         ) {
-            let (mut client, mut server) = ends(capacity);
+            let (mut client, mut server) = endpoints(capacity);
             let bytes: Vec<u8> = (0..30_000_usize).map(|at| (at ^ (at >> 8)) as u8).collect();
             let (mut put, mut taken) = (0, 0);
             for (puts, takes) in parts {
@@ -293,7 +303,7 @@ mod tests {
 
         #[test]
         fn two_threads_pass_bytes_in_order(capacity in 100..5000_usize, part in 1..6000_usize) {
-            let (mut client, mut server) = ends(capacity);
+            let (mut client, mut server) = endpoints(capacity);
             let bytes: Vec<u8> = (0..100_000_usize).map(|at| (at ^ (at >> 8)) as u8).collect();
             std::thread::scope(|threads| {
                 threads.spawn(|| {

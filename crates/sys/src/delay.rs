@@ -1,4 +1,4 @@
-//! Waits of known length, for which the time must be known: it is read here, and told to nobody.
+//! Waits of a given length. They read the time for that alone, and report it to nobody.
 
 use crate::Errno;
 use rustix::io::retry_on_intr;
@@ -6,8 +6,8 @@ use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
-/// Burns the processor for `delay` by `CLOCK_MONOTONIC`, which is not the clock that times iterations:
-/// a delay that is recovered shows that the two agree. See clock_gettime(2).
+/// Spins for `delay` by `CLOCK_MONOTONIC` (clock_gettime(2)). That is not the clock that times iterations: when the
+/// measured time contains the delay, the two clocks agree.
 #[inline]
 pub fn burn(delay: Duration) {
     let end_ns = now_ns() + delay.as_nanos();
@@ -16,9 +16,9 @@ pub fn burn(delay: Duration) {
     }
 }
 
-/// Sleeps until a time that is `delay` from now (clock_nanosleep(2), `TIMER_ABSTIME`).
+/// Sleeps until the time that is now plus `delay` (clock_nanosleep(2), `TIMER_ABSTIME`).
 #[inline(always)]
-pub fn sleep_to_a_time(delay: Duration) -> Result<(), Errno> {
+pub fn sleep_absolute(delay: Duration) -> Result<(), Errno> {
     const SECOND_NS: u128 = 1_000_000_000;
     let end_ns = now_ns() + delay.as_nanos();
     let end = Timespec { tv_sec: (end_ns / SECOND_NS) as i64, tv_nsec: (end_ns % SECOND_NS) as i64 };
@@ -36,11 +36,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_wait_is_shorter_than_was_asked() {
+    fn no_wait_is_shorter_than_its_delay() {
         let delay = Duration::from_micros(300);
         for _ in 0..20 {
             let start_ns = now_ns();
-            sleep_to_a_time(delay).unwrap();
+            sleep_absolute(delay).unwrap();
             let slept_ns = now_ns();
             burn(delay);
             let burned_ns = now_ns();

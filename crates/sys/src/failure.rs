@@ -1,22 +1,21 @@
-//! The one error of everything that is asked of the kernel: the operation, the object, the
-//! kernel's answer, and what to do next.
+//! The error of a request to the kernel: the operation, the object, the kernel's answer, and what to do next.
 //!
-//! It is built off the measured path only; calls inside iterations return a bare [`Errno`].
+//! It is built off the measured path only. Calls inside iterations return a bare [`Errno`].
 
-use crate::Errno;
+use rustix::io::Errno;
 use std::fmt::Display;
 
-/// A refusal by the kernel. Displays as `operation object: answer (next step)`.
+/// A request that failed. Displays as `operation object: answer (next step)`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{operation} {object}: {answer} ({next})")]
 pub struct Failure {
-    /// What was tried, by the name of the call.
+    /// The name of the call.
     pub operation: String,
-    /// On what.
+    /// What the call was made on.
     pub object: String,
-    /// What the kernel said.
+    /// What the kernel answered.
     pub answer: String,
-    /// What to do next.
+    /// What the user can do next.
     pub next: String,
 }
 
@@ -42,7 +41,7 @@ impl Failure {
     }
 }
 
-/// What usually mends `errno`.
+/// What usually helps against `errno`.
 fn next_step(errno: Errno) -> &'static str {
     match errno {
         Errno::MFILE => "too many open descriptors: raise 'ulimit -n'",
@@ -64,7 +63,7 @@ fn next_step(errno: Errno) -> &'static str {
     }
 }
 
-/// Iterations an errno into a [`Failure`].
+/// Makes a [`Failure`] of an errno.
 pub trait OrFail<T> {
     /// The value, or the failure of `operation` on `object`.
     fn or_fail(self, operation: &str, object: impl Display) -> Result<T, Failure>;

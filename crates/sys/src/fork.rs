@@ -1,7 +1,7 @@
-//! Making processes that do next to nothing, and awaiting their end.
+//! Processes that do next to nothing: started, and awaited until they end. Not the endpoints of a trial.
 
 use crate::libc_call::checked;
-use crate::signal::Thread;
+use crate::signal::ThreadId;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::retry_on_intr;
@@ -9,7 +9,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A process that ends at once: fork(2), _exit(2) and waitpid(2).
+/// Starts a process that ends at once, and awaits its end: fork(2), _exit(2) and waitpid(2).
 #[inline(always)]
 pub fn fork_and_wait() -> Result<(), Errno> {
     // SAFETY: the child calls nothing but _exit, which is safe after fork whatever the parent's other threads do.
@@ -23,23 +23,23 @@ pub fn fork_and_wait() -> Result<(), Errno> {
 
 #[inline(always)]
 fn wait_for(child: libc::pid_t) -> Result<(), Errno> {
-    // SAFETY: the status is not asked for.
+    // SAFETY: a null pointer says that nobody wants the status.
     retry_on_intr(|| checked(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) })).map(drop)
 }
 
-/// A copy of this process that tries something.
+/// A copy of this process that tries something out.
 #[derive(Debug)]
 pub(crate) struct Child(libc::pid_t);
 
 impl Child {
-    /// Has a copy of this process do `work` and end (fork(2)).
+    /// Forks a copy of this process, which does `work` and ends (fork(2)).
     ///
     /// # Safety
     ///
-    /// The copy has no other thread, and what another thread held at this moment is held for ever: `work` makes
-    /// system calls only, and neither allocates nor prints.
+    /// The copy has no other thread, and a lock that another thread held at this moment stays locked for ever. So
+    /// `work` makes system calls only, and neither allocates nor prints.
     pub(crate) unsafe fn start(work: impl FnOnce() -> Result<(), Errno>) -> Result<Self, Errno> {
-        // SAFETY: what the child calls is safe after fork by the caller's word.
+        // SAFETY: what the child calls is safe after fork, by contract.
         let child = checked(unsafe { libc::fork() })?;
         if child == 0 {
             let answer = work().map_or_else(Errno::raw_os_error, |()| 0);
@@ -49,12 +49,12 @@ impl Child {
         Ok(Self(child))
     }
 
-    /// Its only thread.
-    pub(crate) fn thread(&self) -> Thread {
-        Thread { pid: self.0, tid: self.0 }
+    /// The only thread of the child.
+    pub(crate) fn thread(&self) -> ThreadId {
+        ThreadId { pid: self.0, tid: self.0 }
     }
 
-    /// Awaits its end, and says what its work answered (waitpid(2)).
+    /// Awaits its end, and returns the result of its work (waitpid(2)).
     pub(crate) fn outcome(self) -> Result<(), Errno> {
         let mut status = 0;
         // SAFETY: the status is valid for writes.
@@ -68,25 +68,25 @@ impl Child {
     }
 }
 
-/// What a child runs on that shares its parent's memory.
+/// The stack of a child that shares its parent's memory.
 #[derive(Debug)]
 pub struct ChildStack(Vec<u128>);
 
 impl ChildStack {
-    /// One with room for a handler of a signal that comes at the wrong moment.
+    /// A stack with room for a signal handler too, because a signal can come while the child runs.
     pub fn new() -> Self {
         const STACK_BYTES: usize = 64 << 10;
         Self(vec![0; STACK_BYTES / size_of::<u128>()])
     }
 
-    /// A process that ends at once and shares this one's memory until then, while the calling thread is suspended:
-    /// what vfork(2) does, which no function can that returns twice. clone(2) with `CLONE_VM` and `CLONE_VFORK`,
-    /// _exit(2) and waitpid(2).
+    /// Starts a process that shares this one's memory and ends at once, while the calling thread is suspended, and
+    /// awaits its end: clone(2) with `CLONE_VM` and `CLONE_VFORK`, _exit(2) and waitpid(2). That is what vfork(2)
+    /// does, but Rust has no functions that return twice.
     #[inline(always)]
     pub fn share_and_wait(&mut self) -> Result<(), Errno> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: the child has a stack of its own, which grows down from this aligned end and which nobody else
-        // uses while `self` is borrowed; the child is gone when the call returns, and touches nothing else.
+        // SAFETY: the child has a stack of its own, which grows down from this aligned end. Nobody else uses it while
+        // `self` is borrowed. The child has ended when the call returns, and touches nothing else.
         let child = checked(unsafe {
             let top = self.0.as_mut_ptr_range().end;
             libc::clone(end_at_once, top.cast(), flags, std::ptr::null_mut())
@@ -101,17 +101,17 @@ impl Default for ChildStack {
     }
 }
 
-/// All that a child does that shares its parent's memory.
+/// What a child does that shares its parent's memory.
 extern "C" fn end_at_once(_: *mut libc::c_void) -> libc::c_int {
     // SAFETY: ends the child without running anything of the parent's.
     unsafe { libc::_exit(0) }
 }
 
-/// A child that answers one request on a connection. Awaited on drop: it ends when it has answered, or when its client
-/// has gone.
+/// A child that replies to one request on a connection. Drop awaits it: it ends when it has replied, or when its
+/// client has gone.
 #[derive(Debug)]
 pub struct EchoChild {
-    /// `None` once it was awaited, when its number may be another process's.
+    /// `None` once it was awaited: from then on the number may be another process's.
     pid: Option<libc::pid_t>,
 }
 
@@ -121,8 +121,8 @@ impl EchoChild {
     #[inline(always)]
     pub fn on(connection: impl AsFd) -> Result<Self, Errno> {
         let connection = connection.as_fd().as_raw_fd();
-        // SAFETY: the child calls nothing but system calls that are safe after fork whatever the parent's other
-        // threads do (signal-safety(7)), and never returns from `echo_and_end`.
+        // SAFETY: the child makes system calls only, which are safe after fork whatever the parent's other threads do
+        // (signal-safety(7)), and never returns from `echo_and_end`.
         let child = checked(unsafe { libc::fork() })?;
         if child == 0 {
             echo_and_end(connection);
@@ -130,12 +130,12 @@ impl EchoChild {
         Ok(Self { pid: Some(child) })
     }
 
-    /// Whether it has ended; if so, nothing is left of it (waitpid(2), `WNOHANG`).
+    /// Whether it has ended. If so, no zombie is left of it (waitpid(2), `WNOHANG`).
     #[inline(always)]
     pub fn has_ended(&mut self) -> bool {
         if let Some(pid) = self.pid {
-            // SAFETY: the status is not asked for. The child was not awaited, so that the number is its own. A child
-            // that somebody else awaited has ended too.
+            // SAFETY: a null pointer says that nobody wants the status. Nobody has awaited the child, so that the
+            // number is still its own. If somebody else awaits it after all, it has ended too.
             if unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) } != 0 {
                 self.pid = None;
             }
@@ -153,15 +153,15 @@ impl Drop for EchoChild {
     }
 }
 
-/// What an [`EchoChild`] does. Nothing here allocates, locks or unwinds: other threads of the parent may have held
-/// any lock when it was forked.
+/// What an [`EchoChild`] does. Nothing here allocates, locks or unwinds: when the parent forked, its other threads
+/// may have held any lock.
 ///
-/// As a server's child does, it closes what it has no use for. The other end of its connection may be among that: a
-/// child that held it open would wait for itself.
+/// Like the child of a real server, it closes the descriptors that it does not need. The other end of its own
+/// connection may be among them: a child that held that open would wait for itself.
 fn echo_and_end(connection: libc::c_int) -> ! {
     let mut request = [0_u8; 64];
     // SAFETY: bare system calls, which are safe after fork. Nothing in this process uses the descriptors that are
-    // closed, the buffer is as long as said, and `_exit` runs nothing of the parent's.
+    // closed, the buffer has the given length, and `_exit` runs nothing of the parent's.
     unsafe {
         libc::syscall(libc::SYS_close_range, connection + 1, libc::c_int::MAX, 0);
         if connection > 0 {
@@ -175,7 +175,7 @@ fn echo_and_end(connection: libc::c_int) -> ! {
     }
 }
 
-/// A program to be spawned.
+/// A program that can be spawned.
 #[derive(Debug)]
 pub struct Program(CString);
 
@@ -186,14 +186,14 @@ impl Program {
         name.map(Self).map_err(|_| Failure::of("spawn", path.display(), Errno::INVAL))
     }
 
-    /// Runs it without arguments or environment to its end: posix_spawn(3) and waitpid(2).
+    /// Runs it without arguments and environment, and awaits its end: posix_spawn(3) and waitpid(2).
     #[inline(always)]
     pub fn spawn_and_wait(&self) -> Result<(), Errno> {
         let mut child = 0;
         let arguments = [self.0.as_ptr().cast_mut(), std::ptr::null_mut()];
         let environment = [std::ptr::null_mut()];
-        // SAFETY: the path and both arrays end as they must and outlive the call, which copies them; no attributes
-        // and no file actions are given.
+        // SAFETY: the path ends with a zero byte and both arrays with a null pointer, and they outlive the call,
+        // which copies them. There are no attributes and no file actions.
         let error = unsafe {
             libc::posix_spawn(
                 &raw mut child,
@@ -210,7 +210,7 @@ impl Program {
         wait_for(child)
     }
 
-    /// Whether it can be run, by running it.
+    /// Runs it once, to see whether it can be run.
     pub fn probe(&self) -> Result<(), Failure> {
         self.spawn_and_wait().or_fail("posix_spawn", self.0.to_string_lossy())
     }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_says_what_it_was_answered() {
+    fn a_child_reports_the_result_of_its_work() {
         for outcome in [Ok(()), Err(Errno::PERM), Err(Errno::MFILE)] {
             // SAFETY: the child does nothing.
             let child = unsafe { Child::start(|| outcome) }.unwrap();
@@ -244,12 +244,12 @@ mod tests {
             unsafe { libc::raise(libc::SIGKILL) };
             Ok(())
         };
-        // SAFETY: all that the child does is a system call.
+        // SAFETY: the child makes a system call only.
         assert_eq!(unsafe { Child::start(killed) }.unwrap().outcome(), Err(Errno::NOSYS));
     }
 
     #[test]
-    fn a_child_answers_once_and_is_gone() {
+    fn an_echo_child_replies_once_and_ends() {
         let (client, server) = UnixStream::pair().unwrap();
         let mut child = EchoChild::on(&server).unwrap();
         assert!(!child.has_ended());
@@ -258,17 +258,21 @@ mod tests {
         let mut answer = [0; 100];
         assert_eq!(read(&client, &mut answer), Ok(9));
         assert_eq!(&answer[..9], b"a request");
-        assert_eq!(read(&client, &mut answer), Ok(0), "the child ends and closes with it");
-        let ends = (0..10_000).any(|_| {
+        assert_eq!(
+            read(&client, &mut answer),
+            Ok(0),
+            "the child ends, and its end of the connection is closed"
+        );
+        let has_ended = (0..10_000).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
             child.has_ended()
         });
-        assert!(ends, "the child has closed and does not end");
-        assert!(child.has_ended(), "what has ended stays so");
+        assert!(has_ended, "the child has closed and does not end");
+        assert!(child.has_ended(), "a child that has ended is reported as running");
     }
 
     #[test]
-    fn a_child_whose_client_has_gone_ends() {
+    fn an_echo_child_whose_client_has_gone_ends() {
         let (client, server) = UnixStream::pair().unwrap();
         let mut child = EchoChild::on(&server).unwrap();
         assert!(!child.has_ended());

@@ -1,7 +1,7 @@
-//! What ipcmark asks of the kernel and the processor that no safe library offers.
+//! What ipcmark needs of the kernel and the processor and no safe library offers.
 //!
-//! The only crate with `unsafe`. One facility a file; each wrapper names its manual page. What
-//! `rustix` offers safely is used from there directly and is not wrapped again.
+//! This is the only crate with `unsafe`. Each file has one facility, and each wrapper names its manual page. There
+//! are no wrappers of what `rustix` offers safely: users call that directly.
 
 pub mod accounting;
 pub mod address;
@@ -23,6 +23,7 @@ pub mod sealed;
 pub mod segment;
 pub mod send_completion;
 pub mod shared_memory;
+pub mod side;
 pub mod signal;
 pub mod socket_option;
 pub mod sysctl;

@@ -1,40 +1,41 @@
-//! Names outside of the file system, of kernel objects that outlive their makers, and their removal.
+//! Names of kernel objects that outlive the process which made them, and how to remove the objects. Not paths of
+//! files.
 //!
-//! A note of each is written before the object is made, so that whoever clears up after a process that was
-//! killed knows what to remove. Where notes are kept is not known here.
+//! A trial writes down each name before it makes the object, so that whoever cleans up after a killed process knows
+//! what to remove. Where the names are kept is not known here.
 
-use crate::sysv::{self, Key};
+use crate::sysv::{self, SysvKey};
 use crate::{Errno, posix_mq};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the names of ours begin with: no other is ever removed.
+/// What all names of ipcmark begin with. Objects of other names are never removed.
 const OURS: &str = "/ipcmark-";
 
 /// The name of a kernel object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Name {
+pub enum ObjectName {
     /// A System V message queue.
-    SysvMsg(Key),
+    SysvMsg(SysvKey),
     /// A set of System V semaphores.
-    SysvSem(Key),
+    SysvSem(SysvKey),
     /// A System V shared memory segment.
-    SysvShm(Key),
+    SysvShm(SysvKey),
     /// A POSIX message queue.
     PosixMq(String),
-    /// POSIX shared memory, or another file beside it (shm_overview(7)).
+    /// A POSIX shared memory object, or another file in the same place (shm_overview(7)).
     PosixShm(String),
 }
 
-impl Name {
-    /// Removes the object. One that is gone, or never was, is as good as removed.
+impl ObjectName {
+    /// Removes the object. It is no error if there is none.
     pub fn remove(&self) -> Result<(), Errno> {
         let removed = match self {
-            Name::SysvMsg(key) => sysv::remove_queue(*key),
-            Name::SysvSem(key) => sysv::remove_semaphores(*key),
-            Name::SysvShm(key) => sysv::remove_memory(*key),
-            Name::PosixMq(name) => posix_mq::unlink(name),
-            Name::PosixShm(name) => rustix::shm::unlink(name),
+            ObjectName::SysvMsg(key) => sysv::remove_queue(*key),
+            ObjectName::SysvSem(key) => sysv::remove_semaphores(*key),
+            ObjectName::SysvShm(key) => sysv::remove_memory(*key),
+            ObjectName::PosixMq(name) => posix_mq::unlink(name),
+            ObjectName::PosixShm(name) => rustix::shm::unlink(name),
         };
         match removed {
             Err(Errno::NOENT | Errno::IDRM) => Ok(()),
@@ -43,31 +44,31 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Name::SysvMsg(key) => write!(f, "sysv-msg {key}"),
-            Name::SysvSem(key) => write!(f, "sysv-sem {key}"),
-            Name::SysvShm(key) => write!(f, "sysv-shm {key}"),
-            Name::PosixMq(name) => write!(f, "posix-mq {name}"),
-            Name::PosixShm(name) => write!(f, "posix-shm {name}"),
+            ObjectName::SysvMsg(key) => write!(f, "sysv-msg {key}"),
+            ObjectName::SysvSem(key) => write!(f, "sysv-sem {key}"),
+            ObjectName::SysvShm(key) => write!(f, "sysv-shm {key}"),
+            ObjectName::PosixMq(name) => write!(f, "posix-mq {name}"),
+            ObjectName::PosixShm(name) => write!(f, "posix-shm {name}"),
         }
     }
 }
 
-impl FromStr for Name {
+impl FromStr for ObjectName {
     type Err = ();
 
-    /// What [`Display`](fmt::Display) wrote.
+    /// Parses what [`Display`](fmt::Display) wrote.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (kind, name) = text.split_once(' ').ok_or(())?;
         let key = || name.parse().map_err(drop);
         match kind {
-            "sysv-msg" => key().map(Name::SysvMsg),
-            "sysv-sem" => key().map(Name::SysvSem),
-            "sysv-shm" => key().map(Name::SysvShm),
-            "posix-mq" if name.starts_with(OURS) => Ok(Name::PosixMq(name.to_owned())),
-            "posix-shm" if name.starts_with(OURS) => Ok(Name::PosixShm(name.to_owned())),
+            "sysv-msg" => key().map(ObjectName::SysvMsg),
+            "sysv-sem" => key().map(ObjectName::SysvSem),
+            "sysv-shm" => key().map(ObjectName::SysvShm),
+            "posix-mq" if name.starts_with(OURS) => Ok(ObjectName::PosixMq(name.to_owned())),
+            "posix-shm" if name.starts_with(OURS) => Ok(ObjectName::PosixShm(name.to_owned())),
             _ => Err(()),
         }
     }
@@ -78,28 +79,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_read_as_it_was_written() {
+    fn a_name_survives_its_text() {
         for name in [
-            Name::SysvMsg(Key::of("a")),
-            Name::SysvSem(Key::of("b")),
-            Name::SysvShm(Key::of("c")),
-            Name::PosixMq("/ipcmark-1".to_owned()),
-            Name::PosixShm("/ipcmark-2".to_owned()),
+            ObjectName::SysvMsg(SysvKey::of("a")),
+            ObjectName::SysvSem(SysvKey::of("b")),
+            ObjectName::SysvShm(SysvKey::of("c")),
+            ObjectName::PosixMq("/ipcmark-1".to_owned()),
+            ObjectName::PosixShm("/ipcmark-2".to_owned()),
         ] {
             assert_eq!(name.to_string().parse(), Ok(name));
         }
         for foreign in
             ["", "posix-mq /other", "posix-shm /other", "sysv-msg x", "sysv-shm x", "file /etc/passwd"]
         {
-            assert_eq!(foreign.parse::<Name>(), Err(()), "{foreign}");
+            assert_eq!(foreign.parse::<ObjectName>(), Err(()), "{foreign}");
         }
     }
 
     #[test]
-    fn what_is_not_there_is_as_good_as_removed() {
-        assert_eq!(Name::SysvSem(Key::of("no such set, by all likelihood")).remove(), Ok(()));
-        assert_eq!(Name::SysvShm(Key::of("no such segment, by all likelihood")).remove(), Ok(()));
-        assert_eq!(Name::PosixShm("/ipcmark-no-such-object".to_owned()).remove(), Ok(()));
+    fn it_is_no_error_to_remove_what_is_not_there() {
+        assert_eq!(ObjectName::SysvSem(SysvKey::of("no such set, by all likelihood")).remove(), Ok(()));
+        assert_eq!(ObjectName::SysvShm(SysvKey::of("no such segment, by all likelihood")).remove(), Ok(()));
+        assert_eq!(ObjectName::PosixShm("/ipcmark-no-such-object".to_owned()).remove(), Ok(()));
     }
 
     #[cfg(all(not(miri), not(loom)))]
@@ -108,7 +109,7 @@ mod tests {
         use rustix::shm::{Mode, OFlags, open};
         let name = format!("/ipcmark-test-{}", std::process::id());
         open(&name, OFlags::CREATE | OFlags::EXCL | OFlags::RDWR, Mode::RUSR | Mode::WUSR).unwrap();
-        Name::PosixShm(name.clone()).remove().unwrap();
+        ObjectName::PosixShm(name.clone()).remove().unwrap();
         assert_eq!(open(&name, OFlags::RDWR, Mode::empty()).unwrap_err(), Errno::NOENT);
     }
 }

@@ -1,11 +1,11 @@
-//! Memory from which the kernel is handed bytes without copying them: it keeps references to the pages instead.
+//! Memory from which the kernel sends bytes without copying them: it keeps references to the pages instead.
 //!
-//! The kernel may read these pages long after the call that handed them over has returned. That is a hazard for
-//! what arrives, which the pool's owner must exclude by not writing too early, and none for memory: the kernel
-//! counts its references, so that a page outlives the pool where it must. It only ever reads.
+//! The kernel may read these pages long after the call has returned. An owner that writes too early changes what
+//! arrives, and must not. Memory safety is not at risk: the kernel counts its references, so that a page outlives the
+//! pool if it must, and the kernel only reads.
 //!
-//! The memory is a memfd and its mapping, so that one pool serves calls that take addresses and calls that take
-//! a file. When bytes may be written again is not known here.
+//! The memory is a memfd and its mapping, so that one pool serves calls that take addresses and calls that take a
+//! file. When bytes may be written again is not known here.
 
 use crate::shared_memory::SharedMemory;
 use crate::{Errno, Failure};
@@ -15,30 +15,30 @@ use rustix::net::{SendFlags, send};
 use rustix::pipe::{IoSliceRaw, SpliceFlags, splice, vmsplice};
 use std::ops::Range;
 
-/// Pages that are mapped as long as this lives. The file never leaves it: nobody else can write to them.
+/// Pages that are mapped as long as this lives. It keeps the file to itself, so that nobody else can write to them.
 #[derive(Debug)]
 pub struct PagePool {
     memory: SharedMemory,
     file: OwnedFd,
 }
 
-/// What the kernel is told of the pages that it is handed by vmsplice(2).
+/// What vmsplice(2) says to the kernel about the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handing {
-    /// They are lent.
+pub enum VmspliceMode {
+    /// The process keeps them.
     Loan,
-    /// They are a gift (`SPLICE_F_GIFT`). The manual wants them whole and aligned.
+    /// The process gives them away (`SPLICE_F_GIFT`). The manual asks for whole, aligned pages.
     Gift,
 }
 
 impl PagePool {
-    /// Makes `len_bytes` of zeroed memory; `name` is seen in /proc only.
+    /// Makes `len_bytes` of zeroed memory. `name` is visible in /proc only.
     pub fn create(name: &str, len_bytes: usize) -> Result<Self, Failure> {
         let (memory, file) = SharedMemory::create(name, len_bytes)?;
         Ok(Self { memory, file })
     }
 
-    /// The bytes in `range`, to be written. The kernel may still be reading what they held.
+    /// The bytes in `range`, for writing. The kernel may still read what they held.
     ///
     /// # Panics
     ///
@@ -47,46 +47,46 @@ impl PagePool {
     pub fn reserve(&mut self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.memory.len_bytes());
         // SAFETY: in bounds by the check, and mapped as long as `self` lives. Nobody else in this process refers to
-        // these bytes, because `self` is borrowed alone; no other process can write to them, because the file is
-        // private to `self` and pipes and sockets hold pages for reading; and the kernel, which may read them at any
-        // time, is no party to Rust's rule: it finds one value or another, and memory stays intact.
+        // these bytes, because `self` is borrowed exclusively. No other process can write to them, because the file
+        // is private to `self`, and pipes and sockets hold pages for reading. The kernel may read them at any time,
+        // but Rust's rule does not bind it: it finds one value or another, and memory stays intact.
         unsafe {
             let start = self.memory.base().as_ptr().add(range.start);
             std::slice::from_raw_parts_mut(start, range.len())
         }
     }
 
-    /// Hands a first part of the bytes in `range` to `pipe`, and says how many they are (vmsplice(2)).
-    /// Sleeps while the pipe is full. The pipe refers to their pages until they were read.
+    /// Puts a first part of the bytes in `range` into `pipe`, and returns how many (vmsplice(2)). Sleeps while the
+    /// pipe is full. The pipe refers to their pages until somebody has read them.
     #[inline(always)]
     pub fn vmsplice(
         &mut self,
         range: Range<usize>,
         pipe: impl AsFd,
-        handing: Handing,
+        mode: VmspliceMode,
     ) -> Result<usize, Errno> {
-        let flags = match handing {
-            Handing::Loan => SpliceFlags::empty(),
-            Handing::Gift => SpliceFlags::GIFT,
+        let flags = match mode {
+            VmspliceMode::Loan => SpliceFlags::empty(),
+            VmspliceMode::Gift => SpliceFlags::GIFT,
         };
         let bytes = [IoSliceRaw::from_slice_mut(self.reserve(range))];
-        // SAFETY: the bytes are borrowed alone, so that even a reading end, from which this call would write to
-        // them, does no harm; it keeps no reference for writing when it returns. A gift may be moved into a file
-        // only while nobody else refers to its page, and the mapping of `self` does as long as `self` lives: what
-        // is written to it later cannot be in a file.
+        // SAFETY: the bytes are borrowed exclusively. So even the read end of a pipe does no harm, from which this
+        // call would write to them; the kernel keeps no reference for writing when the call returns. The kernel may
+        // move a gift into a file only while nobody else refers to its page, but the mapping of `self` does as long
+        // as `self` lives. So a later write cannot end up in a file.
         unsafe { vmsplice(pipe, &bytes, flags) }
     }
 
-    /// Hands a first part of the bytes in `range` to `pipe` as bytes of the file, and says how many they are
-    /// (splice(2)). Sleeps while the pipe is full. The pipe refers to their pages until they were read.
+    /// Puts a first part of the bytes in `range` into `pipe` as bytes of the file, and returns how many (splice(2)).
+    /// Sleeps while the pipe is full. The pipe refers to their pages until somebody has read them.
     #[inline(always)]
     pub fn splice(&self, range: Range<usize>, pipe: impl AsFd) -> Result<usize, Errno> {
         let mut offset = range.start as u64;
         splice(&self.file, Some(&mut offset), pipe, None, range.len(), SpliceFlags::empty())
     }
 
-    /// Hands a first part of the bytes in `range` to `socket` as bytes of the file, and says how many they are
-    /// (sendfile(2)). Sleeps while the socket's buffer is full. The connection refers to their pages until they were
+    /// Sends a first part of the bytes in `range` to `socket` as bytes of the file, and returns how many
+    /// (sendfile(2)). Sleeps while the socket's buffer is full. The connection refers to their pages until they are
     /// acknowledged and, on the same host, until the peer has read them.
     #[inline(always)]
     pub fn sendfile(&self, range: Range<usize>, socket: impl AsFd) -> Result<usize, Errno> {
@@ -94,8 +94,8 @@ impl PagePool {
         sendfile(socket, &self.file, Some(&mut offset), range.len())
     }
 
-    /// Hands a first part of the bytes in `range` to `socket` (send(2)), and says how many they are. Whether the
-    /// kernel copies them is in `flags`.
+    /// Sends a first part of the bytes in `range` to `socket`, and returns how many (send(2)). `flags` say whether
+    /// the kernel copies them.
     #[inline(always)]
     pub fn send(&mut self, range: Range<usize>, socket: impl AsFd, flags: SendFlags) -> Result<usize, Errno> {
         send(socket, self.reserve(range), flags)
@@ -122,10 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_refers_to_the_page_that_it_was_handed() {
+    fn a_pipe_refers_to_the_page_and_not_to_a_copy() {
         for way in [
-            |pool: &mut PagePool, pipe: &OwnedFd| pool.vmsplice(0..5, pipe, Handing::Loan),
-            |pool: &mut PagePool, pipe: &OwnedFd| pool.vmsplice(0..5, pipe, Handing::Gift),
+            |pool: &mut PagePool, pipe: &OwnedFd| pool.vmsplice(0..5, pipe, VmspliceMode::Loan),
+            |pool: &mut PagePool, pipe: &OwnedFd| pool.vmsplice(0..5, pipe, VmspliceMode::Gift),
             |pool: &mut PagePool, pipe: &OwnedFd| pool.splice(0..5, pipe),
         ] {
             let (input, output) = pipe().unwrap();
@@ -137,10 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_outlives_the_pool() {
+    fn bytes_in_a_pipe_outlive_the_pool() {
         let (input, output) = pipe().unwrap();
         let mut pool = pool();
-        assert_eq!(pool.vmsplice(0..5, &output, Handing::Loan), Ok(5));
+        assert_eq!(pool.vmsplice(0..5, &output, VmspliceMode::Loan), Ok(5));
         drop(pool);
         assert_eq!(&read_5(&input), b"hello");
     }
@@ -150,7 +150,7 @@ mod tests {
         let (input, output) = pipe().unwrap();
         rustix::io::write(&output, b"world").unwrap();
         let mut pool = pool();
-        assert_eq!(pool.vmsplice(0..5, &input, Handing::Loan), Ok(5));
+        assert_eq!(pool.vmsplice(0..5, &input, VmspliceMode::Loan), Ok(5));
         assert_eq!(pool.reserve(0..5), b"world");
     }
 

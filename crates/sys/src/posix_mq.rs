@@ -10,21 +10,22 @@ use std::ffi::{CStr, CString};
 
 /// A message queue, which on Linux is a descriptor.
 #[derive(Debug)]
-pub struct MessageQueue {
+pub struct PosixMessageQueue {
     fd: OwnedFd,
-    /// What each message that is sent has.
+    /// The priority of each message that this endpoint sends.
     priority: u32,
-    /// The kernel refuses to receive into less than the queue's largest message.
+    /// Messages come here if the caller has too little room: the kernel refuses to receive into less than the queue's
+    /// largest message.
     buffer: Vec<u8>,
 }
 
-impl AsFd for MessageQueue {
+impl AsFd for PosixMessageQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-impl MessageQueue {
+impl PosixMessageQueue {
     /// Makes the queue `name`, which holds `depth` messages of at most `most_bytes` (mq_open(3)).
     pub fn create(name: &str, depth: u32, most_bytes: usize) -> Result<Self, Failure> {
         Self::get(name, most_bytes, |path| create(path, depth, most_bytes))
@@ -45,11 +46,11 @@ impl MessageQueue {
     ) -> Result<Self, Failure> {
         let path = CString::new(name).map_err(|_| Errno::INVAL);
         let fd = path.and_then(|path| open(&path)).or_fail("mq_open", name).map_err(with_limits)?;
-        // SAFETY: the kernel made the descriptor just now, and nobody else has it.
+        // SAFETY: the kernel has just made the descriptor, and nobody else has it.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, priority: 0, buffer: vec![0; most_bytes] })
     }
 
-    /// The same, whose messages are sent with `priority` (mq_overview(7)).
+    /// The same queue, which sends messages with `priority` (mq_overview(7)).
     pub fn with_priority(self, priority: u32) -> Self {
         Self { priority, ..self }
     }
@@ -100,40 +101,40 @@ fn with_limits(failure: Failure) -> Failure {
     }
 }
 
-/// Raises the bytes that all queues of this process's user may have together as server as this process may, and says
-/// how far; `None` is without limit (setrlimit(2), `RLIMIT_MSGQUEUE`).
+/// Raises the limit of the bytes that all queues of this process's user have together, as far as this process may.
+/// Returns the limit; `None` means that there is none (setrlimit(2), `RLIMIT_MSGQUEUE`).
 ///
-/// What the user's other queues have taken by now is not to be known, and may be all of a lower limit.
+/// How much of it the user's other queues already take cannot be found out. It may be all of a lower limit.
 pub fn raise_quota() -> Result<Option<u64>, Errno> {
     let set =
         |limit| setrlimit(Resource::Msgqueue, Rlimit { current: limit, maximum: limit }).map(|()| limit);
     match set(None) {
-        // Above the hard limit it takes CAP_SYS_RESOURCE.
+        // To go above the hard limit takes CAP_SYS_RESOURCE.
         Err(Errno::PERM) => set(getrlimit(Resource::Msgqueue).maximum),
         other => other,
     }
 }
 
-/// What two queues are charged for: for each message its bytes, a `struct msg_msg` and, at the most, a
-/// `struct posix_msg_tree_node` (getrlimit(2)), which have 48 bytes each where a pointer has 8.
-pub fn charge_of_two_bytes(depth: u32, most_bytes: usize) -> u64 {
+/// How many bytes two queues count against that limit: for each message its bytes, a `struct msg_msg` and, at most, a
+/// `struct posix_msg_tree_node` (getrlimit(2)). Each of the two has 48 bytes where a pointer has 8.
+pub fn two_queues_charge_bytes(depth: u32, most_bytes: usize) -> u64 {
     u64::from(depth).saturating_mul(2 * (most_bytes as u64 + 96))
 }
 
 /// Whether this process may make two queues of `depth` messages of at most `most_bytes`.
 ///
-/// It is tried, and yet nothing is made that a kill could leave behind: a child asks, whose quota is nothing in the
-/// end, and to it the kernel says whether the queue as such is too large before it says that the quota is.
-pub fn allows_two(depth: u32, most_bytes: usize) -> Result<bool, Failure> {
+/// This tries it, but makes nothing that a killed process could leave behind. A child tries, and has set its own
+/// limit to zero. The kernel first checks whether the queue as such is too large, and only then the limit.
+pub fn allows_two_queues(depth: u32, most_bytes: usize) -> Result<bool, Failure> {
     const PROBE: &CStr = c"/ipcmark-probe";
     let ask = || {
-        if raise_quota()?.is_some_and(|quota| quota < charge_of_two_bytes(depth, most_bytes)) {
+        if raise_quota()?.is_some_and(|quota| quota < two_queues_charge_bytes(depth, most_bytes)) {
             return Err(Errno::INVAL);
         }
         setrlimit(Resource::Msgqueue, Rlimit { current: Some(0), maximum: Some(0) })?;
         create(PROBE, depth, most_bytes).map(drop)
     };
-    // SAFETY: all that the child does is system calls.
+    // SAFETY: the child makes system calls only.
     let answer = unsafe { Child::start(ask) }.and_then(Child::outcome);
     match answer {
         Err(Errno::MFILE) => Ok(true),
@@ -143,15 +144,15 @@ pub fn allows_two(depth: u32, most_bytes: usize) -> Result<bool, Failure> {
     }
 }
 
-/// Whether messages can have `priority` here: it must be below `MQ_PRIO_MAX`, of which the kernel speaks before it looks
-/// for the queue (mq_send(3)).
+/// Whether messages can have `priority` here: it must be below `MQ_PRIO_MAX`. The kernel checks that before it looks
+/// up the queue (mq_send(3)).
 pub fn has_priority(priority: u32) -> bool {
-    // SAFETY: no bytes are sent, and there is no such queue.
+    // SAFETY: the message is empty, and there is no such queue.
     let sent = checked(unsafe { libc::mq_send(-1, std::ptr::dangling(), 0, priority) });
     sent == Err(Errno::BADF)
 }
 
-/// Removes the name of a queue, which lives on until it is closed everywhere (mq_unlink(3)).
+/// Removes the name of a queue. The queue itself lives until everybody has closed it (mq_unlink(3)).
 pub(crate) fn unlink(name: &str) -> Result<(), Errno> {
     let path = CString::new(name).map_err(|_| Errno::INVAL)?;
     // SAFETY: the name ends with a zero byte.
@@ -165,8 +166,8 @@ mod tests {
     #[test]
     fn a_higher_priority_overtakes_and_an_equal_one_does_not() {
         let name = format!("/ipcmark-test-{}", std::process::id());
-        let low = MessageQueue::create(&name, 4, 8).unwrap();
-        let mut high = MessageQueue::open(&name, 8).unwrap().with_priority(7);
+        let low = PosixMessageQueue::create(&name, 4, 8).unwrap();
+        let mut high = PosixMessageQueue::open(&name, 8).unwrap().with_priority(7);
         unlink(&name).unwrap();
         for (queue, byte) in [(&low, 1), (&high, 2), (&low, 3), (&high, 4)] {
             queue.send(&[byte]).unwrap();
@@ -182,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_found_without_making_a_queue() {
-        assert_eq!(allows_two(1, 1), Ok(true));
-        assert_eq!(allows_two(1, 1 << 40), Ok(false));
-        assert_eq!(allows_two(u32::MAX, 1), Ok(false));
+    fn limits_are_found_without_making_a_queue() {
+        assert_eq!(allows_two_queues(1, 1), Ok(true));
+        assert_eq!(allows_two_queues(1, 1 << 40), Ok(false));
+        assert_eq!(allows_two_queues(u32::MAX, 1), Ok(false));
         assert_eq!(unlink("/ipcmark-probe"), Err(Errno::NOENT));
     }
 }

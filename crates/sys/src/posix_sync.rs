@@ -1,6 +1,6 @@
 //! POSIX semaphores, and a robust mutex with a condition variable, in memory that two processes share.
 //!
-//! Each lies at the start of a [`SharedMemory`] of its own; client initialises, server only maps.
+//! Each lies at the start of a [`SharedMemory`] of its own. The client initialises it, the server only maps it.
 
 use crate::libc_call::checked;
 use crate::shared_memory::SharedMemory;
@@ -10,28 +10,28 @@ use rustix::io::retry_on_intr;
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::{NonNull, addr_of_mut};
 
-/// The memory of either: one page.
+/// The size of that memory: one page.
 const MEMORY_BYTES: usize = 4096;
 
 /// Semaphores of sem_overview(7), all zero at first.
 #[derive(Debug)]
-pub struct Semaphores<const N: usize>(SharedMemory);
+pub struct PosixSemaphores<const N: usize>(SharedMemory);
 
-impl<const N: usize> Semaphores<N> {
+impl<const N: usize> PosixSemaphores<N> {
     /// Makes them, and the descriptor with which a peer can [`open`](Self::open) them (sem_init(3)).
     pub fn create() -> Result<(Self, OwnedFd), Failure> {
         const { assert!(N * size_of::<libc::sem_t>() <= MEMORY_BYTES) };
         let (memory, fd) = SharedMemory::create("ipcmark-posix-sem", MEMORY_BYTES)?;
         let semaphores = Self(memory);
         for at in 0..N {
-            // SAFETY: the semaphore lies in the mapping, and nobody else has it yet.
+            // SAFETY: the semaphore lies in the mapping, and nobody else refers to it yet.
             checked(unsafe { libc::sem_init(semaphores.at(at), 1, 0) })
                 .or_fail("sem_init", "shared memory")?;
         }
         Ok((semaphores, fd))
     }
 
-    /// Maps what a peer made.
+    /// Maps what a peer has made.
     pub fn open(fd: impl AsFd) -> Result<Self, Failure> {
         SharedMemory::open(fd, MEMORY_BYTES).map(Self)
     }
@@ -58,13 +58,13 @@ impl<const N: usize> Semaphores<N> {
     }
 }
 
-/// A count under a robust mutex, with a condition variable that says that it has changed.
+/// A count that a robust mutex guards, with a condition variable that is signalled when it has changed.
 #[derive(Debug)]
-pub struct Turnstile(SharedMemory);
+pub struct GuardedCount(SharedMemory);
 
-/// The mutex of a [`Turnstile`], held until this is dropped.
+/// The locked mutex of a [`GuardedCount`]. Unlocked on drop.
 #[derive(Debug)]
-pub struct Locked<'a>(&'a Turnstile);
+pub struct CountGuard<'a>(&'a GuardedCount);
 
 #[repr(C)]
 struct Layout {
@@ -76,42 +76,46 @@ struct Layout {
 const _: () = assert!(size_of::<Layout>() <= MEMORY_BYTES && offset_of!(Layout, mutex) == 0);
 
 /// The error number that a pthread function returned, as a result.
-fn returned(error: libc::c_int) -> Result<(), Errno> {
+fn pthread_result(error: libc::c_int) -> Result<(), Errno> {
     if error == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(error)) }
 }
 
-impl Turnstile {
+impl GuardedCount {
     /// Makes it, with a count of 0, and the descriptor with which a peer can [`open`](Self::open) it
     /// (pthread_mutexattr_setrobust(3), pthread_mutexattr_setpshared(3), pthread_condattr_setpshared(3p)).
     pub fn create() -> Result<(Self, OwnedFd), Failure> {
         let (memory, fd) = SharedMemory::create("ipcmark-mutex-cond", MEMORY_BYTES)?;
-        let turnstile = Self(memory);
-        let layout = turnstile.layout().as_ptr();
+        let guarded = Self(memory);
+        let layout = guarded.layout().as_ptr();
         let mut mutex_attributes = MaybeUninit::uninit();
         let mut changed_attributes = MaybeUninit::uninit();
-        // SAFETY: the attributes are initialised before they are set and used, and destroyed after; the mutex and
-        // the condition variable lie in the mapping, and nobody else has them yet.
-        let made = unsafe {
+        // SAFETY: the attributes are initialised before they are set and used, and destroyed after. The mutex and the
+        // condition variable lie in the mapping, and nobody else refers to them yet.
+        let created = unsafe {
             let (mutex, changed) = (mutex_attributes.as_mut_ptr(), changed_attributes.as_mut_ptr());
-            let made = returned(libc::pthread_mutexattr_init(mutex))
+            let created = pthread_result(libc::pthread_mutexattr_init(mutex))
                 .and_then(|()| {
-                    returned(libc::pthread_mutexattr_setpshared(mutex, libc::PTHREAD_PROCESS_SHARED))
+                    pthread_result(libc::pthread_mutexattr_setpshared(mutex, libc::PTHREAD_PROCESS_SHARED))
                 })
-                .and_then(|()| returned(libc::pthread_mutexattr_setrobust(mutex, libc::PTHREAD_MUTEX_ROBUST)))
-                .and_then(|()| returned(libc::pthread_mutex_init(addr_of_mut!((*layout).mutex), mutex)))
-                .and_then(|()| returned(libc::pthread_condattr_init(changed)))
                 .and_then(|()| {
-                    returned(libc::pthread_condattr_setpshared(changed, libc::PTHREAD_PROCESS_SHARED))
+                    pthread_result(libc::pthread_mutexattr_setrobust(mutex, libc::PTHREAD_MUTEX_ROBUST))
                 })
-                .and_then(|()| returned(libc::pthread_cond_init(addr_of_mut!((*layout).changed), changed)));
+                .and_then(|()| pthread_result(libc::pthread_mutex_init(addr_of_mut!((*layout).mutex), mutex)))
+                .and_then(|()| pthread_result(libc::pthread_condattr_init(changed)))
+                .and_then(|()| {
+                    pthread_result(libc::pthread_condattr_setpshared(changed, libc::PTHREAD_PROCESS_SHARED))
+                })
+                .and_then(|()| {
+                    pthread_result(libc::pthread_cond_init(addr_of_mut!((*layout).changed), changed))
+                });
             libc::pthread_mutexattr_destroy(mutex);
-            made
+            created
         };
-        made.or_fail("pthread_mutex_init", "a robust mutex in shared memory")?;
-        Ok((turnstile, fd))
+        created.or_fail("pthread_mutex_init", "a robust mutex in shared memory")?;
+        Ok((guarded, fd))
     }
 
-    /// Maps what a peer made.
+    /// Maps what a peer has made.
     pub fn open(fd: impl AsFd) -> Result<Self, Failure> {
         SharedMemory::open(fd, MEMORY_BYTES).map(Self)
     }
@@ -120,7 +124,7 @@ impl Turnstile {
         self.0.base().cast()
     }
 
-    /// Sets the count to `count` under the mutex, and wakes who waits for it.
+    /// Sets the count to `count` under the mutex, and wakes whoever waits for it.
     #[inline(always)]
     pub fn set(&self, count: u32) -> Result<(), Errno> {
         let mut locked = self.lock()?;
@@ -142,20 +146,22 @@ impl Turnstile {
     #[inline(always)]
     pub fn notify(&self) -> Result<(), Errno> {
         // SAFETY: the condition variable was initialised by `create` and lives as long as the mapping.
-        returned(unsafe { libc::pthread_cond_signal(addr_of_mut!((*self.layout().as_ptr()).changed)) })
+        pthread_result(unsafe { libc::pthread_cond_signal(addr_of_mut!((*self.layout().as_ptr()).changed)) })
     }
 
-    /// Takes the mutex; sleeps while the peer holds it (pthread_mutex_lock(3)).
+    /// Locks the mutex. Sleeps while the peer holds it (pthread_mutex_lock(3)).
     ///
-    /// An owner that died with the mutex in its hands is a peer that is gone: `Errno::PIPE`, now and ever after.
+    /// If its owner died while it held the mutex, the peer is gone: `Errno::PIPE`, this time and every time after.
     #[inline(always)]
-    pub fn lock(&self) -> Result<Locked<'_>, Errno> {
+    pub fn lock(&self) -> Result<CountGuard<'_>, Errno> {
         // SAFETY: the mutex was initialised by `create` and lives as long as the mapping.
-        match returned(unsafe { libc::pthread_mutex_lock(addr_of_mut!((*self.layout().as_ptr()).mutex)) }) {
-            Ok(()) => Ok(Locked(self)),
+        match pthread_result(unsafe {
+            libc::pthread_mutex_lock(addr_of_mut!((*self.layout().as_ptr()).mutex))
+        }) {
+            Ok(()) => Ok(CountGuard(self)),
             Err(Errno::OWNERDEAD) => {
-                // Given up as it is, nobody can take it again.
-                drop(Locked(self));
+                // Unlocked in this state, nobody can lock it again.
+                drop(CountGuard(self));
                 Err(Errno::PIPE)
             }
             Err(Errno::NOTRECOVERABLE) => Err(Errno::PIPE),
@@ -164,31 +170,31 @@ impl Turnstile {
     }
 }
 
-impl Locked<'_> {
+impl CountGuard<'_> {
     /// The count.
     #[inline(always)]
     pub fn count(&mut self) -> &mut u32 {
-        // SAFETY: it lies in the mapping, and is touched by the owner of the mutex only, which is this value.
+        // SAFETY: it lies in the mapping. Only the owner of the mutex accesses it, and that is this value.
         unsafe { &mut (*self.0.layout().as_ptr()).count }
     }
 
-    /// Gives the mutex up, sleeps until the peer notifies, or a little shorter, and takes it again
-    /// (pthread_cond_wait(3p)).
+    /// Unlocks the mutex, sleeps until the peer notifies, and locks it again (pthread_cond_wait(3p)). It may wake
+    /// without a reason.
     #[inline(always)]
     pub fn wait(&mut self) -> Result<(), Errno> {
         let layout = self.0.layout().as_ptr();
         // SAFETY: both were initialised by `create` and live as long as the mapping, and the mutex is held.
-        let woken = returned(unsafe {
+        let woken = pthread_result(unsafe {
             libc::pthread_cond_wait(addr_of_mut!((*layout).changed), addr_of_mut!((*layout).mutex))
         });
         if woken == Err(Errno::OWNERDEAD) { Err(Errno::PIPE) } else { woken }
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for CountGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // A wait that failed may not have taken it again: then this is refused, which is as good.
+        // After a wait that failed the mutex may not be locked. Then the call fails, and nothing needs to be done.
         // SAFETY: the mutex was initialised by `create` and lives as long as the mapping.
         unsafe { libc::pthread_mutex_unlock(addr_of_mut!((*self.0.layout().as_ptr()).mutex)) };
     }
@@ -200,8 +206,8 @@ mod tests {
 
     #[test]
     fn a_semaphore_counts_across_mappings() {
-        let (client, fd) = Semaphores::<2>::create().unwrap();
-        let server = Semaphores::<2>::open(&fd).unwrap();
+        let (client, fd) = PosixSemaphores::<2>::create().unwrap();
+        let server = PosixSemaphores::<2>::open(&fd).unwrap();
         client.post(1).unwrap();
         client.post(1).unwrap();
         server.wait(1).unwrap();
@@ -209,9 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn a_turnstile_wakes_who_waits_across_mappings() {
-        let (client, fd) = Turnstile::create().unwrap();
-        let server = Turnstile::open(&fd).unwrap();
+    fn a_guarded_count_wakes_whoever_waits_across_mappings() {
+        let (client, fd) = GuardedCount::create().unwrap();
+        let server = GuardedCount::open(&fd).unwrap();
         std::thread::scope(|threads| {
             threads.spawn(|| {
                 for count in (1..100).step_by(2) {
@@ -227,18 +233,18 @@ mod tests {
     }
 
     #[test]
-    fn a_mutex_that_was_given_up_can_be_taken() {
-        let (client, fd) = Turnstile::create().unwrap();
-        let server = Turnstile::open(&fd).unwrap();
-        for turnstile in [&client, &client, &server, &client] {
-            drop(turnstile.lock().unwrap());
+    fn a_mutex_that_was_unlocked_can_be_locked() {
+        let (client, fd) = GuardedCount::create().unwrap();
+        let server = GuardedCount::open(&fd).unwrap();
+        for guarded in [&client, &client, &server, &client] {
+            drop(guarded.lock().unwrap());
         }
     }
 
     #[test]
-    fn an_owner_that_dies_with_the_mutex_is_a_peer_that_is_gone() {
-        let (client, fd) = Turnstile::create().unwrap();
-        let server = Turnstile::open(&fd).unwrap();
+    fn an_owner_that_dies_with_the_mutex_is_reported_as_a_closed_peer() {
+        let (client, fd) = GuardedCount::create().unwrap();
+        let server = GuardedCount::open(&fd).unwrap();
         std::thread::scope(|threads| threads.spawn(|| std::mem::forget(server.lock().unwrap())).join())
             .unwrap();
         assert_eq!(client.set(1), Err(Errno::PIPE));

@@ -1,10 +1,10 @@
-//! What a process arranges for itself when it starts.
+//! What a process sets for itself when it starts: when it dies, and where it runs. Not how it is started.
 
 use crate::{Failure, OrFail};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Has the kernel kill this process when the thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`).
+/// Makes the kernel kill this process when the thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`).
 pub fn die_with_parent() -> Result<(), Failure> {
     set_parent_process_death_signal(Some(Signal::KILL)).or_fail("prctl(PR_SET_PDEATHSIG)", "this process")
 }

@@ -1,41 +1,41 @@
-//! Bytes of another process, copied straight from its memory (process_vm_readv(2)).
+//! Bytes of another process, copied directly from its memory (process_vm_readv(2)).
 //!
-//! Who says where the bytes lie, and keeps them there until they are copied, is not known here.
+//! How one learns where the bytes lie, and that they stay there until they are copied, is the caller's business.
 
 use crate::fork::Child;
 use crate::libc_call::checked;
-use crate::signal::Thread;
+use crate::signal::ThreadId;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::AsRawFd;
 use rustix::io::{read as read_fd, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{PTracer, Pid, set_ptracer};
 
-/// Where bytes lie in the memory of the process that says so.
+/// Where bytes lie in the memory of the process that made the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct AddressRange {
     address: usize,
     len_bytes: usize,
 }
 
-impl Span {
-    /// How long it is as bytes.
+impl AddressRange {
+    /// The length of the value as bytes.
     pub const BYTES: usize = 2 * size_of::<usize>();
 
-    /// That of `bytes`.
+    /// The range of `bytes`.
     #[inline(always)]
     pub fn of(bytes: &[u8]) -> Self {
-        // Exposed, for the kernel reads them by this number.
+        // Exposed, because the kernel reads the bytes by this number.
         Self { address: bytes.as_ptr().expose_provenance(), len_bytes: bytes.len() }
     }
 
-    /// The length of what lies there.
+    /// How many bytes lie there.
     #[inline(always)]
     pub fn len_bytes(self) -> usize {
         self.len_bytes
     }
 
-    /// As bytes for a message.
+    /// The value as bytes for a message.
     #[inline(always)]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -45,7 +45,7 @@ impl Span {
         bytes
     }
 
-    /// What [`Self::to_bytes`] made.
+    /// The value that [`Self::to_bytes`] made bytes of.
     #[inline(always)]
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let word = |at: usize| {
@@ -57,25 +57,25 @@ impl Span {
     }
 }
 
-/// Copies what lies at `from` in the process of `thread` into `into` (process_vm_readv(2)).
+/// Copies the bytes at `from` in the process of `thread` into `into` (process_vm_readv(2)).
 ///
-/// `Errno::MSGSIZE` when `into` is shorter, `Errno::FAULT` when not all of it is memory there.
+/// `Errno::MSGSIZE` when `into` is shorter, `Errno::FAULT` when not all of `from` is memory of that process.
 #[inline(always)]
-pub fn read(thread: Thread, from: Span, into: &mut [u8]) -> Result<usize, Errno> {
+pub fn read(thread: ThreadId, from: AddressRange, into: &mut [u8]) -> Result<usize, Errno> {
     let into = into.get_mut(..from.len_bytes).ok_or(Errno::MSGSIZE)?;
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote =
         libc::iovec { iov_base: std::ptr::without_provenance_mut(from.address), iov_len: from.len_bytes };
     let count = retry_on_intr(|| {
-        // SAFETY: `local` is valid for writes through the call; the kernel alone follows `remote`, and checks it.
+        // SAFETY: `local` is valid for writes through the call. Only the kernel follows `remote`, and it checks it.
         checked(unsafe { libc::process_vm_readv(thread.pid, &raw const local, 1, &raw const remote, 1, 0) })
     })?;
     if count as usize == from.len_bytes { Ok(from.len_bytes) } else { Err(Errno::FAULT) }
 }
 
-/// Lets the process of `reader` read the memory of this one where Yama would forbid that to all but its ancestors
-/// (prctl(2), `PR_SET_PTRACER`). Where there is no Yama, nothing needs to be done.
-pub fn allow(reader: Thread) -> Result<(), Failure> {
+/// Lets the process of `reader` read the memory of this one even if Yama allows that to its ancestors only (prctl(2),
+/// `PR_SET_PTRACER`). Without Yama nothing needs to be done.
+pub fn allow(reader: ThreadId) -> Result<(), Failure> {
     let reader = Pid::from_raw(reader.pid).ok_or(Errno::INVAL);
     match reader.and_then(|pid| set_ptracer(PTracer::ProcessID(pid))) {
         Ok(()) | Err(Errno::INVAL) => Ok(()),
@@ -83,22 +83,22 @@ pub fn allow(reader: Thread) -> Result<(), Failure> {
     }
 }
 
-/// Whether another process that this one allows it can read its memory, by having a child do so.
-pub fn try_it() -> Result<(), Failure> {
+/// Lets a child read the memory of this process, to see whether that is possible.
+pub fn probe() -> Result<(), Failure> {
     const OBJECT: &str = "the memory of another process";
-    let this = Thread::current();
+    let this = ThreadId::current();
     let bytes = [1, 2, 3];
     let (allowed, to_allow) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", OBJECT)?;
     let work = || {
         let mut read_bytes = [0; 3];
-        // SAFETY: the child closes its own copy and ends without using it; else it would wait for itself for ever
-        // if this process were killed now.
+        // SAFETY: the child closes its own copy and ends without using it. With the copy open, it would wait for
+        // itself for ever if this process were killed now.
         unsafe { rustix::io::close(to_allow.as_raw_fd()) };
         read_fd(&allowed, &mut read_bytes[..1])?;
-        read(this, Span::of(&bytes), &mut read_bytes)?;
+        read(this, AddressRange::of(&bytes), &mut read_bytes)?;
         if read_bytes == bytes { Ok(()) } else { Err(Errno::FAULT) }
     };
-    // SAFETY: all that the child does is system calls.
+    // SAFETY: the child makes system calls only.
     let child = unsafe { Child::start(work) }.or_fail("fork", OBJECT)?;
     let outcome = allow(child.thread()).and_then(|()| write(&to_allow, &[1]).or_fail("write", OBJECT));
     drop(to_allow);
@@ -116,27 +116,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_memory_is_read_by_its_place() {
+    fn bytes_are_read_by_their_address() {
         let bytes: Vec<u8> = (0..10_000).map(|at| (at * 7) as u8).collect();
-        let span = Span::from_bytes(Span::of(&bytes).to_bytes());
-        assert_eq!(span, Span::of(&bytes));
+        let range = AddressRange::from_bytes(AddressRange::of(&bytes).to_bytes());
+        assert_eq!(range, AddressRange::of(&bytes));
         let mut into = vec![0; 12_000];
-        assert_eq!(read(Thread::current(), span, &mut into), Ok(10_000));
+        assert_eq!(read(ThreadId::current(), range, &mut into), Ok(10_000));
         assert_eq!(into[..10_000], bytes);
         assert!(into[10_000..].iter().all(|byte| *byte == 0));
     }
 
     #[test]
-    fn what_does_not_fit_or_is_not_there_is_refused() {
+    fn ranges_that_do_not_fit_or_are_not_mapped_are_refused() {
         let mut into = [0; 8];
-        assert_eq!(read(Thread::current(), Span::of(&[1; 9]), &mut into), Err(Errno::MSGSIZE));
-        let nowhere = Span { address: 8, len_bytes: 8 };
-        assert_eq!(read(Thread::current(), nowhere, &mut into), Err(Errno::FAULT));
+        assert_eq!(read(ThreadId::current(), AddressRange::of(&[1; 9]), &mut into), Err(Errno::MSGSIZE));
+        let nowhere = AddressRange { address: 8, len_bytes: 8 };
+        assert_eq!(read(ThreadId::current(), nowhere, &mut into), Err(Errno::FAULT));
     }
 
     #[test]
     fn a_child_reads_what_its_parent_allows() {
         let forbidden = crate::sysctl::number("kernel/yama/ptrace_scope").is_some_and(|scope| scope > 1);
-        assert_eq!(try_it().is_err(), forbidden && !rustix::process::geteuid().is_root());
+        assert_eq!(probe().is_err(), forbidden && !rustix::process::geteuid().is_root());
     }
 }

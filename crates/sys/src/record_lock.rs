@@ -1,7 +1,7 @@
-//! Record locks of a file that belong to whoever opened it, not to a process (fcntl(2), open file description locks).
+//! Record locks of a file that belong to an open file description, not to a process (fcntl(2)).
 //!
-//! So they hold between threads too, and the kernel gives them up when the last descriptor of the opening is closed,
-//! in whatever way its process ended. They guard nothing by themselves: who takes which is for the caller to say.
+//! So they exclude threads too. The kernel releases them when the last descriptor of the description is closed,
+//! however its process ended. They guard nothing by themselves: what a lock stands for is for the caller to say.
 
 use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
@@ -9,13 +9,13 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use rustix::io::retry_on_intr;
 
-/// A file without a name, opened for one end to lock bytes of.
+/// A file without a name, of which one endpoint locks bytes.
 #[derive(Debug)]
 pub struct RecordLocks(OwnedFd);
 
-/// A lock, held until this is dropped.
+/// A locked byte. Unlocked on drop.
 #[derive(Debug)]
-pub struct Locked<'a> {
+pub struct RecordLockGuard<'a> {
     locks: &'a RecordLocks,
     at: u32,
 }
@@ -28,22 +28,23 @@ impl RecordLocks {
         Ok((Self(fd), peers))
     }
 
-    /// Opens the file that a peer made once more: locks through its own descriptor would be the peer's too.
+    /// Opens the file that a peer has made once more. Locks through the peer's own descriptor would be the peer's
+    /// too.
     pub fn open(fd: impl AsFd) -> Result<Self, Failure> {
         let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
         open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).or_fail("open", path).map(Self)
     }
 
-    /// Locks the byte at `at`; sleeps while the peer has it locked (fcntl(2), `F_OFD_SETLKW`).
+    /// Locks the byte at `at`. Sleeps while the peer has it locked (fcntl(2), `F_OFD_SETLKW`).
     #[inline(always)]
-    pub fn lock(&self, at: u32) -> Result<Locked<'_>, Errno> {
+    pub fn lock(&self, at: u32) -> Result<RecordLockGuard<'_>, Errno> {
         retry_on_intr(|| self.set(libc::F_OFD_SETLKW, libc::F_WRLCK, at))?;
-        Ok(Locked { locks: self, at })
+        Ok(RecordLockGuard { locks: self, at })
     }
 
     #[inline(always)]
     fn set(&self, command: libc::c_int, kind: libc::c_int, at: u32) -> Result<(), Errno> {
-        // SAFETY: a zeroed flock is a valid one, and its process must be 0 here.
+        // SAFETY: a zeroed flock is valid, and its process must be 0 for these commands.
         let mut lock: libc::flock = unsafe { std::mem::zeroed() };
         lock.l_type = kind as libc::c_short;
         lock.l_whence = libc::SEEK_SET as libc::c_short;
@@ -54,7 +55,7 @@ impl RecordLocks {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for RecordLockGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         let unlocked = self.locks.set(libc::F_OFD_SETLK, libc::F_UNLCK, self.at);
@@ -67,11 +68,11 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Whether `locks` could have `at` at once.
+    /// Whether `locks` could lock `at` without waiting.
     fn is_free(locks: &RecordLocks, at: u32) -> bool {
         match locks.set(libc::F_OFD_SETLK, libc::F_WRLCK, at) {
             Ok(()) => {
-                drop(Locked { locks, at });
+                drop(RecordLockGuard { locks, at });
                 true
             }
             Err(errno) => {
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_two_openings_has_a_byte_locked_at_a_time() {
+    fn only_one_of_two_descriptions_has_a_byte_locked() {
         let (client, fd) = RecordLocks::create().unwrap();
         let server = RecordLocks::open(&fd).unwrap();
         let held = client.lock(1).unwrap();
@@ -96,23 +97,23 @@ mod tests {
         let (client, fd) = RecordLocks::create().unwrap();
         let server = RecordLocks::open(&fd).unwrap();
         let count = AtomicU32::new(0);
-        let iterations = |locks: &RecordLocks| {
+        let count_up = |locks: &RecordLocks| {
             for _ in 0..1000 {
                 let _held = locks.lock(0).unwrap();
-                // Two steps: without a lock, iterations would be lost.
-                let seen = count.load(Ordering::Relaxed);
-                count.store(seen + 1, Ordering::Relaxed);
+                // In two steps: without a lock, increments would be lost.
+                let before = count.load(Ordering::Relaxed);
+                count.store(before + 1, Ordering::Relaxed);
             }
         };
         std::thread::scope(|threads| {
-            threads.spawn(|| iterations(&server));
-            iterations(&client);
+            threads.spawn(|| count_up(&server));
+            count_up(&client);
         });
         assert_eq!(count.into_inner(), 2000);
     }
 
     #[test]
-    fn a_lock_goes_with_the_last_descriptor_of_who_holds_it() {
+    fn a_lock_is_released_with_the_last_descriptor_of_its_holder() {
         let (client, fd) = RecordLocks::create().unwrap();
         let server = RecordLocks::open(&fd).unwrap();
         std::mem::forget(server.lock(0).unwrap());

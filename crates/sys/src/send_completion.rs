@@ -1,6 +1,7 @@
-//! What the kernel says of sends with `MSG_ZEROCOPY`: which it is done with, and whether it copied them after all.
+//! What the kernel reports about sends with `MSG_ZEROCOPY`: which it is done with, and whether it copied them after
+//! all.
 //!
-//! Sends are numbered by the kernel from 0, each that took at least a byte, for each socket. See
+//! The kernel numbers the sends of each socket from 0 and leaves out those that took no byte. See
 //! <https://docs.kernel.org/networking/msg_zerocopy.html>. What was sent, and from where, is not known here.
 
 use crate::Errno;
@@ -18,21 +19,21 @@ const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 /// linux/errqueue.h.
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 
-/// Sends that the kernel no longer reads: their memory may be written again.
+/// Sends whose memory the kernel no longer reads, so that it may be written again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completion {
+pub struct SendCompletion {
     /// The number of the first.
     pub first: u32,
-    /// The number of the last, which is smaller where the numbers wrapped.
+    /// The number of the last. It is smaller than the first if the numbers wrapped.
     pub last: u32,
     /// Whether the kernel copied them after all.
     pub copied: bool,
 }
 
-/// Lets `socket` take [`ZEROCOPY`] (socket(7)).
+/// Allows sends with [`ZEROCOPY`] on `socket` (socket(7)).
 pub fn allow_zerocopy(socket: impl AsFd) -> Result<(), Errno> {
     let on: libc::c_int = 1;
-    // SAFETY: the option's value is an int, and valid through the call.
+    // SAFETY: the option's value is an int and is valid through the call.
     checked(unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -49,11 +50,12 @@ pub fn allow_zerocopy(socket: impl AsFd) -> Result<(), Errno> {
 #[repr(C, align(8))]
 struct ControlSpace([u8; 128]);
 
-/// The next completion in the error queue of `socket`, if there is one (recvmsg(2) with `MSG_ERRQUEUE`). Never sleeps.
+/// Takes the next completion from the error queue of `socket`, if there is one (recvmsg(2) with `MSG_ERRQUEUE`).
+/// Never sleeps.
 #[inline]
-pub fn next_completion(socket: impl AsFd) -> Result<Option<Completion>, Errno> {
+pub fn next_completion(socket: impl AsFd) -> Result<Option<SendCompletion>, Errno> {
     let mut control = ControlSpace([0; 128]);
-    // SAFETY: a zeroed msghdr is a valid one, without name, payload and control.
+    // SAFETY: a zeroed msghdr is valid: it has no name, payload and control space.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
@@ -69,20 +71,20 @@ pub fn next_completion(socket: impl AsFd) -> Result<Option<Completion>, Errno> {
     if header.is_null() {
         return Err(Errno::PROTO);
     }
-    // SAFETY: it is not null, and so points to a whole header within the control space, which is aligned for one.
+    // SAFETY: it is not null. So it points to a whole header within the control space, which is aligned for one.
     let libc::cmsghdr { cmsg_len, cmsg_level, cmsg_type, .. } = unsafe { header.read() };
     // SAFETY: this computes a length and touches no memory.
     let enough = unsafe { libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as u32) };
     if (cmsg_level, cmsg_type) != (libc::SOL_IP, libc::IP_RECVERR) || cmsg_len < enough as _ {
         return Err(Errno::PROTO);
     }
-    // SAFETY: by its level, type and length the message holds one; it need not be aligned.
+    // SAFETY: by its level, type and length the message holds such a struct, which need not be aligned.
     let error = unsafe { libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().read_unaligned() };
     if error.ee_origin != SO_EE_ORIGIN_ZEROCOPY || error.ee_errno != 0 {
         return Err(Errno::PROTO);
     }
     let copied = error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED != 0;
-    Ok(Some(Completion { first: error.ee_info, last: error.ee_data, copied }))
+    Ok(Some(SendCompletion { first: error.ee_info, last: error.ee_data, copied }))
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_was_not_asked_completes_nothing() {
+    fn a_socket_without_the_option_completes_nothing() {
         let (client, mut server) = connected();
         exchange(&client, &mut server, 3);
         assert_eq!(next_completion(&client), Ok(None));

@@ -1,8 +1,9 @@
-//! Memory that two processes map: a memfd, of pages of the usual size or huge ones, or a file. What is laid out in it
-//! is not known here, and neither is how a file gets its name; [`crate::sysv`] attaches segments to the same type.
+//! Memory that two processes map: a memfd of normal or huge pages, or a file. [`crate::sysv`] makes values of the
+//! same type of its segments. What lies in the memory is not known here, nor how a file gets its name.
 //!
-//! It is not an allocator, and it orders nothing: who may touch which byte when is for the layout's owner to say.
+//! It is not an allocator, and it orders nothing: its users say who may access which byte when.
 
+use crate::sysv::segment::detach;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
@@ -13,14 +14,14 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What the kernel is asked to forbid for ever. Without `SEAL` the peer could not undo these either.
+/// What the kernel must forbid for ever. With `SEAL` nobody can add seals either.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// Memory shared with whoever maps it too. Unmapped on drop.
+/// Memory that this process shares with every other process that maps it. Unmapped on drop.
 ///
 /// A memfd is sealed against shrinking, so that no access within the checked length can raise `SIGBUS`, whatever the
-/// peer does, and a System V segment has no way to shrink. A file, which a POSIX shared memory object is too, has no
-/// seals: whoever may write it can truncate it, and then an access beyond its new end ends the process by `SIGBUS`.
+/// peer does. A System V segment cannot shrink. A file has no seals, and a POSIX shared memory object is a file: any
+/// process that may write it can truncate it, and then an access beyond its new end raises `SIGBUS`.
 #[derive(Debug)]
 pub struct SharedMemory {
     base: NonNull<u8>,
@@ -28,10 +29,10 @@ pub struct SharedMemory {
     origin: Origin,
 }
 
-/// How memory was mapped, and so how it is unmapped.
+/// How memory was mapped, which says how it is unmapped.
 #[derive(Debug)]
 pub(crate) enum Origin {
-    /// By mmap(2), which mapped so many bytes.
+    /// By mmap(2), with its length.
     Mapped { len_bytes: usize },
     /// By shmat(2).
     Attached,
@@ -39,13 +40,13 @@ pub(crate) enum Origin {
 
 // SAFETY: the mapping belongs to the process, not to a thread, and stays where it is until drop.
 unsafe impl Send for SharedMemory {}
-// SAFETY: through a shared reference only atomics are handed out safely; the copies are unsafe and
-// their contract forbids races.
+// SAFETY: safe code gets only atomics through a shared reference. The copies are unsafe, and their contract forbids
+// races.
 unsafe impl Sync for SharedMemory {}
 
 impl SharedMemory {
-    /// Makes `len_bytes` of zeroed memory, and the descriptor with which a peer can [`open`](Self::open) it.
-    /// `name` is seen in /proc only. See memfd_create(2), fcntl(2) on seals, mmap(2).
+    /// Makes `len_bytes` of zeroed memory, and the descriptor with which a peer can [`open`](Self::open) it. `name`
+    /// is visible in /proc only. See memfd_create(2), fcntl(2) on seals, mmap(2).
     pub fn create(name: &str, len_bytes: usize) -> Result<(Self, OwnedFd), Failure> {
         let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
             .or_fail("memfd_create", name)?;
@@ -55,15 +56,15 @@ impl SharedMemory {
         Ok((Self::map(&fd, len_bytes)?, fd))
     }
 
-    /// Maps what a peer created. Refuses a file of another length, or one that could still shrink.
+    /// Maps what a peer has created. Refuses a file of another length, or one that could still shrink.
     pub fn open(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
-        sealed(&fd)?;
-        has_length(&fd, len_bytes)?;
+        check_seals(&fd)?;
+        check_length(&fd, len_bytes)?;
         Self::map(&fd, len_bytes)
     }
 
-    /// As [`create`](Self::create), of huge pages, of which it maps as many as it takes; the peer
-    /// [opens](Self::open_huge) them as such. The host must have so many set aside (`vm.nr_hugepages`).
+    /// As [`create`](Self::create), of huge pages, as many as `len_bytes` need. The peer maps them with
+    /// [`open_huge`](Self::open_huge). The host must have reserved so many (`vm.nr_hugepages`).
     pub fn create_huge(name: &str, len_bytes: usize) -> Result<(Self, OwnedFd), Failure> {
         let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB)
             .or_fail("memfd_create(MFD_HUGETLB)", name)?;
@@ -76,11 +77,11 @@ impl SharedMemory {
         Ok((memory, fd))
     }
 
-    /// Maps what a peer created of huge pages.
+    /// Maps what a peer has created of huge pages.
     pub fn open_huge(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
-        sealed(&fd)?;
+        check_seals(&fd)?;
         let page_bytes = page_bytes(&fd)?;
-        has_length(&fd, len_bytes.next_multiple_of(page_bytes))?;
+        check_length(&fd, len_bytes.next_multiple_of(page_bytes))?;
         Self::map_huge(&fd, len_bytes, page_bytes)
     }
 
@@ -103,23 +104,23 @@ impl SharedMemory {
         Ok(memory)
     }
 
-    /// Makes the empty file `fd`, or POSIX shared memory object, `len_bytes` of zeroes long, and maps it. All of it is
-    /// set aside now, for a file system that is full later would raise `SIGBUS` (fallocate(2)).
+    /// Extends the empty file or POSIX shared memory object `fd` to `len_bytes` of zeroes, and maps it. All of its
+    /// space is reserved now, because a file system that is full later would raise `SIGBUS` (fallocate(2)).
     pub fn create_file(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
         fallocate(&fd, FallocateFlags::empty(), 0, len_bytes as u64)
             .or_fail("fallocate", format!("{len_bytes} bytes of shared memory"))?;
         Self::open_file(fd, len_bytes)
     }
 
-    /// Maps a file that a peer has made. Refuses one of another length.
+    /// Maps a file that a peer has made. Refuses a file of another length.
     pub fn open_file(fd: impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
-        has_length(&fd, len_bytes)?;
+        check_length(&fd, len_bytes)?;
         let memory = Self::map(&fd, len_bytes)?;
         memory.populate();
         Ok(memory)
     }
 
-    /// Every page is populated now, so that no page fault falls into an iteration.
+    /// Maps all of `fd` and populates every page, so that no page fault falls into an iteration.
     fn map(fd: &impl AsFd, len_bytes: usize) -> Result<Self, Failure> {
         // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
         let base = unsafe {
@@ -139,31 +140,31 @@ impl SharedMemory {
         Ok(Self { base, len_bytes, origin: Origin::Mapped { len_bytes } })
     }
 
-    /// Memory that was made elsewhere.
+    /// Takes over memory that was mapped elsewhere.
     ///
     /// # Safety
     ///
-    /// The `len_bytes` at `base`, which is aligned to a page, are mapped to be read and written, are shared, and are
-    /// for this value to unmap as `origin` says.
+    /// The `len_bytes` at `base`, which is aligned to a page, are shared and mapped for reading and writing. Nobody
+    /// but this value unmaps them, as `origin` says.
     pub(crate) unsafe fn new(base: NonNull<u8>, len_bytes: usize, origin: Origin) -> Self {
         Self { base, len_bytes, origin }
     }
 
-    /// Has every page there to be written, so that no page fault falls into an iteration (madvise(2),
-    /// `MADV_POPULATE_WRITE`): for memory that being mapped leaves unpopulated, or readable only. Kernels before 5.14
-    /// cannot; there the iterations that are not timed touch the pages first.
+    /// Populates every page for writing, so that no page fault falls into an iteration (madvise(2),
+    /// `MADV_POPULATE_WRITE`). It is for memory of which mapping populates no pages, or for reading only. Kernels
+    /// before 5.14 do not have it; with them the warm-up touches the pages.
     pub(crate) fn populate(&self) {
         // SAFETY: all of it is mapped, and the advice changes no byte.
         let _: Result<(), Errno> =
             unsafe { madvise(self.base.as_ptr().cast(), self.len_bytes, Advice::LinuxPopulateWrite) };
     }
 
-    /// Its length in bytes.
+    /// The length of the memory in bytes.
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Its first byte, aligned to a page.
+    /// The first byte, aligned to a page.
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -175,9 +176,8 @@ impl SharedMemory {
     /// When `at` is not a multiple of 8, or when the 8 bytes are not all inside.
     pub fn u64_at(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at.checked_add(8).is_some_and(|end| end <= self.len_bytes));
-        // SAFETY: in bounds and aligned, by the check (the base is aligned to a page); mapped as long
-        // as `self` lives. Non-atomic access to the same bytes needs the unsafe copies of this crate,
-        // whose contract forbids a race.
+        // SAFETY: in bounds and aligned, by the check, because the base is aligned to a page. Mapped as long as
+        // `self` lives. Non-atomic access to the same bytes needs the unsafe copies, whose contract forbids a race.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(at).cast()) }
     }
 
@@ -200,7 +200,7 @@ impl SharedMemory {
     /// or, by the protocol, in the peer accesses those bytes at the same time.
     pub unsafe fn write(&self, at: usize, from: &[u8]) {
         debug_assert!(at + from.len() <= self.len_bytes);
-        // SAFETY: in bounds by the caller's word; `from` is private memory, so that they cannot overlap.
+        // SAFETY: in bounds, by contract. `from` is private memory, so that they cannot overlap.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.base.as_ptr().add(at), from.len()) }
     }
 
@@ -212,7 +212,7 @@ impl SharedMemory {
     /// or, by the protocol, in the peer writes those bytes at the same time.
     pub unsafe fn read(&self, at: usize, into: &mut [u8]) {
         debug_assert!(at + into.len() <= self.len_bytes);
-        // SAFETY: in bounds by the caller's word; `into` is private memory, so that they cannot overlap.
+        // SAFETY: in bounds, by contract. `into` is private memory, so that they cannot overlap.
         unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr().add(at), into.as_mut_ptr(), into.len()) }
     }
 }
@@ -224,35 +224,35 @@ impl Drop for SharedMemory {
         let unmapped = unsafe {
             match self.origin {
                 Origin::Mapped { len_bytes } => munmap(base, len_bytes),
-                Origin::Attached => crate::sysv::detach(self.base),
+                Origin::Attached => detach(self.base),
             }
         };
         debug_assert!(unmapped.is_ok());
     }
 }
 
-/// The failure of memory that is not what a peer of this version makes.
-fn refuse(why: String) -> Failure {
-    Failure::new("mmap", "the peer's memory", why, "both ends must be of one version of ipcmark")
+/// The failure that the memory is not what a peer of this version makes.
+fn refusal(why: String) -> Failure {
+    Failure::new("mmap", "the peer's memory", why, "both endpoints must be of one version of ipcmark")
 }
 
-fn sealed(fd: &impl AsFd) -> Result<(), Failure> {
+fn check_seals(fd: &impl AsFd) -> Result<(), Failure> {
     let seals = fcntl_get_seals(fd).or_fail("fcntl(F_GET_SEALS)", "the peer's memory")?;
     if seals.contains(SEALS) {
         return Ok(());
     }
-    Err(refuse(format!("its seals are {seals:?}, so that it could shrink")))
+    Err(refusal(format!("its seals are {seals:?}, so that it could shrink")))
 }
 
-fn has_length(fd: &impl AsFd, len_bytes: usize) -> Result<(), Failure> {
+fn check_length(fd: &impl AsFd, len_bytes: usize) -> Result<(), Failure> {
     let size = fstat(fd).or_fail("fstat", "the peer's memory")?.st_size;
     if u64::try_from(size) == Ok(len_bytes as u64) {
         return Ok(());
     }
-    Err(refuse(format!("it has {size} bytes, not {len_bytes}")))
+    Err(refusal(format!("it has {size} bytes, not {len_bytes}")))
 }
 
-/// The size of the pages of a file of huge ones, which is the size of its blocks.
+/// The page size of a file of huge pages, which is its block size.
 fn page_bytes(fd: &impl AsFd) -> Result<usize, Failure> {
     let bytes = fstat(fd).or_fail("fstat", "memory of huge pages")?.st_blksize;
     Ok(usize::try_from(bytes).unwrap_or(0).max(1))
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_mapped_or_it_is_said_how_many_there_are() {
+    fn huge_pages_are_mapped_or_the_failure_says_how_many_are_free() {
         match SharedMemory::create_huge("test", 10_000) {
             Ok((client, fd)) => {
                 let server = SharedMemory::open_huge(&fd, 10_000).unwrap();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn its_size_can_never_change() {
+    fn the_size_of_a_memfd_can_never_change() {
         let (_memory, fd) = SharedMemory::create("test", 4096).unwrap();
         assert_eq!(ftruncate(&fd, 0), Err(Errno::PERM));
         assert_eq!(ftruncate(&fd, 8192), Err(Errno::PERM));

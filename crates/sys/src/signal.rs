@@ -1,7 +1,8 @@
-//! Signals that wake one thread: how they are sent to it, and how it sleeps until one comes.
+//! Signals that wake one thread: how they are sent to it, and how it sleeps until one comes. Not the handling of
+//! signals that end the program.
 //!
-//! A signal here is always blocked, but while its receiver sleeps for it, so that none is lost between
-//! two sleeps. Between processes it is sent to the process, between threads of one to the thread.
+//! The receiver blocks the signal except while it sleeps, so that none is lost between two sleeps. A sender in
+//! another process sends it to the process, a sender in the same process to the thread.
 
 use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
@@ -10,48 +11,48 @@ use rustix::io::retry_on_intr;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
-/// A thread that signals are sent to.
+/// Which thread of which process: what a signal is sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thread {
-    /// Its process.
+pub struct ThreadId {
+    /// The number of its process.
     pub pid: i32,
-    /// Itself.
+    /// The number of the thread.
     pub tid: i32,
 }
 
-impl Thread {
+impl ThreadId {
     /// The calling thread (getpid(2), gettid(2)).
     pub fn current() -> Self {
         // SAFETY: neither call can fail, and neither touches memory of this process.
         unsafe { Self { pid: libc::getpid(), tid: libc::gettid() } }
     }
 
-    /// Whether it is of this process.
+    /// Whether the thread is one of this process.
     pub fn is_of_this_process(self) -> bool {
         self.pid == Self::current().pid
     }
 
-    /// As bytes for a ticket.
+    /// The value as bytes for a ticket.
     pub fn to_bytes(self) -> [u8; 8] {
         let [a, b, c, d] = self.pid.to_ne_bytes();
         let [e, f, g, h] = self.tid.to_ne_bytes();
         [a, b, c, d, e, f, g, h]
     }
 
-    /// What [`Self::to_bytes`] made.
+    /// The value that [`Self::to_bytes`] made bytes of.
     pub fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
         Self { pid: i32::from_ne_bytes([a, b, c, d]), tid: i32::from_ne_bytes([e, f, g, h]) }
     }
 }
 
-/// What serves as a wake-up.
+/// Which signal is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// `SIGUSR1`: one that is pending already takes up the next.
+    /// `SIGUSR1`: while one is pending, a second is lost.
     Standard,
     /// `SIGRTMIN`: each is queued, with a value.
     Queued,
-    /// `SIGUSR2`: wakes nobody, but interrupts whatever call sleeps. With it calls are tested.
+    /// `SIGUSR2`: wakes nobody, but interrupts a call that sleeps. Tests use it.
     Interruption,
 }
 
@@ -66,8 +67,8 @@ impl Signal {
 
     fn set(self) -> libc::sigset_t {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: sigemptyset initialises the set that it is given, and sigaddset takes an initialised one;
-        // both succeed for a valid set and signal.
+        // SAFETY: sigemptyset initialises the set, and sigaddset takes an initialised one. Both succeed for a valid
+        // set and signal.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             libc::sigaddset(set.as_mut_ptr(), self.number());
@@ -76,21 +77,21 @@ impl Signal {
     }
 }
 
-/// Where a thread's signals go. Whether the receiver is a process or a thread of this one is known beforehand.
+/// Sends one signal to one receiver. Whether that is a thread of this process is found out once, when this is made.
 #[derive(Debug, Clone, Copy)]
-pub struct Sender {
-    receiver: Thread,
+pub struct SignalSender {
+    receiver: ThreadId,
     signal: libc::c_int,
     within: bool,
 }
 
-impl Sender {
-    /// Sends `signal` to `receiver`.
-    pub fn new(receiver: Thread, signal: Signal) -> Self {
+impl SignalSender {
+    /// A sender of `signal` to `receiver`.
+    pub fn new(receiver: ThreadId, signal: Signal) -> Self {
         Self { receiver, signal: signal.number(), within: receiver.is_of_this_process() }
     }
 
-    /// kill(2), or tgkill(2) to a thread of this process.
+    /// Sends the signal: kill(2), or tgkill(2) to a thread of this process.
     #[inline(always)]
     pub fn kill(&self) -> Result<(), Errno> {
         // SAFETY: the calls take numbers only.
@@ -104,10 +105,11 @@ impl Sender {
         checked(sent).map(drop)
     }
 
-    /// sigqueue(3) with `value`, which is rt_sigqueueinfo(2), or rt_tgsigqueueinfo(2) to a thread of this process.
+    /// Queues the signal with `value`, as sigqueue(3) does: rt_sigqueueinfo(2), or rt_tgsigqueueinfo(2) to a thread
+    /// of this process.
     #[inline(always)]
     pub fn queue(&self, value: u32) -> Result<(), Errno> {
-        /// `siginfo_t` as the kernel lays it out for `SI_QUEUE`.
+        /// The layout of `siginfo_t` for `SI_QUEUE`.
         #[repr(C)]
         struct Info {
             signal: libc::c_int,
@@ -143,7 +145,7 @@ impl Sender {
     }
 }
 
-/// Blocks `signal` in the calling thread (pthread_sigmask(3)); says which signals were blocked before.
+/// Blocks `signal` in the calling thread (pthread_sigmask(3)), and returns which signals were blocked before.
 fn block(signal: Signal) -> Result<libc::sigset_t, Failure> {
     let mut before = MaybeUninit::uninit();
     // SAFETY: the first set is initialised, the second is written when the call succeeds.
@@ -157,13 +159,13 @@ fn block(signal: Signal) -> Result<libc::sigset_t, Failure> {
 
 /// A thread that sleeps in sigsuspend(2).
 #[derive(Debug)]
-pub struct Suspender {
+pub struct SignalSuspender {
     /// The signals that are blocked during the sleep.
     mask: libc::sigset_t,
 }
 
 thread_local! {
-    /// Whether the wake-up signal has come. Without a destructor, so that a handler may touch it.
+    /// Whether the wake-up signal has come. It has no destructor, so that a handler may access it.
     static WOKEN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -173,11 +175,12 @@ extern "C" fn wake(signal: libc::c_int) {
     }
 }
 
-/// Has `signal` handled in this process by next to nothing; it interrupts calls (sigaction(2) without `SA_RESTART`).
+/// Installs a handler for `signal` that does next to nothing, so that the signal interrupts calls (sigaction(2)
+/// without `SA_RESTART`).
 pub fn handle(signal: Signal) -> Result<(), Failure> {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a zeroed sigaction is a valid one, with an empty mask and no flags; the handler does nothing,
-    // and so nothing that a handler must not do.
+    // SAFETY: a zeroed sigaction is valid: it has an empty mask and no flags. The handler sets one thread-local cell,
+    // which a handler may do.
     let installed = unsafe {
         (*action.as_mut_ptr()).sa_sigaction = wake as *const () as usize;
         libc::sigaction(signal.number(), action.as_ptr(), std::ptr::null_mut())
@@ -185,8 +188,8 @@ pub fn handle(signal: Signal) -> Result<(), Failure> {
     checked(installed).or_fail("sigaction", "the wake-up signal").map(drop)
 }
 
-impl Suspender {
-    /// Blocks `SIGUSR1` in the calling thread, and has it handled.
+impl SignalSuspender {
+    /// Blocks `SIGUSR1` in the calling thread, and installs a handler for it.
     pub fn new() -> Result<Self, Failure> {
         let signal = Signal::Standard;
         let mut mask = block(signal)?;
@@ -211,27 +214,27 @@ impl Suspender {
     }
 }
 
-/// A thread that takes signals by sigwaitinfo(2), without a handler.
+/// A thread that takes signals with sigwaitinfo(2), without a handler.
 #[derive(Debug)]
-pub struct Waiter {
+pub struct SignalWaiter {
     set: libc::sigset_t,
 }
 
-impl Waiter {
+impl SignalWaiter {
     /// Blocks `signal` in the calling thread.
     pub fn new(signal: Signal) -> Result<Self, Failure> {
         block(signal)?;
         Ok(Self { set: signal.set() })
     }
 
-    /// Sleeps until the signal has come; the value that was queued with it.
+    /// Sleeps until the signal has come, and returns the value that was queued with it.
     #[inline(always)]
     pub fn wait(&self) -> Result<u32, Errno> {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         // SAFETY: the set is initialised and `info` is valid for writes.
         retry_on_intr(|| checked(unsafe { libc::sigwaitinfo(&self.set, info.as_mut_ptr()) }))?;
-        // SAFETY: the call succeeded and wrote the information; it was zeroed, so that a signal that carries no
-        // value has one of zero.
+        // SAFETY: the call succeeded and wrote the information. It was zeroed before, so that a signal without a
+        // value has the value zero.
         Ok(unsafe { info.assume_init().si_value().sival_ptr.addr() as u32 })
     }
 }
@@ -242,7 +245,7 @@ pub fn descriptor(signal: Signal) -> Result<OwnedFd, Failure> {
     // SAFETY: the set is initialised; -1 asks for a fresh descriptor.
     let fd = checked(unsafe { libc::signalfd(-1, &signal.set(), libc::SFD_CLOEXEC) })
         .or_fail("signalfd", "the wake-up signal")?;
-    // SAFETY: the kernel made it just now, and nobody else has it.
+    // SAFETY: the kernel has just made it, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -251,16 +254,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_the_same_from_its_bytes() {
-        let thread = Thread { pid: 1234, tid: -5 };
-        assert_eq!(Thread::from_bytes(thread.to_bytes()), thread);
-        assert!(Thread::current().is_of_this_process());
+    fn a_thread_id_survives_its_bytes() {
+        let thread = ThreadId { pid: 1234, tid: -5 };
+        assert_eq!(ThreadId::from_bytes(thread.to_bytes()), thread);
+        assert!(ThreadId::current().is_of_this_process());
     }
 
     #[test]
     fn queued_signals_arrive_each_with_its_value() {
-        let waiter = Waiter::new(Signal::Queued).unwrap();
-        let sender = Sender::new(Thread::current(), Signal::Queued);
+        let waiter = SignalWaiter::new(Signal::Queued).unwrap();
+        let sender = SignalSender::new(ThreadId::current(), Signal::Queued);
         for value in [7, u32::MAX, 0] {
             sender.queue(value).unwrap();
         }
@@ -269,8 +272,8 @@ mod tests {
 
     #[test]
     fn a_signal_that_came_before_the_sleep_ends_it() {
-        let suspender = Suspender::new().unwrap();
-        Sender::new(Thread::current(), Signal::Standard).kill().unwrap();
+        let suspender = SignalSuspender::new().unwrap();
+        SignalSender::new(ThreadId::current(), Signal::Standard).kill().unwrap();
         suspender.sleep().unwrap();
     }
 }

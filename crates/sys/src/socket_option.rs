@@ -1,4 +1,5 @@
 //! Options of sockets that `rustix` does not set: busy polling (socket(7)) and segmentation by the kernel (udp(7)).
+//! All other options are set through `rustix`.
 
 use crate::Errno;
 use crate::libc_call::checked;
@@ -11,25 +12,25 @@ const UDP_SEGMENT: c_int = 103;
 /// `UDP_GRO` of linux/udp.h.
 const UDP_GRO: c_int = 104;
 
-/// Has a reader poll the device's queue for up to `duration` before it sleeps (`SO_BUSY_POLL`, socket(7)); to the
-/// microsecond. More than `net.core.busy_read` needs CAP_NET_ADMIN.
+/// Makes a reader poll the device's queue for up to `duration`, in whole microseconds, before it sleeps
+/// (`SO_BUSY_POLL`, socket(7)). More than `net.core.busy_read` needs CAP_NET_ADMIN.
 pub fn set_busy_poll(socket: impl AsFd, duration: Duration) -> Result<(), Errno> {
     let us = c_int::try_from(duration.as_micros()).map_err(|_| Errno::INVAL)?;
     set(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, us)
 }
 
-/// For how long a reader polls the device's queue (`SO_BUSY_POLL`, socket(7)).
+/// How long a reader polls the device's queue (`SO_BUSY_POLL`, socket(7)).
 pub fn busy_poll(socket: impl AsFd) -> Result<Duration, Errno> {
     let us = get(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL)?;
     Ok(Duration::from_micros(u64::try_from(us).unwrap_or(0)))
 }
 
-/// Has the kernel cut what one send hands over into datagrams of `size_bytes` (`UDP_SEGMENT`, udp(7)); Linux 4.18.
+/// Makes the kernel cut the bytes of one send into datagrams of `size_bytes` (`UDP_SEGMENT`, udp(7)); Linux 4.18.
 pub fn set_udp_segment(socket: impl AsFd, size_bytes: u16) -> Result<(), Errno> {
     set(socket, libc::IPPROTO_UDP, UDP_SEGMENT, c_int::from(size_bytes))
 }
 
-/// Has the kernel put datagrams of one sender together again, several to a receive (`UDP_GRO`, udp(7)); Linux 5.0.
+/// Makes the kernel join datagrams of one sender, so that one receive takes several (`UDP_GRO`, udp(7)); Linux 5.0.
 pub fn set_udp_gro(socket: impl AsFd) -> Result<(), Errno> {
     set(socket, libc::IPPROTO_UDP, UDP_GRO, 1)
 }
@@ -43,7 +44,7 @@ fn set(socket: impl AsFd, level: c_int, option: c_int, value: c_int) -> Result<(
 fn get(socket: impl AsFd, level: c_int, option: c_int) -> Result<c_int, Errno> {
     let (fd, mut value) = (socket.as_fd().as_raw_fd(), 0);
     let mut length = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes an int at most, as the length tells it, to one that is valid through the call.
+    // SAFETY: the kernel writes at most an int, as the length says, and the value is valid through the call.
     checked(unsafe { libc::getsockopt(fd, level, option, (&raw mut value).cast(), &raw mut length) })?;
     Ok(value)
 }
@@ -54,12 +55,12 @@ mod tests {
     use rustix::net::{AddressFamily, SocketType, socket};
 
     #[test]
-    fn what_was_set_is_got() {
+    fn options_are_read_as_they_were_set() {
         let udp = socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
         let duration = Duration::from_micros(50);
         match set_busy_poll(&udp, duration) {
             Ok(()) => assert_eq!(busy_poll(&udp), Ok(duration)),
-            // It takes a privilege, and a kernel that was built with it.
+            // It needs a privilege, and a kernel that was built with it.
             Err(errno) => assert!([Errno::PERM, Errno::NOPROTOOPT].contains(&errno), "{errno}"),
         }
         set_udp_segment(&udp, 1000).unwrap();

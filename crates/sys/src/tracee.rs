@@ -1,7 +1,7 @@
 //! Stopping a thread at its system calls (ptrace(2), seccomp(2)).
 //!
-//! The thread that is looked at decides which calls it is stopped at, by a filter of its own; the one that looks takes
-//! each stop as it comes.
+//! The traced thread installs a filter that says at which calls it stops. The tracer takes each stop as it comes.
+//! What a stop means to a probe is not known here.
 
 use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
@@ -9,13 +9,13 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 
-/// A thread that this one stops.
+/// A thread that the calling thread traces.
 #[derive(Debug)]
 pub struct Tracee(libc::pid_t);
 
-/// Why a thread was stopped.
+/// Why a thread has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum TraceeStop {
     /// It is about to make a system call.
     Entry {
         /// The call's number.
@@ -23,21 +23,21 @@ pub enum Stop {
         /// Its arguments.
         arguments: [u64; 6],
     },
-    /// A system call is over.
+    /// A system call has ended.
     Exit {
-        /// What it returned; an error as a negative errno.
+        /// What it returned. An error is a negative errno.
         value: i64,
     },
     /// A signal is about to be delivered.
     Signal(i32),
-    /// Something else, which wants no answer.
+    /// Another event. The thread needs nothing but to be resumed.
     Other,
     /// It has ended.
     Ended,
 }
 
 impl Tracee {
-    /// Takes hold of the thread `tid` (`PTRACE_SEIZE`).
+    /// Begins to trace the thread `tid` (`PTRACE_SEIZE`).
     pub fn seize(tid: u32) -> Result<Self, Failure> {
         let options = libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_TRACESYSGOOD;
         let tracee = Self(tid.cast_signed());
@@ -46,8 +46,8 @@ impl Tracee {
         Ok(tracee)
     }
 
-    /// Sleeps until it is stopped, and says why (waitpid(2)).
-    pub fn next(&self) -> Result<Stop, Errno> {
+    /// Sleeps until the thread stops, and returns why (waitpid(2)).
+    pub fn next(&self) -> Result<TraceeStop, Errno> {
         let mut status = 0;
         let status_of = |status: &mut libc::c_int| {
             // SAFETY: the status is valid for writes.
@@ -55,31 +55,31 @@ impl Tracee {
         };
         rustix::io::retry_on_intr(|| status_of(&mut status))?;
         if !libc::WIFSTOPPED(status) {
-            return Ok(Stop::Ended);
+            return Ok(TraceeStop::Ended);
         }
         let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
         match (signal, event) {
             (libc::SIGTRAP, libc::PTRACE_EVENT_SECCOMP) => self.call(),
             (signal, _) if signal == libc::SIGTRAP | 0x80 => self.call(),
-            (signal, 0) => Ok(Stop::Signal(signal)),
-            _ => Ok(Stop::Other),
+            (signal, 0) => Ok(TraceeStop::Signal(signal)),
+            _ => Ok(TraceeStop::Other),
         }
     }
 
-    /// Lets it go on until its filter stops it again, with `signal` delivered if there is one.
+    /// Resumes it until its filter stops it again, and delivers `signal` if there is one.
     pub fn resume(&self, signal: Option<i32>) -> Result<(), Errno> {
         self.request(libc::PTRACE_CONT, signal.unwrap_or(0).cast_unsigned() as usize)
     }
 
-    /// Lets it go on until the end of the call that it is in.
+    /// Resumes it until the end of the call that it is in, and delivers `signal` if there is one.
     pub fn resume_to_exit(&self, signal: Option<i32>) -> Result<(), Errno> {
         self.request(libc::PTRACE_SYSCALL, signal.unwrap_or(0).cast_unsigned() as usize)
     }
 
-    /// The call at which it is stopped (`PTRACE_GET_SYSCALL_INFO`).
-    fn call(&self) -> Result<Stop, Errno> {
+    /// The call at which it has stopped (`PTRACE_GET_SYSCALL_INFO`).
+    fn call(&self) -> Result<TraceeStop, Errno> {
         let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
-        // SAFETY: the kernel writes at most as many bytes as it is told there are.
+        // SAFETY: the kernel writes at most as many bytes as the size says.
         checked(unsafe {
             libc::ptrace(
                 libc::PTRACE_GET_SYSCALL_INFO,
@@ -88,44 +88,44 @@ impl Tracee {
                 info.as_mut_ptr(),
             )
         })?;
-        // SAFETY: all zeros are valid, and the kernel wrote over them; which part of the union it wrote, `op` says.
+        // SAFETY: all zeros are valid, and the kernel wrote over them. `op` says which part of the union it wrote.
         unsafe {
             let info = info.assume_init();
             Ok(match info.op {
                 libc::PTRACE_SYSCALL_INFO_ENTRY => {
-                    Stop::Entry { number: info.u.entry.nr, arguments: info.u.entry.args }
+                    TraceeStop::Entry { number: info.u.entry.nr, arguments: info.u.entry.args }
                 }
                 libc::PTRACE_SYSCALL_INFO_SECCOMP => {
-                    Stop::Entry { number: info.u.seccomp.nr, arguments: info.u.seccomp.args }
+                    TraceeStop::Entry { number: info.u.seccomp.nr, arguments: info.u.seccomp.args }
                 }
-                libc::PTRACE_SYSCALL_INFO_EXIT => Stop::Exit { value: info.u.exit.sval },
-                _ => Stop::Other,
+                libc::PTRACE_SYSCALL_INFO_EXIT => TraceeStop::Exit { value: info.u.exit.sval },
+                _ => TraceeStop::Other,
             })
         }
     }
 
     fn request(&self, request: libc::c_uint, data: usize) -> Result<(), Errno> {
-        // SAFETY: none of the requests that come here reads or writes this process's memory.
+        // SAFETY: none of the requests that this function makes reads or writes memory of this process.
         checked(unsafe { libc::ptrace(request, self.0, 0_usize, data) }).map(drop)
     }
 }
 
-/// Has the calling thread stop at each system call from now on, for whoever has taken hold of it. (Those by which the
-/// instrument reads clocks and its own accounting go through.) It cannot be undone: a thread that nobody holds any more
-/// can make no further call.
+/// Makes the calling thread stop at each system call from now on, for its tracer. It does not stop at the two by
+/// which ipcmark reads clocks and its own accounting. This cannot be undone: without a tracer every other call of the
+/// thread fails.
 pub fn stop_at_calls() -> Result<(), Failure> {
-    let unseen = [libc::SYS_clock_gettime, libc::SYS_getrusage];
+    let without_stop = [libc::SYS_clock_gettime, libc::SYS_getrusage];
     let filter = SeccompFilter::new(
-        unseen.into_iter().map(|number| (number, Vec::new())).collect::<BTreeMap<_, _>>(),
+        without_stop.into_iter().map(|number| (number, Vec::new())).collect::<BTreeMap<_, _>>(),
         SeccompAction::Trace(0),
         SeccompAction::Allow,
-        std::env::consts::ARCH.try_into().map_err(refused)?,
+        std::env::consts::ARCH.try_into().map_err(refusal)?,
     );
-    let program: BpfProgram = filter.map_err(refused)?.try_into().map_err(refused)?;
-    seccompiler::apply_filter(&program).map_err(refused)
+    let program: BpfProgram = filter.map_err(refusal)?.try_into().map_err(refusal)?;
+    seccompiler::apply_filter(&program).map_err(refusal)
 }
 
-fn refused(error: impl std::fmt::Display) -> Failure {
+fn refusal(error: impl std::fmt::Display) -> Failure {
     Failure::new(
         "seccomp",
         "this thread",

@@ -1,4 +1,5 @@
-//! The processor's time-stamp counter. Whether it is sound, and what a tick is, `harness` decides.
+//! The processor's time-stamp counter: read, and asked whether its rate is constant. Whether to use it as a clock,
+//! and how long a tick is, `harness` decides.
 
 /// Whether the processor says that the counter runs at one rate in every power state
 /// (CPUID 80000007H, EDX bit 8; Intel SDM vol. 3, 19.17.1; AMD APM vol. 3, E.4.9).
@@ -15,10 +16,10 @@ pub fn is_invariant() -> bool {
     }
 }
 
-/// Reads the counter, not before the loads and instructions in front of it have ended.
+/// Reads the counter after all earlier loads and instructions have ended.
 ///
-/// `LFENCE; RDTSC`, as the Intel SDM vol. 2B (RDTSC) advises; AMD serialises LFENCE likewise since
-/// Zen. Zero on other architectures, where [`is_invariant`] forbids the use.
+/// `LFENCE; RDTSC`, as the Intel SDM vol. 2B (RDTSC) advises. On AMD processors since Zen, LFENCE serialises in the
+/// same way. Zero on other architectures, where [`is_invariant`] says not to use it.
 #[inline(always)]
 pub fn read() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -34,7 +35,7 @@ pub fn read() -> u64 {
     }
 }
 
-/// Reads the counter without waiting for anything in front of it: the bare instruction, to be timed.
+/// Reads the counter without waiting for earlier instructions: the bare instruction, for an operation that times it.
 #[inline(always)]
 pub fn read_unordered() -> u64 {
     #[cfg(target_arch = "x86_64")]

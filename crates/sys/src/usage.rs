@@ -1,4 +1,4 @@
-//! What the calling thread has used: CPU time, context switches, page faults.
+//! What the calling thread has used: CPU time, context switches, page faults. Not the usage of a whole process.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -7,13 +7,13 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct ThreadUsage {
     /// CPU time by the scheduler's own clock: exact. `CLOCK_THREAD_CPUTIME_ID`, clock_gettime(2).
     pub cpu_ns: u64,
-    /// User CPU time; on most kernels split from the whole by tick sampling. `ru_utime`, getrusage(2).
+    /// User CPU time. Most kernels estimate its share of the whole by sampling at ticks. `ru_utime`, getrusage(2).
     pub user_ns: u64,
-    /// System CPU time, split likewise. `ru_stime`.
+    /// System CPU time, estimated in the same way. `ru_stime`.
     pub system_ns: u64,
     /// Switches because the thread waited. `ru_nvcsw`.
     pub voluntary_switches: u64,
-    /// Switches because the scheduler said so. `ru_nivcsw`.
+    /// Switches because the scheduler preempted the thread. `ru_nivcsw`.
     pub involuntary_switches: u64,
     /// Page faults without I/O. `ru_minflt`.
     pub minor_faults: u64,
@@ -24,8 +24,8 @@ pub struct ThreadUsage {
 /// Reads the accounting of the calling thread (getrusage(2) with `RUSAGE_THREAD`, Linux 2.6.26).
 pub fn of_this_thread() -> ThreadUsage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is valid for writes of one rusage, which is plain old data and was zeroed, so
-    // that it is initialised whether or not the call succeeds; RUSAGE_THREAD cannot fail.
+    // SAFETY: `usage` is valid for writes of one rusage, which is plain old data. It was zeroed, so that it is
+    // initialised whether or not the call succeeds. RUSAGE_THREAD cannot fail.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()

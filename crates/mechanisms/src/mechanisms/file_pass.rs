@@ -16,7 +16,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, SeekFrom, open, seek, statfs, unlink};
 use rustix::io::read;
 use std::path::{Path, PathBuf};
-use sys::name::Name;
+use sys::name::ObjectName;
 use sys::{Errno, Failure, OrFail};
 
 /// A temporary file.
@@ -73,7 +73,7 @@ impl MessageFile for TemporaryFile {
             return Ok(Self { file_system: file_system(trial.directory)?, path, _registered: None });
         }
         let name = trial.posix_name(endpoint);
-        let registered = trial.register(Name::PosixShm(name.clone()))?;
+        let registered = trial.register(ObjectName::PosixShm(name.clone()))?;
         let path = Path::new(SHM).join(name.trim_start_matches('/'));
         Ok(Self { file_system: file_system(Path::new(SHM))?, path, _registered: Some(registered) })
     }

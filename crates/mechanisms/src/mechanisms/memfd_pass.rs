@@ -9,7 +9,7 @@ use model::Params;
 use model::card::{Card, Support};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};
-use sys::sealed::{SEALS, Sealed};
+use sys::sealed::{SEALS, SealedMemory};
 use sys::{Errno, Failure, OrFail};
 
 /// memfd_create(2), sealed.
@@ -47,7 +47,7 @@ impl MessageFile for SealedMemfd {
 
     #[inline(always)]
     fn read(file: &OwnedFd, into: &mut [u8], trace: &mut impl StepTrace) -> Result<usize, Errno> {
-        let message = Sealed::map(file)?;
+        let message = SealedMemory::map(file)?;
         trace.step_ended("mmap");
         let count = message.bytes().len().min(into.len());
         into[..count].copy_from_slice(&message.bytes()[..count]);

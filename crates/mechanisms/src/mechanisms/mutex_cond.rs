@@ -6,7 +6,7 @@ use crate::support::probe::support_of;
 use crate::support::wake::{WakeEndpoint, Waker};
 use model::Params;
 use model::card::{Card, Support};
-use sys::posix_sync::Turnstile;
+use sys::posix_sync::GuardedCount;
 use sys::{Errno, Failure};
 
 /// pthread_cond_wait(3p) under a mutex of pthread_mutexattr_setrobust(3).
@@ -16,7 +16,7 @@ pub(crate) struct MutexCond;
 /// An endpoint that counts how often either endpoint was woken.
 #[derive(Debug)]
 pub(crate) struct MutexCondEndpoint {
-    turnstile: Turnstile,
+    turnstile: GuardedCount,
     wake_ups: u32,
 }
 
@@ -32,11 +32,11 @@ impl Mechanism for MutexCond {
     type End = WakeEndpoint<MutexCondEndpoint>;
 
     fn probe(_: &Params) -> Support {
-        support_of(Turnstile::create())
+        support_of(GuardedCount::create())
     }
 
     fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let (turnstile, fd) = Turnstile::create()?;
+        let (turnstile, fd) = GuardedCount::create()?;
         let ticket = Ticket { address: Vec::new(), fds: vec![fd] };
         Ok((WakeEndpoint(MutexCondEndpoint { turnstile, wake_ups: 0 }), ticket))
     }
@@ -47,7 +47,7 @@ impl Mechanism for MutexCond {
 
     fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [fd] = ticket.descriptors("mutex-cond")?;
-        Ok(WakeEndpoint(MutexCondEndpoint { turnstile: Turnstile::open(fd)?, wake_ups: 0 }))
+        Ok(WakeEndpoint(MutexCondEndpoint { turnstile: GuardedCount::open(fd)?, wake_ups: 0 }))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::support::wake::{BetweenThreads, WakeEndpoint, Waker};
 use model::card::{Card, Support};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
-use sys::signal::{Signal, Thread, Waiter};
+use sys::signal::{Signal, ThreadId, SignalWaiter};
 use sys::{Errno, Failure, OrFail};
 
 /// `PIDFD_THREAD` (Linux 6.9): the descriptor refers to a thread, and only that thread gets the signal.
@@ -16,7 +16,7 @@ const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(rustix::fs::OFlags::EXCL
 #[derive(Debug)]
 pub(crate) struct PidfdSignal {
     peer: OwnedFd,
-    waiter: Waiter,
+    waiter: SignalWaiter,
 }
 
 impl BetweenThreads for PidfdSignal {
@@ -27,23 +27,23 @@ impl BetweenThreads for PidfdSignal {
         man: &["pidfd_send_signal(2)", "pidfd_open(2)", "sigwaitinfo(2)"],
         ..SIGNAL
     };
-    type Receiver = Waiter;
+    type Receiver = SignalWaiter;
     type End = WakeEndpoint<Self>;
 
     fn probe() -> Support {
-        support_of(open(Thread::current()))
+        support_of(open(ThreadId::current()))
     }
 
-    fn receiver() -> Result<Waiter, Failure> {
-        Waiter::new(Signal::Standard)
+    fn receiver() -> Result<SignalWaiter, Failure> {
+        SignalWaiter::new(Signal::Standard)
     }
 
-    fn endpoint(receiver: Waiter, peer: Thread) -> Result<WakeEndpoint<Self>, Failure> {
+    fn endpoint(receiver: SignalWaiter, peer: ThreadId) -> Result<WakeEndpoint<Self>, Failure> {
         Ok(WakeEndpoint(Self { peer: open(peer)?, waiter: receiver }))
     }
 }
 
-fn open(thread: Thread) -> Result<OwnedFd, Failure> {
+fn open(thread: ThreadId) -> Result<OwnedFd, Failure> {
     let (number, flags) =
         if thread.is_of_this_process() { (thread.tid, THREAD) } else { (thread.pid, PidfdFlags::empty()) };
     let number = Pid::from_raw(number).ok_or_else(|| Failure::of("pidfd_open", number, Errno::INVAL))?;

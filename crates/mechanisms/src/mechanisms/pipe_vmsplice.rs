@@ -12,7 +12,7 @@ use model::card::Card;
 use model::{Domain, Param, Params};
 use rustix::fd::BorrowedFd;
 use std::ops::Range;
-use sys::page_pool::{Handing, PagePool};
+use sys::page_pool::{PagePool, VmspliceMode};
 use sys::{Errno, Failure};
 
 /// vmsplice(2), with or without `SPLICE_F_GIFT`.
@@ -57,6 +57,6 @@ impl PageTransfer for PipeVmsplice {
         output: BorrowedFd<'_>,
     ) -> Result<usize, Errno> {
         let whole = range.len().is_multiple_of(PAGE_BYTES);
-        pool.vmsplice(range, output, if self.gift && whole { Handing::Gift } else { Handing::Loan })
+        pool.vmsplice(range, output, if self.gift && whole { VmspliceMode::Gift } else { VmspliceMode::Loan })
     }
 }

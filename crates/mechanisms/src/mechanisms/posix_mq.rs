@@ -10,8 +10,8 @@ use model::{Domain, Param, Params, Size};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::read;
 use rustix::pipe::{PipeFlags, pipe_with};
-use sys::name::Name;
-use sys::posix_mq::{MessageQueue, allows_two, charge_of_two_bytes, has_priority, raise_quota};
+use sys::name::ObjectName;
+use sys::posix_mq::{PosixMessageQueue, allows_two_queues, two_queues_charge_bytes, has_priority, raise_quota};
 use sys::{Errno, Failure, OrFail};
 
 /// mq_send(3) and mq_receive(3).
@@ -21,8 +21,8 @@ pub(crate) struct PosixMq;
 /// An endpoint that sends to one queue and receives from the other.
 #[derive(Debug)]
 pub(crate) struct PosixMqEndpoint {
-    output: MessageQueue,
-    input: MessageQueue,
+    output: PosixMessageQueue,
+    input: PosixMessageQueue,
     settings: Vec<Setting>,
 }
 
@@ -81,16 +81,16 @@ impl Mechanism for PosixMq {
 
     fn bind(trial: &TrialContext<'_>) -> Result<(Bound, Ticket), Failure> {
         let [to_server, to_client] = names(trial);
-        let register = |name: &str| trial.register(Name::PosixMq(name.to_owned()));
+        let register = |name: &str| trial.register(ObjectName::PosixMq(name.to_owned()));
         let registered = [register(&to_server)?, register(&to_client)?];
         let (depth, asked_bytes) = (depth(trial.params), most_bytes(trial));
         // A message above the limit is refused when it is sent, as with other mechanisms.
-        let size_bytes = if allows_two(depth, asked_bytes)? { asked_bytes } else { largest(trial.params)? };
+        let size_bytes = if allows_two_queues(depth, asked_bytes)? { asked_bytes } else { largest(trial.params)? };
         let quota = raise_quota().or_fail("setrlimit", "RLIMIT_MSGQUEUE")?;
         let endpoint = PosixMqEndpoint {
-            output: with_priority(MessageQueue::create(&to_server, depth, size_bytes)?, trial.params),
-            input: MessageQueue::create(&to_client, depth, size_bytes)?,
-            settings: vec![quota_setting(charge_of_two_bytes(depth, size_bytes), quota)],
+            output: with_priority(PosixMessageQueue::create(&to_server, depth, size_bytes)?, trial.params),
+            input: PosixMessageQueue::create(&to_client, depth, size_bytes)?,
+            settings: vec![quota_setting(two_queues_charge_bytes(depth, size_bytes), quota)],
         };
         let (opened, to_opened) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "posix-mq")?;
         Ok((Bound { endpoint, opened, registered }, Ticket { address: Vec::new(), fds: vec![to_opened] }))
@@ -106,8 +106,8 @@ impl Mechanism for PosixMq {
     fn connect(trial: &TrialContext<'_>, _ticket: Ticket) -> Result<PosixMqEndpoint, Failure> {
         let [to_server, to_client] = names(trial);
         let size_bytes = most_bytes(trial);
-        let output = with_priority(MessageQueue::open(&to_client, size_bytes)?, trial.params);
-        let input = MessageQueue::open(&to_server, size_bytes)?;
+        let output = with_priority(PosixMessageQueue::open(&to_client, size_bytes)?, trial.params);
+        let input = PosixMessageQueue::open(&to_server, size_bytes)?;
         Ok(PosixMqEndpoint { output, input, settings: Vec::new() })
     }
 }
@@ -122,7 +122,7 @@ fn depth(params: &Params) -> u32 {
     params.count(&PosixMq::CARD, "depth").unwrap_or(1)
 }
 
-fn with_priority(queue: MessageQueue, params: &Params) -> MessageQueue {
+fn with_priority(queue: PosixMessageQueue, params: &Params) -> PosixMessageQueue {
     queue.with_priority(params.count(&PosixMq::CARD, "priority").unwrap_or(0))
 }
 
@@ -130,7 +130,7 @@ fn with_priority(queue: MessageQueue, params: &Params) -> MessageQueue {
 fn largest(params: &Params) -> Result<usize, Failure> {
     /// What even a privileged process cannot exceed (`HARD_MSGSIZEMAX`).
     const MOST_BYTES: usize = 16 << 20;
-    largest_below(MOST_BYTES + 1, |size_bytes| allows_two(depth(params), size_bytes))
+    largest_below(MOST_BYTES + 1, |size_bytes| allows_two_queues(depth(params), size_bytes))
 }
 
 fn names(trial: &TrialContext<'_>) -> [String; 2] {

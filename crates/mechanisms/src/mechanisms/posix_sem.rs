@@ -6,7 +6,7 @@ use crate::support::probe::support_of;
 use crate::support::wake::{WakeEndpoint, Waker};
 use model::Params;
 use model::card::{Card, Support};
-use sys::posix_sync::Semaphores;
+use sys::posix_sync::PosixSemaphores;
 use sys::{Errno, Failure};
 
 /// sem_post(3) and sem_wait(3).
@@ -16,7 +16,7 @@ pub(crate) struct PosixSem;
 /// An endpoint that raises one semaphore and lowers the other.
 #[derive(Debug)]
 pub(crate) struct SemaphoreEndpoint {
-    semaphores: Semaphores<2>,
+    semaphores: PosixSemaphores<2>,
     raises: usize,
     lowers: usize,
 }
@@ -32,11 +32,11 @@ impl Mechanism for PosixSem {
     type End = WakeEndpoint<SemaphoreEndpoint>;
 
     fn probe(_: &Params) -> Support {
-        support_of(Semaphores::<2>::create())
+        support_of(PosixSemaphores::<2>::create())
     }
 
     fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let (semaphores, fd) = Semaphores::create()?;
+        let (semaphores, fd) = PosixSemaphores::create()?;
         let endpoint = SemaphoreEndpoint { semaphores, raises: 0, lowers: 1 };
         Ok((WakeEndpoint(endpoint), Ticket { address: Vec::new(), fds: vec![fd] }))
     }
@@ -47,7 +47,7 @@ impl Mechanism for PosixSem {
 
     fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [fd] = ticket.descriptors("posix-sem")?;
-        Ok(WakeEndpoint(SemaphoreEndpoint { semaphores: Semaphores::open(fd)?, raises: 1, lowers: 0 }))
+        Ok(WakeEndpoint(SemaphoreEndpoint { semaphores: PosixSemaphores::open(fd)?, raises: 1, lowers: 0 }))
     }
 }
 

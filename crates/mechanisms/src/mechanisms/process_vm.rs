@@ -13,8 +13,8 @@ use model::Params;
 use model::card::{Card, Reach, Support};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use sys::process_vm::{self, Span};
-use sys::signal::Thread;
+use sys::process_vm::{self, AddressRange};
+use sys::signal::ThreadId;
 use sys::{Errno, Failure, OrFail};
 
 /// process_vm_readv(2).
@@ -25,7 +25,7 @@ pub(crate) struct ProcessVm;
 #[derive(Debug)]
 pub(crate) struct ProcessVmEndpoint {
     socket: DescriptorEndpoint,
-    peer: Thread,
+    peer: ThreadId,
 }
 
 impl Mechanism for ProcessVm {
@@ -45,33 +45,33 @@ impl Mechanism for ProcessVm {
     type End = ProcessVmEndpoint;
 
     fn probe(_: &Params) -> Support {
-        support_of(process_vm::try_it())
+        support_of(process_vm::probe())
     }
 
     fn bind(trial: &TrialContext<'_>) -> Result<(DescriptorEndpoint, Ticket), Failure> {
         let (client, server) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .or_fail("socketpair", "process-vm")?;
-        let ticket = Ticket { address: Thread::current().to_bytes().to_vec(), fds: vec![server] };
+        let ticket = Ticket { address: ThreadId::current().to_bytes().to_vec(), fds: vec![server] };
         Ok((descriptor_endpoint(client, trial.params)?, ticket))
     }
 
     fn accept(mut socket: DescriptorEndpoint) -> Result<ProcessVmEndpoint, Failure> {
         let mut server = [0; 8];
         socket.receive(&mut server).or_fail("read", "the server's introduction")?;
-        let peer = Thread::from_bytes(server);
+        let peer = ThreadId::from_bytes(server);
         process_vm::allow(peer)?;
         Ok(ProcessVmEndpoint { socket, peer })
     }
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<ProcessVmEndpoint, Failure> {
-        let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
+        let peer = ticket.address.as_slice().try_into().map(ThreadId::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", "process-vm", Errno::INVAL))?;
         let [socket] = ticket.descriptors("process-vm")?;
         let mut socket = descriptor_endpoint(socket, trial.params)?;
         // Allow the client to read this memory before any message is announced.
         process_vm::allow(peer)?;
-        socket.send(&Thread::current().to_bytes()).or_fail("write", "an introduction")?;
+        socket.send(&ThreadId::current().to_bytes()).or_fail("write", "an introduction")?;
         Ok(ProcessVmEndpoint { socket, peer })
     }
 }
@@ -83,7 +83,7 @@ fn descriptor_endpoint(socket: OwnedFd, params: &Params) -> Result<DescriptorEnd
 impl Endpoint for ProcessVmEndpoint {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        self.socket.send(&Span::of(bytes).to_bytes())?;
+        self.socket.send(&AddressRange::of(bytes).to_bytes())?;
         // The receiver answers when it has copied.
         self.socket.receive(&mut [0])?;
         Ok(bytes.len())
@@ -91,9 +91,9 @@ impl Endpoint for ProcessVmEndpoint {
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        let mut announced = [0; Span::BYTES];
+        let mut announced = [0; AddressRange::BYTES];
         self.socket.receive(&mut announced)?;
-        let count = process_vm::read(self.peer, Span::from_bytes(announced), into)?;
+        let count = process_vm::read(self.peer, AddressRange::from_bytes(announced), into)?;
         self.socket.send(&[0])?;
         Ok(count)
     }

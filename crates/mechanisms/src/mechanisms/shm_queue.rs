@@ -14,12 +14,13 @@ use crate::support::probe::support_of;
 use crate::support::sleeper::Sleeper;
 use model::card::{Card, Support};
 use model::{Domain, Param, Params, Size};
-use sys::byte_queue::{Does, End};
-use sys::name::Name;
-use sys::posix_sync::{self, Turnstile};
+use sys::byte_queue::{QueueOperation, ByteQueueEndpoint};
+use sys::name::ObjectName;
+use sys::posix_sync::{self, GuardedCount};
 use sys::record_lock::{self, RecordLocks};
-use sys::ring::{Side, Wait};
-use sys::sysv::{Key, Semaphores};
+use sys::side::MemorySide;
+use sys::ring::{WaitStrategy};
+use sys::sysv::{SysvKey, SysvSemaphores};
 use sys::{Errno, Failure, OrFail};
 
 /// Queues over `sys::byte_queue`.
@@ -29,7 +30,7 @@ pub(crate) struct ShmQueue;
 /// One endpoint of the pair.
 #[derive(Debug)]
 pub(crate) struct ShmQueueEndpoint {
-    queue: End,
+    queue: ByteQueueEndpoint,
     lock: Lock,
     /// Whether the lock is taken around every access, or only to wait.
     always: bool,
@@ -88,7 +89,7 @@ impl Mechanism for ShmQueue {
     fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let mut ticket = Ticket::default();
         let (memory, pending) = memory(trial.params).bind(trial, &mut ticket)?;
-        let queue = End::claim(memory, capacity_bytes(trial.params), Side::Client)?;
+        let queue = ByteQueueEndpoint::claim(memory, capacity_bytes(trial.params), MemorySide::Client)?;
         let lock = Lock::bind(trial, &mut ticket)?;
         Ok(((ShmQueueEndpoint { queue, lock, always: always(trial.params) }, pending), ticket))
     }
@@ -100,7 +101,7 @@ impl Mechanism for ShmQueue {
 
     fn connect(trial: &TrialContext<'_>, mut ticket: Ticket) -> Result<ShmQueueEndpoint, Failure> {
         let memory = memory(trial.params).connect(trial, &mut ticket)?;
-        let queue = End::claim(memory, capacity_bytes(trial.params), Side::Server)?;
+        let queue = ByteQueueEndpoint::claim(memory, capacity_bytes(trial.params), MemorySide::Server)?;
         let lock = Lock::connect(trial, &mut ticket)?;
         Ok(ShmQueueEndpoint { queue, lock, always: always(trial.params) })
     }
@@ -108,7 +109,7 @@ impl Mechanism for ShmQueue {
 
 fn memory(params: &Params) -> MemoryRequest<'_> {
     let kind = params.text(&ShmQueue::CARD, MEMORY.name);
-    MemoryRequest { kind, name: ShmQueue::CARD.name, len_bytes: End::memory_bytes(capacity_bytes(params)) }
+    MemoryRequest { kind, name: ShmQueue::CARD.name, len_bytes: ByteQueueEndpoint::memory_bytes(capacity_bytes(params)) }
 }
 
 fn capacity_bytes(params: &Params) -> usize {
@@ -124,16 +125,16 @@ fn always(params: &Params) -> bool {
 #[derive(Debug)]
 enum Lock {
     Fcntl { locks: RecordLocks, sleeper: Sleeper },
-    SystemV { semaphores: Semaphores, sleeper: Sleeper, _registered: Option<Registered> },
-    Mutex([Turnstile; 2]),
+    SystemV { semaphores: SysvSemaphores, sleeper: Sleeper, _registered: Option<Registered> },
+    Mutex([GuardedCount; 2]),
 }
 
 /// The lock of one queue, held until this is dropped.
 #[derive(Debug)]
 enum Held<'a> {
-    Fcntl { _locked: record_lock::Locked<'a> },
-    SystemV { semaphores: &'a Semaphores, at: u16 },
-    Mutex(posix_sync::Locked<'a>),
+    Fcntl { _locked: record_lock::RecordLockGuard<'a> },
+    SystemV { semaphores: &'a SysvSemaphores, at: u16 },
+    Mutex(posix_sync::CountGuard<'a>),
 }
 
 impl Drop for Held<'_> {
@@ -150,7 +151,7 @@ impl Lock {
     fn probe(params: &Params) -> Support {
         match params.text(&ShmQueue::CARD, "lock") {
             Some("sysv-sem") => probe_names(),
-            Some("mutex") => support_of(Turnstile::create()),
+            Some("mutex") => support_of(GuardedCount::create()),
             _ => support_of(RecordLocks::create().and_then(|(_, fd)| RecordLocks::open(fd))),
         }
     }
@@ -158,21 +159,21 @@ impl Lock {
     fn bind(trial: &TrialContext<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
         Ok(match trial.params.text(&ShmQueue::CARD, "lock") {
             Some("sysv-sem") => {
-                let key = Key::of(trial.path());
-                let registered = trial.register(Name::SysvSem(key))?;
+                let key = SysvKey::of(trial.path());
+                let registered = trial.register(ObjectName::SysvSem(key))?;
                 // The locks are free at first. That must not be undone when the client ends.
-                let fresh = Semaphores::create(key, 2, false)?;
+                let fresh = SysvSemaphores::create(key, 2, false)?;
                 for at in 0..2 {
                     fresh.add(at, 1).or_fail("semop", format!("key {key}"))?;
                 }
                 Lock::SystemV {
-                    semaphores: Semaphores::open(key, 2, true)?,
+                    semaphores: SysvSemaphores::open(key, 2, true)?,
                     sleeper: Sleeper::bind_eventfds(ticket)?,
                     _registered: Some(registered),
                 }
             }
             Some("mutex") => {
-                let [(a, a_fd), (b, b_fd)] = [Turnstile::create()?, Turnstile::create()?];
+                let [(a, a_fd), (b, b_fd)] = [GuardedCount::create()?, GuardedCount::create()?];
                 ticket.fds.extend([a_fd, b_fd]);
                 Lock::Mutex([a, b])
             }
@@ -188,13 +189,13 @@ impl Lock {
         let card = &ShmQueue::CARD;
         Ok(match trial.params.text(card, "lock") {
             Some("sysv-sem") => Lock::SystemV {
-                semaphores: Semaphores::open(Key::of(trial.path()), 2, true)?,
+                semaphores: SysvSemaphores::open(SysvKey::of(trial.path()), 2, true)?,
                 sleeper: Sleeper::connect_eventfds(card, ticket)?,
                 _registered: None,
             },
             Some("mutex") => {
                 let [a, b] = ticket.next_descriptors(card.name)?;
-                Lock::Mutex([Turnstile::open(a)?, Turnstile::open(b)?])
+                Lock::Mutex([GuardedCount::open(a)?, GuardedCount::open(b)?])
             }
             _ => {
                 let [fd] = ticket.next_descriptors(card.name)?;
@@ -256,8 +257,8 @@ impl ShmQueueEndpoint {
     #[inline(always)]
     fn pass(
         &mut self,
-        does: Does,
-        mut step: impl FnMut(&mut End) -> Result<usize, Errno>,
+        does: QueueOperation,
+        mut step: impl FnMut(&mut ByteQueueEndpoint) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         let count = if self.always { 0 } else { step(&mut self.queue)? };
         let count = if count > 0 { count } else { self.pass_locked(does, step)? };
@@ -267,13 +268,13 @@ impl ShmQueueEndpoint {
         Ok(count)
     }
 
-    /// Does what [`pass`](Self::pass) does, under the lock. What the peer put before it closed is still there, even
+    /// QueueOperation what [`pass`](Self::pass) does, under the lock. What the peer put before it closed is still there, even
     /// if the lock is gone.
     #[inline(always)]
     fn pass_locked(
         &mut self,
-        does: Does,
-        mut step: impl FnMut(&mut End) -> Result<usize, Errno>,
+        does: QueueOperation,
+        mut step: impl FnMut(&mut ByteQueueEndpoint) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         match self.pass_or_sleep(does, &mut step) {
             Err(Errno::PIPE) => match step(&mut self.queue)? {
@@ -284,21 +285,21 @@ impl ShmQueueEndpoint {
         }
     }
 
-    /// Does what [`pass`](Self::pass) does, under the lock. `Errno::PIPE` when the peer has closed.
+    /// QueueOperation what [`pass`](Self::pass) does, under the lock. `Errno::PIPE` when the peer has closed.
     #[inline(always)]
     fn pass_or_sleep(
         &mut self,
-        does: Does,
-        step: &mut impl FnMut(&mut End) -> Result<usize, Errno>,
+        does: QueueOperation,
+        step: &mut impl FnMut(&mut ByteQueueEndpoint) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         let queue = self.queue.queue(does);
         let mut held = self.lock.take(queue)?;
         let mut count = step(&mut self.queue)?;
         while count == 0 {
-            self.queue.falls_asleep(does);
+            self.queue.announce_sleep(does);
             count = step(&mut self.queue)?;
             if count > 0 {
-                self.queue.is_awake(does);
+                self.queue.revoke_sleep(does);
             } else if self.queue.peer_has_closed() {
                 return Err(Errno::PIPE);
             } else {
@@ -322,11 +323,11 @@ impl Drop for ShmQueueEndpoint {
 impl Endpoint for ShmQueueEndpoint {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        self.pass(Does::Put, |queue| queue.put(bytes))
+        self.pass(QueueOperation::Put, |queue| queue.put(bytes))
     }
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        self.pass(Does::Take, |queue| queue.take(into))
+        self.pass(QueueOperation::Take, |queue| queue.take(into))
     }
 }

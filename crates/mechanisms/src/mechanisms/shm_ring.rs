@@ -10,7 +10,8 @@ use crate::support::sleeper::{SPINS, Sleeper, WAIT};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size};
-use sys::ring::{End, Futex, Geometry, Side, Spin, Wait};
+use sys::side::MemorySide;
+use sys::ring::{RingEndpoint, FutexWait, RingGeometry, SpinWait, WaitStrategy};
 use sys::shared_memory::SharedMemory;
 use sys::{Errno, Failure};
 
@@ -21,17 +22,17 @@ pub(crate) struct ShmRing;
 /// An endpoint of `sys::ring`, by how it waits. The match in every call takes a branch that never changes.
 #[derive(Debug)]
 enum Waiting {
-    Spin(End<Spin>),
-    Futex(End<Futex>),
-    Other(End<Sleeper>),
+    SpinWait(RingEndpoint<SpinWait>),
+    FutexWait(RingEndpoint<FutexWait>),
+    Other(RingEndpoint<Sleeper>),
 }
 
 /// Makes the same call of whichever endpoint it is.
 macro_rules! endpoint {
     ($ring:ident, $endpoint:ident => $call:expr) => {
         match &mut $ring.waiting {
-            Waiting::Spin($endpoint) => $call,
-            Waiting::Futex($endpoint) => $call,
+            Waiting::SpinWait($endpoint) => $call,
+            Waiting::FutexWait($endpoint) => $call,
             Waiting::Other($endpoint) => $call,
         }
     };
@@ -90,7 +91,7 @@ impl Mechanism for ShmRing {
         let mut ticket = Ticket::default();
         let (memory, pending) = memory(trial.params).bind(trial, &mut ticket)?;
         let sleeper = Sleeper::bind(trial, &Self::CARD, &mut ticket)?;
-        Ok(((ShmRingEndpoint::new(memory, trial.params, Side::Client, sleeper)?, pending), ticket))
+        Ok(((ShmRingEndpoint::new(memory, trial.params, MemorySide::Client, sleeper)?, pending), ticket))
     }
 
     fn accept((endpoint, pending): Self::Bound) -> Result<ShmRingEndpoint, Failure> {
@@ -101,7 +102,7 @@ impl Mechanism for ShmRing {
     fn connect(trial: &TrialContext<'_>, mut ticket: Ticket) -> Result<ShmRingEndpoint, Failure> {
         let memory = memory(trial.params).connect(trial, &mut ticket)?;
         let sleeper = Sleeper::connect(trial, &Self::CARD, &mut ticket)?;
-        ShmRingEndpoint::new(memory, trial.params, Side::Server, sleeper)
+        ShmRingEndpoint::new(memory, trial.params, MemorySide::Server, sleeper)
     }
 }
 
@@ -110,36 +111,36 @@ fn memory(params: &Params) -> MemoryRequest<'_> {
     MemoryRequest { kind, name: ShmRing::CARD.name, len_bytes: geometry(params).memory_bytes() }
 }
 
-fn geometry(params: &Params) -> Geometry {
+fn geometry(params: &Params) -> RingGeometry {
     // The card has a default, so that there is always a size.
-    Geometry::with_bulk(params.size(&ShmRing::CARD, "capacity").map_or(0, Size::as_usize))
+    RingGeometry::with_bulk(params.size(&ShmRing::CARD, "capacity").map_or(0, Size::as_usize))
 }
 
 impl ShmRingEndpoint {
-    fn new(memory: SharedMemory, params: &Params, side: Side, sleeper: Sleeper) -> Result<Self, Failure> {
+    fn new(memory: SharedMemory, params: &Params, side: MemorySide, sleeper: Sleeper) -> Result<Self, Failure> {
         let geometry = geometry(params);
         let in_place = InPlace::from_params(params, &ShmRing::CARD);
         let waiting = match params.text(&ShmRing::CARD, WAIT.name) {
-            Some("spin") => Waiting::Spin(claim(memory, geometry, side, Spin, in_place)?),
-            Some("futex") => Waiting::Futex(claim(memory, geometry, side, Futex, in_place)?),
+            Some("spin") => Waiting::SpinWait(claim(memory, geometry, side, SpinWait, in_place)?),
+            Some("futex") => Waiting::FutexWait(claim(memory, geometry, side, FutexWait, in_place)?),
             _ => Waiting::Other(claim(memory, geometry, side, sleeper, in_place)?),
         };
         Ok(Self { waiting, in_place, settings: settings(params, geometry) })
     }
 }
 
-fn claim<W: Wait>(
+fn claim<W: WaitStrategy>(
     memory: SharedMemory,
-    geometry: Geometry,
-    side: Side,
+    geometry: RingGeometry,
+    side: MemorySide,
     wait: W,
     in_place: InPlace,
-) -> Result<End<W>, Failure> {
-    let endpoint = End::claim(memory, geometry, side, wait)?;
-    Ok(if in_place.incoming && !in_place.touched { endpoint.untouched() } else { endpoint })
+) -> Result<RingEndpoint<W>, Failure> {
+    let endpoint = RingEndpoint::claim(memory, geometry, side, wait)?;
+    Ok(if in_place.incoming && !in_place.touched { endpoint.without_dirtying() } else { endpoint })
 }
 
-fn settings(params: &Params, geometry: Geometry) -> Vec<Setting> {
+fn settings(params: &Params, geometry: RingGeometry) -> Vec<Setting> {
     let asked = params.size(&ShmRing::CARD, "capacity");
     let got = Size(geometry.bulk_bytes() as u64);
     let fixed = |name: &str, got: String| Setting { name: name.to_owned(), asked: None, got, clamped: false };

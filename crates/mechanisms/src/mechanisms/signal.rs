@@ -3,14 +3,14 @@
 use crate::support::cards::SIGNAL;
 use crate::support::wake::{BetweenThreads, WakeEndpoint, Waker};
 use model::card::{Card, Support};
-use sys::signal::{Sender, Signal, Suspender, Thread};
+use sys::signal::{SignalSender, Signal, SignalSuspender, ThreadId};
 use sys::{Errno, Failure};
 
 /// kill(2) and sigsuspend(2).
 #[derive(Debug)]
 pub(crate) struct KillAndSuspend {
-    sender: Sender,
-    suspender: Suspender,
+    sender: SignalSender,
+    suspender: SignalSuspender,
 }
 
 impl BetweenThreads for KillAndSuspend {
@@ -20,19 +20,19 @@ impl BetweenThreads for KillAndSuspend {
         man: &["kill(2)", "sigsuspend(2)", "signal(7)"],
         ..SIGNAL
     };
-    type Receiver = Suspender;
+    type Receiver = SignalSuspender;
     type End = WakeEndpoint<Self>;
 
     fn probe() -> Support {
         Support::UNLIMITED
     }
 
-    fn receiver() -> Result<Suspender, Failure> {
-        Suspender::new()
+    fn receiver() -> Result<SignalSuspender, Failure> {
+        SignalSuspender::new()
     }
 
-    fn endpoint(receiver: Suspender, peer: Thread) -> Result<WakeEndpoint<Self>, Failure> {
-        Ok(WakeEndpoint(Self { sender: Sender::new(peer, Signal::Standard), suspender: receiver }))
+    fn endpoint(receiver: SignalSuspender, peer: ThreadId) -> Result<WakeEndpoint<Self>, Failure> {
+        Ok(WakeEndpoint(Self { sender: SignalSender::new(peer, Signal::Standard), suspender: receiver }))
     }
 }
 

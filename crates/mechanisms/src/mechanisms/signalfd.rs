@@ -5,13 +5,13 @@ use crate::support::wake::{BetweenThreads, WakeEndpoint, Waker};
 use model::card::{Card, Support};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, retry_on_intr};
-use sys::signal::{Sender, Signal, Thread, descriptor};
+use sys::signal::{SignalSender, Signal, ThreadId, descriptor};
 use sys::{Errno, Failure};
 
 /// kill(2) and signalfd(2).
 #[derive(Debug)]
 pub(crate) struct Signalfd {
-    sender: Sender,
+    sender: SignalSender,
     descriptor: OwnedFd,
 }
 
@@ -33,8 +33,8 @@ impl BetweenThreads for Signalfd {
         descriptor(Signal::Standard)
     }
 
-    fn endpoint(receiver: OwnedFd, peer: Thread) -> Result<WakeEndpoint<Self>, Failure> {
-        Ok(WakeEndpoint(Self { sender: Sender::new(peer, Signal::Standard), descriptor: receiver }))
+    fn endpoint(receiver: OwnedFd, peer: ThreadId) -> Result<WakeEndpoint<Self>, Failure> {
+        Ok(WakeEndpoint(Self { sender: SignalSender::new(peer, Signal::Standard), descriptor: receiver }))
     }
 }
 

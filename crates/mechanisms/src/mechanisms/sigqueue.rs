@@ -5,14 +5,14 @@ use crate::support::cards::SIGNAL;
 use crate::support::token::{TOKEN_BYTES, pack, unpack};
 use crate::support::wake::BetweenThreads;
 use model::card::{Card, Payload, Support};
-use sys::signal::{Sender, Signal, Thread, Waiter};
+use sys::signal::{SignalSender, Signal, ThreadId, SignalWaiter};
 use sys::{Errno, Failure};
 
 /// sigqueue(3) and sigwaitinfo(2).
 #[derive(Debug)]
 pub(crate) struct Sigqueue {
-    sender: Sender,
-    waiter: Waiter,
+    sender: SignalSender,
+    waiter: SignalWaiter,
 }
 
 impl BetweenThreads for Sigqueue {
@@ -25,19 +25,19 @@ impl BetweenThreads for Sigqueue {
         man: &["sigqueue(3)", "sigwaitinfo(2)", "signal(7)"],
         ..SIGNAL
     };
-    type Receiver = Waiter;
+    type Receiver = SignalWaiter;
     type End = Self;
 
     fn probe() -> Support {
         Support::Yes { largest_bytes: Some(TOKEN_BYTES as u64) }
     }
 
-    fn receiver() -> Result<Waiter, Failure> {
-        Waiter::new(Signal::Queued)
+    fn receiver() -> Result<SignalWaiter, Failure> {
+        SignalWaiter::new(Signal::Queued)
     }
 
-    fn endpoint(receiver: Waiter, peer: Thread) -> Result<Self, Failure> {
-        Ok(Self { sender: Sender::new(peer, Signal::Queued), waiter: receiver })
+    fn endpoint(receiver: SignalWaiter, peer: ThreadId) -> Result<Self, Failure> {
+        Ok(Self { sender: SignalSender::new(peer, Signal::Queued), waiter: receiver })
     }
 }
 

@@ -7,8 +7,8 @@ use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size};
 use rustix::thread::{CapabilitySet, capabilities};
-use sys::name::Name;
-use sys::sysv::{Key, MessageQueue};
+use sys::name::ObjectName;
+use sys::sysv::{SysvKey, SysvMessageQueue};
 use sys::{Errno, Failure};
 
 /// msgsnd(2) and msgrcv(2).
@@ -18,8 +18,8 @@ pub(crate) struct SysvMsg;
 /// An endpoint that sends to one queue and receives from the other.
 #[derive(Debug)]
 pub(crate) struct SysvMsgEndpoint {
-    output: MessageQueue,
-    input: MessageQueue,
+    output: SysvMessageQueue,
+    input: SysvMessageQueue,
     settings: Vec<Setting>,
     /// Only in the client, which removes the queues.
     _registered: Option<[Registered; 2]>,
@@ -53,10 +53,10 @@ impl Mechanism for SysvMsg {
     fn bind(trial: &TrialContext<'_>) -> Result<(SysvMsgEndpoint, Ticket), Failure> {
         let [to_server, to_client] = keys(trial);
         let registered =
-            [trial.register(Name::SysvMsg(to_server))?, trial.register(Name::SysvMsg(to_client))?];
+            [trial.register(ObjectName::SysvMsg(to_server))?, trial.register(ObjectName::SysvMsg(to_client))?];
         let size_bytes = most_bytes(trial);
         let (output, input) =
-            (MessageQueue::create(to_server, size_bytes)?, MessageQueue::create(to_client, size_bytes)?);
+            (SysvMessageQueue::create(to_server, size_bytes)?, SysvMessageQueue::create(to_client, size_bytes)?);
         let settings = vec![set_capacity(&output, trial.params)?, set_capacity(&input, trial.params)?];
         Ok((SysvMsgEndpoint { output, input, settings, _registered: Some(registered) }, Ticket::default()))
     }
@@ -69,7 +69,7 @@ impl Mechanism for SysvMsg {
         let [to_server, to_client] = keys(trial);
         let size_bytes = most_bytes(trial);
         let (output, input) =
-            (MessageQueue::open(to_client, size_bytes)?, MessageQueue::open(to_server, size_bytes)?);
+            (SysvMessageQueue::open(to_client, size_bytes)?, SysvMessageQueue::open(to_server, size_bytes)?);
         Ok(SysvMsgEndpoint { output, input, settings: Vec::new(), _registered: None })
     }
 }
@@ -96,9 +96,9 @@ fn largest(params: &Params) -> Option<u64> {
 }
 
 /// Sizes `queue` as `params` ask.
-fn set_capacity(queue: &MessageQueue, params: &Params) -> Result<Setting, Failure> {
+fn set_capacity(queue: &SysvMessageQueue, params: &Params) -> Result<Setting, Failure> {
     let asked = self::queue(params);
-    let got = queue.hold(asked)?;
+    let got = queue.set_capacity(asked)?;
     Ok(Setting {
         name: "msg_qbytes".to_owned(),
         asked: asked.map(|bytes| Size(bytes).to_string()),
@@ -107,8 +107,8 @@ fn set_capacity(queue: &MessageQueue, params: &Params) -> Result<Setting, Failur
     })
 }
 
-fn keys(trial: &TrialContext<'_>) -> [Key; 2] {
-    ["to-server", "to-client"].map(|direction| Key::of((trial.path(), direction)))
+fn keys(trial: &TrialContext<'_>) -> [SysvKey; 2] {
+    ["to-server", "to-client"].map(|direction| SysvKey::of((trial.path(), direction)))
 }
 
 impl Endpoint for SysvMsgEndpoint {

@@ -7,8 +7,8 @@ use crate::support::undo::{UNDO, undo};
 use crate::support::wake::{WakeEndpoint, Waker};
 use model::Params;
 use model::card::{Card, Reach, Support};
-use sys::name::Name;
-use sys::sysv::{Key, Semaphores};
+use sys::name::ObjectName;
+use sys::sysv::{SysvKey, SysvSemaphores};
 use sys::{Errno, Failure};
 
 /// semop(2).
@@ -18,7 +18,7 @@ pub(crate) struct SysvSem;
 /// An endpoint that raises one semaphore and lowers the other.
 #[derive(Debug)]
 pub(crate) struct SemaphoreEndpoint {
-    semaphores: Semaphores,
+    semaphores: SysvSemaphores,
     raises: u16,
     lowers: u16,
     /// Only in the client, which removes the set.
@@ -43,9 +43,9 @@ impl Mechanism for SysvSem {
     }
 
     fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let key = Key::of(trial.path());
-        let registered = trial.register(Name::SysvSem(key))?;
-        let semaphores = Semaphores::create(key, 2, undo(trial, &Self::CARD))?;
+        let key = SysvKey::of(trial.path());
+        let registered = trial.register(ObjectName::SysvSem(key))?;
+        let semaphores = SysvSemaphores::create(key, 2, undo(trial, &Self::CARD))?;
         let endpoint = SemaphoreEndpoint { semaphores, raises: 0, lowers: 1, _registered: Some(registered) };
         Ok((WakeEndpoint(endpoint), Ticket::default()))
     }
@@ -55,7 +55,7 @@ impl Mechanism for SysvSem {
     }
 
     fn connect(trial: &TrialContext<'_>, _: Ticket) -> Result<Self::End, Failure> {
-        let semaphores = Semaphores::open(Key::of(trial.path()), 2, undo(trial, &Self::CARD))?;
+        let semaphores = SysvSemaphores::open(SysvKey::of(trial.path()), 2, undo(trial, &Self::CARD))?;
         Ok(WakeEndpoint(SemaphoreEndpoint { semaphores, raises: 1, lowers: 0, _registered: None }))
     }
 }

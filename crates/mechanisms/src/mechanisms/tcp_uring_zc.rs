@@ -11,7 +11,7 @@ use model::Params;
 use model::card::Card;
 use model::record::Setting;
 use rustix::net::Protocol;
-use sys::uring::{POOLED, Sent, ZeroCopy};
+use sys::uring::{POOLED_BUFFERS, ZeroCopySends, UringZeroCopy};
 use sys::{Errno, Failure};
 
 /// tcp(7) on 127.0.0.1 with `IORING_OP_SEND_ZC`, io_uring_enter(2).
@@ -35,7 +35,7 @@ impl InetStream for TcpUringZc {
 /// An endpoint that sends from buffers of its own, and receives into the caller's memory.
 #[derive(Debug)]
 pub(crate) struct UringZcEndpoint {
-    socket: ZeroCopy,
+    socket: UringZeroCopy,
     in_place: InPlace,
     settings: Vec<Setting>,
 }
@@ -49,9 +49,9 @@ impl OverDescriptors for UringZcEndpoint {
         mut settings: Vec<Setting>,
     ) -> Result<Self, Failure> {
         let size_bytes = buffer_bytes(shape, MOST_BYTES);
-        settings.push(several("zero-copy buffers", POOLED, size_bytes));
+        settings.push(several("zero-copy buffers", POOLED_BUFFERS, size_bytes));
         let in_place = InPlace::from_params(params, card).outgoing();
-        Ok(Self { socket: ZeroCopy::open(fds.output, size_bytes)?, in_place, settings })
+        Ok(Self { socket: UringZeroCopy::open(fds.output, size_bytes)?, in_place, settings })
     }
 }
 
@@ -73,7 +73,7 @@ impl Endpoint for UringZcEndpoint {
     }
 
     fn settings(&self) -> Vec<Setting> {
-        let Sent { sends, copied } = self.socket.sent();
+        let ZeroCopySends { sends, copied } = self.socket.sends();
         // The server's settings are read before its first send, and the client's after the last.
         let outcome = (sends > 0).then(|| Setting {
             name: "zero-copy sends".to_owned(),

@@ -14,7 +14,7 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ops::Range;
-use sys::page_pool::{Handing, PagePool};
+use sys::page_pool::{PagePool, VmspliceMode};
 use sys::{Errno, Failure, OrFail};
 
 /// vmsplice(2) and splice(2) to a socket.
@@ -47,7 +47,7 @@ impl PageTransfer for TcpVmsplice {
         range: Range<usize>,
         output: BorrowedFd<'_>,
     ) -> Result<usize, Errno> {
-        let count = retry_on_intr(|| pool.vmsplice(range.clone(), &self.from_pool, Handing::Loan))?;
+        let count = retry_on_intr(|| pool.vmsplice(range.clone(), &self.from_pool, VmspliceMode::Loan))?;
         drain(&self.to_socket, output, count)?;
         Ok(count)
     }

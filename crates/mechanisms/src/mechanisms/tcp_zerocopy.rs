@@ -22,7 +22,7 @@ use rustix::io::retry_on_intr;
 use rustix::net::{Protocol, SendFlags, sockopt};
 use std::ops::Range;
 use sys::page_pool::PagePool;
-use sys::send_completion::{Completion, ZEROCOPY, allow_zerocopy, next_completion};
+use sys::send_completion::{SendCompletion, ZEROCOPY, allow_zerocopy, next_completion};
 use sys::{Errno, Failure, OrFail};
 
 /// send(2) with `MSG_ZEROCOPY`.
@@ -101,7 +101,7 @@ impl CompletionPool {
         Ok(())
     }
 
-    fn note(&mut self, Completion { first, last, copied }: Completion) {
+    fn note(&mut self, SendCompletion { first, last, copied }: SendCompletion) {
         let count = u64::from(last.wrapping_sub(first)) + 1;
         for number in (u64::from(first)..).take(count as usize) {
             self.in_flight &= !bit(number);
@@ -179,9 +179,9 @@ mod tests {
     fn completions_release_buffers_across_the_wrap_of_the_numbers() {
         let mut outgoing = CompletionPool::new().unwrap();
         outgoing.in_flight = bit(u64::from(u32::MAX)) | bit(0) | bit(1);
-        outgoing.note(Completion { first: u32::MAX, last: 0, copied: true });
+        outgoing.note(SendCompletion { first: u32::MAX, last: 0, copied: true });
         assert_eq!((outgoing.in_flight, outgoing.copied), (bit(1), 2));
-        outgoing.note(Completion { first: 1, last: 1, copied: false });
+        outgoing.note(SendCompletion { first: 1, last: 1, copied: false });
         assert_eq!((outgoing.in_flight, outgoing.copied), (0, 2));
     }
 }

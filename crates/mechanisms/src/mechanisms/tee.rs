@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 use std::ops::Range;
-use sys::page_pool::{Handing, PagePool};
+use sys::page_pool::{VmspliceMode, PagePool};
 use sys::{Errno, Failure, OrFail};
 
 /// vmsplice(2), tee(2) and splice(2) to /dev/null.
@@ -54,7 +54,7 @@ impl PageTransfer for Tee {
         range: Range<usize>,
         output: BorrowedFd<'_>,
     ) -> Result<usize, Errno> {
-        let count = retry_on_intr(|| pool.vmsplice(range.clone(), &self.from_pool, Handing::Loan))?;
+        let count = retry_on_intr(|| pool.vmsplice(range.clone(), &self.from_pool, VmspliceMode::Loan))?;
         // Remove what was duplicated: the next tee begins at the front of the pipe again.
         transfer_all(0..count, |left| {
             let duplicated = tee(&self.original, output, left.len(), SpliceFlags::empty())?;

@@ -12,7 +12,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     PTracer, Pid, PidfdFlags, PidfdGetfdFlags, getpid, getppid, pidfd_getfd, pidfd_open, set_ptracer,
 };
-use sys::uring::Doorbell;
+use sys::uring::MessageRing;
 use sys::{Errno, Failure, OrFail};
 
 /// `IORING_OP_MSG_RING`, io_uring_enter(2).
@@ -22,7 +22,7 @@ pub(crate) struct UringMsg;
 /// An endpoint that posts to its peer's ring and sleeps for its own.
 #[derive(Debug)]
 pub(crate) struct RingEndpoint {
-    own: Doorbell,
+    own: MessageRing,
     peer: OwnedFd,
 }
 
@@ -35,7 +35,7 @@ impl Mechanism for UringMsg {
         man: &["io_uring(7)", "io_uring_enter(2)", "pidfd_getfd(2)"],
         ..WAKE_UP
     };
-    type Bound = (Doorbell, OwnedFd);
+    type Bound = (MessageRing, OwnedFd);
     type End = WakeEndpoint<RingEndpoint>;
 
     fn probe(_: &Params) -> Support {
@@ -44,7 +44,7 @@ impl Mechanism for UringMsg {
 
     fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (answer, to_answer) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "an introduction")?;
-        let own = Doorbell::open()?;
+        let own = MessageRing::open()?;
         let ticket = Ticket { address: RingLocation::of(&own).to_bytes().to_vec(), fds: vec![to_answer] };
         Ok(((own, answer), ticket))
     }
@@ -63,7 +63,7 @@ impl Mechanism for UringMsg {
         let location =
             location.map_err(|_| Failure::of("take the ticket of", Self::CARD.name, Errno::INVAL))?;
         let [to_client] = ticket.descriptors(Self::CARD.name)?;
-        let (own, peer) = (Doorbell::open()?, location.ring()?);
+        let (own, peer) = (MessageRing::open()?, location.ring()?);
         write(&to_client, &RingLocation::of(&own).to_bytes()).or_fail("write", "an introduction")?;
         Ok(WakeEndpoint(RingEndpoint { own, peer }))
     }
@@ -71,9 +71,9 @@ impl Mechanism for UringMsg {
 
 /// Posts from one ring to another, through a descriptor that was obtained as the peer would obtain it.
 fn attempt() -> Result<(), Failure> {
-    let (mut client, mut server) = (Doorbell::open()?, Doorbell::open()?);
+    let (mut client, mut server) = (MessageRing::open()?, MessageRing::open()?);
     client
-        .ring(RingLocation::of(&server).ring()?.as_fd())
+        .notify(RingLocation::of(&server).ring()?.as_fd())
         .or_fail("IORING_OP_MSG_RING", "a ring of this process")?;
     server.wait();
     // That a process may take its own descriptor does not mean that it may take another's.
@@ -99,7 +99,7 @@ struct RingLocation {
 
 impl RingLocation {
     /// The location of `own`. From now on the peer, a descendant of the same coordinator, may fetch it.
-    fn of(own: &Doorbell) -> Self {
+    fn of(own: &MessageRing) -> Self {
         // Without Yama there is nothing to allow, and this fails.
         let _ = getppid().map(|coordinator| set_ptracer(PTracer::ProcessID(coordinator)));
         Self { pid: getpid().as_raw_nonzero().get(), descriptor: own.as_fd().as_raw_fd() }
@@ -132,7 +132,7 @@ impl RingLocation {
 impl Waker for RingEndpoint {
     #[inline(always)]
     fn wake(&mut self) -> Result<(), Errno> {
-        self.own.ring(self.peer.as_fd())
+        self.own.notify(self.peer.as_fd())
     }
 
     #[inline(always)]

@@ -2,12 +2,12 @@
 
 use crate::contract::{Operation, TrialContext};
 use model::card::Card;
-use sys::signal::{Sender, Signal, Thread, handle};
+use sys::signal::{SignalSender, Signal, ThreadId, handle};
 use sys::{Errno, Failure};
 
 /// kill(2).
 #[derive(Debug)]
-pub(crate) struct KillSelf(Sender);
+pub(crate) struct KillSelf(SignalSender);
 
 impl Operation for KillSelf {
     const CARD: Card = Card {
@@ -19,7 +19,7 @@ impl Operation for KillSelf {
 
     fn prepare(_: &TrialContext<'_>) -> Result<Self, Failure> {
         handle(Signal::Standard)?;
-        Ok(Self(Sender::new(Thread::current(), Signal::Standard)))
+        Ok(Self(SignalSender::new(ThreadId::current(), Signal::Standard)))
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use model::{Domain, Param};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, MemfdFlags, fcntl_lock, flock, memfd_create};
 use rustix::io::retry_on_intr;
-use sys::posix_sync::Turnstile;
+use sys::posix_sync::GuardedCount;
 use sys::record_lock::RecordLocks;
 use sys::{Errno, Failure, OrFail};
 
@@ -20,7 +20,7 @@ pub(crate) enum Lock {
     /// A lock of the open file description, always on the whole file.
     Flock(OwnedFd),
     /// A robust mutex in shared memory.
-    Mutex(Turnstile),
+    Mutex(GuardedCount),
 }
 
 impl Operation for Lock {
@@ -42,7 +42,7 @@ impl Operation for Lock {
         Ok(match trial.params.text(&Self::CARD, "by") {
             Some("ofd") => Self::Ofd(RecordLocks::create()?.0),
             Some("flock") => Self::Flock(file()?),
-            Some("mutex") => Self::Mutex(Turnstile::create()?.0),
+            Some("mutex") => Self::Mutex(GuardedCount::create()?.0),
             _ => Self::Fcntl(file()?),
         })
     }

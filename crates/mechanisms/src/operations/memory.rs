@@ -11,7 +11,7 @@ use sys::{Errno, Failure, OrFail, segment};
 /// memset(3), and a read of every byte.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    memory: segment::Memory,
+    memory: segment::MappedMemory,
     reads: bool,
 }
 
@@ -48,11 +48,11 @@ impl Operation for Memory {
         let size_bytes = trial.shape.size_bytes;
         let kind = trial.params.text(&Self::CARD, "memory");
         let mut memory = if kind == Some("private") {
-            segment::Memory::private(size_bytes).or_fail("mmap", format!("{size_bytes} bytes"))?
+            segment::MappedMemory::private(size_bytes).or_fail("mmap", format!("{size_bytes} bytes"))?
         } else {
             // Its name is removed when this function returns. The memory stays attached.
             let (source, _registered) = source(trial, kind)?;
-            create(&source, size_bytes)?.keep().or_fail("attach", format!("{source:?}"))?
+            create(&source, size_bytes)?.into_mapped().or_fail("attach", format!("{source:?}"))?
         };
         // Every page must be present before the iterations.
         memory.fill(1);

@@ -5,14 +5,14 @@ use crate::support::names::{Registered, probe_names};
 use crate::support::undo::{UNDO, undo};
 use model::Params;
 use model::card::{Card, Support};
-use sys::name::Name;
-use sys::sysv::{Key, Semaphores};
+use sys::name::ObjectName;
+use sys::sysv::{SysvKey, SysvSemaphores};
 use sys::{Errno, Failure};
 
 /// semop(2).
 #[derive(Debug)]
 pub(crate) struct Semop {
-    semaphores: Semaphores,
+    semaphores: SysvSemaphores,
     _registered: Registered,
 }
 
@@ -31,9 +31,9 @@ impl Operation for Semop {
     }
 
     fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
-        let key = Key::of(trial.path());
-        let registered = trial.register(Name::SysvSem(key))?;
-        let semaphores = Semaphores::create(key, 1, undo(trial, &Self::CARD))?;
+        let key = SysvKey::of(trial.path());
+        let registered = trial.register(ObjectName::SysvSem(key))?;
+        let semaphores = SysvSemaphores::create(key, 1, undo(trial, &Self::CARD))?;
         Ok(Self { semaphores, _registered: registered })
     }
 

@@ -5,13 +5,13 @@ use crate::support::names::Registered;
 use crate::support::segments::{create, probe_source, source};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
-use sys::segment::{Segment, Source};
+use sys::segment::{MemorySegment, SegmentSource};
 use sys::{Errno, Failure, OrFail};
 
 /// shmget(2), shmat(2), shmdt(2) and shmctl(2), and the calls that do the same for POSIX memory and memfds.
 #[derive(Debug)]
 pub(crate) struct Shm {
-    source: Source,
+    source: SegmentSource,
     size_bytes: usize,
     part: Part,
     touch_every_bytes: Option<usize>,
@@ -23,7 +23,7 @@ enum Part {
     Whole,
     Create,
     /// Attach and detach existing memory.
-    Attach(Segment),
+    Attach(MemorySegment),
 }
 
 impl Operation for Shm {

@@ -11,7 +11,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 use std::time::Duration;
-use sys::delay::sleep_to_a_time;
+use sys::delay::sleep_absolute;
 use sys::{Errno, Failure, OrFail};
 
 /// nanosleep(2), and other calls that have a timeout.
@@ -89,7 +89,7 @@ impl Operation for Sleep {
     fn call(&mut self) -> Result<(), Errno> {
         match &self.by {
             By::Nanosleep => relative(self.timespec),
-            By::Absolute => sleep_to_a_time(self.duration),
+            By::Absolute => sleep_absolute(self.duration),
             By::Timerfd(timer) => {
                 let once = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: self.timespec };
                 timerfd_settime(timer, TimerfdTimerFlags::empty(), &once)?;

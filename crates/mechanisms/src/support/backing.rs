@@ -11,9 +11,9 @@ use rustix::io::read;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::shm;
 use std::path::{Path, PathBuf};
-use sys::name::Name;
+use sys::name::ObjectName;
 use sys::shared_memory::SharedMemory;
-use sys::sysv::{self, Key};
+use sys::sysv::{self, SysvKey};
 use sys::{Failure, OrFail};
 
 /// The parameter that says which kind of memory is shared.
@@ -108,14 +108,14 @@ impl MemoryRequest<'_> {
         let (memory, named) = match kind {
             Some("posix") => {
                 let object = trial.posix_name("memory");
-                let registered = trial.register(Name::PosixShm(object.clone()))?;
+                let registered = trial.register(ObjectName::PosixShm(object.clone()))?;
                 let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
                 let fd = shm::open(&object, flags, OWNERS).or_fail("shm_open", &object)?;
                 (SharedMemory::create_file(fd, len_bytes)?, Named::Object { _registered: registered })
             }
             Some("sysv") => {
-                let key = Key::of(trial.path());
-                let registered = trial.register(Name::SysvShm(key))?;
+                let key = SysvKey::of(trial.path());
+                let registered = trial.register(ObjectName::SysvShm(key))?;
                 (sysv::create_memory(key, len_bytes)?, Named::Object { _registered: registered })
             }
             Some("file") => {
@@ -152,7 +152,7 @@ impl MemoryRequest<'_> {
                 let fd = shm::open(&object, shm::OFlags::RDWR, Mode::empty()).or_fail("shm_open", &object)?;
                 SharedMemory::open_file(fd, len_bytes)
             }
-            Some("sysv") => sysv::open_memory(Key::of(trial.path()), len_bytes),
+            Some("sysv") => sysv::open_memory(SysvKey::of(trial.path()), len_bytes),
             Some("file") => SharedMemory::open_file(open(&file(trial), OFlags::empty())?, len_bytes),
             Some("huge") => SharedMemory::open_huge(fd, len_bytes),
             _ => SharedMemory::open(fd, len_bytes),

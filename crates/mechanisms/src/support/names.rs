@@ -4,13 +4,13 @@ use crate::contract::TrialContext;
 use model::card::Support;
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
-use sys::name::Name;
+use sys::name::ObjectName;
 use sys::{Failure, OrFail};
 
 impl TrialContext<'_> {
     /// Records in the directory of the run that `name` is about to be made. If this process is killed, whoever
     /// removes the directory removes the name too.
-    pub(crate) fn register(&self, name: Name) -> Result<Registered, Failure> {
+    pub(crate) fn register(&self, name: ObjectName) -> Result<Registered, Failure> {
         let mut note = self.path().into_os_string();
         note.push(format!(".{}.{NOTE}", name.to_string().replace([' ', '/'], "-")));
         let note = PathBuf::from(note);
@@ -32,7 +32,7 @@ const NOTE: &str = "name";
 /// A name that is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Registered {
-    name: Name,
+    name: ObjectName,
     note: PathBuf,
 }
 
@@ -46,7 +46,7 @@ impl Drop for Registered {
 }
 
 /// The names that are recorded in `directory`.
-pub fn recorded_names(directory: &Path) -> Vec<Name> {
+pub fn recorded_names(directory: &Path) -> Vec<ObjectName> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let notes = entries
         .map(|entry| entry.path())
@@ -82,7 +82,7 @@ mod tests {
         let shape = Shape { size_bytes: 1, workload: Workload::Latency };
         let params = Params::default();
         let trial = |number| TrialContext { params: &params, shape, directory: directory.path(), number };
-        let name = Name::PosixMq(trial(1).posix_name("to-server"));
+        let name = ObjectName::PosixMq(trial(1).posix_name("to-server"));
         assert_ne!(trial(1).posix_name("to-client"), trial(1).posix_name("to-server"));
         assert_ne!(trial(2).posix_name("to-server"), trial(1).posix_name("to-server"));
         let registered = trial(1).register(name.clone()).unwrap();

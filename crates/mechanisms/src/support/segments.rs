@@ -6,9 +6,9 @@ use crate::support::probe::support_of;
 use model::Size;
 use model::card::Support;
 use rustix::fs::{Mode, OFlags, open};
-use sys::name::Name;
-use sys::segment::{Segment, Source};
-use sys::sysv::Key;
+use sys::name::ObjectName;
+use sys::segment::{MemorySegment, SegmentSource};
+use sys::sysv::SysvKey;
 use sys::{Failure, OrFail};
 
 /// Whether memory of `kind` can be had here.
@@ -37,23 +37,23 @@ pub(crate) fn probe_source(kind: Option<&str>) -> Support {
 pub(crate) fn source(
     trial: &TrialContext<'_>,
     kind: Option<&str>,
-) -> Result<(Source, Option<Registered>), Failure> {
+) -> Result<(SegmentSource, Option<Registered>), Failure> {
     let (source, name) = match kind {
         Some("sysv") => {
-            let key = Key::of(trial.path());
-            (Source::Sysv(key), Name::SysvShm(key))
+            let key = SysvKey::of(trial.path());
+            (SegmentSource::Sysv(key), ObjectName::SysvShm(key))
         }
         Some("posix") => {
             let name = trial.posix_name("memory");
-            (Source::Posix(name.clone()), Name::PosixShm(name))
+            (SegmentSource::Posix(name.clone()), ObjectName::PosixShm(name))
         }
-        _ => return Ok((Source::Memfd, None)),
+        _ => return Ok((SegmentSource::Memfd, None)),
     };
     Ok((source, Some(trial.register(name)?)))
 }
 
 /// Makes memory whose pages can all be touched.
-pub(crate) fn create(source: &Source, size_bytes: usize) -> Result<Segment, Failure> {
+pub(crate) fn create(source: &SegmentSource, size_bytes: usize) -> Result<MemorySegment, Failure> {
     let segment =
         source.create(size_bytes).or_fail("make", format!("{size_bytes} bytes of shared memory"))?;
     segment.reserve()?;

@@ -12,10 +12,10 @@ use model::{Domain, Param, Params};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, retry_on_intr, write};
-use sys::name::Name;
-use sys::posix_sync::{self, Turnstile};
-use sys::ring::Wait;
-use sys::sysv::{self, Key};
+use sys::name::ObjectName;
+use sys::posix_sync::{self, GuardedCount};
+use sys::ring::WaitStrategy;
+use sys::sysv::{self, SysvKey};
 use sys::{Errno, Failure, OrFail};
 
 /// The parameter that says how endpoints in shared memory wait.
@@ -50,11 +50,11 @@ pub(crate) enum Sleeper {
     /// A counter in the kernel for each endpoint.
     Eventfd { own: OwnedFd, peers: OwnedFd },
     /// A semaphore of a set for each endpoint.
-    SystemV { semaphores: sysv::Semaphores, own: u16, _registered: Option<Registered> },
+    SystemV { semaphores: sysv::SysvSemaphores, own: u16, _registered: Option<Registered> },
     /// A semaphore in shared memory for each endpoint.
-    Posix { semaphores: posix_sync::Semaphores<2>, own: usize },
+    Posix { semaphores: posix_sync::PosixSemaphores<2>, own: usize },
     /// A bit for each endpoint under a mutex, with one condition variable.
-    Mutex { turnstile: Turnstile, own: u32 },
+    Mutex { turnstile: GuardedCount, own: u32 },
 }
 
 /// The bits of [`Sleeper::Mutex`].
@@ -79,18 +79,18 @@ impl Sleeper {
         Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::bind_eventfds(ticket)?,
             Some("sysv-sem") => {
-                let key = Key::of(trial.path());
-                let registered = Some(trial.register(Name::SysvSem(key))?);
-                let semaphores = sysv::Semaphores::create(key, 2, false)?;
+                let key = SysvKey::of(trial.path());
+                let registered = Some(trial.register(ObjectName::SysvSem(key))?);
+                let semaphores = sysv::SysvSemaphores::create(key, 2, false)?;
                 Sleeper::SystemV { semaphores, own: 0, _registered: registered }
             }
             Some("posix-sem") => {
-                let (semaphores, fd) = posix_sync::Semaphores::create()?;
+                let (semaphores, fd) = posix_sync::PosixSemaphores::create()?;
                 ticket.fds.push(fd);
                 Sleeper::Posix { semaphores, own: 0 }
             }
             Some("mutex") => {
-                let (turnstile, fd) = Turnstile::create()?;
+                let (turnstile, fd) = GuardedCount::create()?;
                 ticket.fds.push(fd);
                 Sleeper::Mutex { turnstile, own: CLIENT }
             }
@@ -122,16 +122,16 @@ impl Sleeper {
         Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::connect_eventfds(card, ticket)?,
             Some("sysv-sem") => {
-                let semaphores = sysv::Semaphores::open(Key::of(trial.path()), 2, false)?;
+                let semaphores = sysv::SysvSemaphores::open(SysvKey::of(trial.path()), 2, false)?;
                 Sleeper::SystemV { semaphores, own: 1, _registered: None }
             }
             Some("posix-sem") => {
                 let [fd] = ticket.next_descriptors(card.name)?;
-                Sleeper::Posix { semaphores: posix_sync::Semaphores::open(fd)?, own: 1 }
+                Sleeper::Posix { semaphores: posix_sync::PosixSemaphores::open(fd)?, own: 1 }
             }
             Some("mutex") => {
                 let [fd] = ticket.next_descriptors(card.name)?;
-                Sleeper::Mutex { turnstile: Turnstile::open(fd)?, own: SERVER }
+                Sleeper::Mutex { turnstile: GuardedCount::open(fd)?, own: SERVER }
             }
             _ => Sleeper::Futex { spins: spins(trial.params, card) },
         })
@@ -146,10 +146,10 @@ fn spins(params: &Params, card: &Card) -> u32 {
     params.count(card, SPINS.name).unwrap_or(0)
 }
 
-impl Wait for Sleeper {
+impl WaitStrategy for Sleeper {
     const SLEEPS: bool = true;
 
-    fn looks(&self) -> u32 {
+    fn polls(&self) -> u32 {
         if let Sleeper::Futex { spins } = self { *spins } else { 0 }
     }
 

@@ -6,7 +6,7 @@ use model::card::Card;
 use model::record::Setting;
 use model::{Domain, Param, Params, Size};
 use rustix::fs::{FileType, fstat};
-use sys::uring::{Buffers, IDLE_MS, Object, PROVIDED, Stream, Taker};
+use sys::uring::{UringBuffers, IDLE_MS, DescriptorKind, PROVIDED_BUFFERS, UringStream, SubmissionMode};
 use sys::{Errno, Failure, OrFail};
 
 /// The parameter that says how often a receive is submitted.
@@ -46,7 +46,7 @@ const MOST_PROVIDED_BYTES: usize = 64 << 10;
 /// An endpoint that sends and receives through a ring.
 #[derive(Debug)]
 pub(crate) struct UringEndpoint {
-    stream: Stream,
+    stream: UringStream,
     settings: Vec<Setting>,
 }
 
@@ -66,26 +66,26 @@ impl OverDescriptors for UringEndpoint {
             return Err(Failure::new("make", object, answer, "leave out one of the two"));
         }
         let kind = fstat(&fds.input).or_fail("fstat", card.name)?.st_mode;
-        let object = if FileType::from_raw_mode(kind).is_fifo() { Object::Pipe } else { Object::Socket };
+        let object = if FileType::from_raw_mode(kind).is_fifo() { DescriptorKind::Pipe } else { DescriptorKind::Socket };
         let buffers = if multishot {
-            Buffers::Provided(buffer_bytes(shape, MOST_PROVIDED_BYTES))
+            UringBuffers::Provided(buffer_bytes(shape, MOST_PROVIDED_BYTES))
         } else if registered {
-            Buffers::Registered(buffer_bytes(shape, MOST_BYTES))
+            UringBuffers::Registered(buffer_bytes(shape, MOST_BYTES))
         } else {
-            Buffers::Callers
+            UringBuffers::Callers
         };
         match buffers {
-            Buffers::Callers => {}
-            Buffers::Registered(size) => settings.push(several("registered buffers", 2, size)),
-            Buffers::Provided(size) => settings.push(several("provided buffers", PROVIDED.into(), size)),
+            UringBuffers::Callers => {}
+            UringBuffers::Registered(size) => settings.push(several("registered buffers", 2, size)),
+            UringBuffers::Provided(size) => settings.push(several("provided buffers", PROVIDED_BUFFERS.into(), size)),
         }
         let taker = if asks(&SQPOLL, "on") {
             settings.push(own("sqpoll idle", format!("{IDLE_MS}ms")));
-            Taker::KernelThread
+            SubmissionMode::KernelThread
         } else {
-            Taker::Caller
+            SubmissionMode::Caller
         };
-        let stream = Stream::open(fds.input, fds.output, object, buffers, taker)?;
+        let stream = UringStream::open(fds.input, fds.output, object, buffers, taker)?;
         Ok(Self { stream, settings })
     }
 }

@@ -7,7 +7,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::{read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::marker::PhantomData;
-use sys::signal::Thread;
+use sys::signal::ThreadId;
 use sys::{Errno, Failure, OrFail};
 
 /// An endpoint that wakes its peer, and sleeps until its peer wakes it.
@@ -49,7 +49,7 @@ pub(crate) trait BetweenThreads {
     /// Makes the calling thread ready to receive.
     fn receiver() -> Result<Self::Receiver, Failure>;
     /// The endpoint whose peer is `peer`.
-    fn endpoint(receiver: Self::Receiver, peer: Thread) -> Result<Self::End, Failure>;
+    fn endpoint(receiver: Self::Receiver, peer: ThreadId) -> Result<Self::End, Failure>;
 }
 
 /// [`BetweenThreads`] as a mechanism: the ticket tells the server the client's thread, and the server answers with
@@ -68,7 +68,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
 
     fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (answer, to_answer) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "an introduction")?;
-        let ticket = Ticket { address: Thread::current().to_bytes().to_vec(), fds: vec![to_answer] };
+        let ticket = Ticket { address: ThreadId::current().to_bytes().to_vec(), fds: vec![to_answer] };
         Ok(((M::receiver()?, answer), ticket))
     }
 
@@ -78,16 +78,16 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         if count < peer.len() {
             return Err(Failure::of("read", "the server's introduction", Errno::PIPE));
         }
-        M::endpoint(receiver, Thread::from_bytes(peer))
+        M::endpoint(receiver, ThreadId::from_bytes(peer))
     }
 
     fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<M::End, Failure> {
         let receiver = M::receiver()?;
-        let peer = ticket.address.as_slice().try_into().map(Thread::from_bytes);
+        let peer = ticket.address.as_slice().try_into().map(ThreadId::from_bytes);
         let peer = peer.map_err(|_| Failure::of("take the ticket of", M::CARD.name, Errno::INVAL))?;
         let [to_client] = ticket.descriptors(M::CARD.name)?;
         // The client may send as soon as it has read this. The receiver is ready by now.
-        write(&to_client, &Thread::current().to_bytes()).or_fail("write", "an introduction")?;
+        write(&to_client, &ThreadId::current().to_bytes()).or_fail("write", "an introduction")?;
         M::endpoint(receiver, peer)
     }
 }

@@ -7,7 +7,7 @@ use model::{Params, Workload};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
-use sys::signal::{Sender, Signal, Thread, handle};
+use sys::signal::{SignalSender, Signal, ThreadId, handle};
 
 /// Does what [`connected`] does, and interrupts whatever both threads call, until the client is done.
 fn in_a_storm<M: Mechanism>(
@@ -18,9 +18,9 @@ fn in_a_storm<M: Mechanism>(
 ) {
     handle(Signal::Interruption).unwrap();
     let over = AtomicBool::new(false);
-    let storm = |threads: &mpsc::Receiver<Thread>| {
+    let storm = |threads: &mpsc::Receiver<ThreadId>| {
         let pair = [threads.recv().unwrap(), threads.recv().unwrap()];
-        let senders = pair.map(|thread| Sender::new(thread, Signal::Interruption));
+        let senders = pair.map(|thread| SignalSender::new(thread, Signal::Interruption));
         while !over.load(Ordering::Relaxed) {
             for sender in &senders {
                 // The thread may have ended by now.
@@ -34,12 +34,12 @@ fn in_a_storm<M: Mechanism>(
     std::thread::scope(|scope| {
         scope.spawn(move || storm(&threads));
         let client = |endpoint: M::End| {
-            here.send(Thread::current()).unwrap();
+            here.send(ThreadId::current()).unwrap();
             client(endpoint);
             over.store(true, Ordering::Relaxed);
         };
         let server = |endpoint: M::End| {
-            there.send(Thread::current()).unwrap();
+            there.send(ThreadId::current()).unwrap();
             server(endpoint);
         };
         connected::<M>(params, shape, client, server);

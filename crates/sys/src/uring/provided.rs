@@ -1,7 +1,7 @@
-//! Buffers that lie ready for the kernel, and one operation that receives into them until it is stopped.
+//! Buffers that the kernel may fill, and one operation that receives into them until it is stopped (multishot).
 
-use super::stream::{Descriptors, Object};
-use super::{CALL, Queues, answer, refused};
+use super::descriptors::{DescriptorKind, Descriptors};
+use super::queues::{CALL, Queues, operation_result, refusal};
 use crate::anonymous::Mapping;
 use crate::{Errno, Failure};
 use io_uring::types::{BufRingEntry, Fd};
@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 /// How many buffers there are; a power of two.
 pub const COUNT: u16 = 16;
-/// The page before the buffers, in which the kernel is told of them.
+/// The page before the buffers, which tells the kernel where they are.
 const HEAD_BYTES: usize = 4096;
 /// The number of the group in the ring.
 const GROUP: u16 = 0;
-/// The mark of the operation that goes on.
+/// The user data of the multishot operation.
 const ARRIVAL: u64 = CALL - 1;
 
 /// The buffers, and what has arrived in them.
@@ -24,17 +24,17 @@ const ARRIVAL: u64 = CALL - 1;
 pub(super) struct Provided {
     memory: Mapping,
     size_bytes: usize,
-    /// How often a buffer was given to the kernel.
+    /// How often a buffer was given to the kernel. The number wraps.
     given: u16,
-    /// The operation is under way: the kernel may write into every buffer that it was given.
+    /// Whether the operation is under way, so that the kernel may write into every buffer that it was given.
     under_way: bool,
-    /// Completions that nobody has looked at.
+    /// Completions of which nobody has taken the bytes yet.
     arrived: VecDeque<Arrival>,
-    /// What is left of the buffer that is being copied from.
+    /// What is left of the buffer from which bytes are being copied.
     rest: Option<Rest>,
 }
 
-/// What a completion says: how many bytes, or what is wrong, and in which buffer.
+/// What a completion says: the number of bytes or the error, and the buffer.
 #[derive(Debug)]
 struct Arrival {
     result: i32,
@@ -49,15 +49,16 @@ struct Rest {
 }
 
 impl Provided {
-    /// Buffers of `size_bytes` each, all of which the ring of `queues` may use (io_uring_register_buf_ring(3)).
+    /// Makes buffers of `size_bytes` each, and registers them with the ring of `queues`
+    /// (io_uring_register_buf_ring(3)).
     pub(super) fn new(queues: &Queues, size_bytes: usize) -> Result<Self, Failure> {
         let memory = Mapping::new(HEAD_BYTES + usize::from(COUNT) * size_bytes)?;
         let head = memory.base().as_ptr().addr() as u64;
-        // SAFETY: the page is aligned, holds `COUNT` entries, and its pages are pinned by the kernel; the buffers that
-        // are told of there are freed when no operation uses them any more (`stop`).
+        // SAFETY: the page is aligned, holds `COUNT` entries, and the kernel pins it. The buffers that its entries
+        // name are freed when no operation uses them any more (`stop`).
         unsafe { queues.ring.submitter().register_buf_ring_with_flags(head, COUNT, GROUP, 0) }
-            .map_err(|error| refused("io_uring_register(IORING_REGISTER_PBUF_RING)", &error))?;
-        // As many as can be at a time: one for each buffer, and the one that ends the operation.
+            .map_err(|error| refusal("io_uring_register(IORING_REGISTER_PBUF_RING)", &error))?;
+        // As many as there can be at a time: one for each buffer, and the one that ends the operation.
         let arrived = VecDeque::with_capacity(usize::from(COUNT) + 1);
         let mut this = Self { memory, size_bytes, given: 0, under_way: false, arrived, rest: None };
         (0..COUNT).for_each(|buffer| this.give(buffer));
@@ -71,13 +72,13 @@ impl Provided {
         self.memory.base().as_ptr().wrapping_add(offset)
     }
 
-    /// Lets the kernel use `buffer`, from which nothing more is to be read.
+    /// Gives `buffer` to the kernel. All of its bytes have been read.
     #[inline(always)]
     fn give(&mut self, buffer: u16) {
         let entries = self.memory.base().as_ptr().cast::<BufRingEntry>();
         let address = self.at(buffer).addr() as u64;
-        // SAFETY: the entry is one of the first page, and the kernel does not read it before the tail says so. The tail
-        // is two aligned bytes of that page, which no reference covers.
+        // SAFETY: the entry is one of the first page, and the kernel does not read it before the tail includes it.
+        // The tail is two aligned bytes of that page, which no reference covers.
         unsafe {
             let entry = &mut *entries.add(usize::from(self.given % COUNT));
             entry.set_addr(address);
@@ -89,7 +90,7 @@ impl Provided {
         }
     }
 
-    /// Notes a completion, in memory that was set aside.
+    /// Notes a completion. Does not allocate.
     #[inline(always)]
     pub(super) fn note(&mut self, completion: &cqueue::Entry) {
         if completion.user_data() == ARRIVAL {
@@ -100,7 +101,7 @@ impl Provided {
         }
     }
 
-    /// Copies bytes that have arrived to `into`; sleeps until there are some. 0 when the peer has closed.
+    /// Copies bytes that have arrived to `into`. Sleeps until there are some. Returns 0 when the peer has closed.
     #[inline(always)]
     pub(super) fn receive(
         &mut self,
@@ -111,8 +112,8 @@ impl Provided {
         loop {
             if let Some(Rest { buffer, start, end }) = self.rest.take() {
                 let count = into.len().min(end - start);
-                // SAFETY: the kernel has written these bytes of the buffer and will not use it until it is given again;
-                // `into` is other memory.
+                // SAFETY: the kernel has written these bytes of the buffer, and will not use it until it is given
+                // again. `into` is other memory.
                 unsafe {
                     std::ptr::copy_nonoverlapping(self.at(buffer).add(start), into.as_mut_ptr(), count);
                 };
@@ -124,11 +125,11 @@ impl Provided {
                 return Ok(count);
             }
             if let Some(Arrival { result, buffer }) = self.arrived.pop_front() {
-                match (answer(result), buffer) {
+                match (operation_result(result), buffer) {
                     (Ok(count @ 1..), Some(buffer)) => {
                         self.rest = Some(Rest { buffer, start: 0, end: count.min(self.size_bytes) });
                     }
-                    // All buffers were full, which ended the operation: they have been emptied since.
+                    // All buffers were full, which ended the operation. They have been emptied since.
                     (Err(Errno::NOBUFS | Errno::INTR), None) => {}
                     (other, buffer) => {
                         buffer.into_iter().for_each(|buffer| self.give(buffer));
@@ -144,24 +145,24 @@ impl Provided {
         }
     }
 
-    /// Pushes the operation that goes on.
+    /// Pushes the multishot operation.
     fn start(&mut self, queues: &mut Queues, descriptors: &Descriptors) -> Result<(), Errno> {
         let input = Fd(descriptors.input.as_raw_fd());
-        let entry = match descriptors.object {
-            Object::Pipe => opcode::ReadMulti::new(input, 0, GROUP).build(),
-            Object::Socket => opcode::RecvMulti::new(input, GROUP).build(),
+        let entry = match descriptors.kind {
+            DescriptorKind::Pipe => opcode::ReadMulti::new(input, 0, GROUP).build(),
+            DescriptorKind::Socket => opcode::RecvMulti::new(input, GROUP).build(),
         };
-        // SAFETY: it names the buffers of the group alone, which are unmapped after `stop` at the earliest.
+        // SAFETY: it names the buffers of the group alone, which are not unmapped before `stop`.
         unsafe { queues.push(&entry.user_data(ARRIVAL)) }?;
         self.under_way = true;
         Ok(())
     }
 
-    /// Returns when no operation can use the buffers any more.
+    /// Stops the operation. When this returns, no operation can use the buffers.
     pub(super) fn stop(&mut self, queues: &mut Queues) {
         while self.under_way {
             let entry = opcode::AsyncCancel::new(ARRIVAL).build();
-            // An operation that is at work at this moment is not found, and is looked for again.
+            // The kernel does not find an operation that is running at this moment. The loop tries again.
             // SAFETY: it names no memory.
             let _ = unsafe { queues.run(entry, |completion| self.under_way &= still_under_way(completion)) };
         }

@@ -1,6 +1,7 @@
-//! Two buffers that the kernel has pinned once, one for each direction (io_uring_register(2), `IORING_REGISTER_BUFFERS`).
+//! Two buffers that the kernel pins once, one for each direction (io_uring_register(2), `IORING_REGISTER_BUFFERS`).
+//! Bytes are copied to and from them.
 
-use super::{Queues, length, refused};
+use super::queues::{Queues, length, refusal};
 use crate::anonymous::Mapping;
 use crate::{Errno, Failure};
 use io_uring::{opcode, types};
@@ -10,21 +11,21 @@ use rustix::fd::{AsRawFd, OwnedFd};
 const OUTGOING: u16 = 0;
 const INCOMING: u16 = 1;
 
-/// A mapping whose first half is for what is sent and whose second half is for what is received.
+/// A mapping whose first half is for sends and whose second half is for receives.
 #[derive(Debug)]
 pub(super) struct Registered {
     memory: Mapping,
 }
 
 impl Registered {
-    /// Two buffers of `size_bytes` each, registered with the ring of `queues`.
+    /// Makes two buffers of `size_bytes` each, and registers them with the ring of `queues`.
     pub(super) fn new(queues: &Queues, size_bytes: usize) -> Result<Self, Failure> {
         let this = Self { memory: Mapping::new(2 * size_bytes)? };
         let buffers = [OUTGOING, INCOMING]
             .map(|buffer| libc::iovec { iov_base: this.at(buffer).cast(), iov_len: size_bytes });
-        // SAFETY: both buffers lie in the mapping, whose pages the kernel pins: they are there as long as it needs them.
+        // SAFETY: both buffers lie in the mapping. The kernel pins its pages, which exist as long as it needs them.
         unsafe { queues.ring.submitter().register_buffers(&buffers) }
-            .map_err(|error| refused("io_uring_register(IORING_REGISTER_BUFFERS)", &error))?;
+            .map_err(|error| refusal("io_uring_register(IORING_REGISTER_BUFFERS)", &error))?;
         Ok(this)
     }
 
@@ -36,7 +37,7 @@ impl Registered {
         self.memory.base().as_ptr().wrapping_add(usize::from(buffer) * self.size_bytes())
     }
 
-    /// Copies what fits of `bytes` and sends it to `output`.
+    /// Copies as many of `bytes` as fit into the buffer, and sends them to `output`.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -46,14 +47,14 @@ impl Registered {
     ) -> Result<usize, Errno> {
         let count = bytes.len().min(self.size_bytes());
         let (buffer, output) = (self.at(OUTGOING), types::Fd(output.as_raw_fd()));
-        // SAFETY: the buffer has room for `count` bytes, is other memory than `bytes`, and no operation is under way in it.
+        // SAFETY: the buffer has room for `count` bytes and is other memory than `bytes`. No operation uses it now.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer, count) };
         let entry = opcode::WriteFixed::new(output, buffer, length(count), OUTGOING).build();
         // SAFETY: the buffer is this value's own, and `run` returns when the operation has completed.
         unsafe { queues.run(entry, |_| {}) }
     }
 
-    /// Receives from `input` what there is, and copies it to `into`.
+    /// Receives what there is from `input`, and copies it to `into`.
     #[inline(always)]
     pub(super) fn receive(
         &mut self,
@@ -66,13 +67,14 @@ impl Registered {
         let entry = opcode::ReadFixed::new(input, buffer, length(most), INCOMING).build();
         // SAFETY: the buffer is this value's own, and `run` returns when the operation has completed.
         let count = unsafe { queues.run(entry, |_| {}) }?.min(most);
-        // SAFETY: the buffer holds `count` bytes, `into` has room for them and is other memory.
+        // SAFETY: the buffer holds `count` bytes. `into` has room for them and is other memory.
         unsafe { std::ptr::copy_nonoverlapping(buffer, into.as_mut_ptr(), count) };
         Ok(count)
     }
 
-    /// Gives the pinned memory back now: the kernel does so some time after the ring was closed, and until then it
-    /// counts against the limit of the rings that come next. Where it fails, that is what happens.
+    /// Unpins the memory now. Otherwise the kernel does so some time after the ring is closed, and until then the
+    /// memory counts against the limit of locked memory, which the next rings need. If this fails, that is what
+    /// happens.
     pub(super) fn release(queues: &Queues) {
         let _ = queues.ring.submitter().unregister_buffers();
     }

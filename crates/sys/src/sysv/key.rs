@@ -1,0 +1,54 @@
+//! What System V objects of all kinds have in common: the key, the flags to make one, and the error when it is gone.
+
+use crate::Errno;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::str::FromStr;
+
+/// The key of an object. Never `IPC_PRIVATE`, so that a process that knows the key finds the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SysvKey(pub(super) libc::key_t);
+
+impl SysvKey {
+    /// The key that belongs to `what`.
+    pub fn of(what: impl Hash) -> Self {
+        let mut hasher = DefaultHasher::new();
+        what.hash(&mut hasher);
+        Self(((hasher.finish() & 0x7fff_ffff) as libc::key_t).max(1))
+    }
+}
+
+impl fmt::Display for SysvKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl FromStr for SysvKey {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+/// The flags that make an object: it must be new, and it is for its owner alone.
+pub(super) const CREATE: libc::c_int = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
+
+/// The error of an object that was removed, before the call or during its sleep, is that of a peer that has closed.
+#[cold]
+pub(super) fn gone(errno: Errno) -> Errno {
+    if matches!(errno, Errno::IDRM | Errno::INVAL) { Errno::PIPE } else { errno }
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_differ_and_survive_their_text() {
+        let keys: std::collections::BTreeSet<i32> = (0..1000).map(|number| SysvKey::of(number).0).collect();
+        assert!(keys.len() > 998 && keys.iter().all(|key| *key > 0), "{} of 1000", keys.len());
+        assert_eq!(SysvKey::of(1).to_string().parse(), Ok(SysvKey::of(1)));
+    }
+}
