@@ -2,6 +2,10 @@
 //!
 //! Nothing here passes or fails: these hosts are shared, and a number is for people to judge.
 
+mod others;
+mod page;
+pub mod probes;
+
 use crate::steps::{cargo, root, step};
 use harness::endpoint::Sizing;
 use harness::in_turn::{self, Pair};
@@ -27,8 +31,6 @@ use sys::shared_memory::SharedMemory;
 
 /// The hidden task by which this program becomes an end of a hand-written loop.
 pub const BARE: &str = "__bare";
-/// Set in the environment of the optimised build of this very program, which measures.
-const OPTIMISED: &str = "IPCMARK_BENCH_OPTIMISED";
 
 /// The time that one ratio may take, and how well it is to be known.
 const TIME: Duration = Duration::from_secs(15);
@@ -36,17 +38,13 @@ const PRECISION: f64 = 0.005;
 /// What one trial measures.
 const SLICE: Duration = Duration::from_millis(6);
 
-/// Runs the benchmark `name`, in an optimised build of this program; of other programs, those whose name begins with
-/// `program`.
+/// Runs the benchmark `name`; of other programs, those whose name begins with `program`.
 pub fn run(name: &str, program: &str) -> Result<(), String> {
-    if std::env::var_os(OPTIMISED).is_none() {
-        let words = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", name, program];
-        let given = words.len() - usize::from(program.is_empty());
-        let mut optimised = cargo(&words[..given]);
-        return step(&format!("bench {name}"), optimised.env(OPTIMISED, "1"));
+    if cfg!(debug_assertions) {
+        return Err("this build is not optimised: run `cargo xtask bench`".to_owned());
     }
     if name == "page" {
-        return crate::page::bench();
+        return page::bench();
     }
     let bench = Bench::new()?;
     match name {
@@ -54,8 +52,8 @@ pub fn run(name: &str, program: &str) -> Result<(), String> {
         "ring" => bench.ring(),
         "trial" => bench.trial_cost(),
         "same" => same_suite_twice(),
-        "others" => crate::others::run(&bench, program),
-        "probes" => crate::probes::run(&bench),
+        "others" => others::run(&bench, program),
+        "probes" => probes::run(&bench),
         _ => Err("known benchmarks: bare, ring, trial, same, others, probes, page".to_owned()),
     }
 }

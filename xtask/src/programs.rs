@@ -4,6 +4,7 @@
 mod viewer;
 
 use crate::steps::step;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
 /// What is needed: whether it is here, and its package in Debian and its kin.
@@ -20,7 +21,7 @@ fn needed() -> [(bool, &'static str); 4] {
 pub fn install() -> Result<(), String> {
     let missing = needed().into_iter().filter(|(is_here, _)| !is_here);
     let missing: Vec<&str> = missing.map(|(_, package)| package).collect();
-    if missing.is_empty() || !rustix::process::geteuid().is_root() || !runs("apt-get", "--version") {
+    if missing.is_empty() || !is_root() || !runs("apt-get", "--version") {
         return Ok(());
     }
     let apt = |arguments: &[&str]| {
@@ -35,6 +36,11 @@ pub fn install() -> Result<(), String> {
         println!("not installed: {error}");
     }
     Ok(())
+}
+
+/// Whether this process may install packages.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
 fn any_runs(names: &[&str]) -> bool {

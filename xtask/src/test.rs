@@ -1,10 +1,10 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, root, step};
-use crate::{docs, programs, tidy};
+use crate::{programs, tidy};
 
 /// Runs it all; the first failure ends it.
-pub fn run() -> Result<(), String> {
+pub fn all() -> Result<(), String> {
     step("format", &mut cargo(&["fmt", "--all", "--check"]))?;
     println!("== tidy");
     tidy::check()?;
@@ -14,8 +14,6 @@ pub fn run() -> Result<(), String> {
         cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
-    println!("== generated documentation");
-    docs::check()?;
     programs::install()?;
     step("tests", &mut cargo(&["test", "--workspace"]))?;
     // Under loom every atomic is loom's, so that nothing but the ring's own tests can be built with it.
@@ -26,3 +24,5 @@ pub fn run() -> Result<(), String> {
             .env("CARGO_TARGET_DIR", root().join("target/loom")),
     )
 }
+
+pub fn quick() -> Result<(), String> { Ok(()) }
