@@ -15,7 +15,10 @@ pub fn write() -> Result<(), String> {
 
 fn generated() -> [(&'static str, String); 2] {
     let schema = schemars::schema_for!(model::Line);
-    [("docs/mechanisms.md", mechanisms_page()), ("docs/results.schema.json", format!("{:#}\n", schema.as_value()))]
+    [
+        ("docs/mechanisms.md", mechanisms_page()),
+        ("docs/results.schema.json", format!("{:#}\n", schema.as_value())),
+    ]
 }
 
 #[test]

@@ -25,4 +25,6 @@ pub fn all() -> Result<(), String> {
     )
 }
 
-pub fn quick() -> Result<(), String> { Ok(()) }
+pub fn quick() -> Result<(), String> {
+    Ok(())
+}

@@ -3,7 +3,7 @@
 //! None of them is needed for anything else: one that is not installed is said to be missing. What each measures, and
 //! why it differs where it does, stands in docs/method.md.
 
-use crate::bench::{Bench, shown};
+use super::setup::{Bench, shown};
 use model::stats::{median, median_interval};
 use model::units::format_ns;
 use model::{Case, Placement, Workload};

@@ -2,7 +2,7 @@
 //!
 //! The time of an iteration is the endpoint's own, read at the beginning and the end of its iterations, whoever looks on meanwhile.
 
-use crate::bench::{Bench, shown};
+use super::setup::{Bench, shown};
 use harness::endpoint::Sizing;
 use model::observation::{Probe, ProbeRequest};
 use model::stats::{Estimate, median_interval};
