@@ -1,6 +1,6 @@
 //! `cargo xtask bench page`: what a report of ten thousand cases takes, to make and to open. It judges nothing.
 
-#[path = "../../../crates/report/tests/browser/mod.rs"]
+#[path = "../../../crates/report/tests/pages/browser.rs"]
 #[expect(clippy::unwrap_used, reason = "a browser that does not answer ends the benchmark")]
 mod browser;
 
