@@ -19,7 +19,7 @@ use model::{Case, Placement, Size, Workload};
 use setup::{Bench, PRECISION, SLICE, TIME, shown};
 use std::process::Stdio;
 
-/// Runs the benchmark `name`; of other programs, those whose name begins with `program`.
+/// Runs the benchmark `name`; `others` runs only the programs whose name begins with `program`.
 pub fn run(name: &str, program: &str) -> Result<(), String> {
     if cfg!(debug_assertions) {
         return Err("this build is not optimised: run `cargo xtask bench`".to_owned());
@@ -32,14 +32,14 @@ pub fn run(name: &str, program: &str) -> Result<(), String> {
         "bare" => by_hand::run(&bench),
         "ring" => ring(&bench),
         "trial" => trial_cost(&bench),
-        "same" => same_suite_twice(),
+        "same" => repeat_default_suite(),
         "others" => others::run(&bench, program),
         "probes" => probes::run(&bench),
         _ => Err("known benchmarks: bare, ring, trial, same, others, probes, page".to_owned()),
     }
 }
 
-/// The ring against the cache line and against memcpy.
+/// Prints the times of the ring over those of a cache line that changes hands and of memcpy.
 fn ring(bench: &Bench) -> Result<(), String> {
     let two = Placement::SameLlc;
     let spin = "shm-ring:wait=spin";
@@ -92,7 +92,7 @@ fn ring(bench: &Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// What a trial costs beyond what it measures.
+/// Prints what a trial costs beyond the iterations that it measures.
 fn trial_cost(bench: &Bench) -> Result<(), String> {
     const TRIALS: u64 = 200;
     for placement in [Placement::SameCore, Placement::SameLlc] {
@@ -121,7 +121,7 @@ fn trial_cost(bench: &Bench) -> Result<(), String> {
 }
 
 /// Runs the default suite eleven times and compares each run with the next.
-fn same_suite_twice() -> Result<(), String> {
+fn repeat_default_suite() -> Result<(), String> {
     const RUNS: usize = 11;
     let directory = root().join("target/bench-same");
     let _ = std::fs::remove_dir_all(&directory);

@@ -1,4 +1,4 @@
-//! Documentation that is made from the program: docs/mechanisms.md from the cards, docs/results.schema.json from the types.
+//! Documentation that is made from the crates: docs/mechanisms.md from the cards, docs/results.schema.json from the types.
 
 use crate::steps::root;
 use mechanisms::registry::CARDS;
@@ -31,7 +31,7 @@ fn generated_documentation_is_what_the_repository_holds() {
 
 fn mechanisms_page() -> String {
     let mut page = "# Mechanisms and operations\n\n\
-        Made from the cards by `cargo xtask docs`. `ipcmark list NAME` shows the same, and whether the row works on this host.\n"
+        Made from the cards by `cargo xtask docs`. `ipcmark list NAME` shows the same, and whether it works on this host.\n"
         .to_owned();
     for (title, kind) in [
         ("Mechanisms", CardKind::Mechanism),

@@ -29,13 +29,13 @@ const LOOPS: [(&str, &str, Workload, u64); 6] = [
     ("unix-stream", "unix-stream", Workload::Throughput, 65_536),
 ];
 
-/// ipcmark against a loop written by hand.
+/// Prints the time of ipcmark over that of each loop.
 pub fn run(bench: &Bench) -> Result<(), String> {
     println!("ipcmark over a minimal loop written by hand, fresh processes each, in ABBA order");
     println!("{:<34} {:>11} {:>11}  ratio (95% interval), rounds", "", "by hand", "ipcmark");
     for placement in [Placement::SameCore, Placement::SameLlc] {
         for (bare, spec, workload, size) in LOOPS {
-            // Two CPUs need no context switch: the floor is of one CPU alone.
+            // Two CPUs need no context switch, so that this floor exists on one CPU only.
             if bare == "futex" && placement != Placement::SameCore {
                 continue;
             }
@@ -51,7 +51,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
 fn against_bare(bench: &Bench, bare: &str, case: &Case) -> Result<(), String> {
     let mut hint_ns = None;
     let mut number = 0;
-    // The loop by hand has as many iterations as ipcmark's last trial timed: what disturbs comes with time.
+    // Disturbances grow with time, so that the loop by hand makes as many iterations as ipcmark's last trial timed.
     let mut iterations = 100;
     let (mut logs, mut by_hand, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     let timer = Timer::start();
@@ -97,9 +97,9 @@ fn against_bare(bench: &Bench, bare: &str, case: &Case) -> Result<(), String> {
 
 // ---- the loops written by hand ----
 
-/// Trials both ends of the loop `bare` on the CPUs of `case`; nanoseconds per iteration.
+/// Runs the client and the server of the loop `bare` on the CPUs of `case`; nanoseconds per iteration.
 ///
-/// Both are children of this process, client first, as the harness starts its endpoints.
+/// Both are children of this process, the client first, as the harness starts its endpoints.
 fn bare_trial(bare: &str, case: &Case, iterations: u64) -> Result<f64, String> {
     let cpus = case.cpus.ok_or("the case has no CPUs")?;
     let size = case.size_bytes.map_or(1, |size| size.0);
@@ -114,7 +114,7 @@ fn bare_trial(bare: &str, case: &Case, iterations: u64) -> Result<f64, String> {
             .spawn()
             .map_err(|error| error.to_string())
     };
-    // Client's output is the loop's, so that it says the result on standard error.
+    // The loop uses the client's standard output, so that the client writes the result to standard error.
     let client = start("client", cpus.client, client, Stdio::piped())?;
     let mut server = start("server", cpus.server, server, Stdio::inherit())?;
     let said = client.wait_with_output().map_err(|error| error.to_string())?.stderr;
@@ -123,7 +123,7 @@ fn bare_trial(bare: &str, case: &Case, iterations: u64) -> Result<f64, String> {
     said.trim().parse().map_err(|_| format!("{bare} by hand: {said}"))
 }
 
-/// The input and the output of client, and those of server.
+/// The input and the output of the client, and those of the server.
 fn open(bare: &str) -> Io<[[OwnedFd; 2]; 2]> {
     Ok(match bare {
         "pipe" => {
@@ -153,7 +153,7 @@ fn open(bare: &str) -> Io<[[OwnedFd; 2]; 2]> {
 /// The memory that holds the futex word.
 const FUTEX_MEMORY_BYTES: usize = 4096;
 
-/// What an end of a hand-written loop is told.
+/// What an endpoint of a loop written by hand needs to know.
 struct Bare<'a> {
     name: &'a str,
     streams: bool,
@@ -161,7 +161,7 @@ struct Bare<'a> {
     iterations: u64,
 }
 
-/// One end of a hand-written loop, in a process of its own, over its standard input and output.
+/// One endpoint of a loop written by hand, in a process of its own, over its standard input and output.
 pub fn bare_peer(arguments: &[&str]) -> Result<(), String> {
     let [role, name, workload, numbers @ ..] = arguments else { return Err("too few arguments".to_owned()) };
     let number = |at: usize| numbers.get(at).and_then(|text| text.parse::<u64>().ok()).ok_or("not a number");
@@ -181,12 +181,12 @@ impl Bare<'_> {
     fn client(&self) -> Io<f64> {
         let (input, output) = (std::io::stdin(), std::io::stdout());
         if self.name == "futex" {
-            return self.hand_over(&input.as_fd().try_clone_to_owned()?, true);
+            return self.over_futex(&input.as_fd().try_clone_to_owned()?, true);
         }
         let mut memory = vec![1; self.size + 4096];
         let message = self.message(&mut memory);
         let streams = self.streams;
-        let mut part = |iterations| {
+        let mut phase = |iterations| {
             for _ in 0..iterations {
                 write_all(&output, message)?;
                 if !streams {
@@ -195,18 +195,18 @@ impl Bare<'_> {
             }
             if streams { read_all(&input, &mut [0]) } else { Ok(()) }
         };
-        part(self.warm_up())?;
+        phase(self.warm_up())?;
         let start = Instant::now();
-        part(self.iterations)?;
+        phase(self.iterations)?;
         let elapsed = start.elapsed();
-        part(Self::LEAD_OUT)?;
+        phase(Self::LEAD_OUT)?;
         Ok(elapsed.as_nanos() as f64 / self.iterations as f64)
     }
 
-    /// Iterations after the clock has stopped, for server's exit may come before client's last look at the clock.
+    /// Iterations after the clock has stopped: without them the server might exit before the client reads the clock last.
     const LEAD_OUT: u64 = 8;
 
-    /// A message as ipcmark lays it: a small one on a cache line, a large one on a page.
+    /// A message where ipcmark has it, too: a small one on a cache line, a large one on a page.
     fn message<'a>(&self, memory: &'a mut [u8]) -> &'a mut [u8] {
         let start = memory.as_ptr().align_offset(if self.size < 4096 { 64 } else { 4096 });
         &mut memory[start..start + self.size]
@@ -219,7 +219,7 @@ impl Bare<'_> {
     fn server(&self) -> Io<()> {
         let (input, output) = (std::io::stdin(), std::io::stdout());
         if self.name == "futex" {
-            return self.hand_over(&input.as_fd().try_clone_to_owned()?, false).map(drop);
+            return self.over_futex(&input.as_fd().try_clone_to_owned()?, false).map(drop);
         }
         let mut memory = vec![1; self.size + 4096];
         let message = self.message(&mut memory);
@@ -238,20 +238,20 @@ impl Bare<'_> {
         Ok(())
     }
 
-    /// A futex word that is client's iteration when even and server's when odd.
-    fn hand_over(&self, memory: &OwnedFd, client: bool) -> Io<f64> {
+    /// Iterations over a futex word: the client may go on when it is even, the server when it is odd.
+    fn over_futex(&self, memory: &OwnedFd, client: bool) -> Io<f64> {
         use rustix::thread::futex;
         let memory = SharedMemory::open(memory, FUTEX_MEMORY_BYTES)?;
         let word: &AtomicU32 = memory.u32_at(0);
         let mine = u32::from(!client);
-        let give = || {
+        let wake_peer = || {
             word.fetch_add(1, Ordering::AcqRel);
             futex::wake(word, futex::Flags::empty(), 1).map(drop)
         };
-        let part = |iterations| -> Result<(), Errno> {
+        let phase = |iterations| -> Result<(), Errno> {
             for _ in 0..iterations {
                 if client {
-                    give()?;
+                    wake_peer()?;
                 }
                 loop {
                     let value = word.load(Ordering::Acquire);
@@ -261,16 +261,16 @@ impl Bare<'_> {
                     let _ = futex::wait(word, futex::Flags::empty(), value, None);
                 }
                 if !client {
-                    give()?;
+                    wake_peer()?;
                 }
             }
             Ok(())
         };
-        part(self.warm_up())?;
+        phase(self.warm_up())?;
         let start = Instant::now();
-        part(self.iterations)?;
+        phase(self.iterations)?;
         let elapsed = start.elapsed();
-        part(Self::LEAD_OUT)?;
+        phase(Self::LEAD_OUT)?;
         Ok(elapsed.as_nanos() as f64 / self.iterations as f64)
     }
 }
