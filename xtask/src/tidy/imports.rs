@@ -34,10 +34,14 @@ fn circles_of(root: &SourceFile, sources: &[SourceFile]) -> Vec<Breach> {
     circles(&imports).into_iter().map(breach).collect()
 }
 
+/// The folder of the sources of the crate that begins with `root`.
+fn folder(root: &SourceFile) -> &str {
+    root.name.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
 /// The name of a file below `src`.
 fn short<'a>(name: &'a str, root: &SourceFile) -> &'a str {
-    let folder = root.name.rsplit_once('/').map_or("", |(folder, _)| folder);
-    name.strip_prefix(folder).map_or(name, |name| name.trim_start_matches('/'))
+    name.strip_prefix(folder(root)).map_or(name, |name| name.trim_start_matches('/'))
 }
 
 /// The path of a module from the root of its crate, or of anything within it.
@@ -57,16 +61,19 @@ struct Module<'a> {
     globs: Vec<Path>,
 }
 
-/// The modules of a crate, by their paths.
-struct Crate<'a>(BTreeMap<Path, Module<'a>>);
+/// A crate: the folder of its sources, and its modules by their paths.
+struct Crate<'a> {
+    folder: &'a str,
+    modules: BTreeMap<Path, Module<'a>>,
+}
 
 impl<'a> Crate<'a> {
     fn read(root: &'a SourceFile, sources: &'a [SourceFile]) -> Self {
-        let mut modules = Crate(BTreeMap::new());
+        let mut read = Self { folder: folder(root), modules: BTreeMap::new() };
         if let Some(file) = &root.rust {
-            modules.add(Vec::new(), &root.name, &file.items, sources);
+            read.add(Vec::new(), &root.name, &file.items, sources);
         }
-        modules
+        read
     }
 
     fn add(&mut self, path: Path, file: &'a str, items: &'a [Item], sources: &'a [SourceFile]) {
@@ -82,7 +89,7 @@ impl<'a> Crate<'a> {
                 _ => module.defined.extend(name_of(item)),
             }
         }
-        self.0.insert(path, module);
+        self.modules.insert(path, module);
     }
 
     fn add_child(&mut self, parent: &Path, item: &'a syn::ItemMod, file: &'a str, sources: &'a [SourceFile]) {
@@ -93,14 +100,7 @@ impl<'a> Crate<'a> {
         match &item.content {
             Some((_, items)) => self.add(path, file, items, sources),
             None => {
-                let Some(folder) = sources.iter().find_map(|source| {
-                    let is_root = ["/lib.rs", "/main.rs"].iter().any(|end| source.name.ends_with(end));
-                    (is_root && file.starts_with(source.name.rsplit_once('/')?.0)).then_some(source)
-                }) else {
-                    return;
-                };
-                let folder = folder.name.rsplit_once('/').map_or("", |(folder, _)| folder);
-                let stem = format!("{folder}/{}", path.join("/"));
+                let stem = format!("{}/{}", self.folder, path.join("/"));
                 let names = [format!("{stem}.rs"), format!("{stem}/mod.rs")];
                 let child = sources.iter().find(|source| names.contains(&source.name));
                 if let Some((child, Some(parsed))) = child.map(|child| (child, &child.rust)) {
@@ -110,8 +110,9 @@ impl<'a> Crate<'a> {
         }
     }
 
-    /// The file that defines what `path`, written in module `at`, names; `None` where that is another crate's.
-    fn file_of(&self, at: &Path, path: &[String], depth: usize) -> Option<&'a str> {
+    /// The file that defines what `path`, written in module `at`, names, and the name that it has there; `None` where that is
+    /// another crate's.
+    fn definition(&self, at: &Path, path: &[String], depth: usize) -> Option<(&'a str, String)> {
         // Declarations that import one another in a circle do not compile; two crates deep in globs are not worth more.
         const DEEPEST: usize = 16;
         if depth > DEEPEST {
@@ -133,38 +134,38 @@ impl<'a> Crate<'a> {
         }
         while let Some(name) = rest.next() {
             let child = joined(&at, name.clone());
-            if self.0.contains_key(&child) {
+            if self.modules.contains_key(&child) {
                 at = child;
                 continue;
             }
-            let module = self.0.get(&at)?;
+            let module = self.modules.get(&at)?;
             if module.defined.contains(name) {
-                return Some(module.file);
+                return Some((module.file, name.clone()));
             }
             let rest: Vec<String> = rest.cloned().collect();
             if let Some(imported) = module.imported.get(name) {
                 let whole: Path = imported.iter().cloned().chain(rest).collect();
                 // `use x::y` of a crate x has a path that begins with x, which no module here has.
-                return if whole == path { None } else { self.file_of(&at, &whole, depth + 1) };
+                return if whole == path { None } else { self.definition(&at, &whole, depth + 1) };
             }
             return module.globs.iter().find_map(|glob| {
                 let whole: Path = glob.iter().chain([name]).cloned().chain(rest.clone()).collect();
-                self.file_of(&at, &whole, depth + 1)
+                self.definition(&at, &whole, depth + 1)
             });
         }
-        (!path.is_empty()).then(|| self.0.get(&at).map(|module| module.file)).flatten()
+        Some((self.modules.get(&at)?.file, path.last()?.clone()))
     }
 
     fn imports(&self) -> Imports {
         let mut imports = Imports::new();
-        for (at, module) in &self.0 {
+        for (at, module) in &self.modules {
             let mut used = Used::default();
             module.items.iter().for_each(|item| used.visit_item(item));
             for path in used.0 {
-                let Some(file) = self.file_of(at, &path, 0) else { continue };
+                let Some((file, name)) = self.definition(at, &path, 0) else { continue };
                 if file != module.file {
                     let names = imports.entry(module.file.to_owned()).or_default();
-                    names.entry(file.to_owned()).or_default().extend(path.last().cloned());
+                    names.entry(file.to_owned()).or_default().insert(name);
                 }
             }
         }
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(circle.len(), 1, "{circle:?}");
         assert_eq!(
             circle[0],
-            "crates/x/src/a.rs: circle of imports: a.rs imports b.rs (B); b.rs imports a.rs (new)"
+            "crates/x/src/a.rs: circle of imports: a.rs imports b.rs (B); b.rs imports a.rs (A)"
         );
     }
 
