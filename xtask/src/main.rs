@@ -1,52 +1,44 @@
-//! The project's own tasks: `cargo xtask test`, `bench`, `fuzz`, `docs`. Not part of what users install.
+//! The project's own tasks: `cargo xtask test`, `tidy`, `fuzz`, `docs`, `bench`. Not part of what users install.
+//!
+//! Without the feature `crates` it is small and quick to build, for every test begins with building it. What needs
+//! ipcmark's own crates, `docs` and `bench`, is done by a second build of it, which this one starts.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "crates")]
 mod bench;
+#[cfg(feature = "crates")]
 mod docs;
 mod fuzz;
-mod others;
-mod page;
-mod probes;
 mod programs;
+mod skips;
 mod steps;
 mod test;
 mod tidy;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask TASK
-  test           format, lints, documentation, every test, and what only a whole build can show
-  bench NAME     print ratios measured in one interleaved run: bare, ring, same, trial, others,
-                 probes;
-                 others PROGRAM: one of them;
-                 page: what a report of ten thousand cases takes to make and to open
-  fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain
-  docs           write the generated documentation anew";
+  test           check everything that must hold: format, tidy, lints, documentation, all tests
+  test --quick   the same without what takes long; says at the end what it left out
+  tidy           check what no compiler checks: words, names, imports, lengths of files
+  docs           write the generated documentation again
+  bench NAME     print ratios, each measured in one interleaved run. NAME is one of
+                 bare, ring, same, trial, others, probes;
+                 others PROGRAM: one program of them;
+                 page: the time to make and to open a report of ten thousand cases
+  fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["test"] => test::run(),
-        ["bench", name] => bench::run(name, ""),
-        ["bench", "others", program] => bench::run("others", program),
+        ["test"] => test::all(),
+        ["test", "--quick"] => test::quick(),
+        ["tidy"] => tidy::check(),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
-        ["docs"] => docs::write(),
-        // The benchmarks trial endpoints, which are re-executions of whatever program trials them.
-        [harness::endpoint::COMMAND, coordinator] => {
-            harness::endpoint::main(coordinator).map_err(|failure| failure.to_string())
-        }
-        [harness::run_directory::JANITOR, _, path] => {
-            harness::run_directory::janitor(Path::new(path));
-            Ok(())
-        }
-        [observe::ptrace::COMMAND, tid] => observe::ptrace::main(tid).map_err(|failure| failure.to_string()),
-        [probes::ONE_TRIAL] => probes::one_trial(),
-        [bench::BARE, rest @ ..] => bench::bare_peer(rest),
-        _ => Err(USAGE.to_owned()),
+        _ => with_crates(&words),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -55,4 +47,33 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The tasks that need ipcmark's own crates, and the processes that the benchmarks start from this program.
+#[cfg(feature = "crates")]
+fn with_crates(words: &[&str]) -> Result<(), String> {
+    if let Some(done) = harness::hidden::dispatch(words.iter().map(Into::into)) {
+        return done.map_err(|failure| failure.to_string());
+    }
+    match words {
+        ["docs"] => docs::write(),
+        ["bench", name] => bench::run(name, ""),
+        ["bench", "others", program] => bench::run("others", program),
+        [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
+        [bench::by_hand::BARE, rest @ ..] => bench::by_hand::bare_peer(rest),
+        _ => Err(USAGE.to_owned()),
+    }
+}
+
+/// Starts the build that has ipcmark's own crates.
+#[cfg(not(feature = "crates"))]
+fn with_crates(words: &[&str]) -> Result<(), String> {
+    let build = ["run", "--quiet", "--package", "xtask", "--features", "crates"];
+    // What measures is optimised; what writes documentation need not be.
+    let profile: &[&str] = match words {
+        ["docs"] => &[],
+        ["bench", ..] => &["--release"],
+        _ => return Err(USAGE.to_owned()),
+    };
+    steps::step(words[0], steps::cargo(&build).args(profile).arg("--").args(words))
 }

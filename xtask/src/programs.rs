@@ -1,48 +1,89 @@
 //! The programs that some tests need beside the toolchain. It installs what can be installed, and tests nothing.
 
-#[path = "../../crates/report/tests/browser/viewer.rs"]
+#[path = "../../crates/report/tests/pages/viewer.rs"]
 mod viewer;
 
-use crate::steps::step;
-use std::process::{Command, Stdio};
+use crate::steps::root;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Command, Stdio};
 
 /// What is needed: whether it is here, and its package in Debian and its kin.
-fn needed() -> [(bool, &'static str); 4] {
+fn needed() -> [(bool, &'static str); 6] {
     [
         (any_runs(&["strace"]), "strace"),
         (any_runs(&["perf"]), "linux-perf"),
         (any_runs(&["chromium", "chromium-browser", "google-chrome"]), "chromium"),
         (viewer::directory().is_some(), viewer::PACKAGE),
+        (
+            ["unshare", "setpriv", "prlimit", "taskset"].iter().all(|program| any_runs(&[program])),
+            "util-linux",
+        ),
+        (any_runs(&["script"]), "bsdutils"),
     ]
 }
 
-/// Installs what is missing, where that can be done. The tests that miss something say so themselves.
-pub fn install() -> Result<(), String> {
-    let missing = needed().into_iter().filter(|(is_here, _)| !is_here);
-    let missing: Vec<&str> = missing.map(|(_, package)| package).collect();
-    if missing.is_empty() || !rustix::process::geteuid().is_root() || !runs("apt-get", "--version") {
-        return Ok(());
+/// Packages that are being installed, while cargo compiles.
+pub struct Installing(Option<Child>);
+
+impl Installing {
+    /// Starts to install what is missing, where that can be done. Tests that miss something say so themselves.
+    pub fn start() -> Self {
+        let missing = needed().into_iter().filter(|(is_here, _)| !is_here);
+        let missing: Vec<&str> = missing.map(|(_, package)| package).collect();
+        if missing.is_empty() || !is_root() || !any_runs(&["apt-get"]) {
+            return Self(None);
+        }
+        match install(&missing) {
+            Ok(child) => {
+                println!(
+                    "== installing {} meanwhile; target/packages.log has what apt-get says",
+                    missing.join(", ")
+                );
+                Self(Some(child))
+            }
+            Err(error) => {
+                println!("not installed: {}: {error}", missing.join(", "));
+                Self(None)
+            }
+        }
     }
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        command
-    };
-    // Without a network the tests run all the same, and say what they miss. One by one: Debian's kin lack some of them.
-    let mut installed = vec![step("package lists", &mut apt(&["update", "-q"]))];
-    installed.extend(missing.iter().map(|package| step(package, &mut apt(&["install", "-qy", package]))));
-    for error in installed.into_iter().filter_map(Result::err) {
-        println!("not installed: {error}");
+
+    /// Waits until all is installed, and says what is still missing.
+    pub fn finish(self) {
+        let Some(mut child) = self.0 else { return };
+        println!("== waiting for packages");
+        // Each package succeeds or fails by itself: what counts is what is here afterwards.
+        let _ = child.wait();
+        let missing = needed().into_iter().filter(|(is_here, _)| !is_here);
+        let missing: Vec<&str> = missing.map(|(_, package)| package).collect();
+        if !missing.is_empty() {
+            println!("not installed: {}; see target/packages.log", missing.join(", "));
+        }
     }
-    Ok(())
+}
+
+/// Starts to install `packages`, one by one: Debian's kin lack some of them. Without a network the tests run all the same.
+fn install(packages: &[&str]) -> std::io::Result<Child> {
+    std::fs::create_dir_all(root().join("target"))?;
+    let log = File::create(root().join("target/packages.log"))?;
+    let script = "apt-get update -q; for package; do apt-get install -qy $package; done";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).args(packages).env("DEBIAN_FRONTEND", "noninteractive");
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()
+}
+
+/// Whether this process may install packages.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
 fn any_runs(names: &[&str]) -> bool {
-    names.iter().any(|name| runs(name, "--version"))
+    names.iter().any(|name| runs(name))
 }
 
-fn runs(program: &str, argument: &str) -> bool {
+fn runs(program: &str) -> bool {
     let mut command = Command::new(program);
-    command.arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

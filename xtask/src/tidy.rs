@@ -1,52 +1,38 @@
-//! Invariants of the house that no compiler checks.
+//! `cargo xtask tidy`: what must hold in the sources and no compiler checks. It changes nothing.
+
+mod breach;
+mod house;
+mod imports;
+mod length;
+mod names;
+mod retired;
+mod source_file;
+mod words;
 
 use crate::steps::root;
-use std::fs;
-use std::path::{Path, PathBuf};
+use breach::Breach;
+use source_file::SourceFile;
+/// A check: what it is called, and what it finds wrong in the sources.
+type Check = (&'static str, fn(&[SourceFile]) -> Vec<Breach>);
 
-/// Checks every source file; says all that is wrong.
+const CHECKS: [Check; 5] = [
+    ("house", house::check),
+    ("retired words", words::check),
+    ("public types of one name in two crates", names::check),
+    ("circles of imports between files", imports::check),
+    ("long files", length::check),
+];
+
+/// Makes every check, and prints all that is wrong.
 pub fn check() -> Result<(), String> {
-    let mut files = Vec::new();
-    for folder in ["crates", "xtask", "fuzz"] {
-        collect(&root().join(folder), &mut files)?;
-    }
-    let faults: Vec<String> = files.iter().flat_map(|file| faults_of(file)).collect();
-    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
-}
-
-/// The Rust files below `folder`, but for what was built there.
-fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> Result<(), String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
-    for entry in entries {
-        let path = entry.map_err(|error| format!("{}: {error}", folder.display()))?.path();
-        if path.is_dir() && !path.ends_with("target") {
-            collect(&path, into)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            into.push(path);
+    let sources = source_file::read(root())?;
+    let mut counts = Vec::new();
+    for (name, check) in CHECKS {
+        let breaches = check(&sources);
+        breaches.iter().for_each(|breach| println!("{breach}"));
+        if !breaches.is_empty() {
+            counts.push(format!("{name}: {}", breaches.len()));
         }
     }
-    Ok(())
-}
-
-fn faults_of(file: &Path) -> Vec<String> {
-    let Ok(text) = fs::read_to_string(file) else {
-        return vec![format!("{}: cannot be read", file.display())];
-    };
-    let name = file.strip_prefix(root()).unwrap_or(file).display().to_string();
-    let mut faults = Vec::new();
-    let mut fault = |what: &str| faults.push(format!("{name}: {what}"));
-    if !text.starts_with("//!") && !text.starts_with("#![") {
-        fault("does not open with what it is and what it is not (//!)");
-    }
-    let is_crate_root = name.ends_with("src/lib.rs") || name.ends_with("src/main.rs");
-    if is_crate_root && !name.contains("crates/sys/") && !text.contains("#![forbid(unsafe_code)]") {
-        fault("does not forbid unsafe code");
-    }
-    let reads_clock = ["Instant::now", "SystemTime::now"].iter().any(|call| text.contains(call));
-    let may_read_clock =
-        ["harness/src/measure.rs", "/tests/", "xtask/"].iter().any(|part| name.contains(part));
-    if reads_clock && !may_read_clock {
-        fault("reads a clock; only harness/src/measure.rs does");
-    }
-    faults
+    if counts.is_empty() { Ok(()) } else { Err(format!("tidy: {}", counts.join("; "))) }
 }

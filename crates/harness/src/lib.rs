@@ -5,6 +5,7 @@ mod alone;
 mod control;
 pub mod doctor;
 pub mod endpoint;
+pub mod hidden;
 pub mod host;
 mod hub;
 pub mod in_turn;

@@ -15,30 +15,11 @@ mod suites;
 
 use clap::Parser;
 use exit::{Error, Exit};
-use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // An endpoint is on somebody's critical path: it must not pay for parsing the command line.
-    let mut arguments = std::env::args_os().skip(1);
-    match arguments.next().as_deref().and_then(|name| name.to_str()) {
-        Some(harness::endpoint::COMMAND) => {
-            let coordinator = arguments.next().unwrap_or_default();
-            return exit::code(harness::endpoint::main(&coordinator.to_string_lossy()).map_err(Error::from));
-        }
-        Some(observe::ptrace::COMMAND) => {
-            let tid = arguments.next().unwrap_or_default();
-            return exit::code(observe::ptrace::main(&tid.to_string_lossy()).map_err(Error::from));
-        }
-        Some(observe::TRY) => {
-            let name = arguments.next().unwrap_or_default();
-            return exit::code(observe::try_probe(&name.to_string_lossy()).map_err(Error::from));
-        }
-        Some(harness::run_directory::JANITOR) => {
-            harness::run_directory::janitor(Path::new(&arguments.nth(1).unwrap_or_default()));
-            return ExitCode::SUCCESS;
-        }
-        _ => {}
+    if let Some(done) = harness::hidden::dispatch(std::env::args_os().skip(1)) {
+        return exit::code(done.map_err(Error::from));
     }
     exit::code(dispatch(cli::Cli::parse()))
 }

@@ -6,7 +6,7 @@ use crate::support::wake::{BetweenThreads, WakeEndpoint, Waker};
 use model::card::{Card, Support};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
-use sys::signal::{Signal, ThreadId, SignalWaiter};
+use sys::signal::{Signal, SignalWaiter, ThreadId};
 use sys::{Errno, Failure, OrFail};
 
 /// `PIDFD_THREAD` (Linux 6.9): the descriptor refers to a thread, and only that thread gets the signal.

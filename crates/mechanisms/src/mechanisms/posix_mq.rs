@@ -11,7 +11,9 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::read;
 use rustix::pipe::{PipeFlags, pipe_with};
 use sys::name::ObjectName;
-use sys::posix_mq::{PosixMessageQueue, allows_two_queues, two_queues_charge_bytes, has_priority, raise_quota};
+use sys::posix_mq::{
+    PosixMessageQueue, allows_two_queues, has_priority, raise_quota, two_queues_charge_bytes,
+};
 use sys::{Errno, Failure, OrFail};
 
 /// mq_send(3) and mq_receive(3).
@@ -85,7 +87,8 @@ impl Mechanism for PosixMq {
         let registered = [register(&to_server)?, register(&to_client)?];
         let (depth, asked_bytes) = (depth(trial.params), most_bytes(trial));
         // A message above the limit is refused when it is sent, as with other mechanisms.
-        let size_bytes = if allows_two_queues(depth, asked_bytes)? { asked_bytes } else { largest(trial.params)? };
+        let size_bytes =
+            if allows_two_queues(depth, asked_bytes)? { asked_bytes } else { largest(trial.params)? };
         let quota = raise_quota().or_fail("setrlimit", "RLIMIT_MSGQUEUE")?;
         let endpoint = PosixMqEndpoint {
             output: with_priority(PosixMessageQueue::create(&to_server, depth, size_bytes)?, trial.params),

@@ -14,12 +14,12 @@ use crate::support::probe::support_of;
 use crate::support::sleeper::Sleeper;
 use model::card::{Card, Support};
 use model::{Domain, Param, Params, Size};
-use sys::byte_queue::{QueueOperation, ByteQueueEndpoint};
+use sys::byte_queue::{ByteQueueEndpoint, QueueOperation};
 use sys::name::ObjectName;
 use sys::posix_sync::{self, GuardedCount};
 use sys::record_lock::{self, RecordLocks};
+use sys::ring::WaitStrategy;
 use sys::side::MemorySide;
-use sys::ring::{WaitStrategy};
 use sys::sysv::{SysvKey, SysvSemaphores};
 use sys::{Errno, Failure, OrFail};
 
@@ -109,7 +109,11 @@ impl Mechanism for ShmQueue {
 
 fn memory(params: &Params) -> MemoryRequest<'_> {
     let kind = params.text(&ShmQueue::CARD, MEMORY.name);
-    MemoryRequest { kind, name: ShmQueue::CARD.name, len_bytes: ByteQueueEndpoint::memory_bytes(capacity_bytes(params)) }
+    MemoryRequest {
+        kind,
+        name: ShmQueue::CARD.name,
+        len_bytes: ByteQueueEndpoint::memory_bytes(capacity_bytes(params)),
+    }
 }
 
 fn capacity_bytes(params: &Params) -> usize {

@@ -10,9 +10,9 @@ use crate::support::sleeper::{SPINS, Sleeper, WAIT};
 use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Size};
-use sys::side::MemorySide;
-use sys::ring::{RingEndpoint, FutexWait, RingGeometry, SpinWait, WaitStrategy};
+use sys::ring::{FutexWait, RingEndpoint, RingGeometry, SpinWait, WaitStrategy};
 use sys::shared_memory::SharedMemory;
+use sys::side::MemorySide;
 use sys::{Errno, Failure};
 
 /// Rings over `sys::shared_memory`.
@@ -117,7 +117,12 @@ fn geometry(params: &Params) -> RingGeometry {
 }
 
 impl ShmRingEndpoint {
-    fn new(memory: SharedMemory, params: &Params, side: MemorySide, sleeper: Sleeper) -> Result<Self, Failure> {
+    fn new(
+        memory: SharedMemory,
+        params: &Params,
+        side: MemorySide,
+        sleeper: Sleeper,
+    ) -> Result<Self, Failure> {
         let geometry = geometry(params);
         let in_place = InPlace::from_params(params, &ShmRing::CARD);
         let waiting = match params.text(&ShmRing::CARD, WAIT.name) {

@@ -3,7 +3,7 @@
 use crate::support::cards::SIGNAL;
 use crate::support::wake::{BetweenThreads, WakeEndpoint, Waker};
 use model::card::{Card, Support};
-use sys::signal::{SignalSender, Signal, SignalSuspender, ThreadId};
+use sys::signal::{Signal, SignalSender, SignalSuspender, ThreadId};
 use sys::{Errno, Failure};
 
 /// kill(2) and sigsuspend(2).

@@ -5,7 +5,7 @@ use crate::support::wake::{BetweenThreads, WakeEndpoint, Waker};
 use model::card::{Card, Support};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, retry_on_intr};
-use sys::signal::{SignalSender, Signal, ThreadId, descriptor};
+use sys::signal::{Signal, SignalSender, ThreadId, descriptor};
 use sys::{Errno, Failure};
 
 /// kill(2) and signalfd(2).

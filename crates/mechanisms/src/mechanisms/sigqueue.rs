@@ -5,7 +5,7 @@ use crate::support::cards::SIGNAL;
 use crate::support::token::{TOKEN_BYTES, pack, unpack};
 use crate::support::wake::BetweenThreads;
 use model::card::{Card, Payload, Support};
-use sys::signal::{SignalSender, Signal, ThreadId, SignalWaiter};
+use sys::signal::{Signal, SignalSender, SignalWaiter, ThreadId};
 use sys::{Errno, Failure};
 
 /// sigqueue(3) and sigwaitinfo(2).

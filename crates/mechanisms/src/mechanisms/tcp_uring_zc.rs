@@ -11,7 +11,7 @@ use model::Params;
 use model::card::Card;
 use model::record::Setting;
 use rustix::net::Protocol;
-use sys::uring::{POOLED_BUFFERS, ZeroCopySends, UringZeroCopy};
+use sys::uring::{POOLED_BUFFERS, UringZeroCopy, ZeroCopySends};
 use sys::{Errno, Failure};
 
 /// tcp(7) on 127.0.0.1 with `IORING_OP_SEND_ZC`, io_uring_enter(2).

@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 use std::ops::Range;
-use sys::page_pool::{VmspliceMode, PagePool};
+use sys::page_pool::{PagePool, VmspliceMode};
 use sys::{Errno, Failure, OrFail};
 
 /// vmsplice(2), tee(2) and splice(2) to /dev/null.

@@ -2,7 +2,7 @@
 
 use crate::contract::{Operation, TrialContext};
 use model::card::Card;
-use sys::signal::{SignalSender, Signal, ThreadId, handle};
+use sys::signal::{Signal, SignalSender, ThreadId, handle};
 use sys::{Errno, Failure};
 
 /// kill(2).

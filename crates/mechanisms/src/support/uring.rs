@@ -6,7 +6,7 @@ use model::card::Card;
 use model::record::Setting;
 use model::{Domain, Param, Params, Size};
 use rustix::fs::{FileType, fstat};
-use sys::uring::{UringBuffers, IDLE_MS, DescriptorKind, PROVIDED_BUFFERS, UringStream, SubmissionMode};
+use sys::uring::{DescriptorKind, IDLE_MS, PROVIDED_BUFFERS, SubmissionMode, UringBuffers, UringStream};
 use sys::{Errno, Failure, OrFail};
 
 /// The parameter that says how often a receive is submitted.
@@ -66,7 +66,11 @@ impl OverDescriptors for UringEndpoint {
             return Err(Failure::new("make", object, answer, "leave out one of the two"));
         }
         let kind = fstat(&fds.input).or_fail("fstat", card.name)?.st_mode;
-        let object = if FileType::from_raw_mode(kind).is_fifo() { DescriptorKind::Pipe } else { DescriptorKind::Socket };
+        let object = if FileType::from_raw_mode(kind).is_fifo() {
+            DescriptorKind::Pipe
+        } else {
+            DescriptorKind::Socket
+        };
         let buffers = if multishot {
             UringBuffers::Provided(buffer_bytes(shape, MOST_PROVIDED_BYTES))
         } else if registered {
@@ -77,7 +81,9 @@ impl OverDescriptors for UringEndpoint {
         match buffers {
             UringBuffers::Callers => {}
             UringBuffers::Registered(size) => settings.push(several("registered buffers", 2, size)),
-            UringBuffers::Provided(size) => settings.push(several("provided buffers", PROVIDED_BUFFERS.into(), size)),
+            UringBuffers::Provided(size) => {
+                settings.push(several("provided buffers", PROVIDED_BUFFERS.into(), size))
+            }
         }
         let taker = if asks(&SQPOLL, "on") {
             settings.push(own("sqpoll idle", format!("{IDLE_MS}ms")));

@@ -7,7 +7,7 @@ use model::{Params, Workload};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
-use sys::signal::{SignalSender, Signal, ThreadId, handle};
+use sys::signal::{Signal, SignalSender, ThreadId, handle};
 
 /// Does what [`connected`] does, and interrupts whatever both threads call, until the client is done.
 fn in_a_storm<M: Mechanism>(

@@ -1,22 +1,20 @@
 //! What is said, and what is left, when client or server dies at a given system call of an iteration.
 //!
-//! `faults.rs` kills whole processes at random moments. Here, in every row of the table, an endpoint is stopped at each
+//! `at_random.rs` kills whole processes at random moments. Here, in every row of the table, an endpoint is stopped at each
 //! system call that it makes (ptrace(2)); the calls of one iteration are found by their coming again and again; and it is killed
 //! at one of them, either before the call is made or when it is over and nothing has followed it. That is done for every
 //! call of an iteration of `latency` (of `throughput` where a row has no other) and of `connect`, to client and to server. Some calls
 //! are made only where an endpoint has to wait, and some only where its peer does: once the peer is slowed down, and once
 //! the endpoint that dies is.
 //!
-//! Not covered: rows in other variants than those of [`rows`]; set-up, which is met at random in `faults.rs`; and what
+//! Not covered: rows in other variants than those of [`rows`]; set-up, which is met at random in `at_random.rs`; and what
 //! happens between two system calls, but for the moments around each. Ends that wait awake make no system call: their
-//! deaths are those of `faults.rs`, too.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+//! deaths are those of `at_random.rs`, too.
 
-mod common;
-
-use common::{
-    Place, Process, Running, asked, assert_none_failed, endpoints_at_once, error, kernel_objects, lacking,
-    read, send, wait_until,
+use crate::ALONE;
+use crate::common::{
+    Place, Process, Running, asked, assert_none_failed, endpoints_at_once, error, kernel_objects, read, send,
+    skip, wait_until,
 };
 use mechanisms::registry::{CARDS, probe};
 use model::card::{Card, CardKind, Support};
@@ -78,7 +76,7 @@ fn rows_of(card: &Card, spec: &str) -> Vec<Row> {
     let params = spec.split_once(':').map_or("", |(_, params)| params);
     let params = if params.is_empty() { Params::default() } else { Params::parse(params, card).unwrap() };
     if let Some(Support::No { reason, .. }) = probe(card.name, &params) {
-        lacking(&format!("{spec}: {reason}"), "no endpoint of it is killed");
+        skip(&format!("{spec}: {reason}"), "no endpoint of it is killed");
         return Vec::new();
     }
     let iterations = [Workload::Latency, Workload::Throughput].into_iter().find(|of| card.takes(*of));
@@ -280,7 +278,7 @@ fn may_trace() -> bool {
     }
     // The tracer has taken its end by now, if there is one.
     let _ = child.wait();
-    seized.map_err(|failure| lacking(&failure.to_string(), "no endpoint is killed at a given call")).is_ok()
+    seized.map_err(|failure| skip(&failure.to_string(), "no endpoint is killed at a given call")).is_ok()
 }
 
 /// Kills endpoint `which` of `rows`, which have one workload, at every stop of an iteration: one run for each stop, of the rows
@@ -330,6 +328,7 @@ fn kill_at_every_call(rows: &[Row], which: Which) {
 
 #[test]
 fn a_death_at_any_call_of_an_iteration_ends_the_trial_and_leaves_nothing() {
+    let _alone = ALONE.lock();
     if !may_trace() {
         return;
     }

@@ -1,6 +1,6 @@
-//! `cargo xtask bench page`: what a report of ten thousand cases takes, to make and to open. It judges nothing.
+//! `cargo xtask bench page`: the time to make a report of ten thousand cases and to open it. It judges nothing.
 
-#[path = "../../crates/report/tests/browser/mod.rs"]
+#[path = "../../../crates/report/tests/pages/browser.rs"]
 #[expect(clippy::unwrap_used, reason = "a browser that does not answer ends the benchmark")]
 mod browser;
 
@@ -13,14 +13,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What a report should have no trouble with.
+/// How many cases the report has.
 const CASES: usize = 10_000;
 /// Trials of each case, enough for an interval.
 const TRIALS: usize = 8;
-/// Of how many runs the fastest is shown: others waited for something else.
+/// How many runs each step has; the fastest is printed, for the others waited for something else.
 const RUNS: usize = 5;
 
-/// Measures a handful of cases, makes a file of thousands of them, and times what becomes of it.
+/// Measures one case, makes a file of thousands from it, and times its report.
 pub fn bench() -> Result<(), String> {
     step("ipcmark", &mut cargo(&["build", "--quiet", "--release", "--package", "ipcmark"]))?;
     let binary = root().join("target/release/ipcmark");

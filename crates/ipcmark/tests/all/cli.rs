@@ -3,11 +3,8 @@
 //! The transcripts in `cli/*.md` hold all that is the same on every host; `TRYCMD=overwrite` and
 //! `SNAPSHOTS=overwrite` write them and the texts in this file anew. No number that was measured is tested
 //! here.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
-mod common;
-
-use common::{IPCMARK, Place, Running, Said, TIMEOUT, lacking, read, run};
+use crate::common::{self, IPCMARK, Place, Running, Said, TIMEOUT, has, read, run};
 use mechanisms::registry::CARDS;
 use serde_json::Value;
 use snapbox::{assert_data_eq, str};
@@ -15,7 +12,6 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::Command;
 use std::sync::OnceLock;
 
 #[test]
@@ -672,7 +668,7 @@ fn output_that_is_piped_or_not_to_be_coloured_has_no_escape_codes() {
         let said = run(&mut place.ipcmark(arguments)).expect(0);
         assert!(!said.out.contains('\u{1b}') && !said.err.contains('\u{1b}'), "{arguments:?}: {said}");
     }
-    // script(1) lends a terminal, on which colour would be shown.
+    // script(1) provides a terminal, on which colour would be shown.
     let on_a_terminal = |no_color: Option<&str>| {
         let mut command = place.command("script");
         command
@@ -681,8 +677,8 @@ fn output_that_is_piped_or_not_to_be_coloured_has_no_escape_codes() {
         no_color.map(|value| command.env("NO_COLOR", value));
         run(&mut command)
     };
-    if Command::new("script").arg("--version").output().is_err() {
-        return lacking("script(1) cannot be run here", "NO_COLOR is not tested on a terminal");
+    if !has("script", "bsdutils", "NO_COLOR is not tested on a terminal") {
+        return;
     }
     let plain = on_a_terminal(Some("1"));
     assert!(plain.out.contains("pipe") && !plain.out.contains('\u{1b}'), "{plain}");

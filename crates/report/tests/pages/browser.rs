@@ -39,16 +39,6 @@ pub fn name() -> Option<&'static str> {
     })
 }
 
-/// A browser for a test; without one, says past the capture of the test harness that pages are not tested.
-pub fn browser() -> Option<Browser> {
-    let Some(name) = name() else {
-        let text = "\nNOT TESTED: Chromium cannot be run here: no page is opened in a browser; apt-get install chromium\n";
-        let _ = std::io::stderr().write_all(text.as_bytes());
-        return None;
-    };
-    Some(Browser::start(name))
-}
-
 /// Checks that nothing went wrong on the page, and that nothing was fetched.
 pub fn assert_clean(browser: &mut Browser) {
     assert!(browser.complaints.is_empty(), "{:#?}", browser.complaints);

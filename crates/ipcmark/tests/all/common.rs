@@ -3,7 +3,10 @@
 //! A run is told from every other process of the host by its own `TMPDIR`, which its endpoints and its
 //! janitor inherit: whoever has it in its environment belongs to the run, and whatever stays in it was
 //! left behind.
-#![allow(dead_code, reason = "each file of tests is a crate of its own, and none uses all of it")]
+#![allow(dead_code, reason = "two programs of tests share it, and neither uses all of it")]
+
+#[path = "../../../../xtask/src/skips.rs"]
+mod skips;
 
 use model::record::{Outcome, Record, Results};
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
+
+pub use skips::{skip, tool_is_missing};
 
 /// The binary under test.
 pub const IPCMARK: &str = env!("CARGO_BIN_EXE_ipcmark");
@@ -344,8 +349,8 @@ pub fn assert_none_failed(results: &Results) {
     assert!(failed.is_empty(), "failed cases:\n{failed}");
 }
 
-/// Whether `program` can be run here. If not, says on standard error what is tested less for the want of it.
-pub fn has(program: &str, otherwise: &str) -> bool {
+/// Whether `program`, of the Debian package `package`, can be run here. If not, says what is `untested`, or fails with `CI=true`.
+pub fn has(program: &str, package: &str, untested: &str) -> bool {
     let found = Command::new(program)
         .arg("--version")
         .stdin(Stdio::null())
@@ -354,15 +359,7 @@ pub fn has(program: &str, otherwise: &str) -> bool {
         .status()
         .is_ok_and(|status| status.success());
     if !found {
-        lacking(&format!("{program} cannot be run here"), otherwise);
+        tool_is_missing(program, package, untested);
     }
     found
-}
-
-/// Says, past the test harness's capture, that something is missing and what becomes of the test.
-pub fn lacking(what: &str, otherwise: &str) {
-    use std::io::Write;
-    let text = format!("\nNOT TESTED IN FULL: {what}: {otherwise}\n");
-    // Standard error by its descriptor: what goes through the macros is hidden when a test passes.
-    let _ = std::io::stderr().write_all(text.as_bytes());
 }

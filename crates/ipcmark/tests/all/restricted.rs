@@ -2,11 +2,8 @@
 //!
 //! The run must measure what it can and say what it dropped and why, or end with an error that says what to
 //! mend. What stands for a privilege here is that the tests themselves may be run by root: then they give it up.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
-mod common;
-
-use common::{IPCMARK, Place, Said, asked, assert_none_failed, has, lacking, read, run};
+use crate::common::{IPCMARK, Place, Said, asked, assert_none_failed, has, read, run, skip};
 use mechanisms::registry::{self, CARDS};
 use model::card::{Card, CardKind, Support};
 use model::record::{ClockSource, Results};
@@ -58,7 +55,7 @@ fn after(place: &Place, setup: &str, arguments: &[&str]) -> Command {
 /// a word on standard error, where this host allows no such thing.
 fn in_namespace(place: &Place, setup: &str, arguments: &[&str]) -> Option<Command> {
     let otherwise = "what a missing file system does is not tested";
-    if !has("unshare", otherwise) || !has("setpriv", otherwise) {
+    if !has("unshare", "util-linux", otherwise) || !has("setpriv", "util-linux", otherwise) {
         return None;
     }
     let mut command = place.command("unshare");
@@ -77,7 +74,7 @@ fn in_namespace(place: &Place, setup: &str, arguments: &[&str]) -> Option<Comman
         command.args(arguments);
         Some(command)
     } else {
-        lacking(&format!("unshare(1) refuses: {}", tried.err.trim()), otherwise);
+        skip(&format!("unshare(1) refuses: {}", tried.err.trim()), otherwise);
         None
     }
 }
@@ -195,7 +192,7 @@ fn names_have_no_place_to_go() {
 
 #[test]
 fn processes_are_too_many() {
-    if !has("prlimit", "a limit of processes is not tested") {
+    if !has("prlimit", "util-linux", "a limit of processes is not tested") {
         return;
     }
     let place = open_place();
@@ -220,7 +217,7 @@ fn standard_streams_are_closed() {
 
 #[test]
 fn one_cpu_is_allowed() {
-    if !has("taskset", "a single CPU is not tested") {
+    if !has("taskset", "util-linux", "a single CPU is not tested") {
         return;
     }
     let place = open_place();

@@ -1,19 +1,12 @@
 //! The trace file, read by a program that is not ours: the importer of the viewer that Chromium's developers wrote for the format.
 //!
 //! What Perfetto makes of the same file is held by the tests beside the writer, which read it as Perfetto does.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
-mod browser;
-#[path = "../src/observed.rs"]
-mod observed;
-#[path = "browser/viewer.rs"]
-mod viewer;
-
-use browser::{Browser, browser};
+use crate::browser::Browser;
+use crate::{browser, observed, skips, viewer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 
 /// Imports the text in `TRACE` and says what the viewer then knows: all that is counted here, in its own words.
 const IMPORT: &str = r"(() => {
@@ -36,14 +29,10 @@ const IMPORT: &str = r"(() => {
     };
 })()";
 
-/// A browser with the viewer in it; without one, says past the capture of the test harness that traces are not imported.
+/// A browser with the viewer in it; without one, says that no trace is imported, or fails with `CI=true`.
 fn viewer() -> Option<Browser> {
     let Some(directory) = viewer::directory() else {
-        let text = format!(
-            "\nNOT TESTED: there is no trace viewer here: no trace is imported into it; apt-get install {}\n",
-            viewer::PACKAGE
-        );
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        skips::tool_is_missing("a trace viewer", viewer::PACKAGE, "no trace is imported into a viewer");
         return None;
     };
     let mut browser = browser()?;

@@ -1,8 +1,8 @@
-//! `cargo xtask bench probes`: what looking costs, by each probe and by strace, as ratios measured in turn.
+//! `cargo xtask bench probes`: what each probe costs, and what strace costs, as ratios measured interleaved.
 //!
-//! The time of an iteration is the endpoint's own, read at the beginning and the end of its iterations, whoever looks on meanwhile.
+//! The endpoint itself reads the clock at the beginning and the end of its iterations, with and without a probe.
 
-use crate::bench::{Bench, shown};
+use super::setup::{Bench, shown};
 use analysis::stats::median_interval;
 use harness::endpoint::Sizing;
 use model::estimate::Estimate;
@@ -10,11 +10,11 @@ use model::observation::{Probe, ProbeRequest};
 use model::{Case, Placement, Workload};
 use std::process::Command;
 
-/// The hidden task that makes one trial of the case and prints what an iteration took: what strace is given to look at.
+/// The hidden task that makes one trial of the case and prints the time of an iteration; strace follows it.
 pub const ONE_TRIAL: &str = "__one_trial";
 
 const ROUNDS: u64 = 12;
-/// As many as are looked at in a trial at most.
+/// The most that a probe observes in one trial.
 const ITERATIONS: Sizing = Sizing::Iterations(2000);
 
 /// A pipe's round trip of 4 KiB on one core: each iteration is four system calls and two switches.
@@ -32,7 +32,7 @@ pub fn one_trial() -> Result<(), String> {
 /// Prints the ratios.
 pub fn run(bench: &Bench) -> Result<(), String> {
     let case = case(bench)?;
-    println!("{case}: an iteration that is looked at over one that is not, each between two of those");
+    println!("{case}: an iteration with a probe over one without, each between two of those");
     let probes = Probe::ALL
         .map(|probe| (probe.name(), ratio(bench, &case, |number| by(bench, &case, Some(probe), number))));
     let strace = ratio(bench, &case, |_| strace());
@@ -59,18 +59,19 @@ fn print(name: &str, ratio: &Result<Estimate, String>) {
     }
 }
 
-/// The ratio of an iteration that `looked_at` times over the same iteration unseen, before and after.
+/// The time of an iteration that `probed` returns, over that of the same iteration without probes before and after.
 fn ratio(
     bench: &Bench,
     case: &Case,
-    looked_at: impl Fn(u64) -> Result<f64, String>,
+    probed: impl Fn(u64) -> Result<f64, String>,
 ) -> Result<Estimate, String> {
-    looked_at(0)?;
+    // The first warms up.
+    probed(0)?;
     let log = |round: u64| -> Result<f64, String> {
         let before = by(bench, case, None, 3 * round)?;
-        let looked = looked_at(3 * round + 1)?;
+        let with_probe = probed(3 * round + 1)?;
         let after = by(bench, case, None, 3 * round + 2)?;
-        Ok(looked.ln() - (before.ln() + after.ln()) / 2.0)
+        Ok(with_probe.ln() - (before.ln() + after.ln()) / 2.0)
     };
     let logs = (0..ROUNDS).map(log).collect::<Result<Vec<_>, _>>()?;
     let estimate = median_interval(&logs).map(|logs| logs.map(f64::exp));
@@ -78,12 +79,12 @@ fn ratio(
 }
 
 fn by(bench: &Bench, case: &Case, probe: Option<Probe>, number: u64) -> Result<f64, String> {
-    let look = ProbeRequest { probe, counters: Vec::new() };
-    let seen = bench.launcher().observe(case, ITERATIONS, number, &look);
-    seen.map(|seen| seen.iteration_ns()).map_err(|ended| format!("{ended:?}"))
+    let request = ProbeRequest { probe, counters: Vec::new() };
+    let observation = bench.launcher().observe(case, ITERATIONS, number, &request);
+    observation.map(|observation| observation.iteration_ns()).map_err(|ended| format!("{ended:?}"))
 }
 
-/// The same iterations in a program that strace follows with all its endpoints.
+/// The time of an iteration in a program that strace follows, with all its endpoints.
 fn strace() -> Result<f64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output =

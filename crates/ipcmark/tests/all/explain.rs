@@ -2,11 +2,8 @@
 //!
 //! What each probe needs is tried first: where the kernel does not allow it, the test says so and checks the reason that
 //! is given instead.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
-mod common;
-
-use common::{IPCMARK, Place, Said, lacking, run};
+use crate::common::{IPCMARK, Place, Said, run, skip};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -87,7 +84,7 @@ fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoin
     match absence(&explanation, "syscalls") {
         None => assert_counts(&explanation, "syscalls"),
         Some(reason) => {
-            lacking(&reason, "counts by tracepoints are not tested");
+            skip(&reason, "counts by tracepoints are not tested");
             assert!(reason.contains("sudo"), "{reason}");
         }
     }
@@ -101,7 +98,7 @@ fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_
     match absence(&explanation, "ptrace") {
         None => assert_counts(&explanation, "ptrace"),
         Some(reason) => {
-            lacking(&reason, "counts by ptrace are not tested");
+            skip(&reason, "counts by ptrace are not tested");
             assert!(reason.contains(';'), "{reason}");
         }
     }
@@ -114,7 +111,7 @@ fn what_the_scheduler_tells_fills_the_iterations() {
     arguments.extend(["--endpoints".to_owned(), "threads".to_owned()]);
     let explanation = only(&run(&mut place.ipcmark(arguments)).expect(0));
     if let Some(reason) = absence(&explanation, "scheduler") {
-        return lacking(&reason, "what the scheduler tells is not tested");
+        return skip(&reason, "what the scheduler tells is not tested");
     }
     let overlap = |name: &str| explanation["overlap"][name].as_f64().unwrap();
     // On one CPU at most one end runs at a time, up to what lies between a switch and its record.
@@ -135,7 +132,7 @@ fn a_pipe_copies_each_byte_twice_and_shared_memory_not_at_all() {
     let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls,ptrace"))).expect(0));
     let copies = &explanation["copies"];
     if copies.is_null() {
-        return lacking("system calls cannot be seen here", "copies are not tested");
+        return skip("system calls cannot be seen here", "copies are not tested");
     }
     assert_eq!(copies["by_kernel"], 2.0);
     let of_ring = of_a_pipe("syscalls,ptrace").into_iter().map(|word| match word.as_str() {

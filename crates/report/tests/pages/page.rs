@@ -1,22 +1,13 @@
 //! The page in a browser: it draws the right numbers, obeys its controls, and shows every text as text.
 //!
 //! `IPCMARK_SCREENSHOTS=DIR` keeps pictures of it, for people to look at. Nothing here judges its beauty or its speed.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
-mod browser;
-#[path = "../src/fixture.rs"]
-mod fixture;
-#[path = "../src/observed.rs"]
-mod observed;
-#[path = "browser/picture.rs"]
-mod picture;
-mod study;
-
-use browser::{Browser, assert_clean, browser};
+use crate::browser::{Browser, assert_clean};
+use crate::picture::keep;
+use crate::{browser, fixture, study};
 use model::case::Placement;
 use model::record::{Fact, Outcome, Results};
 use model::warning::Warning;
-use picture::keep;
 use report::{Input, Style, html, table};
 use serde_json::{Value, json};
 use std::fs;

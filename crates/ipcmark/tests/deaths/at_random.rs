@@ -2,13 +2,11 @@
 //!
 //! It kills the coordinator, client, server and the janitor, interrupts runs by signals, and stops endpoints.
 //! Speed is no part of it: the only deadlines are those beyond which something hangs or was left behind.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
-mod common;
-
-use common::{
-    Place, Process, Running, Said, asked, assert_none_failed, endpoints, error, janitor, kernel_objects,
-    read, run, send, wait_until,
+use crate::ALONE;
+use crate::common::{
+    self, Place, Process, Running, Said, asked, assert_none_failed, endpoints, error, janitor,
+    kernel_objects, read, run, send, wait_until,
 };
 use mechanisms::registry;
 use model::Outcome;
@@ -17,7 +15,6 @@ use rand::seq::IndexedRandom;
 use rustix::process::Signal;
 use std::fs;
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -60,9 +57,6 @@ const SPINNING: &str = "shm-ring:wait=spin";
 fn sleeping_rows() -> Vec<&'static str> {
     rows().into_iter().filter(|row| *row != SPINNING).collect()
 }
-
-/// One test at a time: each counts on its share of two cores to get anywhere.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// `ipcmark run` over `rows`, in many short trials, that ends by itself within a second or so.
 fn short_run(place: &Place, rows: &[&str]) -> Command {

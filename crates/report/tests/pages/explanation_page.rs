@@ -1,19 +1,11 @@
 //! The page of explanations in a browser: it shows bars, numbers and pictures, fits where it is read, and runs nothing.
 //!
 //! `IPCMARK_SCREENSHOTS=DIR` keeps pictures of it, for people to look at.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
-mod browser;
-#[path = "../src/explained.rs"]
-mod explained;
-#[path = "../src/observed.rs"]
-mod observed;
-#[path = "browser/picture.rs"]
-mod picture;
-
+use crate::browser::{Browser, assert_clean};
+use crate::picture::keep;
+use crate::{browser, explained, observed};
 use analysis::explain::Explanation;
-use browser::{Browser, assert_clean, browser};
-use picture::keep;
 use report::explanation_html;
 use serde_json::json;
 use std::fs;

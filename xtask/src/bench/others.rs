@@ -1,9 +1,9 @@
-//! `cargo xtask bench others`: ipcmark beside independent programs that time the same thing, as ratios measured in turn.
+//! `cargo xtask bench others`: independent programs that time the same work, over ipcmark, as ratios measured interleaved.
 //!
-//! None of them is needed for anything else: one that is not installed is said to be missing. What each measures, and
-//! why it differs where it does, stands in docs/method.md.
+//! Nothing else needs these programs; the list names those that are not installed. docs/method.md says what each measures,
+//! and why its result differs where it does.
 
-use crate::bench::{Bench, shown};
+use super::setup::{Bench, shown};
 use analysis::stats::{median, median_interval};
 use model::units::format_ns;
 use model::{Case, Placement, Workload};
@@ -13,9 +13,9 @@ use std::time::Duration;
 
 /// A program, and the case of ipcmark that does the same work.
 struct Other {
-    /// The program, as the table calls it.
+    /// The program, as the printed list calls it.
     name: &'static str,
-    /// The case: row, workload, size, placement.
+    /// The case: mechanism, workload, size, placement.
     case: (&'static str, Workload, u64, Placement),
     /// Runs it on the CPUs of the case; nanoseconds per iteration.
     run: fn(&Case) -> Result<f64, String>,
@@ -41,7 +41,7 @@ const OTHERS: [Other; 9] = [
 
 /// Rounds of one ratio: each program twice a round, in ABBA order.
 const ROUNDS: usize = 8;
-/// What one trial of ipcmark measures here: of the order of what the others do.
+/// How long one trial of ipcmark measures here: about as long as the others.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Prints the ratios of the programs whose name begins with `program`.
@@ -104,7 +104,7 @@ fn hackbench_socket(case: &Case) -> Result<f64, String> {
     hackbench(case, &[])
 }
 
-/// One sender, one receiver: what is left of hackbench's groups.
+/// One sender and one receiver, the smallest group of hackbench.
 fn hackbench(case: &Case, further: &[&str]) -> Result<f64, String> {
     const LOOPS: f64 = 200_000.0;
     let arguments = ["--groups", "1", "--fds", "1", "--loops", "200000", "--datasize", "100"];
@@ -134,7 +134,7 @@ fn sockperf_tcp(case: &Case) -> Result<f64, String> {
     sockperf(case, &["--tcp"])
 }
 
-/// Its latency is half of a round trip.
+/// What sockperf calls latency is half of a round trip.
 fn sockperf(case: &Case, further: &[&str]) -> Result<f64, String> {
     let port = free_port()?;
     let at = ["-i", "127.0.0.1", "-p", &port];
@@ -155,12 +155,12 @@ fn iperf3(case: &Case) -> Result<f64, String> {
     Ok(65_536.0 * 8.0 / bits_per_s * 1e9)
 }
 
-/// `program` on client's CPU.
+/// `program` on the CPU of the client.
 fn client(case: &Case, program: &str, arguments: &[&str]) -> Result<Command, String> {
     on(case.cpus.map(|pair| pair.client), program, arguments)
 }
 
-/// `program` on server's CPU.
+/// `program` on the CPU of the server.
 fn server(case: &Case, program: &str, arguments: &[&str]) -> Result<Command, String> {
     on(case.cpus.map(|pair| pair.server), program, arguments)
 }
@@ -195,7 +195,7 @@ impl Server {
     fn start(mut command: Command) -> Result<Self, String> {
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let server = Self(child.map_err(|error| format!("{command:?}: {error}"))?);
-        // It says nowhere that it listens.
+        // No output says that it listens.
         std::thread::sleep(Duration::from_millis(300));
         Ok(server)
     }
