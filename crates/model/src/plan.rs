@@ -213,7 +213,7 @@ fn lonely(row: &Row, case: &Case, topology: &Topology) -> Option<String> {
         _ if row.spec.params.spins() && share_a_cpu => {
             "endpoints that spin and share a CPU only move at the scheduler's tick"
         }
-        Peers::FanOut(_) if card.one_end => "a process has one end of it; pairs=N can be had",
+        Peers::FanOut(_) if card.one_per_process => "a process has one end of it; pairs=N can be had",
         Peers::FanIn(_) if !card.polled => {
             "its ends cannot be waited for together (poll(2)); pairs=N and fan-out=N can be had"
         }

@@ -274,7 +274,7 @@ fn several_peers_share_their_iterations_in_every_mechanism() {
             for peers in [Peers::Pairs(3), Peers::FanIn(3), Peers::FanOut(3)] {
                 let wanted = match peers {
                     Peers::FanIn(_) => card.polled,
-                    Peers::FanOut(_) => !card.one_end,
+                    Peers::FanOut(_) => !card.one_per_process,
                     _ => true,
                 };
                 let was = seen.contains(&(card.name.to_owned(), peers, workload));

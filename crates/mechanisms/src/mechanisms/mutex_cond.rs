@@ -16,7 +16,7 @@ pub(crate) struct MutexCond;
 /// An endpoint that counts how often either endpoint was woken.
 #[derive(Debug)]
 pub(crate) struct MutexCondEndpoint {
-    turnstile: GuardedCount,
+    count: GuardedCount,
     wake_ups: u32,
 }
 
@@ -36,9 +36,9 @@ impl Mechanism for MutexCond {
     }
 
     fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let (turnstile, fd) = GuardedCount::create()?;
+        let (count, fd) = GuardedCount::create()?;
         let ticket = Ticket { address: Vec::new(), fds: vec![fd] };
-        Ok((WakeEndpoint(MutexCondEndpoint { turnstile, wake_ups: 0 }), ticket))
+        Ok((WakeEndpoint(MutexCondEndpoint { count, wake_ups: 0 }), ticket))
     }
 
     fn accept(bound: Self::Bound) -> Result<Self::End, Failure> {
@@ -47,7 +47,7 @@ impl Mechanism for MutexCond {
 
     fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let [fd] = ticket.descriptors("mutex-cond")?;
-        Ok(WakeEndpoint(MutexCondEndpoint { turnstile: GuardedCount::open(fd)?, wake_ups: 0 }))
+        Ok(WakeEndpoint(MutexCondEndpoint { count: GuardedCount::open(fd)?, wake_ups: 0 }))
     }
 }
 
@@ -55,12 +55,12 @@ impl Waker for MutexCondEndpoint {
     #[inline(always)]
     fn wake(&mut self) -> Result<(), Errno> {
         self.wake_ups = self.wake_ups.wrapping_add(1);
-        self.turnstile.set(self.wake_ups)
+        self.count.set(self.wake_ups)
     }
 
     #[inline(always)]
     fn sleep(&mut self) -> Result<(), Errno> {
         self.wake_ups = self.wake_ups.wrapping_add(1);
-        self.turnstile.wait_for(self.wake_ups)
+        self.count.wait_for(self.wake_ups)
     }
 }

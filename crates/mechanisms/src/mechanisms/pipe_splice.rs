@@ -1,7 +1,7 @@
 //! Two pipes, one for each direction, whose slots refer to pages of a file in memory (splice(2)). The receiver
 //! copies.
 //!
-//! Each part begins on a page, because each page takes a slot, even if only a part of it is used. `zero_copy` says
+//! Each piece begins on a page, because each page takes a slot, even if only a part of it is used. `zero_copy` says
 //! when a page may be written again.
 
 use crate::contract::{ACCESS, Mechanism};

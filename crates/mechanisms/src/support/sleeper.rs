@@ -54,7 +54,7 @@ pub(crate) enum Sleeper {
     /// A semaphore in shared memory for each endpoint.
     Posix { semaphores: posix_sync::PosixSemaphores<2>, own: usize },
     /// A bit for each endpoint under a mutex, with one condition variable.
-    Mutex { turnstile: GuardedCount, own: u32 },
+    Mutex { count: GuardedCount, own: u32 },
 }
 
 /// The bits of [`Sleeper::Mutex`].
@@ -90,9 +90,9 @@ impl Sleeper {
                 Sleeper::Posix { semaphores, own: 0 }
             }
             Some("mutex") => {
-                let (turnstile, fd) = GuardedCount::create()?;
+                let (count, fd) = GuardedCount::create()?;
                 ticket.fds.push(fd);
-                Sleeper::Mutex { turnstile, own: CLIENT }
+                Sleeper::Mutex { count, own: CLIENT }
             }
             _ => Sleeper::Futex { spins: spins(trial.params, card) },
         })
@@ -131,7 +131,7 @@ impl Sleeper {
             }
             Some("mutex") => {
                 let [fd] = ticket.next_descriptors(card.name)?;
-                Sleeper::Mutex { turnstile: GuardedCount::open(fd)?, own: SERVER }
+                Sleeper::Mutex { count: GuardedCount::open(fd)?, own: SERVER }
             }
             _ => Sleeper::Futex { spins: spins(trial.params, card) },
         })
@@ -163,8 +163,8 @@ impl WaitStrategy for Sleeper {
             Sleeper::Eventfd { own, .. } => retry_on_intr(|| read(own, &mut [0; 8])).map(drop),
             Sleeper::SystemV { semaphores, own, .. } => semaphores.add(*own, -1),
             Sleeper::Posix { semaphores, own } => semaphores.wait(*own),
-            Sleeper::Mutex { turnstile, own } => {
-                let mut locked = turnstile.lock()?;
+            Sleeper::Mutex { count, own } => {
+                let mut locked = count.lock()?;
                 while *locked.count() & own == 0 {
                     locked.wait()?;
                 }
@@ -186,11 +186,11 @@ impl WaitStrategy for Sleeper {
             Sleeper::Eventfd { peers, .. } => retry_on_intr(|| write(peers, &1_u64.to_ne_bytes())).map(drop),
             Sleeper::SystemV { semaphores, own, .. } => semaphores.add(1 - own, 1),
             Sleeper::Posix { semaphores, own } => semaphores.post(1 - own),
-            Sleeper::Mutex { turnstile, own } => turnstile.lock().and_then(|mut locked| {
+            Sleeper::Mutex { count, own } => count.lock().and_then(|mut locked| {
                 *locked.count() |= CLIENT ^ SERVER ^ own;
                 // If the mutex were still held, the peer would wake and at once sleep for the mutex.
                 drop(locked);
-                turnstile.notify()
+                count.notify()
             }),
         };
     }

@@ -143,7 +143,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, count: usize) {
     ///
     /// As for `copy_nonoverlapping`. `count` is from the size of `T` to twice that, and `T` is plain data.
     #[inline(always)]
-    unsafe fn both_ends<T>(from: *const u8, to: *mut u8, count: usize) {
+    unsafe fn head_and_tail<T>(from: *const u8, to: *mut u8, count: usize) {
         let last = count - size_of::<T>();
         // SAFETY: by contract; these accesses need no alignment.
         unsafe {
@@ -171,10 +171,10 @@ unsafe fn copy(from: *const u8, to: *mut u8, count: usize) {
                 to.write_unaligned(a);
                 to.add(1).write_unaligned(b);
             }
-            16..32 => both_ends::<Wide>(from, to, count),
-            8..16 => both_ends::<u64>(from, to, count),
-            4..8 => both_ends::<u32>(from, to, count),
-            2..4 => both_ends::<u16>(from, to, count),
+            16..32 => head_and_tail::<Wide>(from, to, count),
+            8..16 => head_and_tail::<u64>(from, to, count),
+            4..8 => head_and_tail::<u32>(from, to, count),
+            2..4 => head_and_tail::<u16>(from, to, count),
             1 => to.write(from.read()),
             _ => std::ptr::copy_nonoverlapping(from, to, count),
         }
