@@ -314,7 +314,7 @@ mod tests {
     use crate::gathered::Gathered;
     use model::card::Support;
     use model::floor::operation;
-    use model::observation::{Frame, Observation, Probe, EndpointObservation as OfEnd, Stack};
+    use model::observation::{EndpointObservation as OfEnd, Frame, Observation, Probe, Stack};
     use model::record::{Outcome, Usage};
     use model::summary::summarise;
     use model::topology::CpuPair;
