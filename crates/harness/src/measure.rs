@@ -4,7 +4,7 @@ use model::record::{Clock as ClockRecord, ClockSource};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A clock reading, in ticks of the clock that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -191,6 +191,11 @@ fn precision_and_cost(clock: &Clock) -> (f64, f64) {
         last = now;
     }
     (clock.ns(smallest), clock.ns_between(start, last) / READINGS as f64)
+}
+
+/// The time of day, for the results to say when they were measured. Nothing is timed by it.
+pub fn wall_clock() -> SystemTime {
+    SystemTime::now()
 }
 
 /// A deadline or a budget of the coordinator, by the system's monotonic clock. No result comes from it.

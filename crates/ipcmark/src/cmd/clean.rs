@@ -1,4 +1,4 @@
-//! `ipcmark clean`: removes what dead runs left behind.
+//! `ipcmark clean`: removes what killed runs left behind.
 
 use crate::exit::{Error, Exit};
 use crate::output::print;
@@ -14,7 +14,7 @@ pub fn run() -> Result<Exit, Error> {
         };
     }
     if cleaned.is_empty() {
-        text += "nothing to clean: no dead run left anything\n";
+        text += "nothing to clean: no killed run left anything\n";
     }
     print(&text)?;
     Ok(if cleaned.iter().all(|(_, outcome)| outcome.is_ok()) { Exit::Success } else { Exit::CaseFailed })
