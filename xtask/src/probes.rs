@@ -3,7 +3,8 @@
 //! The time of an iteration is the endpoint's own, read at the beginning and the end of its iterations, whoever looks on meanwhile.
 
 use crate::bench::{Bench, shown};
-use harness::endpoint::Sizing;
+use harness::coordinator::schedule::Trials;
+use harness::protocol::orders::Sizing;
 use model::observation::{Probe, ProbeRequest};
 use model::stats::{Estimate, median_interval};
 use model::{Case, Placement, Workload};
@@ -78,8 +79,8 @@ fn ratio(
 
 fn by(bench: &Bench, case: &Case, probe: Option<Probe>, number: u64) -> Result<f64, String> {
     let look = ProbeRequest { probe, counters: Vec::new() };
-    let seen = bench.launcher().observe(case, ITERATIONS, number, &look);
-    seen.map(|seen| seen.iteration_ns()).map_err(|ended| format!("{ended:?}"))
+    let seen = bench.trials().observe(case, ITERATIONS, number, &look);
+    seen.map(|seen| seen.iteration_ns()).map_err(|error| error.to_string())
 }
 
 /// The same iterations in a program that strace follows with all its endpoints.

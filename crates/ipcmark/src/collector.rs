@@ -2,7 +2,7 @@
 //!
 //! The harness knows no statistics: it is handed the rules that are here. Nothing is measured here, and nothing is written.
 
-use harness::run::FinishedCase;
+use harness::coordinator::run::FinishedCase;
 use model::compare::round_log_ratios;
 use model::record::{Outcome, Record, Sample};
 use model::stats::{Estimate, median_interval};

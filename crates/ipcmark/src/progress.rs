@@ -1,9 +1,9 @@
 //! What is shown while a run goes on, on standard error: a bar on a terminal, else a line now and then.
 
+use harness::coordinator::schedule::TrialProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::observation::Probe;
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
 
 /// How many plain lines a run that uses all its time prints.
 const LINES: f64 = 10.0;
@@ -32,13 +32,12 @@ impl Progress {
         Progress::Bar(bar)
     }
 
-    /// Shows how far the run is: `round` is `None` in the warm-up, `share` is of the time.
-    pub fn show(&mut self, round: Option<u32>, done: usize, cases: usize, share: f64, left: Duration) {
-        let stage = round.map_or("warming up".to_owned(), |round| format!("round {}", round + 1));
-        self.say(
-            share,
-            &format!("{stage}, {done} of {cases} cases settled, at most {} s left", left.as_secs()),
-        );
+    /// Shows how far a run or a comparison is.
+    pub fn show(&mut self, progress: TrialProgress) {
+        let TrialProgress { done, of, share, left, .. } = progress;
+        let text =
+            format!("{}, {done} of {of} cases settled, at most {} s left", stage(progress), left.as_secs());
+        self.say(share, &text);
     }
 
     fn say(&mut self, share: f64, text: &str) {
@@ -56,12 +55,11 @@ impl Progress {
         }
     }
 
-    /// Shows how far looking is, of which `elapsed` of `time` is over.
-    pub fn look(&mut self, probe: Probe, round: u32, elapsed: Duration, time: Duration) {
-        let stage = if round == 0 { "warming up".to_owned() } else { format!("round {round}") };
-        let left = time.saturating_sub(elapsed).as_secs();
-        let share = elapsed.as_secs_f64() / time.as_secs_f64();
-        self.say(share, &format!("looking by {probe}, {stage}, at most {left} s left"));
+    /// Shows how far a profile is, which has just had a trial with `probe`.
+    pub fn show_probe(&mut self, probe: Probe, progress: TrialProgress) {
+        let left = progress.left.as_secs();
+        let text = format!("observing by {probe}, {}, at most {left} s left", stage(progress));
+        self.say(progress.share, &text);
     }
 
     /// Removes the bar, so that the table stands alone.
@@ -70,4 +68,9 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// The round in words.
+fn stage(progress: TrialProgress) -> String {
+    progress.round.map_or("warming up".to_owned(), |round| format!("round {}", round + 1))
 }

@@ -1,6 +1,6 @@
 //! Counters of the kernel and of the processor, over all timed iterations. They are read after the iterations, never within.
 
-use crate::Probing;
+use crate::instrument::ProbeInstrument;
 use crate::perf::{on_this_thread, refused, switched};
 use model::observation::{Counter, EndpointObservation};
 use model::record::Fact;
@@ -155,7 +155,7 @@ impl Counters {
     }
 }
 
-impl Probing for Counters {
+impl ProbeInstrument for Counters {
     fn begin(&mut self) -> Result<(), Failure> {
         let mut leaders = self.groups.iter_mut().filter_map(|group| group.first_mut());
         leaders.try_for_each(|(name, leader)| switched(leader.enable(), name))
@@ -166,7 +166,7 @@ impl Probing for Counters {
         leaders.try_for_each(|(name, leader)| switched(leader.disable(), name))
     }
 
-    fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
+    fn observation(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
         let read = self.groups.iter_mut().flatten().map(|(name, open)| read(name, open));
         let absent = self.absent.iter().map(|(name, reason)| Counter {
             name: name.clone(),

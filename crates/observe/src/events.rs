@@ -2,7 +2,7 @@
 //!
 //! All are switched on and off together, so that what one shows the others show too.
 
-use crate::Probing;
+use crate::instrument::ProbeInstrument;
 use crate::mappings::Mappings;
 use crate::perf::{counter, on_this_thread, ring, switched};
 use crate::tracefs::{self, Field, REMEDY, Tracefs};
@@ -106,7 +106,7 @@ impl Kind {
     }
 }
 
-impl Probing for Recorder {
+impl ProbeInstrument for Recorder {
     fn begin(&mut self) -> Result<(), Failure> {
         switched(self.leader.enable(), "the events of this thread")
     }
@@ -115,7 +115,7 @@ impl Probing for Recorder {
         switched(self.leader.disable(), "the events of this thread")
     }
 
-    fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
+    fn observation(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
         let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
         for Source { ring, form } in &mut self.sources {
             while let Some(record) = ring.next_record() {

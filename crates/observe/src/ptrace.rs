@@ -3,7 +3,7 @@
 //! A process of its own, a re-execution of the binary, holds the endpoint's thread and writes down what it stops at; the
 //! endpoint reads it there. It ends when the thread does, however that comes about.
 
-use crate::Probing;
+use crate::instrument::ProbeInstrument;
 use crate::perf::now_ns;
 use model::observation::{EndpointObservation, Event, What};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -65,7 +65,7 @@ pub(crate) struct Stopping {
     log: File,
 }
 
-impl Probing for Stopping {
+impl ProbeInstrument for Stopping {
     fn begin(&mut self) -> Result<(), Failure> {
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Probing for Stopping {
         Ok(())
     }
 
-    fn seen(self: Box<Self>) -> Result<EndpointObservation, Failure> {
+    fn observation(self: Box<Self>) -> Result<EndpointObservation, Failure> {
         // Read by position: the tracer, which goes on writing, shares the file's offset.
         let mut text = vec![0; self.log.metadata().or_fail("fstat", LOG)?.len() as usize];
         self.log.read_exact_at(&mut text, 0).or_fail("pread", LOG)?;

@@ -3,7 +3,7 @@
 //! By the processor's cycles where they are counted; else by a timer of the kernel's (`cpu-clock`), which cannot
 //! interrupt code that keeps interrupts off: that is then seen where it switches them on again.
 
-use crate::Probing;
+use crate::instrument::ProbeInstrument;
 use crate::mappings::Mappings;
 use crate::perf::{on_this_thread, ring, switched};
 use model::observation::{EndpointObservation, Frame, Stack};
@@ -66,7 +66,7 @@ pub(crate) struct Sampling {
     without: Vec<String>,
 }
 
-impl Probing for Sampling {
+impl ProbeInstrument for Sampling {
     fn begin(&mut self) -> Result<(), Failure> {
         self.rings.iter_mut().try_for_each(|ring| switched(ring.enable(), "sampling"))
     }
@@ -76,7 +76,7 @@ impl Probing for Sampling {
     }
 
     /// The stacks, with addresses for names: the coordinator names them, once for all trials.
-    fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
+    fn observation(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
         let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
         let mappings = Mappings::read()?;
         let tid = gettid().as_raw_nonzero().get().cast_unsigned();

@@ -1,17 +1,19 @@
 //! `ipcmark compare`: two results files, or two mechanisms measured in turn.
 
-use super::run::{by_hand, launcher, nothing_left, restrict, row, watch_signals};
+use super::run::{by_hand, nothing_left, restrict, row, trials, watch_signals};
 use crate::cli::Compare;
 use crate::collector;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::progress::Progress;
 use crate::results_file;
-use harness::in_turn::{self, Pair};
-use harness::run::slice_for;
-use harness::run_directory::RunDirectory;
+use harness::clock::Timer;
+use harness::coordinator::compare::{self, CasePair};
+use harness::coordinator::run_directory::RunDirectory;
+use harness::coordinator::schedule::TimeBudget;
+use harness::coordinator::slices::slice_for;
 use mechanisms::registry::{self, CARDS};
-use model::compare::{Options, Paired, Verdict, compare, compare_paired, failures, round_log_ratios};
+use model::compare::{Options, Paired, Verdict, compare_paired, failures, round_log_ratios};
 use model::plan::{Plan, plan};
 use model::{Case, Invalid, Sample, Spec};
 use std::path::Path;
@@ -45,7 +47,7 @@ fn spec(text: &str) -> Option<Result<Spec, Invalid>> {
 fn files(arguments: &Compare) -> Result<Exit, Error> {
     let before = results_file::read(Path::new(&arguments.before))?;
     let after = results_file::read(Path::new(&arguments.after))?;
-    let comparison = compare(&before, &after, Options::default());
+    let comparison = model::compare::compare(&before, &after, Options::default());
     print(&match arguments.json {
         true => format!("{:#}\n", serde_json::json!(comparison)),
         false => report::comparison(&comparison, &style()),
@@ -65,16 +67,15 @@ fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Resul
     let precision = arguments.effort.precision.map_or(PRECISION, |precision| precision.0);
     let interrupted = watch_signals()?;
     let directory = RunDirectory::create()?;
-    let launcher = launcher(&directory, &interrupted, arguments.effort.timeout);
+    let trials = trials(&directory, &interrupted, arguments.effort.timeout);
     let mut progress = Progress::new();
-    let (slice, of) = (slice_for(time, 4 * pairs.len()), pairs.len());
+    let slice = slice_for(time, 4 * pairs.len());
+    let budget = TimeBudget { clock: &Timer::start(), time };
     let settled = |before: &[Sample], after: &[Sample]| collector::is_ratio_settled(before, after, precision);
-    in_turn::measure(&mut pairs, &launcher, slice, &settled, time, |reached| {
-        progress.show(reached.round, reached.settled, of, reached.share, reached.left);
-    });
+    compare::measure(&mut pairs, &trials, budget, slice, &settled, |reached| progress.show(reached));
     progress.finish();
 
-    let log_ratios = |pair: &Pair| Paired {
+    let log_ratios = |pair: &CasePair| Paired {
         name: pair_name(pair),
         log_ratios: round_log_ratios(&pair.samples[0], &pair.samples[1]),
     };
@@ -101,7 +102,7 @@ fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Resul
 fn planned(arguments: &Compare, spec: &Spec) -> Result<Plan, Invalid> {
     let mut suite = by_hand(&[spec.to_string()], &arguments.axes.workloads)?;
     restrict(&mut suite, &arguments.axes)?;
-    let topology = harness::host::read(Path::new("/")).topology;
+    let topology = harness::host::facts::read(Path::new("/")).topology;
     Ok(plan(
         &suite.blocks,
         arguments.effort.endpoints.map(model::Endpoints::from).unwrap_or_default(),
@@ -111,10 +112,10 @@ fn planned(arguments: &Compare, spec: &Spec) -> Result<Plan, Invalid> {
 }
 
 /// The cases of both plans that differ by nothing but the row.
-fn paired(before: &Plan, after: &Plan) -> Vec<Pair> {
+fn paired(before: &Plan, after: &Plan) -> Vec<CasePair> {
     let pair = |a: &Case| {
         let same = |b: &&Case| Case { spec: a.spec.clone(), ..(*b).clone() } == *a;
-        asked_for(after).find(same).map(|b| Pair::new(a.clone(), b.clone()))
+        asked_for(after).find(same).map(|b| CasePair::new(a.clone(), b.clone()))
     };
     asked_for(before).filter_map(pair).collect()
 }
@@ -123,7 +124,7 @@ fn asked_for(plan: &Plan) -> impl Iterator<Item = &Case> {
     plan.cases.iter().chain(&plan.awaited)
 }
 
-fn pair_name(pair: &Pair) -> String {
+fn pair_name(pair: &CasePair) -> String {
     let [a, b] = &pair.cases;
     format!("{} against {a}", b.spec)
 }

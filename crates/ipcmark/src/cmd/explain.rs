@@ -1,7 +1,7 @@
 //! `ipcmark explain`: measures cases plainly beside those that differ from them by one thing, then looks at them by every
 //! probe that works here, and says why they cost what they do.
 
-use super::run::{by_hand, launcher, nothing_left, restrict, row, watch_signals};
+use super::run::{by_hand, nothing_left, restrict, row, trials, watch_signals};
 use crate::cli::{Effort, Explain, Looks};
 use crate::collector;
 use crate::derived_file::{self, FileKind};
@@ -10,19 +10,21 @@ use crate::output::{command, print, style};
 use crate::progress::Progress;
 use crate::results_file;
 use explain::{Bends, Explanation, Gathered, Landmark, bends, control_cases, explain};
-use harness::endpoint::Sizing;
-use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
-use harness::measure::Timer;
-use harness::run::{Bounds, Event, Run, slice_for};
-use harness::run_directory::RunDirectory;
-use harness::trial::Launcher;
+use harness::clock::Timer;
+use harness::coordinator::profile::{self, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
+use harness::coordinator::run::{self, RunBounds, RunEvent};
+use harness::coordinator::run_directory::RunDirectory;
+use harness::coordinator::schedule::TimeBudget;
+use harness::coordinator::slices::slice_for;
+use harness::coordinator::trials::EndpointTrials;
+use harness::protocol::orders::Sizing;
 use mechanisms::registry::CARDS;
 use model::card::Support;
 use model::floor::floor_of;
 use model::observation::Probe;
 use model::observation::timeline::chosen;
 use model::plan::{Plan, plan};
-use model::record::{Record, Settings};
+use model::record::Record;
 use model::suite::{Block, Suite};
 use model::{Case, Invalid, Pace, Peers, Percent, Placements};
 use observe::symbols::Names;
@@ -79,11 +81,11 @@ pub fn explained(
 
     let interrupted = watch_signals()?;
     let directory = RunDirectory::create()?;
-    let launcher = launcher(&directory, &interrupted, timeout);
+    let trials = trials(&directory, &interrupted, timeout);
     // A control case that is settled would leave the rounds in which the others are compared with it.
     let precision = precision.unwrap_or(Percent(0.0));
-    let records = measure(&gathered, &launcher, time.mul_f64(PLAIN_SHARE), precision);
-    look(&mut gathered, &probes, &launcher, time.mul_f64(1.0 - PLAIN_SHARE), looks);
+    let records = measure(&gathered, &trials, time.mul_f64(PLAIN_SHARE), precision);
+    look(&mut gathered, &probes, &trials, time.mul_f64(1.0 - PLAIN_SHARE), looks);
 
     let (mut explanations, mut unexplained): (Vec<Explanation>, Vec<&Case>) = Default::default();
     for gathered in &gathered {
@@ -173,7 +175,7 @@ fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<
 
 /// The sizes at which something in this machine or its kernel changes.
 fn landmarks() -> Vec<Landmark> {
-    let host = harness::host::read(Path::new("/"));
+    let host = harness::host::facts::read(Path::new("/"));
     let mut landmarks = vec![Landmark { name: "page".to_owned(), bytes: 4096 }];
     let mut add = |name: &str, bytes: u64| landmarks.push(Landmark { name: name.to_owned(), bytes });
     // What the kernel gives unless it is asked for more (pipe(7)).
@@ -204,7 +206,7 @@ fn asked_for(arguments: &Explain) -> Result<Vec<Case>, Error> {
         }
     };
     let endpoints = arguments.effort.endpoints.map(model::Endpoints::from).unwrap_or_default();
-    let topology = harness::host::read(Path::new("/")).topology;
+    let topology = harness::host::facts::read(Path::new("/")).topology;
     let plan = plan(&suite.blocks, endpoints, &topology, row);
     let cases: Vec<Case> = plan.cases.iter().chain(&plan.awaited).cloned().collect();
     if cases.is_empty() {
@@ -255,7 +257,7 @@ fn supported(asked: &[Probe], gathered: &mut [Gathered]) -> Vec<Probe> {
 /// Measures the cases plainly, beside their control cases and floors.
 fn measure(
     gathered: &[Gathered],
-    launcher: &Launcher<'_>,
+    trials: &EndpointTrials<'_>,
     time: Duration,
     precision: Percent,
 ) -> Vec<Record> {
@@ -275,53 +277,52 @@ fn measure(
     }
     plan.cases.retain(|case| !plan.floors.contains(case));
     let slice = slice_for(time, plan.cases.len() + plan.floors.len());
-    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let settled = |iteration_ns: &[f64]| collector::is_settled(iteration_ns, precision.0);
-    let bounds = Bounds {
-        settled: &settled,
-        settings: Settings {
-            suite: None,
-            precision,
-            time_ns: ns(time),
-            rounds: None,
-            slice_ns: ns(slice),
-            check: false,
-            total_bytes: None,
-            observe_ns: 0,
-        },
-        iterations: None,
-    };
+    let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
+    let bounds = RunBounds { settled: &settled, rounds: None, slice_ns, total: None, iterations: None };
+    let budget = TimeBudget { clock: &Timer::start(), time };
     let (mut records, mut progress) = (Vec::new(), Progress::new());
-    Run::new(&plan, launcher, &bounds, Timer::start(), |event| match event {
-        Event::Floors(_) => {}
-        Event::Progress { round, done, cases, share, left } => progress.show(round, done, cases, share, left),
-        Event::Ended(finished) => records.push(collector::record(*finished, precision.0)),
-    })
-    .finish();
+    run::measure(&plan, trials, budget, bounds, |event| match event {
+        RunEvent::Floors(_) => {}
+        RunEvent::Progress(reached) => progress.show(reached),
+        RunEvent::Ended(finished) => records.push(collector::record(*finished, precision.0)),
+    });
     progress.finish();
     records
 }
 
 /// Looks at the cases by `probes`, and gathers what is seen.
-fn look(gathered: &mut [Gathered], probes: &[Probe], launcher: &Launcher<'_>, time: Duration, looks: &Looks) {
-    let size = looks.iterations.map_or(looking::A_SLICE, Sizing::Iterations);
+fn look(
+    gathered: &mut [Gathered],
+    probes: &[Probe],
+    trials: &EndpointTrials<'_>,
+    time: Duration,
+    looks: &Looks,
+) {
+    let size = looks.iterations.map_or(profile::A_SLICE, Sizing::Iterations);
     let subject =
-        |gathered: &Gathered| Subject { case: gathered.case.clone(), probes: probes.to_vec(), size };
-    let subjects: Vec<Subject> = gathered.iter().map(subject).collect();
-    let plan = looking::Plan { subjects: &subjects, counters: &looks.counters, rounds: ENOUGH_ROUNDS, time };
-    let (mut names, mut progress, timer) = (Names::default(), Progress::new(), Timer::start());
-    looking::look(&plan, launcher, |Looked { at, probe, outcome, ratio, round, .. }| {
-        progress.look(probe, round, timer.elapsed(), time);
-        match (outcome, ratio) {
-            (Err(failure), _) => gathered[at].note_failure(probe, failure),
-            // The first round warms up.
-            (Ok(_), None) => {}
-            (Ok(mut observation), Some(ratio)) => {
-                names.name(&mut observation);
-                gathered[at].add(probe, observation, ratio);
+        |gathered: &Gathered| ProbeSubject { case: gathered.case.clone(), probes: probes.to_vec(), size };
+    let subjects: Vec<ProbeSubject> = gathered.iter().map(subject).collect();
+    let plan = ProbePlan { subjects: &subjects, counters: &looks.counters, rounds: ENOUGH_ROUNDS };
+    let budget = TimeBudget { clock: &Timer::start(), time };
+    let (mut names, mut progress) = (Names::default(), Progress::new());
+    profile::observe(
+        plan,
+        trials,
+        budget,
+        |ObservedTrial { at, probe, outcome, ratio, progress: reached, .. }| {
+            progress.show_probe(probe, reached);
+            match (outcome, ratio) {
+                (Err(failure), _) => gathered[at].note_failure(probe, failure),
+                // The first round warms up.
+                (Ok(_), None) => {}
+                (Ok(mut observation), Some(ratio)) => {
+                    names.name(&mut observation);
+                    gathered[at].add(probe, observation, ratio);
+                }
             }
-        }
-    });
+        },
+    );
     progress.finish();
 }
 

@@ -4,11 +4,12 @@
 //! Nothing is explained here, and nothing is made up where a probe does not work: the results say why.
 
 use crate::progress::Progress;
-use harness::endpoint::Sizing;
-use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
-use harness::measure::Timer;
-use harness::run::iterations_of_total;
-use harness::trial::Launcher;
+use harness::clock::Timer;
+use harness::coordinator::profile::{self, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
+use harness::coordinator::schedule::TimeBudget;
+use harness::coordinator::slices::iterations_of_total;
+use harness::coordinator::trials::EndpointTrials;
+use harness::protocol::orders::Sizing;
 use model::card::Support;
 use model::observation::Probe;
 use model::observation::profile::{Profile, ProfileRecord};
@@ -20,11 +21,11 @@ use observe::symbols::Names;
 use std::time::Duration;
 
 /// The cases of `plan` that `study` wants looked at; trials of streams send `total`, if that is asked for.
-pub fn subjects(study: &Study, plan: &Plan, total: Option<Size>) -> Vec<Subject> {
-    let subject = |case: &Case| Subject {
+pub fn subjects(study: &Study, plan: &Plan, total: Option<Size>) -> Vec<ProbeSubject> {
+    let subject = |case: &Case| ProbeSubject {
         case: case.clone(),
         probes: study.probes_of(case),
-        size: iterations_of_total(case, total).map_or(looking::A_SLICE, Sizing::Iterations),
+        size: iterations_of_total(case, total).map_or(profile::A_SLICE, Sizing::Iterations),
     };
     let subjects = plan.cases.iter().chain(&plan.awaited).map(subject);
     subjects.filter(|subject| !subject.probes.is_empty()).collect()
@@ -32,8 +33,8 @@ pub fn subjects(study: &Study, plan: &Plan, total: Option<Size>) -> Vec<Subject>
 
 /// Looks at `subjects` for `time` and tells of every trial, and of those for which there is no probe.
 pub fn look(
-    mut subjects: Vec<Subject>,
-    launcher: &Launcher<'_>,
+    mut subjects: Vec<ProbeSubject>,
+    trials: &EndpointTrials<'_>,
     time: Duration,
     progress: &mut Progress,
     mut tell: impl FnMut(ProfileRecord),
@@ -51,19 +52,25 @@ pub fn look(
             }
         }
     }
-    let plan = looking::Plan { subjects: &subjects, counters: &[], rounds: ENOUGH_ROUNDS, time };
-    let (mut names, timer) = (Names::default(), Timer::start());
-    looking::look(&plan, launcher, |Looked { case, probe, outcome, ratio, round, .. }| {
-        progress.look(probe, round, timer.elapsed(), time);
-        let showed = match (outcome, ratio) {
-            (Err(failure), _) => Fact::Unknown(failure),
-            // The first round warms up.
-            (Ok(_), None) => return,
-            (Ok(mut seen), Some(effect)) => {
-                names.name(&mut seen);
-                Fact::Known(Profile::of(probe, seen, effect, observe::call_name))
-            }
-        };
-        tell(ProfileRecord { case: case.clone(), probe, round, showed });
-    });
+    let plan = ProbePlan { subjects: &subjects, counters: &[], rounds: ENOUGH_ROUNDS };
+    let budget = TimeBudget { clock: &Timer::start(), time };
+    let mut names = Names::default();
+    profile::observe(
+        plan,
+        trials,
+        budget,
+        |ObservedTrial { case, probe, outcome, ratio, round, progress: reached, .. }| {
+            progress.show_probe(probe, reached);
+            let showed = match (outcome, ratio) {
+                (Err(failure), _) => Fact::Unknown(failure),
+                // The first round warms up.
+                (Ok(_), None) => return,
+                (Ok(mut seen), Some(effect)) => {
+                    names.name(&mut seen);
+                    Fact::Known(Profile::of(probe, seen, effect, observe::call_name))
+                }
+            };
+            tell(ProfileRecord { case: case.clone(), probe, round, showed });
+        },
+    );
 }

@@ -8,11 +8,13 @@ use crate::output::{command, print, show};
 use crate::progress::Progress;
 use crate::results_file::ResultsFile;
 use crate::suites;
-use harness::looking::Subject;
-use harness::measure::{Calibration, Timer};
-use harness::run::{Bounds, Event, Finish, estimate, slice_for};
-use harness::run_directory::RunDirectory;
-use harness::trial::Launcher;
+use harness::clock::{Calibration, Timer};
+use harness::coordinator::profile::ProbeSubject;
+use harness::coordinator::run::{RunBounds, RunEvent, RunFinish};
+use harness::coordinator::run_directory::RunDirectory;
+use harness::coordinator::schedule::TimeBudget;
+use harness::coordinator::slices::{estimate, slice_for};
+use harness::coordinator::trials::EndpointTrials;
 use mechanisms::registry::{self, CARDS};
 use model::card::{Card, CardKind, Support};
 use model::plan::{Plan, Row};
@@ -36,7 +38,7 @@ const TIME: Duration = Duration::from_secs(60);
 pub fn run(arguments: &Run) -> Result<Exit, Error> {
     let timer = Timer::start();
     let suite = requested(arguments)?;
-    let host = harness::host::read(Path::new("/"));
+    let host = harness::host::facts::read(Path::new("/"));
     let plan = model::plan::plan(&suite.blocks, suite.endpoints.unwrap_or_default(), &host.topology, row);
     if plan.cases.is_empty() && plan.awaited.is_empty() {
         return Err(nothing_left(&plan).into());
@@ -71,7 +73,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
         floors: Vec::new(),
         study: suite.study,
     };
-    let launcher = Launcher {
+    let trials = EndpointTrials {
         clock: calibration.record.source,
         directory: &directory,
         check: arguments.check,
@@ -81,15 +83,22 @@ pub fn run(arguments: &Run) -> Result<Exit, Error> {
     let observe = Duration::from_nanos(settings.observe_ns);
     let precision = settings.precision.0;
     let settled = |iteration_ns: &[f64]| collector::is_settled(iteration_ns, precision);
-    let bounds = Bounds { settings, settled: &settled, iterations: arguments.iterations };
+    let bounds = RunBounds {
+        settled: &settled,
+        rounds: settings.rounds,
+        slice_ns: settings.slice_ns,
+        total: settings.total_bytes,
+        iterations: arguments.iterations,
+    };
+    let budget = TimeBudget { clock: &timer, time: Duration::from_nanos(settings.time_ns) };
     let mut collector = Collector::new(header, file, &interrupted);
-    let steal_before = harness::host::steal_ticks(Path::new("/"));
+    let steal_before = harness::host::facts::steal_ticks(Path::new("/"));
     let finish =
-        harness::run::Run::new(&plan, &launcher, &bounds, timer, |event| collector.take(event)).finish();
+        harness::coordinator::run::measure(&plan, &trials, budget, bounds, |event| collector.take(event));
     if !observe.is_zero() {
-        collector.look(subjects, &launcher, observe);
+        collector.look(subjects, &trials, observe);
     }
-    let finish = Finish { interrupted: interrupted.load(Ordering::Relaxed), ..finish };
+    let finish = RunFinish { interrupted: interrupted.load(Ordering::Relaxed), ..finish };
     let (results, refused) = collector.finish(end(finish, steal_before, &calibration));
     show(&arguments.show, &results)?;
     match refused {
@@ -263,7 +272,7 @@ fn refuse_short_slices(settings: &Settings, calibration: &Calibration) -> Result
 }
 
 /// What would be measured, and what would not.
-fn dry_run(plan: &Plan, settings: &Settings, subjects: &[Subject]) -> String {
+fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject]) -> String {
     let trials = plan.cases.len() + plan.floors.len();
     let mut text = format!(
         "{} cases and {} floors, {} of iterations in each trial, settled at ±{}, at most {} s\n",
@@ -298,7 +307,7 @@ fn dry_run(plan: &Plan, settings: &Settings, subjects: &[Subject]) -> String {
             settings.observe_ns / 1_000_000_000
         );
     }
-    for Subject { case, probes, .. } in subjects.iter().filter(|_| settings.observe_ns > 0) {
+    for ProbeSubject { case, probes, .. } in subjects.iter().filter(|_| settings.observe_ns > 0) {
         let probes: Vec<&str> = probes.iter().map(|probe| probe.name()).collect();
         text += &format!("look   {case}: {}\n", probes.join(", "));
     }
@@ -320,14 +329,14 @@ pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
     Ok(flag)
 }
 
-/// A launcher of trials whose payload is checked in the warm-up alone, by the best clock of this host.
-pub fn launcher<'a>(
+/// Trials whose payload is checked in the warm-up alone, by the best clock of this host.
+pub fn trials<'a>(
     directory: &'a RunDirectory,
     interrupted: &'a AtomicBool,
     timeout: Duration,
-) -> Launcher<'a> {
+) -> EndpointTrials<'a> {
     let clock = Calibration::choose(Path::new("/")).record.source;
-    Launcher { clock, directory, check: false, interrupted, timeout }
+    EndpointTrials { clock, directory, check: false, interrupted, timeout }
 }
 
 pub fn tool() -> Tool {
@@ -340,8 +349,8 @@ pub fn tool() -> Tool {
     }
 }
 
-fn end(finish: Finish, steal_before: Option<(u64, u64)>, calibration: &Calibration) -> End {
-    let stolen = steal_before.zip(harness::host::steal_ticks(Path::new("/"))).map(
+fn end(finish: RunFinish, steal_before: Option<(u64, u64)>, calibration: &Calibration) -> End {
+    let stolen = steal_before.zip(harness::host::facts::steal_ticks(Path::new("/"))).map(
         |((steal, total), (steal_now, total_now))| {
             (steal_now - steal) as f64 / (total_now - total).max(1) as f64
         },
@@ -382,9 +391,9 @@ impl<'a> Collector<'a> {
         Self { results, file, header_written: false, refused: None, interrupted, progress: Progress::new() }
     }
 
-    fn take(&mut self, event: Event<'_>) {
+    fn take(&mut self, event: RunEvent<'_>) {
         match event {
-            Event::Floors(readings) => {
+            RunEvent::Floors(readings) => {
                 let reading = |(case, iteration_ns): (&model::Case, Option<f64>)| FloorReading {
                     case: case.clone(),
                     iteration_ns,
@@ -392,10 +401,8 @@ impl<'a> Collector<'a> {
                 self.results.header.floors = readings.into_iter().map(reading).collect();
                 self.append_header();
             }
-            Event::Progress { round, done, cases, share, left } => {
-                self.progress.show(round, done, cases, share, left);
-            }
-            Event::Ended(finished) => {
+            RunEvent::Progress(progress) => self.progress.show(progress),
+            RunEvent::Ended(finished) => {
                 let mut record = collector::record(*finished, self.results.header.settings.precision.0);
                 record.warnings.extend(self.cpu_split_warning(&record));
                 self.append_header();
@@ -406,12 +413,12 @@ impl<'a> Collector<'a> {
     }
 
     /// Has `subjects` looked at, unless the run is to end.
-    fn look(&mut self, subjects: Vec<Subject>, launcher: &Launcher<'_>, time: Duration) {
+    fn look(&mut self, subjects: Vec<ProbeSubject>, trials: &EndpointTrials<'_>, time: Duration) {
         if self.interrupted.load(Ordering::Relaxed) {
             return;
         }
         let mut progress = Progress::new();
-        looks::look(subjects, launcher, time, &mut progress, |look| {
+        looks::look(subjects, trials, time, &mut progress, |look| {
             self.append(&Line::Profile(Box::new(look.clone())));
             self.results.looks.push(look);
         });

@@ -6,7 +6,7 @@ use crate::cli::{Suite as Arguments, SuiteCommand};
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::suites::{self, SUITES};
-use harness::run::slice_for;
+use harness::coordinator::slices::slice_for;
 use mechanisms::registry::CARDS;
 use model::observation::Probe;
 use model::plan::{Plan, plan};
@@ -37,7 +37,7 @@ fn list() -> Result<String, Invalid> {
 
 /// What `suite` would measure on this host, how long it would take, and what would be drawn.
 fn checked(suite: &Suite) -> String {
-    let topology = harness::host::read(Path::new("/")).topology;
+    let topology = harness::host::facts::read(Path::new("/")).topology;
     let planned = |blocks: &[Block]| plan(blocks, suite.endpoints.unwrap_or_default(), &topology, row);
     let all = planned(&suite.blocks);
     let mut text = format!("{}: {}\n\n", suite.name, suite.summary);

@@ -1,10 +1,10 @@
-//! The topology of this host's CPUs as sysfs tells it: which share a core, a cache, a node.
+//! The topology of this host's CPUs as sysfs shows it: which share a core, a cache, a node.
 //!
 //! It only reads. How far apart two CPUs are and which pair a placement takes is decided in `model`.
 //! The files are described in the kernel's `Documentation/ABI/stable/sysfs-devices-system-cpu`,
 //! `Documentation/admin-guide/cputopology.rst` and `Documentation/ABI/stable/sysfs-devices-node`.
 
-use crate::host::{names, text};
+use super::files::{names, text};
 use model::topology::{Cpu, Topology};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,12 @@
+//! The coordinator: it starts trials, says which comes next, and takes their samples.
+
+mod common_window;
+pub mod compare;
+pub mod profile;
+mod reexecution;
+pub mod run;
+pub mod run_directory;
+pub mod schedule;
+pub mod slices;
+pub mod trial_error;
+pub mod trials;
