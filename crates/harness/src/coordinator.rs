@@ -2,11 +2,15 @@
 
 mod common_window;
 pub mod compare;
+#[cfg(test)]
+mod fake_trials;
 pub mod profile;
 mod reexecution;
 pub mod run;
 pub mod run_directory;
 pub mod schedule;
+#[cfg(test)]
+mod schedule_tests;
 pub mod slices;
 pub mod trial_error;
 pub mod trials;

@@ -51,7 +51,7 @@ pub(crate) fn open(names: &[String]) -> Result<Counters, Failure> {
     for asked in names {
         counters.add(&group(asked)?);
     }
-    // Last, for what is switched on last is switched off first: the switching itself is not counted.
+    // Last, because what is switched on last is switched off first: so the switching itself is not counted.
     counters.add(&OF_THE_KERNEL.map(|(name, event)| (name.to_owned(), Kind::Software(event))));
     Ok(counters)
 }
@@ -146,7 +146,7 @@ impl Counters {
                 let name = format!("{name}{side}");
                 match opened {
                     Ok(counter) => group.push((name, counter)),
-                    // By no name, so that what several lack is one reason.
+                    // Without the name, so that the reason that several events have in common is noted once.
                     Err(error) => self.absent.push((name, refused("a counter", &error).to_string())),
                 }
             }

@@ -1,7 +1,7 @@
 //! Where the processor is at regular intervals, and the calls that led there.
 //!
-//! By the processor's cycles where they are counted; else by a timer of the kernel's (`cpu-clock`), which cannot
-//! interrupt code that keeps interrupts off: that is then seen where it switches them on again.
+//! Samples are taken by the processor's cycles where they are counted, else by a timer of the kernel (`cpu-clock`). That timer
+//! cannot interrupt code that keeps interrupts off: such code is sampled where it switches them on again.
 
 use crate::instrument::ProbeInstrument;
 use crate::mappings::Mappings;
@@ -16,7 +16,7 @@ use sys::{Failure, OrFail};
 
 /// The time between two samples: no multiple of anything that iterations are likely to take.
 const PERIOD_NS: u64 = 200_003;
-/// As much by cycles, at some gigahertz.
+/// About the same time in cycles, at some gigahertz.
 const PERIOD_CYCLES: u64 = 250_007;
 /// What a chain of calls says where the kernel's part begins, and the user's (`PERF_CONTEXT_KERNEL`, `PERF_CONTEXT_USER`).
 const KERNEL_FOLLOWS: u64 = (-128_i64).cast_unsigned();

@@ -10,7 +10,7 @@ use model::observation::{Observation, Probe, ProbeRequest};
 
 /// The rounds after which a case has been observed enough: fewer allow no 95% interval of a probe's effect.
 pub const ENOUGH_ROUNDS: u32 = 12;
-/// The slice of an observed trial, where nobody says how many iterations it is to have.
+/// The slice of an observed trial, where the number of its iterations is not given.
 pub const A_SLICE: Sizing = Sizing::Slice { slice_ns: 8_000_000, hint_ns: None };
 /// By what the slice is divided where ptrace stops an endpoint at every call.
 const PTRACE_SHARE: u64 = 10;
@@ -175,4 +175,119 @@ fn size_under(size: Sizing, probe: Option<Probe>, hint_ns: Option<f64>) -> Sizin
         _ => slice_ns,
     };
     Sizing::Slice { slice_ns, hint_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake_trials::{FakeTrials, LONG, TRIAL_TIME, case, failure};
+    use super::super::trial_error::TrialError;
+    use super::*;
+    use std::time::Duration;
+
+    /// A trial as it was reported: its name, its round, its ratio, and whether it failed.
+    type Reported = (String, u32, Option<f64>, bool);
+
+    fn run(subjects: &[ProbeSubject], rounds: u32, trials: &FakeTrials<'_>, time: Duration) -> Vec<Reported> {
+        let mut reported = Vec::new();
+        let plan = ProbePlan { subjects, counters: &[], rounds };
+        observe(plan, trials, trials.budget(time), |trial| {
+            let name = format!("{}+{}", trial.case.spec.name, trial.probe);
+            assert_eq!(subjects[trial.at].case, *trial.case);
+            reported.push((name, trial.round, trial.ratio, trial.outcome.is_err()));
+        });
+        reported
+    }
+
+    fn subject(name: &str, probes: &[Probe]) -> ProbeSubject {
+        ProbeSubject { case: case(name), probes: probes.to_vec(), size: A_SLICE }
+    }
+
+    fn same(_: usize, _: &str) -> Result<f64, TrialError> {
+        Ok(100.0)
+    }
+
+    const TWO: [Probe; 2] = [Probe::Syscalls, Probe::Faults];
+
+    #[test]
+    fn each_probe_stands_between_two_bare_trials_and_neighbours_share_one() {
+        let trials = FakeTrials::new(&same);
+        run(&[subject("a", &TWO), subject("b", &TWO[..1])], 1, &trials, LONG);
+        let round = "a a+syscalls a a+faults a b b+syscalls b";
+        assert_eq!(trials.order(), format!("{round} {round}"));
+    }
+
+    #[test]
+    fn the_effect_of_a_probe_is_over_the_geometric_mean_of_its_neighbours_and_unknown_in_the_warm_up() {
+        // Bare trials take 100 ns and 400 ns alternately; under the probe an iteration takes 600 ns.
+        let answer = |before: usize, name: &str| {
+            Ok(if name.contains('+') {
+                600.0
+            } else if before.is_multiple_of(3) {
+                100.0
+            } else {
+                400.0
+            })
+        };
+        let trials = FakeTrials::new(&answer);
+        let reported = run(&[subject("a", &TWO[..1])], 2, &trials, LONG);
+        let ratios: Vec<Option<f64>> = reported.iter().map(|(_, _, ratio, _)| *ratio).collect();
+        assert_eq!(ratios, [None, Some(3.0), Some(3.0)]);
+        assert_eq!(reported.iter().map(|(_, round, ..)| *round).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_probe_that_fails_on_a_case_is_not_tried_on_it_again() {
+        let fails = |_, name: &str| if name == "a+syscalls" { Err(failure("no")) } else { Ok(1.0) };
+        let trials = FakeTrials::new(&fails);
+        let reported = run(&[subject("a", &TWO), subject("b", &TWO)], 3, &trials, LONG);
+        let of = |name: &str| reported.iter().filter(|(of, ..)| of == name).count();
+        assert_eq!((of("a+syscalls"), of("a+faults"), of("b+syscalls")), (1, 4, 4));
+        assert!(reported.iter().all(|(name, _, _, failed)| *failed == (name == "a+syscalls")));
+    }
+
+    #[test]
+    fn a_bare_trial_that_fails_is_the_failure_of_the_probe_beside_it() {
+        let trials = FakeTrials::new(&|before, _| if before == 2 { Err(failure("no")) } else { Ok(1.0) });
+        let reported = run(&[subject("a", &TWO)], 0, &trials, LONG);
+        assert_eq!(trials.order(), "a a+syscalls a a a+faults a");
+        assert_eq!(reported.iter().map(|(.., failed)| *failed).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn the_warm_up_tries_every_probe_and_later_rounds_keep_to_the_time() {
+        let subjects = [subject("a", &TWO)];
+        let trials = FakeTrials::new(&same);
+        assert_eq!(run(&subjects, 5, &trials, Duration::ZERO).len(), 2);
+        // A bracket that has begun is finished: 5 trials of the warm-up, and 3 of the next round.
+        let trials = FakeTrials::new(&same);
+        assert_eq!(run(&subjects, 5, &trials, 6 * TRIAL_TIME).len(), 3);
+        assert_eq!(trials.count(), 8);
+    }
+
+    #[test]
+    fn an_interruption_at_any_point_leaves_what_was_observed() {
+        // Of five trials a round, the third and the fifth finish a bracket.
+        for (interrupted_at, brackets) in
+            [(0, 0), (1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (6, 2), (7, 2), (8, 3)]
+        {
+            let answer = move |before, _: &str| {
+                if before == interrupted_at { Err(TrialError::Interrupted) } else { Ok(1.0) }
+            };
+            let between = FakeTrials::new(&same).interrupted_after(interrupted_at);
+            for trials in [between, FakeTrials::new(&answer)] {
+                assert_eq!(run(&[subject("a", &TWO)], 5, &trials, LONG).len(), brackets);
+            }
+        }
+    }
+
+    #[test]
+    fn slices_are_shorter_under_ptrace_and_longer_where_samples_are_taken() {
+        let of = |probe| size_under(A_SLICE, probe, Some(5.0));
+        let slice = |slice_ns| Sizing::Slice { slice_ns, hint_ns: Some(5.0) };
+        assert_eq!(of(None), slice(8_000_000));
+        assert_eq!(of(Some(Probe::Ptrace)), slice(800_000));
+        assert_eq!(of(Some(Probe::Sampling)), slice(128_000_000));
+        let exact = Sizing::Iterations(9);
+        assert_eq!(size_under(exact, Some(Probe::Sampling), None), exact);
+    }
 }

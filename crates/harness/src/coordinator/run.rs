@@ -342,3 +342,212 @@ fn bracketed(floors: &[HashMap<Case, f64>], round: usize, floor: &Floor) -> Opti
         (before, after) => before.or(after),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake_trials::{FakeTrials, LONG, TRIAL_TIME, case, failure};
+    use super::super::trial_error::TrialError;
+    use super::*;
+    use model::floor::CONTEXT_SWITCH;
+
+    /// What a run came to.
+    struct Ran {
+        finish: RunFinish,
+        ended: Vec<FinishedCase>,
+        progress: Vec<TrialProgress>,
+        first_floors: Vec<Option<f64>>,
+    }
+
+    impl Ran {
+        fn case(&self, name: &str) -> &FinishedCase {
+            self.ended.iter().find(|ended| ended.case.spec.name == name).unwrap()
+        }
+
+        /// How each case ended, in the order in which they did.
+        fn outcomes(&self) -> Vec<(&str, &Outcome)> {
+            self.ended.iter().map(|ended| (ended.case.spec.name.as_str(), &ended.outcome)).collect()
+        }
+    }
+
+    /// The cases called `names`, and their floor.
+    fn plan(names: &[&str]) -> Plan {
+        let floors = floor_of(&case("a")).unwrap().cases().cloned().collect();
+        Plan { cases: names.iter().map(|name| case(name)).collect(), floors, ..Plan::default() }
+    }
+
+    fn bounds<'a>(settled: SettledRule<'a>, rounds: Option<u32>) -> RunBounds<'a> {
+        RunBounds { settled, rounds, slice_ns: 1000, total: None, iterations: None }
+    }
+
+    fn run(plan: &Plan, trials: &FakeTrials<'_>, time: Duration, bounds: RunBounds<'_>) -> Ran {
+        let (mut ended, mut progress, mut first_floors) = (Vec::new(), Vec::new(), Vec::new());
+        let finish = measure(plan, trials, trials.budget(time), bounds, |event| match event {
+            RunEvent::Floors(floors) => first_floors = floors.into_iter().map(|(_, ns)| ns).collect(),
+            RunEvent::Progress(reached) => progress.push(reached),
+            RunEvent::Ended(finished) => ended.push(*finished),
+        });
+        Ran { finish, ended, progress, first_floors }
+    }
+
+    const NEVER: SettledRule<'static> = &|_| false;
+
+    fn same(_: usize, _: &str) -> Result<f64, TrialError> {
+        Ok(100.0)
+    }
+
+    #[test]
+    fn each_round_has_floors_before_cases_and_the_last_floors_close_it() {
+        let trials = FakeTrials::new(&same);
+        let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(2)));
+        let floor = CONTEXT_SWITCH;
+        // The warm-up, two rounds, and the floors that close the last bracket.
+        assert_eq!(trials.order(), format!("{floor} a {floor} a {floor} a {floor}"));
+        assert_eq!((ran.finish.rounds, ran.finish.interrupted), (2, false));
+        assert_eq!(ran.first_floors, [Some(100.0)]);
+        assert_eq!(ran.case("a").samples.len(), 2);
+        assert!(ran.ended.last().unwrap().floor && ran.case(floor).samples.len() == 3);
+    }
+
+    #[test]
+    fn every_open_case_has_one_trial_a_round_and_is_measured_in_random_order() {
+        let names = ["a", "b", "c", "d", "e"];
+        let trials = FakeTrials::new(&same);
+        run(&plan(&names), &trials, LONG, bounds(NEVER, Some(30)));
+        let order = trials.names.borrow();
+        let rounds: Vec<&[String]> = order.chunks(names.len() + 1).skip(1).collect();
+        for round in &rounds[..30] {
+            let mut cases = round[1..].to_vec();
+            cases.sort_unstable();
+            assert_eq!(cases, names);
+        }
+        assert!(rounds[..30].iter().any(|round| round[1..] != rounds[0][1..]), "30 rounds in one order");
+    }
+
+    #[test]
+    fn a_case_is_divided_by_the_geometric_mean_of_the_floors_around_it() {
+        // The floor takes 10, 20, 40, 80 … ns from trial to trial.
+        let doubling = |before: usize, name: &str| {
+            Ok(if name == CONTEXT_SWITCH { 10.0 * 2_f64.powi(before as i32 / 2) } else { 500.0 })
+        };
+        let trials = FakeTrials::new(&doubling);
+        let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(2)));
+        let floors: Vec<Option<f64>> = ran.case("a").samples.iter().map(|sample| sample.floor_ns).collect();
+        let expected = [(20.0_f64 * 40.0).sqrt(), (40.0_f64 * 80.0).sqrt()];
+        assert!(
+            floors.iter().zip(expected).all(|(ns, expected)| (ns.unwrap() - expected).abs() < 1e-9),
+            "{floors:?}"
+        );
+        let started: Vec<u64> = ran.case("a").samples.iter().map(|sample| sample.started_ns).collect();
+        assert_eq!(started, [3_000_000_000, 5_000_000_000]);
+    }
+
+    #[test]
+    fn a_bracket_that_is_not_closed_is_divided_by_the_floor_before() {
+        // Time is up just before the floors that would close the only round.
+        let trials = FakeTrials::new(&same);
+        let ran = run(&plan(&["a"]), &trials, 4 * TRIAL_TIME, bounds(NEVER, None));
+        assert_eq!(trials.count(), 4);
+        assert_eq!(ran.case("a").samples[0].floor_ns, Some(100.0));
+    }
+
+    #[test]
+    fn a_case_stops_when_the_rule_says_so_and_the_run_when_all_have() {
+        let trials = FakeTrials::new(&|_, name| Ok(if name == "a" { 1.0 } else { 2.0 }));
+        let rule = |ns: &[f64]| ns.len() >= if ns.contains(&1.0) { 2 } else { 4 };
+        let ran = run(&plan(&["a", "b"]), &trials, LONG, bounds(&rule, None));
+        assert_eq!(ran.outcomes()[..2], [("a", &Outcome::Settled), ("b", &Outcome::Settled)]);
+        assert_eq!((ran.case("a").samples.len(), ran.case("b").samples.len()), (2, 4));
+        // Whether a case is settled is checked when the floors of the next round are measured.
+        assert_eq!(ran.finish.rounds, 5);
+    }
+
+    #[test]
+    fn a_run_without_cases_goes_on_until_the_floors_that_were_asked_for_are_settled() {
+        let plan = plan(&[]);
+        let plan = Plan { awaited: plan.floors.clone(), ..plan };
+        let trials = FakeTrials::new(&same);
+        let ran = run(&plan, &trials, LONG, bounds(&|ns| ns.len() >= 3, None));
+        assert_eq!(ran.outcomes(), [(CONTEXT_SWITCH, &Outcome::Settled)]);
+        assert_eq!(ran.case(CONTEXT_SWITCH).samples.len(), 3);
+    }
+
+    #[test]
+    fn rounds_and_time_leave_cases_unsettled() {
+        let trials = FakeTrials::new(&same);
+        let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(3)));
+        assert_eq!(ran.outcomes()[0], ("a", &Outcome::Unsettled));
+        let trials = FakeTrials::new(&same);
+        let ran = run(&plan(&["a"]), &trials, 9 * TRIAL_TIME, bounds(NEVER, None));
+        assert_eq!(ran.outcomes()[0], ("a", &Outcome::Unsettled));
+        assert_eq!((trials.count(), ran.finish.elapsed), (9, 9 * TRIAL_TIME));
+        let last = ran.progress.last().unwrap();
+        assert_eq!((last.share, last.left), (1.0, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_case_that_fails_ends_at_once_and_the_others_go_on() {
+        let fails = |before, name: &str| {
+            if name == "b" && before > 5 { Err(failure("it broke")) } else { Ok(100.0) }
+        };
+        let trials = FakeTrials::new(&fails);
+        let ran = run(&plan(&["a", "b"]), &trials, LONG, bounds(NEVER, Some(4)));
+        assert!(matches!(ran.outcomes()[0], ("b", Outcome::Failed { error }) if error.contains("it broke")));
+        assert_eq!((ran.case("b").samples.len(), ran.case("a").samples.len()), (1, 4));
+        assert_eq!(ran.progress.last().unwrap().done, 1);
+    }
+
+    #[test]
+    fn a_case_that_fails_in_the_warm_up_has_no_samples() {
+        let trials = FakeTrials::new(&|_, name| if name == "a" { Err(failure("no")) } else { Ok(1.0) });
+        let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, None));
+        assert!(matches!(&ran.case("a").outcome, Outcome::Failed { .. }));
+        assert!(ran.case("a").samples.is_empty());
+    }
+
+    #[test]
+    fn a_floor_that_fails_is_not_tried_again_and_cases_have_no_floor() {
+        let trials = FakeTrials::new(&|_, name| if name == "a" { Ok(1.0) } else { Err(failure("no")) });
+        let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(3)));
+        assert_eq!(trials.order(), format!("{CONTEXT_SWITCH} a a a a"));
+        assert_eq!(ran.first_floors, [None]);
+        assert!(ran.case("a").samples.iter().all(|sample| sample.floor_ns.is_none()));
+        assert!(matches!(&ran.case(CONTEXT_SWITCH).outcome, Outcome::Failed { .. }));
+    }
+
+    #[test]
+    fn an_interruption_at_any_point_keeps_what_was_measured_and_ends_every_case_once() {
+        let plan = plan(&["a", "b"]);
+        for interrupted_at in 0..=9 {
+            // Between two trials, and in the middle of one.
+            let between = FakeTrials::new(&same).interrupted_after(interrupted_at);
+            let answer = move |before, _: &str| {
+                if before == interrupted_at { Err(TrialError::Interrupted) } else { Ok(100.0) }
+            };
+            let within = FakeTrials::new(&answer).interrupted_after(interrupted_at + 1);
+            for (trials, started) in [(between, interrupted_at), (within, interrupted_at + 1)] {
+                let ran = run(&plan, &trials, LONG, bounds(NEVER, None));
+                assert_eq!(trials.count(), started);
+                assert!(ran.finish.interrupted);
+                assert_eq!(ran.ended.len(), 3);
+                let cases = ran.ended.iter().filter(|ended| !ended.floor);
+                assert!(cases.clone().all(|ended| ended.outcome == Outcome::Interrupted));
+                // All trials but the three of the warm-up.
+                let samples: usize = ran.ended.iter().map(|ended| ended.samples.len()).sum();
+                assert_eq!(samples, interrupted_at.saturating_sub(3));
+            }
+        }
+    }
+
+    #[test]
+    fn a_trial_is_told_what_the_one_before_it_took_or_how_many_iterations_to_do() {
+        let trials = FakeTrials::new(&same);
+        run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(1)));
+        let slice = |hint_ns| Sizing::Slice { slice_ns: 1000, hint_ns };
+        assert_eq!(trials.sizes.borrow()[1], slice(None));
+        assert_eq!(trials.sizes.borrow()[3], slice(Some(100.0)));
+        let trials = FakeTrials::new(&same);
+        let exact = RunBounds { iterations: Some(7), ..bounds(NEVER, Some(1)) };
+        run(&plan(&["a"]), &trials, LONG, exact);
+        assert!(trials.sizes.borrow().iter().all(|size| *size == Sizing::Iterations(7)));
+    }
+}

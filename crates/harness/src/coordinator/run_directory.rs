@@ -28,7 +28,7 @@ pub struct RunDirectory {
     id: String,
     /// Held for its flock(2): `clean` leaves alone what somebody holds.
     _lock: Option<OwnedFd>,
-    /// The janitor sleeps on the other end of this pipe, and wakes when this process ends in whatever way.
+    /// The janitor reads from the other end of this pipe, and wakes when this process ends in whatever way.
     _janitor: OwnedFd,
 }
 

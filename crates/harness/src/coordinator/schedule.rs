@@ -106,7 +106,7 @@ impl<'a> Scheduler<'a> {
         self.start(|trials, number| trials.measure(case, size, number))
     }
 
-    /// One trial of `case` with a probe, or none that a request of no probe asks for. It is started whether time is up or not.
+    /// One trial of `case` with the probe that `request` names, if it names one. The trial is started even if time is up.
     pub(crate) fn observe(
         &mut self,
         case: &Case,

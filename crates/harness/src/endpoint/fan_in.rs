@@ -44,7 +44,7 @@ struct RunningPhase {
     log: Option<ArrivalLog>,
 }
 
-/// What is ready, as epoll was told to call it.
+/// What is ready: the number by which epoll knows it.
 enum Ready {
     Link(usize),
     Endpoint(usize),
@@ -135,7 +135,7 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
         Ok(true)
     }
 
-    /// One message of the client at `at`, which is ready; one that has announced nothing has to wait until that is seen.
+    /// Serves one message of the client at `at`, which is ready. A client whose announcement was not received yet has to wait.
     fn message(&mut self, at: usize) -> Outcome<()> {
         let is_answered = self.session.workload().is_answered();
         let client = &mut self.clients[at];

@@ -38,7 +38,7 @@ struct Due {
     late_ticks: u64,
 }
 
-/// How many random distances are drawn before the iterations: drawing within would be part of them.
+/// How many random distances are drawn before the iterations: to draw them within would take time of the iterations.
 const DISTANCES: usize = 1 << 14;
 
 impl Pacer {

@@ -74,11 +74,10 @@ pub fn read(root: &Path) -> Host {
     }
 }
 
-/// Processor time since boot that the hypervisor took from this guest, and all processor time including it
-/// and idleness: `(steal, total)` in clock ticks, summed over all CPUs.
+/// Processor time since boot that the hypervisor took from this guest, and all processor time with it and with idle time: `(steal, total)` in clock ticks, summed over all CPUs.
 ///
 /// The share stolen during a run is the difference of the first over the difference of the second. `None`
-/// where `/proc/stat` does not tell; `proc_stat(5)`. A hypervisor need not tell its guests: no steal time does
+/// where `/proc/stat` does not say; `proc_stat(5)`. A hypervisor need not tell its guests: no steal time does
 /// not prove that none was taken.
 pub fn steal_ticks(root: &Path) -> Option<(u64, u64)> {
     Ticks::read(root).map(|ticks| (ticks.steal, ticks.steal + ticks.busy + ticks.idle))
@@ -180,7 +179,7 @@ const CLOUD_PRODUCTS: [(&str, &str); 2] = [("Amazon EC2", "kvm"), ("Google Compu
 /// The hypervisor; `guest` when it hides its name; `none` on bare hardware.
 ///
 /// On x86 the processor itself says whether it is virtual, by CPUID's bit `hypervisor`, which few hypervisors
-/// hide. Elsewhere names may tell that it is, and nothing tells that it is not.
+/// hide. Elsewhere names may show that it is, and nothing shows that it is not.
 fn virtualisation(root: &Path) -> Result<String, String> {
     let info = text(root, "proc/cpuinfo")?;
     let flags = cpuinfo(&info, "flags").next();

@@ -9,7 +9,7 @@ use sys::{Errno, Failure};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blame {
-    /// The endpoint itself: what it was told to do cannot be done, or ipcmark is wrong.
+    /// The endpoint itself: its orders cannot be followed, or ipcmark has a bug.
     Itself,
     /// The other endpoint, which closed the connection or ended.
     Peer,
@@ -66,17 +66,20 @@ impl From<Failure> for EndpointError {
     }
 }
 
-/// Whom `errno` tells of.
+/// Whom an endpoint blames that got `errno`.
 pub(crate) fn blame_of(errno: Errno) -> Blame {
     match errno {
-        // What the calls of a connection say when its other side has closed, and what calls on a process say that has ended.
+        // What the calls of a connection say when its other side has closed; then what a process that has ended leaves, a lock
+        // that it held, and a System V object that it removed.
         Errno::PIPE
         | Errno::CONNRESET
         | Errno::CONNREFUSED
         | Errno::CONNABORTED
         | Errno::NOTCONN
         | Errno::SHUTDOWN
-        | Errno::SRCH => Blame::Peer,
+        | Errno::SRCH
+        | Errno::OWNERDEAD
+        | Errno::IDRM => Blame::Peer,
         Errno::MFILE
         | Errno::NFILE
         | Errno::NOMEM
@@ -100,7 +103,9 @@ mod tests {
 
     #[test]
     fn a_closed_connection_is_the_peers_doing_and_a_shortage_the_hosts() {
-        for errno in [Errno::PIPE, Errno::CONNRESET, Errno::CONNREFUSED, Errno::NOTCONN, Errno::SRCH] {
+        for errno in
+            [Errno::PIPE, Errno::CONNRESET, Errno::CONNREFUSED, Errno::NOTCONN, Errno::SRCH, Errno::IDRM]
+        {
             assert_eq!(blame_of(errno), Blame::Peer, "{errno}");
         }
         for errno in [Errno::MFILE, Errno::NOMEM, Errno::PERM, Errno::NOSYS] {

@@ -193,18 +193,18 @@ mod tests {
 
     #[test]
     fn load_is_set_against_all_cpus() {
-        let load = |load| move |host: &mut Host| host.load = Fact::Known(load);
-        assert_finds(finding(load, load(0.5), &[]), Severity::Spoils, "0.50 on 2 CPUs", None);
-        assert_eq!(finding(load, load(0.5), &[("sys/devices/system/cpu/online", "0-63\n")]), None);
+        let loaded = |load| move |host: &mut Host| host.load = Fact::Known(load);
+        assert_finds(finding(load, loaded(0.5), &[]), Severity::Spoils, "0.50 on 2 CPUs", None);
+        assert_eq!(finding(load, loaded(0.5), &[("sys/devices/system/cpu/online", "0-63\n")]), None);
     }
 
     #[test]
     fn smt_is_switched_only_where_it_can_be() {
-        let smt = |host: &mut Host| host.smt = Fact::Known(true);
+        let active = |host: &mut Host| host.smt = Fact::Known(true);
         let control = |state| [("sys/devices/system/cpu/smt/control", state)];
         let command = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
-        assert_finds(finding(smt, smt, &control("on\n")), Severity::Limits, "share cores", Some(command));
-        assert_finds(finding(smt, smt, &control("notsupported\n")), Severity::Limits, "share cores", None);
+        assert_finds(finding(smt, active, &control("on\n")), Severity::Limits, "share cores", Some(command));
+        assert_finds(finding(smt, active, &control("notsupported\n")), Severity::Limits, "share cores", None);
     }
 
     #[test]
@@ -246,12 +246,12 @@ mod tests {
 
     #[test]
     fn isolated_cpus_are_offered() {
-        let isolated = |list| {
+        let cpus = |list| {
             [("sys/devices/system/cpu/isolated", list), ("sys/devices/system/cpu/nohz_full", "(null)\n")]
         };
-        assert_finds(finding(isolated, AS_IS, &isolated("1\n")), Severity::Fine, "CPUs 1 are isolated", None);
+        assert_finds(finding(isolated, AS_IS, &cpus("1\n")), Severity::Fine, "CPUs 1 are isolated", None);
         let command = Some("taskset -pc 0-1,4-5 $$");
-        assert_finds(finding(isolated, AS_IS, &isolated("4-5\n")), Severity::Fine, "CPUs 4-5", command);
+        assert_finds(finding(isolated, AS_IS, &cpus("4-5\n")), Severity::Fine, "CPUs 4-5", command);
         let tickless = [("sys/devices/system/cpu/isolated", "1\n")];
         assert_finds(finding(isolated, AS_IS, &tickless), Severity::Fine, "isolated and without tick", None);
     }

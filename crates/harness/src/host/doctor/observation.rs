@@ -66,7 +66,7 @@ pub(super) fn hardware_counters(here: &Here<'_>) -> Option<Finding> {
     if devices.iter().any(counts) {
         return None;
     }
-    let whose = if here.is_guest() { "; the hypervisor would have to lend them" } else { "" };
+    let whose = if here.is_guest() { "; the hypervisor would have to offer them" } else { "" };
     let why = format!("cycles, instructions and cache misses cannot be observed{whose}");
     Some(Finding::new(Severity::Limits, "hardware-counters", "there are no hardware counters", why))
 }
@@ -107,8 +107,7 @@ mod tests {
         let devices = |name: &str| {
             let root = root(&[(&format!("sys/bus/event_source/devices/{name}/type"), "8\n")]);
             std::fs::remove_dir_all(root.path().join("sys/bus/event_source/devices/cpu")).unwrap();
-            let found = findings(&good(), root.path());
-            found.into_iter().find(|finding| finding.subject == "hardware-counters")
+            hardware_counters(&Here { host: &good(), root: root.path() })
         };
         assert_finds(devices("software"), Severity::Limits, "no hardware counters", None);
         for name in ["cpu_atom", "armv8_cortex_a72", "apple_icestorm_pmu"] {

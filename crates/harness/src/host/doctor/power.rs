@@ -76,7 +76,7 @@ pub(super) fn idle_states(here: &Here<'_>) -> Option<Finding> {
     };
     let slowest = names(here.root, &directory).ok()?.iter().filter_map(slow).max()?;
     let what = format!("idle CPUs enter states that take up to {slowest} µs to leave");
-    let why = "an endpoint that blocks is woken later the longer it has waited: slow peers look slower still. \
+    let why = "an endpoint that blocks is woken later the longer it has waited: slow peers look even slower. \
                It is a part of the cost on this host, and varies ('cpupower idle-set -E' allows them again)";
     let command = here.as_root(&format!("cpupower idle-set -D {SLOW_US}"));
     Some(Finding::new(Severity::Limits, "idle-states", what, why).mended_by(command))

@@ -2,7 +2,7 @@
 //!
 //! Each rule is one function from the host to at most one finding, in the file of its subsystem. Rules read the recorded
 //! [`Host`] and what else the kernel shows in files; they change nothing, measure nothing and read no clock. A rule that cannot
-//! tell says nothing: it does not guess.
+//! decide finds nothing: it does not guess.
 
 use super::finding::Finding;
 use super::here::Here;

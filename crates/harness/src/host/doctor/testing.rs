@@ -1,5 +1,4 @@
 //! What the tests of the rules share: a host that no rule has anything against, and changes to it.
-#![expect(clippy::unwrap_used, reason = "clippy does not know that this is test code")]
 
 use super::finding::{Finding, Severity};
 use super::here::Here;

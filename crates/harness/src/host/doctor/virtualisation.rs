@@ -39,7 +39,7 @@ pub(super) fn kernel_imitation(here: &Here<'_>) -> Option<Finding> {
     Some(Finding::new(Severity::Limits, "kernel", what, why))
 }
 
-/// A guest seldom uses all its time, so what was stolen is set against what it used or would have used.
+/// A guest seldom uses all its time, so the time stolen is divided by the time that it used or would have used.
 pub(super) fn steal(here: &Here<'_>) -> Option<Finding> {
     let ticks = Ticks::read(here.root)?;
     let share = ticks.steal as f64 / (ticks.steal + ticks.busy).max(1) as f64;
