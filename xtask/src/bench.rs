@@ -5,11 +5,12 @@
 use crate::steps::{cargo, root, step};
 use analysis::compare::{Verdict, round_log_ratios};
 use analysis::stats::{median, median_interval};
-use harness::endpoint::Sizing;
-use harness::in_turn::{self, Pair};
-use harness::measure::{Calibration, Timer};
-use harness::run_directory::RunDirectory;
-use harness::trial::Launcher;
+use harness::clock::{Calibration, Timer};
+use harness::coordinator::compare::{self, CasePair};
+use harness::coordinator::run_directory::RunDirectory;
+use harness::coordinator::schedule::{TimeBudget, Trials};
+use harness::coordinator::trials::EndpointTrials;
+use harness::protocol::orders::Sizing;
 use mechanisms::registry::CARDS;
 use model::estimate::Estimate;
 use model::topology::Topology;
@@ -85,13 +86,13 @@ impl Bench {
         Ok(Self {
             directory: RunDirectory::create().map_err(|failure| failure.to_string())?,
             calibration: Calibration::choose(root),
-            topology: harness::host::read(root).topology,
+            topology: harness::host::facts::read(root).topology,
             interrupted: AtomicBool::new(false),
         })
     }
 
-    pub fn launcher(&self) -> Launcher<'_> {
-        Launcher {
+    pub fn trials(&self) -> EndpointTrials<'_> {
+        EndpointTrials {
             clock: self.calibration.record.source,
             directory: &self.directory,
             check: false,
@@ -123,7 +124,7 @@ impl Bench {
     pub fn iteration_ns(&self, case: &Case, slice: Duration, number: u64) -> Result<f64, String> {
         let size = Sizing::Slice { slice_ns: slice.as_nanos() as u64, hint_ns: None };
         let yielded =
-            self.launcher().trial(case, size, number).map_err(|ended| format!("{case}: {ended:?}"))?;
+            self.trials().measure(case, size, number).map_err(|error| format!("{case}: {error}"))?;
         Ok(yielded.sample.iteration_ns())
     }
 
@@ -165,10 +166,8 @@ impl Bench {
                 }
                 number += 1;
                 let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
-                let yielded = self
-                    .launcher()
-                    .trial(case, size, number)
-                    .map_err(|ended| format!("{case}: {ended:?}"))?;
+                let yielded =
+                    self.trials().measure(case, size, number).map_err(|error| format!("{case}: {error}"))?;
                 let ns = yielded.sample.iteration_ns();
                 (hint_ns, iterations) = (Some(ns), yielded.sample.iterations);
                 log += ns.ln() / 2.0;
@@ -199,18 +198,19 @@ impl Bench {
         let copy =
             Case { placement: Placement::SameCore, ..self.case("memcpy", Workload::Cost, 65_536, two)? };
         let mut pairs = [
-            Pair::new(
+            CasePair::new(
                 self.case("cache-line", Workload::Latency, 1, two)?,
                 self.case(spin, Workload::Latency, 1, two)?,
             ),
-            Pair::new(copy, self.case(spin, Workload::Throughput, 65_536, two)?),
-            Pair::new(
+            CasePair::new(copy, self.case(spin, Workload::Throughput, 65_536, two)?),
+            CasePair::new(
                 self.case("cache-line", Workload::Latency, 1, two)?,
                 self.case(spin, Workload::Throughput, 32, two)?,
             ),
         ];
         let settled = |a: &[Sample], b: &[Sample]| is_known(&round_log_ratios(a, b), 8);
-        in_turn::measure(&mut pairs, &self.launcher(), SLICE, &settled, 3 * TIME, |_| {});
+        let budget = TimeBudget { clock: &Timer::start(), time: 3 * TIME };
+        compare::measure(&mut pairs, &self.trials(), budget, SLICE, &settled, |_| {});
         for pair in &pairs {
             if let Some(failure) = &pair.failure {
                 return Err(failure.clone());
@@ -259,7 +259,7 @@ impl Bench {
                 let timer = Timer::start();
                 let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
                 let sample =
-                    self.launcher().trial(&case, size, number).map_err(|ended| format!("{ended:?}"))?.sample;
+                    self.trials().measure(&case, size, number).map_err(|error| error.to_string())?.sample;
                 whole.push(timer.elapsed().as_nanos() as f64);
                 timed.push(sample.iterations_in_all as f64 * sample.iteration_ns());
                 hint_ns = Some(sample.iteration_ns());

@@ -36,11 +36,11 @@ fn main() -> ExitCode {
         ["fuzz", seconds] => fuzz::run(seconds),
         ["docs"] => docs::write(),
         // The benchmarks trial endpoints, which are re-executions of whatever program trials them.
-        [harness::endpoint::COMMAND, coordinator] => {
-            harness::endpoint::main(coordinator).map_err(|failure| failure.to_string())
+        [harness::protocol::orders::COMMAND, coordinator] => {
+            harness::endpoint::process::main(coordinator).map_err(|failure| failure.to_string())
         }
-        [harness::run_directory::JANITOR, _, path] => {
-            harness::run_directory::janitor(Path::new(path));
+        [harness::coordinator::run_directory::JANITOR, _, path] => {
+            harness::coordinator::run_directory::janitor(Path::new(path));
             Ok(())
         }
         [observe::ptrace::COMMAND, tid] => observe::ptrace::main(tid).map_err(|failure| failure.to_string()),

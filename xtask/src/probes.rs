@@ -4,7 +4,8 @@
 
 use crate::bench::{Bench, shown};
 use analysis::stats::median_interval;
-use harness::endpoint::Sizing;
+use harness::coordinator::schedule::Trials;
+use harness::protocol::orders::Sizing;
 use model::estimate::Estimate;
 use model::observation::{Probe, ProbeRequest};
 use model::{Case, Placement, Workload};
@@ -79,8 +80,8 @@ fn ratio(
 
 fn by(bench: &Bench, case: &Case, probe: Option<Probe>, number: u64) -> Result<f64, String> {
     let look = ProbeRequest { probe, counters: Vec::new() };
-    let seen = bench.launcher().observe(case, ITERATIONS, number, &look);
-    seen.map(|seen| seen.iteration_ns()).map_err(|ended| format!("{ended:?}"))
+    let seen = bench.trials().observe(case, ITERATIONS, number, &look);
+    seen.map(|seen| seen.iteration_ns()).map_err(|error| error.to_string())
 }
 
 /// The same iterations in a program that strace follows with all its endpoints.

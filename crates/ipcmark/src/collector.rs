@@ -2,10 +2,10 @@
 //!
 //! It measures nothing, and does not show results.
 
-use crate::progress::{Doing, Progress, TrialProgress};
+use crate::progress::{Doing, Progress};
 use crate::results_file::ResultsFile;
 use crate::rules;
-use harness::run::{Event, FinishedCase};
+use harness::coordinator::run::{FinishedCase, RunEvent};
 use model::Percent;
 use model::observation::profile::ProfileRecord;
 use model::record::{End, FloorReading, Header, Line, Record, Results};
@@ -32,9 +32,9 @@ impl<'a> Collector<'a> {
     }
 
     /// Takes what the run reports.
-    pub fn take(&mut self, event: Event<'_>) {
+    pub fn take(&mut self, event: RunEvent<'_>) {
         match event {
-            Event::Floors(readings) => {
+            RunEvent::Floors(readings) => {
                 let reading = |(case, iteration_ns): (&model::Case, Option<f64>)| FloorReading {
                     case: case.clone(),
                     iteration_ns,
@@ -42,10 +42,8 @@ impl<'a> Collector<'a> {
                 self.results.header.floors = readings.into_iter().map(reading).collect();
                 self.append_header();
             }
-            Event::Progress { round, done, cases, share, left } => {
-                self.progress.show(Doing::Cases, TrialProgress { round, done, of: cases, share, left });
-            }
-            Event::Ended(finished) => self.add_record(*finished),
+            RunEvent::Progress(progress) => self.progress.show(Doing::Cases, progress),
+            RunEvent::Ended(finished) => self.add_record(*finished),
         }
     }
 
@@ -118,13 +116,11 @@ impl Records {
     }
 
     /// Takes what the run reports.
-    pub fn take(&mut self, event: Event<'_>) {
+    pub fn take(&mut self, event: RunEvent<'_>) {
         match event {
-            Event::Floors(_) => {}
-            Event::Progress { round, done, cases, share, left } => {
-                self.progress.show(Doing::Cases, TrialProgress { round, done, of: cases, share, left });
-            }
-            Event::Ended(finished) => self.records.push(rules::record(*finished, self.precision.0)),
+            RunEvent::Floors(_) => {}
+            RunEvent::Progress(progress) => self.progress.show(Doing::Cases, progress),
+            RunEvent::Ended(finished) => self.records.push(rules::record(*finished, self.precision.0)),
         }
     }
 

@@ -7,23 +7,23 @@ use crate::exit::{Error, Exit};
 use crate::explanation_files;
 use crate::output::{print, style};
 use crate::planning::works;
-use crate::profile::reached;
 use crate::progress::{Doing, Progress};
 use crate::request::ExplanationRequest;
 use crate::rules;
 use crate::session::RunSession;
 use analysis::explain::{Bends, Explanation, Gathered, Landmark, bends, control_cases, explain};
-use harness::endpoint::Sizing;
-use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
-use harness::measure::Timer;
-use harness::run::{Bounds, Run, slice_for};
-use harness::trial::Launcher;
+use harness::clock::Timer;
+use harness::coordinator::profile::{self, A_SLICE, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
+use harness::coordinator::run::{self, RunBounds};
+use harness::coordinator::schedule::{TimeBudget, Trials};
+use harness::coordinator::slices::slice_for;
+use harness::protocol::orders::Sizing;
 use mechanisms::registry::CARDS;
 use model::card::Support;
 use model::floor::floor_of;
 use model::observation::Probe;
 use model::plan::Plan;
-use model::record::{Host, Record, Settings};
+use model::record::{Host, Record};
 use model::{Case, Outcome, Pace, Peers, Percent};
 use observe::symbols::Names;
 use std::io::Write;
@@ -117,26 +117,14 @@ fn bare_plan(gathered: &[Gathered]) -> Plan {
 }
 
 /// Measures `plan` without probes.
-fn measure(plan: &Plan, trials: &Launcher<'_>, time: Duration, precision: Percent) -> Vec<Record> {
+fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Percent) -> Vec<Record> {
     let slice = slice_for(time, plan.cases.len() + plan.floors.len());
-    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
     let settled = |iteration_ns: &[f64]| rules::is_settled(iteration_ns, precision.0);
-    let bounds = Bounds {
-        settled: &settled,
-        settings: Settings {
-            suite: None,
-            precision,
-            time_ns: ns(time),
-            rounds: None,
-            slice_ns: ns(slice),
-            check: false,
-            total_bytes: None,
-            observe_ns: 0,
-        },
-        iterations: None,
-    };
+    let bounds = RunBounds { settled: &settled, rounds: None, slice_ns, total: None, iterations: None };
+    let budget = TimeBudget { clock: &Timer::start(), time };
     let mut records = Records::new(precision);
-    Run::new(plan, trials, &bounds, Timer::start(), |event| records.take(event)).finish();
+    run::measure(plan, trials, budget, bounds, |event| records.take(event));
     records.finish()
 }
 
@@ -144,18 +132,20 @@ fn measure(plan: &Plan, trials: &Launcher<'_>, time: Duration, precision: Percen
 fn observe_cases(
     gathered: &mut [Gathered],
     request: &ExplanationRequest,
-    trials: &Launcher<'_>,
+    trials: &dyn Trials,
     time: Duration,
 ) {
     let probes = supported(&request.probes, gathered);
-    let size = request.iterations.map_or(looking::A_SLICE, Sizing::Iterations);
-    let subject = |gathered: &Gathered| Subject { case: gathered.case.clone(), probes: probes.clone(), size };
-    let subjects: Vec<Subject> = gathered.iter().map(subject).collect();
-    let plan =
-        looking::Plan { subjects: &subjects, counters: &request.counters, rounds: ENOUGH_ROUNDS, time };
-    let (mut names, mut progress, timer) = (Names::default(), Progress::new(), Timer::start());
-    looking::look(&plan, trials, |Looked { at, probe, outcome, ratio, round, .. }| {
-        progress.show(Doing::Probe(probe), reached(round, &timer, time));
+    let size = request.iterations.map_or(A_SLICE, Sizing::Iterations);
+    let subject =
+        |gathered: &Gathered| ProbeSubject { case: gathered.case.clone(), probes: probes.clone(), size };
+    let subjects: Vec<ProbeSubject> = gathered.iter().map(subject).collect();
+    let plan = ProbePlan { subjects: &subjects, counters: &request.counters, rounds: ENOUGH_ROUNDS };
+    let budget = TimeBudget { clock: &Timer::start(), time };
+    let (mut names, mut display) = (Names::default(), Progress::new());
+    profile::observe(plan, trials, budget, |trial| {
+        let ObservedTrial { at, probe, outcome, ratio, progress, .. } = trial;
+        display.show(Doing::Probe(probe), progress);
         match (outcome, ratio) {
             (Err(failure), _) => gathered[at].note_failure(probe, failure),
             // The first round warms up.
@@ -166,7 +156,7 @@ fn observe_cases(
             }
         }
     });
-    progress.finish();
+    display.finish();
 }
 
 /// Those of the `asked` probes that work here; notes of each whether it does.

@@ -31,9 +31,11 @@ fn main() -> ExitCode {
     // An endpoint is on somebody's critical path: it must not pay for parsing the command line.
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(|name| name.to_str()) {
-        Some(harness::endpoint::COMMAND) => {
+        Some(harness::protocol::orders::COMMAND) => {
             let coordinator = arguments.next().unwrap_or_default();
-            return exit::code(harness::endpoint::main(&coordinator.to_string_lossy()).map_err(Error::from));
+            return exit::code(
+                harness::endpoint::process::main(&coordinator.to_string_lossy()).map_err(Error::from),
+            );
         }
         Some(observe::ptrace::COMMAND) => {
             let tid = arguments.next().unwrap_or_default();
@@ -43,8 +45,8 @@ fn main() -> ExitCode {
             let name = arguments.next().unwrap_or_default();
             return exit::code(observe::try_probe(&name.to_string_lossy()).map_err(Error::from));
         }
-        Some(harness::run_directory::JANITOR) => {
-            harness::run_directory::janitor(Path::new(&arguments.nth(1).unwrap_or_default()));
+        Some(harness::coordinator::run_directory::JANITOR) => {
+            harness::coordinator::run_directory::janitor(Path::new(&arguments.nth(1).unwrap_or_default()));
             return ExitCode::SUCCESS;
         }
         _ => {}

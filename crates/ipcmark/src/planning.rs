@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_floor_that_is_asked_for_is_a_requested_case_and_what_cannot_be_had_is_refused_with_the_reason() {
-        let topology = harness::host::read(std::path::Path::new("/")).topology;
+        let topology = harness::host::facts::read(std::path::Path::new("/")).topology;
         let of = |name: &str, workload| {
             let axes = Axes {
                 workloads: vec![workload],

@@ -4,12 +4,12 @@
 //! Nothing is explained here, and nothing is made up where a probe does not work: the results say why.
 
 use crate::planning::requested;
-use crate::progress::{Doing, Progress, TrialProgress};
-use harness::endpoint::Sizing;
-use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
-use harness::measure::Timer;
-use harness::run::iterations_of_total;
-use harness::trial::Launcher;
+use crate::progress::{Doing, Progress};
+use harness::clock::Timer;
+use harness::coordinator::profile::{self, A_SLICE, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
+use harness::coordinator::schedule::{TimeBudget, Trials};
+use harness::coordinator::slices::iterations_of_total;
+use harness::protocol::orders::Sizing;
 use model::card::Support;
 use model::observation::Probe;
 use model::observation::profile::ProfileRecord;
@@ -21,27 +21,29 @@ use observe::symbols::Names;
 use std::time::Duration;
 
 /// The cases of `plan` that `study` needs probes for; trials of streams send `total`, if that is asked for.
-pub fn subjects(study: &Study, plan: &Plan, total: Option<Size>) -> Vec<Subject> {
-    let subject = |case: &Case| Subject {
+pub fn subjects(study: &Study, plan: &Plan, total: Option<Size>) -> Vec<ProbeSubject> {
+    let subject = |case: &Case| ProbeSubject {
         case: case.clone(),
         probes: study.probes_of(case),
-        size: iterations_of_total(case, total).map_or(looking::A_SLICE, Sizing::Iterations),
+        size: iterations_of_total(case, total).map_or(A_SLICE, Sizing::Iterations),
     };
     requested(plan).map(subject).filter(|subject| !subject.probes.is_empty()).collect()
 }
 
 /// Has probes observe `subjects` for `time`, and reports every trial, and every probe that does not work here.
 pub fn observe(
-    mut subjects: Vec<Subject>,
-    trials: &Launcher<'_>,
+    mut subjects: Vec<ProbeSubject>,
+    trials: &dyn Trials,
     time: Duration,
     mut report: impl FnMut(ProfileRecord),
 ) {
     drop_unsupported(&mut subjects, observe::support, &mut report);
-    let plan = looking::Plan { subjects: &subjects, counters: &[], rounds: ENOUGH_ROUNDS, time };
-    let (mut names, mut progress, timer) = (Names::default(), Progress::new(), Timer::start());
-    looking::look(&plan, trials, |Looked { case, probe, outcome, ratio, round, .. }| {
-        progress.show(Doing::Probe(probe), reached(round, &timer, time));
+    let plan = ProbePlan { subjects: &subjects, counters: &[], rounds: ENOUGH_ROUNDS };
+    let budget = TimeBudget { clock: &Timer::start(), time };
+    let (mut names, mut display) = (Names::default(), Progress::new());
+    profile::observe(plan, trials, budget, |trial| {
+        let ObservedTrial { case, probe, outcome, ratio, round, progress, .. } = trial;
+        display.show(Doing::Probe(probe), progress);
         let profile = match (outcome, ratio) {
             (Err(failure), _) => Fact::Unknown(failure),
             // The first round warms up.
@@ -58,12 +60,12 @@ pub fn observe(
         };
         report(ProfileRecord { case: case.clone(), probe, round, profile });
     });
-    progress.finish();
+    display.finish();
 }
 
 /// Takes from `subjects` the probes that do not work here, and reports why.
 fn drop_unsupported(
-    subjects: &mut [Subject],
+    subjects: &mut [ProbeSubject],
     support: impl Fn(Probe) -> Support,
     report: &mut impl FnMut(ProfileRecord),
 ) {
@@ -82,17 +84,6 @@ fn drop_unsupported(
     }
 }
 
-/// How far probes are: in round `round`, of which the first warms up.
-pub fn reached(round: u32, timer: &Timer, time: Duration) -> TrialProgress {
-    TrialProgress {
-        round: round.checked_sub(1),
-        done: 0,
-        of: 0,
-        share: timer.elapsed().as_secs_f64() / time.as_secs_f64(),
-        left: timer.left_of(time),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,10 +91,10 @@ mod tests {
 
     #[test]
     fn a_probe_that_does_not_work_is_reported_once_for_each_case_that_needs_it_and_dropped() {
-        let subject = |name: &str, probes: &[Probe]| Subject {
+        let subject = |name: &str, probes: &[Probe]| ProbeSubject {
             case: floor::operation(name, 0),
             probes: probes.to_vec(),
-            size: looking::A_SLICE,
+            size: A_SLICE,
         };
         let mut subjects =
             [subject("getpid", &[Probe::Ptrace, Probe::Faults]), subject("syscall", &[Probe::Faults])];

@@ -1,27 +1,12 @@
 //! What is shown on standard error while measuring goes on: a bar on a terminal, else a line now and then.
 
+use harness::coordinator::schedule::TrialProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::observation::Probe;
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
 
 /// How many plain lines measuring prints that uses all its time.
 const LINES: f64 = 10.0;
-
-/// How far measuring is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TrialProgress {
-    /// The round, from 0; `None` in the warm-up.
-    pub round: Option<u32>,
-    /// How many cases, or pairs of them, are settled.
-    pub done: usize,
-    /// Of how many.
-    pub of: usize,
-    /// The share of the time that is used.
-    pub share: f64,
-    /// The time that is left at most.
-    pub left: Duration,
-}
 
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +80,7 @@ fn line(doing: Doing, TrialProgress { round, done, of, left, .. }: TrialProgress
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_line_says_the_round_what_is_done_and_the_time_left() {

@@ -6,7 +6,7 @@
 use analysis::compare::round_log_ratios;
 use analysis::stats::median_interval;
 use analysis::summary::{summarise, warnings};
-use harness::run::FinishedCase;
+use harness::coordinator::run::FinishedCase;
 use model::estimate::Estimate;
 use model::record::{Outcome, Record, Sample};
 

@@ -2,10 +2,10 @@
 //! which trials is for the harness's policies to say.
 
 use crate::exit::Error;
-use harness::measure::Calibration;
-use harness::run::Finish;
-use harness::run_directory::RunDirectory;
-use harness::trial::Launcher;
+use harness::clock::Calibration;
+use harness::coordinator::run::RunFinish;
+use harness::coordinator::run_directory::RunDirectory;
+use harness::coordinator::trials::EndpointTrials;
 use model::Invalid;
 use model::record::{Clock, End, Fact};
 use std::path::Path;
@@ -30,14 +30,14 @@ impl RunSession {
         let stop = watch_signals()?;
         let directory = RunDirectory::create()?;
         let calibration = Calibration::choose(Path::new("/"));
-        let ticks_at_start = harness::host::steal_ticks(Path::new("/"));
+        let ticks_at_start = harness::host::facts::steal_ticks(Path::new("/"));
         Ok(Self { stop, directory, calibration, ticks_at_start })
     }
 
     /// Starts trials, each of which may go `timeout` without a report. With `check`, every byte is checked in the timed phases
     /// too; without, in the warm-up alone.
-    pub fn trials(&self, check: bool, timeout: Duration) -> Launcher<'_> {
-        Launcher {
+    pub fn trials(&self, check: bool, timeout: Duration) -> EndpointTrials<'_> {
+        EndpointTrials {
             clock: self.clock().source,
             directory: &self.directory,
             check,
@@ -67,8 +67,8 @@ impl RunSession {
     }
 
     /// The last line of the results: how the run that came to `finish` ended, all trials with probes included.
-    pub fn end(&self, finish: Finish) -> End {
-        let stolen = self.ticks_at_start.zip(harness::host::steal_ticks(Path::new("/")));
+    pub fn end(&self, finish: RunFinish) -> End {
+        let stolen = self.ticks_at_start.zip(harness::host::facts::steal_ticks(Path::new("/")));
         let unknown = || Fact::Unknown("/proc/stat cannot be read".to_owned());
         End {
             interrupted: self.is_stopped(),

@@ -18,6 +18,8 @@ pub struct Failure {
     pub answer: String,
     /// What to do next.
     pub next: String,
+    /// The kernel's answer as a number, where it was one.
+    pub errno: Option<Errno>,
 }
 
 impl Failure {
@@ -33,12 +35,14 @@ impl Failure {
             object: object.to_string(),
             answer: answer.into(),
             next: next.into(),
+            errno: None,
         }
     }
 
     /// The failure of `operation` on `object` with `errno`.
     pub fn of(operation: &str, object: impl Display, errno: Errno) -> Self {
-        Self::new(operation, object, errno.to_string(), next_step(errno))
+        let failure = Self::new(operation, object, errno.to_string(), next_step(errno));
+        Self { errno: Some(errno), ..failure }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::output::print;
 
 /// Removes it, and says what it was.
 pub fn run() -> Result<Exit, Error> {
-    let cleaned = harness::run_directory::clean()?;
+    let cleaned = harness::coordinator::run_directory::clean()?;
     let mut text = String::new();
     for (path, outcome) in &cleaned {
         text += &match outcome {

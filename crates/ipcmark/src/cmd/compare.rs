@@ -4,13 +4,15 @@ use crate::cli::CompareArguments;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::planning::{nothing_left, plan_here, requested};
-use crate::progress::{Doing, Progress, TrialProgress};
+use crate::progress::{Doing, Progress};
 use crate::request::{CompareRequest, RatioRequest, Sides};
 use crate::session::RunSession;
 use crate::{results_file, rules};
-use analysis::compare::{Options, Paired, Verdict, compare, compare_paired, failures, round_log_ratios};
-use harness::in_turn::{self, Pair};
-use harness::run::slice_for;
+use analysis::compare::{Options, Paired, Verdict, compare_paired, failures, round_log_ratios};
+use harness::clock::Timer;
+use harness::coordinator::compare::{self, CasePair};
+use harness::coordinator::schedule::TimeBudget;
+use harness::coordinator::slices::slice_for;
 use model::plan::Plan;
 use model::{Case, Invalid, Percent, Sample};
 use std::path::{Path, PathBuf};
@@ -31,7 +33,7 @@ fn compare_files(
 ) -> Result<Exit, Error> {
     let before = results_file::read(before)?;
     let after = results_file::read(after)?;
-    let comparison = compare(&before, &after, Options::default());
+    let comparison = analysis::compare::compare(&before, &after, Options::default());
     print(&match json {
         true => format!("{:#}\n", serde_json::json!(comparison)),
         false => report::comparison(&comparison, &style()),
@@ -49,7 +51,7 @@ fn compare_mechanisms(
     let session = RunSession::open()?;
     measure(&mut pairs, request, &session);
 
-    let log_ratios = |pair: &Pair| Paired {
+    let log_ratios = |pair: &CasePair| Paired {
         name: pair_name(pair),
         log_ratios: round_log_ratios(&pair.samples[0], &pair.samples[1]),
     };
@@ -74,8 +76,8 @@ fn compare_mechanisms(
 }
 
 /// The pairs of cases that this host can measure, refused where there is none.
-fn pairs_here(request: &RatioRequest) -> Result<Vec<Pair>, Invalid> {
-    let topology = harness::host::read(Path::new("/")).topology;
+fn pairs_here(request: &RatioRequest) -> Result<Vec<CasePair>, Invalid> {
+    let topology = harness::host::facts::read(Path::new("/")).topology;
     let [before, after] =
         request.blocks.each_ref().map(|blocks| plan_here(blocks, request.endpoints, &topology));
     let pairs = pairs_of(&before, &after);
@@ -83,27 +85,28 @@ fn pairs_here(request: &RatioRequest) -> Result<Vec<Pair>, Invalid> {
 }
 
 /// The cases of both plans that differ by nothing but the mechanism.
-fn pairs_of(before: &Plan, after: &Plan) -> Vec<Pair> {
+fn pairs_of(before: &Plan, after: &Plan) -> Vec<CasePair> {
     let pair = |a: &Case| {
         let is_same = |b: &&Case| Case { spec: a.spec.clone(), ..(*b).clone() } == *a;
-        requested(after).find(is_same).map(|b| Pair::new(a.clone(), b.clone()))
+        requested(after).find(is_same).map(|b| CasePair::new(a.clone(), b.clone()))
     };
     requested(before).filter_map(pair).collect()
 }
 
-fn measure(pairs: &mut [Pair], request: &RatioRequest, session: &RunSession) {
+fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession) {
     let RatioRequest { time, precision, timeout, .. } = *request;
-    let (slice, of) = (slice_for(time, 4 * pairs.len()), pairs.len());
+    let slice = slice_for(time, 4 * pairs.len());
     let settled = |before: &[Sample], after: &[Sample]| rules::is_ratio_settled(before, after, precision.0);
+    let trials = session.trials(false, timeout);
+    let budget = TimeBudget { clock: &Timer::start(), time };
     let mut progress = Progress::new();
-    in_turn::measure(pairs, &session.trials(false, timeout), slice, &settled, time, |reached| {
-        let in_turn::Reached { round, settled, share, left } = reached;
-        progress.show(Doing::Pairs, TrialProgress { round, done: settled, of, share, left });
+    compare::measure(pairs, &trials, budget, slice, &settled, |reached| {
+        progress.show(Doing::Pairs, reached);
     });
     progress.finish();
 }
 
-fn pair_name(pair: &Pair) -> String {
+fn pair_name(pair: &CasePair) -> String {
     let [a, b] = &pair.cases;
     format!("{} against {a}", b.spec)
 }

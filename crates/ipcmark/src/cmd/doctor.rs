@@ -3,13 +3,14 @@
 use crate::cli::DoctorArguments;
 use crate::exit::{Error, Exit};
 use crate::output::print;
-use harness::doctor::{Finding, Severity, findings};
+use harness::host::doctor::finding::{Finding, Severity};
+use harness::host::doctor::rules::findings;
 use std::path::Path;
 
 /// Examines the host and prints what it found, the worst first.
 pub fn run(arguments: DoctorArguments) -> Result<Exit, Error> {
     let root = Path::new("/");
-    let mut found = findings(&harness::host::read(root), root);
+    let mut found = findings(&harness::host::facts::read(root), root);
     found.sort_by_key(|finding| finding.severity);
     let text = if arguments.json {
         format!("{:#}\n", serde_json::json!(found))

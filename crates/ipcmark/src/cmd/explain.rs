@@ -12,7 +12,7 @@ use std::path::Path;
 /// Explains the cases that are asked for.
 pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
     let request = ExplainRequest::new(arguments)?;
-    let host = harness::host::read(Path::new("/"));
+    let host = harness::host::facts::read(Path::new("/"));
     let plan = plan_some(&request.blocks, request.endpoints, &host.topology)?;
     let cases: Vec<Case> = requested(&plan).cloned().collect();
     if let Some(case) = cases.iter().find(|case| !is_observable(case)) {

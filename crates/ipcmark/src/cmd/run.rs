@@ -11,9 +11,11 @@ use crate::request::{ExplanationRequest, RunRequest};
 use crate::results_file::ResultsFile;
 use crate::rules::{self, LEAST_TRIALS};
 use crate::session::{RunSession, check_slice};
-use harness::looking::Subject;
-use harness::measure::{Timer, wall_clock};
-use harness::run::{Bounds, Finish, Run, estimate, slice_for};
+use harness::clock::{Timer, wall_clock};
+use harness::coordinator::profile::ProbeSubject;
+use harness::coordinator::run::{self, RunBounds, RunFinish};
+use harness::coordinator::schedule::TimeBudget;
+use harness::coordinator::slices::{estimate, slice_for};
 use model::plan::Plan;
 use model::record::{FORMAT, Header, Host, PlanRecord, Results, Settings, Tool, VERSION};
 use model::units::format_ns;
@@ -26,7 +28,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let timer = Timer::start();
     let request = RunRequest::new(arguments)?;
     let suite = &request.suite;
-    let host = harness::host::read(Path::new("/"));
+    let host = harness::host::facts::read(Path::new("/"));
     let plan = plan_some(&suite.blocks, suite.endpoints.unwrap_or_default(), &host.topology)?;
     let study = suite.study.as_ref();
     let subjects = study.map_or_else(Vec::new, |study| profile::subjects(study, &plan, suite.total));
@@ -40,11 +42,11 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     check_slice(settings.slice_ns, session.clock())?;
     // Made last: a run that is refused must not leave an empty file in the way of the next.
     let file = request.output.as_deref().map(ResultsFile::create).transpose()?;
-    let observe = Duration::from_nanos(settings.observe_ns);
     let header = header(&request, settings.clone(), &plan, host, &session);
     let mut collector = Collector::new(header, file, session.stop());
-    let finish = measure(&request, settings, &plan, timer, &session, &mut collector);
-    if !session.is_stopped() && !observe.is_zero() {
+    let finish = measure(&request, &settings, &plan, timer, &session, &mut collector);
+    if !session.is_stopped() && settings.observe_ns > 0 {
+        let observe = Duration::from_nanos(settings.observe_ns);
         let trials = session.trials(request.check, request.timeout);
         profile::observe(subjects, &trials, observe, |record| collector.add_profile(record));
     }
@@ -77,7 +79,7 @@ fn settings(request: &RunRequest, plan: &Plan, has_subjects: bool) -> Settings {
 }
 
 /// What would be measured, and what would not.
-fn dry_run(plan: &Plan, settings: &Settings, subjects: &[Subject]) -> String {
+fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject]) -> String {
     let trials = plan.cases.len() + plan.floors.len();
     let mut text = format!(
         "{} cases and {} floors, {} of iterations in each trial, settled at ±{}, at most {} s\n",
@@ -107,7 +109,7 @@ fn dry_run(plan: &Plan, settings: &Settings, subjects: &[Subject]) -> String {
     if settings.observe_ns > 0 {
         let most_s = settings.observe_ns / 1_000_000_000;
         text += &format!("\nthen probes observe {} cases, at most {most_s} s\n", subjects.len());
-        for Subject { case, probes, .. } in subjects {
+        for ProbeSubject { case, probes, .. } in subjects {
             let probes: Vec<&str> = probes.iter().map(|probe| probe.name()).collect();
             text += &format!("probe  {case}: {}\n", probes.join(", "));
         }
@@ -149,17 +151,24 @@ fn tool() -> Tool {
 /// Measures `plan` without probes, in a time that began with `timer`.
 fn measure(
     request: &RunRequest,
-    settings: Settings,
+    settings: &Settings,
     plan: &Plan,
     timer: Timer,
     session: &RunSession,
     collector: &mut Collector<'_>,
-) -> Finish {
+) -> RunFinish {
     let precision = settings.precision.0;
     let settled = |iteration_ns: &[f64]| rules::is_settled(iteration_ns, precision);
-    let bounds = Bounds { settings, settled: &settled, iterations: request.iterations };
+    let bounds = RunBounds {
+        settled: &settled,
+        rounds: settings.rounds,
+        slice_ns: settings.slice_ns,
+        total: settings.total_bytes,
+        iterations: request.iterations,
+    };
     let trials = session.trials(request.check, request.timeout);
-    let finish = Run::new(plan, &trials, &bounds, timer, |event| collector.take(event)).finish();
+    let budget = TimeBudget { clock: &timer, time: Duration::from_nanos(settings.time_ns) };
+    let finish = run::measure(plan, &trials, budget, bounds, |event| collector.take(event));
     collector.finish_progress();
     finish
 }

@@ -6,7 +6,7 @@ use crate::output::{print, style};
 use crate::planning::plan_here;
 use crate::profile;
 use crate::suites::{self, SUITES};
-use harness::run::slice_for;
+use harness::coordinator::slices::slice_for;
 use mechanisms::registry::CARDS;
 use model::observation::Probe;
 use model::plan::Plan;
@@ -37,7 +37,7 @@ fn list() -> Result<String, Invalid> {
 
 /// What `suite` would measure on this host, how long it would take, and what would be drawn.
 fn description(suite: &Suite) -> String {
-    let topology = harness::host::read(Path::new("/")).topology;
+    let topology = harness::host::facts::read(Path::new("/")).topology;
     let planned = |blocks: &[Block]| plan_here(blocks, suite.endpoints.unwrap_or_default(), &topology);
     let all = planned(&suite.blocks);
     let mut text = format!("{}: {}\n\n", suite.name, suite.summary);

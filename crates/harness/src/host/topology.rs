@@ -1,10 +1,10 @@
-//! The topology of this host's CPUs as sysfs tells it: which share a core, a cache, a node.
+//! The topology of this host's CPUs as sysfs shows it: which share a core, a cache, a node.
 //!
 //! It only reads. How far apart two CPUs are and which pair a placement takes is decided in `model`.
 //! The files are described in the kernel's `Documentation/ABI/stable/sysfs-devices-system-cpu`,
 //! `Documentation/admin-guide/cputopology.rst` and `Documentation/ABI/stable/sysfs-devices-node`.
 
-use crate::host::{names, text};
+use super::files::{names, text};
 use model::topology::{Cpu, Topology};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,11 +39,11 @@ fn allowed_in_proc(root: &Path) -> Vec<u32> {
 /// How the `allowed` CPUs hang together, by the sysfs below `root`, which is `/` but in tests.
 ///
 /// CPUs that are offline are left out. A kernel without NUMA has no node directory: all CPUs are then of
-/// node 0, as they are to that kernel. Where the kernel does not tell a package (-1), it is 0.
+/// node 0, as they are to that kernel. Where the kernel knows no package (-1), it is 0.
 pub fn read(root: &Path, allowed: &[u32]) -> Topology {
     let ids = online(root, allowed);
     if ids.is_empty() {
-        let why = "the kernel does not tell which CPUs this process may use";
+        let why = "the kernel does not say which CPUs this process may use";
         return Topology { cpus: Vec::new(), unknown: Some(why.to_owned()) };
     }
     // One CPU of unknown place could be the sibling of any other, so that no placement would hold what it says.
@@ -69,7 +69,7 @@ fn structure(root: &Path, ids: &[u32]) -> Result<Topology, String> {
     let nodes = nodes(root)?;
     let (mut cpus, mut unknown) = (Vec::with_capacity(ids.len()), None);
     for &id in ids {
-        // Many virtual machines tell cores and nodes but no caches: what is told is still good.
+        // Many virtual machines show cores and nodes but no caches: what they show is still good.
         let llc = last_level_cache(root, id).inspect_err(|why| {
             unknown.get_or_insert_with(|| why.clone());
         });

@@ -1,7 +1,7 @@
-//! The directory of a run, for names in the file system, and who removes it: on every way out this
-//! process, after `SIGKILL` a janitor that outlives it, and `ipcmark clean` if both were killed.
+//! The directory of a run, for names in the file system, and its removal: by this process on every way out, by a janitor that
+//! outlives it after `SIGKILL`, and by `ipcmark clean` if both were killed.
 
-use crate::trial::re_execution;
+use super::reexecution::reexecution;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
@@ -20,15 +20,15 @@ const PREFIX: &str = "ipcmark-run-";
 
 /// The directory of a run. It is locked while the run lives and removed when this is dropped.
 ///
-/// Where none can be made there is none: the rows that need one say so when they are probed, and the
-/// others are measured.
+/// Where none can be made there is none: the mechanisms that need one say so when they are probed, and the others are
+/// measured.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
     id: String,
     /// Held for its flock(2): `clean` leaves alone what somebody holds.
     _lock: Option<OwnedFd>,
-    /// The janitor sleeps on the other end, which says that it is closed when this process ends in whatever way.
+    /// The janitor reads from the other end of this pipe, and wakes when this process ends in whatever way.
     _janitor: OwnedFd,
 }
 
@@ -63,7 +63,7 @@ impl Drop for RunDirectory {
     }
 }
 
-/// Removes `path`, what is in it, and what is noted there. Whoever comes later may find it gone, which is as good.
+/// Removes `path`, what is in it, and what is noted there. It is no failure if somebody else has removed it already.
 fn remove(path: &Path) {
     remove_all(&mechanisms::noted(path));
     let _ = std::fs::remove_dir_all(path);
@@ -86,7 +86,7 @@ fn lock(path: &Path) -> Result<OwnedFd, Failure> {
 
 fn start_janitor(path: &Path) -> Result<OwnedFd, Failure> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the janitor's pipe")?;
-    let mut command = re_execution(JANITOR)?;
+    let mut command = reexecution(JANITOR);
     command.arg(path).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().or_fail("start", "the janitor (/proc/self/exe)")?;
     Ok(ours)
@@ -118,10 +118,13 @@ fn is_run_directory(path: &Path) -> bool {
 /// A directory that a dead run left, and whether it could be removed.
 pub type Cleaned = (PathBuf, Result<(), Failure>);
 
-/// Removes the directories of runs that are dead; says which, and which it could not.
+/// Removes the directories of runs that are dead. Returns which, and which it could not remove.
 pub fn clean() -> Result<Vec<Cleaned>, Failure> {
-    let parent = std::env::temp_dir();
-    let entries = std::fs::read_dir(&parent).or_fail("readdir", parent.display())?;
+    clean_in(&std::env::temp_dir())
+}
+
+fn clean_in(parent: &Path) -> Result<Vec<Cleaned>, Failure> {
+    let entries = std::fs::read_dir(parent).or_fail("readdir", parent.display())?;
     let leftovers = entries.flatten().map(|entry| entry.path()).filter(|path| is_run_directory(path));
     Ok(leftovers.filter(|path| !in_use(path)).map(|path| (path.clone(), discard(&path))).collect())
 }
@@ -141,4 +144,55 @@ fn in_use(path: &Path) -> bool {
         return false;
     };
     flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leftover(parent: &Path, name: &str) -> PathBuf {
+        let path = parent.join(name);
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("socket"), "").unwrap();
+        path
+    }
+
+    #[test]
+    fn what_a_dead_run_left_is_removed_and_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let dead = leftover(parent.path(), "ipcmark-run-1-abc");
+        let alive = leftover(parent.path(), "ipcmark-run-2-abc");
+        let other = leftover(parent.path(), "somebody-elses");
+        let held = lock(&alive).unwrap();
+        let cleaned = clean_in(parent.path()).unwrap();
+        assert_eq!(cleaned.iter().map(|(path, _)| path).collect::<Vec<_>>(), [&dead]);
+        assert!(cleaned[0].1.is_ok() && !dead.exists() && alive.exists() && other.exists());
+        drop(held);
+        assert_eq!(clean_in(parent.path()).unwrap().len(), 1);
+        assert!(!alive.exists());
+    }
+
+    #[test]
+    fn a_directory_is_locked_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = leftover(parent.path(), "ipcmark-run-3-abc");
+        let held = lock(&path).unwrap();
+        assert!(in_use(&path) && lock(&path).is_err());
+        drop(held);
+        assert!(!in_use(&path) && !in_use(&parent.path().join("ipcmark-run-none")));
+    }
+
+    #[test]
+    fn only_names_of_runs_are_taken_for_runs() {
+        assert!(is_run_directory(Path::new("/tmp/ipcmark-run-17-00ff")));
+        assert!(!is_run_directory(Path::new("/tmp/ipcmark")) && !is_run_directory(Path::new("/")));
+    }
+
+    #[test]
+    fn to_remove_what_is_gone_is_no_failure() {
+        let parent = tempfile::tempdir().unwrap();
+        let gone = parent.path().join("ipcmark-run-4-abc");
+        remove(&gone);
+        assert!(discard(&gone).is_ok());
+    }
 }

@@ -220,3 +220,59 @@ impl Timer {
         limit.saturating_sub(self.elapsed())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO_TICKS_A_NS: ClockSource = ClockSource::Tsc { ns_per_tick: 0.5 };
+
+    #[test]
+    fn ticks_and_nanoseconds_are_converted_by_the_rate_of_the_clock() {
+        let counter = Clock::new(TWO_TICKS_A_NS);
+        assert_eq!((counter.ns(10), counter.ticks(10.0), counter.ticks_per_ns()), (5.0, 20, 2.0));
+        let raw = Clock::new(ClockSource::MonotonicRaw);
+        assert_eq!((raw.ns(10), raw.ticks(10.0), raw.ticks_per_ns()), (10.0, 10, 1.0));
+    }
+
+    #[test]
+    fn a_counter_that_runs_backwards_counts_as_no_time() {
+        let (early, late) = (Stamp(100), Stamp(100).after(40));
+        assert_eq!(Clock::ticks_between(early, late), 40);
+        assert_eq!(Clock::ticks_between(late, early), 0);
+        let clock = Clock::new(TWO_TICKS_A_NS);
+        assert_eq!((clock.ns_between(early, late), clock.ns_between(late, early)), (20.0, 0.0));
+    }
+
+    #[test]
+    fn readings_ascend_and_work_takes_at_least_its_time() {
+        let clock = Clock::new(ClockSource::MonotonicRaw);
+        let start = clock.now();
+        clock.work_for(Duration::from_millis(1));
+        let end = clock.now();
+        assert!(end > start && clock.ns_between(start, end) >= 1e6);
+    }
+
+    #[test]
+    fn the_rate_of_a_counter_is_its_ticks_over_the_time_that_passed() {
+        let start = Pairing { ticks: 1000, raw_ns: 50 };
+        assert_eq!(start.ns_per_tick_until(Pairing { ticks: 5000, raw_ns: 2050 }), 0.5);
+    }
+
+    #[test]
+    fn a_host_that_names_no_clock_source_is_timed_by_the_kernel_and_says_why() {
+        let root = tempfile::tempdir().unwrap();
+        let calibration = Calibration::choose(root.path());
+        assert_eq!(calibration.record.source, ClockSource::MonotonicRaw);
+        assert!(!calibration.record.reason.is_empty());
+        assert!(calibration.record.precision_ns > 0.0 && calibration.record.cost_ns > 0.0);
+        assert_eq!(calibration.drift(), 0.0);
+    }
+
+    #[test]
+    fn of_a_limit_that_is_over_nothing_is_left() {
+        let timer = Timer::start();
+        assert_eq!(timer.left_of(Duration::ZERO), Duration::ZERO);
+        assert!(timer.left_of(Duration::MAX) > Duration::from_secs(1 << 40));
+    }
+}

@@ -1,10 +1,10 @@
-//! When client begins its iterations, where that is not at once: the idle think time and the open loop.
+//! When the client begins its iterations, where that is not at once: the idle think time and the open loop.
 //!
-//! Client waits awake, on the clock, so that what an iteration costs is the peer's sleep and not its own. Each iteration is timed:
-//! after a think time from its beginning, in an open loop from when it was due.
+//! The client waits awake, on the clock, so that what an iteration costs is the peer's sleep and not its own. Each iteration is
+//! timed: after a think time from its beginning, in an open loop from when it was due.
 
-use crate::measure::{Clock, Stamp};
-use crate::workload::Watch;
+use super::meters::Watch;
+use crate::clock::{Clock, Stamp};
 use model::Pace;
 use model::pace::Arrivals;
 use model::record::Schedule;
@@ -38,7 +38,7 @@ struct Due {
     late_ticks: u64,
 }
 
-/// How many random distances are drawn before the iterations: drawing within would be part of them.
+/// How many random distances are drawn before the iterations: to draw them within would take time of the iterations.
 const DISTANCES: usize = 1 << 14;
 
 impl Pacer {
@@ -62,7 +62,7 @@ impl Pacer {
         Some(Self { clock, waits, began: now, ticks })
     }
 
-    /// What the schedule spanned and how late its last iteration began; `None` without a schedule.
+    /// How long the schedule was and how late its last iteration began; `None` without a schedule.
     pub(crate) fn schedule(&self) -> Option<Schedule> {
         match &self.waits {
             Waits::ThinkTime(_) => None,

@@ -1,10 +1,10 @@
-//! What an operation's trial does: it has one endpoint, and no parts to agree on.
+//! A trial of an operation: it has one endpoint, and no phases to agree on.
 
-use crate::endpoint::{
-    LEAST_WARM_UP_ITERATIONS, Orders, Outcome, Sizing, WARM_UP_SHARE, observed_iterations, text,
-};
-use crate::measure::Clock;
-use crate::workload::{Broken, sample, usage_between};
+use super::loop_error::LoopError;
+use super::sample::{sample, usage_between};
+use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, WARM_UP_SHARE, observed_iterations};
+use crate::clock::Clock;
+use crate::protocol::orders::{Orders, Sizing};
 use mechanisms::{Operation, Timer};
 use model::observation::{Observation, ProbeRequest};
 use model::record::{ClockSource, Sample, TimerSample, Usage};
@@ -14,7 +14,7 @@ use sys::Errno;
 use sys::usage::of_this_thread;
 
 /// A trial of `cost`.
-pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sample, Broken> {
+pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sample, LoopError> {
     let (iterations, warm_up_iterations) = warm_up(orders, &mut operation)?;
     let (elapsed_ns, client) = timed(orders, &mut operation, iterations)?;
     Ok(Sample {
@@ -23,29 +23,29 @@ pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sam
     })
 }
 
-/// A trial of `cost` that is looked at: its iterations are observed, and its sample is of the observed iterations.
+/// A trial of `cost` with a probe: its sample is of the observed iterations.
 pub(crate) fn observed_cost(
     orders: &Orders,
     mut operation: impl Operation,
-    look: &ProbeRequest,
+    request: &ProbeRequest,
 ) -> Outcome<(Sample, Option<Observation>)> {
-    let (iterations, _) = warm_up(orders, &mut operation).map_err(text)?;
-    let iterations = observed_iterations(iterations, orders.size, look);
+    let (iterations, _) = warm_up(orders, &mut operation)?;
+    let iterations = observed_iterations(iterations, orders.size, request);
     let clock = Clock::new(orders.clock);
-    let mut watching = observe::attach(look, 0..0).map_err(text)?;
-    watching.begin().map_err(text)?;
+    let mut probe = observe::attach(request, 0..0)?;
+    probe.begin()?;
     let start = clock.now();
-    repeat(&mut operation, 0..iterations).map_err(text)?;
+    repeat(&mut operation, 0..iterations)?;
     let elapsed_ns = clock.ns_between(start, clock.now());
-    watching.end().map_err(text)?;
-    let client = watching.seen().map_err(text)?;
+    probe.end()?;
+    let client = probe.observation()?;
     let observation =
         Observation { iterations, elapsed_ns, iteration_ends_ns: Vec::new(), client, server: None };
     Ok((sample(iterations, elapsed_ns, Usage::default(), None), Some(observation)))
 }
 
-/// Repeats the operation until it is warm; says how many iterations the trial is to have, and how many there were.
-fn warm_up(orders: &Orders, operation: &mut impl Operation) -> Result<(u64, u64), Broken> {
+/// Repeats the operation until it is warm. Returns how many iterations the trial is to have, and how many there were.
+fn warm_up(orders: &Orders, operation: &mut impl Operation) -> Result<(u64, u64), LoopError> {
     match orders.size {
         Sizing::Iterations(iterations) => {
             timed(orders, operation, iterations).map(|_| (iterations, iterations))
@@ -67,7 +67,11 @@ fn warm_up(orders: &Orders, operation: &mut impl Operation) -> Result<(u64, u64)
 }
 
 /// How long `iterations` took, and what they used.
-fn timed(orders: &Orders, operation: &mut impl Operation, iterations: u64) -> Result<(f64, Usage), Broken> {
+fn timed(
+    orders: &Orders,
+    operation: &mut impl Operation,
+    iterations: u64,
+) -> Result<(f64, Usage), LoopError> {
     let clock = Clock::new(orders.clock);
     let before = of_this_thread();
     let start = clock.now();
@@ -78,9 +82,9 @@ fn timed(orders: &Orders, operation: &mut impl Operation, iterations: u64) -> Re
 
 /// The iterations of `cost`.
 #[inline(always)]
-fn repeat(operation: &mut impl Operation, iterations: Range<u64>) -> Result<(), Broken> {
+fn repeat(operation: &mut impl Operation, iterations: Range<u64>) -> Result<(), LoopError> {
     for _ in iterations {
-        operation.call().map_err(|errno| Broken::Call { name: "call", errno })?;
+        operation.call().map_err(|errno| LoopError::Call { name: "call", errno })?;
     }
     Ok(())
 }
@@ -94,9 +98,10 @@ const LEAST_INTERVALS: u64 = 10;
 ///
 /// A timer that goes on while the process sleeps is put to sleep for it, as in the study; one of CPU time is made to
 /// work, by the run's clock.
-pub(crate) fn accuracy(orders: &Orders, mut operation: impl Operation) -> Result<Sample, Broken> {
+pub(crate) fn accuracy(orders: &Orders, mut operation: impl Operation) -> Result<Sample, LoopError> {
     let clock = Clock::new(orders.clock);
-    let timer = operation.timer().ok_or(Broken::Call { name: "read the timer", errno: Errno::OPNOTSUPP })?;
+    let timer =
+        operation.timer().ok_or(LoopError::Call { name: "read the timer", errno: Errno::OPNOTSUPP })?;
     let interval_ns = INTERVAL.as_nanos() as f64;
     let intervals = match orders.size {
         Sizing::Iterations(iterations) => iterations,
@@ -143,12 +148,12 @@ fn deviation(values: &[f64]) -> f64 {
     (squares / (values.len() as f64 - 1.0)).sqrt()
 }
 
-fn read(operation: &mut impl Operation) -> Result<u64, Broken> {
-    operation.read().map_err(|errno| Broken::Call { name: "read the timer", errno })
+fn read(operation: &mut impl Operation) -> Result<u64, LoopError> {
+    operation.read().map_err(|errno| LoopError::Call { name: "read the timer", errno })
 }
 
 /// The smallest step between two readings in a row that differ, in ticks; 0 when none differed for a while.
-fn resolution(operation: &mut impl Operation, clock: &Clock) -> Result<f64, Broken> {
+fn resolution(operation: &mut impl Operation, clock: &Clock) -> Result<f64, LoopError> {
     const STEPS: usize = 1000;
     const LONGEST_NS: f64 = 50e6;
     let start = clock.now();
@@ -186,7 +191,7 @@ mod tests {
     use sys::Failure;
 
     /// A timer that runs at twice the speed of the run's clock, in steps of 5 us.
-    struct Fast(Clock, crate::measure::Stamp);
+    struct Fast(Clock, crate::clock::Stamp);
 
     impl Operation for Fast {
         const CARD: Card = Card::OPERATION;
@@ -218,18 +223,18 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_runs_fast_and_in_steps_is_seen_to() {
+    fn a_timer_that_runs_fast_and_in_steps_is_found_out() {
         let clock = Clock::new(ClockSource::MonotonicRaw);
         let orders = Orders {
             case: floor::operation("fast", 0),
-            role: crate::endpoint::Role::Alone,
+            role: crate::protocol::orders::Role::Alone,
             clock: ClockSource::MonotonicRaw,
             directory: std::env::temp_dir(),
             number: 0,
             pair: 0,
             size: Sizing::Iterations(20),
             check: false,
-            look: None,
+            probe: None,
         };
         let sample = accuracy(&orders, Fast(clock, clock.now())).unwrap();
         let timer = sample.timer.unwrap();
