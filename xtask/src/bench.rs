@@ -11,9 +11,10 @@ mod setup;
 use crate::steps::{cargo, root, step};
 use analysis::compare::{Verdict, round_log_ratios};
 use analysis::stats::{median, median_interval};
-use harness::endpoint::Sizing;
-use harness::in_turn::{self, Pair};
-use harness::measure::Timer;
+use harness::clock::Timer;
+use harness::coordinator::compare::{self, CasePair};
+use harness::coordinator::schedule::{TimeBudget, Trials};
+use harness::protocol::orders::Sizing;
 use model::units::format_ns;
 use model::{Case, Placement, Sample, Size, Workload};
 use setup::{Bench, PRECISION, SLICE, TIME, shown};
@@ -45,18 +46,19 @@ fn ring(bench: &Bench) -> Result<(), String> {
     let spin = "shm-ring:wait=spin";
     let copy = Case { placement: Placement::SameCore, ..bench.case("memcpy", Workload::Cost, 65_536, two)? };
     let mut pairs = [
-        Pair::new(
+        CasePair::new(
             bench.case("cache-line", Workload::Latency, 1, two)?,
             bench.case(spin, Workload::Latency, 1, two)?,
         ),
-        Pair::new(copy, bench.case(spin, Workload::Throughput, 65_536, two)?),
-        Pair::new(
+        CasePair::new(copy, bench.case(spin, Workload::Throughput, 65_536, two)?),
+        CasePair::new(
             bench.case("cache-line", Workload::Latency, 1, two)?,
             bench.case(spin, Workload::Throughput, 32, two)?,
         ),
     ];
     let settled = |a: &[Sample], b: &[Sample]| is_known(&round_log_ratios(a, b), 8);
-    in_turn::measure(&mut pairs, &bench.launcher(), SLICE, &settled, 3 * TIME, |_| {});
+    let budget = TimeBudget { clock: &Timer::start(), time: 3 * TIME };
+    compare::measure(&mut pairs, &bench.trials(), budget, SLICE, &settled, |_| {});
     for pair in &pairs {
         if let Some(failure) = &pair.failure {
             return Err(failure.clone());
@@ -111,7 +113,7 @@ fn trial_cost(bench: &Bench) -> Result<(), String> {
             let timer = Timer::start();
             let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
             let sample =
-                bench.launcher().trial(&case, size, number).map_err(|ended| format!("{ended:?}"))?.sample;
+                bench.trials().measure(&case, size, number).map_err(|error| error.to_string())?.sample;
             whole.push(timer.elapsed().as_nanos() as f64);
             timed.push(sample.iterations_in_all as f64 * sample.iteration_ns());
             hint_ns = Some(sample.iteration_ns());

@@ -1,7 +1,9 @@
 //! The hidden sub-commands: what a program does that harness or probes have started from its own file. It parses no
 //! command line for people.
 
-use crate::{endpoint, run_directory};
+use crate::coordinator::run_directory;
+use crate::endpoint::process;
+use crate::protocol::orders;
 use std::ffi::OsString;
 use std::path::Path;
 use sys::Failure;
@@ -15,7 +17,7 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<Result<
     let command = arguments.next()?;
     let first = || arguments.next().unwrap_or_default();
     match command.to_str()? {
-        endpoint::COMMAND => Some(endpoint::main(&text(first))),
+        orders::COMMAND => Some(process::main(&text(first))),
         observe::ptrace::COMMAND => Some(observe::ptrace::main(&text(first))),
         observe::TRY => Some(observe::try_probe(&text(first))),
         run_directory::JANITOR => {

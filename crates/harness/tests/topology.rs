@@ -5,7 +5,7 @@
 //! root. Most are written after a machine and not recorded on it, as the first line of each says.
 #![expect(clippy::unwrap_used, reason = "clippy knows the tests, but not what they share, as test code")]
 
-use harness::topology::{parse_cpulist, read};
+use harness::host::topology::{parse_cpulist, read};
 use model::case::Placement;
 use model::topology::{CpuPair, Topology};
 use std::path::Path;
@@ -185,7 +185,7 @@ fn a_garbled_cache_costs_one_cpu_its_cache_alone() {
 
 #[test]
 fn this_host_is_read() {
-    let topology = read(Path::new("/"), &harness::topology::allowed());
+    let topology = read(Path::new("/"), &harness::host::topology::allowed());
     assert!(!topology.cpus.is_empty());
     assert!(topology.place(Placement::SameCore).is_ok());
 }

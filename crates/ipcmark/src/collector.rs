@@ -1,127 +1,132 @@
-//! From what the harness measured to what the results say: when a case is settled, and the record of a case that has ended.
+//! What a run reports while it goes on: each record is appended to the results file when it comes, and all are kept to be shown.
 //!
-//! The harness knows no statistics: it is handed the rules that are here. Nothing is measured here, and nothing is written.
+//! It measures nothing, and does not show results.
 
-use analysis::compare::round_log_ratios;
-use analysis::stats::median_interval;
-use analysis::summary::{summarise, warnings};
-use harness::run::FinishedCase;
-use model::estimate::Estimate;
-use model::record::{Outcome, Record, Sample};
+use crate::progress::{Doing, Progress};
+use crate::results_file::ResultsFile;
+use crate::rules;
+use harness::coordinator::run::{FinishedCase, RunEvent};
+use model::Percent;
+use model::observation::profile::ProfileRecord;
+use model::record::{End, FloorReading, Header, Line, Record, Results};
+use model::warning::Warning;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The trials without which no case is called settled: fewer allow no honest 95% interval.
-pub const LEAST_TRIALS: usize = 8;
-
-/// Whether the median of `iteration_ns` is known to within the fraction `precision` of it.
-pub fn is_settled(iteration_ns: &[f64], precision: f64) -> bool {
-    let half_width = median_interval(iteration_ns).and_then(Estimate::half_width);
-    iteration_ns.len() >= LEAST_TRIALS && half_width.is_some_and(|half| half <= precision)
+/// The results of a run under way, and its file.
+pub struct Collector<'a> {
+    results: Results,
+    file: Option<ResultsFile>,
+    header_written: bool,
+    /// The first refusal to write, after which nothing more is written.
+    refused: Option<sys::Failure>,
+    stop: &'a AtomicBool,
+    progress: Progress,
 }
 
-/// Whether the ratio of two cases is known to within the fraction `precision`, from the rounds in which both had trials.
-pub fn is_ratio_settled(before: &[Sample], after: &[Sample], precision: f64) -> bool {
-    let log_ratios = round_log_ratios(before, after);
-    let interval = median_interval(&log_ratios).and_then(|estimate| estimate.interval);
-    log_ratios.len() >= LEAST_TRIALS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
-}
+impl<'a> Collector<'a> {
+    /// Of a run with `header`. Sets `stop` when `file` refuses: the run then ends, and its results are still shown.
+    pub fn new(header: Header, file: Option<ResultsFile>, stop: &'a AtomicBool) -> Self {
+        let results =
+            Results { header, records: Vec::new(), profiles: Vec::new(), end: None, notes: Vec::new() };
+        Self { results, file, header_written: false, refused: None, stop, progress: Progress::new() }
+    }
 
-/// The record of a case that has ended, of which `precision` was asked.
-pub fn record(finished: FinishedCase, precision: f64) -> Record {
-    let FinishedCase { case, floor, outcome, samples, settings } = finished;
-    let summary = summarise(&case, &samples);
-    let outcome = match summary.as_ref().and_then(|summary| summary.missed()) {
-        Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
-        _ => outcome,
-    };
-    let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, precision)).unwrap_or_default();
-    Record { case, floor, outcome, samples, summary, settings, warnings }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use model::floor;
-    use model::record::{Schedule, Setting, Usage};
-    use model::warning::Warning;
-
-    fn sample(round: u32, iteration_ns: f64, late_ns: Option<f64>) -> Sample {
-        Sample {
-            round,
-            started_ns: 0,
-            iterations: 10,
-            iterations_in_all: 10,
-            elapsed_ns: 10.0 * iteration_ns,
-            floor_ns: None,
-            each: None,
-            client: Usage::default(),
-            server: None,
-            calls: None,
-            steps: None,
-            timer: None,
-            schedule: late_ns.map(|late_ns| Schedule { span_ns: 1e6, late_ns }),
-            shares: None,
-            lost: None,
+    /// Takes what the run reports.
+    pub fn take(&mut self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Floors(readings) => {
+                let reading = |(case, iteration_ns): (&model::Case, Option<f64>)| FloorReading {
+                    case: case.clone(),
+                    iteration_ns,
+                };
+                self.results.header.floors = readings.into_iter().map(reading).collect();
+                self.append_header();
+            }
+            RunEvent::Progress(progress) => self.progress.show(Doing::Cases, progress),
+            RunEvent::Ended(finished) => self.add_record(*finished),
         }
     }
 
-    fn finished(outcome: Outcome, late_ns: Option<f64>) -> FinishedCase {
-        let clamped = Setting {
-            name: "SO_SNDBUF".to_owned(),
-            asked: Some("8".to_owned()),
-            got: "4".to_owned(),
-            clamped: true,
-        };
-        FinishedCase {
-            case: floor::operation("getpid", 0),
-            floor: false,
-            outcome,
-            samples: (0..8).map(|round| sample(round, 100.0, late_ns)).collect(),
-            settings: vec![clamped],
+    fn add_record(&mut self, finished: FinishedCase) {
+        let mut record = rules::record(finished, self.results.header.settings.precision.0);
+        record.warnings.extend(self.cpu_split_warning(&record));
+        self.append_header();
+        self.append(&Line::Record(Box::new(record.clone())));
+        self.results.records.push(record);
+    }
+
+    /// Where the scheduler's tick splits CPU time: true of every record of this host, and said once in reports.
+    fn cpu_split_warning(&self, record: &Record) -> Option<Warning> {
+        let tick_ns = *self.results.header.host.tick_ns.known()?;
+        (!record.samples.is_empty()).then_some(Warning::SampledCpuSplit { tick_ns })
+    }
+
+    /// Takes what a trial with a probe came to.
+    pub fn add_profile(&mut self, record: ProfileRecord) {
+        self.append(&Line::Profile(Box::new(record.clone())));
+        self.results.profiles.push(record);
+    }
+
+    /// Removes the progress display: the run is over, and trials with probes have their own.
+    pub fn finish_progress(&self) {
+        self.progress.finish();
+    }
+
+    /// All that was measured, and the refusal of the file, if it refused.
+    pub fn finish(mut self, end: End) -> (Results, Option<sys::Failure>) {
+        self.append_header();
+        self.append(&Line::End(end.clone()));
+        self.results.end = Some(end);
+        if let Some(failure) = &self.refused {
+            self.results.notes.push(format!("the results file is incomplete: {failure}"));
+        } else if let Some(file) = &self.file {
+            self.results.notes.push(format!("kept in {}", file.path().display()));
+        }
+        (self.results, self.refused)
+    }
+
+    /// The header is the first line, and is written when its floors are known.
+    fn append_header(&mut self) {
+        if !self.header_written {
+            self.header_written = true;
+            self.append(&Line::Header(Box::new(self.results.header.clone())));
         }
     }
 
-    #[test]
-    fn a_case_is_settled_by_enough_trials_that_are_alike() {
-        assert!(is_settled(&[100.0; LEAST_TRIALS], 0.01));
-        assert!(!is_settled(&[100.0; LEAST_TRIALS - 1], 0.01));
-        let spread: Vec<f64> = (0..20).map(|n| 100.0 + f64::from(n)).collect();
-        assert!(is_settled(&spread, 0.1) && !is_settled(&spread, 0.01));
-        assert!(!is_settled(&[], 1.0));
+    fn append(&mut self, line: &Line) {
+        let Some(file) = self.file.as_mut().filter(|_| self.refused.is_none()) else { return };
+        if let Err(failure) = file.append(line) {
+            self.refused = Some(failure);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The records of cases that are measured to be explained: no file is written of them.
+pub struct Records {
+    records: Vec<Record>,
+    precision: Percent,
+    progress: Progress,
+}
+
+impl Records {
+    /// None yet, of cases of which `precision` is asked.
+    pub fn new(precision: Percent) -> Self {
+        Self { records: Vec::new(), precision, progress: Progress::new() }
     }
 
-    #[test]
-    fn a_ratio_is_settled_by_enough_rounds_that_have_both() {
-        let of = |rounds: u32, ns: f64| (0..rounds).map(|round| sample(round, ns, None)).collect::<Vec<_>>();
-        assert!(is_ratio_settled(&of(8, 100.0), &of(9, 150.0), 0.01));
-        assert!(!is_ratio_settled(&of(7, 100.0), &of(9, 150.0), 0.01));
-        // Both wander alike, so that the ratio stands still.
-        let wandering = |times: f64| {
-            (0..8).map(|round| sample(round, times * f64::from(100 + round), None)).collect::<Vec<_>>()
-        };
-        assert!(is_ratio_settled(&wandering(1.0), &wandering(2.0), 0.01));
-        assert!(!is_ratio_settled(&of(8, 100.0), &wandering(2.0), 0.01));
+    /// Takes what the run reports.
+    pub fn take(&mut self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Floors(_) => {}
+            RunEvent::Progress(progress) => self.progress.show(Doing::Cases, progress),
+            RunEvent::Ended(finished) => self.records.push(rules::record(*finished, self.precision.0)),
+        }
     }
 
-    #[test]
-    fn a_record_has_the_summary_and_its_warnings() {
-        let record = record(finished(Outcome::Settled, None), 0.01);
-        assert_eq!((record.outcome, record.samples.len()), (Outcome::Settled, 8));
-        assert_eq!(record.summary.unwrap().iteration_ns.median, 100.0);
-        assert!(record.warnings.iter().any(|warning| matches!(warning, Warning::Clamped { .. })));
-        let failed = FinishedCase {
-            samples: Vec::new(),
-            ..finished(Outcome::Failed { error: "no".to_owned() }, None)
-        };
-        let record = super::record(failed, 0.01);
-        assert!(record.summary.is_none() && record.warnings.is_empty(), "{record:?}");
-    }
-
-    #[test]
-    fn a_rate_that_was_missed_is_the_outcome_unless_the_run_was_interrupted() {
-        let outcome = |outcome, late_ns| record(finished(outcome, Some(late_ns)), 0.01).outcome;
-        assert_eq!(outcome(Outcome::Settled, 1e6), Outcome::Missed { achieved: 0.5 });
-        assert_eq!(outcome(Outcome::Unsettled, 1e6), Outcome::Missed { achieved: 0.5 });
-        assert_eq!(outcome(Outcome::Interrupted, 1e6), Outcome::Interrupted);
-        assert_eq!(outcome(Outcome::Settled, 0.0), Outcome::Settled);
+    /// All records.
+    pub fn finish(self) -> Vec<Record> {
+        self.progress.finish();
+        self.records
     }
 }

@@ -8,33 +8,33 @@ use sys::Failure;
 /// The exit codes, as the manual lists them.
 pub const CODES: &str = "\
 Exit status:
-  0    all that was asked for was done
+  0    everything was done
   1    a case failed, or the kernel refused something; what was measured is kept
-  2    bad input: an option, a name, a size, a file; nothing was measured
-  3    compare: a case is slower by more than --fail-above allows
+  2    bad input, such as an option, a name, a size or a file; nothing was measured
+  3    compare: a case is slower than --fail-above allows
   130  interrupted by Ctrl-C; what was measured is kept and shown";
 
-/// A good end.
+/// How a command that ran to its end did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// All was done.
+    /// Everything was done.
     Success,
-    /// Some case failed; the others are kept.
+    /// A case failed; the others are kept.
     CaseFailed,
-    /// A comparison found more than it was to allow.
+    /// A case is slower than the comparison allows.
     Slower,
-    /// A signal asked to stop.
+    /// A signal ended it.
     Interrupted,
 }
 
-/// A bad end.
+/// Why a command did not run to its end.
 #[derive(Debug)]
 pub enum Error {
     /// Bad input.
     Invalid(Invalid),
-    /// The kernel refused something that all depends on.
+    /// The kernel refused something that everything depends on.
     Failure(Failure),
-    /// Whoever read the output has gone, as `head` does: no reason to complain.
+    /// Whoever read the output has closed it, as `head` does: no reason to complain.
     ReaderGone,
 }
 
@@ -50,9 +50,9 @@ impl From<Failure> for Error {
     }
 }
 
-/// The exit code of `end`; says an error on standard error.
-pub fn code(end: impl Into<End>) -> ExitCode {
-    let End(end) = end.into();
+/// The exit code of `end`. An error is written to standard error.
+pub fn code(end: impl Into<Ending>) -> ExitCode {
+    let Ending(end) = end.into();
     match end {
         Ok(Exit::Success) | Err(Error::ReaderGone) => ExitCode::SUCCESS,
         Ok(Exit::CaseFailed) => ExitCode::from(1),
@@ -69,22 +69,22 @@ pub fn code(end: impl Into<End>) -> ExitCode {
     }
 }
 
-/// Says `error` on standard error. The exit code says it all the same where nobody reads that.
+/// Writes `error` to standard error. Where nobody reads that, the exit code still says it.
 fn complain(error: &impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr(), "ipcmark: {error}");
 }
 
-/// What [`code`] takes: the end of a command, or of an endpoint, which has no shades of success.
-pub struct End(Result<Exit, Error>);
+/// What [`code`] takes: how a command ended, or a hidden sub-command, whose success has no kinds.
+pub struct Ending(Result<Exit, Error>);
 
-impl From<Result<Exit, Error>> for End {
+impl From<Result<Exit, Error>> for Ending {
     fn from(end: Result<Exit, Error>) -> Self {
-        End(end)
+        Ending(end)
     }
 }
 
-impl From<Result<(), Error>> for End {
+impl From<Result<(), Error>> for Ending {
     fn from(end: Result<(), Error>) -> Self {
-        End(end.map(|()| Exit::Success))
+        Ending(end.map(|()| Exit::Success))
     }
 }

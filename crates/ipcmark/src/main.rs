@@ -1,6 +1,7 @@
-//! The binary: takes what was typed, does it, and says by its exit code how it went.
+//! The binary: takes what was typed, does it, and tells by its exit code how it went.
 //!
-//! It measures nothing itself; `cmd` tells the story of each sub-command.
+//! It measures nothing itself. `cmd` has the story of each sub-command: arguments become a request, and nothing after that
+//! sees arguments; request, plan, session, scheduler, collector, and what is shown.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -8,9 +9,17 @@ mod cmd;
 mod collector;
 mod derived_file;
 mod exit;
+mod explanation;
+mod explanation_files;
 mod output;
+mod planning;
+mod profile;
 mod progress;
+mod request;
 mod results_file;
+mod rules;
+mod selection;
+mod session;
 mod suites;
 
 use clap::Parser;
@@ -27,16 +36,16 @@ fn main() -> ExitCode {
 fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
     use cli::Command;
     match cli.command.unwrap_or_default() {
-        Command::Run(arguments) => cmd::run::run(&arguments),
-        Command::List(arguments) => cmd::list::run(&arguments),
-        Command::Doctor(arguments) => cmd::doctor::run(&arguments),
-        Command::Report(arguments) => cmd::report::run(&arguments),
-        Command::Compare(arguments) => cmd::compare::run(&arguments),
-        Command::Explain(arguments) => cmd::explain::run(&arguments),
-        Command::Suite(arguments) => cmd::suite::run(&arguments),
+        Command::Run(arguments) => cmd::run::run(arguments),
+        Command::List(arguments) => cmd::list::run(arguments),
+        Command::Doctor(arguments) => cmd::doctor::run(arguments),
+        Command::Report(arguments) => cmd::report::run(arguments),
+        Command::Compare(arguments) => cmd::compare::run(arguments),
+        Command::Explain(arguments) => cmd::explain::run(arguments),
+        Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Clean => cmd::clean::run(),
         Command::Schema => cmd::schema::run(),
-        Command::Completions(arguments) => cmd::completions::run(&arguments),
-        Command::Man(arguments) => cmd::man::run(&arguments),
+        Command::Completions(arguments) => cmd::completions::run(arguments),
+        Command::Man(arguments) => cmd::man::run(arguments),
     }
 }

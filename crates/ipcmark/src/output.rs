@@ -1,7 +1,7 @@
-//! What was typed as it is shown, and standard output: its width, and what happens when nobody reads it.
+//! Standard output: its width, what results look like there, and what happens when nobody reads it.
 
-use crate::cli::Show;
 use crate::exit::Error;
+use crate::request::ShowRequest;
 use model::record::Results;
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -27,12 +27,12 @@ pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
     }
 }
 
-/// Prints `results` as `arguments` say.
-pub fn show(arguments: &Show, results: &Results) -> Result<(), Error> {
-    let metric = arguments.metric.as_deref();
-    let plot = if arguments.plot { report::plot(results, metric, &style())? } else { String::new() };
+/// Prints `results` as `request` says.
+pub fn show(request: &ShowRequest, results: &Results) -> Result<(), Error> {
+    let metric = request.metric.as_deref();
+    let plot = if request.plot { report::plot(results, metric, &style())? } else { String::new() };
     write(|out| {
-        arguments.format.write(results, &style(), &mut *out)?;
+        request.format.write(results, &style(), &mut *out)?;
         out.write_all(plot.as_bytes())
     })
 }

@@ -1,14 +1,25 @@
-//! What is shown while a run goes on, on standard error: a bar on a terminal, else a line now and then.
+//! What is shown on standard error while measuring goes on: a bar on a terminal, else a line now and then.
 
+use harness::coordinator::schedule::TrialProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::observation::Probe;
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
 
-/// How many plain lines a run that uses all its time prints.
+/// How many plain lines measuring prints that uses all its time.
 const LINES: f64 = 10.0;
 
-/// The progress of one run.
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// Cases are measured.
+    Cases,
+    /// Pairs of cases are compared.
+    Pairs,
+    /// A probe observes cases.
+    Probe(Probe),
+}
+
+/// The progress display of one scheduler.
 #[derive(Debug)]
 pub enum Progress {
     /// On a terminal.
@@ -32,36 +43,20 @@ impl Progress {
         Progress::Bar(bar)
     }
 
-    /// Shows how far the run is: `round` is `None` in the warm-up, `share` is of the time.
-    pub fn show(&mut self, round: Option<u32>, done: usize, cases: usize, share: f64, left: Duration) {
-        let stage = round.map_or("warming up".to_owned(), |round| format!("round {}", round + 1));
-        self.say(
-            share,
-            &format!("{stage}, {done} of {cases} cases settled, at most {} s left", left.as_secs()),
-        );
-    }
-
-    fn say(&mut self, share: f64, text: &str) {
+    /// Shows how far `doing` is.
+    pub fn show(&mut self, doing: Doing, progress: TrialProgress) {
         match self {
             Progress::Bar(bar) => {
-                bar.set_position((share * 1000.0) as u64);
-                bar.set_message(text.to_owned());
+                bar.set_position((progress.share * 1000.0) as u64);
+                bar.set_message(line(doing, progress));
             }
-            Progress::Lines(due) if share >= *due => {
-                *due = share + 1.0 / LINES;
+            Progress::Lines(due) if progress.share >= *due => {
+                *due = progress.share + 1.0 / LINES;
                 // Measuring goes on when nobody reads of it.
-                let _ = writeln!(anstream::stderr(), "{text}");
+                let _ = writeln!(anstream::stderr(), "{}", line(doing, progress));
             }
             Progress::Lines(_) => {}
         }
-    }
-
-    /// Shows how far looking is, of which `elapsed` of `time` is over.
-    pub fn look(&mut self, probe: Probe, round: u32, elapsed: Duration, time: Duration) {
-        let stage = if round == 0 { "warming up".to_owned() } else { format!("round {round}") };
-        let left = time.saturating_sub(elapsed).as_secs();
-        let share = elapsed.as_secs_f64() / time.as_secs_f64();
-        self.say(share, &format!("looking by {probe}, {stage}, at most {left} s left"));
     }
 
     /// Removes the bar, so that the table stands alone.
@@ -69,5 +64,31 @@ impl Progress {
         if let Progress::Bar(bar) = self {
             bar.finish_and_clear();
         }
+    }
+}
+
+fn line(doing: Doing, TrialProgress { round, done, of, left, .. }: TrialProgress) -> String {
+    let stage = round.map_or("warm-up".to_owned(), |round| format!("round {}", round + 1));
+    let what = match doing {
+        Doing::Cases => format!("{done} of {of} cases settled"),
+        Doing::Pairs => format!("{done} of {of} pairs settled"),
+        Doing::Probe(probe) => format!("probe {probe}"),
+    };
+    format!("{stage}, {what}, at most {} s left", left.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_line_says_the_round_what_is_done_and_the_time_left() {
+        let progress =
+            TrialProgress { round: None, done: 1, of: 3, share: 0.5, left: Duration::from_millis(2900) };
+        assert_eq!(line(Doing::Cases, progress), "warm-up, 1 of 3 cases settled, at most 2 s left");
+        let progress = TrialProgress { round: Some(0), ..progress };
+        assert_eq!(line(Doing::Pairs, progress), "round 1, 1 of 3 pairs settled, at most 2 s left");
+        assert_eq!(line(Doing::Probe(Probe::Ptrace), progress), "round 1, probe ptrace, at most 2 s left");
     }
 }

@@ -123,7 +123,7 @@ impl Card {
 }
 
 /// Whether a row works on this host with given parameters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Support {
     /// It works.

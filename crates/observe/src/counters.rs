@@ -1,6 +1,6 @@
 //! Counters of the kernel and of the processor, over all timed iterations. They are read after the iterations, never within.
 
-use crate::Probing;
+use crate::instrument::ProbeInstrument;
 use crate::perf::{on_this_thread, refused, switched};
 use model::observation::{Counter, EndpointObservation};
 use model::record::Fact;
@@ -51,7 +51,7 @@ pub(crate) fn open(names: &[String]) -> Result<Counters, Failure> {
     for asked in names {
         counters.add(&group(asked)?);
     }
-    // Last, for what is switched on last is switched off first: the switching itself is not counted.
+    // Last, because what is switched on last is switched off first: so the switching itself is not counted.
     counters.add(&OF_THE_KERNEL.map(|(name, event)| (name.to_owned(), Kind::Software(event))));
     Ok(counters)
 }
@@ -146,7 +146,7 @@ impl Counters {
                 let name = format!("{name}{side}");
                 match opened {
                     Ok(counter) => group.push((name, counter)),
-                    // By no name, so that what several lack is one reason.
+                    // Without the name, so that the reason that several events have in common is noted once.
                     Err(error) => self.absent.push((name, refused("a counter", &error).to_string())),
                 }
             }
@@ -155,7 +155,7 @@ impl Counters {
     }
 }
 
-impl Probing for Counters {
+impl ProbeInstrument for Counters {
     fn begin(&mut self) -> Result<(), Failure> {
         let mut leaders = self.groups.iter_mut().filter_map(|group| group.first_mut());
         leaders.try_for_each(|(name, leader)| switched(leader.enable(), name))
@@ -166,7 +166,7 @@ impl Probing for Counters {
         leaders.try_for_each(|(name, leader)| switched(leader.disable(), name))
     }
 
-    fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
+    fn observation(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
         let read = self.groups.iter_mut().flatten().map(|(name, open)| read(name, open));
         let absent = self.absent.iter().map(|(name, reason)| Counter {
             name: name.clone(),

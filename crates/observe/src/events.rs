@@ -1,8 +1,8 @@
 //! Events of one thread, recorded by the kernel into rings and read out after the iterations.
 //!
-//! All are switched on and off together, so that what one shows the others show too.
+//! All are switched on and off together, so that they observe the same span of time.
 
-use crate::Probing;
+use crate::instrument::ProbeInstrument;
 use crate::mappings::Mappings;
 use crate::perf::{counter, on_this_thread, ring, switched};
 use crate::tracefs::{self, Field, REMEDY, Tracefs};
@@ -25,7 +25,7 @@ const IN_INTERRUPT: u64 = 1 << 3;
 pub(crate) enum Kind {
     /// System calls, when they begin and end.
     Calls,
-    /// When the thread leaves its CPU and comes back. Every user may see that of his own threads.
+    /// When the thread leaves its CPU and comes back. Every user may observe that of their own threads.
     Switches,
     /// Whom the thread wakes.
     WakeUps,
@@ -106,7 +106,7 @@ impl Kind {
     }
 }
 
-impl Probing for Recorder {
+impl ProbeInstrument for Recorder {
     fn begin(&mut self) -> Result<(), Failure> {
         switched(self.leader.enable(), "the events of this thread")
     }
@@ -115,7 +115,7 @@ impl Probing for Recorder {
         switched(self.leader.disable(), "the events of this thread")
     }
 
-    fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
+    fn observation(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
         let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
         for Source { ring, form } in &mut self.sources {
             while let Some(record) = ring.next_record() {
@@ -194,7 +194,7 @@ fn tracepoint(of: &tracefs::Tracepoint, leader: &mut Counter, form: Form) -> Res
     source.map_err(|failure| Failure { next: REMEDY.to_owned(), ..failure })
 }
 
-/// Without the privilege to see the kernel's own, the faults that user code meets are still to be seen.
+/// Without the privilege to observe the kernel's own page faults, those of user code can still be observed.
 fn faults(event: Software, leader: &mut Counter, form: Form) -> Result<Source, Failure> {
     let mut builder = on_this_thread(event);
     builder.sample_period(1).sample(SampleFlag::TIME | SampleFlag::ADDR).include_kernel();

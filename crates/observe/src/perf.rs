@@ -6,10 +6,10 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use sys::Failure;
 
-/// The room for the records of one kind of event; the largest that the kernel gives unprivileged users is less, and is
-/// then taken.
+/// The room for the records of one kind of event. The kernel gives unprivileged users less: then the most that it gives is
+/// taken.
 const RING_BYTES: usize = 4 << 20;
-/// As much as every user may have by default for all rings together is 516 KiB (kernel.perf_event_mlock_kb).
+/// By default every user may have 516 KiB for all rings together (kernel.perf_event_mlock_kb).
 const LEAST_RING_BYTES: usize = 128 << 10;
 
 /// Nanoseconds of `CLOCK_MONOTONIC_RAW`, by which every record is stamped.
@@ -30,7 +30,7 @@ pub(crate) fn counter(builder: &Builder<'_>, what: &str) -> Result<Counter, Fail
     builder.build().map_err(|error| refused(what, &error))
 }
 
-/// Opens what `builder` describes for records, with as large a ring as there is leave for. In a group it is on when its
+/// Opens what `builder` describes for records, with as large a ring as the kernel permits. In a group it is on when its
 /// leader is, and so at the same times as all others.
 pub(crate) fn ring(
     builder: &mut Builder<'_>,
@@ -68,14 +68,14 @@ pub(crate) fn refused(what: &str, error: &io::Error) -> Failure {
             "run as root, or grant it: sudo sysctl kernel.perf_event_paranoid=-1, or setcap cap_perfmon+ep on the program"
         }
         io::ErrorKind::NotFound | io::ErrorKind::Unsupported => {
-            "this processor, or the virtual machine, offers no such counter; a machine of one's own does"
+            "this processor, or the virtual machine, offers no such counter; a machine that is not shared does"
         }
         _ => "see perf_event_open(2); a container may forbid it (seccomp)",
     };
     Failure::new("perf_event_open", what, error.to_string(), next)
 }
 
-/// What switching an event on or off came to.
+/// The outcome of switching an event on or off.
 pub(crate) fn switched(outcome: io::Result<()>, what: &str) -> Result<(), Failure> {
     outcome.map_err(|error| Failure::new("ioctl", what, error.to_string(), "report this bug"))
 }

@@ -1,9 +1,10 @@
-//! System calls by stopping at each of them: for who may not use tracepoints. Two stops a call make it many times slower.
+//! System calls by stopping the thread at each of them, for users who may not use tracepoints. Two stops make a call many
+//! times slower.
 //!
-//! A process of its own, a re-execution of the binary, holds the endpoint's thread and writes down what it stops at; the
-//! endpoint reads it there. It ends when the thread does, however that comes about.
+//! A process of its own, a re-execution of the binary, traces the endpoint's thread and writes a log of its calls, which the
+//! endpoint reads. It ends when the thread ends, in whatever way.
 
-use crate::Probing;
+use crate::instrument::ProbeInstrument;
 use crate::perf::now_ns;
 use model::observation::{EndpointObservation, Event, What};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -39,7 +40,7 @@ pub(crate) fn open() -> Result<Stopping, Failure> {
         .ok()
         .and_then(Pid::from_raw)
         .map(|pid| set_ptracer(PTracer::ProcessID(pid)));
-    // It takes hold when its input ends, and says by closing its error output that it has.
+    // It begins to trace when its input ends, and closes its error output when it does.
     drop(tracer.stdin.take());
     let mut said = String::new();
     if let Some(errors) = tracer.stderr.take() {
@@ -65,7 +66,7 @@ pub(crate) struct Stopping {
     log: File,
 }
 
-impl Probing for Stopping {
+impl ProbeInstrument for Stopping {
     fn begin(&mut self) -> Result<(), Failure> {
         Ok(())
     }
@@ -74,12 +75,12 @@ impl Probing for Stopping {
         Ok(())
     }
 
-    fn seen(self: Box<Self>) -> Result<EndpointObservation, Failure> {
+    fn observation(self: Box<Self>) -> Result<EndpointObservation, Failure> {
         // Read by position: the tracer, which goes on writing, shares the file's offset.
         let mut text = vec![0; self.log.metadata().or_fail("fstat", LOG)?.len() as usize];
         self.log.read_exact_at(&mut text, 0).or_fail("pread", LOG)?;
         let lines = text.split(|byte| *byte == b'\n');
-        // What is not whole came after the iterations.
+        // A line that is not whole was written after the iterations.
         Ok(EndpointObservation {
             events: lines.map_while(|line| serde_json::from_slice(line).ok()).collect(),
             ..EndpointObservation::default()

@@ -1,9 +1,9 @@
 //! Where the processor is at regular intervals, and the calls that led there.
 //!
-//! By the processor's cycles where they are counted; else by a timer of the kernel's (`cpu-clock`), which cannot
-//! interrupt code that keeps interrupts off: that is then seen where it switches them on again.
+//! Samples are taken by the processor's cycles where they are counted, else by a timer of the kernel (`cpu-clock`). That timer
+//! cannot interrupt code that keeps interrupts off: such code is sampled where it switches them on again.
 
-use crate::Probing;
+use crate::instrument::ProbeInstrument;
 use crate::mappings::Mappings;
 use crate::perf::{on_this_thread, ring, switched};
 use model::observation::{EndpointObservation, Frame, Stack};
@@ -16,7 +16,7 @@ use sys::{Failure, OrFail};
 
 /// The time between two samples: no multiple of anything that iterations are likely to take.
 const PERIOD_NS: u64 = 200_003;
-/// As much by cycles, at some gigahertz.
+/// About the same time in cycles, at some gigahertz.
 const PERIOD_CYCLES: u64 = 250_007;
 /// What a chain of calls says where the kernel's part begins, and the user's (`PERF_CONTEXT_KERNEL`, `PERF_CONTEXT_USER`).
 const KERNEL_FOLLOWS: u64 = (-128_i64).cast_unsigned();
@@ -66,7 +66,7 @@ pub(crate) struct Sampling {
     without: Vec<String>,
 }
 
-impl Probing for Sampling {
+impl ProbeInstrument for Sampling {
     fn begin(&mut self) -> Result<(), Failure> {
         self.rings.iter_mut().try_for_each(|ring| switched(ring.enable(), "sampling"))
     }
@@ -76,7 +76,7 @@ impl Probing for Sampling {
     }
 
     /// The stacks, with addresses for names: the coordinator names them, once for all trials.
-    fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
+    fn observation(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
         let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
         let mappings = Mappings::read()?;
         let tid = gettid().as_raw_nonzero().get().cast_unsigned();

@@ -5,7 +5,7 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use model::observation::{EndpointObservation, Frame, Observation};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What is said where the kernel lists no addresses of its functions (proc(5), kptr_restrict).
+/// The note for observations where the kernel lists no addresses of its functions (proc(5), kptr_restrict).
 const HIDDEN: &str = "the kernel does not name its own functions: /proc/kallsyms has no addresses (as root: sudo sysctl \
                       kernel.kptr_restrict=1)";
 
@@ -30,8 +30,8 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Replaces the addresses in the stacks of both ends by names, as far as there are any, and notes there if the kernel
-    /// keeps its own to itself.
+    /// Replaces the addresses in the stacks of both endpoints by names, as far as there are any, and notes there if the kernel
+    /// does not name its own functions.
     pub fn name(&mut self, observation: &mut Observation) {
         self.name_end(&mut observation.client);
         observation.server.iter_mut().for_each(|server| self.name_end(server));

@@ -1,7 +1,7 @@
 //! The kernel's list of tracepoints (tracefs): the number of each, and where its fields lie in a record.
 //!
-//! It is read through a mount of our own that is attached nowhere, where there is none to be found: so nothing need be
-//! mounted beforehand, and nothing stays behind.
+//! Where tracefs is not mounted it is read through a mount of this process that is attached nowhere: nothing need be mounted
+//! beforehand, and nothing is left.
 
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -18,7 +18,7 @@ pub(crate) const REMEDY: &str = "run as root, or grant it: sudo setcap cap_perfm
 /// Tracefs, held open.
 pub(crate) struct Tracefs {
     root: PathBuf,
-    /// The mount of our own, if we made one: it is gone when this is closed.
+    /// The mount of this process, if it made one: it is gone when this is closed.
     _mount: Option<OwnedFd>,
 }
 
@@ -98,7 +98,7 @@ fn unknown_form(tracepoint: &str, what: &str) -> Failure {
     )
 }
 
-/// The fields that a `format` file lists, by name: lines of a declaration, an offset and a size, parted by semicolons.
+/// The fields that a `format` file lists, by name: lines of a declaration, an offset and a size, separated by semicolons.
 fn fields(format: &str) -> HashMap<String, Field> {
     let field = |line: &str| -> Option<(String, Field)> {
         let mut parts = line.trim().split(';').map(str::trim);

@@ -17,6 +17,8 @@ pub struct Failure {
     pub answer: String,
     /// What the user can do next.
     pub next: String,
+    /// The kernel's answer as a number, where it was one.
+    pub errno: Option<Errno>,
 }
 
 impl Failure {
@@ -32,12 +34,14 @@ impl Failure {
             object: object.to_string(),
             answer: answer.into(),
             next: next.into(),
+            errno: None,
         }
     }
 
     /// The failure of `operation` on `object` with `errno`.
     pub fn of(operation: &str, object: impl Display, errno: Errno) -> Self {
-        Self::new(operation, object, errno.to_string(), next_step(errno))
+        let failure = Self::new(operation, object, errno.to_string(), next_step(errno));
+        Self { errno: Some(errno), ..failure }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::setup::{Bench, PRECISION, SLICE, TIME, shown};
 use analysis::stats::{median, median_interval};
-use harness::endpoint::Sizing;
-use harness::measure::Timer;
+use harness::clock::Timer;
+use harness::coordinator::schedule::Trials;
+use harness::protocol::orders::Sizing;
 use model::units::format_ns;
 use model::{Case, Placement, Workload};
 use rustix::fd::{AsFd, OwnedFd};
@@ -68,7 +69,7 @@ fn against_bare(bench: &Bench, bare: &str, case: &Case) -> Result<(), String> {
             number += 1;
             let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
             let yielded =
-                bench.launcher().trial(case, size, number).map_err(|ended| format!("{case}: {ended:?}"))?;
+                bench.trials().measure(case, size, number).map_err(|error| format!("{case}: {error}"))?;
             let ns = yielded.sample.iteration_ns();
             (hint_ns, iterations) = (Some(ns), yielded.sample.iterations);
             log += ns.ln() / 2.0;

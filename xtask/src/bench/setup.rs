@@ -1,9 +1,10 @@
 //! What every benchmark needs of the harness: a run directory, a clock, the topology, single trials.
 
-use harness::endpoint::Sizing;
-use harness::measure::Calibration;
-use harness::run_directory::RunDirectory;
-use harness::trial::Launcher;
+use harness::clock::Calibration;
+use harness::coordinator::run_directory::RunDirectory;
+use harness::coordinator::schedule::Trials;
+use harness::coordinator::trials::EndpointTrials;
+use harness::protocol::orders::Sizing;
 use mechanisms::registry::CARDS;
 use model::estimate::Estimate;
 use model::topology::Topology;
@@ -32,13 +33,13 @@ impl Bench {
         Ok(Self {
             directory: RunDirectory::create().map_err(|failure| failure.to_string())?,
             calibration: Calibration::choose(root),
-            topology: harness::host::read(root).topology,
+            topology: harness::host::facts::read(root).topology,
             interrupted: AtomicBool::new(false),
         })
     }
 
-    pub fn launcher(&self) -> Launcher<'_> {
-        Launcher {
+    pub fn trials(&self) -> EndpointTrials<'_> {
+        EndpointTrials {
             clock: self.calibration.record.source,
             directory: &self.directory,
             check: false,
@@ -70,7 +71,7 @@ impl Bench {
     pub fn iteration_ns(&self, case: &Case, slice: Duration, number: u64) -> Result<f64, String> {
         let size = Sizing::Slice { slice_ns: slice.as_nanos() as u64, hint_ns: None };
         let yielded =
-            self.launcher().trial(case, size, number).map_err(|ended| format!("{case}: {ended:?}"))?;
+            self.trials().measure(case, size, number).map_err(|error| format!("{case}: {error}"))?;
         Ok(yielded.sample.iteration_ns())
     }
 }

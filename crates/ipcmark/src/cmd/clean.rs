@@ -1,11 +1,11 @@
-//! `ipcmark clean`: removes what dead runs left behind.
+//! `ipcmark clean`: removes what killed runs left behind.
 
 use crate::exit::{Error, Exit};
 use crate::output::print;
 
 /// Removes it, and says what it was.
 pub fn run() -> Result<Exit, Error> {
-    let cleaned = harness::run_directory::clean()?;
+    let cleaned = harness::coordinator::run_directory::clean()?;
     let mut text = String::new();
     for (path, outcome) in &cleaned {
         text += &match outcome {
@@ -14,7 +14,7 @@ pub fn run() -> Result<Exit, Error> {
         };
     }
     if cleaned.is_empty() {
-        text += "nothing to clean: no dead run left anything\n";
+        text += "nothing to clean: no killed run left anything\n";
     }
     print(&text)?;
     Ok(if cleaned.iter().all(|(_, outcome)| outcome.is_ok()) { Exit::Success } else { Exit::CaseFailed })

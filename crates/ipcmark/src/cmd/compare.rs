@@ -1,80 +1,57 @@
-//! `ipcmark compare`: two results files, or two mechanisms measured in turn.
+//! `ipcmark compare`: from the request to two results files, or to two mechanisms measured side by side, and to the verdicts.
 
-use super::run::{by_hand, launcher, nothing_left, restrict, row, watch_signals};
-use crate::cli::Compare;
-use crate::collector;
+use crate::cli::CompareArguments;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
-use crate::progress::Progress;
-use crate::results_file;
-use analysis::compare::{Options, Paired, Verdict, compare, compare_paired, failures, round_log_ratios};
-use harness::in_turn::{self, Pair};
-use harness::run::slice_for;
-use harness::run_directory::RunDirectory;
-use mechanisms::registry::{self, CARDS};
-use model::plan::{Plan, plan};
-use model::{Case, Invalid, Sample, Spec};
-use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use crate::planning::{nothing_left, plan_here, requested};
+use crate::progress::{Doing, Progress};
+use crate::request::{CompareRequest, RatioRequest, Sides};
+use crate::session::RunSession;
+use crate::{results_file, rules};
+use analysis::compare::{Options, Paired, Verdict, compare_paired, failures, round_log_ratios};
+use harness::clock::Timer;
+use harness::coordinator::compare::{self, CasePair};
+use harness::coordinator::schedule::TimeBudget;
+use harness::coordinator::slices::slice_for;
+use model::plan::Plan;
+use model::{Case, Invalid, Percent, Sample};
+use std::path::{Path, PathBuf};
 
-/// The precision of a ratio, and the time for it, when none are given.
-const PRECISION: f64 = 0.01;
-const TIME: Duration = Duration::from_secs(30);
-
-/// Compares the files, or the mechanisms, that `arguments` name.
-pub fn run(arguments: &Compare) -> Result<Exit, Error> {
-    match (spec(&arguments.before), spec(&arguments.after)) {
-        (Some(before), Some(after)) => mechanisms_in_turn(arguments, &before?, &after?),
-        (None, None) => files(arguments),
-        _ => Err(Invalid::new(
-            format!("'{}' and '{}' are not of one kind", arguments.before, arguments.after),
-            "name two results files, or two mechanisms",
-        )
-        .into()),
+/// Compares the files, or the mechanisms, that are named.
+pub fn run(arguments: CompareArguments) -> Result<Exit, Error> {
+    let CompareRequest { sides, fail_above, json } = CompareRequest::new(arguments)?;
+    match sides {
+        Sides::Files(paths) => compare_files(&paths, fail_above, json),
+        Sides::Mechanisms(request) => compare_mechanisms(&request, fail_above, json),
     }
 }
 
-/// The row that `text` names, unless it is the name of a file; `None` for files.
-fn spec(text: &str) -> Option<Result<Spec, Invalid>> {
-    let name = text.split(':').next().unwrap_or(text);
-    let is_row = registry::card(name).is_some() && !Path::new(text).exists();
-    is_row.then(|| Spec::parse(text, CARDS))
-}
-
-fn files(arguments: &Compare) -> Result<Exit, Error> {
-    let before = results_file::read(Path::new(&arguments.before))?;
-    let after = results_file::read(Path::new(&arguments.after))?;
-    let comparison = compare(&before, &after, Options::default());
-    print(&match arguments.json {
+fn compare_files(
+    [before, after]: &[PathBuf; 2],
+    fail_above: Option<Percent>,
+    json: bool,
+) -> Result<Exit, Error> {
+    let before = results_file::read(before)?;
+    let after = results_file::read(after)?;
+    let comparison = analysis::compare::compare(&before, &after, Options::default());
+    print(&match json {
         true => format!("{:#}\n", serde_json::json!(comparison)),
         false => report::comparison(&comparison, &style()),
     })?;
-    let slower = arguments.fail_above.is_some_and(|above| !failures(&comparison, above).is_empty());
+    let slower = fail_above.is_some_and(|above| !failures(&comparison, above).is_empty());
     Ok(if slower { Exit::Slower } else { Exit::Success })
 }
 
-fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Result<Exit, Error> {
-    let [before_plan, after_plan] = [planned(arguments, before)?, planned(arguments, after)?];
-    let mut pairs = paired(&before_plan, &after_plan);
-    if pairs.is_empty() {
-        let dropped = [before_plan.dropped, after_plan.dropped].concat();
-        return Err(nothing_left(&Plan { dropped, ..Plan::default() }).into());
-    }
-    let time = arguments.effort.time.unwrap_or(TIME);
-    let precision = arguments.effort.precision.map_or(PRECISION, |precision| precision.0);
-    let interrupted = watch_signals()?;
-    let directory = RunDirectory::create()?;
-    let launcher = launcher(&directory, &interrupted, arguments.effort.timeout);
-    let mut progress = Progress::new();
-    let (slice, of) = (slice_for(time, 4 * pairs.len()), pairs.len());
-    let settled = |before: &[Sample], after: &[Sample]| collector::is_ratio_settled(before, after, precision);
-    in_turn::measure(&mut pairs, &launcher, slice, &settled, time, |reached| {
-        progress.show(reached.round, reached.settled, of, reached.share, reached.left);
-    });
-    progress.finish();
+fn compare_mechanisms(
+    request: &RatioRequest,
+    fail_above: Option<Percent>,
+    json: bool,
+) -> Result<Exit, Error> {
+    let mut pairs = pairs_here(request)?;
+    let session = RunSession::open()?;
+    measure(&mut pairs, request, &session);
 
-    let log_ratios = |pair: &Pair| Paired {
+    let log_ratios = |pair: &CasePair| Paired {
         name: pair_name(pair),
         log_ratios: round_log_ratios(&pair.samples[0], &pair.samples[1]),
     };
@@ -82,48 +59,73 @@ fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Resul
     for (pair, compared) in pairs.iter().zip(&mut compared) {
         compared.reason = pair.failure.clone().or(compared.reason.take());
     }
-    print(&match arguments.json {
+    print(&match json {
         true => format!("{:#}\n", serde_json::json!(compared)),
         false => report::paired(&compared, &style()),
     })?;
-    let above = 1.0 + arguments.fail_above.map_or(f64::INFINITY, |above| above.0);
+    let above = 1.0 + fail_above.map_or(f64::INFINITY, |above| above.0);
     let slower = compared
         .iter()
         .any(|pair| pair.verdict == Verdict::Slower && pair.ratio.is_some_and(|ratio| ratio.median > above));
     Ok(match () {
-        () if interrupted.load(Ordering::Relaxed) => Exit::Interrupted,
+        () if session.is_stopped() => Exit::Interrupted,
         () if pairs.iter().any(|pair| pair.failure.is_some()) => Exit::CaseFailed,
         () if slower => Exit::Slower,
         () => Exit::Success,
     })
 }
 
-fn planned(arguments: &Compare, spec: &Spec) -> Result<Plan, Invalid> {
-    let mut suite = by_hand(&[spec.to_string()], &arguments.axes.workloads)?;
-    restrict(&mut suite, &arguments.axes)?;
-    let topology = harness::host::read(Path::new("/")).topology;
-    Ok(plan(
-        &suite.blocks,
-        arguments.effort.endpoints.map(model::Endpoints::from).unwrap_or_default(),
-        &topology,
-        row,
-    ))
+/// The pairs of cases that this host can measure, refused where there is none.
+fn pairs_here(request: &RatioRequest) -> Result<Vec<CasePair>, Invalid> {
+    let topology = harness::host::facts::read(Path::new("/")).topology;
+    let [before, after] =
+        request.blocks.each_ref().map(|blocks| plan_here(blocks, request.endpoints, &topology));
+    let pairs = pairs_of(&before, &after);
+    if pairs.is_empty() { Err(nothing_left(&[before.dropped, after.dropped].concat())) } else { Ok(pairs) }
 }
 
-/// The cases of both plans that differ by nothing but the row.
-fn paired(before: &Plan, after: &Plan) -> Vec<Pair> {
+/// The cases of both plans that differ by nothing but the mechanism.
+fn pairs_of(before: &Plan, after: &Plan) -> Vec<CasePair> {
     let pair = |a: &Case| {
-        let same = |b: &&Case| Case { spec: a.spec.clone(), ..(*b).clone() } == *a;
-        asked_for(after).find(same).map(|b| Pair::new(a.clone(), b.clone()))
+        let is_same = |b: &&Case| Case { spec: a.spec.clone(), ..(*b).clone() } == *a;
+        requested(after).find(is_same).map(|b| CasePair::new(a.clone(), b.clone()))
     };
-    asked_for(before).filter_map(pair).collect()
+    requested(before).filter_map(pair).collect()
 }
 
-fn asked_for(plan: &Plan) -> impl Iterator<Item = &Case> {
-    plan.cases.iter().chain(&plan.awaited)
+fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession) {
+    let RatioRequest { time, precision, timeout, .. } = *request;
+    let slice = slice_for(time, 4 * pairs.len());
+    let settled = |before: &[Sample], after: &[Sample]| rules::is_ratio_settled(before, after, precision.0);
+    let trials = session.trials(false, timeout);
+    let budget = TimeBudget { clock: &Timer::start(), time };
+    let mut progress = Progress::new();
+    compare::measure(pairs, &trials, budget, slice, &settled, |reached| {
+        progress.show(Doing::Pairs, reached);
+    });
+    progress.finish();
 }
 
-fn pair_name(pair: &Pair) -> String {
+fn pair_name(pair: &CasePair) -> String {
     let [a, b] = &pair.cases;
     format!("{} against {a}", b.spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Size, floor};
+
+    #[test]
+    fn cases_are_paired_that_differ_by_the_mechanism_alone() {
+        let case = |name: &str, size: u64| Case { size_bytes: Some(Size(size)), ..floor::operation(name, 1) };
+        let plan = |cases: Vec<Case>| Plan { cases, ..Plan::default() };
+        let before = plan(vec![case("memcpy", 1), case("memcpy", 2), case("memcpy", 3)]);
+        let after = plan(vec![case("memset", 3), case("memset", 1)]);
+        let names: Vec<String> = pairs_of(&before, &after).iter().map(pair_name).collect();
+        assert_eq!(
+            names,
+            ["memset against memcpy cost 1 same-core", "memset against memcpy cost 3 same-core"]
+        );
+    }
 }

@@ -1,6 +1,6 @@
-//! `ipcmark completions`: a completion script, made from the command line's definition and the table.
+//! `ipcmark completions`: a completion script, made from the definition of the command line and the registry.
 
-use crate::cli::{Cli, Completions};
+use crate::cli::{Cli, CompletionsArguments};
 use crate::exit::{Error, Exit};
 use crate::output::write;
 use clap::CommandFactory;
@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use mechanisms::registry::CARDS;
 
 /// Prints it.
-pub fn run(arguments: &Completions) -> Result<Exit, Error> {
+pub fn run(arguments: CompletionsArguments) -> Result<Exit, Error> {
     let names = PossibleValuesParser::new(CARDS.iter().map(|card| card.name));
     let mut command = Cli::command()
         .mut_subcommand("run", |run| run.mut_arg("mechanisms", |arg| arg.value_parser(names.clone())))

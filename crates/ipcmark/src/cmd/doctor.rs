@@ -1,15 +1,16 @@
-//! `ipcmark doctor`: what on this host spoils or limits measurements, and the command that mends it.
+//! `ipcmark doctor`: what on this host spoils or limits measurements, and the command that changes it.
 
-use crate::cli::Doctor;
+use crate::cli::DoctorArguments;
 use crate::exit::{Error, Exit};
 use crate::output::print;
-use harness::doctor::{Finding, Severity, findings};
+use harness::host::doctor::finding::{Finding, Severity};
+use harness::host::doctor::rules::findings;
 use std::path::Path;
 
-/// Examines the host and says what it found, the worst first.
-pub fn run(arguments: &Doctor) -> Result<Exit, Error> {
+/// Examines the host and prints what it found, the worst first.
+pub fn run(arguments: DoctorArguments) -> Result<Exit, Error> {
     let root = Path::new("/");
-    let mut found = findings(&harness::host::read(root), root);
+    let mut found = findings(&harness::host::facts::read(root), root);
     found.sort_by_key(|finding| finding.severity);
     let text = if arguments.json {
         format!("{:#}\n", serde_json::json!(found))
@@ -28,7 +29,7 @@ fn paragraph(finding: &Finding) -> String {
     };
     let mut text = format!("{label:<6}  {}: {}\n        {}\n", finding.subject, finding.what, finding.why);
     if let Some(command) = &finding.command {
-        let label = if finding.severity == Severity::Fine { "to change it" } else { "mend it" };
+        let label = if finding.severity == Severity::Fine { "to change it" } else { "to fix it" };
         text += &format!("        {label}: {command}\n");
     }
     text

@@ -1,6 +1,6 @@
-//! `ipcmark list`: every row of the table, and whether it works on this host.
+//! `ipcmark list`: every mechanism and operation of the registry, and whether it works on this host.
 
-use crate::cli::List;
+use crate::cli::ListArguments;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use mechanisms::absent::{ABSENT, Absent, absent};
@@ -8,11 +8,11 @@ use mechanisms::registry::{self, CARDS};
 use model::card::{Card, Framing, Support};
 use model::{Invalid, Params};
 
-/// Lists the rows named, in full, or all, a line each.
-pub fn run(arguments: &List) -> Result<Exit, Error> {
+/// Lists those that are named, in full, or all, a line each.
+pub fn run(arguments: ListArguments) -> Result<Exit, Error> {
     let named = arguments.names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
     let text = match (arguments.json, named.is_empty()) {
-        (true, true) => json(&CARDS.iter().map(Entry::Row).collect::<Vec<_>>()),
+        (true, true) => json(&CARDS.iter().map(Entry::Card).collect::<Vec<_>>()),
         (true, false) => json(&named),
         (false, true) => short(),
         (false, false) => named.iter().map(Entry::full).collect::<Vec<_>>().join("\n"),
@@ -23,32 +23,32 @@ pub fn run(arguments: &List) -> Result<Exit, Error> {
 
 /// What can be listed.
 enum Entry {
-    Row(&'static Card),
+    Card(&'static Card),
     Absent(&'static Absent),
 }
 
 impl Entry {
     fn full(&self) -> String {
         match self {
-            Entry::Row(card) => full(card),
+            Entry::Card(card) => full(card),
             Entry::Absent(absent) => full_absent(absent),
         }
     }
 
     fn json(&self) -> serde_json::Value {
         match self {
-            Entry::Row(card) => serde_json::json!({ "card": card, "support": support(card) }),
+            Entry::Card(card) => serde_json::json!({ "card": card, "support": support(card) }),
             Entry::Absent(absent) => serde_json::json!({ "absent": absent }),
         }
     }
 }
 
 fn find(name: &str) -> Result<Entry, Invalid> {
-    let found = registry::card(name).map(Entry::Row).or_else(|| absent(name).map(Entry::Absent));
+    let found = registry::card(name).map(Entry::Card).or_else(|| absent(name).map(Entry::Absent));
     found.ok_or_else(|| Invalid::unknown("mechanism or operation", name, CARDS.iter().map(|card| card.name)))
 }
 
-/// Whether `card`'s row works here with every parameter at its default.
+/// Whether what `card` describes works here with every parameter at its default.
 fn support(card: &Card) -> Support {
     registry::probe(card.name, &Params::default()).unwrap_or(Support::UNLIMITED)
 }
@@ -62,11 +62,11 @@ fn short() -> String {
             text += &format!("{:longest$}  not here: {reason}; {remedy}\n", "");
         }
     }
-    text += "\nNot in the table:\n";
+    text += "\nNot measured:\n";
     for absent in ABSENT {
         text += &format!("{:longest$}  {}; see {}\n", absent.name, absent.why, absent.instead);
     }
-    text + "\n`ipcmark list NAME` shows a row in full: its parameters, limits and manual pages.\n"
+    text + "\n`ipcmark list NAME` shows one in full: its parameters, limits and manual pages.\n"
 }
 
 fn full(card: &Card) -> String {
@@ -104,7 +104,7 @@ fn full(card: &Card) -> String {
 fn full_absent(absent: &Absent) -> String {
     let mut text = format!("{}: {}\n", absent.name, absent.summary);
     let mut line = |label: &str, value: &str| text += &field(label, value);
-    line("kind", "not in the table");
+    line("kind", "not measured");
     if let Some(is_here) = absent.is_here() {
         line("is here", if is_here { "yes" } else { "no" });
     }

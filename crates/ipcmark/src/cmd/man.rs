@@ -1,13 +1,13 @@
-//! `ipcmark man`: manual pages, made from the command line's definition.
+//! `ipcmark man`: manual pages, made from the definition of the command line.
 
-use crate::cli::{Cli, Man};
+use crate::cli::{Cli, ManArguments};
 use crate::exit::{Error, Exit};
 use crate::output::{print, write};
 use clap::CommandFactory;
 use model::Invalid;
 
 /// Prints the page of `ipcmark`, or writes the pages of all commands into a directory.
-pub fn run(arguments: &Man) -> Result<Exit, Error> {
+pub fn run(arguments: ManArguments) -> Result<Exit, Error> {
     match &arguments.directory {
         None => write(|out| clap_mangen::Man::new(Cli::command()).render(out))?,
         Some(directory) => {

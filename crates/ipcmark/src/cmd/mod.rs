@@ -1,4 +1,4 @@
-//! The sub-commands, one file each. Each reads as the data flows.
+//! The sub-commands, one file each. Each reads as the data flows, and none uses another: what two need is a module beside `cmd`.
 
 pub mod clean;
 pub mod compare;
@@ -6,7 +6,6 @@ pub mod completions;
 pub mod doctor;
 pub mod explain;
 pub mod list;
-mod looks;
 pub mod man;
 pub mod report;
 pub mod run;

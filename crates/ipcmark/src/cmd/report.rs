@@ -1,6 +1,6 @@
 //! `ipcmark report`: shows results files, or makes pages and figures of them.
 
-use crate::cli::{Files, Report};
+use crate::cli::{FileOptions, ReportArguments};
 use crate::derived_file::{self, FileKind};
 use crate::exit::{Error, Exit};
 use crate::output::{command, print, show};
@@ -12,25 +12,26 @@ use report::Input;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Reads every file before it shows any, so that a bad one is said first.
-pub fn run(arguments: &Report) -> Result<Exit, Error> {
+/// Reads every file before it shows any, so that a bad one is refused first.
+pub fn run(arguments: ReportArguments) -> Result<Exit, Error> {
     let all = arguments.files.iter().map(|path| results_file::read(path)).collect::<Result<Vec<_>, _>>()?;
     if arguments.make.are_wanted() {
         make(&arguments.make, &all, arguments.show.metric.as_deref())?;
         return Ok(Exit::Success);
     }
+    let request = arguments.show.into();
     for results in &all {
-        show(&arguments.show, results)?;
+        show(&request, results)?;
     }
     Ok(Exit::Success)
 }
 
 /// Makes the files that are asked for and says which.
-fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
+fn make(files: &FileOptions, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
     let studies: Vec<Option<EvaluatedStudy>> = all.iter().map(analysis::study::evaluate_results).collect();
     let inputs: Vec<Input<'_>> =
         all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
-    // All is made before anything is written, so that a metric that is none leaves nothing half done.
+    // Everything is made before anything is written, so that a bad metric leaves nothing half done.
     let page = match &files.html {
         Some(path) => Some((path, report::html(&inputs, metric, &command())?)),
         None => None,
@@ -64,27 +65,27 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
     Ok(())
 }
 
-/// The iterations of which all was kept, each case's last, as traces, and what their files are to be called.
+/// The recorded iterations of each case, of several the last, as traces, each with the name of its file.
 fn traces(all: &[Results]) -> Result<Vec<(String, String)>, Invalid> {
     let mut traces: BTreeMap<String, String> = BTreeMap::new();
-    for look in all.iter().flat_map(|results| &results.profiles) {
-        if let Some(timeline) = look.profile.known().and_then(|showed| showed.timeline.as_ref()) {
-            let key = look.case.key();
+    for record in all.iter().flat_map(|results| &results.profiles) {
+        if let Some(timeline) = record.profile.known().and_then(|profile| profile.timeline.as_ref()) {
+            let key = record.case.key();
             let trace = report::trace(&timeline.seen, &key, |number| timeline.call_name(number));
             traces.insert(report::file_name(&key), trace);
         }
     }
     if traces.is_empty() {
         return Err(Invalid::new(
-            "there are no traces: of no case were iterations kept from moment to moment",
-            "run a suite whose study draws a timeline, such as l41; or take 'ipcmark explain --traces'",
+            "there are no traces: these results have no recorded iterations",
+            "run a suite whose study draws a timeline, such as l41, or use 'ipcmark explain --traces'",
         ));
     }
     Ok(traces.into_iter().collect())
 }
 
 fn no_picture(name: &str) -> Invalid {
-    Invalid::new(format!("the figure {name} cannot be drawn as PNG"), "take --svg, and report this bug")
+    Invalid::new(format!("the figure {name} cannot be drawn as PNG"), "use --svg, and report this bug")
 }
 
 fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {

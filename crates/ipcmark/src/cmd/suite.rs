@@ -1,15 +1,15 @@
 //! `ipcmark suite`: the suites that there are, and what one would measure and draw.
 
-use super::looks;
-use super::run::row;
-use crate::cli::{Suite as Arguments, SuiteCommand};
+use crate::cli::{SuiteArguments, SuiteCommand};
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
+use crate::planning::plan_here;
+use crate::profile;
 use crate::suites::{self, SUITES};
-use harness::run::slice_for;
+use harness::coordinator::slices::slice_for;
 use mechanisms::registry::CARDS;
 use model::observation::Probe;
-use model::plan::{Plan, plan};
+use model::plan::Plan;
 use model::study::Study;
 use model::suite::{Block, Suite};
 use model::{Invalid, Size};
@@ -17,10 +17,10 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Lists suites, or checks one.
-pub fn run(arguments: &Arguments) -> Result<Exit, Error> {
-    let text = match &arguments.command {
+pub fn run(arguments: SuiteArguments) -> Result<Exit, Error> {
+    let text = match arguments.command {
         SuiteCommand::List => list()?,
-        SuiteCommand::Check { suite } => checked(&suites::find(suite)?),
+        SuiteCommand::Check { suite } => description(&suites::find(&suite)?),
     };
     print(&text)?;
     Ok(Exit::Success)
@@ -36,9 +36,9 @@ fn list() -> Result<String, Invalid> {
 }
 
 /// What `suite` would measure on this host, how long it would take, and what would be drawn.
-fn checked(suite: &Suite) -> String {
-    let topology = harness::host::read(Path::new("/")).topology;
-    let planned = |blocks: &[Block]| plan(blocks, suite.endpoints.unwrap_or_default(), &topology, row);
+fn description(suite: &Suite) -> String {
+    let topology = harness::host::facts::read(Path::new("/")).topology;
+    let planned = |blocks: &[Block]| plan_here(blocks, suite.endpoints.unwrap_or_default(), &topology);
     let all = planned(&suite.blocks);
     let mut text = format!("{}: {}\n\n", suite.name, suite.summary);
     text += &format!(
@@ -51,7 +51,7 @@ fn checked(suite: &Suite) -> String {
         text += &item(&block_line(block, &planned(std::slice::from_ref(block))));
     }
     text += &format!("takes at most\n{}", times(suite, &all));
-    text += &looks(suite, &all);
+    text += &probes(suite, &all);
     if !all.dropped.is_empty() {
         text += "leaves out\n";
     }
@@ -63,7 +63,7 @@ fn checked(suite: &Suite) -> String {
 
 fn block_line(block: &Block, plan: &Plan) -> String {
     let words = |items: Vec<String>| items.join(", ");
-    let rows = words(block.specs.iter().map(ToString::to_string).collect());
+    let mechanisms = words(block.specs.iter().map(ToString::to_string).collect());
     let workloads = words(block.workloads.iter().map(ToString::to_string).collect());
     let places = words(block.placements.iter().map(ToString::to_string).collect());
     let sizes = match block.sizes.as_slice() {
@@ -74,12 +74,12 @@ fn block_line(block: &Block, plan: &Plan) -> String {
         sizes => format!(" of {}", words(sizes.iter().map(Size::to_string).collect())),
     };
     let cases = plan.cases.len() + plan.awaited.len();
-    format!("{cases}: {workloads}{sizes}, {places}: {rows}")
+    format!("{cases}: {workloads}{sizes}, {places}: {mechanisms}")
 }
 
 /// How long a run may take, and how many rounds that is about.
 fn times(suite: &Suite, plan: &Plan) -> String {
-    /// What a trial costs beside its iterations, and its warm-up beside what is timed, as `cargo xtask bench trial` has them.
+    /// What a trial costs beside its timed iterations, its warm-up included, as `cargo xtask bench trial` finds it.
     const BESIDE: Duration = Duration::from_millis(5);
     let trials = plan.cases.len() + plan.floors.len();
     let line = |time: Duration, how: &str| {
@@ -97,10 +97,10 @@ fn times(suite: &Suite, plan: &Plan) -> String {
     line(suite.time, "in full") + &quick
 }
 
-/// At how many cases a run looks afterwards by each probe, and for how long.
-fn looks(suite: &Suite, plan: &Plan) -> String {
+/// How many cases each probe observes afterwards, and for how long.
+fn probes(suite: &Suite, plan: &Plan) -> String {
     let (Some(observe), Some(study)) = (suite.observe, &suite.study) else { return String::new() };
-    let subjects = looks::subjects(study, plan, suite.total);
+    let subjects = profile::subjects(study, plan, suite.total);
     let quick = suite.quick.map(|quick| {
         let whole = Duration::from_secs(suite.observe_in(quick).as_secs());
         format!(", {} with --quick", humantime::format_duration(whole))
@@ -111,7 +111,7 @@ fn looks(suite: &Suite, plan: &Plan) -> String {
         (cases > 0).then(|| item(&format!("{probe}: {cases} cases")))
     };
     let lines: String = Probe::ALL.into_iter().filter_map(line).collect();
-    format!("then looks by probes, for {time}{}\n{lines}", quick.unwrap_or_default())
+    format!("then has probes observe, for {time}{}\n{lines}", quick.unwrap_or_default())
 }
 
 fn draws(study: &Study) -> String {

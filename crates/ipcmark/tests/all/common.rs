@@ -259,12 +259,12 @@ impl Process {
 
     /// Whether it is an endpoint.
     pub fn is_endpoint(&self) -> bool {
-        self.command.get(1).is_some_and(|word| word == harness::endpoint::COMMAND)
+        self.command.get(1).is_some_and(|word| word == harness::protocol::orders::COMMAND)
     }
 
     /// Whether it is a janitor.
     pub fn is_janitor(&self) -> bool {
-        self.command.get(1).is_some_and(|word| word == harness::run_directory::JANITOR)
+        self.command.get(1).is_some_and(|word| word == harness::coordinator::run_directory::JANITOR)
     }
 }
 

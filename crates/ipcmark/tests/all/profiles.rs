@@ -126,8 +126,8 @@ fn a_dry_run_says_what_will_be_looked_at_and_by_what() {
     fs::write(place.path("seen.toml"), SUITE).unwrap();
     let suite = place.path("seen.toml");
     let said = run(&mut place.ipcmark(["run", suite.to_str().unwrap(), "--dry-run"])).expect(0).out;
-    assert!(said.contains("then cases are looked at by probes: 2, at most 6 s"), "{said}");
-    assert!(said.contains("look   pipe latency 777 same-core: syscalls, timeline"), "{said}");
+    assert!(said.contains("then probes observe 2 cases, at most 6 s"), "{said}");
+    assert!(said.contains("probe  pipe latency 777 same-core: syscalls, timeline"), "{said}");
     // A shorter run looks for as much less.
     let said =
         run(&mut place.ipcmark(["run", suite.to_str().unwrap(), "--dry-run", "--time", "1s"])).expect(0).out;

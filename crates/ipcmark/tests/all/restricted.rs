@@ -221,7 +221,7 @@ fn one_cpu_is_allowed() {
         return;
     }
     let place = open_place();
-    let cpu = harness::topology::allowed()[0];
+    let cpu = harness::host::topology::allowed()[0];
     let mut arguments = short_run();
     arguments.extend(["-m", "pipe:wait=spin", "-p", "same-core", "-p", "same-llc", "-p", "unpinned"]);
     let mut command = ordinary(&place, "taskset");

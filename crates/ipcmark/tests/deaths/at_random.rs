@@ -474,7 +474,7 @@ fn clean_removes_what_dead_runs_left_and_leaves_a_living_run_alone() {
     let _alone = ALONE.lock();
     let place = Place::new();
     let nothing = run(&mut place.ipcmark(["clean"])).expect(0);
-    assert_eq!(nothing.out, "nothing to clean: no dead run left anything\n");
+    assert_eq!(nothing.out, "nothing to clean: no killed run left anything\n");
 
     let mut leftovers = Vec::new();
     for _ in 0..2 {

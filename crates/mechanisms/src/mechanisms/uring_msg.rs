@@ -112,7 +112,8 @@ impl RingLocation {
         let process = pidfd_open(pid, PidfdFlags::empty()).or_fail("pidfd_open", "the peer")?;
         pidfd_getfd(&process, descriptor, PidfdGetfdFlags::empty()).map_err(|errno| {
             let next = "a process may not take another's descriptor: see kernel.yama.ptrace_scope, and the container's seccomp profile";
-            Failure::new("pidfd_getfd", "the peer's ring", errno.to_string(), next)
+            let failure = Failure::new("pidfd_getfd", "the peer's ring", errno.to_string(), next);
+            Failure { errno: Some(errno), ..failure }
         })
     }
 

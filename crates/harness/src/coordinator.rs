@@ -1,0 +1,16 @@
+//! The coordinator: it starts trials, says which comes next, and takes their samples.
+
+mod common_window;
+pub mod compare;
+#[cfg(test)]
+mod fake_trials;
+pub mod profile;
+mod reexecution;
+pub mod run;
+pub mod run_directory;
+pub mod schedule;
+#[cfg(test)]
+mod schedule_tests;
+pub mod slices;
+pub mod trial_error;
+pub mod trials;

@@ -1,0 +1,173 @@
+//! The server's side where several clients talk to one server: an event loop that serves whoever is ready, one message at a
+//! time.
+//!
+//! Each client announces its phases on a link of its own and at its own time. The event loop watches the links beside the
+//! endpoints, and nothing passes on them while iterations are timed. What passes between one client and the server is as
+//! between a client and a server of its own.
+
+use super::buffered::BufferedEndpoint;
+use super::meters::ArrivalLog;
+use super::sample::usage_between;
+use super::session::{Outcome, Session};
+use crate::clock::Clock;
+use crate::protocol::channel::Channel;
+use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
+use mechanisms::Endpoint;
+use rustix::event::{Timespec, epoll};
+use rustix::fd::{AsFd, OwnedFd};
+use sys::usage::{ThreadUsage, of_this_thread};
+use sys::{Errno, Failure, OrFail};
+
+/// A server of several clients.
+pub(crate) struct FanInServer<'a, E> {
+    session: &'a Session,
+    clock: Clock,
+    clients: Vec<ServedClient<'a, E>>,
+    /// Watches every client's link and endpoint.
+    epoll: OwnedFd,
+}
+
+/// One client, as the server sees it.
+struct ServedClient<'a, E> {
+    link: &'a Channel,
+    endpoint: Box<BufferedEndpoint<E>>,
+    /// The phase that it has announced, until that is over.
+    phase: Option<RunningPhase>,
+}
+
+/// A phase under way.
+struct RunningPhase {
+    iterations: Iterations,
+    next: u64,
+    before: ThreadUsage,
+    usage: Option<model::record::Usage>,
+    log: Option<ArrivalLog>,
+}
+
+/// What is ready: the number by which epoll knows it.
+enum Ready {
+    Link(usize),
+    Endpoint(usize),
+}
+
+impl Ready {
+    fn data(&self) -> epoll::EventData {
+        epoll::EventData::new_u64(match self {
+            Ready::Link(at) => 2 * *at as u64,
+            Ready::Endpoint(at) => 2 * *at as u64 + 1,
+        })
+    }
+
+    fn of(data: epoll::EventData) -> Self {
+        let at = (data.u64() / 2) as usize;
+        if data.u64().is_multiple_of(2) { Ready::Link(at) } else { Ready::Endpoint(at) }
+    }
+}
+
+impl<'a, E: Endpoint> FanInServer<'a, E> {
+    /// The server of `session`, with the endpoint to the client of each of `links` in the same order.
+    pub(crate) fn new(
+        session: &'a Session,
+        links: &'a [Channel],
+        endpoints: Vec<Box<BufferedEndpoint<E>>>,
+        clock: Clock,
+    ) -> Result<Self, Failure> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .or_fail("epoll_create1", "the endpoints of the server")?;
+        for (at, (link, endpoint)) in links.iter().zip(&endpoints).enumerate() {
+            let input = endpoint.inner.input();
+            let input =
+                input.ok_or(Errno::OPNOTSUPP).or_fail("watch", "an endpoint that cannot be waited for")?;
+            for (fd, ready) in [(link.as_fd(), Ready::Link(at)), (input, Ready::Endpoint(at))] {
+                epoll::add(&epoll, fd, ready.data(), epoll::EventFlags::IN)
+                    .or_fail("epoll_ctl", "an endpoint of the server")?;
+            }
+        }
+        let clients =
+            links.iter().zip(endpoints).map(|(link, endpoint)| ServedClient { link, endpoint, phase: None });
+        Ok(Self { session, clock, clients: clients.collect(), epoll })
+    }
+
+    /// Serves every client until each has said that there is no further phase.
+    pub(crate) fn serve(mut self) -> Outcome<()> {
+        let mut open = self.clients.len();
+        // An endpoint that spins asks the event loop again and again, and never sleeps in it.
+        let timeout = self.session.spins().then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        let mut events = Vec::with_capacity(2 * open);
+        while open > 0 {
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => {
+                    return Err(Failure::of("epoll_wait", "the endpoints of the server", errno).into());
+                }
+            }
+            for event in &events {
+                match Ready::of(event.data) {
+                    Ready::Link(at) => open -= usize::from(!self.begin(at)?),
+                    Ready::Endpoint(at) => self.message(at)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what the client at `at` announces; says whether there is more to come from it.
+    fn begin(&mut self, at: usize) -> Outcome<bool> {
+        let client = &mut self.clients[at];
+        let (phase, _): (Phase, _) = client.link.receive()?;
+        if phase.kind == PhaseKind::End {
+            let mut closed = [Some(client.link.as_fd()), client.endpoint.inner.input()].into_iter().flatten();
+            closed
+                .try_for_each(|fd| epoll::delete(&self.epoll, fd))
+                .or_fail("epoll_ctl", "an endpoint of the server")?;
+            return Ok(false);
+        }
+        client.endpoint.check(self.session.check(phase.check));
+        let is_noted = phase.kind == PhaseKind::Common && !self.session.workload().is_answered();
+        client.phase = Some(RunningPhase {
+            iterations: Iterations::of(phase.iterations),
+            next: 0,
+            before: of_this_thread(),
+            usage: None,
+            log: is_noted.then(|| ArrivalLog::new(self.clock, phase.iterations)),
+        });
+        Ok(true)
+    }
+
+    /// Serves one message of the client at `at`, which is ready. A client whose announcement was not received yet has to wait.
+    fn message(&mut self, at: usize) -> Outcome<()> {
+        let is_answered = self.session.workload().is_answered();
+        let client = &mut self.clients[at];
+        let Some(phase) = &mut client.phase else { return Ok(()) };
+        let iteration = phase.next;
+        let Iterations { lead_in, timed, lead_out } = &phase.iterations;
+        let ends = [lead_in.end, timed.end, lead_out.end].contains(&(iteration + 1));
+        let answer = if is_answered { Some(iteration) } else { ends.then_some(iteration + 1) };
+        if iteration + 1 == timed.start {
+            phase.before = of_this_thread();
+        }
+        if iteration == lead_out.start {
+            phase.usage = Some(usage_between(phase.before, of_this_thread()));
+        }
+        if iteration == timed.start
+            && let Some(log) = &mut phase.log
+        {
+            log.start();
+        }
+        client.endpoint.serve(iteration, answer)?;
+        if timed.contains(&iteration)
+            && let Some(log) = &mut phase.log
+        {
+            log.arrived();
+        }
+        phase.next += 1;
+        if phase.next == lead_out.end {
+            let usage = phase.usage.unwrap_or_default();
+            let times = phase.log.take().map(ArrivalLog::times);
+            client.phase = None;
+            client.link.send(&ServerPhase { usage, times, ..ServerPhase::default() }, &[])?;
+        }
+        Ok(())
+    }
+}

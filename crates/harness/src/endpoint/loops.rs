@@ -1,0 +1,210 @@
+//! The measured loops: what the client and the server do in each workload.
+//!
+//! A phase is a lead-in, which is not timed, iterations, which are, and a lead-out, which is not: when the clock starts both
+//! endpoints are under way, and when it stops the peer still answers, so that what it does after its last answer does not
+//! delay the one that reads the clock. Both know beforehand how many iterations of each there are: no control message passes
+//! while a phase runs.
+//!
+//! Each loop is compiled once for each kind of endpoint and what notes it, whatever phase calls it: there are many kinds.
+
+use super::buffered::BufferedEndpoint;
+use super::loop_error::LoopError;
+use super::meters::{IterationLog, Meter, StepMeter, Unmetered, Watch};
+use super::payload::number_from;
+use mechanisms::Endpoint;
+use model::Session;
+use rustix::fd::BorrowedFd;
+use std::ops::Range;
+use sys::Errno;
+
+impl<E: Endpoint> BufferedEndpoint<E> {
+    /// The client's iterations of `latency`, `transfer` and `connect`: a message, and the answer to it.
+    #[inline(never)]
+    pub(crate) fn ask(&mut self, iterations: Range<u64>, watch: &mut impl Watch) -> Result<(), LoopError> {
+        for iteration in iterations {
+            watch.before();
+            self.send(iteration, &mut Unmetered)?;
+            self.receive(iteration, &mut Unmetered)?;
+            watch.after();
+        }
+        Ok(())
+    }
+
+    /// The server's iterations of `latency`, `transfer` and `connect`. `between` runs after each message and before the answer.
+    #[inline(never)]
+    pub(crate) fn answer(
+        &mut self,
+        iterations: Range<u64>,
+        between: &mut (impl FnMut() + ?Sized),
+    ) -> Result<(), LoopError> {
+        for iteration in iterations {
+            self.receive(iteration, &mut Unmetered)?;
+            between();
+            self.send(iteration, &mut Unmetered)?;
+        }
+        Ok(())
+    }
+
+    /// The client's iterations of `throughput`: messages one after the other, then the server's word that the last byte has come.
+    #[inline(never)]
+    pub(crate) fn stream(
+        &mut self,
+        iterations: Range<u64>,
+        meter: &mut impl Meter,
+        watch: &mut impl Watch,
+    ) -> Result<(), LoopError> {
+        let end_of_iterations = iterations.end;
+        for iteration in iterations {
+            watch.before();
+            self.send(iteration, meter)?;
+            watch.after();
+        }
+        self.receive(end_of_iterations, &mut Unmetered)
+    }
+
+    /// The server's iterations of `throughput`. `between` runs after each message.
+    #[inline(never)]
+    pub(crate) fn drain(
+        &mut self,
+        iterations: Range<u64>,
+        meter: &mut impl Meter,
+        between: &mut (impl FnMut() + ?Sized),
+    ) -> Result<(), LoopError> {
+        let end_of_iterations = iterations.end;
+        if E::LOSES {
+            self.receive_lossy(iterations, meter, between)?;
+        } else {
+            for iteration in iterations {
+                self.receive(iteration, meter)?;
+                between();
+            }
+        }
+        self.send(end_of_iterations, &mut Unmetered)
+    }
+
+    /// The messages of a stream of which some may be lost, but none doubled, changed or overtaken.
+    #[inline(always)]
+    fn receive_lossy(
+        &mut self,
+        iterations: Range<u64>,
+        meter: &mut impl Meter,
+        between: &mut (impl FnMut() + ?Sized),
+    ) -> Result<(), LoopError> {
+        let (mut next, mut came) = (iterations.start, 0);
+        let all = iterations.end - iterations.start;
+        while next < iterations.end {
+            let began = meter.start();
+            let start = self.incoming.start;
+            let bytes = match self.inner.receive(&mut self.memory[start..self.room_end]) {
+                Err(Errno::NODATA) => break,
+                answer => answer.map_err(|errno| LoopError::Call { name: "receive", errno })?,
+            };
+            meter.end(began, bytes);
+            // Empty messages have no numbers: what was lost of them is taken for the last ones.
+            let iteration = number_from(&self.memory[self.incoming.clone()], next);
+            if iteration >= iterations.end {
+                return Err(LoopError::Payload { iteration: next, at: 0 });
+            }
+            self.verify_received(start + bytes, iteration)?;
+            between();
+            (next, came) = (iteration + 1, came + 1);
+        }
+        self.lost = all - came;
+        Ok(())
+    }
+}
+
+/// The client's iterations of `latency` and `transfer` with several servers: a message to every one, and the answers of all.
+#[inline(never)]
+pub(crate) fn ask_all<E: Endpoint>(
+    endpoints: &mut [Box<BufferedEndpoint<E>>],
+    iterations: Range<u64>,
+    mut log: Option<&mut IterationLog>,
+) -> Result<(), LoopError> {
+    for iteration in iterations {
+        for endpoint in endpoints.iter_mut() {
+            endpoint.send(iteration, &mut Unmetered)?;
+        }
+        for endpoint in endpoints.iter_mut() {
+            endpoint.receive(iteration, &mut Unmetered)?;
+        }
+        if let Some(log) = &mut log {
+            log.after();
+        }
+    }
+    Ok(())
+}
+
+/// The client's iterations of `throughput` with several servers: each message to every one, then the word of all that the last
+/// byte has come. A slow server delays the others when its buffers are full, as it would in any program.
+#[inline(never)]
+pub(crate) fn stream_to_all<E: Endpoint>(
+    endpoints: &mut [Box<BufferedEndpoint<E>>],
+    iterations: Range<u64>,
+) -> Result<(), LoopError> {
+    let end_of_iterations = iterations.end;
+    for iteration in iterations {
+        for endpoint in endpoints.iter_mut() {
+            endpoint.send(iteration, &mut Unmetered)?;
+        }
+    }
+    endpoints.iter_mut().try_for_each(|endpoint| endpoint.receive(end_of_iterations, &mut Unmetered))
+}
+
+impl<E: Endpoint> BufferedEndpoint<E> {
+    /// One message of one of several clients, on the server's side: it receives the message of `iteration`, and sends the answer
+    /// numbered `answer` if one is due.
+    #[inline(never)]
+    pub(crate) fn serve(&mut self, iteration: u64, answer: Option<u64>) -> Result<(), LoopError> {
+        self.receive(iteration, &mut Unmetered)?;
+        answer.map_or(Ok(()), |number| self.send(number, &mut Unmetered))
+    }
+}
+
+impl<E: Endpoint> BufferedEndpoint<E> {
+    /// The client's iterations of `session`: its messages, each with `fds`, and the answer to the last.
+    #[inline(never)]
+    pub(crate) fn send_sessions(
+        &mut self,
+        iterations: Range<u64>,
+        Session { messages, .. }: Session,
+        fds: &[BorrowedFd<'_>],
+        steps: &mut impl StepMeter,
+        watch: &mut impl Watch,
+    ) -> Result<(), LoopError> {
+        if !E::PASSES_FDS {
+            return Err(LoopError::Call { name: "send", errno: Errno::OPNOTSUPP });
+        }
+        for iteration in iterations {
+            watch.before();
+            for message in 0..u64::from(messages) {
+                self.send_with(iteration * u64::from(messages) + message, fds, steps)?;
+            }
+            self.receive(iteration, &mut Unmetered)?;
+            watch.after();
+        }
+        Ok(())
+    }
+
+    /// The server's iterations of `session`. `between` runs before each answer.
+    #[inline(never)]
+    pub(crate) fn receive_sessions(
+        &mut self,
+        iterations: Range<u64>,
+        Session { messages, fds }: Session,
+        steps: &mut impl StepMeter,
+        between: &mut (impl FnMut() + ?Sized),
+    ) -> Result<(), LoopError> {
+        if !E::PASSES_FDS {
+            return Err(LoopError::Call { name: "receive", errno: Errno::OPNOTSUPP });
+        }
+        for iteration in iterations {
+            for message in 0..u64::from(messages) {
+                self.receive_with(iteration * u64::from(messages) + message, fds as usize, steps)?;
+            }
+            between();
+            self.send(iteration, &mut Unmetered)?;
+        }
+        Ok(())
+    }
+}

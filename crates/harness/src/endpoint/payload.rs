@@ -1,0 +1,170 @@
+//! What a message holds: how it is made, and how it is verified when it has come. It moves nothing.
+
+use super::loop_error::LoopError;
+use model::Workload;
+
+/// How much of each payload is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Nothing: the mechanism carries no payload.
+    Nothing,
+    /// The sequence number in the first eight bytes, or as much of it as the message holds.
+    Sequence,
+    /// Every byte.
+    Everything,
+}
+
+/// Makes the part of the message of `iteration` that begins at its byte `offset`: all of it, or its number alone.
+#[inline(always)]
+pub(super) fn make(part: &mut [u8], offset: usize, iteration: u64, check: Check, whole: bool) {
+    if check == Check::Everything {
+        for (at, byte) in part.iter_mut().enumerate() {
+            *byte = expected(iteration, offset + at);
+        }
+    } else if whole {
+        part.fill(iteration as u8);
+    }
+    match part.first_chunk_mut::<8>().filter(|_| offset == 0) {
+        Some(number) => *number = iteration.to_le_bytes(),
+        None => {
+            for (at, byte) in part.iter_mut().enumerate().take(8_usize.saturating_sub(offset)) {
+                *byte = (iteration >> (8 * (offset + at))) as u8;
+            }
+        }
+    }
+}
+
+/// Whether the part at `offset` of a received message is that of the message of `iteration`.
+#[inline(always)]
+pub(super) fn verify(
+    part: &[u8],
+    offset: usize,
+    iteration: u64,
+    check: Check,
+    whole: bool,
+) -> Result<(), LoopError> {
+    if check == Check::Nothing {
+        return Ok(());
+    }
+    let numbered = 8_usize.saturating_sub(offset).min(part.len());
+    let right = match part.first_chunk::<8>().filter(|_| offset == 0) {
+        Some(found) => u64::from_le_bytes(*found) == iteration,
+        None => part[..numbered]
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| *byte == (iteration >> (8 * (offset + at))) as u8),
+    };
+    if !right {
+        return Err(LoopError::Payload { iteration, at: offset });
+    }
+    if check == Check::Everything {
+        return verify_all(part, offset, iteration);
+    }
+    // Without a way out in the middle, so that it reads as fast as memory gives.
+    if whole && part[numbered..].iter().fold(0, |differs, byte| differs | (byte ^ iteration as u8)) != 0 {
+        return Err(LoopError::Payload { iteration, at: offset + numbered });
+    }
+    Ok(())
+}
+
+#[cold]
+fn verify_all(part: &[u8], offset: usize, iteration: u64) -> Result<(), LoopError> {
+    let bytes = part.iter().zip(offset..).skip_while(|(_, at)| *at < 8);
+    let wrong = bytes.into_iter().find(|(byte, at)| **byte != expected(iteration, *at));
+    wrong.map_or(Ok(()), |(_, at)| Err(LoopError::Payload { iteration, at }))
+}
+
+/// The number that `message` carries, at least `least`: as many of its bytes as the message has room for, the others as small as can be.
+pub(super) fn number_from(message: &[u8], least: u64) -> u64 {
+    let mut bytes = [0; 8];
+    let kept = message.len().min(bytes.len());
+    bytes[..kept].copy_from_slice(&message[..kept]);
+    let mask = u64::MAX.checked_shr(64 - 8 * kept as u32).unwrap_or(0);
+    least + (u64::from_le_bytes(bytes).wrapping_sub(least) & mask)
+}
+
+/// The low byte of a product with the golden ratio: neighbouring bytes and neighbouring messages differ.
+fn expected(iteration: u64, at: usize) -> u8 {
+    ((iteration.wrapping_add(at as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+/// How many bytes the server answers to a message of `size_bytes`.
+pub(crate) fn answer_bytes(workload: Workload, size_bytes: usize) -> usize {
+    match workload {
+        Workload::Latency | Workload::Connect => size_bytes,
+        Workload::Transfer
+        | Workload::Throughput
+        | Workload::Session(_)
+        | Workload::Cost
+        | Workload::Accuracy => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_that_of_its_iteration_and_of_no_other() {
+        for check in [Check::Sequence, Check::Everything] {
+            for length in [1, 7, 8, 9, 100] {
+                let mut message = vec![0xa5; length];
+                make(&mut message, 0, 300, check, false);
+                assert!(verify(&message, 0, 300, check, false).is_ok(), "{check:?} {length}");
+                assert!(verify(&message, 0, 301, check, false).is_err(), "{check:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_changed_byte_is_found_where_everything_is_checked() {
+        let mut message = vec![0; 100];
+        make(&mut message, 0, 5, Check::Everything, false);
+        for at in 0..message.len() {
+            message[at] ^= 1;
+            assert!(verify(&message, 0, 5, Check::Everything, false).is_err(), "byte {at}");
+            message[at] ^= 1;
+        }
+        message[50] ^= 1;
+        assert!(verify(&message, 0, 5, Check::Sequence, false).is_ok());
+        assert!(verify(&message, 0, 6, Check::Nothing, false).is_ok());
+    }
+
+    #[test]
+    fn a_message_made_in_pieces_is_the_same_message() {
+        let mut whole = vec![0; 40];
+        make(&mut whole, 0, 77, Check::Everything, false);
+        for cut in [1, 3, 8, 20] {
+            let mut pieces = vec![0; 40];
+            make(&mut pieces[..cut], 0, 77, Check::Everything, false);
+            make(&mut pieces[cut..], cut, 77, Check::Everything, false);
+            assert_eq!(pieces, whole, "{cut}");
+            assert!(verify(&pieces[..cut], 0, 77, Check::Everything, false).is_ok());
+            assert!(verify(&pieces[cut..], cut, 77, Check::Everything, false).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_payload_that_is_touched_in_place_is_filled_and_read_as_a_whole() {
+        let mut message = vec![0; 32];
+        make(&mut message, 0, 9, Check::Sequence, true);
+        assert_eq!(message[8..], [9; 24]);
+        assert!(verify(&message, 0, 9, Check::Sequence, true).is_ok());
+        message[31] = 0;
+        assert!(verify(&message, 0, 9, Check::Sequence, true).is_err());
+    }
+
+    #[test]
+    fn the_number_of_a_short_message_is_the_next_that_has_its_low_bytes() {
+        assert_eq!(number_from(&5_u64.to_le_bytes(), 3), 5);
+        // One byte says the number modulo 256.
+        assert_eq!((number_from(&[5], 3), number_from(&[5], 6), number_from(&[0], 255)), (5, 261, 256));
+        // An empty message has no number.
+        assert_eq!(number_from(&[], 42), 42);
+    }
+
+    #[test]
+    fn answers_are_as_long_as_messages_only_in_a_round_trip() {
+        assert_eq!((answer_bytes(Workload::Latency, 100), answer_bytes(Workload::Transfer, 100)), (100, 1));
+    }
+}

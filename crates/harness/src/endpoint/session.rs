@@ -1,0 +1,246 @@
+//! What an endpoint of one trial knows: its orders, its links and how the payload is checked. It does no iterations.
+
+use super::buffered::BufferedEndpoint;
+use super::payload::{Check, answer_bytes};
+use crate::protocol::channel::{Channel, wait_any};
+use crate::protocol::error::{Blame, EndpointError};
+use crate::protocol::orders::{Orders, Role, Sizing};
+use crate::protocol::report::EndpointMessage;
+use mechanisms::{Endpoint, Mechanism, Shape, Ticket, TrialContext};
+use model::observation::{Probe, ProbeRequest};
+use model::{Peers, Size, Workload};
+use rustix::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+use sys::{Errno, Failure, OrFail};
+
+/// What an endpoint came to, or its failure.
+pub(crate) type Outcome<T> = Result<T, EndpointError>;
+
+/// The least iterations of a warm-up.
+pub(crate) const LEAST_WARM_UP_ITERATIONS: u64 = 16;
+/// The share of a trial's slice that the warm-up must fill.
+pub(crate) const WARM_UP_SHARE: f64 = 0.1;
+/// The most iterations of a trial of which each event is recorded: they must find room.
+const MOST_RECORDED_ITERATIONS: u64 = 2000;
+/// The fewest iterations that are observed, though a warm-up that was disturbed may have allowed for less.
+const LEAST_OBSERVED_ITERATIONS: u64 = 50;
+
+/// How many iterations are observed in a trial for which there would be time for `iterations`.
+pub(crate) fn observed_iterations(iterations: u64, size: Sizing, request: &ProbeRequest) -> u64 {
+    let most = match request.probe {
+        None | Some(Probe::Counters | Probe::Sampling) => u64::MAX,
+        Some(_) => MOST_RECORDED_ITERATIONS,
+    };
+    match size {
+        Sizing::Iterations(iterations) => iterations.min(most),
+        Sizing::Slice { .. } => iterations.clamp(LEAST_OBSERVED_ITERATIONS, most),
+    }
+}
+
+/// One endpoint's side of a trial.
+pub(crate) struct Session {
+    pub(crate) orders: Orders,
+    pub(crate) role: Role,
+    /// To every peer: one, unless there are several clients or servers.
+    pub(crate) links: Vec<Channel>,
+    /// To the coordinator, which has several clients begin together.
+    pub(crate) control: Option<Channel>,
+    /// Whether the mechanism carries bytes, so that they can be checked.
+    pub(crate) carries_bytes: bool,
+}
+
+impl Session {
+    /// What the trial gives the mechanism of its `pair`.
+    pub(crate) fn context(&self, pair: u32) -> TrialContext<'_> {
+        let Orders { case, directory, number, .. } = &self.orders;
+        TrialContext {
+            params: &case.spec.params,
+            shape: Shape { size_bytes: self.size_bytes(), workload: case.workload },
+            directory,
+            number: number * u64::from(Peers::MOST) + u64::from(pair),
+        }
+    }
+
+    /// The client's endpoint to the server of `link`.
+    pub(crate) fn accept<M: Mechanism>(&self, link: &Channel, pair: u32) -> Outcome<M::End> {
+        let (bound, ticket) = M::bind(&self.context(pair))?;
+        let fds: Vec<_> = ticket.fds.iter().map(AsFd::as_fd).collect();
+        link.send(&ticket.address, &fds)?;
+        // The client must not keep the server's descriptors open: it would not see the server's death.
+        drop(ticket);
+        Ok(M::accept(bound)?)
+    }
+
+    /// The server's endpoint to the client of `link`.
+    pub(crate) fn connect<M: Mechanism>(&self, link: &Channel, pair: u32) -> Outcome<M::End> {
+        let (address, fds): (Vec<u8>, _) = link.receive()?;
+        let endpoint = M::connect(&self.context(pair), Ticket { address, fds })?;
+        link.send(&endpoint.settings(), &[])?;
+        Ok(endpoint)
+    }
+
+    /// Waits until every client is as far as this one, where there are several.
+    pub(crate) fn wait_for_the_others(&self) -> Outcome<()> {
+        let Some(control) = self.shared_control() else { return Ok(()) };
+        control.send(&EndpointMessage::Ready, &[]).map_err(by_coordinator)?;
+        control.receive::<()>().map(drop).map_err(by_coordinator)
+    }
+
+    /// Tells the coordinator that this client has measured one whole phase, where there are several clients.
+    pub(crate) fn report_first_phase(&self) -> Outcome<()> {
+        let Some(control) = self.shared_control() else { return Ok(()) };
+        control.send(&EndpointMessage::MeasuredOnePhase, &[]).map_err(by_coordinator)
+    }
+
+    /// Whether there is no other client to go on for.
+    pub(crate) fn is_the_only_client(&self) -> bool {
+        self.shared_control().is_none()
+    }
+
+    /// Whether every client has measured one whole phase by now.
+    pub(crate) fn others_are_done(&self) -> Outcome<bool> {
+        let Some(control) = self.shared_control() else { return Ok(true) };
+        match wait_any(&[control], Duration::ZERO) {
+            Err(Errno::INTR) => Ok(false),
+            ready => Ok(ready.or_fail("poll", "control channel")?.is_some()),
+        }
+    }
+
+    /// The channel to the coordinator, where it has several clients keep together.
+    fn shared_control(&self) -> Option<&Channel> {
+        self.control.as_ref().filter(|_| self.orders.case.peers.clients() > 1)
+    }
+
+    /// Attaches the probe that the coordinator wants to this endpoint.
+    pub(crate) fn attach<E: Endpoint>(
+        &self,
+        endpoint: &BufferedEndpoint<E>,
+    ) -> Outcome<observe::AttachedProbe> {
+        let request = self.orders.probe.as_ref();
+        let request = request.ok_or_else(|| EndpointError::bug("observe", "the trial", "it has no probe"))?;
+        Ok(observe::attach(request, endpoint.addresses())?)
+    }
+
+    /// Whether the endpoints wait awake.
+    pub(crate) fn spins(&self) -> bool {
+        self.orders.case.spec.params.spins()
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.orders.case.size_bytes.map_or(1, Size::as_usize)
+    }
+
+    pub(crate) fn workload(&self) -> Workload {
+        self.orders.case.workload
+    }
+
+    pub(crate) fn answer_bytes(&self) -> usize {
+        answer_bytes(self.workload(), self.size_bytes())
+    }
+
+    /// How the payload is checked in a phase that asks for everything, or not.
+    ///
+    /// Of a connection, the client alone checks the answer: a server may answer from a process of its own.
+    pub(crate) fn check(&self, everything: bool) -> Check {
+        match (self.carries_bytes, everything || self.orders.check) {
+            (false, _) => Check::Nothing,
+            _ if self.workload() == Workload::Connect && self.role == Role::Server => Check::Nothing,
+            (true, false) => Check::Sequence,
+            (true, true) => Check::Everything,
+        }
+    }
+
+    /// The descriptors that go with each message of a session: of a file that costs nothing to close.
+    pub(crate) fn fds(&self) -> Result<Vec<OwnedFd>, Failure> {
+        let Workload::Session(session) = self.workload() else { return Ok(Vec::new()) };
+        let open = || std::fs::File::open("/dev/null").map(OwnedFd::from).or_fail("open", "/dev/null");
+        (0..session.fds).map(|_| open()).collect()
+    }
+}
+
+/// A failure on the channel to the coordinator: whoever closed that, it was not the peer.
+fn by_coordinator(failure: Failure) -> EndpointError {
+    let error = EndpointError::from(failure);
+    if error.blame == Blame::Peer { error.blaming(Blame::Coordinator) } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::channel::channel;
+    use model::record::ClockSource;
+    use model::{Case, floor};
+
+    fn session(case: Case, role: Role, control: Option<Channel>) -> Session {
+        let orders = Orders {
+            case,
+            role,
+            clock: ClockSource::MonotonicRaw,
+            directory: std::env::temp_dir(),
+            number: 3,
+            pair: 0,
+            size: Sizing::Iterations(10),
+            check: false,
+            probe: None,
+        };
+        Session { orders, role, links: Vec::new(), control, carries_bytes: true }
+    }
+
+    fn case(workload: Workload, peers: Peers) -> Case {
+        Case { workload, peers, ..floor::operation("pipe", 64) }
+    }
+
+    #[test]
+    fn payload_is_checked_as_the_phase_and_the_workload_ask() {
+        let of =
+            |workload, role, everything| session(case(workload, Peers::Pair), role, None).check(everything);
+        assert_eq!(of(Workload::Latency, Role::Client, false), Check::Sequence);
+        assert_eq!(of(Workload::Latency, Role::Server, true), Check::Everything);
+        assert_eq!(of(Workload::Connect, Role::Server, true), Check::Nothing);
+        assert_eq!(of(Workload::Connect, Role::Client, true), Check::Everything);
+        let without = Session {
+            carries_bytes: false,
+            ..session(case(Workload::Latency, Peers::Pair), Role::Client, None)
+        };
+        assert_eq!(without.check(true), Check::Nothing);
+    }
+
+    #[test]
+    fn trials_and_pairs_have_numbers_of_their_own() {
+        let session = session(case(Workload::Latency, Peers::Pair), Role::Client, None);
+        let most = u64::from(Peers::MOST);
+        assert_eq!((session.context(0).number, session.context(5).number), (3 * most, 3 * most + 5));
+    }
+
+    #[test]
+    fn a_single_client_waits_for_nobody_and_one_of_several_for_the_coordinator() {
+        let (ours, theirs) = channel().unwrap();
+        let alone = session(case(Workload::Latency, Peers::Pair), Role::Client, Some(theirs));
+        assert!(alone.is_the_only_client() && alone.others_are_done().unwrap());
+        alone.wait_for_the_others().unwrap();
+        drop((ours, alone));
+
+        let (ours, theirs) = channel().unwrap();
+        let one_of_two = session(case(Workload::Latency, Peers::Pairs(2)), Role::Client, Some(theirs));
+        assert!(!one_of_two.is_the_only_client() && !one_of_two.others_are_done().unwrap());
+        one_of_two.report_first_phase().unwrap();
+        assert!(matches!(ours.receive().unwrap().0, EndpointMessage::MeasuredOnePhase));
+        ours.send(&(), &[]).unwrap();
+        assert!(one_of_two.others_are_done().unwrap());
+        drop(ours);
+        let error = one_of_two.report_first_phase().unwrap_err();
+        assert_eq!(error.blame, Blame::Coordinator, "{error}");
+    }
+
+    #[test]
+    fn observed_iterations_have_bounds_where_each_event_is_recorded() {
+        let of = |iterations, size, probe| {
+            observed_iterations(iterations, size, &ProbeRequest { probe, counters: Vec::new() })
+        };
+        let slice = Sizing::Slice { slice_ns: 1, hint_ns: None };
+        assert_eq!(of(3, slice, Some(Probe::Syscalls)), LEAST_OBSERVED_ITERATIONS);
+        assert_eq!(of(1 << 40, slice, Some(Probe::Syscalls)), MOST_RECORDED_ITERATIONS);
+        assert_eq!(of(1 << 40, slice, Some(Probe::Counters)), 1 << 40);
+        assert_eq!(of(1000, Sizing::Iterations(7), Some(Probe::Timeline)), 7);
+    }
+}

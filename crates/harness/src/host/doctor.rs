@@ -1,0 +1,16 @@
+//! What on this host spoils or limits measurements, why, and the command that mends it: one file of rules a subsystem.
+
+mod clock;
+mod cpu;
+pub mod finding;
+mod here;
+mod ipc_limits;
+mod memory;
+mod network;
+mod observation;
+mod power;
+pub mod rules;
+mod security;
+#[cfg(test)]
+mod testing;
+mod virtualisation;

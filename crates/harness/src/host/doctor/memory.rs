@@ -1,0 +1,108 @@
+//! Rules about memory: what moves pages, or lays them out, between trials.
+
+use super::finding::{Finding, Severity};
+use super::here::Here;
+use crate::host::files::meminfo_bytes;
+use std::collections::BTreeSet;
+
+/// `Documentation/admin-guide/sysctl/kernel.rst`, "numa_balancing".
+pub(super) fn numa_balancing(here: &Here<'_>) -> Option<Finding> {
+    let nodes: BTreeSet<u32> = here.host.topology.cpus.iter().map(|cpu| cpu.node).collect();
+    here.number::<u32>("proc/sys/kernel/numa_balancing").filter(|mode| *mode != 0 && nodes.len() > 1)?;
+    let why = "the kernel unmaps pages to see who uses them, and moves them: faults come at any time";
+    let finding =
+        Finding::new(Severity::Limits, "numa-balancing", "the kernel balances memory between nodes", why);
+    Some(finding.mended_by(here.as_root("sysctl -w kernel.numa_balancing=0")))
+}
+
+/// `Documentation/admin-guide/sysctl/kernel.rst`, "randomize_va_space"; `personality(2)`, `ADDR_NO_RANDOMIZE`.
+pub(super) fn address_layout(here: &Here<'_>) -> Option<Finding> {
+    const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
+    let mode: u32 = here.number("proc/sys/kernel/randomize_va_space")?;
+    let personality = here.text("proc/self/personality");
+    let personality = personality.and_then(|bits| u32::from_str_radix(&bits, 16).ok()).unwrap_or(0);
+    let why = "every trial has the same layout: what one layout gains or loses looks like the mechanism's \
+               cost, and intervals are narrower than the truth";
+    if personality & ADDR_NO_RANDOMIZE != 0 {
+        let what = "address layout is not random for this process (setarch -R, or a debugger)";
+        return Some(Finding::new(Severity::Spoils, "address-layout", what, why));
+    }
+    if mode < 2 {
+        let what = format!("address layout is not wholly random (randomize_va_space {mode})");
+        let command = here.as_root("sysctl -w kernel.randomize_va_space=2");
+        return Some(Finding::new(Severity::Spoils, "address-layout", what, why).mended_by(command));
+    }
+    let why = "that is wanted: trials differ as two runs would, so the intervals tell the truth. Leave it on";
+    Some(Finding::new(Severity::Fine, "address-layout", "address layout is random", why))
+}
+
+/// `Documentation/admin-guide/mm/transhuge.rst`.
+pub(super) fn huge_pages(here: &Here<'_>) -> Option<Finding> {
+    here.host.transparent_huge_pages.known().filter(|mode| *mode == "always")?;
+    let why = "large buffers are in huge pages in some trials and not in others, as memory happens to be \
+               free: the trials fall into two modes";
+    let finding =
+        Finding::new(Severity::Limits, "huge-pages", "transparent huge pages are given always", why);
+    Some(finding.mended_by(here.write("madvise", "sys/kernel/mm/transparent_hugepage/enabled")))
+}
+
+pub(super) fn swap(here: &Here<'_>) -> Option<Finding> {
+    let bytes = |key| meminfo_bytes(here.root, key).ok();
+    let used = bytes("SwapTotal")?.saturating_sub(bytes("SwapFree")?);
+    if used == 0 {
+        return None;
+    }
+    let what = format!("{} MiB are swapped out", used.div_ceil(1 << 20));
+    let why = "memory was short: a page of an endpoint that is out costs an I/O when it is touched; the record \
+               counts these as major faults";
+    // Without room to bring everything in, swapoff(8) would only make memory shorter.
+    let fits = bytes("MemAvailable").is_some_and(|available| available > used);
+    let command = fits.then(|| here.as_root("swapoff -a"));
+    Some(Finding::new(Severity::Limits, "swap", what, why).mended_by(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{AS_IS, assert_finds, finding};
+    use super::*;
+    use model::record::Fact;
+    use model::record::Host;
+
+    #[test]
+    fn balancing_matters_between_nodes() {
+        let nodes = |host: &mut Host| host.topology.cpus[1].node = 1;
+        let on = [("proc/sys/kernel/numa_balancing", "1\n")];
+        let command = Some("sudo sysctl -w kernel.numa_balancing=0");
+        assert_finds(finding(numa_balancing, nodes, &on), Severity::Limits, "between nodes", command);
+        assert_eq!(finding(numa_balancing, AS_IS, &on), None);
+        assert_eq!(finding(numa_balancing, nodes, &[("proc/sys/kernel/numa_balancing", "0\n")]), None);
+    }
+
+    #[test]
+    fn random_layouts_are_wanted() {
+        let mode = |mode| [("proc/sys/kernel/randomize_va_space", mode)];
+        let command = Some("sudo sysctl -w kernel.randomize_va_space=2");
+        assert_finds(finding(address_layout, AS_IS, &mode("0\n")), Severity::Spoils, "not wholly", command);
+        assert_finds(finding(address_layout, AS_IS, &mode("2\n")), Severity::Fine, "is random", None);
+        let personality = [("proc/self/personality", "00040000\n")];
+        assert_finds(finding(address_layout, AS_IS, &personality), Severity::Spoils, "setarch -R", None);
+    }
+
+    #[test]
+    fn huge_pages_matter_when_given_always() {
+        let always = |host: &mut Host| host.transparent_huge_pages = Fact::Known("always".to_owned());
+        let command = Some("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
+        assert_finds(finding(huge_pages, always, &[]), Severity::Limits, "always", command);
+    }
+
+    #[test]
+    fn swap_is_emptied_only_where_it_fits() {
+        let used = |available: &str| {
+            format!("MemAvailable: {available} kB\nSwapTotal: 9000 kB\nSwapFree: 4904 kB\n")
+        };
+        let found = finding(swap, AS_IS, &[("proc/meminfo", &used("8000"))]);
+        assert_finds(found, Severity::Limits, "4 MiB", Some("sudo swapoff -a"));
+        let found = finding(swap, AS_IS, &[("proc/meminfo", &used("80"))]);
+        assert_finds(found, Severity::Limits, "4 MiB", None);
+    }
+}

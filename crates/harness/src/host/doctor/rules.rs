@@ -1,0 +1,104 @@
+//! All rules of the doctor, and what they find on a host.
+//!
+//! Each rule is one function from the host to at most one finding, in the file of its subsystem. Rules read the recorded
+//! [`Host`] and what else the kernel shows in files; they change nothing, measure nothing and read no clock. A rule that cannot
+//! decide finds nothing: it does not guess.
+
+use super::finding::Finding;
+use super::here::Here;
+use super::{clock, cpu, ipc_limits, memory, network, observation, power, security, virtualisation};
+use model::record::Host;
+use std::path::Path;
+
+/// What bears on measurements on `host`, whose files lie below `root` (`/` but in tests), the worst first.
+pub fn findings(host: &Host, root: &Path) -> Vec<Finding> {
+    let here = Here { host, root };
+    let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule(&here)).collect();
+    findings.sort_by_key(|finding| finding.severity);
+    findings
+}
+
+type Rule = fn(&Here<'_>) -> Option<Finding>;
+
+const RULES: [Rule; 33] = [
+    virtualisation::emulation,
+    virtualisation::kernel_imitation,
+    observation::tracer,
+    virtualisation::steal,
+    virtualisation::virtualisation,
+    cpu::cpu_quota,
+    cpu::load,
+    power::battery,
+    power::governor,
+    power::turbo,
+    power::idle_states,
+    cpu::smt,
+    cpu::core_kinds,
+    observation::proc_missing,
+    cpu::topology_unknown,
+    cpu::affinity,
+    cpu::isolated,
+    memory::numa_balancing,
+    clock::clock_source,
+    clock::tsc,
+    clock::cpu_split,
+    observation::perf_events,
+    observation::hardware_counters,
+    memory::address_layout,
+    memory::huge_pages,
+    memory::swap,
+    security::seccomp,
+    security::mitigations,
+    cpu::autogroup,
+    ipc_limits::pipe_size,
+    network::socket_buffers,
+    network::datagram_queue,
+    ipc_limits::open_files,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity;
+    use super::super::testing::{good, root};
+    use super::*;
+    use model::record::Fact;
+
+    #[test]
+    fn a_good_host_has_nothing_against_it() {
+        let findings = findings(&good(), root(&[]).path());
+        let bad: Vec<_> = findings.iter().filter(|finding| finding.severity != Severity::Fine).collect();
+        assert!(bad.is_empty(), "{bad:#?}");
+        let fine: Vec<&str> = findings.iter().map(|finding| finding.subject.as_str()).collect();
+        let expected =
+            ["virtualisation", "clock-source", "cpu-split", "perf-events", "address-layout", "mitigations"];
+        assert_eq!(fine, expected);
+    }
+
+    #[test]
+    fn of_a_host_that_tells_nothing_only_that_is_said() {
+        let mut host = good();
+        host.topology = crate::host::topology::read(Path::new("/nowhere"), &[0, 1]);
+        host.limits.clear();
+        (host.virtualisation, host.clocksource) =
+            (Fact::Unknown(String::new()), Fact::Unknown(String::new()));
+        (host.load, host.smt) = (Fact::Unknown(String::new()), Fact::Unknown(String::new()));
+        (host.mitigations, host.tick_ns) = (Fact::Unknown(String::new()), Fact::Unknown(String::new()));
+        host.transparent_huge_pages = Fact::Unknown(String::new());
+        let root = tempfile::tempdir().unwrap();
+        let found = findings(&host, root.path());
+        let subjects: Vec<&str> = found.iter().map(|finding| finding.subject.as_str()).collect();
+        assert_eq!(subjects, ["proc", "topology", "cpu-split"]);
+        assert_eq!(found[0].command.as_deref(), Some("sudo mount -t proc proc /proc"));
+        assert_eq!(found[1].command.as_deref(), Some("sudo mount -t sysfs sysfs /sys"));
+    }
+
+    #[test]
+    fn the_worst_comes_first() {
+        let mut host = good();
+        host.load = Fact::Known(7.0);
+        host.smt = Fact::Known(true);
+        let severities: Vec<_> =
+            findings(&host, root(&[]).path()).iter().map(|found| found.severity).collect();
+        assert!(severities.is_sorted() && severities.first() == Some(&Severity::Spoils), "{severities:?}");
+    }
+}

@@ -1,0 +1,7 @@
+//! What the coordinator and the endpoints say to each other, as data, and the channel that carries it. Nothing is done here.
+
+pub(crate) mod channel;
+pub mod error;
+pub mod orders;
+pub(crate) mod phase;
+pub mod report;

@@ -1,0 +1,56 @@
+//! What the coordinator tells an endpoint to do.
+
+use model::Case;
+use model::observation::ProbeRequest;
+use model::record::ClockSource;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The hidden sub-command by which the binary becomes an endpoint; the coordinator's process id follows it.
+pub const COMMAND: &str = "__endpoint";
+
+/// The first message to an endpoint; the links to its peers come with it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Orders {
+    pub(crate) case: Case,
+    pub(crate) role: Role,
+    pub(crate) clock: ClockSource,
+    /// Where names in the file system go.
+    pub(crate) directory: PathBuf,
+    /// The number of the trial in its run. Its parity gives the order of the phases, so that drift within a trial cancels.
+    pub(crate) number: u64,
+    /// The number of the pair to which the first link belongs, if there are several.
+    pub(crate) pair: u32,
+    pub(crate) size: Sizing,
+    /// Whether every byte is checked in the timed iterations too.
+    pub(crate) check: bool,
+    /// The probe that observes the endpoints, in the one phase that such a trial has beside its warm-up.
+    pub(crate) probe: Option<ProbeRequest>,
+}
+
+/// What a process does in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Role {
+    /// It starts each iteration and keeps the clock.
+    Client,
+    /// It answers.
+    Server,
+    /// Both, each in a thread of its own.
+    Both,
+    /// An operation, which has no peer.
+    Alone,
+}
+
+/// How many iterations a trial has.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Sizing {
+    /// As many as fill a slice.
+    Slice {
+        /// What the timed iterations of all phases should take together, in nanoseconds.
+        slice_ns: u64,
+        /// What an iteration took in an earlier trial, to begin with.
+        hint_ns: Option<f64>,
+    },
+    /// Exactly so many in each phase.
+    Iterations(u64),
+}

@@ -1,0 +1,255 @@
+//! How cases are explained: measured without probes beside control cases that differ by one thing, then observed by every probe;
+//! the explanation is printed and its files are made. For `explain`, and for `run --explain`.
+
+use crate::collector::Records;
+use crate::derived_file::{self, FileKind};
+use crate::exit::{Error, Exit};
+use crate::explanation_files;
+use crate::output::{print, style};
+use crate::planning::works;
+use crate::progress::{Doing, Progress};
+use crate::request::ExplanationRequest;
+use crate::rules;
+use crate::session::RunSession;
+use analysis::explain::{Bends, Explanation, Gathered, Landmark, bends, control_cases, explain};
+use harness::clock::Timer;
+use harness::coordinator::profile::{self, A_SLICE, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
+use harness::coordinator::run::{self, RunBounds};
+use harness::coordinator::schedule::{TimeBudget, Trials};
+use harness::coordinator::slices::slice_for;
+use harness::protocol::orders::Sizing;
+use mechanisms::registry::CARDS;
+use model::card::Support;
+use model::floor::floor_of;
+use model::observation::Probe;
+use model::plan::Plan;
+use model::record::{Host, Record};
+use model::{Case, Outcome, Pace, Peers, Percent};
+use observe::symbols::Names;
+use std::io::Write;
+use std::time::Duration;
+
+/// The time that each case may take when none is given, its control cases and all probes included.
+const TIME_OF_A_CASE: Duration = Duration::from_secs(12);
+/// The share of the time in which cases are measured without probes.
+const BARE_SHARE: f64 = 0.5;
+
+/// Whether probes can observe `case`: one pair, whose iterations follow at once on one another.
+pub fn is_observable(case: &Case) -> bool {
+    case.peers == Peers::Pair && case.pace == Pace::BackToBack
+}
+
+/// Why probes cannot observe the other cases.
+pub const NOT_OBSERVABLE: &str = "probes observe one pair whose iterations follow at once on one another";
+
+/// Explains `cases`, and prints and makes what is asked for.
+pub fn explain_cases(
+    cases: &[Case],
+    request: &ExplanationRequest,
+    host: &Host,
+    session: &RunSession,
+) -> Result<Exit, Error> {
+    // Before the work is done: something else may be where the page is to go.
+    request.files.html.iter().try_for_each(|path| derived_file::check(path, FileKind::PAGE))?;
+    let time = time_for(cases, request.time);
+    let trials = session.trials(false, request.timeout);
+    let mut gathered: Vec<Gathered> = cases
+        .iter()
+        .map(|case| {
+            Gathered::new(
+                case.clone(),
+                control_cases(case, CARDS).into_iter().filter(|(_, case)| works(case)).collect(),
+            )
+        })
+        .collect();
+    let records = measure(&bare_plan(&gathered), &trials, time.mul_f64(BARE_SHARE), request.precision);
+    observe_cases(&mut gathered, request, &trials, time.mul_f64(1.0 - BARE_SHARE));
+
+    let explanations: Vec<Explanation> =
+        gathered.iter().filter_map(|gathered| explain(gathered, &records, observe::call_name)).collect();
+    let bends = bends(cases, &records, &landmarks(host));
+    // Files are made even if nobody reads the text to its end, and the text is printed even if they cannot be.
+    let made = explanation_files::make(&request.files, &explanations, &bends);
+    print(&text(&explanations, &bends, request.json))?;
+    // Standard output may be read by a program.
+    let _ = write!(anstream::stderr(), "{}", made?);
+    let is_explained = |case: &Case| explanations.iter().any(|explanation| explanation.case == *case);
+    let missing: Vec<&Case> = cases.iter().filter(|case| !is_explained(case)).collect();
+    for case in &missing {
+        let _ =
+            writeln!(anstream::stderr(), "{case}: it could not be measured: {}", failure_of(case, &records));
+    }
+    Ok(match () {
+        () if session.is_stopped() => Exit::Interrupted,
+        () if !missing.is_empty() => Exit::CaseFailed,
+        () => Exit::Success,
+    })
+}
+
+/// The `asked` time for `cases`, or as much as each needs.
+fn time_for(cases: &[Case], asked: Option<Duration>) -> Duration {
+    asked.unwrap_or(TIME_OF_A_CASE * u32::try_from(cases.len()).unwrap_or(u32::MAX))
+}
+
+fn text(explanations: &[Explanation], bends: &[Bends], json: bool) -> String {
+    match json {
+        true => format!("{:#}\n", serde_json::json!({ "explanations": explanations, "curves": bends })),
+        false => report::explanations(explanations, bends, &style()),
+    }
+}
+
+/// The plan of the cases, their control cases and their floors, each once.
+fn bare_plan(gathered: &[Gathered]) -> Plan {
+    let mut plan = Plan::default();
+    let add = |cases: &mut Vec<Case>, case: &Case| {
+        if !cases.contains(case) {
+            cases.push(case.clone());
+        }
+    };
+    for gathered in gathered {
+        add(&mut plan.cases, &gathered.case);
+        gathered.control_cases().iter().for_each(|(_, case)| add(&mut plan.cases, case));
+        let floor = floor_of(&gathered.case);
+        floor.iter().flat_map(|floor| floor.cases()).for_each(|case| add(&mut plan.floors, case));
+    }
+    plan.cases.retain(|case| !plan.floors.contains(case));
+    plan
+}
+
+/// Measures `plan` without probes.
+fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Percent) -> Vec<Record> {
+    let slice = slice_for(time, plan.cases.len() + plan.floors.len());
+    let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
+    let settled = |iteration_ns: &[f64]| rules::is_settled(iteration_ns, precision.0);
+    let bounds = RunBounds { settled: &settled, rounds: None, slice_ns, total: None, iterations: None };
+    let budget = TimeBudget { clock: &Timer::start(), time };
+    let mut records = Records::new(precision);
+    run::measure(plan, trials, budget, bounds, |event| records.take(event));
+    records.finish()
+}
+
+/// Has every probe that works here observe the cases, and gathers what each saw.
+fn observe_cases(
+    gathered: &mut [Gathered],
+    request: &ExplanationRequest,
+    trials: &dyn Trials,
+    time: Duration,
+) {
+    let probes = supported(&request.probes, gathered);
+    let size = request.iterations.map_or(A_SLICE, Sizing::Iterations);
+    let subject =
+        |gathered: &Gathered| ProbeSubject { case: gathered.case.clone(), probes: probes.clone(), size };
+    let subjects: Vec<ProbeSubject> = gathered.iter().map(subject).collect();
+    let plan = ProbePlan { subjects: &subjects, counters: &request.counters, rounds: ENOUGH_ROUNDS };
+    let budget = TimeBudget { clock: &Timer::start(), time };
+    let (mut names, mut display) = (Names::default(), Progress::new());
+    profile::observe(plan, trials, budget, |trial| {
+        let ObservedTrial { at, probe, outcome, ratio, progress, .. } = trial;
+        display.show(Doing::Probe(probe), progress);
+        match (outcome, ratio) {
+            (Err(failure), _) => gathered[at].note_failure(probe, failure),
+            // The first round warms up.
+            (Ok(_), None) => {}
+            (Ok(mut observation), Some(ratio)) => {
+                names.name(&mut observation);
+                gathered[at].add(probe, observation, ratio);
+            }
+        }
+    });
+    display.finish();
+}
+
+/// Those of the `asked` probes that work here; notes of each whether it does.
+fn supported(asked: &[Probe], gathered: &mut [Gathered]) -> Vec<Probe> {
+    let mut supported = Vec::new();
+    for &probe in asked {
+        let support = observe::support(probe);
+        if matches!(support, Support::Yes { .. }) {
+            supported.push(probe);
+        }
+        gathered.iter_mut().for_each(|gathered| gathered.note_support(probe, support.clone()));
+    }
+    supported
+}
+
+/// The sizes at which something in this machine or its kernel changes.
+fn landmarks(host: &Host) -> Vec<Landmark> {
+    let mut landmarks = vec![Landmark { name: "page".to_owned(), bytes: 4096 }];
+    let mut add = |name: &str, bytes: u64| landmarks.push(Landmark { name: name.to_owned(), bytes });
+    // What the kernel gives unless it is asked for more (pipe(7)).
+    add("pipe capacity", 65_536);
+    let limit = |name: &str, field: usize| {
+        host.limits.get(name)?.known()?.split_whitespace().nth(field)?.parse().ok()
+    };
+    for (name, limit) in [
+        ("socket receive buffer", limit("net/core/rmem_default", 0)),
+        ("TCP receive buffer", limit("net/ipv4/tcp_rmem", 1)),
+    ] {
+        limit.into_iter().for_each(|bytes| add(name, bytes));
+    }
+    for (name, bytes) in host.caches_bytes.known().into_iter().flatten() {
+        add(name, *bytes);
+    }
+    landmarks
+}
+
+/// Why `case` has no result.
+fn failure_of(case: &Case, records: &[Record]) -> String {
+    let record = records.iter().find(|record| record.case == *case);
+    match record.map(|record| &record.outcome) {
+        Some(Outcome::Failed { error }) => error.clone(),
+        _ => "there was no time; give it more with --time".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::floor;
+
+    #[test]
+    fn each_case_has_time_of_its_own_unless_a_time_is_given() {
+        let cases = vec![floor::operation("getpid", 0); 3];
+        assert_eq!(time_for(&cases, None), TIME_OF_A_CASE * 3);
+        assert_eq!(time_for(&cases, Some(Duration::from_secs(1))), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_plan_has_every_case_and_floor_once_and_no_floor_as_a_case() {
+        let case = |name: &str| floor::operation(name, 0);
+        let gathered: Vec<Gathered> = ["getpid", "getpid", "syscall"]
+            .iter()
+            .map(|name| Gathered::new(case(name), Vec::new()))
+            .collect();
+        let plan = bare_plan(&gathered);
+        assert_eq!(plan.cases.iter().filter(|planned| **planned == case("getpid")).count(), 1);
+        assert!(plan.cases.iter().all(|case| !plan.floors.contains(case)), "{plan:?}");
+        let mut floors = plan.floors.clone();
+        floors.dedup();
+        assert_eq!(floors, plan.floors);
+    }
+
+    #[test]
+    fn cases_of_several_pairs_or_with_pauses_cannot_be_observed() {
+        let case = floor::operation("getpid", 0);
+        assert!(is_observable(&case));
+        assert!(!is_observable(&Case { peers: Peers::Pairs(2), ..case.clone() }));
+        assert!(!is_observable(&Case { pace: Pace::think_time("1us").unwrap(), ..case }));
+    }
+
+    #[test]
+    fn a_case_without_a_result_has_the_reason_of_its_record_or_wants_time() {
+        let case = floor::operation("getpid", 0);
+        let record = Record {
+            case: case.clone(),
+            floor: false,
+            outcome: Outcome::Failed { error: "no".to_owned() },
+            samples: Vec::new(),
+            summary: None,
+            settings: Vec::new(),
+            warnings: Vec::new(),
+        };
+        assert_eq!(failure_of(&case, &[record]), "no");
+        assert!(failure_of(&case, &[]).contains("--time"));
+    }
+}

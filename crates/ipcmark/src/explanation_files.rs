@@ -1,0 +1,107 @@
+//! The files that are made of explanations: a page, traces, timelines, flame graphs. What they show is for `report` to say.
+
+use crate::derived_file::{self, FileKind};
+use crate::exit::Error;
+use crate::output::command;
+use crate::request::ExplanationFiles;
+use analysis::explain::{Bends, Explanation};
+use analysis::traces::timeline::chosen;
+use std::path::{Path, PathBuf};
+
+/// How many typical iterations are drawn, beside a slow one.
+const TYPICAL_ITERATIONS: usize = 2;
+/// The endpoints, in the order in which explanations have them.
+const ENDPOINTS: [&str; 2] = ["client", "server"];
+
+/// Makes those of `files` that are asked for. Returns a line for each that was made.
+pub fn make(
+    files: &ExplanationFiles,
+    explanations: &[Explanation],
+    bends: &[Bends],
+) -> Result<String, Error> {
+    let mut made = Made::default();
+    // Where there are no explanations, an earlier page stays.
+    if let (Some(path), [_, ..]) = (&files.html, explanations) {
+        let page = report::explanation_html(explanations, bends, &command(), observe::call_name);
+        made.write(path, &page, FileKind::PAGE)?;
+    }
+    for explanation in explanations {
+        if let Some(directory) = &files.traces {
+            made.trace(directory, explanation)?;
+        }
+        if let Some(directory) = &files.timelines {
+            made.timelines(directory, explanation)?;
+        }
+        if let Some(directory) = &files.flames {
+            made.flame_graphs(directory, explanation)?;
+        }
+    }
+    if let (Some(directory), [before, after]) = (&files.flames, explanations) {
+        made.flame_graph_differences(directory, [before, after])?;
+    }
+    Ok(made.lines)
+}
+
+/// What was made by now.
+#[derive(Default)]
+struct Made {
+    lines: String,
+}
+
+impl Made {
+    fn write(&mut self, path: &Path, content: &str, kind: FileKind) -> Result<(), Error> {
+        self.lines += &format!("wrote {}, {} bytes\n", path.display(), content.len());
+        derived_file::write(path, content.as_bytes(), kind)
+    }
+
+    fn trace(&mut self, directory: &Path, explanation: &Explanation) -> Result<(), Error> {
+        let Some(timeline) = &explanation.timeline else { return Ok(()) };
+        let trace = report::trace(timeline, &explanation.case.key(), observe::call_name);
+        self.write(&path(directory, explanation, "", "json"), &trace, FileKind::TRACE)
+    }
+
+    fn timelines(&mut self, directory: &Path, explanation: &Explanation) -> Result<(), Error> {
+        let Some(timeline) = &explanation.timeline else { return Ok(()) };
+        let iterations = chosen(timeline, TYPICAL_ITERATIONS, observe::call_name);
+        for (number, iteration) in (1..).zip(&iterations) {
+            let svg = report::timeline(iteration, &explanation.case.key());
+            let path = path(directory, explanation, &format!("-iteration-{number}"), "svg");
+            self.write(&path, &svg, FileKind::SVG)?;
+        }
+        Ok(())
+    }
+
+    fn flame_graphs(&mut self, directory: &Path, explanation: &Explanation) -> Result<(), Error> {
+        for (endpoint, stacks) in ENDPOINTS.into_iter().zip(&explanation.stacks) {
+            let title = format!("{endpoint}, {}", explanation.case.key());
+            let Some(svg) = report::flame_graph(stacks, &title) else { continue };
+            let path = |extension| path(directory, explanation, &format!("-{endpoint}"), extension);
+            self.write(&path("svg"), &svg, FileKind::FLAMES)?;
+            self.write(&path("folded"), &report::folded(stacks), FileKind::STACKS)?;
+        }
+        Ok(())
+    }
+
+    fn flame_graph_differences(
+        &mut self,
+        directory: &Path,
+        explanations: [&Explanation; 2],
+    ) -> Result<(), Error> {
+        let [before, after] = explanations;
+        for (at, endpoint) in ENDPOINTS.into_iter().enumerate() {
+            let titles = explanations.map(|explanation| format!("{endpoint}, {}", explanation.case));
+            let (stacks, other_stacks) = (&before.stacks[at], &after.stacks[at]);
+            let difference = report::flame_graph_difference(stacks, other_stacks, [&titles[0], &titles[1]]);
+            if let Some(svg) = difference {
+                self.write(&directory.join(format!("difference-{endpoint}.svg")), &svg, FileKind::FLAMES)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file of `explanation` in `directory` whose name ends in `suffix`, behind the case's.
+fn path(directory: &Path, explanation: &Explanation, suffix: &str, extension: &str) -> PathBuf {
+    let name = report::file_name(&explanation.case.key());
+    directory.join(format!("{name}{suffix}.{extension}"))
+}

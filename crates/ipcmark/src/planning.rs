@@ -1,0 +1,70 @@
+//! What of a selection can be measured on this host: the plan, and the refusal where nothing can. It starts nothing.
+
+use mechanisms::registry::{self, CARDS};
+use model::card::Support;
+use model::plan::{Plan, Row, plan};
+use model::record::Dropped;
+use model::suite::Block;
+use model::topology::Topology;
+use model::{Case, Endpoints, Invalid, Spec};
+
+/// The plan of `blocks` on this host, which has `topology`.
+pub fn plan_here(blocks: &[Block], endpoints: Endpoints, topology: &Topology) -> Plan {
+    plan(blocks, endpoints, topology, row)
+}
+
+/// The plan of `blocks`, refused where it has no case.
+pub fn plan_some(blocks: &[Block], endpoints: Endpoints, topology: &Topology) -> Result<Plan, Invalid> {
+    let plan = plan_here(blocks, endpoints, topology);
+    if requested(&plan).next().is_none() { Err(nothing_left(&plan.dropped)) } else { Ok(plan) }
+}
+
+/// The cases of `plan` that were asked for, floors among them.
+pub fn requested(plan: &Plan) -> impl Iterator<Item = &Case> {
+    plan.cases.iter().chain(&plan.awaited)
+}
+
+/// The refusal of a selection of which everything was dropped.
+pub fn nothing_left(dropped: &[Dropped]) -> Invalid {
+    let reasons: Vec<String> = dropped.iter().map(|d| format!("{}: {}", d.case, d.reason)).collect();
+    Invalid::new("nothing that was asked for can be measured here", reasons.join("\n  "))
+}
+
+/// Whether the mechanism or operation of `case` works here.
+pub fn works(case: &Case) -> bool {
+    matches!(row(&case.spec).support, Support::Yes { .. })
+}
+
+/// The registry's entry of `spec`, and whether it works on this host.
+fn row(spec: &Spec) -> Row {
+    let card = registry::card(&spec.name).copied();
+    let support = registry::probe(&spec.name, &spec.params);
+    // A spec was parsed against the registry, so that it has an entry.
+    Row { spec: spec.clone(), card: card.unwrap_or(CARDS[0]), support: support.unwrap_or(Support::UNLIMITED) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::{Axes, by_hand};
+    use model::Workload;
+
+    #[test]
+    fn a_floor_that_is_asked_for_is_a_requested_case_and_what_cannot_be_had_is_refused_with_the_reason() {
+        let topology = harness::host::facts::read(std::path::Path::new("/")).topology;
+        let of = |name: &str, workload| {
+            let axes = Axes {
+                workloads: vec![workload],
+                placements: vec!["unpinned".parse().unwrap()],
+                ..Axes::default()
+            };
+            let suite = by_hand(&[name.to_owned()], &axes).unwrap();
+            plan_some(&suite.blocks, Endpoints::default(), &topology)
+        };
+        let names: Vec<String> =
+            requested(&of("syscall", Workload::Cost).unwrap()).map(|case| case.spec.name.clone()).collect();
+        assert_eq!(names, ["syscall"]);
+        let invalid = of("syscall", Workload::Latency).unwrap_err();
+        assert!(invalid.remedy.starts_with("syscall latency: "), "{invalid}");
+    }
+}

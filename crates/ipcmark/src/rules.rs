@@ -1,0 +1,128 @@
+//! The rules that the harness is handed, which knows no statistics: when a case, or a ratio, is settled; and the record of a
+//! case that has ended.
+//!
+//! Nothing is measured here, and nothing is written.
+
+use analysis::compare::round_log_ratios;
+use analysis::stats::median_interval;
+use analysis::summary::{summarise, warnings};
+use harness::coordinator::run::FinishedCase;
+use model::estimate::Estimate;
+use model::record::{Outcome, Record, Sample};
+
+/// The trials without which no case is called settled: fewer allow no honest 95% interval.
+pub const LEAST_TRIALS: usize = 8;
+
+/// Whether the median of `iteration_ns` is known to within the fraction `precision` of it.
+pub fn is_settled(iteration_ns: &[f64], precision: f64) -> bool {
+    let half_width = median_interval(iteration_ns).and_then(Estimate::half_width);
+    iteration_ns.len() >= LEAST_TRIALS && half_width.is_some_and(|half| half <= precision)
+}
+
+/// Whether the ratio of two cases is known to within the fraction `precision`, from the rounds in which both had trials.
+pub fn is_ratio_settled(before: &[Sample], after: &[Sample], precision: f64) -> bool {
+    let log_ratios = round_log_ratios(before, after);
+    let interval = median_interval(&log_ratios).and_then(|estimate| estimate.interval);
+    log_ratios.len() >= LEAST_TRIALS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
+}
+
+/// The record of a case that has ended, of which `precision` was asked.
+pub fn record(finished: FinishedCase, precision: f64) -> Record {
+    let FinishedCase { case, floor, outcome, samples, settings } = finished;
+    let summary = summarise(&case, &samples);
+    let outcome = match summary.as_ref().and_then(|summary| summary.missed()) {
+        Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
+        _ => outcome,
+    };
+    let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, precision)).unwrap_or_default();
+    Record { case, floor, outcome, samples, summary, settings, warnings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::floor;
+    use model::record::{Schedule, Setting, Usage};
+    use model::warning::Warning;
+
+    fn sample(round: u32, iteration_ns: f64, late_ns: Option<f64>) -> Sample {
+        Sample {
+            round,
+            started_ns: 0,
+            iterations: 10,
+            iterations_in_all: 10,
+            elapsed_ns: 10.0 * iteration_ns,
+            floor_ns: None,
+            each: None,
+            client: Usage::default(),
+            server: None,
+            calls: None,
+            steps: None,
+            timer: None,
+            schedule: late_ns.map(|late_ns| Schedule { span_ns: 1e6, late_ns }),
+            shares: None,
+            lost: None,
+        }
+    }
+
+    fn finished(outcome: Outcome, late_ns: Option<f64>) -> FinishedCase {
+        let clamped = Setting {
+            name: "SO_SNDBUF".to_owned(),
+            asked: Some("8".to_owned()),
+            got: "4".to_owned(),
+            clamped: true,
+        };
+        FinishedCase {
+            case: floor::operation("getpid", 0),
+            floor: false,
+            outcome,
+            samples: (0..8).map(|round| sample(round, 100.0, late_ns)).collect(),
+            settings: vec![clamped],
+        }
+    }
+
+    #[test]
+    fn a_case_is_settled_by_enough_trials_that_are_alike() {
+        assert!(is_settled(&[100.0; LEAST_TRIALS], 0.01));
+        assert!(!is_settled(&[100.0; LEAST_TRIALS - 1], 0.01));
+        let spread: Vec<f64> = (0..20).map(|n| 100.0 + f64::from(n)).collect();
+        assert!(is_settled(&spread, 0.1) && !is_settled(&spread, 0.01));
+        assert!(!is_settled(&[], 1.0));
+    }
+
+    #[test]
+    fn a_ratio_is_settled_by_enough_rounds_that_have_both() {
+        let of = |rounds: u32, ns: f64| (0..rounds).map(|round| sample(round, ns, None)).collect::<Vec<_>>();
+        assert!(is_ratio_settled(&of(8, 100.0), &of(9, 150.0), 0.01));
+        assert!(!is_ratio_settled(&of(7, 100.0), &of(9, 150.0), 0.01));
+        // Both wander alike, so that the ratio stands still.
+        let wandering = |times: f64| {
+            (0..8).map(|round| sample(round, times * f64::from(100 + round), None)).collect::<Vec<_>>()
+        };
+        assert!(is_ratio_settled(&wandering(1.0), &wandering(2.0), 0.01));
+        assert!(!is_ratio_settled(&of(8, 100.0), &wandering(2.0), 0.01));
+    }
+
+    #[test]
+    fn a_record_has_the_summary_and_its_warnings() {
+        let record = record(finished(Outcome::Settled, None), 0.01);
+        assert_eq!((record.outcome, record.samples.len()), (Outcome::Settled, 8));
+        assert_eq!(record.summary.unwrap().iteration_ns.median, 100.0);
+        assert!(record.warnings.iter().any(|warning| matches!(warning, Warning::Clamped { .. })));
+        let failed = FinishedCase {
+            samples: Vec::new(),
+            ..finished(Outcome::Failed { error: "no".to_owned() }, None)
+        };
+        let record = super::record(failed, 0.01);
+        assert!(record.summary.is_none() && record.warnings.is_empty(), "{record:?}");
+    }
+
+    #[test]
+    fn a_rate_that_was_missed_is_the_outcome_unless_the_run_was_interrupted() {
+        let outcome = |outcome, late_ns| record(finished(outcome, Some(late_ns)), 0.01).outcome;
+        assert_eq!(outcome(Outcome::Settled, 1e6), Outcome::Missed { achieved: 0.5 });
+        assert_eq!(outcome(Outcome::Unsettled, 1e6), Outcome::Missed { achieved: 0.5 });
+        assert_eq!(outcome(Outcome::Interrupted, 1e6), Outcome::Interrupted);
+        assert_eq!(outcome(Outcome::Settled, 0.0), Outcome::Settled);
+    }
+}

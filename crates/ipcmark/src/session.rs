@@ -1,0 +1,143 @@
+//! What measuring needs and must give back: the signals, the directory of the run, its clock. Trials are started from here;
+//! which trials is for the harness's policies to say.
+
+use crate::exit::Error;
+use harness::clock::Calibration;
+use harness::coordinator::run::RunFinish;
+use harness::coordinator::run_directory::RunDirectory;
+use harness::coordinator::trials::EndpointTrials;
+use model::Invalid;
+use model::record::{Clock, End, Fact};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A measuring command from its first trial to its last. Its directory is removed when it is dropped; trials and collectors
+/// borrow from it, so that they are gone by then.
+#[derive(Debug)]
+pub struct RunSession {
+    stop: Arc<AtomicBool>,
+    directory: RunDirectory,
+    calibration: Calibration,
+    ticks_at_start: Option<(u64, u64)>,
+}
+
+impl RunSession {
+    /// Takes care of signals first: none may end this process while it has a directory. Then chooses the clock, which takes
+    /// about 20 ms.
+    pub fn open() -> Result<Self, Error> {
+        let stop = watch_signals()?;
+        let directory = RunDirectory::create()?;
+        let calibration = Calibration::choose(Path::new("/"));
+        let ticks_at_start = harness::host::facts::steal_ticks(Path::new("/"));
+        Ok(Self { stop, directory, calibration, ticks_at_start })
+    }
+
+    /// Starts trials, each of which may go `timeout` without a report. With `check`, every byte is checked in the timed phases
+    /// too; without, in the warm-up alone.
+    pub fn trials(&self, check: bool, timeout: Duration) -> EndpointTrials<'_> {
+        EndpointTrials {
+            clock: self.clock().source,
+            directory: &self.directory,
+            check,
+            interrupted: &self.stop,
+            timeout,
+        }
+    }
+
+    /// The flag that ends trials: a signal sets it, and so does whoever finds that going on is of no use.
+    pub fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// Whether trials were ended by it.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The id of the run.
+    pub fn id(&self) -> &str {
+        self.directory.id()
+    }
+
+    /// The clock that times iterations.
+    pub fn clock(&self) -> &Clock {
+        &self.calibration.record
+    }
+
+    /// The last line of the results: how the run that came to `finish` ended, all trials with probes included.
+    pub fn end(&self, finish: RunFinish) -> End {
+        let stolen = self.ticks_at_start.zip(harness::host::facts::steal_ticks(Path::new("/")));
+        let unknown = || Fact::Unknown("/proc/stat cannot be read".to_owned());
+        End {
+            interrupted: self.is_stopped(),
+            rounds: finish.rounds,
+            elapsed_ns: u64::try_from(finish.elapsed.as_nanos()).unwrap_or(u64::MAX),
+            stolen: stolen.map_or_else(unknown, |(before, after)| Fact::Known(stolen_share(before, after))),
+            clock_drift: self.calibration.drift(),
+        }
+    }
+}
+
+/// The share of processor time that was stolen between two readings of its ticks: those stolen, and all.
+fn stolen_share((stolen, all): (u64, u64), (stolen_after, all_after): (u64, u64)) -> f64 {
+    stolen_after.saturating_sub(stolen) as f64 / all_after.saturating_sub(all).max(1) as f64
+}
+
+/// Refuses trials of `slice_ns` where `clock` makes fewer than 100 steps in that time.
+pub fn check_slice(slice_ns: u64, clock: &Clock) -> Result<(), Invalid> {
+    const LEAST_STEPS: f64 = 100.0;
+    if slice_ns as f64 >= clock.precision_ns * LEAST_STEPS {
+        return Ok(());
+    }
+    Err(Invalid::new(
+        format!(
+            "a trial would measure for {slice_ns} ns, and the clock here steps by {} ns",
+            clock.precision_ns
+        ),
+        "give it more --time, or fewer cases",
+    ))
+}
+
+/// A flag that SIGINT, SIGTERM and SIGHUP set. A second SIGINT ends the process at once; the janitor then removes its directory.
+fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::flag::{register, register_conditional_shutdown};
+    let flag = Arc::new(AtomicBool::new(false));
+    let refuse = |error: std::io::Error| {
+        sys::Failure::new("sigaction", "SIGINT", error.to_string(), "report this bug")
+    };
+    register_conditional_shutdown(SIGINT, 130, Arc::clone(&flag)).map_err(refuse)?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        register(signal, Arc::clone(&flag)).map_err(refuse)?;
+    }
+    Ok(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::record::ClockSource;
+
+    #[test]
+    fn a_slice_of_less_than_a_hundred_steps_of_the_clock_is_refused() {
+        let clock = Clock {
+            source: ClockSource::MonotonicRaw,
+            reason: String::new(),
+            precision_ns: 10.0,
+            cost_ns: 20.0,
+        };
+        check_slice(1000, &clock).unwrap();
+        let invalid = check_slice(999, &clock).unwrap_err();
+        assert_eq!(invalid.problem, "a trial would measure for 999 ns, and the clock here steps by 10 ns");
+    }
+
+    #[test]
+    fn the_stolen_share_is_of_the_time_between_the_readings() {
+        assert_eq!(stolen_share((10, 100), (20, 200)), 0.1);
+        assert_eq!(stolen_share((10, 100), (10, 100)), 0.0);
+        // Ticks of a processor that went away are gone from the sum.
+        assert_eq!(stolen_share((10, 100), (9, 90)), 0.0);
+    }
+}
