@@ -1,11 +1,12 @@
 //! What every check needs: the variants of a mechanism, two connected endpoints, and messages with known content.
 
+use crate::skips::skip;
 use mechanisms::registry::{self, CARDS, SKELETON, visit_skeleton};
 use mechanisms::{Endpoint, Mechanism, Operation, Shape, TrialContext, Visitor};
 use model::card::{Card, CardKind, Framing, Support};
 use model::{Domain, Params};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 /// The longest that one check may take. It guards against a hang, and nothing else.
@@ -78,17 +79,21 @@ pub(crate) fn probe(card: &Card, params: &Params) -> Support {
     visit(card, Probe(params))
 }
 
+/// Held while a check runs: endpoints that spin take the CPUs from one another.
+pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs `check` on every mechanism in every variant, each under a deadline.
 pub(crate) fn each_mechanism<C>(check: C)
 where
     C: Visitor<Output = ()> + Clone + WithParams + Send + 'static,
 {
-    // Endpoints that spin take the CPUs from one another: one check at a time.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = one_at_a_time();
     for (card, params) in variants().into_iter().filter(|(card, _)| card.kind != CardKind::Operation) {
         if let Support::No { reason, .. } = probe(card, &params) {
-            eprintln!("{} is not tested: {reason}", card.name);
+            skip(&reason, &format!("{}:{params} is not tested", card.name));
             continue;
         }
         let name = format!("{}:{params}", card.name);

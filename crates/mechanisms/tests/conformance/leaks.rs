@@ -1,7 +1,8 @@
 //! Trials leave nothing behind: no descriptor, mapping, name or child.
 
 use crate::common::{
-    assert_empty, connected, is_main, probe, receive_all, run_directory, send_all, variants, visit,
+    assert_empty, connected, is_main, one_at_a_time, probe, receive_all, run_directory, send_all, variants,
+    visit,
 };
 use mechanisms::{Endpoint, Mechanism, NoTrace, Operation, Shape, TrialContext, Visitor};
 use model::card::{Card, Support};
@@ -76,6 +77,7 @@ fn trials_leak_no_descriptor_and_no_mapping() {
     const ALONE: &str = "IPCMARK_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let test = std::env::current_exe().unwrap();
+        let _guard = one_at_a_time();
         let name = "leaks::trials_leak_no_descriptor_and_no_mapping";
         let output =
             std::process::Command::new(test).args(["--exact", name]).env(ALONE, "1").output().unwrap();

@@ -11,3 +11,5 @@ mod interruptions;
 mod leaks;
 mod messages;
 mod peers;
+#[path = "../../../../xtask/src/skips.rs"]
+mod skips;

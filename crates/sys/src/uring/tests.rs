@@ -1,6 +1,9 @@
 //! What endpoints over a ring promise, on real rings. Where the kernel refuses a ring, a test says so and passes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+#[path = "../../../../xtask/src/skips.rs"]
+mod skips;
+
 use super::descriptors::DescriptorKind;
 use super::message_ring::MessageRing;
 use super::queues::{Queues, SubmissionMode, refusal};
@@ -23,9 +26,9 @@ const BUFFERS: [UringBuffers; 3] =
     [UringBuffers::Callers, UringBuffers::Registered(SIZE_BYTES), UringBuffers::Provided(SIZE_BYTES)];
 const KINDS: [DescriptorKind; 2] = [DescriptorKind::Pipe, DescriptorKind::Socket];
 
-/// Whether `tried` succeeded. If the kernel refused, says why on standard error.
+/// Whether `tried` succeeded. If the kernel refused, the test says that it is skipped, and why.
 fn is_available<T>(tried: Result<T, Failure>) -> bool {
-    tried.inspect_err(|failure| eprintln!("not tested: {failure}")).is_ok()
+    tried.inspect_err(|failure| skips::skip(&failure.to_string(), "io_uring is not tested")).is_ok()
 }
 
 fn kernel_has_rings() -> bool {
