@@ -46,17 +46,6 @@ pub struct FinishedCase {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Finish {
-    /// Whether it was interrupted.
-    pub interrupted: bool,
-    /// How many rounds were begun.
-    pub rounds: u32,
-    /// How long it took.
-    pub elapsed: Duration,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy)]
 pub struct RunFinish {
     /// Whether it was interrupted.
     pub interrupted: bool,
