@@ -66,7 +66,9 @@ impl Channel {
 
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+        // The buffer may have room for one more than it was made for.
+        let fits = fds.len() <= MOST_FDS;
+        if !fds.is_empty() && !(fits && ancillary.push(SendAncillaryMessage::ScmRights(fds))) {
             return Err(Failure::new(
                 "sendmsg",
                 "control channel",
