@@ -15,7 +15,7 @@ impl IterationTimes {
         self.start.after(self.ticks.iter().sum())
     }
 
-    /// What the iterations took that ended after `from`, and not after `until`.
+    /// How long each of those iterations took that ended after `from`, and not after `until`.
     fn between(&self, from: Stamp, until: Stamp) -> Vec<u64> {
         let ends = self.ticks.iter().scan(self.start, |end, ticks| {
             *end = end.after(*ticks);

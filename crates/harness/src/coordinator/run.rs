@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_told_what_the_one_before_it_took_or_how_many_iterations_to_do() {
+    fn a_trial_gets_the_time_of_the_one_before_it_or_a_number_of_iterations() {
         let trials = FakeTrials::new(&same);
         run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(1)));
         let slice = |hint_ns| Sizing::Slice { slice_ns: 1000, hint_ns };

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_failures_the_one_that_does_not_blame_its_peer_is_told() {
+    fn of_two_failures_the_one_that_does_not_blame_its_peer_is_reported() {
         let ((client, client_says), (server, server_says)) = (sleeper(), sleeper());
         done(&client_says, Err(error("the peer closed", Blame::Peer)));
         done(&server_says, Err(error("no memory", Blame::Host)));
@@ -304,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_blames_no_peer_is_told_at_once() {
+    fn a_failure_that_blames_no_peer_is_reported_at_once() {
         let (client, _silent) = sleeper();
         let own = error("the word peer blames nobody", Blame::Itself);
         assert_eq!(root_cause(own.clone(), &mut [client]), TrialError::Endpoint(own));
     }
 
     #[test]
-    fn where_all_blame_a_peer_the_first_is_told() {
+    fn where_all_blame_a_peer_the_first_is_reported() {
         let (other, other_says) = sleeper();
         done(&other_says, Err(error("second", Blame::Peer)));
         let first = error("first", Blame::Peer);

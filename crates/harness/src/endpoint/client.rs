@@ -33,7 +33,7 @@ const TOTAL_SHARE: f64 = 0.6;
 /// would do their iterations one after the other.
 const LEAST_COMMON_PHASE_NS: f64 = 20e6;
 /// How many iterations of its last phases a client remembers while it goes on for other clients, which are served less often.
-/// Of short phases that is many: where CPUs are busy, the word that all are done takes its time.
+/// That is many short phases: where CPUs are busy, the message that all are done comes late.
 const MOST_REMEMBERED: usize = 1 << 18;
 
 /// The client of a connected trial.
@@ -137,7 +137,7 @@ impl<E: Endpoint> Client<'_, E> {
         let iterations = self.iterations_among_peers(is_answered)?;
         let (mut all, mut times) = (sample(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
         self.session.wait_for_the_others()?;
-        // One more phase when all have measured one, so that every client was at work when the last of them was.
+        // One more phase when all have measured one, so that every client was at work while the last of them measured.
         let mut is_last = self.session.is_the_only_client();
         loop {
             let mut log = IterationLog::new(self.clock, if is_answered { iterations } else { 0 });
@@ -204,7 +204,7 @@ impl<E: Endpoint> Client<'_, E> {
             .map_or(LEAST_WARM_UP_ITERATIONS, |hint| fitting(enough_ns, hint).max(LEAST_WARM_UP_ITERATIONS));
         let (mut iterations_so_far, mut ns_so_far) = (0, 0.0);
         loop {
-            // One slow iteration fills a slice: a warm-up of many would outlast what it warms.
+            // One slow iteration may fill a slice: a warm-up of many would take longer than the measurement.
             let (phase, _) = self.phase(PhaseKind::Total, iterations, true, &mut Unwatched)?;
             iterations_so_far += iterations;
             ns_so_far += phase.elapsed_ns;
@@ -386,7 +386,7 @@ fn missing(what: &str) -> EndpointError {
     EndpointError::bug("receive", what, "the server noted none").blaming(Blame::Peer)
 }
 
-/// The client's settings, and those of the server that say something else.
+/// The client's settings, and those of the server that differ from them.
 fn once_each(settings: impl Iterator<Item = Setting>) -> Vec<Setting> {
     let mut different: Vec<Setting> = Vec::new();
     for setting in settings {

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_told_by_name_in_the_order_in_which_they_first_came() {
+    fn steps_are_listed_by_name_in_the_order_in_which_they_first_came() {
         let mut log = StepLog::new(Clock::new(CLOCK));
         for _ in 0..3 {
             log.begin();

@@ -89,15 +89,15 @@ fn repeat(operation: &mut impl Operation, iterations: Range<u64>) -> Result<(), 
     Ok(())
 }
 
-/// How long the intervals of `accuracy` are: of the order of the study that asked (Wisconsin, table 2).
+/// How long the intervals of `accuracy` are: about as long as in the study that it comes from (Wisconsin, table 2).
 const INTERVAL: Duration = Duration::from_millis(1);
-/// The fewest intervals of a trial: fewer have no deviation worth the name.
+/// The fewest intervals of a trial: of fewer the deviation says little.
 const LEAST_INTERVALS: u64 = 10;
 
 /// A trial of `accuracy`: a timer is read before and after intervals of a known length.
 ///
-/// A timer that goes on while the process sleeps is put to sleep for it, as in the study; one of CPU time is made to
-/// work, by the run's clock.
+/// The process sleeps for each interval, as in the study, where the timer goes on meanwhile; where the timer counts CPU time,
+/// the process works for the interval by the run's clock.
 pub(crate) fn accuracy(orders: &Orders, mut operation: impl Operation) -> Result<Sample, LoopError> {
     let clock = Clock::new(orders.clock);
     let timer =
@@ -170,8 +170,8 @@ fn resolution(operation: &mut impl Operation, clock: &Clock) -> Result<f64, Loop
     Ok(if steps == 0 { 0.0 } else { smallest as f64 })
 }
 
-/// A tick of `timer` in nanoseconds. That of the counter is the run's, where the counter is the run's clock; else what
-/// the run's clock says of these very intervals, by which it cannot be judged against that clock any more.
+/// A tick of `timer` in nanoseconds. Where the timer is the counter that is the run's clock, its tick is known. Where its tick
+/// is not known, it is computed from these very intervals by the run's clock: then the timer's error against that clock is 0.
 fn tick_ns(timer: TimerKind, clock: ClockSource, ticks: f64, clock_ns: f64) -> f64 {
     match (timer.tick_ns, clock) {
         (Some(tick_ns), _) => tick_ns,

@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn an_operation_needs_no_peer() {
         let (_coordinator, control) = channel().unwrap();
-        let case = Case { cpus: None, ..floor::operation("getpid", 1) };
+        let case = Case { cpus: None, ..floor::operation(floor::SYSCALL, 1) };
         let report = obey(orders(case, Role::Alone, 30), Vec::new(), &control).unwrap().unwrap();
         assert_eq!((report.sample.iterations, report.sample.iterations_in_all), (30, 60));
         assert!(report.sample.server.is_none());

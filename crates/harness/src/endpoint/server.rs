@@ -50,7 +50,7 @@ impl<E: Endpoint> Server<'_, E> {
     fn total(&mut self, iterations: u64, mut log: Option<ArrivalLog>) -> Result<ServerPhase, LoopError> {
         let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
         let (mut before, mut after) = (of_this_thread(), None);
-        // By reference to any closure: what the timed iterations run is compiled apart from what these do.
+        // As `dyn`: so the loop that the timed iterations run is compiled apart from these closures.
         let note_start: &mut dyn FnMut() = &mut || before = of_this_thread();
         let note_end: &mut dyn FnMut() = &mut || {
             after.get_or_insert_with(of_this_thread);

@@ -66,7 +66,10 @@ impl Channel {
 
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+        // The buffer may have room for one more than it was made for.
+        let has_room = fds.len() <= MOST_FDS;
+        let attached = fds.is_empty() || has_room && ancillary.push(SendAncillaryMessage::ScmRights(fds));
+        if !attached {
             return Err(Failure::new(
                 "sendmsg",
                 "control channel",

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_cores_are_told_by_device_or_capacity() {
+    fn kinds_of_cores_are_known_by_device_or_capacity() {
         let hybrid = [("sys/devices/cpu_core/cpus", "0\n"), ("sys/devices/cpu_atom/cpus", "1-8\n")];
         let what = "of 2 kinds: CPUs 1 (cpu_atom), 0 (cpu_core)";
         assert_finds(finding(core_kinds, AS_IS, &hybrid), Severity::Limits, what, None);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn autogroup_is_told_when_on() {
+    fn autogroup_is_found_when_on() {
         let path = "proc/sys/kernel/sched_autogroup_enabled";
         assert_finds(finding(autogroup, AS_IS, &[(path, "1\n")]), Severity::Fine, "by session", None);
         assert_eq!(finding(autogroup, AS_IS, &[(path, "0\n")]), None);

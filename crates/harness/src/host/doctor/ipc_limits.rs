@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_is_told_commands_without_sudo() {
+    fn root_gets_commands_without_sudo() {
         let status = STATUS.replace("1000", "0");
         let found = finding(pipe_size, limit("fs/pipe-max-size", "65536"), &[("proc/self/status", &status)]);
         let command = "sysctl -w fs.pipe-max-size=1048576";

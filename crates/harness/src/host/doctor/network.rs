@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_datagram_queue_is_told() {
+    fn a_short_datagram_queue_is_found() {
         let found = finding(datagram_queue, limit("net/unix/max_dgram_qlen", "10"), &[]);
         let command = Some("sudo sysctl -w net.unix.max_dgram_qlen=512");
         assert_finds(found, Severity::Fine, "max_dgram_qlen is 10", command);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_looked_for_by_device() {
+    fn counters_are_found_by_their_device() {
         let devices = |name: &str| {
             let root = root(&[(&format!("sys/bus/event_source/devices/{name}/type"), "8\n")]);
             std::fs::remove_dir_all(root.path().join("sys/bus/event_source/devices/cpu")).unwrap();

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_host_that_tells_nothing_only_that_is_said() {
+    fn of_a_host_that_shows_nothing_only_that_is_found() {
         let mut host = good();
         host.topology = crate::host::topology::read(Path::new("/nowhere"), &[0, 1]);
         host.limits.clear();

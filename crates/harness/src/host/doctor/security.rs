@@ -34,14 +34,14 @@ mod tests {
     use model::record::Host;
 
     #[test]
-    fn filters_of_system_calls_are_told() {
+    fn filters_of_system_calls_are_found() {
         let status = STATUS.replace("Seccomp:\t0\nSeccomp_filters:\t0", "Seccomp:\t2\nSeccomp_filters:\t3");
         let found = finding(seccomp, AS_IS, &[("proc/self/status", &status)]);
         assert_finds(found, Severity::Limits, "seccomp (3)", None);
     }
 
     #[test]
-    fn mitigations_are_a_fact_and_not_a_fault() {
+    fn mitigations_are_a_fact_and_no_problem() {
         let some = |host: &mut Host| {
             let states =
                 [("mds", "Not affected"), ("meltdown", "Mitigation: PTI"), ("retbleed", "Vulnerable")];

@@ -76,7 +76,7 @@ mod tests {
     use model::record::Host;
 
     #[test]
-    fn emulation_is_told_by_the_kernel_or_the_processor() {
+    fn emulation_is_known_by_the_kernel_or_the_processor() {
         let arch = |name| [("proc/sys/kernel/arch", name)];
         assert_finds(
             finding(emulation, AS_IS, &arch("aarch64")),
