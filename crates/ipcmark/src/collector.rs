@@ -55,7 +55,7 @@ impl<'a> Collector<'a> {
         self.results.records.push(record);
     }
 
-    /// Where the scheduler's tick splits CPU time: true of every record of this host, and said once in reports.
+    /// Where the scheduler's tick splits CPU time: true of every record of this host, and shown once in reports.
     fn cpu_split_warning(&self, record: &Record) -> Option<Warning> {
         let tick_ns = *self.results.header.host.tick_ns.known()?;
         (!record.samples.is_empty()).then_some(Warning::SampledCpuSplit { tick_ns })
