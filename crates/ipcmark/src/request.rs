@@ -204,7 +204,7 @@ impl CompareRequest {
             (None, None) => Sides::Files([before.into(), after.into()]),
             _ => {
                 return Err(Invalid::new(
-                    format!("of '{before}' and '{after}' one is a mechanism and the other is not"),
+                    format!("'{before}' and '{after}' are not of one kind"),
                     "name two results files, or two mechanisms",
                 ));
             }
