@@ -1,4 +1,5 @@
-//! What is asked of `run`, `compare` and `explain`: what was typed, checked, with its defaults. Nothing after this sees arguments.
+//! What is asked of `run`, `compare` and `explain`: what was typed, checked, with its defaults. Nothing after this sees
+//! arguments.
 //!
 //! It reads the files that are named, and asks nothing else of this host.
 
