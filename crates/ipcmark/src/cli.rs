@@ -65,7 +65,7 @@ pub struct RunArguments {
     /// Name of a suite, or path of a suite file
     #[arg(default_value = crate::suites::DEFAULT, value_name = "SUITE")]
     pub suite: String,
-    /// Mechanism or operation to measure instead of a suite, as NAME or NAME:key=value,…; all for every one; repeat for
+    /// Mechanism or operation to measure instead of a suite, as NAME or NAME:key=value,…, or all; repeat for
     /// several
     #[arg(short, long = "mechanism", value_name = "MECHANISM", conflicts_with = "suite")]
     pub mechanisms: Vec<String>,
@@ -86,11 +86,11 @@ pub struct RunArguments {
     /// Take the suite's short time: enough to see whether everything works, too short for numbers to rely on
     #[arg(long, conflicts_with_all = ["time", "mechanisms"])]
     pub quick: bool,
-    /// Time for the trials with probes that the suite's study needs, which follow the others; 0s for none
+    /// After measuring, have the probes that the suite's study needs observe cases for this long; 0s for no probes
     /// [default: the suite's, shortened as --quick and --time shorten the run]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "mechanisms")]
     pub observe: Option<Duration>,
-    /// Check every byte of every message in the timed phases too, instead of its sequence number alone
+    /// Check every byte of every message in the timed phases too; without this, only sequence numbers are checked there
     #[arg(long)]
     pub check: bool,
     /// Print what would be measured, and stop
@@ -151,11 +151,11 @@ pub struct AxesOptions {
 /// How precise results are to be, and what measuring may take.
 #[derive(Debug, Args)]
 pub struct EffortOptions {
-    /// A case is settled when its 95% interval is within ± this [default: of run the suite's, or 2%; of compare 1%; explain
-    /// uses all its time]
+    /// A case is settled when its 95% interval is within ± this [default: the suite's, or 2%; compare: 1%; explain:
+    /// measures until its time is up]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub precision: Option<Percent>,
-    /// Time that measuring may take [default: of run the suite's, or 60s; of compare 30s; of explain 12s a case]
+    /// Time that measuring may take [default: the suite's, or 60s; compare: 30s; explain: 12s a case]
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
     /// What client and server are [default: the suite's, or processes]

@@ -55,7 +55,7 @@ impl<'a> Collector<'a> {
         self.results.records.push(record);
     }
 
-    /// Where the scheduler's tick splits CPU time: true of every record of this host, and said once in reports.
+    /// Where the scheduler's tick splits CPU time: true of every record of this host, and shown once in reports.
     fn cpu_split_warning(&self, record: &Record) -> Option<Warning> {
         let tick_ns = *self.results.header.host.tick_ns.known()?;
         (!record.samples.is_empty()).then_some(Warning::SampledCpuSplit { tick_ns })
@@ -128,5 +128,104 @@ impl Records {
     pub fn finish(self) -> Vec<Record> {
         self.progress.finish();
         self.records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::floor;
+    use model::record::{Clock, ClockSource, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION};
+    use std::path::Path;
+
+    fn header() -> Header {
+        let nobody = || "test".to_owned();
+        Header {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            tool: Tool {
+                name: nobody(),
+                version: nobody(),
+                profile: nobody(),
+                target: nobody(),
+                linked: nobody(),
+            },
+            run: nobody(),
+            started_at: nobody(),
+            command: Vec::new(),
+            // Of a root without files every fact is unknown, on every host.
+            host: harness::host::facts::read(Path::new("/nonexistent")),
+            clock: Clock {
+                source: ClockSource::MonotonicRaw,
+                reason: nobody(),
+                precision_ns: 1.0,
+                cost_ns: 1.0,
+            },
+            settings: Settings {
+                suite: None,
+                precision: Percent(0.02),
+                time_ns: 1,
+                rounds: None,
+                slice_ns: 1,
+                check: false,
+                total_bytes: None,
+                observe_ns: 0,
+            },
+            plan: PlanRecord { cases: Vec::new(), dropped: Vec::new() },
+            floors: Vec::new(),
+            study: None,
+        }
+    }
+
+    fn ended() -> RunEvent<'static> {
+        RunEvent::Ended(Box::new(FinishedCase {
+            case: floor::operation("getpid", 0),
+            floor: false,
+            outcome: Outcome::Failed { error: "no".to_owned() },
+            samples: Vec::new(),
+            settings: Vec::new(),
+        }))
+    }
+
+    fn end() -> End {
+        let stolen = Fact::Unknown("no".to_owned());
+        End { interrupted: false, rounds: 1, elapsed_ns: 1, stolen, clock_drift: 0.0 }
+    }
+
+    #[test]
+    fn the_file_has_the_header_with_its_floors_then_what_came_and_then_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.jsonl");
+        let stop = AtomicBool::new(false);
+        let mut collector = Collector::new(header(), Some(ResultsFile::create(&path).unwrap()), &stop);
+        let case = floor::operation("syscall", 0);
+        collector.take(RunEvent::Floors(vec![(&case, Some(5.0))]));
+        collector.take(ended());
+        let (results, refused) = collector.finish(end());
+        assert!(refused.is_none() && !stop.load(Ordering::Relaxed));
+        assert_eq!(results.notes, [format!("kept in {}", path.display())]);
+        let read = crate::results_file::read(&path).unwrap();
+        assert_eq!(read.header.floors, [FloorReading { case, iteration_ns: Some(5.0) }]);
+        assert_eq!((read.records, read.end), (results.records, results.end));
+    }
+
+    #[test]
+    fn a_file_that_refuses_stops_the_run_and_the_results_are_kept() {
+        let stop = AtomicBool::new(false);
+        let file = ResultsFile::create(Path::new("/dev/full")).unwrap();
+        let mut collector = Collector::new(header(), Some(file), &stop);
+        collector.take(ended());
+        assert!(stop.load(Ordering::Relaxed));
+        let (results, refused) = collector.finish(end());
+        assert_eq!(results.records.len(), 1);
+        assert!(results.notes[0].starts_with("the results file is incomplete: "), "{:?}", results.notes);
+        assert!(refused.is_some());
+    }
+
+    #[test]
+    fn records_without_a_file_are_kept_in_their_order() {
+        let mut records = Records::new(Percent(0.02));
+        records.take(ended());
+        assert_eq!(records.finish().len(), 1);
     }
 }

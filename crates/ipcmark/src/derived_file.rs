@@ -1,7 +1,7 @@
 //! Files that are made of results and can be made again: pages and figures. Results themselves are not written here.
 //!
-//! A file of the same kind is replaced, for it can be made again; anything else is left alone, lest a slip of the
-//! hand cost somebody's results. A file is there as a whole or not at all: it is written beside its place first.
+//! A file of the same kind is replaced. Anything else is left alone: it may be somebody's results. A file is complete or
+//! absent: it is written under another name and then renamed.
 
 use crate::exit::Error;
 use model::Invalid;
@@ -35,7 +35,7 @@ impl FileKind {
     pub const PNG: FileKind = FileKind { name: "PNG figure", begins: b"\x89PNG\r\n\x1a\n" };
 }
 
-/// Writes `content` to `path`, whose directory is made if it is missing one name only.
+/// Writes `content` to `path`. Its directory is made, if the directory above that exists.
 pub fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         match fs::create_dir(directory) {
@@ -55,14 +55,14 @@ pub fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
     }
 }
 
-/// Refuses a `path` at which something else is, which [`write()`] would leave alone: before work is done that takes long.
+/// Refuses a `path` at which there is something that [`write()`] would leave alone. For use before work that takes long.
 pub fn check(path: &Path, kind: FileKind) -> Result<(), Error> {
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
             Err(Invalid::new(format!("{} is a directory", path.display()), "name a file in it").into())
         }
         Ok(metadata) if metadata.is_file() && !begins_as(path, kind) => Err(Invalid::new(
-            format!("{} exists and is no {} that ipcmark made", path.display(), kind.name),
+            format!("{} exists and is not a {} that ipcmark made", path.display(), kind.name),
             "name another file, or remove it",
         )
         .into()),
@@ -77,7 +77,7 @@ fn begins_as(path: &Path, kind: FileKind) -> bool {
     read.is_ok() && (start == kind.begins || start.is_empty())
 }
 
-/// Writes beside `path` and renames, so that nobody ever sees half of it.
+/// Writes under another name and renames to `path`, so that nobody ever reads half of it.
 fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
     let beside = beside(path);
     let mut file = File::create_new(&beside).map_err(|error| refused(path, &error))?;
@@ -88,7 +88,7 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// A name in the directory of `path` that nothing else has.
+/// A name in the directory of `path` that no other file has.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     path.with_file_name(format!(".{name}.{}", std::process::id()))

@@ -14,7 +14,7 @@ Exit status:
   3    compare: a case is slower than --fail-above allows
   130  interrupted by Ctrl-C; what was measured is kept and shown";
 
-/// How a command that ran to its end did.
+/// How a command ended that could do its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Everything was done.
@@ -27,7 +27,7 @@ pub enum Exit {
     Interrupted,
 }
 
-/// Why a command did not run to its end.
+/// Why a command could not do its work.
 #[derive(Debug)]
 pub enum Error {
     /// Bad input.

@@ -40,7 +40,8 @@ pub fn is_observable(case: &Case) -> bool {
 }
 
 /// Why probes cannot observe the other cases.
-pub const NOT_OBSERVABLE: &str = "probes observe one pair whose iterations follow at once on one another";
+pub const NOT_OBSERVABLE: &str =
+    "probes observe a single pair of endpoints whose iterations follow each other without a pause";
 
 /// Explains `cases`, and prints and makes what is asked for.
 pub fn explain_cases(
@@ -68,7 +69,7 @@ pub fn explain_cases(
     let explanations: Vec<Explanation> =
         gathered.iter().filter_map(|gathered| explain(gathered, &records, observe::call_name)).collect();
     let bends = bends(cases, &records, &landmarks(host));
-    // Files are made even if nobody reads the text to its end, and the text is printed even if they cannot be.
+    // Files are made even if whoever reads the text closes it early, and the text is printed even if files cannot be made.
     let made = explanation_files::make(&request.files, &explanations, &bends);
     print(&text(&explanations, &bends, request.json))?;
     // Standard output may be read by a program.

@@ -1,4 +1,4 @@
-//! Standard output: its width, what results look like there, and what happens when nobody reads it.
+//! Standard output: its width, its errors, and how results are printed on it.
 
 use crate::exit::Error;
 use crate::request::ShowRequest;
@@ -10,7 +10,7 @@ pub fn print(text: &str) -> Result<(), Error> {
     write(|out| out.write_all(text.as_bytes()))
 }
 
-/// The words by which this program was called.
+/// The command line of this process.
 pub fn command() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
@@ -37,7 +37,7 @@ pub fn show(request: &ShowRequest, results: &Results) -> Result<(), Error> {
     })
 }
 
-/// How tables are to look: as wide as the terminal, and 80 columns where there is none.
+/// The style of tables: as wide as the terminal, and 80 columns where there is none.
 pub fn style() -> report::Style {
     const NARROWEST: usize = 60;
     const WIDEST: usize = 120;

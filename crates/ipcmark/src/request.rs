@@ -1,4 +1,5 @@
-//! What is asked of `run`, `compare` and `explain`: what was typed, checked, with its defaults. Nothing after this sees arguments.
+//! What is asked of `run`, `compare` and `explain`: what was typed, checked, with its defaults. Nothing after this sees
+//! arguments.
 //!
 //! It reads the files that are named, and asks nothing else of this host.
 
@@ -204,7 +205,7 @@ impl CompareRequest {
             (None, None) => Sides::Files([before.into(), after.into()]),
             _ => {
                 return Err(Invalid::new(
-                    format!("of '{before}' and '{after}' one is a mechanism and the other is not"),
+                    format!("'{before}' and '{after}' are not of one kind"),
                     "name two results files, or two mechanisms",
                 ));
             }

@@ -1,4 +1,4 @@
-//! Results files on disk: made once, appended line by line, read back whole.
+//! Results files: created once, appended line by line, read back whole.
 
 use model::record::{Line, Results};
 use model::{Invalid, results};

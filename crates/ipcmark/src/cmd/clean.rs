@@ -3,7 +3,7 @@
 use crate::exit::{Error, Exit};
 use crate::output::print;
 
-/// Removes it, and says what it was.
+/// Removes it, and prints what it was.
 pub fn run() -> Result<Exit, Error> {
     let cleaned = harness::coordinator::run_directory::clean()?;
     let mut text = String::new();

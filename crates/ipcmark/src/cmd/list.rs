@@ -8,7 +8,7 @@ use mechanisms::registry::{self, CARDS};
 use model::card::{Card, Framing, Support};
 use model::{Invalid, Params};
 
-/// Lists those that are named, in full, or all, a line each.
+/// Lists what is named in full, or everything with a line each.
 pub fn run(arguments: ListArguments) -> Result<Exit, Error> {
     let named = arguments.names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
     let text = match (arguments.json, named.is_empty()) {

@@ -26,7 +26,7 @@ pub fn run(arguments: ReportArguments) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// Makes the files that are asked for and says which.
+/// Makes the files that are asked for and prints which.
 fn make(files: &FileOptions, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
     let studies: Vec<Option<EvaluatedStudy>> = all.iter().map(analysis::study::evaluate_results).collect();
     let inputs: Vec<Input<'_>> =

@@ -40,7 +40,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
 
     let session = RunSession::open()?;
     check_slice(settings.slice_ns, session.clock())?;
-    // Made last: a run that is refused must not leave an empty file in the way of the next.
+    // Made last: a run that is refused must not leave an empty file, which would stop the next one.
     let file = request.output.as_deref().map(ResultsFile::create).transpose()?;
     let header = header(&request, settings.clone(), &plan, host, &session);
     let mut collector = Collector::new(header, file, session.stop());
@@ -61,7 +61,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     }
 }
 
-/// What of the request and the plan the results keep.
+/// The settings of the run, as its results record them.
 fn settings(request: &RunRequest, plan: &Plan, has_subjects: bool) -> Settings {
     let suite = &request.suite;
     let trials = plan.cases.len() + plan.floors.len();
@@ -173,7 +173,7 @@ fn measure(
     finish
 }
 
-/// Explains the cases of `plan` that probes can observe, and says which they cannot.
+/// Explains the cases of `plan` that probes can observe, and prints which they cannot.
 fn explain(
     plan: &Plan,
     request: &ExplanationRequest,

@@ -520,7 +520,7 @@ fn what_is_no_page_is_not_replaced_and_a_bad_place_is_said() {
     assert_data_eq!(
         to("--html", "good.jsonl"),
         str![[r#"
-ipcmark: good.jsonl exists and is no page that ipcmark made
+ipcmark: good.jsonl exists and is not a page that ipcmark made
   name another file, or remove it
 
 "#]]

@@ -187,6 +187,6 @@ fn a_page_of_it_replaces_a_page_and_nothing_else() {
     }
     fs::write(&page, "mine").unwrap();
     let said = run(&mut place.ipcmark(&arguments)).expect(2);
-    assert!(said.err.contains("is no page that ipcmark made"), "{}", said.err);
+    assert!(said.err.contains("is not a page that ipcmark made"), "{}", said.err);
     assert_eq!((said.out.as_str(), fs::read_to_string(&page).unwrap().as_str()), ("", "mine"));
 }
