@@ -27,7 +27,7 @@ const fn card(
         fds: false,
         hangup: false,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params,
         workloads,

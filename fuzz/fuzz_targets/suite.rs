@@ -7,7 +7,7 @@ use fuzz::CARDS;
 use libfuzzer_sys::fuzz_target;
 use model::card::Support;
 use analysis::study::evaluated::StudyVerdict;
-use model::plan::{Row, plan};
+use model::plan::{PlanEntry, plan};
 use model::study::Study;
 use analysis::study::evaluate;
 use model::suite::{Block, Suite};
@@ -60,9 +60,9 @@ fn keep_and_draw(study: &Study) {
 /// Results of no case.
 const HEADER: &str = include_str!("../seeds/results/header.jsonl");
 
-fn row(spec: &Spec) -> Row {
+fn row(spec: &Spec) -> PlanEntry {
     let card = *CARDS.iter().find(|card| card.name == spec.name).expect("only known rows are accepted");
-    Row { spec: spec.clone(), card, support: Support::Yes { largest_bytes: Some(1 << 20) } }
+    PlanEntry { spec: spec.clone(), card, support: Support::Yes { largest_bytes: Some(1 << 20) } }
 }
 
 fn two_cores() -> Topology {

@@ -3,7 +3,7 @@
 //! Nothing here passes or fails: these hosts are shared, and a number is for people to judge.
 
 use crate::steps::{cargo, root, step};
-use analysis::compare::{Verdict, round_log_ratios};
+use analysis::compare::{ComparisonVerdict, round_log_ratios};
 use analysis::stats::{median, median_interval};
 use harness::endpoint::Sizing;
 use harness::in_turn::{self, Pair};
@@ -261,7 +261,7 @@ impl Bench {
                 let sample =
                     self.launcher().trial(&case, size, number).map_err(|ended| format!("{ended:?}"))?.sample;
                 whole.push(timer.elapsed().as_nanos() as f64);
-                timed.push(sample.iterations_in_all as f64 * sample.iteration_ns());
+                timed.push(sample.trial_iterations as f64 * sample.iteration_ns());
                 hint_ns = Some(sample.iteration_ns());
             }
             let overhead: Vec<f64> = whole.iter().zip(&timed).map(|(whole, timed)| whole - timed).collect();
@@ -312,8 +312,11 @@ fn same_suite_twice() -> Result<(), String> {
         if run == 0 {
             continue;
         }
-        let compared =
-            analysis::compare::compare(&read(run - 1)?, &read(run)?, analysis::compare::Options::default());
+        let compared = analysis::compare::compare(
+            &read(run - 1)?,
+            &read(run)?,
+            analysis::compare::ComparisonOptions::default(),
+        );
         let totals = &compared.totals;
         cases += compared.cases.len();
         different += (totals.faster + totals.slower) as usize;
@@ -325,8 +328,10 @@ fn same_suite_twice() -> Result<(), String> {
             totals.no_difference,
             totals.cannot_tell
         );
-        for case in
-            compared.cases.iter().filter(|case| matches!(case.verdict, Verdict::Faster | Verdict::Slower))
+        for case in compared
+            .cases
+            .iter()
+            .filter(|case| matches!(case.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower))
         {
             println!("  {} {} {}", case.key, case.verdict, case.ratio.map_or(f64::NAN, |ratio| ratio.ratio));
         }

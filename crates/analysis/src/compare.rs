@@ -11,7 +11,7 @@
 //!    from the variance *between* batches, which neighbours that resemble each other do not shrink
 //!    (batch means: Law, *Simulation Modeling and Analysis*, 9.5.3). Degrees of freedom are
 //!    Welch's and Satterthwaite's, quantiles Student's.
-//! 3. Each run adds the variance of [`Options::repeatability`]: what no trial of one run can show,
+//! 3. Each run adds the variance of [`ComparisonOptions::repeatability`]: what no trial of one run can show,
 //!    such as the layout of the binary in memory.
 //! 4. The interval of a verdict is simultaneous over all cases compared (Bonferroni).
 //! 5. Each case is looked at in several *views*: its time, its time as a multiple of its floor in the
@@ -20,7 +20,7 @@
 //!    neither another floor nor the other rows of its place, if they moved as much. Where the time
 //!    wandered too much to say, and the floor is a switch on one CPU as the case is, it is enough that
 //!    the time does not contradict; but then the floor is granted a repeatability of its own.
-//! 6. There is no difference when the case's own 95% interval lies within [`Options::margin`]. Neither
+//! 6. There is no difference when the case's own 95% interval lies within [`ComparisonOptions::margin`]. Neither
 //!    the correction for many cases nor repeatability enters: they guard against a false "different".
 //!
 //! What this cannot see: a speed that changes from run to run for one row alone looks like a change of
@@ -48,7 +48,7 @@ const MISS: f64 = 0.05;
 
 /// What counts as the same.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Options {
+pub struct ComparisonOptions {
     /// Ratios within 1 ± this are no difference worth the name.
     pub margin: Percent,
     /// The standard deviation by which one run of a case differs from the next on a host at rest,
@@ -58,7 +58,7 @@ pub struct Options {
     pub repeatability: Percent,
 }
 
-impl Default for Options {
+impl Default for ComparisonOptions {
     fn default() -> Self {
         Self { margin: Percent(0.05), repeatability: Percent(0.015) }
     }
@@ -67,7 +67,7 @@ impl Default for Options {
 /// What can be said of B against A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// B takes less time.
     Faster,
     /// B takes more time.
@@ -78,13 +78,13 @@ pub enum Verdict {
     CannotTell,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ComparisonVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::NoDifference => "no difference found",
-            Verdict::CannotTell => "cannot tell",
+            ComparisonVerdict::Faster => "faster",
+            ComparisonVerdict::Slower => "slower",
+            ComparisonVerdict::NoDifference => "no difference found",
+            ComparisonVerdict::CannotTell => "cannot tell",
         })
     }
 }
@@ -93,19 +93,19 @@ impl fmt::Display for Verdict {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// What counts as the same.
-    pub options: Options,
+    pub options: ComparisonOptions,
     /// What the runs have in common less than one might think: kernels, processors, builds.
     pub differences: Vec<Difference>,
     /// The cases of both runs, in the order of A.
-    pub cases: Vec<Compared>,
+    pub cases: Vec<ComparedCase>,
     /// The floors of both runs: the speed of the host, no part of the cases or their number.
-    pub floors: Vec<Compared>,
+    pub floors: Vec<ComparedCase>,
     /// The keys of the cases that only A has.
     pub only_in_a: Vec<String>,
     /// The keys of the cases that only B has.
     pub only_in_b: Vec<String>,
     /// All cases together.
-    pub totals: Totals,
+    pub totals: ComparisonTotals,
     /// What a reader must know.
     pub notes: Vec<String>,
 }
@@ -123,7 +123,7 @@ pub struct Difference {
 
 /// One case, or one floor, in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Compared {
+pub struct ComparedCase {
     /// The text that pairs them.
     pub key: String,
     /// The case as A has it.
@@ -137,7 +137,7 @@ pub struct Compared {
     /// The same as multiples of a floor in the same rounds; absent where no floor ran in both.
     pub adjusted: Option<Adjusted>,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// Whether the times differ only because the floors do: the host changed, not the mechanism.
     pub floors_differ: bool,
     /// Why it cannot be told, or what stands behind the verdict, where that is not plain.
@@ -176,7 +176,7 @@ pub struct Adjusted {
 
 /// All cases together.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Totals {
+pub struct ComparisonTotals {
     /// How many cases have enough trials in both runs; the intervals hold for so many together.
     pub compared: u32,
     /// How many are faster in B.
@@ -196,7 +196,7 @@ pub struct Totals {
 }
 
 /// Compares run `b` with run `a`. Cases are paired by [`Case::key`], and where several share one, by CPUs.
-pub fn compare(a: &Results, b: &Results, options: Options) -> Comparison {
+pub fn compare(a: &Results, b: &Results, options: ComparisonOptions) -> Comparison {
     let (pairs, only_in_a, only_in_b) = pair(&a.records, &b.records);
     let (floors, cases): (Vec<Pair<'_>>, Vec<Pair<'_>>) =
         pairs.into_iter().partition(|pair| pair.a.floor || pair.b.floor);
@@ -229,11 +229,11 @@ pub fn compare(a: &Results, b: &Results, options: Options) -> Comparison {
 /// against its floor: what is asked of is the mechanism, not the host. The ratio itself counts, not the
 /// low end of its interval: that B is slower at all is already beyond doubt, and a gate on the low
 /// end would let pass twice the slow-down that it names. What cannot be told does not fail; a gate
-/// that must not be blind looks at [`Totals::cannot_tell`] too.
-pub fn failures(comparison: &Comparison, above: Percent) -> Vec<&Compared> {
+/// that must not be blind looks at [`ComparisonTotals::cannot_tell`] too.
+pub fn failures(comparison: &Comparison, above: Percent) -> Vec<&ComparedCase> {
     let over = |ratio: Option<&Ratio>| ratio.is_none_or(|ratio| ratio.ratio > 1.0 + above.0);
-    let fails = |case: &&Compared| {
-        case.verdict == Verdict::Slower
+    let fails = |case: &&ComparedCase| {
+        case.verdict == ComparisonVerdict::Slower
             && over(case.ratio.as_ref())
             && over(case.adjusted.as_ref().map(|adjusted| &adjusted.ratio))
     };
@@ -291,7 +291,7 @@ fn pair<'a>(a: &'a [Record], b: &'a [Record]) -> (Vec<Pair<'a>>, Vec<String>, Ve
 struct Caution {
     /// Over how many cases the intervals hold together.
     together: usize,
-    options: Options,
+    options: ComparisonOptions,
 }
 
 impl Caution {
@@ -399,7 +399,7 @@ impl View {
     }
 
     /// The side of 1 on which the whole interval lies.
-    fn side(self) -> Option<Verdict> {
+    fn side(self) -> Option<ComparisonVerdict> {
         side_of(self.shift.log, self.half)
     }
 
@@ -415,10 +415,10 @@ impl View {
     }
 }
 
-fn side_of(log: f64, half: f64) -> Option<Verdict> {
+fn side_of(log: f64, half: f64) -> Option<ComparisonVerdict> {
     match () {
-        () if log - half > 0.0 => Some(Verdict::Slower),
-        () if log + half < 0.0 => Some(Verdict::Faster),
+        () if log - half > 0.0 => Some(ComparisonVerdict::Slower),
+        () if log + half < 0.0 => Some(ComparisonVerdict::Faster),
         () => None,
     }
 }
@@ -509,25 +509,25 @@ impl Peers {
 
 /// A verdict with the shifts behind it, for the totals.
 struct Judged {
-    compared: Compared,
+    compared: ComparedCase,
     time: Option<Shift>,
     adjusted: Option<Shift>,
 }
 
 /// What was found of one pair.
 struct Finding {
-    verdict: Verdict,
+    verdict: ComparisonVerdict,
     floors_differ: bool,
     reason: Option<String>,
 }
 
 impl Finding {
-    fn plain(verdict: Verdict) -> Self {
+    fn plain(verdict: ComparisonVerdict) -> Self {
         Self { verdict, floors_differ: false, reason: None }
     }
 
     fn cannot_tell(reason: String) -> Self {
-        Self { reason: Some(reason), ..Self::plain(Verdict::CannotTell) }
+        Self { reason: Some(reason), ..Self::plain(ComparisonVerdict::CannotTell) }
     }
 }
 
@@ -633,7 +633,7 @@ fn only_the_time_differs(time: View, adjusted: View, caution: Caution) -> Findin
 fn undecided(time: View, adjusted: View, caution: Caution) -> Finding {
     let same = |view: View| caution.within_margin(view.shift.log, view.own_half);
     if same(adjusted) || same(time) {
-        return Finding::plain(Verdict::NoDifference);
+        return Finding::plain(ComparisonVerdict::NoDifference);
     }
     let away = side_of(adjusted.shift.log, adjusted.own_half).is_some();
     Finding::cannot_tell(if away {
@@ -681,7 +681,7 @@ fn judged(pair: &Pair<'_>, time: Option<View>, adjusted: Option<(&str, View)>, f
         }
     };
     Judged {
-        compared: Compared {
+        compared: ComparedCase {
             key: pair.a.case.key(),
             case: pair.a.case.clone(),
             a: side(pair.a),
@@ -699,20 +699,20 @@ fn judged(pair: &Pair<'_>, time: Option<View>, adjusted: Option<(&str, View)>, f
 
 // ---- all cases together ----
 
-fn totals(cases: &[Judged], floors: &[Judged], options: Options) -> Totals {
-    let count = |verdict: Verdict| {
+fn totals(cases: &[Judged], floors: &[Judged], options: ComparisonOptions) -> ComparisonTotals {
+    let count = |verdict: ComparisonVerdict| {
         let found = cases.iter().filter(|case| case.compared.verdict == verdict).count();
         u32::try_from(found).unwrap_or(u32::MAX)
     };
     let times: Vec<Shift> = cases.iter().filter_map(|case| case.time).collect();
     let adjusted: Vec<Shift> = cases.iter().filter_map(|case| case.adjusted).collect();
     let floors: Vec<Shift> = floors.iter().filter_map(|floor| floor.time).collect();
-    Totals {
+    ComparisonTotals {
         compared: u32::try_from(times.len()).unwrap_or(u32::MAX),
-        faster: count(Verdict::Faster),
-        slower: count(Verdict::Slower),
-        no_difference: count(Verdict::NoDifference),
-        cannot_tell: count(Verdict::CannotTell),
+        faster: count(ComparisonVerdict::Faster),
+        slower: count(ComparisonVerdict::Slower),
+        no_difference: count(ComparisonVerdict::NoDifference),
+        cannot_tell: count(ComparisonVerdict::CannotTell),
         ratio: geometric_mean(&times, options),
         adjusted: geometric_mean(&adjusted, options),
         floors: geometric_mean(&floors, options),
@@ -722,7 +722,7 @@ fn totals(cases: &[Judged], floors: &[Judged], options: Options) -> Totals {
 /// The geometric mean of ratios. The cases of a run drift together, so that their errors are added as if
 /// all were one error (the standard deviation of a mean is at most the mean of the standard
 /// deviations, however the parts hang together); only repeatability is each case's own.
-fn geometric_mean(shifts: &[Shift], options: Options) -> Option<Estimate> {
+fn geometric_mean(shifts: &[Shift], options: ComparisonOptions) -> Option<Estimate> {
     if shifts.is_empty() {
         return None;
     }
@@ -803,7 +803,7 @@ fn text<T: fmt::Debug>(fact: &Fact<T>) -> String {
 
 /// Two cases measured in turn in every round of one run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Paired {
+pub struct PairedRatios {
     /// What is compared, such as `pipe against unix-stream, latency 64`.
     pub name: String,
     /// One log-ratio a round, in order, from [`round_log_ratios`].
@@ -812,7 +812,7 @@ pub struct Paired {
 
 /// What came of two cases measured in turn.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct PairedCompared {
+pub struct PairedComparison {
     /// What is compared.
     pub name: String,
     /// How many rounds had both.
@@ -820,7 +820,7 @@ pub struct PairedCompared {
     /// B's time over A's: the median round, with an interval of 95% for all pairs together; absent with no rounds.
     pub ratio: Option<Estimate>,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// Why it cannot be told.
     pub reason: Option<String>,
 }
@@ -847,31 +847,32 @@ pub fn round_log_ratios(a: &[Sample], b: &[Sample]) -> Vec<f64> {
 /// (Bonferroni). Every round has fresh endpoints, so that what differs from run to run differs from
 /// round to round and is in the interval. It assumes that what is left in the *ratio* of one round says
 /// nothing of the next.
-pub fn compare_paired(pairs: &[Paired], options: Options) -> Vec<PairedCompared> {
+pub fn compare_paired(pairs: &[PairedRatios], options: ComparisonOptions) -> Vec<PairedComparison> {
     let together = pairs.iter().filter(|pair| pair.log_ratios.len() >= FEWEST_TRIALS).count();
     let caution = Caution { together, options };
     pairs.iter().map(|pair| judge_paired(pair, caution)).collect()
 }
 
-fn judge_paired(pair: &Paired, caution: Caution) -> PairedCompared {
+fn judge_paired(pair: &PairedRatios, caution: Caution) -> PairedComparison {
     let estimate = stats::median_interval_at(&pair.log_ratios, 1.0 - 2.0 * caution.tail());
     let margin = caution.options.margin;
     let (verdict, reason) = match estimate.and_then(|estimate| estimate.interval) {
         None => {
             let why =
                 format!("{} rounds are too few for {} pairs", pair.log_ratios.len(), caution.together.max(1));
-            (Verdict::CannotTell, Some(why))
+            (ComparisonVerdict::CannotTell, Some(why))
         }
-        Some((low, _)) if low > 0.0 => (Verdict::Slower, None),
-        Some((_, high)) if high < 0.0 => (Verdict::Faster, None),
+        Some((low, _)) if low > 0.0 => (ComparisonVerdict::Slower, None),
+        Some((_, high)) if high < 0.0 => (ComparisonVerdict::Faster, None),
         Some((low, high)) if caution.within_margin(low, 0.0) && caution.within_margin(high, 0.0) => {
-            (Verdict::NoDifference, None)
+            (ComparisonVerdict::NoDifference, None)
         }
-        Some(_) => {
-            (Verdict::CannotTell, Some(format!("its interval reaches beyond ±{margin}: give it more time")))
-        }
+        Some(_) => (
+            ComparisonVerdict::CannotTell,
+            Some(format!("its interval reaches beyond ±{margin}: give it more time")),
+        ),
     };
-    PairedCompared {
+    PairedComparison {
         name: pair.name.clone(),
         rounds: u32::try_from(pair.log_ratios.len()).unwrap_or(u32::MAX),
         ratio: estimate.map(|estimate| estimate.map(f64::exp)),
@@ -1091,12 +1092,16 @@ mod tests {
             let (mut called, mut same, mut found) = (0, 0, 0);
             for _ in 0..pairs {
                 let (a, b) = (self.run(1.0, &mut random), self.run(self.effect, &mut random));
-                let comparison = compare(&a, &b, Options::default());
-                let is_called = |case: &&Compared| matches!(case.verdict, Verdict::Faster | Verdict::Slower);
+                let comparison = compare(&a, &b, ComparisonOptions::default());
+                let is_called = |case: &&ComparedCase| {
+                    matches!(case.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
+                };
                 called += comparison.cases[1..].iter().filter(is_called).count();
-                same +=
-                    comparison.cases[1..].iter().filter(|case| case.verdict == Verdict::NoDifference).count();
-                found += usize::from(comparison.cases[0].verdict == Verdict::Slower);
+                same += comparison.cases[1..]
+                    .iter()
+                    .filter(|case| case.verdict == ComparisonVerdict::NoDifference)
+                    .count();
+                found += usize::from(comparison.cases[0].verdict == ComparisonVerdict::Slower);
             }
             let share = |count: usize, of: usize| count as f64 / of as f64;
             let unchanged = pairs * (CASES - 1);
@@ -1197,30 +1202,34 @@ mod tests {
         Results { records, ..testing::results() }
     }
 
-    fn only_case(a: &Results, b: &Results) -> Compared {
-        compare(a, b, Options::default()).cases[0].clone()
+    fn only_case(a: &Results, b: &Results) -> ComparedCase {
+        compare(a, b, ComparisonOptions::default()).cases[0].clone()
     }
 
     #[test]
     fn a_change_of_the_case_alone_is_called_and_one_of_the_host_is_not() {
         let before = run(20, 1000.0, Some(500.0));
         let slower = only_case(&before, &run(20, 1300.0, Some(500.0)));
-        assert_eq!((slower.verdict, slower.floors_differ), (Verdict::Slower, false), "{slower:?}");
+        assert_eq!((slower.verdict, slower.floors_differ), (ComparisonVerdict::Slower, false), "{slower:?}");
         let ratio = slower.ratio.unwrap();
         assert!((ratio.ratio - 1.3).abs() < 1e-9 && ratio.interval.0 > 1.2 && ratio.interval.1 < 1.4);
         assert!(ratio.interval.0 < ratio.own_interval.0 && ratio.own_interval.1 < ratio.interval.1);
         let faster = only_case(&run(20, 1300.0, Some(500.0)), &before);
-        assert_eq!(faster.verdict, Verdict::Faster);
+        assert_eq!(faster.verdict, ComparisonVerdict::Faster);
 
-        let host = compare(&before, &run(20, 1300.0, Some(650.0)), Options::default());
+        let host = compare(&before, &run(20, 1300.0, Some(650.0)), ComparisonOptions::default());
         let case = &host.cases[0];
-        assert_eq!((case.verdict, case.floors_differ), (Verdict::NoDifference, true), "{case:?}");
-        assert!(host.floors.iter().all(|floor| floor.verdict == Verdict::Slower), "{:?}", host.floors);
+        assert_eq!((case.verdict, case.floors_differ), (ComparisonVerdict::NoDifference, true), "{case:?}");
+        assert!(
+            host.floors.iter().all(|floor| floor.verdict == ComparisonVerdict::Slower),
+            "{:?}",
+            host.floors
+        );
         assert!(host.totals.floors.unwrap().interval.unwrap().0 > 1.2);
         assert_eq!((host.totals.compared, host.totals.no_difference), (1, 1));
 
         let floors_alone = only_case(&before, &run(20, 1000.0, Some(650.0)));
-        assert_eq!(floors_alone.verdict, Verdict::CannotTell, "{floors_alone:?}");
+        assert_eq!(floors_alone.verdict, ComparisonVerdict::CannotTell, "{floors_alone:?}");
     }
 
     #[test]
@@ -1230,7 +1239,7 @@ mod tests {
             sample.elapsed_ns *= 1.3;
         }
         let case = only_case(&run(20, 1000.0, Some(500.0)), &after);
-        assert_eq!((case.verdict, case.floors_differ), (Verdict::CannotTell, true));
+        assert_eq!((case.verdict, case.floors_differ), (ComparisonVerdict::CannotTell, true));
         assert!(case.reason.unwrap().contains("'syscall'"));
     }
 
@@ -1250,8 +1259,8 @@ mod tests {
         let one_cpu = compared(CpuPair { client: 1, server: 1 });
         let ratio = one_cpu.ratio.unwrap();
         assert!(ratio.interval.0 < 1.0 && ratio.interval.1 > 1.0, "{ratio:?}");
-        assert_eq!(one_cpu.verdict, Verdict::Slower);
-        assert_eq!(compared(CpuPair { client: 1, server: 0 }).verdict, Verdict::CannotTell);
+        assert_eq!(one_cpu.verdict, ComparisonVerdict::Slower);
+        assert_eq!(compared(CpuPair { client: 1, server: 0 }).verdict, ComparisonVerdict::CannotTell);
     }
 
     #[test]
@@ -1265,16 +1274,16 @@ mod tests {
         let before = with_operation(&run(20, 1000.0, Some(500.0)));
         let slower = only_case(&before, &with_operation(&run(20, 1300.0, Some(500.0))));
         assert_eq!(slower.adjusted.unwrap().by, SYSCALL);
-        assert_eq!(slower.verdict, Verdict::Slower);
+        assert_eq!(slower.verdict, ComparisonVerdict::Slower);
         let host = only_case(&before, &with_operation(&run(20, 1300.0, Some(650.0))));
-        assert_eq!((host.verdict, host.floors_differ), (Verdict::NoDifference, true));
+        assert_eq!((host.verdict, host.floors_differ), (ComparisonVerdict::NoDifference, true));
     }
 
     #[test]
     fn what_cannot_be_told_says_why() {
         let before = run(20, 1000.0, Some(500.0));
         let few = only_case(&before, &run(5, 1300.0, Some(500.0)));
-        assert_eq!(few.verdict, Verdict::CannotTell);
+        assert_eq!(few.verdict, ComparisonVerdict::CannotTell);
         assert_eq!(few.reason.unwrap(), "B has 5 of the 6 trials needed");
         assert_eq!((few.ratio, few.b.trials), (None, 5));
 
@@ -1285,12 +1294,12 @@ mod tests {
         assert_eq!(case.b.median_ns, None);
 
         let bare = only_case(&run(20, 1000.0, None), &run(20, 1300.0, None));
-        assert_eq!(bare.verdict, Verdict::CannotTell);
+        assert_eq!(bare.verdict, ComparisonVerdict::CannotTell);
         assert!(bare.reason.unwrap().contains("no floor"));
 
         let slight = only_case(&before, &run(20, 1060.0, Some(500.0)));
-        assert_eq!(slight.verdict, Verdict::Slower, "a case alone: {slight:?}");
-        let cautious = Options { repeatability: Percent(0.03), ..Options::default() };
+        assert_eq!(slight.verdict, ComparisonVerdict::Slower, "a case alone: {slight:?}");
+        let cautious = ComparisonOptions { repeatability: Percent(0.03), ..ComparisonOptions::default() };
         let slight = compare(&before, &run(20, 1060.0, Some(500.0)), cautious).cases[0].clone();
         assert!(
             slight.reason.clone().unwrap().contains("two runs of 1 cases can differ by (±8."),
@@ -1301,7 +1310,7 @@ mod tests {
     #[test]
     fn a_run_is_no_different_from_itself() {
         let results = WORLD.run(1.0, &mut Random(3));
-        let comparison = compare(&results, &results, Options::default());
+        let comparison = compare(&results, &results, ComparisonOptions::default());
         assert_eq!((comparison.totals.faster, comparison.totals.slower), (0, 0));
         assert_eq!((comparison.only_in_a.len(), comparison.only_in_b.len()), (0, 0));
         assert_eq!((comparison.cases.len(), comparison.floors.len()), (CASES, 3));
@@ -1337,7 +1346,7 @@ mod tests {
         for record in b.records.iter_mut().filter(|record| !record.floor) {
             record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= 1.4);
         }
-        let comparison = compare(&a, &b, Options::default());
+        let comparison = compare(&a, &b, ComparisonOptions::default());
         // Of the two operations each has only one other in its place, which is too few to blame the host.
         let called: Vec<&str> = slower(&comparison);
         assert_eq!(called, ["row-9", "row-19"]);
@@ -1367,11 +1376,11 @@ mod tests {
         for record in &mut b.records[..4] {
             record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= 1.4);
         }
-        assert_eq!(slower(&compare(&a, &b, Options::default())), ["pipe"; 4]);
+        assert_eq!(slower(&compare(&a, &b, ComparisonOptions::default())), ["pipe"; 4]);
     }
 
     fn slower(comparison: &Comparison) -> Vec<&str> {
-        let slower = comparison.cases.iter().filter(|case| case.verdict == Verdict::Slower);
+        let slower = comparison.cases.iter().filter(|case| case.verdict == ComparisonVerdict::Slower);
         slower.map(|case| case.case.spec.name.as_str()).collect()
     }
 
@@ -1387,7 +1396,7 @@ mod tests {
             b: b.to_owned(),
         };
         assert_eq!(
-            compare(&a, &b, Options::default()).differences,
+            compare(&a, &b, ComparisonOptions::default()).differences,
             [difference("governor", "unknown", "powersave"), difference("kernel", "6.1", "6.2")]
         );
     }
@@ -1396,7 +1405,7 @@ mod tests {
     fn a_gate_fails_on_a_slow_down_beyond_its_limit_of_the_mechanism_not_of_the_host() {
         let before = run(20, 1000.0, Some(500.0));
         let failing = |after: &Results, above: f64| {
-            failures(&compare(&before, after, Options::default()), Percent(above)).len()
+            failures(&compare(&before, after, ComparisonOptions::default()), Percent(above)).len()
         };
         let slower = run(20, 1120.0, Some(500.0));
         assert_eq!((failing(&slower, 0.05), failing(&slower, 0.15)), (1, 0));
@@ -1409,7 +1418,12 @@ mod tests {
 
     #[test]
     fn words_and_json_are_those_of_the_manual() {
-        let words = [Verdict::Faster, Verdict::Slower, Verdict::NoDifference, Verdict::CannotTell];
+        let words = [
+            ComparisonVerdict::Faster,
+            ComparisonVerdict::Slower,
+            ComparisonVerdict::NoDifference,
+            ComparisonVerdict::CannotTell,
+        ];
         assert_eq!(
             words.map(|verdict| verdict.to_string()),
             ["faster", "slower", "no difference found", "cannot tell"]
@@ -1419,7 +1433,7 @@ mod tests {
             r#"["faster","slower","no-difference","cannot-tell"]"#
         );
         let before = run(20, 1000.0, Some(500.0));
-        let json = serde_json::to_value(compare(&before, &before, Options::default())).unwrap();
+        let json = serde_json::to_value(compare(&before, &before, ComparisonOptions::default())).unwrap();
         assert_eq!(json["cases"][0]["verdict"], "no-difference");
         assert_eq!(json["cases"][0]["ratio"]["ratio"], 1.0);
         assert_eq!(json["options"]["margin"], 0.05);
@@ -1470,8 +1484,8 @@ mod tests {
         assert!(ratios.iter().all(|log| (log - 1.1f64.ln()).abs() < 1e-9), "{ratios:?}");
     }
 
-    fn paired(log_ratios: Vec<f64>) -> Paired {
-        Paired { name: "pipe against fifo".to_owned(), log_ratios }
+    fn paired(log_ratios: Vec<f64>) -> PairedRatios {
+        PairedRatios { name: "pipe against fifo".to_owned(), log_ratios }
     }
 
     #[test]
@@ -1481,8 +1495,8 @@ mod tests {
                 (0..n).map(|nth| centre + spread * (f64::from(nth * 7 % n) / f64::from(n) - 0.5)).collect(),
             )
         };
-        let verdicts = |pairs: &[Paired]| -> Vec<Verdict> {
-            compare_paired(pairs, Options::default()).iter().map(|pair| pair.verdict).collect()
+        let verdicts = |pairs: &[PairedRatios]| -> Vec<ComparisonVerdict> {
+            compare_paired(pairs, ComparisonOptions::default()).iter().map(|pair| pair.verdict).collect()
         };
         assert_eq!(
             verdicts(&[
@@ -1493,21 +1507,21 @@ mod tests {
                 around(0.1, 0.0, 4),
             ]),
             [
-                Verdict::Slower,
-                Verdict::Faster,
-                Verdict::NoDifference,
-                Verdict::CannotTell,
-                Verdict::CannotTell
+                ComparisonVerdict::Slower,
+                ComparisonVerdict::Faster,
+                ComparisonVerdict::NoDifference,
+                ComparisonVerdict::CannotTell,
+                ComparisonVerdict::CannotTell
             ]
         );
-        let alone = compare_paired(&[around(0.1, 0.05, 8)], Options::default());
-        assert_eq!(alone[0].verdict, Verdict::Slower);
+        let alone = compare_paired(&[around(0.1, 0.05, 8)], ComparisonOptions::default());
+        assert_eq!(alone[0].verdict, ComparisonVerdict::Slower);
         assert!((alone[0].ratio.unwrap().median - 1.1).abs() < 0.01);
         // Eight rounds allow one interval of 95%, and not twenty that hold together.
-        let many = compare_paired(&vec![around(0.1, 0.05, 8); 20], Options::default());
-        assert_eq!(many[0].verdict, Verdict::CannotTell);
+        let many = compare_paired(&vec![around(0.1, 0.05, 8); 20], ComparisonOptions::default());
+        assert_eq!(many[0].verdict, ComparisonVerdict::CannotTell);
         assert_eq!(many[0].reason.as_deref(), Some("8 rounds are too few for 20 pairs"));
-        assert_eq!(verdicts(&[paired(Vec::new())]), [Verdict::CannotTell]);
+        assert_eq!(verdicts(&[paired(Vec::new())]), [ComparisonVerdict::CannotTell]);
     }
 
     #[test]
@@ -1515,10 +1529,12 @@ mod tests {
         let mut random = Random(11);
         let mut any = 0;
         for _ in 0..300 {
-            let pairs: Vec<Paired> =
+            let pairs: Vec<PairedRatios> =
                 (0..10).map(|_| paired((0..30).map(|_| 0.05 * random.normal()).collect())).collect();
-            let called = |pair: &PairedCompared| matches!(pair.verdict, Verdict::Faster | Verdict::Slower);
-            any += usize::from(compare_paired(&pairs, Options::default()).iter().any(called));
+            let called = |pair: &PairedComparison| {
+                matches!(pair.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
+            };
+            any += usize::from(compare_paired(&pairs, ComparisonOptions::default()).iter().any(called));
         }
         assert!(any <= 21, "{any} of 300 families have a false call");
     }
@@ -1544,8 +1560,8 @@ mod tests {
             let (a, b) = (results(&times_a, 500.0), results(&times_b, floor_b));
             let (there, back) = (only_case(&a, &b), only_case(&b, &a));
             let turned = match there.verdict {
-                Verdict::Faster => Verdict::Slower,
-                Verdict::Slower => Verdict::Faster,
+                ComparisonVerdict::Faster => ComparisonVerdict::Slower,
+                ComparisonVerdict::Slower => ComparisonVerdict::Faster,
                 other => other,
             };
             prop_assert_eq!(back.verdict, turned);

@@ -3,9 +3,9 @@
 use crate::summary::{recompute, summarise};
 use model::case::{Endpoints, Placement, Spec, Workload};
 use model::histogram::Histogram;
-use model::observation::profile::CallRow;
+use model::observation::profile::CallProfile;
 use model::record::{CallCounts, Each, Fact, Outcome, Setting, Usage};
-use model::record::{Calls, Results};
+use model::record::{Results, TimedCalls};
 use model::results::*;
 use model::testing::{self, HEADER};
 use model::topology::CpuPair;
@@ -168,7 +168,7 @@ fn looks_are_read_back_and_kept_apart_from_records() {
     // The third argument of openat(2) is no count, and mmap(2) returns an address.
     let mut of_addresses = results.profiles[0].clone();
     let Fact::Known(profile) = &mut of_addresses.profile else { panic!("{of_addresses:?}") };
-    profile.client.calls.push(CallRow {
+    profile.client.calls.push(CallProfile {
         name: "mmap".to_owned(),
         count: 2,
         per_iteration: 1.0,
@@ -284,13 +284,13 @@ fn usages() -> impl Strategy<Value = Usage> {
     )
 }
 
-fn calls() -> impl Strategy<Value = Calls> {
+fn calls() -> impl Strategy<Value = TimedCalls> {
     let counts = || {
         (0..LARGEST_COUNT, histograms(), proptest::collection::vec((1..9999u64, 1..99u64), 0..4)).prop_map(
             |(count, time, returned_bytes)| CallCounts { count, time: time.encode(), returned_bytes },
         )
     };
-    (1..LARGEST_COUNT, counts(), counts()).prop_map(|(messages, send, receive)| Calls {
+    (1..LARGEST_COUNT, counts(), counts()).prop_map(|(messages, send, receive)| TimedCalls {
         messages,
         send,
         receive,

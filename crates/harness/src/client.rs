@@ -14,7 +14,7 @@ use crate::workload::{
 };
 use mechanisms::{Endpoint, Unnoted};
 use model::observation::{Observation, Probe, ProbeRequest};
-use model::record::{Calls, ClockSource, Each, Sample, Setting, Steps, Usage};
+use model::record::{ClockSource, Each, Sample, Setting, StepSamples, TimedCalls, Usage};
 use model::{Case, Histogram, Pace, Peers, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use serde::de::DeserializeOwned;
@@ -44,7 +44,7 @@ pub(crate) struct Client<'a, E> {
     /// What goes with each message of a `session`.
     pub(crate) fds: Vec<OwnedFd>,
     /// How many iterations there were so far, of all parts.
-    pub(crate) iterations_in_all: u64,
+    pub(crate) trial_iterations: u64,
 }
 
 /// What client measured around the iterations of one part.
@@ -70,7 +70,7 @@ impl<E: Endpoint> Client<'_, E> {
             }
         };
         self.to_all(&Part { kind: PartKind::End, iterations: 0, check: false })?;
-        let sample = Sample { iterations_in_all: self.iterations_in_all, ..sample };
+        let sample = Sample { trial_iterations: self.trial_iterations, ..sample };
         let client_settings = self.stations.iter().flat_map(|station| station.end.settings());
         Ok(Yield {
             sample,
@@ -291,7 +291,7 @@ impl<E: Endpoint> Client<'_, E> {
     }
 
     /// The part in which every send and receive call is timed.
-    fn calls(&mut self, messages: u64) -> Outcome<Calls> {
+    fn calls(&mut self, messages: u64) -> Outcome<TimedCalls> {
         let mut log = CallLog::new(self.clock);
         self.announce(PartKind::Calls, messages, false)?;
         let Iterations { lead_in, timed, lead_out } = Iterations::of(messages);
@@ -304,11 +304,11 @@ impl<E: Endpoint> Client<'_, E> {
         station.stream(lead_out, &mut Unmetered, &mut Unwatched).map_err(text)?;
         let server = self.of_server()?;
         let receive = server.calls.ok_or("server did not note its calls; report this bug")?;
-        Ok(Calls { messages, send: call_counts(&log, &self.clock), receive })
+        Ok(TimedCalls { messages, send: call_counts(&log, &self.clock), receive })
     }
 
     /// The part in which every step of every message is timed.
-    fn steps(&mut self, sessions: u64) -> Outcome<Steps> {
+    fn steps(&mut self, sessions: u64) -> Outcome<StepSamples> {
         let mut log = StepLog::new(self.clock);
         self.announce(PartKind::Steps, sessions, false)?;
         let Iterations { lead_in, timed, lead_out } = Iterations::of(sessions);
@@ -318,14 +318,14 @@ impl<E: Endpoint> Client<'_, E> {
         run(stations, workload, timed, &fds, &mut log, &mut Unwatched).map_err(text)?;
         run(stations, workload, lead_out, &fds, &mut Unnoted, &mut Unwatched).map_err(text)?;
         let server = self.of_server()?;
-        Ok(Steps {
+        Ok(StepSamples {
             client: log.by_name(),
             server: server.steps.ok_or("server did not note its steps; report this bug")?,
         })
     }
 
     fn announce(&mut self, kind: PartKind, iterations: u64, check: bool) -> Outcome<()> {
-        self.iterations_in_all += Iterations::in_all(iterations);
+        self.trial_iterations += Iterations::in_all(iterations);
         let checks = self.session.check(check);
         self.stations.iter_mut().for_each(|station| station.check(checks));
         self.to_all(&Part { kind, iterations, check })

@@ -203,7 +203,7 @@ impl Visitor for Session {
                 clock,
                 stations: ends.into_iter().map(station).collect(),
                 fds: self.fds().map_err(text)?,
-                iterations_in_all: 0,
+                trial_iterations: 0,
             };
             return client.measure().map(Some);
         }

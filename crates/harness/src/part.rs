@@ -5,7 +5,7 @@ use crate::together::Course;
 use crate::workload::CallLog;
 use model::Histogram;
 use model::observation::EndpointObservation;
-use model::record::{CallCounts, Step, Usage};
+use model::record::{CallCounts, StepSample, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub(crate) enum PartKind {
 pub(crate) struct ServerPart {
     pub(crate) usage: Usage,
     pub(crate) calls: Option<CallCounts>,
-    pub(crate) steps: Option<Vec<Step>>,
+    pub(crate) steps: Option<Vec<StepSample>>,
     pub(crate) course: Option<Course>,
     /// How many messages of the timed iterations never came; only of ends that lose some.
     pub(crate) lost: Option<u64>,

@@ -12,7 +12,7 @@
 
 use crate::measure::{Clock, Stamp};
 use mechanisms::{Arrived, Endpoint, InPlace, Steps, Unnoted};
-use model::record::{Sample, Step, Usage};
+use model::record::{Sample, StepSample, Usage};
 use model::{Histogram, Session, Workload};
 use rustix::fd::BorrowedFd;
 use std::ops::Range;
@@ -297,7 +297,7 @@ impl StepLog {
     }
 
     /// The steps by name, in the order in which they first came.
-    pub(crate) fn by_name(&self) -> Vec<Step> {
+    pub(crate) fn by_name(&self) -> Vec<StepSample> {
         let mut times: Vec<(&str, Histogram)> = Vec::new();
         for (name, ticks) in &self.steps {
             let at = times.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
@@ -306,7 +306,10 @@ impl StepLog {
             });
             times[at].1.record(self.clock.ns(*ticks) as u64);
         }
-        times.into_iter().map(|(name, time)| Step { name: name.to_owned(), time: time.encode() }).collect()
+        times
+            .into_iter()
+            .map(|(name, time)| StepSample { name: name.to_owned(), time: time.encode() })
+            .collect()
     }
 }
 
@@ -674,7 +677,7 @@ pub(crate) fn sample(iterations: u64, elapsed_ns: f64, client: Usage, server: Op
         round: 0,
         started_ns: 0,
         iterations,
-        iterations_in_all: iterations,
+        trial_iterations: iterations,
         elapsed_ns,
         floor_ns: None,
         each: None,

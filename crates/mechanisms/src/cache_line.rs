@@ -39,7 +39,7 @@ impl Mechanism for CacheLine {
         fds: false,
         hangup: false,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[],
         workloads: &[Workload::Latency],

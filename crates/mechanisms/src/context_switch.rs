@@ -38,7 +38,7 @@ impl Mechanism for ContextSwitch {
         fds: false,
         hangup: false,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[],
         workloads: &[Workload::Latency],

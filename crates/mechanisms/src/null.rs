@@ -29,7 +29,7 @@ impl Mechanism for Null {
         fds: false,
         hangup: false,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[Param {
             name: "delay",

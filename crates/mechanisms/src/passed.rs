@@ -46,7 +46,7 @@ pub(crate) const PASSED: Card = Card {
     fds: true,
     hangup: false,
     polled: false,
-    one_end: false,
+    one_endpoint: false,
     empty: false,
     params: &[],
     workloads: &[

@@ -25,7 +25,7 @@ impl BetweenThreads for PidfdSignal {
         reach: Reach::Host,
         limits: "a pending signal takes up the next; the same user only; Linux 5.1",
         man: &["pidfd_send_signal(2)", "pidfd_open(2)", "sigwaitinfo(2)"],
-        one_end: true,
+        one_endpoint: true,
         ..WAKE_UP
     };
     type Receiver = Waiter;

@@ -35,7 +35,7 @@ impl Pair for Pipe {
         fds: false,
         hangup: true,
         polled: true,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[CAPACITY, WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],

@@ -23,7 +23,7 @@ impl Pair for PipeUring {
         fds: false,
         hangup: true,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[RECEIVE, BUFFERS, SQPOLL, CAPACITY],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],

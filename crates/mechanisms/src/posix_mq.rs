@@ -44,7 +44,7 @@ impl Mechanism for PosixMq {
         fds: false,
         hangup: false,
         polled: true,
-        one_end: false,
+        one_endpoint: false,
         empty: true,
         params: &[
             Param {

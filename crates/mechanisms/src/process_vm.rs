@@ -35,7 +35,7 @@ impl Mechanism for ProcessVm {
         fds: false,
         hangup: true,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],

@@ -25,7 +25,7 @@ impl Pair for Pty {
         fds: false,
         hangup: false,
         polled: true,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[WAIT],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],

@@ -45,7 +45,7 @@ impl Mechanism for ShmQueue {
         fds: false,
         hangup: true,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[
             Param {

@@ -54,7 +54,7 @@ impl Mechanism for ShmRing {
         fds: false,
         hangup: true,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[
             Param {

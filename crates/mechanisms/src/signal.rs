@@ -19,7 +19,7 @@ impl BetweenThreads for KillAndSuspend {
         reach: Reach::Host,
         limits: "a pending signal takes up the next; the same user only",
         man: &["kill(2)", "sigsuspend(2)", "signal(7)"],
-        one_end: true,
+        one_endpoint: true,
         ..WAKE_UP
     };
     type Receiver = Suspender;

@@ -21,7 +21,7 @@ impl BetweenThreads for Signalfd {
         reach: Reach::Host,
         limits: "a pending signal takes up the next; the same user only",
         man: &["kill(2)", "signalfd(2)"],
-        one_end: true,
+        one_endpoint: true,
         ..WAKE_UP
     };
     type Receiver = OwnedFd;

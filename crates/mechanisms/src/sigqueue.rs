@@ -23,7 +23,7 @@ impl BetweenThreads for Sigqueue {
         sized: true,
         limits: "4 bytes; as many pending signals as 'ulimit -i' allows; the same user only",
         man: &["sigqueue(3)", "sigwaitinfo(2)", "signal(7)"],
-        one_end: true,
+        one_endpoint: true,
         ..WAKE_UP
     };
     type Receiver = Waiter;

@@ -35,7 +35,7 @@ impl Mechanism for SysvMsg {
         fds: false,
         hangup: false,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: true,
         params: &[Param {
             name: "queue",

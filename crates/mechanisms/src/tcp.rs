@@ -25,7 +25,7 @@ impl InetStream for Tcp {
         fds: false,
         hangup: true,
         polled: true,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER, BUSY_POLL],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],

@@ -39,7 +39,7 @@ impl Mechanism for Udp {
         fds: false,
         hangup: false,
         polled: true,
-        one_end: false,
+        one_endpoint: false,
         empty: true,
         params: &[WINDOW, SNDBUF, RCVBUF, WAIT, BUSY_POLL],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer],

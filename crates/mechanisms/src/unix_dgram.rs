@@ -24,7 +24,7 @@ impl Pair for UnixDgram {
         fds: true,
         hangup: false,
         polled: true,
-        one_end: false,
+        one_endpoint: false,
         empty: true,
         params: &[SNDBUF, RCVBUF, WAIT, CODEC],
         workloads: &[

@@ -31,7 +31,7 @@ impl Connection for UnixSeqpacket {
         fds: true,
         hangup: true,
         polled: true,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, CODEC, SERVER],
         workloads: &[

@@ -30,7 +30,7 @@ impl Connection for UnixStream {
         fds: true,
         hangup: true,
         polled: true,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER],
         workloads: &[

@@ -29,7 +29,7 @@ impl Connection for Vsock {
         fds: false,
         hangup: true,
         polled: true,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[WAIT, SERVER],
         workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],

@@ -21,7 +21,7 @@ pub(crate) const WAKE_UP: Card = Card {
     fds: false,
     hangup: false,
     polled: false,
-    one_end: false,
+    one_endpoint: false,
     empty: false,
     params: &[],
     workloads: &[Workload::Latency],

@@ -80,7 +80,7 @@ pub struct Card {
     /// Whether several ends can be waited for at once (poll(2)), so that one server can serve several clients.
     pub polled: bool,
     /// Whether a process can have but one end: what comes is the process's, and would merge with what is another's.
-    pub one_end: bool,
+    pub one_endpoint: bool,
     /// Whether a message may have no bytes, and its receiver tells it from the peer's end.
     pub empty: bool,
     /// What can be set on it.
@@ -112,7 +112,7 @@ impl Card {
         fds: false,
         hangup: false,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params: &[],
         workloads: &[Workload::Cost],

@@ -137,13 +137,13 @@ pub struct EndpointObservation {
     pub counters: Vec<Counter>,
     /// What happened, in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<Event>,
+    pub events: Vec<EndpointEvent>,
     /// The names of the mappings that faults refer to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mappings: Vec<String>,
     /// Where the processor was found, and how often.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stacks: Vec<Stack>,
+    pub stacks: Vec<SampledStack>,
     /// What else was wanted, and why it could not be had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
@@ -159,8 +159,8 @@ impl EndpointObservation {
         (self.from_ns, self.until_ns) = (from_ns, until_ns);
         self.events.retain(|event| (from_ns..=until_ns).contains(&event.at_ns));
         self.events.sort_by_key(|event| event.at_ns);
-        let is_enter = |event: &Event| matches!(event.what, What::Enter { .. });
-        let is_exit = |event: &Event| matches!(event.what, What::Exit { .. });
+        let is_enter = |event: &EndpointEvent| matches!(event.what, EventKind::Enter { .. });
+        let is_exit = |event: &EndpointEvent| matches!(event.what, EventKind::Exit { .. });
         let first_enter = self.events.iter().position(is_enter).unwrap_or(self.events.len());
         let last_exit = self.events.iter().rposition(is_exit);
         let mut at = 0;
@@ -187,19 +187,19 @@ pub struct Counter {
 
 /// Something that happened to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Event {
+pub struct EndpointEvent {
     /// When, by `CLOCK_MONOTONIC_RAW`.
     #[serde(rename = "t")]
     pub at_ns: u64,
     /// What.
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// What can happen to an endpoint. (The short names keep thousands of events small on their way.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "e")]
-pub enum What {
+pub enum EventKind {
     /// A system call begins.
     #[serde(rename = "c")]
     Enter {
@@ -264,9 +264,9 @@ pub enum What {
 
 /// A place at which the processor was found, and the calls that led there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Stack {
+pub struct SampledStack {
     /// From the outermost function to the innermost.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<StackFrame>,
     /// How often.
     pub samples: u64,
 }
@@ -274,7 +274,7 @@ pub struct Stack {
 /// A function in a stack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Frame {
+pub enum StackFrame {
     /// An address in the kernel that has no name yet.
     KernelAddress(u64),
     /// An address in a file that is mapped, which has no name yet.
@@ -294,15 +294,15 @@ pub enum Frame {
 mod tests {
     use super::*;
 
-    fn event(at_ns: u64, what: What) -> Event {
-        Event { at_ns, what }
+    fn event(at_ns: u64, what: EventKind) -> EndpointEvent {
+        EndpointEvent { at_ns, what }
     }
 
     #[test]
     fn the_observers_own_calls_are_left_out() {
-        let enter = What::Enter { number: 1, first: 3, third: 1 };
-        let exit = What::Exit { number: 1, value: 1 };
-        let off = What::Off { preempted: false };
+        let enter = EventKind::Enter { number: 1, first: 3, third: 1 };
+        let exit = EventKind::Exit { number: 1, value: 1 };
+        let off = EventKind::Off { preempted: false };
         // Before the window; an exit whose beginning was not seen; a call; a sleep; a beginning whose end is not.
         let events = vec![
             event(5, enter),
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_first_iterations_end_with_the_last_of_them() {
-        let off = What::Off { preempted: false };
+        let off = EventKind::Off { preempted: false };
         let client = EndpointObservation {
             events: vec![event(10, off), event(20, off), event(30, off)],
             from_ns: 5,

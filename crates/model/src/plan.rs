@@ -14,7 +14,7 @@ use crate::units::Size;
 
 /// A row of the table as this host has it, with the parameters asked for.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct PlanEntry {
     /// The row with its parameters.
     pub spec: Spec,
     /// What it declares.
@@ -41,7 +41,7 @@ pub fn plan(
     blocks: &[Block],
     endpoints: Endpoints,
     topology: &Topology,
-    row_of: impl Fn(&Spec) -> Row,
+    row_of: impl Fn(&Spec) -> PlanEntry,
 ) -> Plan {
     let mut plan = Plan::default();
     for block in blocks {
@@ -61,7 +61,7 @@ pub fn plan(
 impl Plan {
     fn add(
         &mut self,
-        row: &Row,
+        row: &PlanEntry,
         workload: Workload,
         block: &Block,
         endpoints: Endpoints,
@@ -125,7 +125,7 @@ impl Plan {
     }
 
     /// Adds `case` of `row`, once, unless it has no message of that size.
-    fn add_case(&mut self, row: &Row, case: Case) {
+    fn add_case(&mut self, row: &PlanEntry, case: Case) {
         match unsendable(row, case.size_bytes) {
             Some(reason) => self.dropped.push(Dropped { case: case.key(), reason }),
             None if self.cases.contains(&case) => {}
@@ -177,7 +177,7 @@ fn sizes(is_sized: bool, block: &Block, support: &Support) -> Vec<Option<Size>> 
 }
 
 /// Why `row` has no message of `size_bytes`, if it has none.
-fn unsendable(row: &Row, size_bytes: Option<Size>) -> Option<String> {
+fn unsendable(row: &PlanEntry, size_bytes: Option<Size>) -> Option<String> {
     let Card { framing, empty, limits, .. } = row.card;
     match (size_bytes?, &row.support) {
         (Size(0), _) if !empty => Some(match framing {
@@ -199,7 +199,7 @@ fn unpaceable(kind: CardKind, workload: Workload, pace: Pace) -> Option<String> 
 }
 
 /// Why the peers of `case`, which is of `row`, cannot communicate all at once, if they cannot.
-fn lonely(row: &Row, case: &Case, topology: &Topology) -> Option<String> {
+fn lonely(row: &PlanEntry, case: &Case, topology: &Topology) -> Option<String> {
     let card = &row.card;
     let share_a_cpu = case.cpus.is_some() || topology.cpus.len() < case.peers.endpoints();
     let fits = matches!(case.workload, Workload::Latency | Workload::Transfer | Workload::Throughput);
@@ -213,7 +213,7 @@ fn lonely(row: &Row, case: &Case, topology: &Topology) -> Option<String> {
         _ if row.spec.params.spins() && share_a_cpu => {
             "endpoints that spin and share a CPU only move at the scheduler's tick"
         }
-        Peers::FanOut(_) if card.one_end => "a process has one end of it; pairs=N can be had",
+        Peers::FanOut(_) if card.one_endpoint => "a process has one end of it; pairs=N can be had",
         Peers::FanIn(_) if !card.polled => {
             "its ends cannot be waited for together (poll(2)); pairs=N and fan-out=N can be had"
         }
@@ -240,7 +240,7 @@ fn resolve(placements: &Placements, topology: &Topology) -> Result<(Placement, O
 }
 
 /// Why `row` cannot run on `cpus`, or unpinned on `topology`, if it cannot.
-fn unplaceable(row: &Row, cpus: Option<CpuPair>, topology: &Topology) -> Option<String> {
+fn unplaceable(row: &PlanEntry, cpus: Option<CpuPair>, topology: &Topology) -> Option<String> {
     let one_cpu = cpus.map_or(topology.cpus.len() == 1, |pair| pair.client == pair.server);
     let name = row.card.name;
     if one_cpu && row.spec.params.spins() {
@@ -312,7 +312,7 @@ mod tests {
         card("getpid", CardKind::Operation, &[Workload::Cost], false),
     ];
 
-    fn row(spec: &Spec) -> Row {
+    fn row(spec: &Spec) -> PlanEntry {
         let support = match spec.name.as_str() {
             "mq" => Support::Yes { largest_bytes: Some(8192) },
             "vmsplice" => {
@@ -321,7 +321,7 @@ mod tests {
             _ => Support::UNLIMITED,
         };
         let card = *CARDS.iter().find(|card| card.name == spec.name).unwrap();
-        Row { spec: spec.clone(), card, support }
+        PlanEntry { spec: spec.clone(), card, support }
     }
 
     fn cores(count: u32) -> Topology {
@@ -511,7 +511,7 @@ mod tests {
     #[test]
     fn a_connection_has_no_size() {
         const CONNECTS: Card = card("tcp", CardKind::Mechanism, &[Workload::Connect], true);
-        let row = |spec: &Spec| Row { card: CONNECTS, ..row(spec) };
+        let row = |spec: &Spec| PlanEntry { card: CONNECTS, ..row(spec) };
         let block = block(&["pipe"], &[Workload::Connect], &[1, 2, 3], &["same-core"]);
         let plan = plan(&[block], Endpoints::Processes, &cores(1), row);
         assert_eq!(keys(&plan.cases), ["pipe connect same-core"]);
@@ -554,7 +554,7 @@ mod tests {
         let of = |framing, empty| {
             let row = |spec: &Spec| {
                 let row = row(spec);
-                Row { card: Card { framing, empty, ..row.card }, ..row }
+                PlanEntry { card: Card { framing, empty, ..row.card }, ..row }
             };
             let block = block(&["mq"], TWO_ENDED, &[0, 1], &["same-core"]);
             plan(&[block], Endpoints::Processes, &cores(1), row)

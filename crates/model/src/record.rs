@@ -30,7 +30,7 @@ pub enum Line {
     /// A trial that was looked at, after all were measured plainly.
     Profile(Box<ProfileRecord>),
     /// The last line. A file without it was cut off.
-    End(End),
+    End(RunEnd),
 }
 
 /// What was to be measured, by what, on what.
@@ -51,7 +51,7 @@ pub struct Header {
     /// The host.
     pub host: Host,
     /// The clock that timed everything.
-    pub clock: Clock,
+    pub clock: ClockRecord,
     /// How long, how precisely.
     pub settings: Settings,
     /// The cases to measure.
@@ -138,7 +138,7 @@ pub struct Host {
 
 /// The clock that timed a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Clock {
+pub struct ClockRecord {
     /// What is read.
     pub source: ClockSource,
     /// Why it was chosen.
@@ -279,7 +279,7 @@ pub struct Sample {
     /// How many iterations the `total` part had: of a stream, messages sent.
     pub iterations: u64,
     /// How many iterations the trial had in all: lead-in, warm-up and every part. What the kernel counted.
-    pub iterations_in_all: u64,
+    pub trial_iterations: u64,
     /// How long the iterations of the `total` part took together, between two clock readings. Where several clients have
     /// their iterations at the same time and have them answered, their times are added up.
     pub elapsed_ns: f64,
@@ -292,16 +292,16 @@ pub struct Sample {
     /// What server used in the `total` part. Absent for operations, which have no server.
     pub server: Option<Usage>,
     /// Client's send calls and server's receive calls, one by one, from a part of their own. Only for `throughput`.
-    pub calls: Option<Calls>,
+    pub calls: Option<TimedCalls>,
     /// The steps of client's and server's messages, from a part of their own. Only for `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steps: Option<Steps>,
+    pub steps: Option<StepSamples>,
     /// What the timer said of its intervals. Only for `accuracy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<TimerSample>,
     /// How client kept to its schedule. Only where iterations are due at a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<ScheduleSample>,
     /// How many of the iterations were each client's. Only where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Vec<u64>>,
@@ -333,7 +333,7 @@ pub struct Each {
 
 /// Send and receive calls timed one by one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Calls {
+pub struct TimedCalls {
     /// How many messages the part had.
     pub messages: u64,
     /// Client's send calls.
@@ -356,16 +356,16 @@ pub struct CallCounts {
 
 /// The system calls of a session's messages, each timed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Steps {
+pub struct StepSamples {
     /// Client's, which sends.
-    pub client: Vec<Step>,
+    pub client: Vec<StepSample>,
     /// Server's, which receives.
-    pub server: Vec<Step>,
+    pub server: Vec<StepSample>,
 }
 
 /// One system call of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
+pub struct StepSample {
     /// The system call.
     pub name: String,
     /// How long each took, in nanoseconds.
@@ -387,14 +387,14 @@ pub struct TimerSample {
 
 /// How client kept to a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Schedule {
+pub struct ScheduleSample {
     /// From the start to when the last iteration was due, in nanoseconds.
     pub span_ns: f64,
     /// How late the last iteration began, in nanoseconds: what was left undone when all should have been begun.
     pub late_ns: f64,
 }
 
-impl Schedule {
+impl ScheduleSample {
     /// The part of the rate asked for that was achieved.
     pub fn achieved(&self) -> f64 {
         self.span_ns / (self.span_ns + self.late_ns)
@@ -460,7 +460,7 @@ impl Usage {
 
 /// The last line of a results file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct End {
+pub struct RunEnd {
     /// Whether the run was interrupted.
     pub interrupted: bool,
     /// How many rounds there were.
@@ -483,7 +483,7 @@ pub struct Results {
     /// The trials that were looked at, in file order.
     pub profiles: Vec<ProfileRecord>,
     /// The last line; absent when the run was cut off.
-    pub end: Option<End>,
+    pub end: Option<RunEnd>,
     /// What was wrong with the file though it could be read, such as a truncated last line.
     pub notes: Vec<String>,
 }

@@ -10,7 +10,9 @@ use crate::invalid::{Invalid, printable};
 use crate::observation::Observation;
 use crate::observation::profile::{EndpointProfile, ProfileRecord};
 use crate::peers::Peers;
-use crate::record::{Calls, End, FORMAT, Fact, Header, Line, Record, Results, Sample, TimerSample, VERSION};
+use crate::record::{
+    FORMAT, Fact, Header, Line, Record, Results, RunEnd, Sample, TimedCalls, TimerSample, VERSION,
+};
 use crate::summary::Summary;
 use crate::units::Size;
 use serde::Deserialize;
@@ -257,7 +259,7 @@ struct Mark {
 enum Body {
     Record(Box<Record>),
     Profile(Box<ProfileRecord>),
-    End(End),
+    End(RunEnd),
 }
 
 /// Why a line cannot be used.
@@ -338,7 +340,7 @@ fn checked_end(end: &EndpointProfile) -> Result<(), Broken> {
         check(is_amount(call.per_iteration) && is_amount(call.mean_ns), "calls", A_COUNT)?;
     }
     if let Some(row) = &end.schedule {
-        let amounts = [row.runs_ns, row.sleeps_ns, row.preempted_ns, row.sleeps, row.preemptions];
+        let amounts = [row.running_ns, row.asleep_ns, row.preempted_ns, row.sleeps, row.preemptions];
         check(amounts.into_iter().all(is_amount), "schedule", A_COUNT)?;
     }
     let counted = end.counters.iter().filter_map(|counter| counter.count.known());
@@ -376,7 +378,7 @@ fn checked_case(case: &Case) -> Result<(), Broken> {
 
 fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     check((1..=LARGEST_COUNT).contains(&sample.iterations), "iterations", "from 1 to 17592186044416")?;
-    check(sample.iterations_in_all <= LARGEST_COUNT, "iterations_in_all", A_COUNT)?;
+    check(sample.trial_iterations <= LARGEST_COUNT, "trial_iterations", A_COUNT)?;
     check(is_time(sample.elapsed_ns) && is_time(sample.iteration_ns()), "elapsed_ns", A_TIME)?;
     check(sample.floor_ns.is_none_or(is_time), "floor_ns", A_TIME)?;
     check(sample.each.as_ref().is_none_or(|each| is_time(each.mean_ns)), "each.mean_ns", A_TIME)?;
@@ -403,7 +405,7 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     sample.calls.as_ref().map_or(Ok(()), checked_calls)
 }
 
-fn checked_calls(calls: &Calls) -> Result<(), Broken> {
+fn checked_calls(calls: &TimedCalls) -> Result<(), Broken> {
     let returned = calls.send.returned_bytes.iter().chain(&calls.receive.returned_bytes);
     let counts = [calls.messages, calls.send.count, calls.receive.count];
     let mut all = returned.flat_map(|(bytes, calls)| [*bytes, *calls]).chain(counts);

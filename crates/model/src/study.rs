@@ -311,7 +311,7 @@ impl Study {
     }
 
     /// Whether anything of it is of what probes see.
-    pub fn wants_looks(&self) -> bool {
+    pub fn needs_probes(&self) -> bool {
         let is_looked =
             |measure: &Measure| measure.formula.taken().iter().any(|taken| taken.metric.probe().is_some());
         self.figures.iter().any(|figure| figure.timeline.is_some()) || self.measures().any(is_looked)

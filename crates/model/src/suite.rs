@@ -159,7 +159,7 @@ impl Suite {
             study.check().map(|()| study)
         });
         let study = study.transpose().map_err(|fault| fault.under("study"))?;
-        if file.observe.is_none() && study.as_ref().is_some_and(Study::wants_looks) {
+        if file.observe.is_none() && study.as_ref().is_some_and(Study::needs_probes) {
             let problem = "the study draws what probes see, and there is no time for looking";
             return Err(Diagnostic::new(problem, "give it as observe = \"60s\"").under("study"));
         }

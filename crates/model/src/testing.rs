@@ -51,7 +51,7 @@ pub fn sample(round: u32, iteration_ns: f64, floor_ns: Option<f64>) -> Sample {
         round,
         started_ns: u64::from(round) * 1_000_000,
         iterations: 1000,
-        iterations_in_all: 1200,
+        trial_iterations: 1200,
         elapsed_ns: iteration_ns * 1000.0,
         floor_ns,
         each: None,

@@ -5,7 +5,7 @@
 
 use crate::Probing;
 use crate::perf::now_ns;
-use model::observation::{EndpointObservation, Event, What};
+use model::observation::{EndpointEvent, EndpointObservation, EventKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{PTracer, Pid, set_ptracer};
 use rustix::thread::gettid;
@@ -104,13 +104,13 @@ pub fn main(tid: &str) -> Result<(), Failure> {
             Stop::Ended => return Ok(()),
             Stop::Entry { number: entered, arguments } => {
                 number = u32::try_from(entered).unwrap_or(u32::MAX);
-                Some(What::Enter { number, first: arguments[0], third: arguments[2] })
+                Some(EventKind::Enter { number, first: arguments[0], third: arguments[2] })
             }
-            Stop::Exit { value } => Some(What::Exit { number, value }),
+            Stop::Exit { value } => Some(EventKind::Exit { number, value }),
             Stop::Signal(_) | Stop::Other => None,
         };
         if let Some(what) = what {
-            let mut line = serde_json::to_vec(&Event { at_ns, what }).unwrap_or_default();
+            let mut line = serde_json::to_vec(&EndpointEvent { at_ns, what }).unwrap_or_default();
             line.push(b'\n');
             out.write_all(&line).or_fail("write", LOG)?;
         }

@@ -6,7 +6,7 @@
 use crate::Probing;
 use crate::mappings::Mappings;
 use crate::perf::{on_this_thread, ring, switched};
-use model::observation::{EndpointObservation, Frame, Stack};
+use model::observation::{EndpointObservation, SampledStack, StackFrame};
 use perf_event::data::Record as Parsed;
 use perf_event::events::{Hardware, Software};
 use perf_event::{Builder, SampleFlag, Sampler};
@@ -80,7 +80,7 @@ impl Probing for Sampling {
         let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
         let mappings = Mappings::read()?;
         let tid = gettid().as_raw_nonzero().get().cast_unsigned();
-        let mut stacks: BTreeMap<Vec<Frame>, u64> = BTreeMap::new();
+        let mut stacks: BTreeMap<Vec<StackFrame>, u64> = BTreeMap::new();
         for ring in &mut self.rings {
             while let Some(record) = ring.next_record() {
                 match record.parse_record() {
@@ -94,15 +94,15 @@ impl Probing for Sampling {
                 }
             }
         }
-        seen.stacks = stacks.into_iter().map(|(frames, samples)| Stack { frames, samples }).collect();
+        seen.stacks = stacks.into_iter().map(|(frames, samples)| SampledStack { frames, samples }).collect();
         Ok(seen)
     }
 }
 
 /// The frames of a chain, which the kernel gives from the innermost outward, from the outermost inward.
-fn frames(chain: &[u64], mappings: &Mappings) -> Vec<Frame> {
+fn frames(chain: &[u64], mappings: &Mappings) -> Vec<StackFrame> {
     let mut in_kernel = false;
-    let mut frames: Vec<Frame> = chain
+    let mut frames: Vec<StackFrame> = chain
         .iter()
         .filter_map(|&address| match address {
             KERNEL_FOLLOWS => {
@@ -114,10 +114,10 @@ fn frames(chain: &[u64], mappings: &Mappings) -> Vec<Frame> {
                 None
             }
             MARKS.. => None,
-            _ if in_kernel => Some(Frame::KernelAddress(address)),
+            _ if in_kernel => Some(StackFrame::KernelAddress(address)),
             _ => Some(match mappings.file_offset(address) {
-                Some((path, offset)) => Frame::FileOffset { path: path.to_owned(), offset },
-                None => Frame::User("[unknown]".to_owned()),
+                Some((path, offset)) => StackFrame::FileOffset { path: path.to_owned(), offset },
+                None => StackFrame::User("[unknown]".to_owned()),
             }),
         })
         .collect();
@@ -134,9 +134,9 @@ mod tests {
         let mappings = Mappings::read().unwrap();
         let chain = [KERNEL_FOLLOWS, 0xffff_ffff_8100_0010, 0xffff_ffff_8100_0020, USER_FOLLOWS, 1];
         let outside_in = [
-            Frame::User("[unknown]".to_owned()),
-            Frame::KernelAddress(0xffff_ffff_8100_0020),
-            Frame::KernelAddress(0xffff_ffff_8100_0010),
+            StackFrame::User("[unknown]".to_owned()),
+            StackFrame::KernelAddress(0xffff_ffff_8100_0020),
+            StackFrame::KernelAddress(0xffff_ffff_8100_0010),
         ];
         assert_eq!(frames(&chain, &mappings), outside_in);
     }

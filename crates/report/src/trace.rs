@@ -4,8 +4,8 @@
 //! viewers do not read it. Nothing is chosen here; every iteration that was seen is in the file.
 
 use crate::text::clean;
-use analysis::traces::schedule::{Span, State};
-use analysis::traces::timeline::{End, Track, WakeUp, tracks};
+use analysis::traces::schedule::{SchedulerState, StateSpan};
+use analysis::traces::timeline::{EndpointRole, Track, WakeUp, tracks};
 use model::observation::Observation;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ pub fn trace(observation: &Observation, case: &str, call_name: impl Fn(u32) -> S
     let tid = |end| tracks.ends().find(|(at, _)| *at == end).map_or(0, |(_, track)| track.tid);
     let origin_ns = observation.ends().map(|seen| seen.from_ns).min().unwrap_or_default();
 
-    let mut events = iterations(observation, tid(End::Client));
+    let mut events = iterations(observation, tid(EndpointRole::Client));
     for (_, track) in tracks.ends() {
         events.extend(slices(track));
         events.extend(faults(track));
@@ -124,7 +124,7 @@ fn microseconds(ns: u64, tenths: u64) -> f64 {
 }
 
 /// What a track is called, and where it stands.
-fn names(end: End, track: &Track, case: &str) -> [Written; 3] {
+fn names(end: EndpointRole, track: &Track, case: &str) -> [Written; 3] {
     let named = |name: &str, args: Value| Written {
         name: name.to_owned(),
         cat: "__metadata",
@@ -138,7 +138,7 @@ fn names(end: End, track: &Track, case: &str) -> [Written; 3] {
     [
         named("process_name", json!({ "name": format!("{}: {}", end.name(), clean(case)) })),
         named("thread_name", json!({ "name": end.name() })),
-        named("process_sort_index", json!({ "sort_index": if end == End::Client { 0 } else { 1 } })),
+        named("process_sort_index", json!({ "sort_index": if end == EndpointRole::Client { 0 } else { 1 } })),
     ]
 }
 
@@ -181,7 +181,7 @@ fn slices(track: &Track) -> impl Iterator<Item = Event> {
         let args = json!({ "returned": call.answer, "third argument": call.third });
         slice(call.from_ns, call.until_ns, &named.name, "call", args)
     });
-    let off = track.spans.iter().filter(|span| span.state != State::Runs);
+    let off = track.spans.iter().filter(|span| span.state != SchedulerState::Runs);
     let off =
         off.map(move |span| slice(span.from_ns, span.until_ns, span.state.name(), "scheduler", json!({})));
     calls.chain(off)
@@ -219,7 +219,7 @@ fn wakes(wake_up: &WakeUp, number: usize, waker: u32, woken: Option<&Track>) -> 
         tid,
         more,
     };
-    let begins = |span: &Span| span.state == State::Wakes && span.from_ns == wake_up.at_ns;
+    let begins = |span: &StateSpan| span.state == SchedulerState::Wakes && span.from_ns == wake_up.at_ns;
     let waits = woken.filter(|track| track.spans.iter().any(begins));
     let mark = event(
         waker,

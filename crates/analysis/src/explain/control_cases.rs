@@ -7,7 +7,7 @@ use model::{Case, Size, Spec, Workload};
 
 /// By what a control case differs from its case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum ControlDifference {
     /// Its messages have one byte.
     OneByte,
     /// Its endpoints wait awake.
@@ -25,7 +25,7 @@ pub enum Role {
 }
 
 /// The control cases of `case` that make sense, by the cards of the table. Whether they work here is not known.
-pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
+pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(ControlDifference, Case)> {
     let card = cards.iter().find(|card| card.name == case.spec.name);
     let with = |role, name: &str, value: &str| {
         let spec =
@@ -35,8 +35,9 @@ pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
     let one_byte =
         case.size_bytes.filter(|size| size.0 > 1).map(|_| Case { size_bytes: Some(Size(1)), ..case.clone() });
     let on_two_cpus = case.cpus.is_some_and(|cpus| cpus.client != cpus.server);
-    let spinning = if on_two_cpus { with(Role::Spinning, "wait", "spin") } else { None };
-    let matched = ["rcvbuf", "capacity"].into_iter().find_map(|name| with(Role::Matched, name, "match"));
+    let spinning = if on_two_cpus { with(ControlDifference::Spinning, "wait", "spin") } else { None };
+    let matched =
+        ["rcvbuf", "capacity"].into_iter().find_map(|name| with(ControlDifference::Matched, name, "match"));
     let matched = matched.map(|(role, case)| match set(&case.spec, "sndbuf", "match", cards) {
         Some(spec) => (role, Case { spec, ..case }),
         None => (role, case),
@@ -55,13 +56,13 @@ pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
         });
     let call = operation(SYSCALL, case.cpus.map_or(0, |cpus| cpus.client));
     let all = [
-        one_byte.map(|case| (Role::OneByte, case)),
+        one_byte.map(|case| (ControlDifference::OneByte, case)),
         spinning,
-        with(Role::Untouched, "access", "none"),
+        with(ControlDifference::Untouched, "access", "none"),
         matched.filter(|_| case.size_bytes.is_some_and(|size| size.0 > 4096)),
-        local.map(|case| (Role::Local, case)),
-        nothing.map(|case| (Role::Nothing, case)),
-        (!case.workload.is_alone()).then_some((Role::SystemCall, call)),
+        local.map(|case| (ControlDifference::Local, case)),
+        nothing.map(|case| (ControlDifference::Nothing, case)),
+        (!case.workload.is_alone()).then_some((ControlDifference::SystemCall, call)),
     ];
     all.into_iter().flatten().filter(|(_, control_case)| control_case != case).collect()
 }

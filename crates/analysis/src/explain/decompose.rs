@@ -5,7 +5,7 @@
 //! uses any, in which somebody is on the way from being woken to running. The second is complete by construction, up to
 //! what lies in functions that nobody knows; the first is not, for not everything can be left out by itself.
 
-use super::control_cases::Role;
+use super::control_cases::ControlDifference;
 use super::facts::Seen;
 use crate::stats::median_interval;
 use model::estimate::Estimate;
@@ -117,7 +117,7 @@ pub struct Term {
 /// Where the numbers of a decomposition come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum TermSource {
     /// Samples: complete, up to functions that nobody knows.
     Samples,
     /// Cases that differ by one thing: what cannot be left out by itself is in the residual.
@@ -139,15 +139,15 @@ pub struct Decomposition {
     pub samples: u64,
     /// The better source: samples, where the kernel's functions are seen and the endpoints do not wait awake, for then
     /// all of an iteration is in their own code, and samples cannot tell what an instruction waits for.
-    pub best: Source,
+    pub best: TermSource,
 }
 
 impl Decomposition {
     /// What `term` takes by the better source.
     pub fn ns_of(&self, term: &Term) -> Option<f64> {
         match self.best {
-            Source::Samples => term.by_probes_ns,
-            Source::Differences => term.by_difference_ns.map(|difference| difference.median),
+            TermSource::Samples => term.by_probes_ns,
+            TermSource::Differences => term.by_difference_ns.map(|difference| difference.median),
         }
     }
 
@@ -167,7 +167,7 @@ impl Decomposition {
     /// What is left by the better source.
     pub fn residual_ns(&self) -> f64 {
         match (self.best, self.residual_by_probes_ns) {
-            (Source::Samples, Some(residual_ns)) => residual_ns,
+            (TermSource::Samples, Some(residual_ns)) => residual_ns,
             _ => self.residual_by_difference_ns,
         }
     }
@@ -204,8 +204,8 @@ pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
         residual_by_probes_ns: sampled.as_ref().map(|sampled| sampled.unknown_ns),
         residual_by_difference_ns: iteration_ns - explained_ns,
         best: match sampled.is_some() && !seen.record.case.spec.params.spins() {
-            true => Source::Samples,
-            false => Source::Differences,
+            true => TermSource::Samples,
+            false => TermSource::Differences,
         },
         samples: sampled.map_or(0, |sampled| sampled.samples),
         terms,
@@ -256,19 +256,20 @@ fn by_difference(seen: &Seen<'_>, kind: TermKind) -> Option<(Estimate, String)> 
     let this = seen.record;
     match kind {
         TermKind::Calls => {
-            let (calls, call) = (seen.calls_an_iteration()?, control_case(Role::SystemCall)?);
+            let (calls, call) = (seen.calls_an_iteration()?, control_case(ControlDifference::SystemCall)?);
             let cost = call.summary.as_ref()?.iteration_ns;
             Some((cost.map(|ns| ns * calls), format!("{calls:.1} × an empty system call")))
         }
         TermKind::Copies => {
-            let one = control_case(Role::OneByte)?;
+            let one = control_case(ControlDifference::OneByte)?;
             Some((difference(this, one)?, format!("{} less 1 byte", this.case.size_bytes?)))
         }
-        TermKind::WakeUps => match control_case(Role::Spinning) {
+        TermKind::WakeUps => match control_case(ControlDifference::Spinning) {
             Some(spinning) => Some((difference(this, spinning)?, "asleep less awake (wait=spin)".to_owned())),
             None if this.case.spec.params.spins() => None,
             None => {
-                let (floor, call) = (seen.floor(CONTEXT_SWITCH)?, control_case(Role::SystemCall)?);
+                let (floor, call) =
+                    (seen.floor(CONTEXT_SWITCH)?, control_case(ControlDifference::SystemCall)?);
                 let of_calls_ns = CALLS_OF_A_HAND_OVER * call.summary.as_ref()?.iteration_ns.median;
                 let cost = floor.summary.as_ref()?.iteration_ns.map(|ns| ns - of_calls_ns);
                 Some((cost, "a bare hand-over less its system calls".to_owned()))
@@ -279,11 +280,11 @@ fn by_difference(seen: &Seen<'_>, kind: TermKind) -> Option<(Estimate, String)> 
             Some((floor.summary.as_ref()?.iteration_ns, "a bare cache line there and back".to_owned()))
         }
         TermKind::Network => {
-            let local = control_case(Role::Local)?;
+            let local = control_case(ControlDifference::Local)?;
             Some((difference(this, local)?, format!("this less {}", local.case.spec)))
         }
         TermKind::User => {
-            let nothing = control_case(Role::Nothing)?;
+            let nothing = control_case(ControlDifference::Nothing)?;
             Some((
                 nothing.summary.as_ref()?.iteration_ns,
                 "the same iterations without a mechanism".to_owned(),
@@ -314,11 +315,11 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::gathered::Gathered;
+    use crate::explain::gathered::CaseObservations;
     use crate::summary::summarise;
     use model::card::Support;
     use model::floor::operation;
-    use model::observation::{EndpointObservation as OfEnd, Frame, Observation, Probe, Stack};
+    use model::observation::{EndpointObservation as OfEnd, Observation, Probe, SampledStack, StackFrame};
     use model::record::{Outcome, Usage};
     use model::topology::CpuPair;
     use model::{Case, Placement, Size, Spec, Workload};
@@ -340,7 +341,7 @@ mod tests {
             round,
             started_ns: 0,
             iterations: 100,
-            iterations_in_all: 100,
+            trial_iterations: 100,
             elapsed_ns: iteration_ns as f64 * 100.0,
             floor_ns: None,
             each: None,
@@ -361,14 +362,20 @@ mod tests {
 
     /// So many samples in each function of the kernel, the rest in the program.
     fn end(kernel: &[(&str, u64)], user: u64) -> OfEnd {
-        let stack = |frame, samples| Stack { frames: vec![frame], samples };
-        let stacks = kernel.iter().map(|(name, samples)| stack(Frame::Kernel((*name).to_owned()), *samples));
-        let user = stack(Frame::User("ask".to_owned()), user);
+        let stack = |frame, samples| SampledStack { frames: vec![frame], samples };
+        let stacks =
+            kernel.iter().map(|(name, samples)| stack(StackFrame::Kernel((*name).to_owned()), *samples));
+        let user = stack(StackFrame::User("ask".to_owned()), user);
         OfEnd { stacks: stacks.chain([user]).collect(), ..OfEnd::default() }
     }
 
-    fn sampled(case: Case, control_cases: Vec<(Role, Case)>, client: OfEnd, server: OfEnd) -> Gathered {
-        let mut gathered = Gathered::new(case, control_cases);
+    fn sampled(
+        case: Case,
+        control_cases: Vec<(ControlDifference, Case)>,
+        client: OfEnd,
+        server: OfEnd,
+    ) -> CaseObservations {
+        let mut gathered = CaseObservations::new(case, control_cases);
         gathered.note_support(Probe::Sampling, Support::UNLIMITED);
         let seen = Observation {
             iterations: 100,
@@ -381,7 +388,7 @@ mod tests {
         gathered
     }
 
-    fn decomposed(gathered: &Gathered, records: &[Record]) -> Decomposition {
+    fn decomposed(gathered: &CaseObservations, records: &[Record]) -> Decomposition {
         decompose(&Seen { gathered, record: &records[0], records, calls: None }).unwrap()
     }
 
@@ -396,7 +403,7 @@ mod tests {
         let server = end(&[("_copy_to_iter", 50), ("no_such_function", 50)], 0);
         let records = [record(case("tcp", 4096), 1000, 400, 200)];
         let sum = decomposed(&sampled(case("tcp", 4096), Vec::new(), client, server), &records);
-        assert_eq!(sum.best, Source::Samples);
+        assert_eq!(sum.best, TermSource::Samples);
         assert_eq!(of(&sum, TermKind::Copies).by_probes_ns, Some(200.0));
         assert_eq!(of(&sum, TermKind::Network).by_probes_ns, Some(200.0));
         assert_eq!(of(&sum, TermKind::User).by_probes_ns, Some(100.0));
@@ -423,7 +430,7 @@ mod tests {
         let records = [record(case("pipe", 4096), 1000, 500, 500), record(one_byte.clone(), 300, 150, 150)];
         let (client, server) = (end(&[("_copy_to_iter", 1)], 9), end(&[("_copy_to_iter", 1)], 9));
         let sum = decomposed(
-            &sampled(case("pipe", 4096), vec![(Role::OneByte, one_byte)], client, server),
+            &sampled(case("pipe", 4096), vec![(ControlDifference::OneByte, one_byte)], client, server),
             &records,
         );
         let copies = of(&sum, TermKind::Copies);
@@ -439,7 +446,7 @@ mod tests {
         let spinning = Case { spec, ..case("shm-ring", 4096) };
         let records = [record(spinning.clone(), 1000, 1000, 1000)];
         let sum = decomposed(&sampled(spinning, Vec::new(), end(&[], 10), end(&[], 10)), &records);
-        assert_eq!(sum.best, Source::Differences);
+        assert_eq!(sum.best, TermSource::Differences);
         assert_eq!(sum.residual_ns(), 1000.0, "there is nothing to take a difference of");
     }
 

@@ -3,29 +3,29 @@
 //! The end of a name is its unit: `_ns`, `_bytes`, `_share` (of one), or a plain number. A fact that is not known is not
 //! there, and a rule that wants it does not fire.
 
-use super::control_cases::Role;
-use super::copies::{How, how};
-use super::decompose::{Decomposition, Source, TermKind, difference};
-use super::gathered::Gathered;
+use super::control_cases::ControlDifference;
+use super::copies::{CopyKind, how};
+use super::decompose::{Decomposition, TermKind, TermSource, difference};
+use super::gathered::CaseObservations;
 use model::estimate::Estimate;
-use model::observation::profile::CallRow;
+use model::observation::profile::CallProfile;
 use model::record::Record;
 use std::collections::BTreeMap;
 
 /// All that is known of a case.
 pub(crate) struct Seen<'a> {
-    pub(crate) gathered: &'a Gathered,
+    pub(crate) gathered: &'a CaseObservations,
     /// What was measured of it plainly.
     pub(crate) record: &'a Record,
     /// What was measured plainly in the same rounds: its control cases, and floors.
     pub(crate) records: &'a [Record],
     /// Both ends' calls.
-    pub(crate) calls: Option<&'a [Vec<CallRow>; 2]>,
+    pub(crate) calls: Option<&'a [Vec<CallProfile>; 2]>,
 }
 
 impl Seen<'_> {
     /// What was measured of the control case in `role`.
-    pub(crate) fn control_case(&self, role: Role) -> Option<&Record> {
+    pub(crate) fn control_case(&self, role: ControlDifference) -> Option<&Record> {
         let case = self.gathered.control_cases().iter().find(|(of, _)| *of == role).map(|(_, case)| case)?;
         self.records.iter().find(|record| record.case == *case && record.summary.is_some())
     }
@@ -66,10 +66,10 @@ pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> F
     know("faults", Some(summary.client.faults + summary.server.map_or(0.0, |server| server.faults)));
 
     for (role, saved_name, left_name) in [
-        (Role::Spinning, "spinning_saves_ns", "spinning_cpu_ns"),
-        (Role::Matched, "matching_saves_ns", "matching_cpu_ns"),
-        (Role::Untouched, "touching_ns", "untouched_cpu_ns"),
-        (Role::Local, "local_saves_ns", "local_cpu_ns"),
+        (ControlDifference::Spinning, "spinning_saves_ns", "spinning_cpu_ns"),
+        (ControlDifference::Matched, "matching_saves_ns", "matching_cpu_ns"),
+        (ControlDifference::Untouched, "touching_ns", "untouched_cpu_ns"),
+        (ControlDifference::Local, "local_saves_ns", "local_cpu_ns"),
     ] {
         let control_case = seen.control_case(role);
         // Only what is surely a saving is one.
@@ -78,13 +78,13 @@ pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> F
         know(left_name, control_case.and_then(|other| Some(other.summary.as_ref()?.cpu_ns())));
     }
     if let Some(schedule) = seen.gathered.schedule() {
-        let sleeping = schedule.iter().map(|row| row.sleeping_iterations).fold(0.0, f64::max);
+        let sleeping = schedule.iter().map(|row| row.sleeping_share).fold(0.0, f64::max);
         know("sleeping_share", Some(sleeping));
         know("preemptions", Some(schedule.iter().map(|row| row.preemptions).sum()));
         know("migrations", Some(schedule.iter().map(|row| row.migrations).sum()));
     }
     if let Some(calls) = seen.calls {
-        let receives = || calls.iter().flatten().filter(|row| how(&row.name) == Some(How::Out));
+        let receives = || calls.iter().flatten().filter(|row| how(&row.name) == Some(CopyKind::Out));
         let asked: f64 = receives().map(|row| row.asked_sum as f64).sum();
         let came: f64 = receives().map(|row| row.returned_sum as f64).sum();
         let count: f64 = receives().map(|row| row.count as f64).sum();
@@ -105,7 +105,7 @@ pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> F
         let share = |kind| {
             let term = decomposition.terms.iter().find(|term| term.kind == kind)?;
             // What may as well be nothing is no evidence.
-            let is_sure = decomposition.best == Source::Samples
+            let is_sure = decomposition.best == TermSource::Samples
                 || term.by_difference_ns.as_ref().is_some_and(is_surely_positive);
             Some(decomposition.ns_of(term).filter(|_| is_sure)? / iteration_ns)
         };

@@ -1,15 +1,15 @@
 //! What probes saw of one case, gathered over trials.
 
-use super::control_cases::Role;
+use super::control_cases::ControlDifference;
 use crate::stats::median_interval;
-use crate::traces::calls::Calls;
-use crate::traces::schedule::{Overlap, Schedules};
+use crate::traces::calls::CallTally;
+use crate::traces::schedule::{Overlap, ScheduleTally};
 use crate::traces::subsystem::samples_by_subsystem;
 use model::card::Support;
 use model::estimate::Estimate;
-use model::observation::profile::{CallRow, ScheduleRow};
+use model::observation::profile::{CallProfile, ScheduleProfile};
 use model::observation::subsystem::Subsystem;
-use model::observation::{Frame, Observation, Probe, Stack, What};
+use model::observation::{EventKind, Observation, Probe, SampledStack, StackFrame};
 use model::record::Fact;
 use model::{Case, Workload};
 use serde::Serialize;
@@ -20,17 +20,17 @@ const CHANGES: f64 = 2.0;
 
 /// What probes saw of one case.
 #[derive(Debug, Clone)]
-pub struct Gathered {
+pub struct CaseObservations {
     /// The case.
     pub case: Case,
-    control_cases: Vec<(Role, Case)>,
+    control_cases: Vec<(ControlDifference, Case)>,
     tries: BTreeMap<Probe, Tries>,
-    calls: BTreeMap<Probe, [Calls; 2]>,
-    schedules: Schedules,
+    calls: BTreeMap<Probe, [CallTally; 2]>,
+    schedules: ScheduleTally,
     faults: BTreeMap<(usize, String, bool), u64>,
     fault_iterations: u64,
     counters: BTreeMap<String, [Counted; 2]>,
-    stacks: [BTreeMap<Vec<Frame>, u64>; 2],
+    stacks: [BTreeMap<Vec<StackFrame>, u64>; 2],
     timeline: Option<Observation>,
 }
 
@@ -54,7 +54,7 @@ struct Counted {
 
 /// A probe, whether it works here, and what it costs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ProbeRow {
+pub struct ProbeUse {
     /// The probe.
     pub probe: Probe,
     /// Why there is nothing of it, and what would grant it; absent where there is.
@@ -71,7 +71,7 @@ pub struct ProbeRow {
 
 /// Page faults of one end in one mapping.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FaultRow {
+pub struct FaultRate {
     /// Client's, or server's.
     pub of_client: bool,
     /// Where.
@@ -84,7 +84,7 @@ pub struct FaultRow {
 
 /// One counter of both ends.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CounterRow {
+pub struct CounterRate {
     /// What is counted.
     pub name: String,
     /// Client's, per iteration, or why that is not known.
@@ -97,7 +97,7 @@ pub struct CounterRow {
 
 /// A place in which the processor was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SubsystemRow {
+pub struct SubsystemShare {
     /// Where.
     pub place: Subsystem,
     /// The part of client's samples.
@@ -108,15 +108,15 @@ pub struct SubsystemRow {
     pub samples: u64,
 }
 
-impl Gathered {
+impl CaseObservations {
     /// Nothing yet of `case`, which is measured beside its `control cases`.
-    pub fn new(case: Case, control_cases: Vec<(Role, Case)>) -> Self {
+    pub fn new(case: Case, control_cases: Vec<(ControlDifference, Case)>) -> Self {
         Self {
             case,
             control_cases,
             tries: BTreeMap::new(),
             calls: BTreeMap::new(),
-            schedules: Schedules::default(),
+            schedules: ScheduleTally::default(),
             faults: BTreeMap::new(),
             fault_iterations: 0,
             counters: BTreeMap::new(),
@@ -126,7 +126,7 @@ impl Gathered {
     }
 
     /// The cases that differ from it by one thing.
-    pub fn control_cases(&self) -> &[(Role, Case)] {
+    pub fn control_cases(&self) -> &[(ControlDifference, Case)] {
         &self.control_cases
     }
 
@@ -172,7 +172,7 @@ impl Gathered {
         self.fault_iterations += observation.iterations;
         for (end, seen) in observation.ends().enumerate() {
             for event in &seen.events {
-                if let What::PageFault { mapping, major, .. } = event.what {
+                if let EventKind::PageFault { mapping, major, .. } = event.what {
                     let name = seen.mappings.get(mapping as usize).cloned().unwrap_or_default();
                     *self.faults.entry((end, name, major)).or_default() += 1;
                 }
@@ -209,7 +209,7 @@ impl Gathered {
     }
 
     /// Both ends' calls by kind, from the probe that disturbs least of those that saw them.
-    pub fn calls(&self, name: impl Fn(u32) -> String) -> Option<(Probe, [Vec<CallRow>; 2])> {
+    pub fn calls(&self, name: impl Fn(u32) -> String) -> Option<(Probe, [Vec<CallProfile>; 2])> {
         let seen = [Probe::Syscalls, Probe::Ptrace]
             .into_iter()
             .find_map(|probe| Some((probe, self.calls.get(&probe)?)));
@@ -217,7 +217,7 @@ impl Gathered {
     }
 
     /// How each end was scheduled.
-    pub fn schedule(&self) -> Option<[ScheduleRow; 2]> {
+    pub fn schedule(&self) -> Option<[ScheduleProfile; 2]> {
         self.schedules.rows()
     }
 
@@ -227,67 +227,67 @@ impl Gathered {
     }
 
     /// Page faults by where they were, the most frequent first; `None` where none could be seen.
-    pub fn faults(&self) -> Option<Vec<FaultRow>> {
-        let row = |((end, mapping, major), count): (&(usize, String, bool), &u64)| FaultRow {
+    pub fn faults(&self) -> Option<Vec<FaultRate>> {
+        let row = |((end, mapping, major), count): (&(usize, String, bool), &u64)| FaultRate {
             of_client: *end == 0,
             mapping: mapping.clone(),
             major: *major,
             per_iteration: *count as f64 / self.fault_iterations as f64,
         };
-        let mut rows: Vec<FaultRow> = self.faults.iter().map(row).collect();
+        let mut rows: Vec<FaultRate> = self.faults.iter().map(row).collect();
         rows.sort_by(|a, b| b.per_iteration.total_cmp(&a.per_iteration));
         (self.fault_iterations > 0).then_some(rows)
     }
 
     /// What was counted, per iteration; what is known first.
-    pub fn counters(&self) -> Vec<CounterRow> {
+    pub fn counters(&self) -> Vec<CounterRate> {
         let fact = |counted: &Counted| match (&counted.unknown, counted.iterations) {
             (None, 1..) => Fact::Known(counted.sum / counted.iterations as f64),
             (Some(reason), _) => Fact::Unknown(reason.clone()),
             (None, 0) => Fact::Unknown("there is no server end".to_owned()),
         };
-        let row = |(name, [client, server]): (&String, &[Counted; 2])| CounterRow {
+        let row = |(name, [client, server]): (&String, &[Counted; 2])| CounterRate {
             name: name.clone(),
             client: fact(client),
             server: fact(server),
             running: if server.iterations == 0 { client.running } else { client.running.min(server.running) },
         };
-        let mut rows: Vec<CounterRow> = self.counters.iter().map(row).collect();
+        let mut rows: Vec<CounterRate> = self.counters.iter().map(row).collect();
         rows.sort_by_key(|row| row.client.known().is_none());
         rows
     }
 
     /// The stacks of each end.
-    pub fn stacks(&self) -> [Vec<Stack>; 2] {
-        let of = |stacks: &BTreeMap<Vec<Frame>, u64>| {
+    pub fn stacks(&self) -> [Vec<SampledStack>; 2] {
+        let of = |stacks: &BTreeMap<Vec<StackFrame>, u64>| {
             stacks
                 .iter()
-                .map(|(frames, samples)| Stack { frames: frames.clone(), samples: *samples })
+                .map(|(frames, samples)| SampledStack { frames: frames.clone(), samples: *samples })
                 .collect()
         };
         [of(&self.stacks[0]), of(&self.stacks[1])]
     }
 
     /// In which part of the kernel, or the program, the processor was found, the most frequent first.
-    pub fn subsystems(&self) -> Vec<SubsystemRow> {
+    pub fn subsystems(&self) -> Vec<SubsystemShare> {
         let [client, server] =
             self.stacks().map(|stacks| samples_by_subsystem(&stacks).into_iter().collect::<BTreeMap<_, _>>());
         let total = |of: &BTreeMap<Subsystem, u64>| of.values().sum::<u64>().max(1) as f64;
         let of = |subsystems: &BTreeMap<Subsystem, u64>, place| subsystems.get(&place).copied().unwrap_or(0);
-        let row = |place: Subsystem| SubsystemRow {
+        let row = |place: Subsystem| SubsystemShare {
             place,
             client: of(&client, place) as f64 / total(&client),
             server: of(&server, place) as f64 / total(&server),
             samples: of(&client, place) + of(&server, place),
         };
-        let mut rows: Vec<SubsystemRow> =
+        let mut rows: Vec<SubsystemShare> =
             Subsystem::ALL.into_iter().map(row).filter(|row| row.samples > 0).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.samples));
         rows
     }
 
     /// Every probe, whether it works here, and what it costs.
-    pub fn probes(&self) -> Vec<ProbeRow> {
+    pub fn probes(&self) -> Vec<ProbeUse> {
         let row = |(probe, tries): (&Probe, &Tries)| {
             let effect = median_interval(&tries.log_ratios).map(|logs| logs.map(f64::exp));
             let absent = match (&tries.support, &tries.failure) {
@@ -298,7 +298,7 @@ impl Gathered {
                 }
                 _ => None,
             };
-            ProbeRow {
+            ProbeUse {
                 probe: *probe,
                 absent,
                 without: tries.without.iter().cloned().collect(),

@@ -61,7 +61,7 @@ pub struct Knee {
 
 /// The curve of cases that differ in nothing but the size, and its knees.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Bends {
+pub struct SizeCurve {
     /// The case at the smallest size.
     pub case: Case,
     /// Where its slope changes; `None` with too few sizes to tell.
@@ -69,7 +69,7 @@ pub struct Bends {
 }
 
 /// The knees of each curve that `cases` make, of whose plain trials `records` are.
-pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<Bends> {
+pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<SizeCurve> {
     let unsized_case = |case: &Case| Case { size_bytes: None, ..case.clone() };
     let mut curves: Vec<Vec<&Case>> = Vec::new();
     for case in cases.iter().filter(|case| case.size_bytes.is_some()) {
@@ -85,7 +85,7 @@ pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<
         };
         let points: Vec<(u64, Vec<f64>)> = curve.iter().filter_map(point).collect();
         let smallest = curve.iter().min_by_key(|case| case.size_bytes).unwrap_or(&curve[0]);
-        Bends { case: (*smallest).clone(), knees: knees(&points, landmarks) }
+        SizeCurve { case: (*smallest).clone(), knees: knees(&points, landmarks) }
     };
     curves.into_iter().filter(|curve| curve.len() > 1).map(bend).collect()
 }

@@ -11,18 +11,18 @@ mod gathered;
 mod knee;
 mod rules;
 
-pub use control_cases::{Role, control_cases};
-pub use copies::{Copies, How, Moved};
-pub use decompose::{Decomposition, Source, Term, TermKind};
-pub use gathered::{CounterRow, FaultRow, Gathered, ProbeRow, SubsystemRow};
-pub use knee::{Bends, Knee, Landmark, bends};
+pub use control_cases::{ControlDifference, control_cases};
+pub use copies::{Copies, CopyKind, MovedBytes};
+pub use decompose::{Decomposition, Term, TermKind, TermSource};
+pub use gathered::{CaseObservations, CounterRate, FaultRate, ProbeUse, SubsystemShare};
+pub use knee::{Knee, Landmark, SizeCurve, bends};
 pub use rules::Advice;
 
 use crate::traces::schedule::Overlap;
 use model::estimate::Estimate;
-use model::observation::profile::CallRow;
-use model::observation::profile::ScheduleRow;
-use model::observation::{Observation, Stack};
+use model::observation::profile::CallProfile;
+use model::observation::profile::ScheduleProfile;
+use model::observation::{Observation, SampledStack};
 use model::record::Record;
 use model::{Case, observation::Probe};
 use serde::Serialize;
@@ -45,22 +45,22 @@ pub struct Explanation {
     /// What to try, the most worthwhile first.
     pub advice: Vec<Advice>,
     /// Each end's system calls, client's first, and the probe that saw them.
-    pub calls: Option<(Probe, [Vec<CallRow>; 2])>,
+    pub calls: Option<(Probe, [Vec<CallProfile>; 2])>,
     /// How each end was scheduled, client first.
-    pub schedule: Option<[ScheduleRow; 2]>,
+    pub schedule: Option<[ScheduleProfile; 2]>,
     /// How the times of both ends lie over one another.
     pub overlap: Option<Overlap>,
     /// Page faults by where they were; absent where none could be seen.
-    pub faults: Option<Vec<FaultRow>>,
+    pub faults: Option<Vec<FaultRate>>,
     /// What was counted.
-    pub counters: Vec<CounterRow>,
+    pub counters: Vec<CounterRate>,
     /// In which part of the kernel, or the program, the processor was found.
-    pub subsystems: Vec<SubsystemRow>,
+    pub subsystems: Vec<SubsystemShare>,
     /// Every probe: whether it works here, and what it costs.
-    pub probes: Vec<ProbeRow>,
+    pub probes: Vec<ProbeUse>,
     /// The stacks of each end, client's first, for flame graphs.
     #[serde(skip)]
-    pub stacks: [Vec<Stack>; 2],
+    pub stacks: [Vec<SampledStack>; 2],
     /// A trial of which everything was seen, for pictures of iterations.
     #[serde(skip)]
     pub timeline: Option<Observation>,
@@ -68,7 +68,11 @@ pub struct Explanation {
 
 /// Explains the case that `gathered` is of. `records` are of plain trials: the case's, those of its control cases and of
 /// floors. `call` names a system call by its number.
-pub fn explain(gathered: &Gathered, records: &[Record], call: impl Fn(u32) -> String) -> Option<Explanation> {
+pub fn explain(
+    gathered: &CaseObservations,
+    records: &[Record],
+    call: impl Fn(u32) -> String,
+) -> Option<Explanation> {
     let case = &gathered.case;
     let record = records.iter().find(|record| record.case == *case)?;
     let summary = record.summary.as_ref()?;

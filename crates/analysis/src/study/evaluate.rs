@@ -24,7 +24,7 @@ use model::invalid::printable;
 use model::observation::Probe;
 use model::observation::profile::{Profile, ProfileRecord};
 use model::record::{Fact, Host, Outcome, Record, Results, Sample};
-use model::study::formula::{Formula, Kind, Taken};
+use model::study::formula::{Formula, MeasureKind, MetricOfCase};
 use model::study::metric::Metric;
 use model::study::{
     Candidate, FigureScale, FigureX, HostFact, Literal, Measure, OtherCell, Selection, Study, StudyCell,
@@ -82,7 +82,7 @@ type Lost = (Size, String);
 
 /// What a formula takes of a case, with the trials of each round.
 struct Leaf<'a> {
-    taken: &'a Taken,
+    taken: &'a MetricOfCase,
     at: At,
     record: &'a Record,
     rounds: BTreeMap<Round, Trials<'a>>,
@@ -173,13 +173,13 @@ impl<'a> Drawing<'a> {
     }
 
     /// The size at which `taken` is, at the point `at` of a line.
-    fn size(selection: &Selection, taken: &Taken, at: At) -> Option<Size> {
+    fn size(selection: &Selection, taken: &MetricOfCase, at: At) -> Option<Size> {
         let only = if let [only] = selection.sizes[..] { Some(only) } else { None };
         let of_point = if let At::Size(size) = at { Some(size) } else { None };
         taken.at.or(only).or(of_point).filter(|_| !selection.sizes.is_empty())
     }
 
-    fn leaf<'f>(&self, taken: &'f Taken, at: At) -> Result<Leaf<'f>, String>
+    fn leaf<'f>(&self, taken: &'f MetricOfCase, at: At) -> Result<Leaf<'f>, String>
     where
         'a: 'f,
     {
@@ -328,9 +328,9 @@ impl<'a> Drawing<'a> {
     fn measure(&self, measure: &Measure, at: At, confidence: f64) -> Result<Found, String> {
         let formula = &measure.formula;
         match measure.kind {
-            Kind::Value => self.value(formula, at, confidence),
-            Kind::Peak => self.peak(formula, confidence),
-            Kind::Flat(within) => self.flat(formula, within, confidence),
+            MeasureKind::Value => self.value(formula, at, confidence),
+            MeasureKind::Peak => self.peak(formula, confidence),
+            MeasureKind::Flat(within) => self.flat(formula, within, confidence),
         }
     }
 
@@ -763,7 +763,7 @@ impl<'a> Drawing<'a> {
         };
         let lost = lost.into_iter().filter(|(size, _)| test.is_of(*size));
         let mut missing: Vec<String> = lost.map(|(_, why)| why).collect();
-        if test.of.kind != Kind::Value || (sizes.is_empty() && missing.is_empty()) {
+        if test.of.kind != MeasureKind::Value || (sizes.is_empty() && missing.is_empty()) {
             return match self.measure(&test.of, At::Nothing, CONFIDENCE) {
                 Ok(found) => Tested { found: vec![(At::Nothing, found)], missing: Vec::new() },
                 Err(why) => nothing(why),

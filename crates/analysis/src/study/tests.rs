@@ -7,8 +7,12 @@ use model::case::{Case, Endpoints, Placement};
 use model::histogram::Histogram;
 use model::observation::profile::ProfileRecord;
 use model::observation::subsystem::Subsystem;
-use model::observation::{Counter, EndpointObservation, Event, Frame, Observation, Probe, Stack, What};
-use model::record::{CallCounts, Calls, Dropped, Fact, Outcome, Record, Results, Sample, Setting, Usage};
+use model::observation::{
+    Counter, EndpointEvent, EndpointObservation, EventKind, Observation, Probe, SampledStack, StackFrame,
+};
+use model::record::{
+    CallCounts, Dropped, Fact, Outcome, Record, Results, Sample, Setting, TimedCalls, Usage,
+};
 use model::suite::Suite;
 use model::testing;
 use model::testing::card;
@@ -425,7 +429,7 @@ fn calls_are_told_apart_by_what_they_returned() {
     };
     let mut streaming = record(case("pipe", Workload::Throughput, Some(4096)), 8, |_| 100.0);
     for sample in &mut streaming.samples {
-        sample.calls = Some(Calls {
+        sample.calls = Some(TimedCalls {
             messages: 100,
             send: calls(vec![(4096, 100)]),
             receive: calls(vec![(1024, 100), (3072, 100)]),
@@ -551,16 +555,17 @@ fn a_study_travels_in_the_header() {
 /// What `probe` saw of two iterations of a pipe in `round`: client reads once an iteration (by the name with `at`), 10 ns of it asleep, and is found copying in
 /// three samples of four.
 fn look(probe: Probe, round: u32) -> ProfileRecord {
-    let at = |at_ns, what| Event { at_ns, what };
+    let at = |at_ns, what| EndpointEvent { at_ns, what };
     let read = |from_ns: u64| {
         [
-            at(from_ns, What::Enter { number: 0, first: 3, third: 1024 }),
-            at(from_ns + 5, What::Off { preempted: false }),
-            at(from_ns + 15, What::On { cpu: 0 }),
-            at(from_ns + 20, What::Exit { number: 0, value: 1024 }),
+            at(from_ns, EventKind::Enter { number: 0, first: 3, third: 1024 }),
+            at(from_ns + 5, EventKind::Off { preempted: false }),
+            at(from_ns + 15, EventKind::On { cpu: 0 }),
+            at(from_ns + 20, EventKind::Exit { number: 0, value: 1024 }),
         ]
     };
-    let stack = |name: &str, samples| Stack { frames: vec![Frame::Kernel(name.to_owned())], samples };
+    let stack =
+        |name: &str, samples| SampledStack { frames: vec![StackFrame::Kernel(name.to_owned())], samples };
     let count = |name: &str, count| Counter { name: name.to_owned(), count, running: 1.0 };
     let client = EndpointObservation {
         from_ns: 0,

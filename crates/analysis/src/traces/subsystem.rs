@@ -4,13 +4,13 @@
 //! samples or finds names for addresses.
 
 use model::observation::subsystem::Subsystem;
-use model::observation::{Frame, Stack};
+use model::observation::{SampledStack, StackFrame};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 /// How many samples of `stacks` lie in each place, the place with the most first. Places without samples are left out.
-pub fn samples_by_subsystem(stacks: &[Stack]) -> Vec<(Subsystem, u64)> {
+pub fn samples_by_subsystem(stacks: &[SampledStack]) -> Vec<(Subsystem, u64)> {
     let mut samples: BTreeMap<Subsystem, u64> = BTreeMap::new();
     for stack in stacks {
         *samples.entry(subsystem_of(stack)).or_default() += stack.samples;
@@ -25,7 +25,7 @@ pub fn samples_by_subsystem(stacks: &[Stack]) -> Vec<(Subsystem, u64)> {
 ///
 /// Only the entry of system calls decides nothing about others: it is the caller of all that the kernel does for a
 /// program, so that it would claim whatever the table does not know.
-pub fn subsystem_of(stack: &Stack) -> Subsystem {
+pub fn subsystem_of(stack: &SampledStack) -> Subsystem {
     let table = &*TABLE;
     let kernel: Vec<&str> = stack.frames.iter().rev().map_while(kernel_name).collect();
     let interrupted = table.interrupted(&kernel);
@@ -45,11 +45,11 @@ pub fn subsystem_of(stack: &Stack) -> Subsystem {
 }
 
 /// The name of a frame of the kernel, without what the compiler appended; empty if it has none.
-fn kernel_name(frame: &Frame) -> Option<&str> {
+fn kernel_name(frame: &StackFrame) -> Option<&str> {
     match frame {
-        Frame::Kernel(name) => Some(name.split('.').next().unwrap_or_default()),
-        Frame::KernelAddress(_) => Some(""),
-        Frame::User(_) | Frame::FileOffset { .. } => None,
+        StackFrame::Kernel(name) => Some(name.split('.').next().unwrap_or_default()),
+        StackFrame::KernelAddress(_) => Some(""),
+        StackFrame::User(_) | StackFrame::FileOffset { .. } => None,
     }
 }
 
@@ -168,13 +168,13 @@ mod tests {
     const FOLDED: &str = include_str!("stacks.folded");
 
     /// A line `main;read;vfs_read_[k] 12`.
-    fn stack(folded: &str) -> Stack {
+    fn stack(folded: &str) -> SampledStack {
         let (frames, samples) = folded.rsplit_once(' ').unwrap();
         let frame = |name: &str| match name.strip_suffix("_[k]") {
-            Some(kernel) => Frame::Kernel(kernel.to_owned()),
-            None => Frame::User(name.to_owned()),
+            Some(kernel) => StackFrame::Kernel(kernel.to_owned()),
+            None => StackFrame::User(name.to_owned()),
         };
-        Stack { frames: frames.split(';').map(frame).collect(), samples: samples.parse().unwrap() }
+        SampledStack { frames: frames.split(';').map(frame).collect(), samples: samples.parse().unwrap() }
     }
 
     fn judged(folded: &str) -> Subsystem {
@@ -244,7 +244,8 @@ mod tests {
         assert_eq!(judged(&format!("{call};__rcu_read_unlock_[k]")), Subsystem::Entry);
         assert_eq!(judged(&format!("{call};of_another_kernel_[k]")), Subsystem::Unknown);
         assert_eq!(judged(&format!("{call};vfs_read_[k];of_another_kernel_[k]")), Subsystem::Files);
-        let address = Stack { frames: vec![Frame::KernelAddress(0xffff_ffff_8100_0000)], samples: 1 };
+        let address =
+            SampledStack { frames: vec![StackFrame::KernelAddress(0xffff_ffff_8100_0000)], samples: 1 };
         assert_eq!(subsystem_of(&address), Subsystem::Unknown);
     }
 

@@ -7,7 +7,9 @@ use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::progress::Progress;
 use crate::results_file;
-use analysis::compare::{Options, Paired, Verdict, compare, compare_paired, failures, round_log_ratios};
+use analysis::compare::{
+    ComparisonOptions, ComparisonVerdict, PairedRatios, compare, compare_paired, failures, round_log_ratios,
+};
 use harness::in_turn::{self, Pair};
 use harness::run::slice_for;
 use harness::run_directory::RunDirectory;
@@ -45,7 +47,7 @@ fn spec(text: &str) -> Option<Result<Spec, Invalid>> {
 fn files(arguments: &Compare) -> Result<Exit, Error> {
     let before = results_file::read(Path::new(&arguments.before))?;
     let after = results_file::read(Path::new(&arguments.after))?;
-    let comparison = compare(&before, &after, Options::default());
+    let comparison = compare(&before, &after, ComparisonOptions::default());
     print(&match arguments.json {
         true => format!("{:#}\n", serde_json::json!(comparison)),
         false => report::comparison(&comparison, &style()),
@@ -74,11 +76,12 @@ fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Resul
     });
     progress.finish();
 
-    let log_ratios = |pair: &Pair| Paired {
+    let log_ratios = |pair: &Pair| PairedRatios {
         name: pair_name(pair),
         log_ratios: round_log_ratios(&pair.samples[0], &pair.samples[1]),
     };
-    let mut compared = compare_paired(&pairs.iter().map(log_ratios).collect::<Vec<_>>(), Options::default());
+    let mut compared =
+        compare_paired(&pairs.iter().map(log_ratios).collect::<Vec<_>>(), ComparisonOptions::default());
     for (pair, compared) in pairs.iter().zip(&mut compared) {
         compared.reason = pair.failure.clone().or(compared.reason.take());
     }
@@ -87,9 +90,9 @@ fn mechanisms_in_turn(arguments: &Compare, before: &Spec, after: &Spec) -> Resul
         false => report::paired(&compared, &style()),
     })?;
     let above = 1.0 + arguments.fail_above.map_or(f64::INFINITY, |above| above.0);
-    let slower = compared
-        .iter()
-        .any(|pair| pair.verdict == Verdict::Slower && pair.ratio.is_some_and(|ratio| ratio.median > above));
+    let slower = compared.iter().any(|pair| {
+        pair.verdict == ComparisonVerdict::Slower && pair.ratio.is_some_and(|ratio| ratio.median > above)
+    });
     Ok(match () {
         () if interrupted.load(Ordering::Relaxed) => Exit::Interrupted,
         () if pairs.iter().any(|pair| pair.failure.is_some()) => Exit::CaseFailed,

@@ -9,7 +9,7 @@ use crate::exit::{Error, Exit};
 use crate::output::{command, print, style};
 use crate::progress::Progress;
 use crate::results_file;
-use analysis::explain::{Bends, Explanation, Gathered, Landmark, bends, control_cases, explain};
+use analysis::explain::{CaseObservations, Explanation, Landmark, SizeCurve, bends, control_cases, explain};
 use analysis::traces::timeline::chosen;
 use harness::endpoint::Sizing;
 use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
@@ -72,8 +72,8 @@ pub fn explained(
     looks: &Looks,
 ) -> Result<Exit, Error> {
     looks.html.iter().try_for_each(|path| derived_file::check(path, FileKind::PAGE))?;
-    let mut gathered: Vec<Gathered> =
-        cases.iter().map(|case| Gathered::new(case.clone(), beside(case))).collect();
+    let mut gathered: Vec<CaseObservations> =
+        cases.iter().map(|case| CaseObservations::new(case.clone(), beside(case))).collect();
     let probes = supported(&looks.probes, &mut gathered);
     let time = time.unwrap_or(TIME_OF_A_CASE * u32::try_from(cases.len()).unwrap_or(u32::MAX));
 
@@ -113,7 +113,7 @@ pub fn explained(
 }
 
 /// Makes the files that are asked for, and says which.
-fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<String, Error> {
+fn make(looks: &Looks, explanations: &[Explanation], bends: &[SizeCurve]) -> Result<String, Error> {
     let mut made = String::new();
     let mut write = |path: &Path, content: &[u8], kind: FileKind| -> Result<(), Error> {
         made += &format!("wrote {}, {} bytes\n", path.display(), content.len());
@@ -233,13 +233,13 @@ fn of_file(file: &Path, key: &str) -> Result<Suite, Error> {
 }
 
 /// The control cases of `case` that work here.
-fn beside(case: &Case) -> Vec<(analysis::explain::Role, Case)> {
+fn beside(case: &Case) -> Vec<(analysis::explain::ControlDifference, Case)> {
     let works = |case: &Case| matches!(row(&case.spec).support, Support::Yes { .. });
     control_cases(case, CARDS).into_iter().filter(|(_, case)| works(case)).collect()
 }
 
 /// Those of `asked` probes, or of all, that work here; notes of each whether it does.
-fn supported(asked: &[Probe], gathered: &mut [Gathered]) -> Vec<Probe> {
+fn supported(asked: &[Probe], gathered: &mut [CaseObservations]) -> Vec<Probe> {
     let asked = if asked.is_empty() { &Probe::ALL[..] } else { asked };
     let mut supported = Vec::new();
     for &probe in asked {
@@ -254,7 +254,7 @@ fn supported(asked: &[Probe], gathered: &mut [Gathered]) -> Vec<Probe> {
 
 /// Measures the cases plainly, beside their control cases and floors.
 fn measure(
-    gathered: &[Gathered],
+    gathered: &[CaseObservations],
     launcher: &Launcher<'_>,
     time: Duration,
     precision: Percent,
@@ -303,10 +303,16 @@ fn measure(
 }
 
 /// Looks at the cases by `probes`, and gathers what is seen.
-fn look(gathered: &mut [Gathered], probes: &[Probe], launcher: &Launcher<'_>, time: Duration, looks: &Looks) {
+fn look(
+    gathered: &mut [CaseObservations],
+    probes: &[Probe],
+    launcher: &Launcher<'_>,
+    time: Duration,
+    looks: &Looks,
+) {
     let size = looks.iterations.map_or(looking::A_SLICE, Sizing::Iterations);
     let subject =
-        |gathered: &Gathered| Subject { case: gathered.case.clone(), probes: probes.to_vec(), size };
+        |gathered: &CaseObservations| Subject { case: gathered.case.clone(), probes: probes.to_vec(), size };
     let subjects: Vec<Subject> = gathered.iter().map(subject).collect();
     let plan = looking::Plan { subjects: &subjects, counters: &looks.counters, rounds: ENOUGH_ROUNDS, time };
     let (mut names, mut progress, timer) = (Names::default(), Progress::new(), Timer::start());

@@ -15,9 +15,9 @@ use harness::run_directory::RunDirectory;
 use harness::trial::Launcher;
 use mechanisms::registry::{self, CARDS};
 use model::card::{Card, CardKind, Support};
-use model::plan::{Plan, Row};
+use model::plan::{Plan, PlanEntry};
 use model::record::{
-    End, FORMAT, Fact, FloorReading, Header, Line, PlanRecord, Results, Settings, Tool, VERSION,
+    FORMAT, Fact, FloorReading, Header, Line, PlanRecord, Results, RunEnd, Settings, Tool, VERSION,
 };
 use model::suite::{Block, Suite};
 use model::warning::Warning;
@@ -219,11 +219,15 @@ pub fn by_hand(texts: &[String], workloads: &[Workload]) -> Result<Suite, Invali
 }
 
 /// The row of `spec` on this host.
-pub fn row(spec: &Spec) -> Row {
+pub fn row(spec: &Spec) -> PlanEntry {
     let card = registry::card(&spec.name).copied();
     let support = registry::probe(&spec.name, &spec.params);
     // A spec was parsed against the table, so that its row exists.
-    Row { spec: spec.clone(), card: card.unwrap_or(CARDS[0]), support: support.unwrap_or(Support::UNLIMITED) }
+    PlanEntry {
+        spec: spec.clone(),
+        card: card.unwrap_or(CARDS[0]),
+        support: support.unwrap_or(Support::UNLIMITED),
+    }
 }
 
 /// The error of a plan of which everything was dropped.
@@ -340,13 +344,13 @@ pub fn tool() -> Tool {
     }
 }
 
-fn end(finish: Finish, steal_before: Option<(u64, u64)>, calibration: &Calibration) -> End {
+fn end(finish: Finish, steal_before: Option<(u64, u64)>, calibration: &Calibration) -> RunEnd {
     let stolen = steal_before.zip(harness::host::steal_ticks(Path::new("/"))).map(
         |((steal, total), (steal_now, total_now))| {
             (steal_now - steal) as f64 / (total_now - total).max(1) as f64
         },
     );
-    End {
+    RunEnd {
         interrupted: finish.interrupted,
         rounds: finish.rounds,
         elapsed_ns: u64::try_from(finish.elapsed.as_nanos()).unwrap_or(u64::MAX),
@@ -441,7 +445,7 @@ impl<'a> Collector<'a> {
     }
 
     /// All that was measured, and the refusal of the file, if it refused.
-    fn finish(mut self, end: End) -> (Results, Option<sys::Failure>) {
+    fn finish(mut self, end: RunEnd) -> (Results, Option<sys::Failure>) {
         self.append_header();
         self.append(&Line::End(end.clone()));
         self.results.end = Some(end);

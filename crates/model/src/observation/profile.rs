@@ -49,10 +49,10 @@ pub struct Profile {
 pub struct EndpointProfile {
     /// Its system calls by kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<CallRow>,
+    pub calls: Vec<CallProfile>,
     /// How it was scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<ScheduleRow>,
+    pub schedule: Option<ScheduleProfile>,
     /// What was counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<Counter>,
@@ -99,7 +99,7 @@ impl Profile {
 
 /// All calls of one kind that one endpoint made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CallRow {
+pub struct CallProfile {
     /// The call's name, such as `read`.
     pub name: String,
     /// How many there were.
@@ -124,11 +124,11 @@ pub struct CallRow {
 
 /// How one endpoint was scheduled, per iteration where that makes sense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ScheduleRow {
+pub struct ScheduleProfile {
     /// The time on a CPU, per iteration, in nanoseconds.
-    pub runs_ns: f64,
+    pub running_ns: f64,
     /// The time asleep, per iteration, in nanoseconds.
-    pub sleeps_ns: f64,
+    pub asleep_ns: f64,
     /// The time without the CPU though it could run, per iteration, in nanoseconds.
     pub preempted_ns: f64,
     /// How often it went to sleep, per iteration.
@@ -138,7 +138,7 @@ pub struct ScheduleRow {
     /// How often it came back on another CPU, per iteration.
     pub migrations: f64,
     /// The iterations in which it slept, as a part of all: at most one sleep an iteration counts.
-    pub sleeping_iterations: f64,
+    pub sleeping_share: f64,
     /// How often its peer woke it, per iteration; absent where wake-ups cannot be seen.
     pub woken_by_peer: Option<f64>,
     /// How often an interrupt that came while the peer ran, or the peer's own, woke it, per iteration.

@@ -2,7 +2,7 @@
 //!
 //! What is at fault is named by its place in the file, so that whoever has the text can say line and column.
 
-use super::formula::Kind;
+use super::formula::MeasureKind;
 use super::{
     FigureX, Literal, Measure, Metric, OtherCell, Selection, Study, StudyCell, StudyConclusion, StudyFigure,
     StudyRow, StudySeries, StudyTable, StudyTest,
@@ -227,7 +227,7 @@ impl Study {
         }
         let under_of = |fault: Diagnostic| fault.under("of");
         let goes_over = self.free(&test.of).map_err(under_of)?;
-        let free = if goes_over && test.of.kind == Kind::Value { Free::Yes } else { Free::No };
+        let free = if goes_over && test.of.kind == MeasureKind::Value { Free::Yes } else { Free::No };
         self.check_measure(&test.of, free).map_err(under_of)?;
         if let Some(sizes) = &test.sizes
             && (free == Free::No || sizes.0.len() > MOST_SIZES)
@@ -284,7 +284,7 @@ impl Study {
             }
         }
         let goes_over = self.free(measure)?;
-        let wants = free == Free::Yes || measure.kind != Kind::Value;
+        let wants = free == Free::Yes || measure.kind != MeasureKind::Value;
         match (goes_over, wants) {
             (true, false) => Err(fault(
                 format!("'{measure}' is of several sizes"),
@@ -385,8 +385,9 @@ fn literal_in(unit: Unit, literal: &Literal) -> Result<(), Diagnostic> {
 
 fn is_of_calls(measure: &Measure) -> Result<(), Diagnostic> {
     let taken = measure.formula.taken();
-    let counts =
-        |metric: &Metric| matches!(metric, Metric::Call(_, super::metric::OfCall::Calls) | Metric::Size);
+    let counts = |metric: &Metric| {
+        matches!(metric, Metric::Call(_, super::metric::CallQuantity::Calls) | Metric::Size)
+    };
     let calls = taken.iter().filter(|taken| taken.metric != Metric::Size).count();
     if calls == 1 && taken.iter().all(|taken| counts(&taken.metric)) {
         return Ok(());

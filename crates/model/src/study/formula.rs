@@ -37,7 +37,7 @@ pub struct Literal {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
     /// How the formula becomes a number.
-    pub kind: Kind,
+    pub kind: MeasureKind,
     /// The formula.
     pub formula: Formula,
     text: String,
@@ -45,7 +45,7 @@ pub struct Measure {
 
 /// How a formula becomes one number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum MeasureKind {
     /// By its value.
     Value,
     /// The size at which it is best: a rate highest, anything else lowest.
@@ -60,14 +60,14 @@ pub enum Formula {
     /// A constant.
     Literal(Literal),
     /// What is taken of a case.
-    Taken(Taken),
+    Taken(MetricOfCase),
     /// Two formulas.
     Two(Box<Formula>, Operator, Box<Formula>),
 }
 
 /// A metric of a case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Taken {
+pub struct MetricOfCase {
     /// What is taken.
     pub metric: Metric,
     /// The name of the case.
@@ -190,7 +190,7 @@ impl Formula {
     }
 
     /// What it takes of cases, from left to right.
-    pub fn taken(&self) -> Vec<&Taken> {
+    pub fn taken(&self) -> Vec<&MetricOfCase> {
         match self {
             Formula::Literal(_) => Vec::new(),
             Formula::Taken(taken) => vec![taken],
@@ -215,7 +215,7 @@ impl Formula {
     }
 
     /// Its value with `of` for what it takes.
-    pub fn value(&self, of: &mut dyn FnMut(&Taken) -> Option<f64>) -> Option<f64> {
+    pub fn value(&self, of: &mut dyn FnMut(&MetricOfCase) -> Option<f64>) -> Option<f64> {
         match self {
             Formula::Literal(literal) => Some(literal.value),
             Formula::Taken(taken) => of(taken),
@@ -227,7 +227,7 @@ impl Formula {
     }
 
     /// Where it lies when each of what it takes lies anywhere in its range.
-    pub fn range(&self, of: &mut dyn FnMut(&Taken) -> Option<(f64, f64)>) -> Option<(f64, f64)> {
+    pub fn range(&self, of: &mut dyn FnMut(&MetricOfCase) -> Option<(f64, f64)>) -> Option<(f64, f64)> {
         match self {
             Formula::Literal(literal) => Some((literal.value, literal.value)),
             Formula::Taken(taken) => of(taken),
@@ -259,7 +259,7 @@ impl Measure {
     /// In what it is counted.
     pub fn unit(&self) -> Result<Unit, Invalid> {
         let unit = self.formula.unit()?;
-        Ok(if self.kind == Kind::Value { unit } else { Unit::Bytes })
+        Ok(if self.kind == MeasureKind::Value { unit } else { Unit::Bytes })
     }
 }
 
@@ -278,14 +278,14 @@ impl FromStr for Measure {
         let kind = match words.peek() {
             Some("peak") => {
                 words.at += 1;
-                Kind::Peak
+                MeasureKind::Peak
             }
             Some("flat") => {
                 words.at += 1;
                 let within = words.next("a percentage")?;
-                Kind::Flat(within.parse()?)
+                MeasureKind::Flat(within.parse()?)
             }
-            _ => Kind::Value,
+            _ => MeasureKind::Value,
         };
         let formula = words.sum(0)?;
         if let Some(word) = words.peek() {
@@ -365,7 +365,7 @@ impl<'a> Words<'a> {
         } else {
             None
         };
-        Ok(Formula::Taken(Taken { metric, case, at }))
+        Ok(Formula::Taken(MetricOfCase { metric, case, at }))
     }
 }
 

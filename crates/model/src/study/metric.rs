@@ -26,37 +26,37 @@ pub enum Metric {
     /// A quantile of single iterations of a trial.
     Quantile(Quantile),
     /// What the ends used in an iteration.
-    Used(Used, Ends),
+    Used(UsedResource, MetricEndpoints),
     /// Of client's send calls or server's receive calls.
-    Call(Side, OfCall),
+    Call(CallDirection, CallQuantity),
     /// A system call of a session's messages.
     Step {
         /// Whose.
-        end: End,
+        end: EndpointRole,
         /// The system call.
         name: String,
         /// The mean; else the median.
         mean: bool,
     },
     /// What a timer said of intervals.
-    Timer(OfTimer),
+    Timer(TimerQuantity),
     /// The time of an iteration under a probe, over that of the same iterations unseen.
     Effect(Probe),
     /// How the ends were scheduled.
-    Scheduled(Scheduled, Ends),
+    Scheduled(ScheduledTime, MetricEndpoints),
     /// An end's system calls of one kind, as the kernel saw them.
     Seen {
         /// Whose.
-        end: End,
+        end: EndpointRole,
         /// The system call.
         name: String,
         /// What of them.
-        of: OfSeen,
+        of: ObservedQuantity,
     },
     /// What a counter counted in an iteration.
-    Counter(String, Ends),
+    Counter(String, MetricEndpoints),
     /// The part of the samples in which the processor was found in one place.
-    In(Subsystem, Ends),
+    In(Subsystem, MetricEndpoints),
 }
 
 macro_rules! words {
@@ -97,7 +97,7 @@ words! {
 
 words! {
     /// What an end uses.
-    Used {
+    UsedResource {
         /// CPU time.
         Cpu = "cpu",
         /// The part in user mode.
@@ -113,7 +113,7 @@ words! {
 
 words! {
     /// One end.
-    End {
+    EndpointRole {
         /// Which starts and keeps the clock.
         Client = "client",
         /// Which answers.
@@ -123,7 +123,7 @@ words! {
 
 words! {
     /// A direction.
-    Side {
+    CallDirection {
         /// Client's send calls.
         Send = "send",
         /// Server's receive calls.
@@ -133,7 +133,7 @@ words! {
 
 words! {
     /// Of calls.
-    OfCall {
+    CallQuantity {
         /// How many a message takes.
         Calls = "calls",
         /// How long one takes, on average.
@@ -145,7 +145,7 @@ words! {
 
 words! {
     /// Of a timer.
-    OfTimer {
+    TimerQuantity {
         /// What it says, less the length asked for.
         Error = "error",
         /// The standard deviation of what it says.
@@ -159,7 +159,7 @@ words! {
 
 words! {
     /// What the scheduler does with an end, as time in an iteration.
-    Scheduled {
+    ScheduledTime {
         /// It has a CPU.
         Running = "running",
         /// It waits for something.
@@ -171,7 +171,7 @@ words! {
 
 words! {
     /// Of system calls that were seen.
-    OfSeen {
+    ObservedQuantity {
         /// How long one takes: the median.
         Time = "time",
         /// How long one takes: the mean.
@@ -185,35 +185,36 @@ words! {
 
 /// Whose use is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ends {
+pub enum MetricEndpoints {
     /// Both ends' together.
     Both,
     /// One end's.
-    One(End),
+    One(EndpointRole),
 }
 
-impl Ends {
+impl MetricEndpoints {
     /// A name with an end after it, or both.
     fn split(text: &str) -> (&str, Self) {
-        let of =
-            |end: End| text.strip_suffix(end.word())?.strip_suffix('.').map(|name| (name, Ends::One(end)));
-        End::ALL.iter().find_map(|end| of(*end)).unwrap_or((text, Ends::Both))
+        let of = |end: EndpointRole| {
+            text.strip_suffix(end.word())?.strip_suffix('.').map(|name| (name, MetricEndpoints::One(end)))
+        };
+        EndpointRole::ALL.iter().find_map(|end| of(*end)).unwrap_or((text, MetricEndpoints::Both))
     }
 
     fn suffix(self) -> &'static str {
         match self {
-            Ends::Both => "",
-            Ends::One(End::Client) => ".client",
-            Ends::One(End::Server) => ".server",
+            MetricEndpoints::Both => "",
+            MetricEndpoints::One(EndpointRole::Client) => ".client",
+            MetricEndpoints::One(EndpointRole::Server) => ".server",
         }
     }
 
     /// What of `profile` is meant; nothing where it has no such end.
     pub fn of(self, profile: &Profile) -> Vec<&EndpointProfile> {
         match self {
-            Ends::Both => profile.ends().collect(),
-            Ends::One(End::Client) => vec![&profile.client],
-            Ends::One(End::Server) => profile.server.iter().collect(),
+            MetricEndpoints::Both => profile.ends().collect(),
+            MetricEndpoints::One(EndpointRole::Client) => vec![&profile.client],
+            MetricEndpoints::One(EndpointRole::Server) => profile.server.iter().collect(),
         }
     }
 }
@@ -228,17 +229,17 @@ impl FromStr for Metric {
             ("rate", None) => Some(Metric::Rate),
             ("size", None) => Some(Metric::Size),
             ("floor", None) => Some(Metric::Floor),
-            ("timer", Some(rest)) => OfTimer::of(rest).map(Metric::Timer),
+            ("timer", Some(rest)) => TimerQuantity::of(rest).map(Metric::Timer),
             _ => None,
         };
         let quantile = || Quantile::of(text).map(Metric::Quantile);
-        let used = || match (Used::of(first)?, rest) {
-            (used, None) => Some(Metric::Used(used, Ends::Both)),
-            (used, Some(end)) => Some(Metric::Used(used, Ends::One(End::of(end)?))),
+        let used = || match (UsedResource::of(first)?, rest) {
+            (used, None) => Some(Metric::Used(used, MetricEndpoints::Both)),
+            (used, Some(end)) => Some(Metric::Used(used, MetricEndpoints::One(EndpointRole::of(end)?))),
         };
-        let call = || Some(Metric::Call(Side::of(first)?, OfCall::of(rest?)?));
+        let call = || Some(Metric::Call(CallDirection::of(first)?, CallQuantity::of(rest?)?));
         let step = || {
-            let (end, step) = (End::of(first)?, rest?);
+            let (end, step) = (EndpointRole::of(first)?, rest?);
             let (name, mean) = step.strip_suffix(".mean").map_or((step, false), |name| (name, true));
             let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             is_name.then(|| Metric::Step { end, name: name.to_owned(), mean })
@@ -267,20 +268,20 @@ fn looked(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
         ("seen", Some(rest)) => {
             let (end, rest) = rest.split_once('.')?;
             let (name, of) = rest.split_once('.')?;
-            let (end, of) = (End::of(end)?, OfSeen::of(of)?);
+            let (end, of) = (EndpointRole::of(end)?, ObservedQuantity::of(of)?);
             is_word(name).then(|| Metric::Seen { end, name: name.to_owned(), of })
         }
         ("counter", Some(rest)) => {
-            let (name, ends) = Ends::split(rest);
+            let (name, ends) = MetricEndpoints::split(rest);
             is_word(name).then(|| Metric::Counter(name.to_owned(), ends))
         }
         ("in", Some(rest)) => {
-            let (name, ends) = Ends::split(rest);
+            let (name, ends) = MetricEndpoints::split(rest);
             Subsystem::ALL.into_iter().find(|place| place.word() == name).map(|place| Metric::In(place, ends))
         }
         _ => {
-            let (name, ends) = Ends::split(text);
-            Scheduled::of(name).map(|scheduled| Metric::Scheduled(scheduled, ends))
+            let (name, ends) = MetricEndpoints::split(text);
+            ScheduledTime::of(name).map(|scheduled| Metric::Scheduled(scheduled, ends))
         }
     }
 }
@@ -293,8 +294,8 @@ impl fmt::Display for Metric {
             Metric::Size => f.write_str("size"),
             Metric::Floor => f.write_str("floor"),
             Metric::Quantile(quantile) => f.write_str(quantile.word()),
-            Metric::Used(used, Ends::Both) => f.write_str(used.word()),
-            Metric::Used(used, Ends::One(end)) => write!(f, "{}.{}", used.word(), end.word()),
+            Metric::Used(used, MetricEndpoints::Both) => f.write_str(used.word()),
+            Metric::Used(used, MetricEndpoints::One(end)) => write!(f, "{}.{}", used.word(), end.word()),
             Metric::Call(side, of) => write!(f, "{}.{}", side.word(), of.word()),
             Metric::Step { end, name, mean } => {
                 write!(f, "{}.{name}{}", end.word(), if *mean { ".mean" } else { "" })
@@ -314,16 +315,16 @@ impl Metric {
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Rate => Unit::BytesPerS,
-            Metric::Size | Metric::Call(_, OfCall::Bytes) | Metric::Seen { of: OfSeen::Bytes, .. } => {
-                Unit::Bytes
-            }
+            Metric::Size
+            | Metric::Call(_, CallQuantity::Bytes)
+            | Metric::Seen { of: ObservedQuantity::Bytes, .. } => Unit::Bytes,
             Metric::Floor
             | Metric::Effect(_)
             | Metric::Counter(..)
             | Metric::In(..)
-            | Metric::Seen { of: OfSeen::Calls, .. }
-            | Metric::Call(_, OfCall::Calls)
-            | Metric::Used(Used::Switches | Used::Faults, _) => Unit::Number,
+            | Metric::Seen { of: ObservedQuantity::Calls, .. }
+            | Metric::Call(_, CallQuantity::Calls)
+            | Metric::Used(UsedResource::Switches | UsedResource::Faults, _) => Unit::Number,
             _ => Unit::Ns,
         }
     }
@@ -331,7 +332,7 @@ impl Metric {
     /// Whether one trial has too little of it to say anything: the kernel tells user from system time by its tick,
     /// which falls into a trial a few times or never.
     pub fn is_sampled(&self) -> bool {
-        matches!(self, Metric::Used(Used::User | Used::System, _))
+        matches!(self, Metric::Used(UsedResource::User | UsedResource::System, _))
     }
 
     /// By which probe it is had; by none if it is of plain trials.
