@@ -1,7 +1,6 @@
 //! Results files with summaries in them: what is written is read back, and no damage panics in reading or summarising.
 
 use crate::summary::{recompute, summarise};
-use model::case::{Endpoints, Placement, Spec, Workload};
 use model::histogram::Histogram;
 use model::observation::profile::CallProfile;
 use model::record::{CallCounts, Each, Fact, Outcome, Setting, Usage};
@@ -11,6 +10,7 @@ use model::testing::{self, HEADER};
 use model::topology::CpuPair;
 use model::warning::Warning;
 use model::{Case, Invalid, Line, Record, Sample, Size};
+use model::{Endpoints, Placement, Spec, Workload};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
@@ -150,7 +150,7 @@ fn look(events: &str) -> String {
     format!(
         concat!(
             r#"{{"type":"profile","case":{case},"probe":"timeline","round":1,"profile":{{"known":{{"iterations":2,"#,
-            r#""iteration_ns":50.0,"effect":1.5,"client":{{}},"timeline":{{"call_names":{{}},"seen":{{"iterations":2,"#,
+            r#""iteration_ns":50.0,"effect":1.5,"client":{{}},"timeline":{{"call_names":{{}},"observation":{{"iterations":2,"#,
             r#""elapsed_ns":100.0,"client":{{"tid":1,"from_ns":10,"until_ns":100,"events":[{events}]}}}}}}}}}}}}"#,
             "\n"
         ),
@@ -191,7 +191,7 @@ fn looks_are_read_back_and_kept_apart_from_records() {
         ("\"iteration_ns\":50.0", "\"iteration_ns\":0.0"),
         ("\"effect\":1.5", "\"effect\":0.0"),
         ("\"until_ns\":100", "\"until_ns\":9000000000000000000"),
-        ("\"client\":{}", "\"client\":{\"places\":{\"copy\":99999999999999999}}"),
+        ("\"client\":{}", "\"client\":{\"subsystems\":{\"copy\":99999999999999999}}"),
     ] {
         let problem = problem([HEADER, &look("50").replacen(from, to, 1), END].concat());
         assert!(problem.contains("must be"), "{to}: {problem}");

@@ -206,7 +206,7 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::case::Spec;
+    use model::Spec;
     use model::floor;
     use model::histogram::Histogram;
     use model::record::{Each, ScheduleSample};

@@ -3,8 +3,8 @@
 //! A card is data. `list`, the documentation, completion, parameter checking, the plan and the
 //! conformance tests are all made from it. It is not the code that does the work.
 
-use crate::case::Workload;
-use crate::params::Param;
+use crate::param::Param;
+use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,10 +3,14 @@
 //! A floor is put together from cases that are launched in every round: a hand-over between the two
 //! endpoints and copies of the payload. The names of the rows that measure those stand here alone.
 
-use crate::case::{Case, Endpoints, Placement, Spec, Workload};
+use crate::case::Case;
+use crate::endpoint::Endpoints;
 use crate::pace::Pace;
 use crate::peers::Peers;
-use crate::topology::CpuPair;
+use crate::placement::{CpuPair, Placement};
+use crate::spec::Spec;
+use crate::units::Size;
+use crate::workload::Workload;
 
 /// The row that hands a token over between two processes on one CPU, by sleeping and waking.
 pub const CONTEXT_SWITCH: &str = "context-switch";
@@ -92,7 +96,7 @@ fn handover(case: &Case, cpus: CpuPair) -> Case {
     let name = if cpus.client == cpus.server { CONTEXT_SWITCH } else { CACHE_LINE };
     Case {
         workload: Workload::Latency,
-        size_bytes: Some(crate::Size(1)),
+        size_bytes: Some(Size(1)),
         spec: Spec::plain(name),
         cpus: Some(cpus),
         placement: case.placement,
@@ -119,12 +123,12 @@ pub fn operation(name: &str, cpu: u32) -> Case {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Session;
+    use crate::workload::Session;
 
     fn case(workload: Workload, client: u32, server: u32) -> Case {
         Case {
             workload,
-            size_bytes: Some(crate::Size(4096)),
+            size_bytes: Some(Size(4096)),
             placement: if client == server { Placement::SameCore } else { Placement::SameLlc },
             cpus: Some(CpuPair { client, server }),
             endpoints: Endpoints::Processes,
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_empty_message_is_not_copied() {
-        let of = |workload| floor_of(&Case { size_bytes: Some(crate::Size(0)), ..case(workload, 1, 1) });
+        let of = |workload| floor_of(&Case { size_bytes: Some(Size(0)), ..case(workload, 1, 1) });
         assert_eq!(of(Workload::Latency).unwrap().to_string(), "context-switch");
         assert_eq!(of(Workload::Session(Session::DEFAULT)).unwrap().to_string(), "context-switch");
         assert_eq!(of(Workload::Throughput), None);

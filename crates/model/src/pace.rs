@@ -1,7 +1,10 @@
 //! The pace: when client begins its iterations. How long it waits for that is no part of an iteration.
 
 use crate::invalid::{Invalid, printable};
+use crate::text::serde_as_text;
 use crate::units::{format_ns, parse_duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -139,6 +142,8 @@ impl Rate {
         1e9 / f64::from(self.per_s)
     }
 }
+
+serde_as_text!(Pace, "think-time=10us");
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,9 @@
 //! The peers: how many endpoints communicate at once in a trial, and who with whom.
 
 use crate::invalid::{Invalid, printable};
+use crate::text::serde_as_text;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -90,6 +93,8 @@ impl FromStr for Peers {
         }
     }
 }
+
+serde_as_text!(Peers, "fan-in=4");
 
 #[cfg(test)]
 mod tests {

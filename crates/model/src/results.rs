@@ -6,13 +6,13 @@
 
 use crate::case::Case;
 use crate::estimate::Estimate;
+use crate::fact::Fact;
 use crate::invalid::{Invalid, printable};
-use crate::observation::Observation;
 use crate::observation::profile::{EndpointProfile, ProfileRecord};
+use crate::observation::trial::Observation;
 use crate::peers::Peers;
-use crate::record::{
-    FORMAT, Fact, Header, Line, Record, Results, RunEnd, Sample, TimedCalls, TimerSample, VERSION,
-};
+use crate::record::{FORMAT, Header, Line, Outcome, Record, Results, RunEnd, VERSION};
+use crate::sample::{Sample, TimedCalls, TimerSample};
 use crate::summary::Summary;
 use crate::units::Size;
 use serde::Deserialize;
@@ -313,7 +313,7 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
 
 fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
     checked_case(&record.case)?;
-    if let crate::Outcome::Missed { achieved } = record.outcome {
+    if let Outcome::Missed { achieved } = record.outcome {
         check((0.0..=1.0).contains(&achieved), "outcome.missed.achieved", "from 0 to 1")?;
     }
     record.samples.iter().try_for_each(checked_sample)?;
@@ -327,8 +327,8 @@ fn checked_profile(look: Box<ProfileRecord>) -> Result<Box<ProfileRecord>, Broke
     check((1..=LARGEST_COUNT).contains(&profile.iterations), "iterations", "from 1 to 17592186044416")?;
     check(is_time(profile.iteration_ns), "iteration_ns", A_TIME)?;
     check((1e-6..=1e6).contains(&profile.effect), "effect", "from a millionth to a million")?;
-    profile.ends().try_for_each(checked_end)?;
-    profile.timeline.as_ref().map_or(Ok(()), |timeline| checked_timeline(&timeline.seen))?;
+    profile.endpoints().try_for_each(checked_end)?;
+    profile.timeline.as_ref().map_or(Ok(()), |timeline| checked_timeline(&timeline.observation))?;
     Ok(look)
 }
 
@@ -356,7 +356,7 @@ fn checked_timeline(seen: &Observation) -> Result<(), Broken> {
     check(seen.iteration_ends_ns.is_sorted(), "timeline.iteration_ends_ns", "in the order of time")?;
     let ends = seen.iteration_ends_ns.first().into_iter().chain(seen.iteration_ends_ns.last());
     check(ends.into_iter().all(|at| *at <= LATEST_NS), "timeline.iteration_ends_ns", "moments")?;
-    for end in seen.ends() {
+    for end in seen.endpoints() {
         let window = end.from_ns..=end.until_ns;
         check(end.from_ns <= end.until_ns && end.until_ns <= LATEST_NS, "timeline", "a time that ends")?;
         let all_within = end.events.iter().all(|event| window.contains(&event.at_ns));

@@ -3,14 +3,18 @@
 //! Reading the file is the binary's work; here its text becomes blocks of cases and a study. docs/suites.md says what
 //! the text can say.
 
+use crate::block::Block;
 use crate::card::Card;
-use crate::case::{Endpoints, Placements, Spec, Workload};
 use crate::diagnostic::{Diagnostic, unreadable};
+use crate::endpoint::Endpoints;
 use crate::invalid::Invalid;
 use crate::pace::Pace;
 use crate::peers::Peers;
+use crate::placement::Placements;
+use crate::spec::Spec;
 use crate::study::Study;
 use crate::units::{Percent, Size, parse_duration, parse_sizes};
+use crate::workload::Workload;
 use serde::Deserialize;
 use std::str::FromStr;
 use std::time::Duration;
@@ -88,23 +92,6 @@ pub struct Suite {
     pub study: Option<Study>,
 }
 
-/// A product of rows, workloads, sizes and placements.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Block {
-    /// The rows of the table, with parameters.
-    pub specs: Vec<Spec>,
-    /// What the endpoints do.
-    pub workloads: Vec<Workload>,
-    /// The message sizes; rows without a size ignore them.
-    pub sizes: Vec<Size>,
-    /// Where the endpoints run.
-    pub placements: Vec<Placements>,
-    /// When client begins its iterations, for the workloads in which each iteration is answered; the others go back to back.
-    pub paces: Vec<Pace>,
-    /// How many endpoints communicate at once, for the workloads in which several can.
-    pub peers: Vec<Peers>,
-}
-
 impl Suite {
     /// The time in which cases are looked at in a run of `time`: the suite's own, as much shorter as the run is.
     pub fn observe_in(&self, time: Duration) -> Duration {
@@ -132,9 +119,9 @@ impl Suite {
             .block
             .iter()
             .enumerate()
-            .map(|(at, block)| Block::resolve(block, cards).map_err(|fault| fault.under(at).under("block")))
+            .map(|(at, block)| self::block(block, cards).map_err(|fault| fault.under(at).under("block")))
             .collect::<Result<_, _>>()?;
-        if blocks.iter().map(Block::cases).fold(0, usize::saturating_add) > MOST_CASES {
+        if blocks.iter().map(Block::most_cases).fold(0, usize::saturating_add) > MOST_CASES {
             let problem = format!("the suite asks for more than {MOST_CASES} cases");
             return Err(Diagnostic::new(problem, "give fewer mechanisms, sizes or placements").under("block"));
         }
@@ -195,46 +182,34 @@ pub fn parse_total(text: &str) -> Result<Size, Invalid> {
     }
 }
 
-impl Block {
-    fn resolve(file: &BlockInFile, cards: &[Card]) -> Result<Self, Diagnostic> {
-        for (name, list) in [
-            ("mechanisms", &file.mechanisms),
-            ("workloads", &file.workloads),
-            ("placements", &file.placements),
-        ] {
-            if list.is_empty() {
-                return Err(Diagnostic::new(
-                    format!("a block of the suite has no {name}, so that nothing would come of it"),
-                    format!("give at least one of its {name}, or leave the block out"),
-                )
-                .under(name));
-            }
+/// The block that `file` describes.
+fn block(file: &BlockInFile, cards: &[Card]) -> Result<Block, Diagnostic> {
+    for (name, list) in
+        [("mechanisms", &file.mechanisms), ("workloads", &file.workloads), ("placements", &file.placements)]
+    {
+        if list.is_empty() {
+            return Err(Diagnostic::new(
+                format!("a block of the suite has no {name}, so that nothing would come of it"),
+                format!("give at least one of its {name}, or leave the block out"),
+            )
+            .under(name));
         }
-        let sizes = file.sizes.as_deref().map(parse_sizes).transpose();
-        let (think_times, rates) = (file.think_times.as_deref(), file.rates.as_deref());
-        let pace_of = if think_times.is_some_and(|think_times| paces(Some(think_times), None).is_err()) {
-            "think_times"
-        } else {
-            "rates"
-        };
-        Ok(Self {
-            specs: each("mechanisms", &file.mechanisms, |text| Spec::parse(text, cards))?,
-            workloads: each("workloads", &file.workloads, Workload::from_str)?,
-            sizes: sizes.map_err(|invalid| Diagnostic::from(invalid).under("sizes"))?.unwrap_or_default(),
-            placements: each("placements", &file.placements, Placements::from_str)?,
-            paces: paces(think_times, rates).map_err(|invalid| Diagnostic::from(invalid).under(pace_of))?,
-            peers: peers(file.peers.as_deref())
-                .map_err(|invalid| Diagnostic::from(invalid).under("peers"))?,
-        })
     }
-
-    /// How many cases it asks for.
-    fn cases(&self) -> usize {
-        // A list of sizes that ends with each row's limit is as long as doublings can be.
-        let sizes = if self.sizes.contains(&Size::LIMIT) { 31 } else { 0 } + self.sizes.len().max(1);
-        let axes = [self.workloads.len(), sizes, self.placements.len(), self.paces.len(), self.peers.len()];
-        axes.into_iter().fold(self.specs.len(), usize::saturating_mul)
-    }
+    let sizes = file.sizes.as_deref().map(parse_sizes).transpose();
+    let (think_times, rates) = (file.think_times.as_deref(), file.rates.as_deref());
+    let pace_of = if think_times.is_some_and(|think_times| paces(Some(think_times), None).is_err()) {
+        "think_times"
+    } else {
+        "rates"
+    };
+    Ok(Block {
+        specs: each("mechanisms", &file.mechanisms, |text| Spec::parse(text, cards))?,
+        workloads: each("workloads", &file.workloads, Workload::from_str)?,
+        sizes: sizes.map_err(|invalid| Diagnostic::from(invalid).under("sizes"))?.unwrap_or_default(),
+        placements: each("placements", &file.placements, Placements::from_str)?,
+        paces: paces(think_times, rates).map_err(|invalid| Diagnostic::from(invalid).under(pace_of))?,
+        peers: peers(file.peers.as_deref()).map_err(|invalid| Diagnostic::from(invalid).under("peers"))?,
+    })
 }
 
 /// What `parse` makes of each of `texts`, the list `name` of a block.
@@ -267,8 +242,8 @@ pub fn peers(list: Option<&str>) -> Result<Vec<Peers>, Invalid> {
 mod tests {
     use super::*;
     use crate::card::CardKind;
-    use crate::case::Placement;
-    use crate::testing::card;
+    use crate::placement::Placement;
+    use crate::testing::cards::card;
 
     const CARDS: &[Card] = &[card("pipe", CardKind::Mechanism, &[Workload::Latency], true)];
 

@@ -1,7 +1,7 @@
 //! The summary of one case, as the results file has it. It is worked out in `analysis`.
 
 use crate::estimate::{Estimate, Modes};
-use crate::record::TimerSample;
+use crate::sample::TimerSample;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

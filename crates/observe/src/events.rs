@@ -40,7 +40,7 @@ pub(crate) struct Recorder {
     sources: Vec<Source>,
     payload: Range<u64>,
     /// What else was wanted, and why it could not be had.
-    without: Vec<String>,
+    unavailable: Vec<String>,
 }
 
 /// One ring, and how its records are read.
@@ -63,17 +63,17 @@ impl Recorder {
     /// had, of the calling thread. `payload` is where its messages lie.
     pub(crate) fn open(needed: &[Kind], wanted: &[Kind], payload: Range<u64>) -> Result<Self, Failure> {
         let mut leader = counter(&on_this_thread(Software::DUMMY), "an event of its own thread")?;
-        let (mut sources, mut without) = (Vec::new(), Vec::new());
+        let (mut sources, mut unavailable) = (Vec::new(), Vec::new());
         for kind in needed {
             sources.extend(kind.sources(&mut leader)?);
         }
         for kind in wanted {
             match kind.sources(&mut leader) {
                 Ok(more) => sources.extend(more),
-                Err(failure) => without.push(failure.to_string()),
+                Err(failure) => unavailable.push(failure.to_string()),
             }
         }
-        Ok(Self { leader, sources, payload, without })
+        Ok(Self { leader, sources, payload, unavailable })
     }
 }
 
@@ -116,7 +116,8 @@ impl Probing for Recorder {
     }
 
     fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
-        let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
+        let mut seen =
+            EndpointObservation { unavailable: self.unavailable, ..EndpointObservation::default() };
         for Source { ring, form } in &mut self.sources {
             while let Some(record) = ring.next_record() {
                 if record.ty() == RECORD_SWITCH {

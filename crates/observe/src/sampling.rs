@@ -35,15 +35,15 @@ pub(crate) fn open() -> Result<Sampling, Failure> {
         ring_of(&mut builder)
     });
     if let Ok(rings) = of_cpus.collect() {
-        return Ok(Sampling { rings, without: Vec::new() });
+        return Ok(Sampling { rings, unavailable: Vec::new() });
     }
     let of_kernel = ring_of(samples().include_kernel());
-    let mut without = Vec::new();
+    let mut unavailable = Vec::new();
     let ring = of_kernel.or_else(|failure| {
-        without.push(format!("the kernel's own functions: {failure}"));
+        unavailable.push(format!("the kernel's own functions: {failure}"));
         ring_of(samples().exclude_kernel(true).exclude_callchain_kernel(true))
     });
-    Ok(Sampling { rings: vec![ring?], without })
+    Ok(Sampling { rings: vec![ring?], unavailable })
 }
 
 /// By cycles where they are counted, else by the clock.
@@ -63,7 +63,7 @@ fn ring_of(builder: &mut Builder<'_>) -> Result<Sampler, Failure> {
 
 pub(crate) struct Sampling {
     rings: Vec<Sampler>,
-    without: Vec<String>,
+    unavailable: Vec<String>,
 }
 
 impl Probing for Sampling {
@@ -77,7 +77,8 @@ impl Probing for Sampling {
 
     /// The stacks, with addresses for names: the coordinator names them, once for all trials.
     fn seen(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
-        let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
+        let mut seen =
+            EndpointObservation { unavailable: self.unavailable, ..EndpointObservation::default() };
         let mappings = Mappings::read()?;
         let tid = gettid().as_raw_nonzero().get().cast_unsigned();
         let mut stacks: BTreeMap<Vec<StackFrame>, u64> = BTreeMap::new();

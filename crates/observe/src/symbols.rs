@@ -40,7 +40,7 @@ impl Names {
     fn name_end(&mut self, seen: &mut EndpointObservation) {
         self.learn(seen);
         if !seen.stacks.is_empty() {
-            seen.without.extend(self.refusal.clone());
+            seen.unavailable.extend(self.refusal.clone());
         }
         for frame in seen.stacks.iter_mut().flat_map(|stack| &mut stack.frames) {
             if let Some(name) = self.known.get(frame) {

@@ -6,7 +6,7 @@ use analysis::explain::{
     SubsystemShare, Term, TermKind, TermSource,
 };
 use analysis::traces::schedule::Overlap;
-use model::case::Placement;
+use model::Placement;
 use model::estimate::Estimate;
 use model::observation::profile::CallProfile;
 use model::observation::profile::ScheduleProfile;
@@ -50,8 +50,12 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         woken_by_interrupt: None,
         wake_up: Some(histogram(&[900, 1_100])),
     };
-    let moved =
-        |of_client, call: &str, how| MovedBytes { of_client, call: call.to_owned(), how, per_byte: 1.0 };
+    let moved = |of_client, call: &str, kind| MovedBytes {
+        of_client,
+        call: call.to_owned(),
+        kind,
+        per_byte: 1.0,
+    };
     let counter = |name: &str, count: Fact<f64>| CounterRate {
         name: name.to_owned(),
         client: count.clone(),
@@ -62,7 +66,7 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
     let probe = |probe, absent: Option<&str>, changes| ProbeUse {
         probe,
         absent: absent.map(str::to_owned),
-        without: Vec::new(),
+        unavailable: Vec::new(),
         lost: 3,
         effect: absent.is_none().then(|| estimate(1.4)),
         changes,
@@ -175,7 +179,7 @@ pub(crate) fn hostile(text: &str) -> Explanation {
         }
     }
     for probe in &mut explanation.probes {
-        probe.without = vec![text.to_owned()];
+        probe.unavailable = vec![text.to_owned()];
         probe.absent = probe.absent.as_ref().map(|_| text.to_owned());
     }
     for stack in explanation.stacks.iter_mut().flatten() {

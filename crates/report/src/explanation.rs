@@ -153,7 +153,7 @@ fn reasons(explanation: &Explanation) -> Vec<String> {
 fn copied(copies: &Copies) -> String {
     let mut by_call: BTreeMap<(&str, CopyKind), f64> = BTreeMap::new();
     for moved in &copies.calls {
-        *by_call.entry((&moved.call, moved.how)).or_default() += moved.per_byte;
+        *by_call.entry((&moved.call, moved.kind)).or_default() += moved.per_byte;
     }
     let moved = by_call.into_iter().map(|((call, how), per_byte)| {
         let how = match how {
@@ -482,7 +482,7 @@ fn probes(probes: &[ProbeUse]) -> Grid {
 fn absences(explanation: &Explanation) -> Vec<(String, String)> {
     let of_probes = explanation.probes.iter().flat_map(|probe| {
         let absent = probe.absent.iter().map(|reason| (probe.probe.name().to_owned(), clean(reason)));
-        absent.chain(probe.without.iter().map(|what| (probe.probe.name().to_owned(), clean(what))))
+        absent.chain(probe.unavailable.iter().map(|what| (probe.probe.name().to_owned(), clean(what))))
     });
     let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for counter in &explanation.counters {

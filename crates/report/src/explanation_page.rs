@@ -15,7 +15,7 @@ use crate::sum::{Bars, sums};
 use crate::text::{clean, width};
 use crate::timeline::timeline_among;
 use analysis::explain::{Explanation, SizeCurve};
-use analysis::traces::timeline::chosen;
+use analysis::traces::timeline::chosen_iterations;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, PreEscaped, html};
@@ -186,8 +186,11 @@ fn timelines(
     explanation: &Explanation,
     call_name: &impl Fn(u32) -> String,
 ) -> Markup {
-    let iterations =
-        explanation.timeline.as_ref().map(|seen| chosen(seen, TYPICAL, call_name)).unwrap_or_default();
+    let iterations = explanation
+        .timeline
+        .as_ref()
+        .map(|seen| chosen_iterations(seen, TYPICAL, call_name))
+        .unwrap_or_default();
     let picture =
         |(at, iteration)| timeline_among(iteration, case, &format!("{anchor}-iteration-{}", at + 1));
     html! {

@@ -1,7 +1,7 @@
 //! Results made by hand for the tests of this crate: a little of everything that can be in a file.
 
 use analysis::summary;
-use model::case::Placement;
+use model::Placement;
 use model::floor;
 use model::record::{
     ClockRecord, ClockSource, Dropped, Each, Fact, Host, Outcome, PlanRecord, Results, RunEnd, Sample,

@@ -9,7 +9,8 @@ use analysis::study::evaluated::{
     EvaluatedTable, EvaluatedTimeline, StudyVerdict,
 };
 use analysis::traces::schedule::SchedulerState;
-use analysis::traces::timeline::{EndpointRole, Iteration};
+use analysis::traces::timeline::Iteration;
+use model::EndpointRole;
 use model::estimate::Estimate;
 use model::units::Unit;
 use model::units::{Size, format_ns, format_rate, three_digits};
@@ -221,7 +222,7 @@ fn figure(figure: &EvaluatedFigure) -> Grid {
 /// What both ends did in the iterations of `timeline`; the page and SVG draw them.
 fn iterations(figure: &EvaluatedFigure, timeline: &EvaluatedTimeline) -> Grid {
     let of_end = |iteration: &Iteration, end: EndpointRole| {
-        let track = iteration.tracks.ends().find(|(at, _)| *at == end).map(|(_, track)| track);
+        let track = iteration.tracks.endpoints().find(|(at, _)| *at == end).map(|(_, track)| track);
         track.map_or("-".to_owned(), |track| {
             let mut names: Vec<(&str, usize)> = Vec::new();
             for call in &track.calls {

@@ -8,7 +8,8 @@ use crate::line_style::COLORS;
 use crate::quantity::time;
 use crate::text::{clean, clip, width};
 use analysis::traces::schedule::{SchedulerState, StateSpan};
-use analysis::traces::timeline::{EndpointRole, Iteration, NamedCall, PageFault, Track, WakeUp};
+use analysis::traces::timeline::{Iteration, NamedCall, PageFault, Track, WakeUp};
+use model::EndpointRole;
 use model::units::Unit;
 use svg::Document;
 use svg::node::element::{Definitions, Group, Line, Pattern, Polygon, Polyline, Rectangle, Text, Title};
@@ -62,7 +63,7 @@ pub(crate) fn timeline_among(iteration: &Iteration, case: &str, id: &str) -> Str
         .add(words(&title, LEFT, 20.0, "start").set("font-size", LETTERS + 2.0).set("font-weight", "bold"))
         .add(words(&case_text(case), LEFT, 38.0, "start").set("fill", QUIET))
         .add(view.axis());
-    for (end, track) in iteration.tracks.ends() {
+    for (end, track) in iteration.tracks.endpoints() {
         document = document.add(view.lane(end, track));
     }
     document = document.add(view.wake_ups(&iteration.tracks.wake_ups)).add(view.key(iteration));
@@ -99,7 +100,7 @@ impl View {
         Self {
             from_ns,
             until_ns: until_ns.max(from_ns + 1.0),
-            lanes: iteration.tracks.ends().count(),
+            lanes: iteration.tracks.endpoints().count(),
             asleep,
         }
     }
@@ -300,7 +301,7 @@ impl View {
 
     /// What the colours and marks stand for, of those that occur.
     fn key(&self, iteration: &Iteration) -> Group {
-        let tracks = || iteration.tracks.ends().map(|(_, track)| track);
+        let tracks = || iteration.tracks.endpoints().map(|(_, track)| track);
         let states =
             [SchedulerState::Runs, SchedulerState::Sleeps, SchedulerState::Wakes, SchedulerState::Preempted];
         let occurs = |state: &SchedulerState| {
@@ -381,13 +382,13 @@ fn head(from: (f64, f64), to: (f64, f64), color: &str) -> Polygon {
 mod tests {
     use super::*;
     use crate::observed;
-    use analysis::traces::timeline::chosen;
+    use analysis::traces::timeline::chosen_iterations;
     use model::observation::Observation;
 
     const CASE: &str = "pipe, latency, 64, same-llc (cpus 0,1)";
 
     fn drawn(case: &str) -> Vec<String> {
-        let iterations = chosen(&observed::observation(), 1, observed::call_name);
+        let iterations = chosen_iterations(&observed::observation(), 1, observed::call_name);
         iterations.iter().map(|iteration| timeline(iteration, case)).collect()
     }
 
@@ -438,7 +439,7 @@ mod tests {
     #[test]
     fn an_operation_has_one_lane() {
         let alone = Observation { server: None, ..observed::observation() };
-        let svg = timeline(&chosen(&alone, 0, observed::call_name)[0], "getpid, cost");
+        let svg = timeline(&chosen_iterations(&alone, 0, observed::call_name)[0], "getpid, cost");
         assert!(svg.contains("client") && !svg.contains(">server<") && !svg.contains("wakes"), "{svg}");
     }
 }

@@ -5,7 +5,8 @@
 
 use crate::text::clean;
 use analysis::traces::schedule::{SchedulerState, StateSpan};
-use analysis::traces::timeline::{EndpointRole, Track, WakeUp, tracks};
+use analysis::traces::timeline::{Track, WakeUp, tracks};
+use model::EndpointRole;
 use model::observation::Observation;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -14,23 +15,23 @@ use std::cmp::Reverse;
 /// `observation` of `case` as a trace. `call_name` names a call by its number.
 pub fn trace(observation: &Observation, case: &str, call_name: impl Fn(u32) -> String) -> String {
     let tracks = tracks(observation, call_name);
-    let tid = |end| tracks.ends().find(|(at, _)| *at == end).map_or(0, |(_, track)| track.tid);
-    let origin_ns = observation.ends().map(|seen| seen.from_ns).min().unwrap_or_default();
+    let tid = |end| tracks.endpoints().find(|(at, _)| *at == end).map_or(0, |(_, track)| track.tid);
+    let origin_ns = observation.endpoints().map(|seen| seen.from_ns).min().unwrap_or_default();
 
     let mut events = iterations(observation, tid(EndpointRole::Client));
-    for (_, track) in tracks.ends() {
+    for (_, track) in tracks.endpoints() {
         events.extend(slices(track));
         events.extend(faults(track));
     }
     let woken = |wake_up: &WakeUp| {
-        tracks.ends().find(|(end, _)| *end == wake_up.waker.other()).map(|(_, track)| track)
+        tracks.endpoints().find(|(end, _)| *end == wake_up.waker.other()).map(|(_, track)| track)
     };
     for (number, wake_up) in tracks.wake_ups.iter().enumerate() {
         events.extend(wakes(wake_up, number, tid(wake_up.waker), woken(wake_up)));
     }
     events.sort_by_key(|event| (event.at_ns, event.order, Reverse(event.took_ns)));
 
-    let names = tracks.ends().flat_map(|(end, track)| names(end, track, case));
+    let names = tracks.endpoints().flat_map(|(end, track)| names(end, track, case));
     let events = events.into_iter().map(|event| event.written(origin_ns));
     let file = File {
         trace_events: names.chain(events).collect(),
@@ -38,7 +39,7 @@ pub fn trace(observation: &Observation, case: &str, call_name: impl Fn(u32) -> S
         other_data: json!({
             "case": clean(case),
             "iterations": observation.iterations,
-            "lost records": observation.ends().map(|seen| seen.lost).sum::<u64>(),
+            "lost records": observation.endpoints().map(|seen| seen.lost).sum::<u64>(),
         }),
     };
     serde_json::to_string(&file).unwrap_or_default()

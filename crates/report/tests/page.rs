@@ -13,7 +13,7 @@ mod picture;
 mod study;
 
 use browser::{Browser, assert_clean, browser};
-use model::case::Placement;
+use model::Placement;
 use model::record::{Fact, Outcome, Results};
 use model::warning::Warning;
 use picture::keep;

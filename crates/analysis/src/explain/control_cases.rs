@@ -2,7 +2,7 @@
 
 use model::card::Card;
 use model::floor::{NULL, SYSCALL, operation};
-use model::params::Domain;
+use model::param::Domain;
 use model::{Case, Size, Spec, Workload};
 
 /// By what a control case differs from its case.

@@ -22,7 +22,7 @@ pub struct MovedBytes {
     /// The call.
     pub call: String,
     /// What it does with them.
-    pub how: CopyKind,
+    pub kind: CopyKind,
     /// How many bytes it returned, per byte that the workload sends.
     pub per_byte: f64,
 }
@@ -54,7 +54,7 @@ static TABLE: LazyLock<Table> =
     LazyLock::new(|| toml::from_str(include_str!("copies.toml")).expect("copies.toml"));
 
 /// What the call `name` does with bytes; `None` if it moves none.
-pub(crate) fn how(name: &str) -> Option<CopyKind> {
+pub(crate) fn copy_kind(name: &str) -> Option<CopyKind> {
     let table = &*TABLE;
     let kinds = [
         (&table.r#in, CopyKind::In),
@@ -62,11 +62,11 @@ pub(crate) fn how(name: &str) -> Option<CopyKind> {
         (&table.across, CopyKind::Across),
         (&table.moves, CopyKind::Moves),
     ];
-    kinds.into_iter().find(|(names, _)| names.iter().any(|known| known == name)).map(|(_, how)| how)
+    kinds.into_iter().find(|(names, _)| names.iter().any(|known| known == name)).map(|(_, kind)| kind)
 }
 
 /// Counts the copies of a case by its ends' calls; `None` where no payload was sent or no call seen.
-pub(crate) fn count(case: &Case, calls: Option<&[Vec<CallProfile>; 2]>) -> Option<Copies> {
+pub(crate) fn count_copies(case: &Case, calls: Option<&[Vec<CallProfile>; 2]>) -> Option<Copies> {
     let size = case.size_bytes.filter(|size| size.0 > 0)?.0 as f64;
     let sent_an_iteration = match case.workload {
         Workload::Latency => 2.0 * size,
@@ -80,14 +80,14 @@ pub(crate) fn count(case: &Case, calls: Option<&[Vec<CallProfile>; 2]>) -> Optio
             Some(MovedBytes {
                 of_client: end == 0,
                 call: row.name.clone(),
-                how: how(&row.name)?,
+                kind: copy_kind(&row.name)?,
                 per_byte: row.returned_sum as f64 / iterations / sent_an_iteration,
             })
         };
         rows.iter().filter_map(moved).filter(|moved| moved.per_byte > 0.0).collect()
     };
     let calls: Vec<MovedBytes> = calls?.iter().enumerate().flat_map(of_end).collect();
-    let copied = calls.iter().filter(|moved| moved.how != CopyKind::Moves);
+    let copied = calls.iter().filter(|moved| moved.kind != CopyKind::Moves);
     Some(Copies { by_kernel: copied.map(|moved| moved.per_byte).sum(), calls })
 }
 
@@ -105,7 +105,7 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), count);
         assert_eq!(
-            (how("write"), how("splice"), how("getpid")),
+            (copy_kind("write"), copy_kind("splice"), copy_kind("getpid")),
             (Some(CopyKind::In), Some(CopyKind::Moves), None)
         );
     }

@@ -6,7 +6,7 @@
 //! what lies in functions that nobody knows; the first is not, for not everything can be left out by itself.
 
 use super::control_cases::ControlDifference;
-use super::facts::Seen;
+use super::evidence::Evidence;
 use crate::stats::median_interval;
 use model::estimate::Estimate;
 use model::floor::{CACHE_LINE, CONTEXT_SWITCH};
@@ -174,16 +174,16 @@ impl Decomposition {
 }
 
 /// Decomposes an iteration of the case; `None` where an iteration is no sum.
-pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
-    if !seen.gathered.is_a_sum() {
+pub(crate) fn decompose(evidence: &Evidence<'_>) -> Option<Decomposition> {
+    if !evidence.observations.is_a_sum() {
         return None;
     }
-    let iteration_ns = seen.record.summary.as_ref()?.iteration_ns.median;
-    let sampled = by_probes(seen, iteration_ns);
+    let iteration_ns = evidence.record.summary.as_ref()?.iteration_ns.median;
+    let sampled = by_probes(evidence, iteration_ns);
     let term = |kind: TermKind| {
         let by_probes_ns =
             sampled.as_ref().map(|sampled| sampled.of(kind)).filter(|_| kind != TermKind::CacheLines);
-        let (by_difference_ns, difference) = by_difference(seen, kind).unzip();
+        let (by_difference_ns, difference) = by_difference(evidence, kind).unzip();
         let apart_ns = by_probes_ns.zip(by_difference_ns).map(|(a, b): (f64, Estimate)| (a - b.median).abs());
         Term {
             kind,
@@ -203,7 +203,7 @@ pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
         iteration_ns,
         residual_by_probes_ns: sampled.as_ref().map(|sampled| sampled.unknown_ns),
         residual_by_difference_ns: iteration_ns - explained_ns,
-        best: match sampled.is_some() && !seen.record.case.spec.params.spins() {
+        best: match sampled.is_some() && !evidence.record.case.spec.params.spins() {
             true => TermSource::Samples,
             false => TermSource::Differences,
         },
@@ -227,12 +227,12 @@ impl Sampled {
 
 /// Splits the CPU time of both ends by samples. Where they use more together than the iteration takes, they did so at the
 /// same time, and each counts for less; where they use less, neither ran for the rest.
-fn by_probes(seen: &Seen<'_>, iteration_ns: f64) -> Option<Sampled> {
-    let subsystems = seen.gathered.subsystems();
-    let summary = seen.record.summary.as_ref()?;
+fn by_probes(evidence: &Evidence<'_>, iteration_ns: f64) -> Option<Sampled> {
+    let subsystems = evidence.observations.subsystems();
+    let summary = evidence.record.summary.as_ref()?;
     let (client_ns, server_ns) = (summary.client.cpu_ns, summary.server.map_or(0.0, |server| server.cpu_ns));
     // Where the kernel is hidden, there is nothing to tell its parts by.
-    if subsystems.is_empty() || !seen.gathered.sees_the_kernel() {
+    if subsystems.is_empty() || !evidence.observations.sees_the_kernel() {
         return None;
     }
     let share = (iteration_ns / (client_ns + server_ns)).min(1.0);
@@ -251,12 +251,13 @@ fn by_probes(seen: &Seen<'_>, iteration_ns: f64) -> Option<Sampled> {
 }
 
 /// What `kind` costs by the difference of two cases, and which.
-fn by_difference(seen: &Seen<'_>, kind: TermKind) -> Option<(Estimate, String)> {
-    let control_case = |role| seen.control_case(role);
-    let this = seen.record;
+fn by_difference(evidence: &Evidence<'_>, kind: TermKind) -> Option<(Estimate, String)> {
+    let control_case = |role| evidence.control_case(role);
+    let this = evidence.record;
     match kind {
         TermKind::Calls => {
-            let (calls, call) = (seen.calls_an_iteration()?, control_case(ControlDifference::SystemCall)?);
+            let (calls, call) =
+                (evidence.calls_an_iteration()?, control_case(ControlDifference::SystemCall)?);
             let cost = call.summary.as_ref()?.iteration_ns;
             Some((cost.map(|ns| ns * calls), format!("{calls:.1} × an empty system call")))
         }
@@ -269,14 +270,14 @@ fn by_difference(seen: &Seen<'_>, kind: TermKind) -> Option<(Estimate, String)> 
             None if this.case.spec.params.spins() => None,
             None => {
                 let (floor, call) =
-                    (seen.floor(CONTEXT_SWITCH)?, control_case(ControlDifference::SystemCall)?);
+                    (evidence.floor(CONTEXT_SWITCH)?, control_case(ControlDifference::SystemCall)?);
                 let of_calls_ns = CALLS_OF_A_HAND_OVER * call.summary.as_ref()?.iteration_ns.median;
                 let cost = floor.summary.as_ref()?.iteration_ns.map(|ns| ns - of_calls_ns);
                 Some((cost, "a bare hand-over less its system calls".to_owned()))
             }
         },
         TermKind::CacheLines => {
-            let floor = seen.floor(CACHE_LINE)?;
+            let floor = evidence.floor(CACHE_LINE)?;
             Some((floor.summary.as_ref()?.iteration_ns, "a bare cache line there and back".to_owned()))
         }
         TermKind::Network => {
@@ -315,7 +316,7 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::gathered::CaseObservations;
+    use crate::explain::case_observations::CaseObservations;
     use crate::summary::summarise;
     use model::card::Support;
     use model::floor::operation;
@@ -388,8 +389,8 @@ mod tests {
         gathered
     }
 
-    fn decomposed(gathered: &CaseObservations, records: &[Record]) -> Decomposition {
-        decompose(&Seen { gathered, record: &records[0], records, calls: None }).unwrap()
+    fn decomposed(observations: &CaseObservations, records: &[Record]) -> Decomposition {
+        decompose(&Evidence { observations, record: &records[0], records, calls: None }).unwrap()
     }
 
     fn of(sum: &Decomposition, kind: TermKind) -> &Term {

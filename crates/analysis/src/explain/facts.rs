@@ -4,65 +4,26 @@
 //! there, and a rule that wants it does not fire.
 
 use super::control_cases::ControlDifference;
-use super::copies::{CopyKind, how};
+use super::copies::{CopyKind, copy_kind};
 use super::decompose::{Decomposition, TermKind, TermSource, difference};
-use super::gathered::CaseObservations;
+use super::evidence::Evidence;
 use model::estimate::Estimate;
-use model::observation::profile::CallProfile;
-use model::record::Record;
 use std::collections::BTreeMap;
-
-/// All that is known of a case.
-pub(crate) struct Seen<'a> {
-    pub(crate) gathered: &'a CaseObservations,
-    /// What was measured of it plainly.
-    pub(crate) record: &'a Record,
-    /// What was measured plainly in the same rounds: its control cases, and floors.
-    pub(crate) records: &'a [Record],
-    /// Both ends' calls.
-    pub(crate) calls: Option<&'a [Vec<CallProfile>; 2]>,
-}
-
-impl Seen<'_> {
-    /// What was measured of the control case in `role`.
-    pub(crate) fn control_case(&self, role: ControlDifference) -> Option<&Record> {
-        let case = self.gathered.control_cases().iter().find(|(of, _)| *of == role).map(|(_, case)| case)?;
-        self.records.iter().find(|record| record.case == *case && record.summary.is_some())
-    }
-
-    /// What was measured of the floor `name`, between this case's CPUs.
-    pub(crate) fn floor(&self, name: &str) -> Option<&Record> {
-        self.records
-            .iter()
-            .find(|record| record.case.spec.name == name && record.case.cpus == self.record.case.cpus)
-    }
-
-    /// The system calls of both ends in an iteration.
-    pub(crate) fn calls_an_iteration(&self) -> Option<f64> {
-        Some(
-            self.calls?
-                .iter()
-                .flatten()
-                .map(|row| row.per_iteration)
-                .fold(0.0, |sum, per_iteration| sum + per_iteration),
-        )
-    }
-}
 
 /// Facts by name.
 pub(crate) type Facts = BTreeMap<&'static str, f64>;
 
-pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> Facts {
+pub(crate) fn facts(evidence: &Evidence<'_>, decomposition: Option<&Decomposition>) -> Facts {
     let mut facts = Facts::new();
     let mut know = |name, value: Option<f64>| {
         facts.extend(value.filter(|value| value.is_finite()).map(|value| (name, value)));
     };
-    let Some(summary) = seen.record.summary.as_ref() else { return facts };
+    let Some(summary) = evidence.record.summary.as_ref() else { return facts };
     let iteration_ns = summary.iteration_ns.median;
     know("iteration_ns", Some(iteration_ns));
     know("cpu_ns", Some(summary.cpu_ns()));
-    know("size_bytes", seen.record.case.size_bytes.map(|size| size.0 as f64));
-    know("calls", seen.calls_an_iteration());
+    know("size_bytes", evidence.record.case.size_bytes.map(|size| size.0 as f64));
+    know("calls", evidence.calls_an_iteration());
     know("faults", Some(summary.client.faults + summary.server.map_or(0.0, |server| server.faults)));
 
     for (role, saved_name, left_name) in [
@@ -71,20 +32,21 @@ pub(crate) fn facts(seen: &Seen<'_>, decomposition: Option<&Decomposition>) -> F
         (ControlDifference::Untouched, "touching_ns", "untouched_cpu_ns"),
         (ControlDifference::Local, "local_saves_ns", "local_cpu_ns"),
     ] {
-        let control_case = seen.control_case(role);
+        let control_case = evidence.control_case(role);
         // Only what is surely a saving is one.
-        let saved = control_case.and_then(|other| difference(seen.record, other)).filter(is_surely_positive);
+        let saved =
+            control_case.and_then(|other| difference(evidence.record, other)).filter(is_surely_positive);
         know(saved_name, saved.map(|saved| saved.median));
         know(left_name, control_case.and_then(|other| Some(other.summary.as_ref()?.cpu_ns())));
     }
-    if let Some(schedule) = seen.gathered.schedule() {
+    if let Some(schedule) = evidence.observations.schedule() {
         let sleeping = schedule.iter().map(|row| row.sleeping_share).fold(0.0, f64::max);
         know("sleeping_share", Some(sleeping));
         know("preemptions", Some(schedule.iter().map(|row| row.preemptions).sum()));
         know("migrations", Some(schedule.iter().map(|row| row.migrations).sum()));
     }
-    if let Some(calls) = seen.calls {
-        let receives = || calls.iter().flatten().filter(|row| how(&row.name) == Some(CopyKind::Out));
+    if let Some(calls) = evidence.calls {
+        let receives = || calls.iter().flatten().filter(|row| copy_kind(&row.name) == Some(CopyKind::Out));
         let asked: f64 = receives().map(|row| row.asked_sum as f64).sum();
         let came: f64 = receives().map(|row| row.returned_sum as f64).sum();
         let count: f64 = receives().map(|row| row.count as f64).sum();

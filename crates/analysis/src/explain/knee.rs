@@ -69,7 +69,7 @@ pub struct SizeCurve {
 }
 
 /// The knees of each curve that `cases` make, of whose plain trials `records` are.
-pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<SizeCurve> {
+pub fn size_curves(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<SizeCurve> {
     let unsized_case = |case: &Case| Case { size_bytes: None, ..case.clone() };
     let mut curves: Vec<Vec<&Case>> = Vec::new();
     for case in cases.iter().filter(|case| case.size_bytes.is_some()) {

@@ -3,36 +3,38 @@
 //! How values become an estimate is not decided here.
 
 use crate::stats;
-use model::Case;
+use model::case::Case;
+use model::endpoint::EndpointRole;
 use model::histogram::Histogram;
-use model::observation::profile::{CallProfile, Profile, ScheduleProfile};
+use model::observation::profile::{CallProfile, EndpointProfile, Profile, ScheduleProfile};
 use model::observation::subsystem::Subsystem;
-use model::record::{CallCounts, Sample, StepSample, TimerSample, Usage};
+use model::sample::{CallCounts, Sample, StepSample, TimedCalls, TimerSample, Usage};
 use model::study::metric::{
-    CallDirection, CallQuantity, EndpointRole, Metric, MetricEndpoints, ObservedQuantity, Quantile,
-    ScheduledTime, TimerQuantity, UsedResource,
+    CallDirection, CallQuantity, Metric, MetricEndpoints, ObservedQuantity, Quantile, ScheduledTime,
+    TimerQuantity, UsedResource,
 };
 
 /// What a metric is worked out of: trials, of one round or of several.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trials<'a> {
-    /// Those that were measured plainly.
-    pub(crate) plain: Vec<&'a Sample>,
-    /// Those that the metric's probe looked at.
-    pub(crate) looked: Vec<&'a Profile>,
+    /// Those without probes.
+    pub(crate) samples: Vec<&'a Sample>,
+    /// Those with the metric's probe.
+    pub(crate) profiles: Vec<&'a Profile>,
 }
 
-/// Why none of `looked` has it, where the trials say so themselves.
-pub(crate) fn absence(metric: &Metric, looked: &[&Profile]) -> Option<String> {
-    let Metric::Counter(name, ends) = metric else { return None };
-    let uncounted = looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.uncounted);
+/// Why none of `profiles` has `metric`, where they say so themselves.
+pub(crate) fn absence(metric: &Metric, profiles: &[&Profile]) -> Option<String> {
+    let Metric::Counter(name, endpoints) = metric else { return None };
+    let uncounted =
+        profiles.iter().flat_map(|profile| of_endpoints(*endpoints, profile)).flat_map(|end| &end.uncounted);
     let mut of_it = uncounted.filter(|(_, names)| names.iter().any(|counter| is_counter(counter, name)));
     of_it.next().map(|(reason, _)| format!("{name}: {reason}"))
 }
 
 /// Its value in `trials` of `case`, all together; of calls only those that returned `returned` bytes, if given.
 pub(crate) fn value(metric: &Metric, case: &Case, trials: &Trials<'_>, returned: Option<u64>) -> Option<f64> {
-    let (samples, looked) = (trials.plain.as_slice(), trials.looked.as_slice());
+    let (samples, profiles) = (trials.samples.as_slice(), trials.profiles.as_slice());
     let value = match metric {
         Metric::Time => iteration_ns(samples),
         Metric::Rate => {
@@ -46,32 +48,47 @@ pub(crate) fn value(metric: &Metric, case: &Case, trials: &Trials<'_>, returned:
             stats::median(&multiples.collect::<Vec<_>>())?
         }
         Metric::Quantile(quantile) => quantile_ns(*quantile, samples)?,
-        Metric::Used(used, ends) => {
-            let of_ends = samples.iter().map(|sample| usage_of(*used, sample, *ends));
+        Metric::Used(used, endpoints) => {
+            let of_ends = samples.iter().map(|sample| usage_of(*used, sample, *endpoints));
             of_ends.sum::<Option<f64>>()? / iterations(samples)
         }
         Metric::Call(side, of) => of_calls(*of, *side, samples, returned)?,
-        Metric::Step { end, name, mean } => step(*end, name, *mean, samples)?,
+        Metric::Step { endpoint, name, mean } => step(*endpoint, name, *mean, samples)?,
         Metric::Timer(of) => of_timer(*of, samples)?,
         Metric::Effect(_) => {
-            let logs: Vec<f64> = looked.iter().map(|showed| showed.effect.ln()).collect();
+            let logs: Vec<f64> = profiles.iter().map(|profile| profile.effect.ln()).collect();
             stats::median(&logs)?.exp()
         }
-        Metric::Scheduled(scheduled, ends) => scheduled_ns(*scheduled, *ends, looked)?,
-        Metric::Seen { end, name, of } => of_observed_calls(*of, *end, name, looked)?,
-        Metric::Counter(name, ends) => count_of(name, *ends, looked)?,
-        Metric::In(place, ends) => {
-            let subsystems =
-                || looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.subsystems);
+        Metric::Scheduled(scheduled, endpoints) => scheduled_ns(*scheduled, *endpoints, profiles)?,
+        Metric::ObservedCall { endpoint, name, quantity } => {
+            of_observed_calls(*quantity, *endpoint, name, profiles)?
+        }
+        Metric::Counter(name, endpoints) => count_of(name, *endpoints, profiles)?,
+        Metric::Subsystem(subsystem, endpoints) => {
+            let subsystems = || {
+                profiles
+                    .iter()
+                    .flat_map(|profile| of_endpoints(*endpoints, profile))
+                    .flat_map(|end| &end.subsystems)
+            };
             let samples = |of: Option<Subsystem>| -> f64 {
                 let found = subsystems().filter(|(at, _)| of.is_none_or(|of| of == **at));
                 found.map(|(_, samples)| *samples as f64).sum()
             };
-            samples(Some(*place)) / samples(None)
+            samples(Some(*subsystem)) / samples(None)
         }
     };
     // A sum of nothing is -0 in this language.
     value.is_finite().then_some(value + 0.0)
+}
+
+/// What of `profile` is meant by `endpoints`; nothing where it has no such endpoint.
+fn of_endpoints(endpoints: MetricEndpoints, profile: &Profile) -> Vec<&EndpointProfile> {
+    match endpoints {
+        MetricEndpoints::Both => profile.endpoints().collect(),
+        MetricEndpoints::One(EndpointRole::Client) => vec![&profile.client],
+        MetricEndpoints::One(EndpointRole::Server) => profile.server.iter().collect(),
+    }
 }
 
 fn iterations(samples: &[&Sample]) -> f64 {
@@ -97,7 +114,7 @@ fn quantile_ns(quantile: Quantile, samples: &[&Sample]) -> Option<f64> {
     ns.map(|ns| ns as f64)
 }
 
-fn usage_of(used: UsedResource, sample: &Sample, ends: MetricEndpoints) -> Option<f64> {
+fn usage_of(used: UsedResource, sample: &Sample, endpoints: MetricEndpoints) -> Option<f64> {
     let of = |usage: &Usage| match used {
         UsedResource::Cpu => usage.cpu_ns,
         UsedResource::User => usage.user_ns,
@@ -105,7 +122,7 @@ fn usage_of(used: UsedResource, sample: &Sample, ends: MetricEndpoints) -> Optio
         UsedResource::Switches => usage.voluntary_switches + usage.involuntary_switches,
         UsedResource::Faults => usage.minor_faults + usage.major_faults,
     } as f64;
-    match ends {
+    match endpoints {
         MetricEndpoints::Both => Some(of(&sample.client) + sample.server.as_ref().map_or(0.0, of)),
         MetricEndpoints::One(EndpointRole::Client) => Some(of(&sample.client)),
         MetricEndpoints::One(EndpointRole::Server) => sample.server.as_ref().map(of),
@@ -119,7 +136,7 @@ fn of_calls(
     returned: Option<u64>,
 ) -> Option<f64> {
     let calls: Vec<_> = samples.iter().filter_map(|sample| sample.calls.as_ref()).collect();
-    let of = |calls: &'_ model::record::TimedCalls| -> CallCounts {
+    let of = |calls: &TimedCalls| -> CallCounts {
         match side {
             CallDirection::Send => calls.send.clone(),
             CallDirection::Receive => calls.receive.clone(),
@@ -172,9 +189,9 @@ pub(crate) fn returned_bytes(side: CallDirection, samples: &[&Sample]) -> Vec<u6
     bytes
 }
 
-fn step(end: EndpointRole, name: &str, mean: bool, samples: &[&Sample]) -> Option<f64> {
+fn step(endpoint: EndpointRole, name: &str, mean: bool, samples: &[&Sample]) -> Option<f64> {
     let steps = samples.iter().filter_map(|sample| sample.steps.as_ref());
-    let of_end = steps.flat_map(|steps| match end {
+    let of_end = steps.flat_map(|steps| match endpoint {
         EndpointRole::Client => &steps.client,
         EndpointRole::Server => &steps.server,
     });
@@ -183,27 +200,27 @@ fn step(end: EndpointRole, name: &str, mean: bool, samples: &[&Sample]) -> Optio
     if mean { all.mean_ns() } else { all.quantile_ns(0.5).map(|ns| ns as f64) }
 }
 
-fn scheduled_ns(scheduled: ScheduledTime, ends: MetricEndpoints, looked: &[&Profile]) -> Option<f64> {
+fn scheduled_ns(scheduled: ScheduledTime, endpoints: MetricEndpoints, profiles: &[&Profile]) -> Option<f64> {
     let of = |row: &ScheduleProfile| match scheduled {
         ScheduledTime::Running => row.running_ns,
         ScheduledTime::Asleep => row.asleep_ns,
         ScheduledTime::Preempted => row.preempted_ns,
     };
-    let of_trial = |showed: &&Profile| -> Option<f64> {
-        let rows = ends.of(showed).into_iter().map(|end| end.schedule.as_ref().map(of));
+    let of_trial = |profile: &&Profile| -> Option<f64> {
+        let rows = of_endpoints(endpoints, profile).into_iter().map(|end| end.schedule.as_ref().map(of));
         let per_iteration: Option<f64> = rows.sum();
-        per_iteration.map(|per_iteration| per_iteration * showed.iterations as f64)
+        per_iteration.map(|per_iteration| per_iteration * profile.iterations as f64)
     };
-    Some(looked.iter().map(of_trial).sum::<Option<f64>>()? / looked_iterations(looked))
+    Some(profiles.iter().map(of_trial).sum::<Option<f64>>()? / observed_iterations(profiles))
 }
 
 fn of_observed_calls(
     what: ObservedQuantity,
-    end: EndpointRole,
+    endpoint: EndpointRole,
     name: &str,
-    looked: &[&Profile],
+    profiles: &[&Profile],
 ) -> Option<f64> {
-    let of_end = looked.iter().flat_map(|showed| MetricEndpoints::One(end).of(showed));
+    let of_end = profiles.iter().flat_map(|profile| of_endpoints(MetricEndpoints::One(endpoint), profile));
     let rows: Vec<_> = of_end.flat_map(|end| &end.calls).filter(|row| is_call(&row.name, name)).collect();
     let sum = |value: &dyn Fn(&CallProfile) -> f64| rows.iter().map(|row| value(row)).sum::<f64>();
     let answered = |row: &CallProfile| {
@@ -212,7 +229,7 @@ fn of_observed_calls(
     };
     // A trial in which no such call was made has none of it an iteration, and no time of it.
     Some(match what {
-        ObservedQuantity::Calls => sum(&|row| row.count as f64) / looked_iterations(looked),
+        ObservedQuantity::Calls => sum(&|row| row.count as f64) / observed_iterations(profiles),
         ObservedQuantity::Mean => sum(&|row| row.mean_ns * row.count as f64) / sum(&|row| row.count as f64),
         ObservedQuantity::Bytes => sum(&|row| row.returned_sum as f64) / sum(&|row| answered(row) as f64),
         ObservedQuantity::Time => {
@@ -233,17 +250,17 @@ fn is_counter(counter: &str, name: &str) -> bool {
     counter == name || counter.split_once(':').is_some_and(|(event, _)| event == name)
 }
 
-fn count_of(name: &str, ends: MetricEndpoints, looked: &[&Profile]) -> Option<f64> {
-    let of_trial = |showed: &&Profile| -> Option<f64> {
-        let counters = ends.of(showed).into_iter().flat_map(|end| &end.counters);
+fn count_of(name: &str, endpoints: MetricEndpoints, profiles: &[&Profile]) -> Option<f64> {
+    let of_trial = |profile: &&Profile| -> Option<f64> {
+        let counters = of_endpoints(endpoints, profile).into_iter().flat_map(|end| &end.counters);
         let counts: Vec<_> = counters.filter(|counter| is_counter(&counter.name, name)).collect();
         if counts.is_empty() { None } else { counts.iter().map(|counter| counter.count.known()).sum() }
     };
-    Some(looked.iter().map(of_trial).sum::<Option<f64>>()? / looked_iterations(looked))
+    Some(profiles.iter().map(of_trial).sum::<Option<f64>>()? / observed_iterations(profiles))
 }
 
-fn looked_iterations(looked: &[&Profile]) -> f64 {
-    looked.iter().map(|showed| showed.iterations as f64).sum()
+fn observed_iterations(profiles: &[&Profile]) -> f64 {
+    profiles.iter().map(|profile| profile.iterations as f64).sum()
 }
 
 fn of_timer(what: TimerQuantity, samples: &[&Sample]) -> Option<f64> {

@@ -3,7 +3,6 @@
 use super::evaluated::{self, EvaluatedStudy, StudyVerdict};
 use super::*;
 use model::card::{Card, CardKind};
-use model::case::{Case, Endpoints, Placement};
 use model::histogram::Histogram;
 use model::observation::profile::ProfileRecord;
 use model::observation::subsystem::Subsystem;
@@ -18,6 +17,7 @@ use model::testing;
 use model::testing::card;
 use model::topology::CpuPair;
 use model::units::{Size, Unit};
+use model::{Case, Endpoints, Placement};
 use model::{Pace, Peers, Spec, Workload};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -610,9 +610,9 @@ fn cell_in(results: &Results, measure: &str) -> evaluated::EvaluatedCell {
 fn what_probes_saw_is_counted_by_the_iteration() {
     let results = looked_at();
     for (measure, expected) in [
-        ("seen.client.read.calls", 1.0),
-        ("seen.client.read.mean", 20.0),
-        ("seen.client.read.bytes", 1024.0),
+        ("observed.client.read.calls", 1.0),
+        ("observed.client.read.mean", 20.0),
+        ("observed.client.read.bytes", 1024.0),
         ("asleep", 10.0),
         ("asleep.client", 10.0),
         ("asleep.server", 0.0),
@@ -629,7 +629,8 @@ fn what_probes_saw_is_counted_by_the_iteration() {
         assert!(found.interval.is_some(), "{measure}: eight rounds");
     }
     // A call that is not made is made 0 times, not -0.
-    let evaluated::EvaluatedCell::Value(none, _) = cell_in(&results, "seen.server.lseek.calls of pipe at 1K")
+    let evaluated::EvaluatedCell::Value(none, _) =
+        cell_in(&results, "observed.server.lseek.calls of pipe at 1K")
     else {
         panic!()
     };
@@ -659,7 +660,7 @@ fn what_no_probe_saw_says_why() {
     assert_eq!(unknown, format!("{of}it has no counter.tea"));
     results.profiles.retain(|look| look.probe != Probe::Scheduler);
     let none = why(&results, "asleep of pipe at 1K");
-    assert!(none.ends_with("the run looked at nothing; give it time with --observe"), "{none}");
+    assert!(none.ends_with("the run used no probes; give it time for them with --observe"), "{none}");
     results.header.settings.observe_ns = 1;
     let late = why(&results, "asleep of pipe at 1K");
     assert!(late.ends_with("give it more time with --observe"), "{late}");
@@ -703,7 +704,7 @@ fn a_timeline_has_iterations_of_the_last_trial() {
 fn a_study_says_by_which_probes_it_wants_what_looked_at() {
     let study = suite(
         "[[study.figure]]\nname = 'n'\ntitle = 't'\nseries = [{ name = 'l', of = 'asleep of pipe + asleep of tcp' }]\n\
-         [[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'seen.server.read.calls of pipe at 2K', at_least = 1 }]",
+         [[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'observed.server.read.calls of pipe at 2K', at_least = 1 }]",
     );
     let study = study.study.unwrap();
     let of = |name, size| study.probes_of(&case(name, Workload::Latency, Some(size)));

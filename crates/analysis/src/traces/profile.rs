@@ -38,7 +38,7 @@ pub fn profile(probe: Probe, seen: Observation, effect: f64, call_name: impl Fn(
             counters,
             uncounted,
             subsystems: samples_by_subsystem(&end.stacks).into_iter().collect(),
-            without: end.without.clone(),
+            unavailable: end.unavailable.clone(),
             lost: end.lost,
         }
     };
@@ -49,14 +49,14 @@ pub fn profile(probe: Probe, seen: Observation, effect: f64, call_name: impl Fn(
     Profile { iterations, iteration_ns, effect, client, server, timeline }
 }
 
-fn timeline(seen: Observation, call_name: impl Fn(u32) -> String) -> Timeline {
-    let events = seen.ends().flat_map(|end| &end.events);
+fn timeline(observation: Observation, call_name: impl Fn(u32) -> String) -> Timeline {
+    let events = observation.endpoints().flat_map(|end| &end.events);
     let numbers = events.filter_map(|event| match event.what {
         EventKind::Enter { number, .. } => Some(number),
         _ => None,
     });
     let call_names = numbers.map(|number| (number, call_name(number))).collect();
-    Timeline { seen, call_names }
+    Timeline { observation, call_names }
 }
 
 #[cfg(test)]
@@ -115,6 +115,6 @@ mod tests {
         assert_eq!(serde_json::from_str::<Profile>(&text).unwrap(), kept);
         let timeline = kept.timeline.unwrap();
         assert_eq!((timeline.call_name(0), timeline.call_name(7)), ("read".to_owned(), "call 7".to_owned()));
-        assert_eq!(timeline.seen.client.events.len(), 4);
+        assert_eq!(timeline.observation.client.events.len(), 4);
     }
 }

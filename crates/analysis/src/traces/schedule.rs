@@ -111,7 +111,7 @@ impl ScheduleTally {
             }
         }
         let wakes = |event: &EndpointEvent| matches!(event.what, EventKind::Wakes { .. });
-        self.sees_wake_ups |= observation.ends().any(|end| end.events.iter().any(wakes));
+        self.sees_wake_ups |= observation.endpoints().any(|end| end.events.iter().any(wakes));
     }
 
     /// Client's row and server's, if anything was added.

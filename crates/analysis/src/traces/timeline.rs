@@ -5,6 +5,7 @@
 use super::calls::{SystemCall, in_order};
 use super::schedule::{self, SchedulerState, StateSpan, comes_on_after, wake_ups_of};
 use crate::stats::median;
+use model::endpoint::EndpointRole;
 use model::observation::{EndpointObservation, EventKind, Observation};
 use serde::Serialize;
 
@@ -12,34 +13,6 @@ use serde::Serialize;
 const SLOW: f64 = 0.999;
 /// With fewer iterations that quantile is the slowest of them.
 const LEAST_FOR_SLOW: usize = 1000;
-
-/// An endpoint of a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EndpointRole {
-    /// The one that keeps the clock.
-    Client,
-    /// The one that answers.
-    Server,
-}
-
-impl EndpointRole {
-    /// The other one.
-    pub fn other(self) -> Self {
-        match self {
-            EndpointRole::Client => EndpointRole::Server,
-            EndpointRole::Server => EndpointRole::Client,
-        }
-    }
-
-    /// The name, as it is shown.
-    pub fn name(self) -> &'static str {
-        match self {
-            EndpointRole::Client => "client",
-            EndpointRole::Server => "server",
-        }
-    }
-}
 
 /// An iteration that is worth a look.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -142,7 +115,11 @@ pub struct WakeUp {
 
 /// The iterations of a timeline that are worth a look: as many typical ones as asked for, in the order of time, and a slow
 /// one. `name` names a call by its number. Without iterations that were timed one by one there is none.
-pub fn chosen(observation: &Observation, typical: usize, name: impl Fn(u32) -> String) -> Vec<Iteration> {
+pub fn chosen_iterations(
+    observation: &Observation,
+    typical: usize,
+    name: impl Fn(u32) -> String,
+) -> Vec<Iteration> {
     let bounds = bounds(observation);
     let tracks = tracks(observation, name);
     let iteration = |(choice, number): (IterationChoice, usize)| {
@@ -254,7 +231,7 @@ fn parts(span: StateSpan, woken: &[u64]) -> impl Iterator<Item = StateSpan> {
 
 impl Tracks {
     /// Both tracks by their ends, client first.
-    pub fn ends(&self) -> impl Iterator<Item = (EndpointRole, &Track)> {
+    pub fn endpoints(&self) -> impl Iterator<Item = (EndpointRole, &Track)> {
         std::iter::once((EndpointRole::Client, &self.client))
             .chain(self.server.iter().map(|server| (EndpointRole::Server, server)))
     }
@@ -378,7 +355,7 @@ mod tests {
 
     #[test]
     fn an_iteration_has_what_reaches_into_it() {
-        let iterations = chosen(&ping_pong(), 3, names);
+        let iterations = chosen_iterations(&ping_pong(), 3, names);
         let [iteration] = iterations.as_slice() else { panic!("{iterations:?}") };
         assert_eq!((iteration.number, iteration.from_ns, iteration.until_ns), (1, 5, 75));
         assert_eq!(iteration.choice, IterationChoice::Slowest { of: 1 });

@@ -9,8 +9,10 @@ use crate::exit::{Error, Exit};
 use crate::output::{command, print, style};
 use crate::progress::Progress;
 use crate::results_file;
-use analysis::explain::{CaseObservations, Explanation, Landmark, SizeCurve, bends, control_cases, explain};
-use analysis::traces::timeline::chosen;
+use analysis::explain::{
+    CaseObservations, Explanation, Landmark, SizeCurve, control_cases, explain, size_curves,
+};
+use analysis::traces::timeline::chosen_iterations;
 use harness::endpoint::Sizing;
 use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
 use harness::measure::Timer;
@@ -18,12 +20,13 @@ use harness::run::{Bounds, Event, Run, slice_for};
 use harness::run_directory::RunDirectory;
 use harness::trial::Launcher;
 use mechanisms::registry::CARDS;
+use model::block::Block;
 use model::card::Support;
 use model::floor::floor_of;
 use model::observation::Probe;
 use model::plan::{Plan, plan};
 use model::record::{Record, Settings};
-use model::suite::{Block, Suite};
+use model::suite::Suite;
 use model::{Case, Invalid, Pace, Peers, Percent, Placements};
 use observe::symbols::Names;
 use std::io::Write;
@@ -92,7 +95,7 @@ pub fn explained(
             None => unexplained.push(&gathered.case),
         }
     }
-    let bends = bends(cases, &records, &landmarks());
+    let bends = size_curves(cases, &records, &landmarks());
     // Files are made even if nobody reads the text to its end, and the text is printed even if they cannot be.
     let made = make(looks, &explanations, &bends);
     print(&match looks.json {
@@ -134,7 +137,8 @@ fn make(looks: &Looks, explanations: &[Explanation], bends: &[SizeCurve]) -> Res
             write(&path(directory, "", "json"), trace.as_bytes(), FileKind::TRACE)?;
         }
         if let (Some(directory), Some(seen)) = (&looks.timelines, timeline) {
-            for (number, iteration) in chosen(seen, TYPICAL_ITERATIONS, observe::call_name).iter().enumerate()
+            for (number, iteration) in
+                chosen_iterations(seen, TYPICAL_ITERATIONS, observe::call_name).iter().enumerate()
             {
                 let svg = report::timeline(iteration, &key);
                 write(

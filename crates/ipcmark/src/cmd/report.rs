@@ -70,7 +70,7 @@ fn traces(all: &[Results]) -> Result<Vec<(String, String)>, Invalid> {
     for look in all.iter().flat_map(|results| &results.profiles) {
         if let Some(timeline) = look.profile.known().and_then(|showed| showed.timeline.as_ref()) {
             let key = look.case.key();
-            let trace = report::trace(&timeline.seen, &key, |number| timeline.call_name(number));
+            let trace = report::trace(&timeline.observation, &key, |number| timeline.call_name(number));
             traces.insert(report::file_name(&key), trace);
         }
     }

@@ -14,12 +14,13 @@ use harness::run::{Bounds, Event, Finish, estimate, slice_for};
 use harness::run_directory::RunDirectory;
 use harness::trial::Launcher;
 use mechanisms::registry::{self, CARDS};
+use model::block::Block;
 use model::card::{Card, CardKind, Support};
 use model::plan::{Plan, PlanEntry};
 use model::record::{
     FORMAT, Fact, FloorReading, Header, Line, PlanRecord, Results, RunEnd, Settings, Tool, VERSION,
 };
-use model::suite::{Block, Suite};
+use model::suite::Suite;
 use model::warning::Warning;
 use model::{Case, Invalid, Outcome, Pace, Peers, Percent, Size, Spec, Workload};
 use std::path::Path;

@@ -3,11 +3,12 @@
 //! The events themselves are kept of a few iterations alone, where these are to be drawn. Nothing here looks at anything, and
 //! what the numbers come to is worked out in `study`.
 
+use super::probe::Probe;
 use super::subsystem::Subsystem;
-use super::{Counter, Observation, Probe};
+use super::trial::{Counter, Observation};
 use crate::case::Case;
+use crate::fact::Fact;
 use crate::histogram::EncodedHistogram;
-use crate::record::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,7 +65,7 @@ pub struct EndpointProfile {
     pub subsystems: BTreeMap<Subsystem, u64>,
     /// What else was wanted, and why it could not be had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<String>,
+    pub unavailable: Vec<String>,
     /// How many records the kernel had no room for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
@@ -78,7 +79,7 @@ fn is_zero(count: &u64) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// What happened.
-    pub seen: Observation,
+    pub observation: Observation,
     /// The names of the system calls in it: their numbers differ from machine to machine.
     pub call_names: BTreeMap<u32, String>,
 }
@@ -92,7 +93,7 @@ impl Timeline {
 
 impl Profile {
     /// Both ends, client first.
-    pub fn ends(&self) -> impl Iterator<Item = &EndpointProfile> {
+    pub fn endpoints(&self) -> impl Iterator<Item = &EndpointProfile> {
         std::iter::once(&self.client).chain(&self.server)
     }
 }

@@ -2,17 +2,21 @@
 //!
 //! What is at fault is named by its place in the file, so that whoever has the text can say line and column.
 
-use super::formula::MeasureKind;
-use super::{
-    FigureX, Literal, Measure, Metric, OtherCell, Selection, Study, StudyCell, StudyConclusion, StudyFigure,
-    StudyRow, StudySeries, StudyTable, StudyTest,
+use super::document::{
+    Candidate, FigureX, OtherCell, Study, StudyCell, StudyConclusion, StudyFigure, StudyRow, StudySeries,
+    StudyTable, StudyTest,
 };
-use crate::case::Workload;
+use super::formula::{Measure, MeasureKind};
+use super::literal::Literal;
+use super::metric::{CallQuantity, Metric};
+use super::selection::Selection;
+use super::test_sizes::TestSizes;
 use crate::diagnostic::Diagnostic;
 use crate::invalid::{Invalid, printable};
 use crate::pace::Pace;
 use crate::peers::Peers;
 use crate::units::Unit;
+use crate::workload::Workload;
 
 /// More tables, figures, conclusions, rows, columns, lines or tests than this, of each, are not drawn.
 const MOST: usize = 200;
@@ -119,7 +123,7 @@ impl Study {
             StudyCell::Empty => Ok(()),
             StudyCell::Measure(measure) => {
                 self.check_measure(measure, Free::No)?;
-                if published != measure.formula.taken().is_empty() {
+                if published != measure.formula.metrics().is_empty() {
                     let (problem, remedy) = if published {
                         (
                             "a published row has what was published, not what is measured",
@@ -149,7 +153,7 @@ impl Study {
         }
     }
 
-    fn check_candidates(&self, candidates: &[super::Candidate], name: &str) -> Result<(), Diagnostic> {
+    fn check_candidates(&self, candidates: &[Candidate], name: &str) -> Result<(), Diagnostic> {
         let Some(first) = candidates.first() else {
             return Err(
                 fault("there is nothing to choose from", "give { name, of }, several times").under(name)
@@ -258,16 +262,16 @@ impl Study {
     /// Whether `measure` goes over sizes: takes something of a case with several, and does not say at which.
     fn free(&self, measure: &Measure) -> Result<bool, Diagnostic> {
         let mut free = false;
-        for taken in measure.formula.taken() {
+        for taken in measure.formula.metrics() {
             free |= taken.at.is_none() && self.case(&taken.case)?.sizes.len() > 1;
         }
         Ok(free)
     }
 
     fn check_measure(&self, measure: &Measure, free: Free) -> Result<(), Diagnostic> {
-        for taken in measure.formula.taken() {
+        for taken in measure.formula.metrics() {
             let selection = self.case(&taken.case)?;
-            if let Some(reason) = taken.metric.lacking(selection.workload) {
+            if let Some(reason) = taken.metric.unavailable_in(selection.workload) {
                 return Err(fault(
                     format!("'{}' has no {}: {reason}", taken.case, taken.metric),
                     "take another metric, or a case of another workload",
@@ -279,7 +283,7 @@ impl Study {
             if let Some(size) = taken.at.filter(|size| !selection.sizes.contains(size)) {
                 return Err(fault(
                     format!("no [[block]] of the suite measures '{}' at {size}", taken.case),
-                    format!("its sizes are {}", super::TestSizes(selection.sizes.clone())),
+                    format!("its sizes are {}", TestSizes(selection.sizes.clone())),
                 ));
             }
         }
@@ -327,18 +331,6 @@ enum Free {
     No,
 }
 
-impl StudyFigure {
-    /// In what its vertical axis is counted: as its first line is.
-    pub fn unit(&self) -> Result<Unit, Invalid> {
-        let Some(first) = self.series.first() else { return Ok(Unit::Number) };
-        match (&first.of, first.published.first()) {
-            (Some(measure), _) => measure.unit(),
-            (None, Some((_, y))) => Ok(y.unit),
-            (None, None) => Ok(Unit::Number),
-        }
-    }
-}
-
 fn is_name(name: &str) -> bool {
     const LONGEST_NAME: usize = 60;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -384,10 +376,8 @@ fn literal_in(unit: Unit, literal: &Literal) -> Result<(), Diagnostic> {
 }
 
 fn is_of_calls(measure: &Measure) -> Result<(), Diagnostic> {
-    let taken = measure.formula.taken();
-    let counts = |metric: &Metric| {
-        matches!(metric, Metric::Call(_, super::metric::CallQuantity::Calls) | Metric::Size)
-    };
+    let taken = measure.formula.metrics();
+    let counts = |metric: &Metric| matches!(metric, Metric::Call(_, CallQuantity::Calls) | Metric::Size);
     let calls = taken.iter().filter(|taken| taken.metric != Metric::Size).count();
     if calls == 1 && taken.iter().all(|taken| counts(&taken.metric)) {
         return Ok(());

@@ -3,12 +3,12 @@
 //! A metric is worked out of any set of trials: of one, for a value a round, or of all of them together. How
 //! values become an estimate is not decided here.
 
-use crate::case::Workload;
+use crate::endpoint::EndpointRole;
 use crate::invalid::{Invalid, printable};
-use crate::observation::profile::{EndpointProfile, Profile};
+use crate::observation::probe::{Probe, parse_probe};
 use crate::observation::subsystem::Subsystem;
-use crate::observation::{Probe, parse_probe};
 use crate::units::Unit;
+use crate::workload::Workload;
 use std::fmt;
 use std::str::FromStr;
 
@@ -32,7 +32,7 @@ pub enum Metric {
     /// A system call of a session's messages.
     Step {
         /// Whose.
-        end: EndpointRole,
+        endpoint: EndpointRole,
         /// The system call.
         name: String,
         /// The mean; else the median.
@@ -45,18 +45,18 @@ pub enum Metric {
     /// How the ends were scheduled.
     Scheduled(ScheduledTime, MetricEndpoints),
     /// An end's system calls of one kind, as the kernel saw them.
-    Seen {
+    ObservedCall {
         /// Whose.
-        end: EndpointRole,
+        endpoint: EndpointRole,
         /// The system call.
         name: String,
         /// What of them.
-        of: ObservedQuantity,
+        quantity: ObservedQuantity,
     },
     /// What a counter counted in an iteration.
     Counter(String, MetricEndpoints),
     /// The part of the samples in which the processor was found in one place.
-    In(Subsystem, MetricEndpoints),
+    Subsystem(Subsystem, MetricEndpoints),
 }
 
 macro_rules! words {
@@ -73,7 +73,7 @@ macro_rules! words {
             }
 
             fn of(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.word() == word)
+                Self::ALL.iter().copied().find(|known| known.word() == word)
             }
         }
     };
@@ -108,16 +108,6 @@ words! {
         Switches = "switches",
         /// Page faults.
         Faults = "faults",
-    }
-}
-
-words! {
-    /// One end.
-    EndpointRole {
-        /// Which starts and keeps the clock.
-        Client = "client",
-        /// Which answers.
-        Server = "server",
     }
 }
 
@@ -195,10 +185,12 @@ pub enum MetricEndpoints {
 impl MetricEndpoints {
     /// A name with an end after it, or both.
     fn split(text: &str) -> (&str, Self) {
-        let of = |end: EndpointRole| {
-            text.strip_suffix(end.word())?.strip_suffix('.').map(|name| (name, MetricEndpoints::One(end)))
+        let of = |endpoint: EndpointRole| {
+            text.strip_suffix(endpoint.name())?
+                .strip_suffix('.')
+                .map(|name| (name, MetricEndpoints::One(endpoint)))
         };
-        EndpointRole::ALL.iter().find_map(|end| of(*end)).unwrap_or((text, MetricEndpoints::Both))
+        EndpointRole::ALL.iter().find_map(|endpoint| of(*endpoint)).unwrap_or((text, MetricEndpoints::Both))
     }
 
     fn suffix(self) -> &'static str {
@@ -208,15 +200,11 @@ impl MetricEndpoints {
             MetricEndpoints::One(EndpointRole::Server) => ".server",
         }
     }
+}
 
-    /// What of `profile` is meant; nothing where it has no such end.
-    pub fn of(self, profile: &Profile) -> Vec<&EndpointProfile> {
-        match self {
-            MetricEndpoints::Both => profile.ends().collect(),
-            MetricEndpoints::One(EndpointRole::Client) => vec![&profile.client],
-            MetricEndpoints::One(EndpointRole::Server) => profile.server.iter().collect(),
-        }
-    }
+/// The endpoint called `name`.
+fn endpoint_role(name: &str) -> Option<EndpointRole> {
+    EndpointRole::ALL.into_iter().find(|role| role.name() == name)
 }
 
 impl FromStr for Metric {
@@ -235,53 +223,56 @@ impl FromStr for Metric {
         let quantile = || Quantile::of(text).map(Metric::Quantile);
         let used = || match (UsedResource::of(first)?, rest) {
             (used, None) => Some(Metric::Used(used, MetricEndpoints::Both)),
-            (used, Some(end)) => Some(Metric::Used(used, MetricEndpoints::One(EndpointRole::of(end)?))),
+            (used, Some(endpoint)) => {
+                Some(Metric::Used(used, MetricEndpoints::One(endpoint_role(endpoint)?)))
+            }
         };
         let call = || Some(Metric::Call(CallDirection::of(first)?, CallQuantity::of(rest?)?));
         let step = || {
-            let (end, step) = (EndpointRole::of(first)?, rest?);
+            let (endpoint, step) = (endpoint_role(first)?, rest?);
             let (name, mean) = step.strip_suffix(".mean").map_or((step, false), |name| (name, true));
             let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            is_name.then(|| Metric::Step { end, name: name.to_owned(), mean })
+            is_name.then(|| Metric::Step { endpoint, name: name.to_owned(), mean })
         };
-        let of_looks = || looked(first, rest, text);
-        known.or_else(quantile).or_else(used).or_else(call).or_else(step).or_else(of_looks).ok_or_else(|| {
+        let observed = || observed(first, rest, text);
+        known.or_else(quantile).or_else(used).or_else(call).or_else(step).or_else(observed).ok_or_else(|| {
             Invalid::new(
                 format!("'{}' is not a metric", printable(text)),
                 "give time, rate, p50, p90, p99, p99.9, max, cpu, user, system, switches, faults (each also as cpu.client, \
                  cpu.server, …), send.calls, send.time, send.bytes, receive.…, client.STEP, server.STEP, client.STEP.mean, \
                  timer.error, timer.deviation, timer.off, timer.resolution, floor or size; or of what probes see \
-                 effect.PROBE, asleep, running, preempted, seen.client.CALL.time (mean, calls, bytes), counter.NAME or \
-                 in.PLACE; see docs/suites.md",
+                 effect.PROBE, asleep, running, preempted, observed.client.CALL.time (mean, calls, bytes), counter.NAME or \
+                 in.SUBSYSTEM; see docs/suites.md",
             )
         })
     }
 }
 
-/// A metric of trials that are looked at.
-fn looked(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
+/// A metric of what probes observe.
+fn observed(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
     let is_word = |name: &str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-:/".contains(c))
     };
     match (first, rest) {
         ("effect", Some(probe)) => parse_probe(probe).ok().map(Metric::Effect),
-        ("seen", Some(rest)) => {
-            let (end, rest) = rest.split_once('.')?;
+        ("observed", Some(rest)) => {
+            let (endpoint, rest) = rest.split_once('.')?;
             let (name, of) = rest.split_once('.')?;
-            let (end, of) = (EndpointRole::of(end)?, ObservedQuantity::of(of)?);
-            is_word(name).then(|| Metric::Seen { end, name: name.to_owned(), of })
+            let (endpoint, quantity) = (endpoint_role(endpoint)?, ObservedQuantity::of(of)?);
+            is_word(name).then(|| Metric::ObservedCall { endpoint, name: name.to_owned(), quantity })
         }
         ("counter", Some(rest)) => {
-            let (name, ends) = MetricEndpoints::split(rest);
-            is_word(name).then(|| Metric::Counter(name.to_owned(), ends))
+            let (name, endpoints) = MetricEndpoints::split(rest);
+            is_word(name).then(|| Metric::Counter(name.to_owned(), endpoints))
         }
         ("in", Some(rest)) => {
-            let (name, ends) = MetricEndpoints::split(rest);
-            Subsystem::ALL.into_iter().find(|place| place.word() == name).map(|place| Metric::In(place, ends))
+            let (name, endpoints) = MetricEndpoints::split(rest);
+            let subsystem = Subsystem::ALL.into_iter().find(|subsystem| subsystem.word() == name)?;
+            Some(Metric::Subsystem(subsystem, endpoints))
         }
         _ => {
-            let (name, ends) = MetricEndpoints::split(text);
-            ScheduledTime::of(name).map(|scheduled| Metric::Scheduled(scheduled, ends))
+            let (name, endpoints) = MetricEndpoints::split(text);
+            ScheduledTime::of(name).map(|scheduled| Metric::Scheduled(scheduled, endpoints))
         }
     }
 }
@@ -295,17 +286,25 @@ impl fmt::Display for Metric {
             Metric::Floor => f.write_str("floor"),
             Metric::Quantile(quantile) => f.write_str(quantile.word()),
             Metric::Used(used, MetricEndpoints::Both) => f.write_str(used.word()),
-            Metric::Used(used, MetricEndpoints::One(end)) => write!(f, "{}.{}", used.word(), end.word()),
+            Metric::Used(used, MetricEndpoints::One(endpoint)) => {
+                write!(f, "{}.{}", used.word(), endpoint.name())
+            }
             Metric::Call(side, of) => write!(f, "{}.{}", side.word(), of.word()),
-            Metric::Step { end, name, mean } => {
-                write!(f, "{}.{name}{}", end.word(), if *mean { ".mean" } else { "" })
+            Metric::Step { endpoint, name, mean } => {
+                write!(f, "{}.{name}{}", endpoint.name(), if *mean { ".mean" } else { "" })
             }
             Metric::Timer(of) => write!(f, "timer.{}", of.word()),
             Metric::Effect(probe) => write!(f, "effect.{probe}"),
-            Metric::Scheduled(scheduled, ends) => write!(f, "{}{}", scheduled.word(), ends.suffix()),
-            Metric::Seen { end, name, of } => write!(f, "seen.{}.{name}.{}", end.word(), of.word()),
-            Metric::Counter(name, ends) => write!(f, "counter.{name}{}", ends.suffix()),
-            Metric::In(place, ends) => write!(f, "in.{}{}", place.word(), ends.suffix()),
+            Metric::Scheduled(scheduled, endpoints) => {
+                write!(f, "{}{}", scheduled.word(), endpoints.suffix())
+            }
+            Metric::ObservedCall { endpoint, name, quantity } => {
+                write!(f, "observed.{}.{name}.{}", endpoint.name(), quantity.word())
+            }
+            Metric::Counter(name, endpoints) => write!(f, "counter.{name}{}", endpoints.suffix()),
+            Metric::Subsystem(subsystem, endpoints) => {
+                write!(f, "in.{}{}", subsystem.word(), endpoints.suffix())
+            }
         }
     }
 }
@@ -317,12 +316,12 @@ impl Metric {
             Metric::Rate => Unit::BytesPerS,
             Metric::Size
             | Metric::Call(_, CallQuantity::Bytes)
-            | Metric::Seen { of: ObservedQuantity::Bytes, .. } => Unit::Bytes,
+            | Metric::ObservedCall { quantity: ObservedQuantity::Bytes, .. } => Unit::Bytes,
             Metric::Floor
             | Metric::Effect(_)
             | Metric::Counter(..)
-            | Metric::In(..)
-            | Metric::Seen { of: ObservedQuantity::Calls, .. }
+            | Metric::Subsystem(..)
+            | Metric::ObservedCall { quantity: ObservedQuantity::Calls, .. }
             | Metric::Call(_, CallQuantity::Calls)
             | Metric::Used(UsedResource::Switches | UsedResource::Faults, _) => Unit::Number,
             _ => Unit::Ns,
@@ -340,15 +339,15 @@ impl Metric {
         match self {
             Metric::Effect(probe) => Some(*probe),
             Metric::Scheduled(..) => Some(Probe::Scheduler),
-            Metric::Seen { .. } => Some(Probe::Syscalls),
+            Metric::ObservedCall { .. } => Some(Probe::Syscalls),
             Metric::Counter(..) => Some(Probe::Counters),
-            Metric::In(..) => Some(Probe::Sampling),
+            Metric::Subsystem(..) => Some(Probe::Sampling),
             _ => None,
         }
     }
 
     /// Why no case of `workload` has it, if none has.
-    pub fn lacking(&self, workload: Workload) -> Option<&'static str> {
+    pub fn unavailable_in(&self, workload: Workload) -> Option<&'static str> {
         let streams = matches!(workload, Workload::Throughput | Workload::Transfer);
         match self {
             Metric::Rate if !streams && workload != Workload::Cost => {
@@ -402,8 +401,8 @@ mod tests {
             "effect.syscalls",
             "asleep",
             "running.client",
-            "seen.server.recvmsg.time",
-            "seen.client.read.bytes",
+            "observed.server.recvmsg.time",
+            "observed.client.read.bytes",
             "counter.instructions",
             "counter.cycles:user.server",
             "in.copy",
@@ -423,8 +422,8 @@ mod tests {
             "send",
             "p98",
             "effect.x",
-            "seen.client.read",
-            "seen.read.time",
+            "observed.client.read",
+            "observed.read.time",
             "counter.",
             "in.kernel",
             "asleep.both",
@@ -436,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_metric_knows_which_workloads_have_it() {
-        let lacks = |text: &str, workload| text.parse::<Metric>().unwrap().lacking(workload).is_some();
+        let lacks = |text: &str, workload| text.parse::<Metric>().unwrap().unavailable_in(workload).is_some();
         assert!(lacks("rate", Workload::Latency) && !lacks("rate", Workload::Transfer));
         assert!(lacks("p99", Workload::Throughput) && !lacks("p99", Workload::Latency));
         assert!(lacks("send.calls", Workload::Latency) && lacks("client.write", Workload::Latency));

@@ -1,81 +1,10 @@
-//! What was seen of a trial that was looked at: the probes, and what each endpoint did in the timed iterations.
+//! What a probe observed of one trial: what each endpoint did in the timed iterations.
 //!
-//! These are facts in the order in which the kernel told them. What they mean is worked out in `calls`,
-//! `schedule` and `explain`. Nothing here looks at anything.
+//! These are facts in the order in which the kernel reported them. What they mean is worked out in `analysis`.
 
-pub mod profile;
-pub mod subsystem;
-
-use crate::invalid::Invalid;
+use crate::fact::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// A way of looking at a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Probe {
-    /// Counters of the kernel and of the processor (perf_event_open(2)).
-    Counters,
-    /// Every system call, when it began and ended, by the kernel's tracepoints.
-    Syscalls,
-    /// The same by stopping the endpoint at every call (ptrace(2)): slow, but it needs no privilege.
-    Ptrace,
-    /// When each endpoint slept, woke and ran, and who woke it.
-    Scheduler,
-    /// Page faults with their addresses.
-    Faults,
-    /// Where the processor is at regular intervals, with the functions that led there.
-    Sampling,
-    /// Calls, sleeps, wake-ups and faults together, and when each iteration ended.
-    Timeline,
-}
-
-impl Probe {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [Probe; 7] = [
-        Probe::Counters,
-        Probe::Syscalls,
-        Probe::Ptrace,
-        Probe::Scheduler,
-        Probe::Faults,
-        Probe::Sampling,
-        Probe::Timeline,
-    ];
-
-    /// The name, as it is typed and shown.
-    pub fn name(self) -> &'static str {
-        match self {
-            Probe::Counters => "counters",
-            Probe::Syscalls => "syscalls",
-            Probe::Ptrace => "ptrace",
-            Probe::Scheduler => "scheduler",
-            Probe::Faults => "faults",
-            Probe::Sampling => "sampling",
-            Probe::Timeline => "timeline",
-        }
-    }
-}
-
-/// The probe called `name`.
-pub fn parse_probe(name: &str) -> Result<Probe, Invalid> {
-    let found = Probe::ALL.into_iter().find(|probe| probe.name() == name);
-    found.ok_or_else(|| Invalid::unknown("probe", name, Probe::ALL.map(Probe::name)))
-}
-
-impl std::fmt::Display for Probe {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// How a trial is looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProbeRequest {
-    /// By what; by nothing, to tell what looking costs: the same iterations in the same way, unseen.
-    pub probe: Option<Probe>,
-    /// The counters that were asked for by name, beside those that are always read.
-    pub counters: Vec<String>,
-}
 
 /// What was seen of the timed iterations of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -96,7 +25,7 @@ pub struct Observation {
 
 impl Observation {
     /// Both ends, client first.
-    pub fn ends(&self) -> impl Iterator<Item = &EndpointObservation> {
+    pub fn endpoints(&self) -> impl Iterator<Item = &EndpointObservation> {
         std::iter::once(&self.client).chain(&self.server)
     }
 
@@ -146,7 +75,7 @@ pub struct EndpointObservation {
     pub stacks: Vec<SampledStack>,
     /// What else was wanted, and why it could not be had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<String>,
+    pub unavailable: Vec<String>,
     /// How many records the kernel had no room for.
     #[serde(default)]
     pub lost: u64,
@@ -180,7 +109,7 @@ pub struct Counter {
     /// What is counted, such as `cycles:user`.
     pub name: String,
     /// How many there were, scaled up if the counter ran for a part of the time only; or why that is not known.
-    pub count: crate::record::Fact<f64>,
+    pub count: Fact<f64>,
     /// The part of the time in which the counter ran: below 1 where counters had to share.
     pub running: f64,
 }
@@ -341,17 +270,10 @@ mod tests {
         };
         let first = seen.clone().first_iterations(3);
         assert_eq!((first.iterations, first.iteration_ends_ns.as_slice()), (3, &[8, 15, 25][..]));
-        for end in first.ends() {
+        for end in first.endpoints() {
             assert_eq!((end.until_ns, end.events.len()), (25, 2));
         }
         assert_eq!(seen.clone().first_iterations(4).client, seen.client);
         assert_eq!(seen.clone().first_iterations(5), seen);
-    }
-
-    #[test]
-    fn probes_are_listed_once_each_and_named_as_they_are_written() {
-        for probe in Probe::ALL {
-            assert_eq!(serde_json::to_string(&probe).unwrap(), format!("\"{probe}\""));
-        }
     }
 }

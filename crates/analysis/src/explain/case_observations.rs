@@ -40,7 +40,7 @@ struct Tries {
     support: Support,
     failure: Option<String>,
     log_ratios: Vec<f64>,
-    without: BTreeSet<String>,
+    unavailable: BTreeSet<String>,
     lost: u64,
 }
 
@@ -60,7 +60,7 @@ pub struct ProbeUse {
     /// Why there is nothing of it, and what would grant it; absent where there is.
     pub absent: Option<String>,
     /// What it could not see.
-    pub without: Vec<String>,
+    pub unavailable: Vec<String>,
     /// How many records the kernel had no room for.
     pub lost: u64,
     /// The time of an iteration under it, over that of the same iterations unseen, measured in turn.
@@ -133,7 +133,7 @@ impl CaseObservations {
     /// Notes whether `probe` works here.
     pub fn note_support(&mut self, probe: Probe, support: Support) {
         let tries =
-            Tries { support, failure: None, log_ratios: Vec::new(), without: BTreeSet::new(), lost: 0 };
+            Tries { support, failure: None, log_ratios: Vec::new(), unavailable: BTreeSet::new(), lost: 0 };
         self.tries.insert(probe, tries);
     }
 
@@ -148,8 +148,8 @@ impl CaseObservations {
     pub fn add(&mut self, probe: Probe, observation: Observation, ratio: f64) {
         if let Some(tries) = self.tries.get_mut(&probe) {
             tries.log_ratios.push(ratio.ln());
-            tries.without.extend(observation.ends().flat_map(|end| end.without.iter().cloned()));
-            tries.lost += observation.ends().map(|end| end.lost).sum::<u64>();
+            tries.unavailable.extend(observation.endpoints().flat_map(|end| end.unavailable.iter().cloned()));
+            tries.lost += observation.endpoints().map(|end| end.lost).sum::<u64>();
         }
         match probe {
             Probe::Counters => self.add_counters(&observation),
@@ -163,14 +163,14 @@ impl CaseObservations {
 
     fn add_calls(&mut self, probe: Probe, observation: &Observation) {
         let calls = self.calls.entry(probe).or_default();
-        for (calls, seen) in calls.iter_mut().zip(observation.ends()) {
+        for (calls, seen) in calls.iter_mut().zip(observation.endpoints()) {
             calls.add(seen, observation.iterations);
         }
     }
 
     fn add_faults(&mut self, observation: &Observation) {
         self.fault_iterations += observation.iterations;
-        for (end, seen) in observation.ends().enumerate() {
+        for (end, seen) in observation.endpoints().enumerate() {
             for event in &seen.events {
                 if let EventKind::PageFault { mapping, major, .. } = event.what {
                     let name = seen.mappings.get(mapping as usize).cloned().unwrap_or_default();
@@ -181,7 +181,7 @@ impl CaseObservations {
     }
 
     fn add_counters(&mut self, observation: &Observation) {
-        for (end, seen) in observation.ends().enumerate() {
+        for (end, seen) in observation.endpoints().enumerate() {
             for counter in &seen.counters {
                 let counted = &mut self.counters.entry(counter.name.clone()).or_default()[end];
                 match &counter.count {
@@ -201,7 +201,7 @@ impl CaseObservations {
     }
 
     fn add_stacks(&mut self, observation: &Observation) {
-        for (stacks, seen) in self.stacks.iter_mut().zip(observation.ends()) {
+        for (stacks, seen) in self.stacks.iter_mut().zip(observation.endpoints()) {
             for stack in &seen.stacks {
                 *stacks.entry(stack.frames.clone()).or_default() += stack.samples;
             }
@@ -301,7 +301,7 @@ impl CaseObservations {
             ProbeUse {
                 probe: *probe,
                 absent,
-                without: tries.without.iter().cloned().collect(),
+                unavailable: tries.unavailable.iter().cloned().collect(),
                 lost: tries.lost,
                 changes: effect.is_some_and(|effect| effect.median > CHANGES),
                 effect,
@@ -317,7 +317,7 @@ impl CaseObservations {
 
     /// Whether samples show the kernel's functions.
     pub(crate) fn sees_the_kernel(&self) -> bool {
-        self.tries.get(&Probe::Sampling).is_some_and(|tries| tries.without.is_empty())
+        self.tries.get(&Probe::Sampling).is_some_and(|tries| tries.unavailable.is_empty())
     }
 
     /// Whether an iteration is a sum of what both ends do one after the other.

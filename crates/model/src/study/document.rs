@@ -1,27 +1,16 @@
 //! What a suite wants drawn of its results: the tables, figures and conclusions of a study, with the published numbers.
 //!
-//! It is data: it stands in the suite's file, is kept in the header of the results, and [`draw()`] makes [`EvaluatedStudy`]
-//! of it and of results. It says nothing of how cases are measured or how a drawing looks.
-//!
-//! [`EvaluatedStudy`]: crate::evaluated::EvaluatedStudy
+//! It is data: it stands in the suite's file and is kept in the header of the results. It says nothing of how cases are
+//! measured; how numbers are worked out for it is in `analysis`, how they look is in `report`.
 
-mod check;
-pub mod formula;
-pub mod metric;
-
-pub use self::formula::{Formula, Literal, Measure};
-pub use self::metric::Metric;
-
-use crate::card::{Card, CardKind};
-use crate::case::{Case, Placements, Spec, Workload};
-use crate::diagnostic::Diagnostic;
-use crate::invalid::{Invalid, printable};
-use crate::observation::Probe;
-use crate::pace::Pace;
-use crate::peers::Peers;
-use crate::plan;
-use crate::suite::Block;
-use crate::units::{Size, parse_sizes};
+use super::formula::Measure;
+use super::literal::Literal;
+use super::selection::Selection;
+use super::test_sizes::TestSizes;
+use crate::case::Case;
+use crate::invalid::Invalid;
+use crate::observation::probe::Probe;
+use crate::units::{Size, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,31 +37,6 @@ pub struct Study<C = Selection> {
     /// What it concluded.
     #[serde(default, rename = "conclusion", skip_serializing_if = "Vec::is_empty")]
     pub conclusions: Vec<StudyConclusion>,
-}
-
-/// Cases that differ by nothing but their size.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Selection {
-    /// The row, with parameters.
-    pub spec: Spec,
-    /// What the endpoints do.
-    pub workload: Workload,
-    /// The sizes that the suite measures it at, ascending; none where a size means nothing to it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sizes: Vec<Size>,
-    /// Where the endpoints run.
-    pub placements: Placements,
-    /// When client begins its iterations.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub pace: Pace,
-    /// How many endpoints communicate at once.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub peers: Peers,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// A table of a study.
@@ -288,16 +252,12 @@ pub struct StudyTest {
     pub published: Option<Literal>,
 }
 
-/// Sizes as a list, in the form of `--sizes`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TestSizes(pub Vec<Size>);
-
 impl Study {
     /// By which probes `case` is to be looked at, so that all can be drawn.
     pub fn probes_of(&self, case: &Case) -> Vec<Probe> {
         let timelines = self.figures.iter().filter_map(|figure| figure.timeline.as_ref());
         let timelines = timelines.map(|name| (name, None, Some(Probe::Timeline)));
-        let taken = self.measures().flat_map(|measure| measure.formula.taken());
+        let taken = self.measures().flat_map(|measure| measure.formula.metrics());
         let taken = taken.map(|taken| (&taken.case, taken.at, taken.metric.probe()));
         let wanted = timelines.chain(taken).filter(|(name, at, _)| {
             let selection = self.cases.get(*name);
@@ -313,7 +273,7 @@ impl Study {
     /// Whether anything of it is of what probes see.
     pub fn needs_probes(&self) -> bool {
         let is_looked =
-            |measure: &Measure| measure.formula.taken().iter().any(|taken| taken.metric.probe().is_some());
+            |measure: &Measure| measure.formula.metrics().iter().any(|taken| taken.metric.probe().is_some());
         self.figures.iter().any(|figure| figure.timeline.is_some()) || self.measures().any(is_looked)
     }
 
@@ -345,204 +305,6 @@ impl StudyTest {
         let least = self.at_least.as_ref().map_or(f64::NEG_INFINITY, |literal| literal.value);
         let most = self.at_most.as_ref().map_or(f64::INFINITY, |literal| literal.value);
         (least, most)
-    }
-}
-
-impl Study<String> {
-    /// The study with each case as the suite's `blocks` measure it.
-    pub(crate) fn resolve(self, blocks: &[Block], cards: &[Card]) -> Result<Study, Diagnostic> {
-        let selection = |(name, text): (String, String)| match Selection::find(&text, blocks, cards) {
-            Ok(selection) => Ok((name, selection)),
-            Err(invalid) => Err(Diagnostic::from(invalid).under(name).under("cases")),
-        };
-        let cases = self.cases.into_iter().map(selection).collect::<Result<_, _>>()?;
-        let Study { title, source, tables, figures, conclusions, .. } = self;
-        Ok(Study { title, source, cases, tables, figures, conclusions })
-    }
-}
-
-impl Selection {
-    /// Whether `case` is one of them.
-    pub fn has(&self, case: &Case) -> bool {
-        let sized = match case.size_bytes {
-            None => self.sizes.is_empty(),
-            Some(size) => self.sizes.contains(&size),
-        };
-        sized
-            && self.placements.0.contains(&case.placement)
-            && (&self.spec, self.workload, self.pace, self.peers)
-                == (&case.spec, case.workload, case.pace, case.peers)
-    }
-
-    /// The cases of `blocks` that `text` names: the row, then as much of workload, placement, pace and peers as tells them
-    /// from others, and sizes if not all are meant. A placement is named whole or by its first alternative.
-    pub fn find(text: &str, blocks: &[Block], cards: &[Card]) -> Result<Self, Invalid> {
-        let mut words = text.split_whitespace();
-        let spec = Spec::parse(words.next().unwrap_or_default(), cards)?;
-        let asked = words.try_fold(Asked::default(), Asked::take)?;
-        let card = cards.iter().find(|card| card.name == spec.name);
-        let mut found: Vec<Selection> = Vec::new();
-        for block in blocks.iter().filter(|block| block.specs.contains(&spec)) {
-            for selection in card.into_iter().flat_map(|card| measured(block, &spec, card)) {
-                let is_same = |other: &&mut Selection| {
-                    other.workload == selection.workload
-                        && other.placements == selection.placements
-                        && other.pace == selection.pace
-                        && other.peers == selection.peers
-                };
-                match found.iter_mut().find(is_same) {
-                    _ if !asked.is_met_by(&selection) => {}
-                    Some(known) => known.sizes.extend(&selection.sizes),
-                    None => found.push(selection),
-                }
-            }
-        }
-        let mut selection = match found.as_slice() {
-            [one] => one.clone(),
-            [] => {
-                return Err(Invalid::new(
-                    format!("no [[block]] of the suite measures '{}'", printable(text)),
-                    "name a row of a block with its parameters, and a workload, placement, pace and peers of that block",
-                ));
-            }
-            several => {
-                let names: Vec<String> = several.iter().map(Selection::to_string).collect();
-                return Err(Invalid::new(
-                    format!("'{}' names several cases: {}", printable(text), names.join("; ")),
-                    "add the workload, the placement, the pace or the peers that are meant",
-                ));
-            }
-        };
-        selection.sizes.sort_unstable();
-        selection.sizes.dedup();
-        if let Some(sizes) = asked.sizes {
-            if let Some(other) = sizes.iter().find(|size| !selection.sizes.contains(size)) {
-                return Err(Invalid::new(
-                    format!("no [[block]] of the suite measures {selection} at {other}"),
-                    format!("its sizes are {}", TestSizes(selection.sizes)),
-                ));
-            }
-            selection.sizes = sizes;
-        }
-        Ok(selection)
-    }
-}
-
-/// What `block` measures of `spec`.
-fn measured<'a>(
-    block: &'a Block,
-    spec: &'a Spec,
-    card: &'a Card,
-) -> impl Iterator<Item = Selection> + use<'a> {
-    let is_mechanism = card.kind == CardKind::Mechanism;
-    let paced =
-        move |workload: Workload, pace| pace == Pace::BackToBack || (is_mechanism && workload.is_answered());
-    let ways = move |workload: Workload| {
-        let paces = block.paces.iter().copied().filter(move |pace| paced(workload, *pace));
-        paces.flat_map(move |pace| {
-            let of_pair = !is_mechanism || pace != Pace::BackToBack;
-            let peers = block.peers.iter().filter(move |peers| **peers == Peers::Pair || !of_pair);
-            peers.map(move |peers| (pace, *peers))
-        })
-    };
-    block.workloads.iter().copied().filter(|workload| card.takes(*workload)).flat_map(move |workload| {
-        // What a row's limit is here is not known before it is measured: what is drawn is of sizes that are named.
-        let named = block.sizes.iter().filter(|size| **size != Size::LIMIT);
-        let sizes = if card.sized && workload.is_sized() { named.copied().collect() } else { Vec::new() };
-        plan::places(card.kind, block).into_iter().flat_map(move |placements| {
-            let sizes = sizes.clone();
-            ways(workload).map(move |(pace, peers)| Selection {
-                spec: spec.clone(),
-                workload,
-                sizes: sizes.clone(),
-                placements: placements.clone(),
-                pace,
-                peers,
-            })
-        })
-    })
-}
-
-/// What the words after the row ask for.
-#[derive(Default)]
-struct Asked {
-    workload: Option<Workload>,
-    placements: Option<Placements>,
-    pace: Option<Pace>,
-    peers: Option<Peers>,
-    sizes: Option<Vec<Size>>,
-}
-
-impl Asked {
-    fn take(mut self, word: &str) -> Result<Self, Invalid> {
-        let again = if let Ok(workload) = word.parse() {
-            self.workload.replace(workload).is_some()
-        } else if let Ok(pace) = word.parse() {
-            self.pace.replace(pace).is_some()
-        } else if let Ok(peers) = word.parse() {
-            self.peers.replace(peers).is_some()
-        } else if let Ok(sizes) = parse_sizes(word) {
-            self.sizes.replace(sizes).is_some()
-        } else {
-            self.placements.replace(word.parse()?).is_some()
-        };
-        if again {
-            return Err(Invalid::new(
-                format!("'{}' is the second of its kind in one case", printable(word)),
-                "give one workload, one placement, one pace, one arrangement of peers and one list of sizes",
-            ));
-        }
-        Ok(self)
-    }
-
-    fn is_met_by(&self, selection: &Selection) -> bool {
-        let placed = |asked: &Placements| {
-            *asked == selection.placements
-                || (asked.0.len() == 1 && selection.placements.0.first() == asked.0.first())
-        };
-        self.workload.is_none_or(|workload| workload == selection.workload)
-            && self.pace.is_none_or(|pace| pace == selection.pace)
-            && self.peers.is_none_or(|peers| peers == selection.peers)
-            && self.placements.as_ref().is_none_or(placed)
-    }
-}
-
-impl fmt::Display for Selection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.spec, self.workload, self.placements)?;
-        if self.pace != Pace::BackToBack {
-            write!(f, " {}", self.pace)?;
-        }
-        if self.peers != Peers::Pair { write!(f, " {}", self.peers) } else { Ok(()) }
-    }
-}
-
-impl fmt::Display for TestSizes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sizes: Vec<String> = self.0.iter().map(Size::to_string).collect();
-        f.write_str(&sizes.join(","))
-    }
-}
-
-impl Serialize for TestSizes {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for TestSizes {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        parse_sizes(&text).map(TestSizes).map_err(serde::de::Error::custom)
-    }
-}
-
-impl JsonSchema for TestSizes {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Sizes".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "examples": ["1,64,4K", "1..64K"] })
     }
 }
 
@@ -591,5 +353,17 @@ impl JsonSchema for StudyCell {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let (measure, other) = (generator.subschema_for::<Measure>(), generator.subschema_for::<OtherCell>());
         schemars::json_schema!({ "anyOf": [measure, other] })
+    }
+}
+
+impl StudyFigure {
+    /// In what its vertical axis is counted: as its first line is.
+    pub fn unit(&self) -> Result<Unit, Invalid> {
+        let Some(first) = self.series.first() else { return Ok(Unit::Number) };
+        match (&first.of, first.published.first()) {
+            (Some(measure), _) => measure.unit(),
+            (None, Some((_, y))) => Ok(y.unit),
+            (None, None) => Ok(Unit::Number),
+        }
     }
 }
