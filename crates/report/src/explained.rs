@@ -50,12 +50,8 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         woken_by_interrupt: None,
         wake_up: Some(histogram(&[900, 1_100])),
     };
-    let moved = |of_client, call: &str, kind| MovedBytes {
-        of_client,
-        call: call.to_owned(),
-        kind,
-        per_byte: 1.0,
-    };
+    let moved =
+        |of_client, call: &str, kind| MovedBytes { of_client, call: call.to_owned(), kind, per_byte: 1.0 };
     let counter = |name: &str, count: Fact<f64>| CounterRate {
         name: name.to_owned(),
         client: count.clone(),

@@ -1,6 +1,7 @@
 //! Simulated runs on a simulated host that drifts, for tests: of what a comparison says of them the truth is known.
 
-use super::{ComparedCase, ComparisonOptions, ComparisonVerdict, compare};
+use super::comparison::compare;
+use super::result::{ComparedCase, ComparisonOptions, ComparisonVerdict};
 use crate::stats;
 use model::case::Case;
 use model::estimate::Estimate;
