@@ -143,7 +143,7 @@ fn what_is_no_results_file_is_refused_by_what_it_is() {
     assert!(newer.remedy.contains("or a later one"), "{newer}");
 }
 
-/// A look whose timeline is `events` of client's, which was looked at from 10 to 100.
+/// A look whose timeline is `events` of the client's, which was looked at from 10 to 100.
 fn look(events: &str) -> String {
     let event = |at_ns| format!(r#"{{"t":{at_ns},"e":"o","p":false}}"#);
     let events: Vec<String> = events.split(' ').map(event).collect();

@@ -8,18 +8,18 @@ use crate::spec::Spec;
 use crate::units::Size;
 use crate::workload::Workload;
 
-/// A product of rows, workloads, sizes and placements.
+/// A product of specs, workloads, sizes, placements, paces and peers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// The rows of the table, with parameters.
+    /// The entries of the registry, with parameters.
     pub specs: Vec<Spec>,
     /// What the endpoints do.
     pub workloads: Vec<Workload>,
-    /// The message sizes; rows without a size ignore them.
+    /// The message sizes; specs without a size ignore them.
     pub sizes: Vec<Size>,
     /// Where the endpoints run.
     pub placements: Vec<Placements>,
-    /// When client begins its iterations, for the workloads in which each iteration is answered; the others go back to back.
+    /// When the client begins its iterations, for the workloads in which each iteration is answered; the others go back to back.
     pub paces: Vec<Pace>,
     /// How many endpoints communicate at once, for the workloads in which several can.
     pub peers: Vec<Peers>,

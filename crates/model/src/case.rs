@@ -16,7 +16,7 @@ use std::fmt;
 pub struct Case {
     /// What the endpoints do.
     pub workload: Workload,
-    /// The message size; absent where the row has none.
+    /// The message size; absent where the spec has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<Size>,
     /// Where the endpoints run, as asked for.
@@ -26,7 +26,7 @@ pub struct Case {
     pub cpus: Option<CpuPair>,
     /// What the endpoints are.
     pub endpoints: Endpoints,
-    /// When client begins its iterations.
+    /// When the client begins its iterations.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pace: Pace,
     /// How many endpoints communicate at once, and who with whom.
@@ -54,11 +54,10 @@ impl Case {
 }
 
 impl Case {
-    /// How many bytes all clients send in the time that an iteration's is said to be; `None` where there are none, so that they
-    /// have no rate.
+    /// How many bytes all clients together send in the time of one iteration; `None` where there are none, and so no rate.
     pub fn iteration_bytes(&self) -> Option<f64> {
         let messages = match (self.workload, self.peers) {
-            // Their iterations are counted together already.
+            // Iterations of all clients are counted together already.
             (Workload::Throughput, Peers::Pairs(_) | Peers::FanIn(_)) => 1,
             (_, peers) => peers.pairs(),
         };

@@ -1,6 +1,6 @@
 //! What is wrong in a document, and where: with line and column where its text is at hand.
 //!
-//! It knows TOML's places, not what should stand there.
+//! It knows places in TOML, not what should stand there.
 
 use crate::invalid::Invalid;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// From the outermost to what is at fault.
+    /// From the outermost table to what is wrong.
     pub place: Vec<PathStep>,
     /// What is wrong with it.
     pub invalid: Invalid,
@@ -54,14 +54,14 @@ impl Diagnostic {
         Invalid::new(problem, remedy).into()
     }
 
-    /// The fault as seen from one step further out.
+    /// The same diagnostic, one step further out.
     #[must_use]
     pub fn under(mut self, step: impl Into<PathStep>) -> Self {
         self.place.insert(0, step.into());
         self
     }
 
-    /// The refusal of the TOML document `text`, with the line at fault.
+    /// The refusal of the TOML document `text`, with the line that is wrong.
     pub fn in_text(self, text: &str) -> Invalid {
         let span = span(text, &self.place).unwrap_or(0..0);
         at(text, span, self.invalid)
@@ -106,7 +106,7 @@ fn at(text: &str, span: Range<usize>, invalid: Invalid) -> Invalid {
     let end = floor_boundary(text, span.end.clamp(start, line_start + line.len().max(start - line_start)));
     let marked = text[start..end].chars().count().max(1);
 
-    // A line can be as long as the file: what is shown of it holds the fault.
+    // A line can be as long as the file: only what surrounds the place is shown.
     const SHOWN: usize = 100;
     let from = column.saturating_sub(SHOWN / 2);
     let shown: String = line.chars().skip(from).take(SHOWN).map(visible).collect();

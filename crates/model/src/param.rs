@@ -15,7 +15,7 @@ pub struct Param {
     pub summary: &'static str,
     /// What it may be.
     pub domain: Domain,
-    /// What it is when not given. `None`: the kernel's own default.
+    /// Its value when not given. `None`: the kernel's own default.
     pub default: Option<&'static str>,
 }
 

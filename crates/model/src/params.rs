@@ -1,4 +1,4 @@
-//! Parameters of a row: `pipe:capacity=1M,wait=spin`, checked against the row's card.
+//! The parameters of a spec: `pipe:capacity=1M,wait=spin`, checked against its card.
 //!
 //! Values are kept in canonical text, so that equal parameters are equal text in results files.
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// The parameters given for one row: name to canonical value. Those at their default are left out.
+/// The parameters given for one entry of the registry: name to canonical value. Those at their default are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Params(BTreeMap<String, String>);
@@ -65,7 +65,7 @@ impl Params {
         given.or_else(|| card.params.iter().find(|param| param.name == name).and_then(|param| param.default))
     }
 
-    /// These for messages of `size`, which every `match` then stands for.
+    /// The same for messages of `size`, which replaces every `match`.
     pub fn matched(&self, size: Size) -> Self {
         let value = |value: &String| if value == MATCH { size.to_string() } else { value.clone() };
         Self(self.0.iter().map(|(name, text)| (name.clone(), value(text))).collect())

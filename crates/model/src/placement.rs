@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Two logical CPUs: client's and server's.
+/// Two logical CPUs: the client's and the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct CpuPair {
-    /// Where client runs.
+    /// Where the client runs.
     pub client: u32,
-    /// Where server runs.
+    /// Where the server runs.
     pub server: u32,
 }
 
@@ -46,7 +46,7 @@ pub enum Placement {
     CrossNode,
     /// Wherever the scheduler puts them.
     Unpinned,
-    /// On these logical CPUs: client, server.
+    /// On these logical CPUs: the client, the server.
     Cpus(CpuPair),
 }
 

@@ -1,6 +1,6 @@
 //! The plan: from what was asked, the cards and the topology to the list of cases. Pure.
 //!
-//! What cannot be had is dropped with a reason, never left out in silence.
+//! What is not possible on the host is dropped with a reason, never silently.
 
 use crate::block::Block;
 use crate::card::{Card, CardKind, Framing, Support};
@@ -17,10 +17,10 @@ use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A row of the table as this host has it, with the parameters asked for.
+/// An entry of the registry with the parameters asked for, and whether it works on this host.
 #[derive(Debug, Clone)]
 pub struct PlanEntry {
-    /// The row with its parameters.
+    /// The entry with its parameters.
     pub spec: Spec,
     /// What it declares.
     pub card: Card,
@@ -33,11 +33,11 @@ pub struct PlanEntry {
 pub struct Plan {
     /// The cases asked for, in order.
     pub cases: Vec<Case>,
-    /// The floors that they are measured against, launched in every round.
+    /// The floors that they are measured against, in every round.
     pub floors: Vec<Case>,
     /// The floors that were also asked for: the run is not done before they are settled.
     pub awaited: Vec<Case>,
-    /// What was asked for and cannot be had.
+    /// What was asked for and is not possible here.
     pub dropped: Vec<Dropped>,
 }
 
@@ -50,18 +50,18 @@ pub struct Dropped {
     pub reason: String,
 }
 
-/// Plans `blocks` on a host. `row_of` gives each spec's row; it is asked once for each spec.
+/// Plans `blocks` on a host. `entry_of` looks a spec up; it is called once for each spec of a block.
 pub fn plan(
     blocks: &[Block],
     endpoints: Endpoints,
     topology: &Topology,
-    row_of: impl Fn(&Spec) -> PlanEntry,
+    entry_of: impl Fn(&Spec) -> PlanEntry,
 ) -> Plan {
     let mut plan = Plan::default();
     for block in blocks {
-        for row in block.specs.iter().map(&row_of) {
+        for entry in block.specs.iter().map(&entry_of) {
             for &workload in &block.workloads {
-                plan.add(&row, workload, block, endpoints, topology);
+                plan.add(&entry, workload, block, endpoints, topology);
             }
         }
     }
@@ -75,46 +75,46 @@ pub fn plan(
 impl Plan {
     fn add(
         &mut self,
-        row: &PlanEntry,
+        entry: &PlanEntry,
         workload: Workload,
         block: &Block,
         endpoints: Endpoints,
         topology: &Topology,
     ) {
-        if !row.card.takes(workload) {
-            let works = row.card.workloads.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
+        if !entry.card.takes(workload) {
+            let works = entry.card.workloads.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
             return self.drop(
-                &row.spec,
+                &entry.spec,
                 workload,
                 "",
-                format!("the workload has no meaning for it; it has {works}"),
+                format!("it does not have this workload; it has {works}"),
             );
         }
-        if let Support::No { reason, remedy } = &row.support {
-            return self.drop(&row.spec, workload, "", format!("{reason}; {remedy}"));
+        if let Support::No { reason, remedy } = &entry.support {
+            return self.drop(&entry.spec, workload, "", format!("{reason}; {remedy}"));
         }
-        let is_sized = row.card.sized && workload.is_sized();
+        let is_sized = entry.card.sized && workload.is_sized();
         if is_sized && block.sizes.is_empty() {
             let reason =
                 "it needs message sizes, and none are given; give them as 1,64,4K or 1..1M".to_owned();
-            return self.drop(&row.spec, workload, "", reason);
+            return self.drop(&entry.spec, workload, "", reason);
         }
-        for placements in block.placements_of(row.card.kind) {
+        for placements in block.placements_of(entry.card.kind) {
             let (placement, cpus) = match resolve(&placements, topology) {
                 Ok(place) => place,
                 Err(reason) => {
-                    self.drop(&row.spec, workload, &placements.to_string(), reason);
+                    self.drop(&entry.spec, workload, &placements.to_string(), reason);
                     continue;
                 }
             };
-            if let Some(reason) = unplaceable(row, cpus, topology) {
-                self.drop(&row.spec, workload, &placement.to_string(), reason);
+            if let Some(reason) = unplaceable(entry, cpus, topology) {
+                self.drop(&entry.spec, workload, &placement.to_string(), reason);
                 continue;
             }
-            for size_bytes in sizes(is_sized, block, &row.support) {
+            for size_bytes in sizes(is_sized, block, &entry.support) {
                 for &pace in &block.paces {
-                    if let Some(reason) = unpaceable(row.card.kind, workload, pace) {
-                        self.drop(&row.spec, workload, &pace.to_string(), reason);
+                    if let Some(reason) = unpaceable(entry.card.kind, workload, pace) {
+                        self.drop(&entry.spec, workload, &pace.to_string(), reason);
                         continue;
                     }
                     for &peers in &block.peers {
@@ -123,14 +123,14 @@ impl Plan {
                             size_bytes,
                             placement,
                             cpus,
-                            endpoints: endpoints_of(row.card.kind, endpoints),
+                            endpoints: endpoints_of(entry.card.kind, endpoints),
                             pace,
                             peers,
-                            spec: row.spec.clone(),
+                            spec: entry.spec.clone(),
                         };
-                        match lonely(row, &case, topology) {
-                            Some(reason) => self.drop(&row.spec, workload, &peers.to_string(), reason),
-                            None => self.add_case(row, case),
+                        match unpeerable(entry, &case, topology) {
+                            Some(reason) => self.drop(&entry.spec, workload, &peers.to_string(), reason),
+                            None => self.add_case(entry, case),
                         }
                     }
                 }
@@ -138,9 +138,9 @@ impl Plan {
         }
     }
 
-    /// Adds `case` of `row`, once, unless it has no message of that size.
-    fn add_case(&mut self, row: &PlanEntry, case: Case) {
-        match unsendable(row, case.size_bytes) {
+    /// Adds `case` of `entry`, once, unless it has no message of that size.
+    fn add_case(&mut self, entry: &PlanEntry, case: Case) {
+        match unsendable(entry, case.size_bytes) {
             Some(reason) => self.dropped.push(Dropped { case: case.key(), reason }),
             None if self.cases.contains(&case) => {}
             None => self.cases.push(case),
@@ -156,9 +156,9 @@ impl Plan {
     }
 }
 
-/// The sizes of `block` for a row that works as `support` says; none where a size means nothing.
+/// The sizes of `block` for an entry that works as `support` says; none where a size means nothing.
 fn sizes(is_sized: bool, block: &Block, support: &Support) -> Vec<Option<Size>> {
-    /// Where doubling ends for a row without a limit.
+    /// Where doubling ends for an entry without a limit.
     const ENOUGH: Size = Size(1 << 20);
 
     let largest = match support {
@@ -182,13 +182,15 @@ fn sizes(is_sized: bool, block: &Block, support: &Support) -> Vec<Option<Size>> 
     sizes.into_iter().map(Some).collect()
 }
 
-/// Why `row` has no message of `size_bytes`, if it has none.
-fn unsendable(row: &PlanEntry, size_bytes: Option<Size>) -> Option<String> {
-    let Card { framing, empty, limits, .. } = row.card;
-    match (size_bytes?, &row.support) {
+/// Why `entry` has no message of `size_bytes`, if it has none.
+fn unsendable(entry: &PlanEntry, size_bytes: Option<Size>) -> Option<String> {
+    let Card { framing, empty, limits, .. } = entry.card;
+    match (size_bytes?, &entry.support) {
         (Size(0), _) if !empty => Some(match framing {
             Framing::Stream => "a stream has no empty messages".to_owned(),
-            Framing::Message => "it has no empty messages that could be told from the peer's end".to_owned(),
+            Framing::Message => {
+                "its receiver cannot tell an empty message from the end of the stream".to_owned()
+            }
             Framing::Token | Framing::None => "with 0 bytes there is nothing for it to do".to_owned(),
         }),
         (size, Support::Yes { largest_bytes: Some(largest) }) if size.0 > *largest => {
@@ -201,34 +203,40 @@ fn unsendable(row: &PlanEntry, size_bytes: Option<Size>) -> Option<String> {
 /// Why the iterations of `workload` cannot be begun at `pace`, if they cannot.
 fn unpaceable(kind: CardKind, workload: Workload, pace: Pace) -> Option<String> {
     let can = pace == Pace::BackToBack || (kind == CardKind::Mechanism && workload.is_answered());
-    (!can).then(|| "nothing answers its iterations, so that nobody knows when one is over".to_owned())
+    (!can).then(|| {
+        "its iterations are not answered, so that the client does not know when one is over".to_owned()
+    })
 }
 
-/// Why the peers of `case`, which is of `row`, cannot communicate all at once, if they cannot.
-fn lonely(row: &PlanEntry, case: &Case, topology: &Topology) -> Option<String> {
-    let card = &row.card;
+/// Why the peers of `case`, which is of `entry`, cannot communicate all at once, if they cannot.
+fn unpeerable(entry: &PlanEntry, case: &Case, topology: &Topology) -> Option<String> {
+    let card = &entry.card;
     let share_a_cpu = case.cpus.is_some() || topology.cpus.len() < case.peers.endpoints();
     let fits = matches!(case.workload, Workload::Latency | Workload::Transfer | Workload::Throughput);
     let reason = match case.peers {
         Peers::Pair => return None,
         _ if card.kind != CardKind::Mechanism => "only mechanisms have peers",
-        _ if card.name == floor::NULL => "it hands nothing over, so that its peers have nothing to share",
-        _ if !fits => "several peers are measured in latency, throughput and transfer",
-        _ if case.endpoints == Endpoints::Threads => "several peers are processes, not threads",
-        _ if case.pace != Pace::BackToBack => "several peers keep no pace but back to back",
-        _ if row.spec.params.spins() && share_a_cpu => {
-            "endpoints that spin and share a CPU only move at the scheduler's tick"
+        _ if card.name == floor::NULL => {
+            "it transfers nothing, so that several peers would not affect each other"
         }
-        Peers::FanOut(_) if card.one_endpoint => "a process has one end of it; pairs=N can be had",
+        _ if !fits => "only latency, throughput and transfer are measured with several peers",
+        _ if case.endpoints == Endpoints::Threads => "several peers must be processes, not threads",
+        _ if case.pace != Pace::BackToBack => "several peers have no pace other than back to back",
+        _ if entry.spec.params.spins() && share_a_cpu => {
+            "endpoints that spin and share a CPU proceed only at the scheduler's tick"
+        }
+        Peers::FanOut(_) if card.one_endpoint => {
+            "a process can have only one endpoint of it; pairs=N is possible"
+        }
         Peers::FanIn(_) if !card.polled => {
-            "its ends cannot be waited for together (poll(2)); pairs=N and fan-out=N can be had"
+            "its endpoints cannot be waited for together (poll(2)); pairs=N and fan-out=N are possible"
         }
         Peers::Pairs(_) | Peers::FanIn(_) | Peers::FanOut(_) => return None,
     };
     Some(reason.to_owned())
 }
 
-/// An operation has one endpoint: how two would be made is no part of it.
+/// An operation has one endpoint, which is a process.
 fn endpoints_of(kind: CardKind, asked: Endpoints) -> Endpoints {
     if kind == CardKind::Operation { Endpoints::Processes } else { asked }
 }
@@ -245,16 +253,18 @@ fn resolve(placements: &Placements, topology: &Topology) -> Result<(Placement, O
     Err(reasons.join("; "))
 }
 
-/// Why `row` cannot run on `cpus`, or unpinned on `topology`, if it cannot.
-fn unplaceable(row: &PlanEntry, cpus: Option<CpuPair>, topology: &Topology) -> Option<String> {
+/// Why `entry` cannot run on `cpus`, or unpinned on `topology`, if it cannot.
+fn unplaceable(entry: &PlanEntry, cpus: Option<CpuPair>, topology: &Topology) -> Option<String> {
     let one_cpu = cpus.map_or(topology.cpus.len() == 1, |pair| pair.client == pair.server);
-    let name = row.card.name;
-    if one_cpu && row.spec.params.spins() {
-        return Some("two endpoints that spin on one CPU only move at the scheduler's tick".to_owned());
+    let name = entry.card.name;
+    if one_cpu && entry.spec.params.spins() {
+        return Some("two endpoints that spin on one CPU proceed only at the scheduler's tick".to_owned());
     }
     match (name, cpus) {
-        (floor::CACHE_LINE, _) if one_cpu => Some("one CPU hands no cache line over".to_owned()),
-        (floor::CONTEXT_SWITCH, Some(_)) if !one_cpu => Some("two CPUs need no context switch".to_owned()),
+        (floor::CACHE_LINE, _) if one_cpu => Some("on one CPU no cache line is handed over".to_owned()),
+        (floor::CONTEXT_SWITCH, Some(_)) if !one_cpu => {
+            Some("on two CPUs no context switch is needed".to_owned())
+        }
         _ => None,
     }
 }

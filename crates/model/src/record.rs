@@ -1,4 +1,4 @@
-//! The results file: JSON Lines, one header, one record a case as it settles, one look a trial that was looked at, one end.
+//! The results file: JSON Lines. A header, one record per case as it ends, one profile per trial with a probe, and an end.
 //!
 //! The file is the only way from measuring to reporting. Reading and writing it is not done here.
 
@@ -33,7 +33,7 @@ pub enum Line {
     Header(Box<Header>),
     /// The result of one case.
     Record(Box<Record>),
-    /// A trial that was looked at, after all were measured plainly.
+    /// A trial with a probe, after all records.
     Profile(Box<ProfileRecord>),
     /// The last line. A file without it was cut off.
     End(RunEnd),
@@ -58,7 +58,7 @@ pub struct Header {
     pub host: Host,
     /// The clock that timed everything.
     pub clock: ClockRecord,
-    /// How long, how precisely.
+    /// For how long, and how precisely.
     pub settings: Settings,
     /// The cases to measure.
     pub plan: PlanRecord,
@@ -96,7 +96,7 @@ pub struct Host {
     pub arch: String,
     /// The processor's name.
     pub cpu: Fact<String>,
-    /// The CPUs that this run may use, and how they hang together.
+    /// The CPUs that this run may use, and what they share.
     pub topology: Topology,
     /// Cache sizes in bytes by level: `L1d`, `L2`, `L3`.
     pub caches_bytes: Fact<BTreeMap<String, u64>>,
@@ -129,7 +129,7 @@ pub struct ClockRecord {
     pub source: ClockSource,
     /// Why it was chosen.
     pub reason: String,
-    /// The smallest step seen between two readings that differ, in nanoseconds.
+    /// The smallest step between two readings that differ, in nanoseconds.
     pub precision_ns: f64,
     /// What one reading costs, in nanoseconds.
     pub cost_ns: f64,
@@ -148,7 +148,7 @@ pub enum ClockSource {
     MonotonicRaw,
 }
 
-/// How long, how precisely.
+/// For how long, and how precisely.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     /// The suite's name; absent when the cases were given by hand.
@@ -161,12 +161,12 @@ pub struct Settings {
     pub rounds: Option<u32>,
     /// The time that one trial is to measure, in nanoseconds.
     pub slice_ns: u64,
-    /// Whether every payload byte is checked in the timed part too.
+    /// Whether every payload byte is checked in the timed phases too.
     pub check: bool,
-    /// How many bytes a trial of `throughput` sends; absent when as many as fill its time.
+    /// How many bytes a trial of `throughput` sends; absent when it sends as many as fill its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<Size>,
-    /// The time in which cases are looked at once they are measured, in nanoseconds.
+    /// The time for trials with probes once all cases are measured, in nanoseconds.
     #[serde(default)]
     pub observe_ns: u64,
 }
@@ -194,7 +194,7 @@ pub struct FloorReading {
 pub struct Record {
     /// What was measured.
     pub case: Case,
-    /// Whether the case is a floor, launched in every round whether settled or not.
+    /// Whether the case is a floor, of which every round has a trial whether settled or not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub floor: bool,
     /// How it ended.
@@ -219,7 +219,7 @@ pub enum Outcome {
     Settled,
     /// The rounds or the time ran out first.
     Unsettled,
-    /// The rate that was asked for was not achieved: what was measured is of another load, and grows with time.
+    /// The rate asked for was not achieved: the times measured are those of another load, and grow with time.
     Missed {
         /// The part of the rate that was achieved in the median trial.
         achieved: f64,
@@ -253,7 +253,7 @@ pub struct RunEnd {
     pub interrupted: bool,
     /// How many rounds there were.
     pub rounds: u32,
-    /// How long measuring took, in nanoseconds, without looking at cases after it.
+    /// How long measuring took, in nanoseconds, without the trials with probes after it.
     pub elapsed_ns: u64,
     /// The fraction of processor time that the hypervisor took during the run.
     pub stolen: Fact<f64>,
@@ -268,7 +268,7 @@ pub struct Results {
     pub header: Header,
     /// The records, in file order.
     pub records: Vec<Record>,
-    /// The trials that were looked at, in file order.
+    /// The trials with probes, in file order.
     pub profiles: Vec<ProfileRecord>,
     /// The last line; absent when the run was cut off.
     pub end: Option<RunEnd>,
@@ -285,7 +285,7 @@ impl Results {
         sizes
     }
 
-    /// The rows that occur, in file order.
+    /// The specs that occur, in file order.
     pub fn specs(&self) -> Vec<&Spec> {
         let mut specs: Vec<&Spec> = Vec::new();
         for record in &self.records {

@@ -1,8 +1,7 @@
 //! Results files: from text to `Results` and back, one JSON value a line.
 //!
-//! A file may be cut off, foreign, hostile or from another version. What is returned by [`parse`] is
-//! safe to compute with: nothing divides by zero, overflows or panics later. Opening the file is the
-//! binary's work; what the lines mean stands in `record`.
+//! A file may be cut off, foreign, hostile or from another version. What [`parse`] returns is safe to compute with: nothing
+//! divides by zero, overflows or panics later. The binary opens the file; what the lines mean is in `record`.
 
 use crate::case::Case;
 use crate::estimate::Estimate;
@@ -69,11 +68,11 @@ pub fn parse(reader: impl BufRead, name: &str) -> Result<Results, Invalid> {
                 }
                 results.records.push(*record);
             }
-            Ok(Body::Profile(look)) => {
+            Ok(Body::Profile(profile)) => {
                 if results.profiles.len() == MOST_RECORDS {
-                    return Err(lines.broken(&format!("there are more than {MOST_RECORDS} looks")));
+                    return Err(lines.broken(&format!("there are more than {MOST_RECORDS} profiles")));
                 }
-                results.profiles.push(*look);
+                results.profiles.push(*profile);
             }
             Ok(Body::End(end)) => results.end = Some(end),
             Err(Broken::Text(_)) if line.last => results.notes.push(format!(
@@ -150,7 +149,7 @@ impl<R: BufRead> Lines<'_, R> {
         }
     }
 
-    /// The first line, which says what the file is. Its first byte is looked at before the line is
+    /// The first line, which says what the file is. Its first byte is checked before the line is
     /// read, so that a binary file or an endless device is refused at once.
     fn header(&mut self) -> Result<Header, Invalid> {
         match self.peek()? {
@@ -173,7 +172,7 @@ impl<R: BufRead> Lines<'_, R> {
         match mark {
             Mark { kind: Some(kind), .. } if ["record", "profile", "end"].contains(&kind.as_str()) => {
                 return Err(self.refused(
-                    "has no header: its first line is of a later part",
+                    "has no header: its first line is not the first line of a results file",
                     "restore the first line, or measure again",
                 ));
             }
@@ -305,8 +304,8 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
         checked_case(&reading.case)?;
         check(reading.iteration_ns.is_none_or(is_time), "floors.iteration_ns", A_TIME)?;
     }
-    if let Some(Err(fault)) = header.study.as_ref().map(|study| study.check()) {
-        return Err(Broken::Meaning(format!("study: {}", fault.invalid.problem)));
+    if let Some(Err(diagnostic)) = header.study.as_ref().map(|study| study.check()) {
+        return Err(Broken::Meaning(format!("study: {}", diagnostic.invalid.problem)));
     }
     Ok(header)
 }
@@ -321,15 +320,15 @@ fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
     Ok(record)
 }
 
-fn checked_profile(look: Box<ProfileRecord>) -> Result<Box<ProfileRecord>, Broken> {
-    checked_case(&look.case)?;
-    let Fact::Known(profile) = &look.profile else { return Ok(look) };
+fn checked_profile(record: Box<ProfileRecord>) -> Result<Box<ProfileRecord>, Broken> {
+    checked_case(&record.case)?;
+    let Fact::Known(profile) = &record.profile else { return Ok(record) };
     check((1..=LARGEST_COUNT).contains(&profile.iterations), "iterations", "from 1 to 17592186044416")?;
     check(is_time(profile.iteration_ns), "iteration_ns", A_TIME)?;
     check((1e-6..=1e6).contains(&profile.effect), "effect", "from a millionth to a million")?;
     profile.endpoints().try_for_each(checked_end)?;
     profile.timeline.as_ref().map_or(Ok(()), |timeline| checked_timeline(&timeline.observation))?;
-    Ok(look)
+    Ok(record)
 }
 
 fn checked_end(end: &EndpointProfile) -> Result<(), Broken> {
@@ -349,7 +348,7 @@ fn checked_end(end: &EndpointProfile) -> Result<(), Broken> {
     check(end.subsystems.values().all(|samples| *samples <= LARGEST_COUNT), "subsystems", A_COUNT)
 }
 
-/// Whether what is worked out of events can be, which trusts their order.
+/// Checks the order of events, which whatever is worked out of them relies on.
 fn checked_timeline(seen: &Observation) -> Result<(), Broken> {
     check((1..=LARGEST_COUNT).contains(&seen.iterations), "timeline.iterations", "from 1 to 17592186044416")?;
     check(is_time(seen.elapsed_ns), "timeline.elapsed_ns", A_TIME)?;

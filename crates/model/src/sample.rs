@@ -11,36 +11,36 @@ pub struct Sample {
     pub round: u32,
     /// When the trial began, in nanoseconds since the start of the run.
     pub started_ns: u64,
-    /// How many iterations the `total` part had: of a stream, messages sent.
+    /// How many iterations the `total` phase had; of a stream, how many messages were sent.
     pub iterations: u64,
-    /// How many iterations the trial had in all: lead-in, warm-up and every part. What the kernel counted.
+    /// How many iterations the whole trial had, in lead-in, warm-up and every phase: what a tracer of the process counts.
     pub trial_iterations: u64,
-    /// How long the iterations of the `total` part took together, between two clock readings. Where several clients have
-    /// their iterations at the same time and have them answered, their times are added up.
+    /// How long the iterations of the `total` phase took together, between two clock readings. Where several clients have
+    /// answered iterations at the same time, their times are added up.
     pub elapsed_ns: f64,
     /// What the floor of this case took for the same work in the same round, in nanoseconds per iteration.
     pub floor_ns: Option<f64>,
-    /// The `each` part: a clock reading every iteration. Absent for `cost` and `throughput`.
+    /// The `each` phase: a clock reading every iteration. Absent for `cost` and `throughput`.
     pub each: Option<Each>,
-    /// What client used in the `total` part.
+    /// What the client used in the `total` phase.
     pub client: Usage,
-    /// What server used in the `total` part. Absent for operations, which have no server.
+    /// What the server used in the `total` phase. Absent for operations, which have no server.
     pub server: Option<Usage>,
-    /// Client's send calls and server's receive calls, one by one, from a part of their own. Only for `throughput`.
+    /// The client's send calls and the server's receive calls, one by one, from a phase of their own. Only for `throughput`.
     pub calls: Option<TimedCalls>,
-    /// The steps of client's and server's messages, from a part of their own. Only for `session`.
+    /// The steps of the client's and the server's messages, from a phase of their own. Only for `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<StepSamples>,
-    /// What the timer said of its intervals. Only for `accuracy`.
+    /// What the timer measured of its intervals. Only for `accuracy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<TimerSample>,
-    /// How client kept to its schedule. Only where iterations are due at a rate.
+    /// How the client kept to its schedule. Only where iterations are due at a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleSample>,
-    /// How many of the iterations were each client's. Only where there are several.
+    /// How many of the iterations each client had. Only where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Vec<u64>>,
-    /// How many of the messages sent in these iterations never came. Only of mechanisms that lose some.
+    /// How many of the messages sent in these iterations did not arrive. Only of mechanisms that lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
 }
@@ -51,13 +51,13 @@ impl Sample {
         self.elapsed_ns / self.iterations as f64
     }
 
-    /// How many of its iterations were not lost.
+    /// How many of its messages arrived.
     pub fn came(&self) -> u64 {
         self.iterations.saturating_sub(self.lost.unwrap_or(0))
     }
 }
 
-/// The part of a trial in which every iteration was timed.
+/// The phase of a trial in which every iteration was timed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Each {
     /// The mean iteration in nanoseconds.
@@ -69,11 +69,11 @@ pub struct Each {
 /// Send and receive calls timed one by one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimedCalls {
-    /// How many messages the part had.
+    /// How many messages the phase had.
     pub messages: u64,
-    /// Client's send calls.
+    /// The client's send calls.
     pub send: CallCounts,
-    /// Server's receive calls.
+    /// The server's receive calls.
     pub receive: CallCounts,
 }
 
@@ -84,17 +84,17 @@ pub struct CallCounts {
     pub count: u64,
     /// How long each took, in nanoseconds.
     pub time: EncodedHistogram,
-    /// How many calls returned how many bytes: `[bytes, calls]`, ascending. Beyond 64 different counts, those of
-    /// further counts are added to the next count below.
+    /// How many calls returned how many bytes: `[bytes, calls]`, ascending. There are at most 64 pairs; calls with other
+    /// counts of bytes are added to the next count below.
     pub returned_bytes: Vec<(u64, u64)>,
 }
 
 /// The system calls of a session's messages, each timed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepSamples {
-    /// Client's, which sends.
+    /// The client's, which sends.
     pub client: Vec<StepSample>,
-    /// Server's, which receives.
+    /// The server's, which receives.
     pub server: Vec<StepSample>,
 }
 
@@ -107,30 +107,30 @@ pub struct StepSample {
     pub time: EncodedHistogram,
 }
 
-/// What a timer said of intervals of a known length, in nanoseconds.
+/// What a timer measured of intervals of a known length, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimerSample {
-    /// The mean of what the timer said, less the length asked for.
+    /// The mean of what the timer measured, less the length asked for.
     pub error_ns: f64,
-    /// The standard deviation of what the timer said.
+    /// The standard deviation of what the timer measured.
     pub deviation_ns: f64,
-    /// The mean of what the timer said, less that of what the run's clock said.
+    /// The mean of what the timer measured, less that of what the run's clock measured.
     pub off_clock_ns: f64,
     /// The smallest step between two readings that differ.
     pub resolution_ns: f64,
 }
 
-/// How client kept to a schedule.
+/// How the client kept to a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleSample {
     /// From the start to when the last iteration was due, in nanoseconds.
     pub span_ns: f64,
-    /// How late the last iteration began, in nanoseconds: what was left undone when all should have been begun.
+    /// How late the last iteration began, in nanoseconds.
     pub late_ns: f64,
 }
 
 impl ScheduleSample {
-    /// The part of the rate asked for that was achieved.
+    /// The share of the rate asked for that was achieved.
     pub fn achieved(&self) -> f64 {
         self.span_ns / (self.span_ns + self.late_ns)
     }
@@ -147,7 +147,7 @@ pub struct Usage {
     pub system_ns: u64,
     /// Switches because the endpoint waited.
     pub voluntary_switches: u64,
-    /// Switches because the scheduler said so.
+    /// Switches because the scheduler took the CPU away.
     pub involuntary_switches: u64,
     /// Page faults served without I/O.
     pub minor_faults: u64,
@@ -178,7 +178,7 @@ impl std::iter::Sum for Usage {
 }
 
 impl Usage {
-    /// The part `share` of it.
+    /// The fraction `share` of it.
     pub fn scaled(self, share: f64) -> Self {
         let of = |count: u64| (count as f64 * share).round() as u64;
         Self {

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A row of the table with its parameters: `pipe:capacity=1M`.
+/// A mechanism, operation or floor with its parameters: `pipe:capacity=1M`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Spec {
-    /// The row's name.
+    /// Its name in the registry.
     pub name: String,
     /// The parameters that differ from their defaults, in canonical text.
     #[serde(default, skip_serializing_if = "Params::is_empty")]
@@ -18,12 +18,12 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The row `name` with every parameter at its default.
+    /// The entry `name` with every parameter at its default.
     pub fn plain(name: &str) -> Self {
         Self { name: name.to_owned(), params: Params::default() }
     }
 
-    /// Parses `NAME` or `NAME:k=v,…` against the cards of the table.
+    /// Parses `NAME` or `NAME:k=v,…` against the cards of the registry.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
         let (name, params) = match text.split_once(':') {
             Some((name, params)) => (name, Some(params)),

@@ -74,9 +74,9 @@ pub struct Suite {
     pub precision: Percent,
     /// The time that a run may take.
     pub time: Duration,
-    /// The time of a quick run, which shows whether all works rather than numbers to lean on.
+    /// The time of a quick run, which shows whether everything works; its numbers are rough.
     pub quick: Option<Duration>,
-    /// The time in which cases are then looked at by the probes that the study needs; a shorter run takes as much less.
+    /// The time for trials with the probes that the study needs, after all others; in a shorter run it is shorter in proportion.
     pub observe: Option<Duration>,
     /// How long a trial measures; else as the time of the run allows.
     pub slice: Option<Duration>,
@@ -93,17 +93,17 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// The time in which cases are looked at in a run of `time`: the suite's own, as much shorter as the run is.
+    /// The time for trials with probes in a run of `time`: the suite's own, shorter in proportion if the run is shorter.
     pub fn observe_in(&self, time: Duration) -> Duration {
         let observe = self.observe.unwrap_or_default();
         observe.min(observe.mul_f64(time.as_secs_f64() / self.time.as_secs_f64()))
     }
 
-    /// Parses a suite file against the cards of the table. Errors carry line and column.
+    /// Parses a suite file against the cards of the registry. Errors carry line and column.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
         let file: File = toml::from_str(text)
             .map_err(|error| unreadable(text, &error, "see docs/suites.md for the form"))?;
-        Self::resolve(file, cards).map_err(|fault| fault.in_text(text))
+        Self::resolve(file, cards).map_err(|diagnostic| diagnostic.in_text(text))
     }
 
     fn resolve(file: File, cards: &[Card]) -> Result<Self, Diagnostic> {
@@ -119,7 +119,9 @@ impl Suite {
             .block
             .iter()
             .enumerate()
-            .map(|(at, block)| self::block(block, cards).map_err(|fault| fault.under(at).under("block")))
+            .map(|(at, block)| {
+                self::block(block, cards).map_err(|diagnostic| diagnostic.under(at).under("block"))
+            })
             .collect::<Result<_, _>>()?;
         if blocks.iter().map(Block::most_cases).fold(0, usize::saturating_add) > MOST_CASES {
             let problem = format!("the suite asks for more than {MOST_CASES} cases");
@@ -133,7 +135,7 @@ impl Suite {
                 )),
                 time => Ok(time),
             });
-            time.map_err(|fault| fault.under(name))
+            time.map_err(|diagnostic| diagnostic.under(name))
         };
         if file.rounds == Some(0) {
             return Err(
@@ -145,9 +147,9 @@ impl Suite {
             let study = study.resolve(&blocks, cards)?;
             study.check().map(|()| study)
         });
-        let study = study.transpose().map_err(|fault| fault.under("study"))?;
+        let study = study.transpose().map_err(|diagnostic| diagnostic.under("study"))?;
         if file.observe.is_none() && study.as_ref().is_some_and(Study::needs_probes) {
-            let problem = "the study draws what probes see, and there is no time for looking";
+            let problem = "the study draws what probes observe, and the suite gives no time for them";
             return Err(Diagnostic::new(problem, "give it as observe = \"60s\"").under("study"));
         }
         Ok(Self {
@@ -189,7 +191,7 @@ fn block(file: &BlockInFile, cards: &[Card]) -> Result<Block, Diagnostic> {
     {
         if list.is_empty() {
             return Err(Diagnostic::new(
-                format!("a block of the suite has no {name}, so that nothing would come of it"),
+                format!("a block of the suite has no {name}, so that it has no cases"),
                 format!("give at least one of its {name}, or leave the block out"),
             )
             .under(name));

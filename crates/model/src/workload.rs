@@ -10,15 +10,15 @@ use std::str::FromStr;
 /// What the endpoints do. The definitions are in docs/method.md and are part of every result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Workload {
-    /// Client sends n bytes; server receives all n and sends n back. The time is of the round trip.
+    /// The client sends n bytes; the server receives all n and sends n back. The time is of the round trip.
     Latency,
-    /// Client sends messages of n bytes; the clock stops when server has received the last byte.
+    /// The client sends messages of n bytes; the clock stops when the server has received the last byte.
     Throughput,
-    /// Client sends n bytes; server receives all n and answers with one byte.
+    /// The client sends n bytes; the server receives all n and answers with one byte.
     Transfer,
-    /// Client connects, sends one byte, has it answered, and both close.
+    /// The client connects, sends one byte, has it answered, and both close.
     Connect,
-    /// Client sends some messages of n bytes, each with descriptors; server answers the last with one byte.
+    /// The client sends some messages of n bytes, each with descriptors; the server answers the last with one byte.
     Session(Session),
     /// One operation alone, in a loop long enough for the clock.
     Cost,
@@ -109,7 +109,7 @@ impl Workload {
         !matches!(self, Workload::Connect | Workload::Accuracy)
     }
 
-    /// Whether each iteration is answered, so that client knows when it is over.
+    /// Whether each iteration is answered, so that the client knows when it is over.
     pub fn is_answered(self) -> bool {
         !matches!(self, Workload::Throughput | Workload::Cost | Workload::Accuracy)
     }

@@ -72,7 +72,7 @@ pub struct ProbeUse {
 /// Page faults of one end in one mapping.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FaultRate {
-    /// Client's, or server's.
+    /// The client's, or the server's.
     pub of_client: bool,
     /// Where.
     pub mapping: String,
@@ -87,9 +87,9 @@ pub struct FaultRate {
 pub struct CounterRate {
     /// What is counted.
     pub name: String,
-    /// Client's, per iteration, or why that is not known.
+    /// The client's, per iteration, or why that is not known.
     pub client: Fact<f64>,
-    /// Server's.
+    /// The server's.
     pub server: Fact<f64>,
     /// The smallest part of the time in which it ran, in any trial.
     pub running: f64,
@@ -100,9 +100,9 @@ pub struct CounterRate {
 pub struct SubsystemShare {
     /// Where.
     pub place: Subsystem,
-    /// The part of client's samples.
+    /// The part of the client's samples.
     pub client: f64,
-    /// The part of server's.
+    /// The part of the server's.
     pub server: f64,
     /// How many samples of both that is.
     pub samples: u64,

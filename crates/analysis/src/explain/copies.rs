@@ -17,7 +17,7 @@ pub struct Copies {
 /// What one end's calls of one kind did with bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MovedBytes {
-    /// Client's, or server's.
+    /// The client's, or the server's.
     pub of_client: bool,
     /// The call.
     pub call: String,

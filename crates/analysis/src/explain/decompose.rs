@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    /// Eight trials of a hundred iterations of `iteration_ns`, of which client and server used `client_ns` and `server_ns` of CPU time.
+    /// Eight trials of a hundred iterations of `iteration_ns`, of which client and the server used `client_ns` and `server_ns` of CPU time.
     fn record(case: Case, iteration_ns: u64, client_ns: u64, server_ns: u64) -> Record {
         let usage = |ns: u64| Usage { cpu_ns: ns * 100, ..Usage::default() };
         let sample = |round| Sample {
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn samples_split_cpu_time_and_what_neither_used_is_a_wake_up() {
-        // Of 1000 ns client runs for 400 and server for 200.
+        // Of 1000 ns the client runs for 400 and the server for 200.
         let client = end(&[("_copy_to_iter", 25), ("tcp_sendmsg", 50)], 25);
         let server = end(&[("_copy_to_iter", 50), ("no_such_function", 50)], 0);
         let records = [record(case("tcp", 4096), 1000, 400, 200)];

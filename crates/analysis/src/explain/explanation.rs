@@ -31,9 +31,9 @@ pub struct Explanation {
     pub copies: Option<Copies>,
     /// What to try, the most worthwhile first.
     pub advice: Vec<Advice>,
-    /// Each end's system calls, client's first, and the probe that saw them.
+    /// Each end's system calls, the client's first, and the probe that saw them.
     pub calls: Option<(Probe, [Vec<CallProfile>; 2])>,
-    /// How each end was scheduled, client first.
+    /// How each end was scheduled, the client first.
     pub schedule: Option<[ScheduleProfile; 2]>,
     /// How the times of both ends lie over one another.
     pub overlap: Option<Overlap>,
@@ -45,7 +45,7 @@ pub struct Explanation {
     pub subsystems: Vec<SubsystemShare>,
     /// Every probe: whether it works here, and what it costs.
     pub probes: Vec<ProbeUse>,
-    /// The stacks of each end, client's first, for flame graphs.
+    /// The stacks of each end, the client's first, for flame graphs.
     #[serde(skip)]
     pub stacks: [Vec<SampledStack>; 2],
     /// A trial of which everything was seen, for pictures of iterations.

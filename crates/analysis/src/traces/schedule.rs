@@ -65,9 +65,9 @@ pub fn spans(seen: &EndpointObservation) -> Vec<StateSpan> {
 /// How the two endpoints' times lie over one another, per iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
-    /// Client alone has a CPU.
+    /// The client alone has a CPU.
     pub client_ns: f64,
-    /// Server alone has one.
+    /// The server alone has one.
     pub server_ns: f64,
     /// Both have.
     pub both_ns: f64,
@@ -114,7 +114,7 @@ impl ScheduleTally {
         self.sees_wake_ups |= observation.endpoints().any(|end| end.events.iter().any(wakes));
     }
 
-    /// Client's row and server's, if anything was added.
+    /// The client's row and the server's, if anything was added.
     pub fn rows(&self) -> Option<[ScheduleProfile; 2]> {
         (self.iterations > 0)
             .then(|| [&self.client, &self.server].map(|tally| tally.row(self.iterations, self.sees_wake_ups)))
@@ -200,7 +200,7 @@ pub fn comes_on_after(seen: &EndpointObservation, woken_ns: u64) -> Option<u64> 
     }
 }
 
-/// The time in which client alone, server alone, both and neither had a CPU, where both windows lie over one another.
+/// The time in which client alone, the server alone, both and neither had a CPU, where both windows lie over one another.
 fn overlap_ns(client: &EndpointObservation, server: &EndpointObservation) -> [u64; 4] {
     let (from_ns, until_ns) = (client.from_ns.max(server.from_ns), client.until_ns.min(server.until_ns));
     let runs = |seen: &EndpointObservation| -> Vec<(u64, u64)> {
@@ -245,7 +245,7 @@ mod tests {
         EndpointObservation { tid, events, from_ns: 0, until_ns: 100, ..EndpointObservation::default() }
     }
 
-    /// Client runs to 20 and wakes server at 15; server runs from 30 to 60 and wakes client at 55, which runs from 65.
+    /// The client runs to 20 and wakes the server at 15; the server runs from 30 to 60 and wakes the client at 55, which runs from 65.
     fn ping_pong() -> Observation {
         let wakes = |tid| EventKind::Wakes { tid, by_interrupt: false };
         let client = seen(1, vec![at(15, wakes(2)), at(20, SLEEP), at(65, EventKind::On { cpu: 0 })]);

@@ -57,9 +57,9 @@ impl std::fmt::Display for IterationChoice {
 /// What both endpoints did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tracks {
-    /// Client's track.
+    /// The client's track.
     pub client: Track,
-    /// Server's; operations have no server.
+    /// The server's; operations have no server.
     pub server: Option<Track>,
     /// When one woke the other, in the order of time.
     pub wake_ups: Vec<WakeUp>,
@@ -230,7 +230,7 @@ fn parts(span: StateSpan, woken: &[u64]) -> impl Iterator<Item = StateSpan> {
 }
 
 impl Tracks {
-    /// Both tracks by their ends, client first.
+    /// Both tracks by their ends, the client first.
     pub fn endpoints(&self) -> impl Iterator<Item = (EndpointRole, &Track)> {
         std::iter::once((EndpointRole::Client, &self.client))
             .chain(self.server.iter().map(|server| (EndpointRole::Server, server)))
@@ -299,7 +299,7 @@ mod tests {
         ["read", "write"][number as usize].to_owned()
     }
 
-    /// Client writes, which wakes server, and sleeps in its read until server, which lost its CPU for a while, wakes it.
+    /// The client writes, which wakes the server, and sleeps in its read until the server, which lost its CPU for a while, wakes it.
     fn ping_pong() -> Observation {
         let fault = EventKind::PageFault { address: 0x1000, major: false, mapping: 0 };
         let client = vec![

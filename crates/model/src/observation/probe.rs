@@ -1,10 +1,10 @@
-//! The probes: instruments that observe a trial. What they see is in `trial`.
+//! The probes: instruments that observe a trial. What they observe is in `trial`.
 
 use crate::invalid::Invalid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A way of looking at a trial.
+/// An instrument that observes a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probe {
@@ -18,7 +18,7 @@ pub enum Probe {
     Scheduler,
     /// Page faults with their addresses.
     Faults,
-    /// Where the processor is at regular intervals, with the functions that led there.
+    /// Where the processor is at regular intervals, with the stack of functions.
     Sampling,
     /// Calls, sleeps, wake-ups and faults together, and when each iteration ended.
     Timeline,
@@ -62,12 +62,12 @@ impl std::fmt::Display for Probe {
     }
 }
 
-/// How a trial is looked at.
+/// What is asked of a probe in one trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeRequest {
-    /// By what; by nothing, to tell what looking costs: the same iterations in the same way, unseen.
+    /// The probe. Without one, the trial runs the same iterations in the same way, so that the cost of probes is known.
     pub probe: Option<Probe>,
-    /// The counters that were asked for by name, beside those that are always read.
+    /// The counters asked for by name, beside those that are always read.
     pub counters: Vec<String>,
 }
 

@@ -6,25 +6,25 @@ use crate::fact::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was seen of the timed iterations of one trial.
+/// What a probe observed of the timed iterations of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
     /// How many iterations there were.
     pub iterations: u64,
-    /// What client's clock said that they took.
+    /// What the client's clock said that they took.
     pub elapsed_ns: f64,
-    /// When each iteration ended, by `CLOCK_MONOTONIC_RAW`, as everything else here; only of a timeline.
+    /// When each iteration ended, by `CLOCK_MONOTONIC_RAW`, as all times here; only of a timeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iteration_ends_ns: Vec<u64>,
-    /// What client did.
+    /// What the client did.
     pub client: EndpointObservation,
-    /// What server did; operations have no server.
+    /// What the server did; operations have no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<EndpointObservation>,
 }
 
 impl Observation {
-    /// Both ends, client first.
+    /// Both endpoints, the client first.
     pub fn endpoints(&self) -> impl Iterator<Item = &EndpointObservation> {
         std::iter::once(&self.client).chain(&self.server)
     }
@@ -34,7 +34,7 @@ impl Observation {
         self.elapsed_ns / self.iterations as f64
     }
 
-    /// What happened in the first `most` iterations, if it is known when they ended.
+    /// Only the first `most` iterations, if it is known when they ended.
     pub fn first_iterations(mut self, most: usize) -> Self {
         let last = most.checked_sub(1).and_then(|last| self.iteration_ends_ns.get(last).copied());
         let (Some(first), Some(until_ns)) = (self.iteration_ends_ns.first().copied(), last) else {
@@ -52,12 +52,12 @@ impl Observation {
     }
 }
 
-/// What one endpoint was seen to do between its first timed iteration and its last.
+/// What one endpoint did between its first timed iteration and its last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndpointObservation {
     /// The thread, as the kernel numbers it.
     pub tid: u32,
-    /// When looking began.
+    /// When observation began.
     pub from_ns: u64,
     /// When it ended.
     pub until_ns: u64,
@@ -73,17 +73,17 @@ pub struct EndpointObservation {
     /// Where the processor was found, and how often.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<SampledStack>,
-    /// What else was wanted, and why it could not be had.
+    /// What else was asked of the probe, and why it is not available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<String>,
-    /// How many records the kernel had no room for.
+    /// How many records were lost because the kernel's buffer was full.
     #[serde(default)]
     pub lost: u64,
 }
 
 impl EndpointObservation {
-    /// Events of system calls without their other half are left out: they are the observer's own, which switch it on
-    /// and off.
+    /// Only what happened from `from_ns` to `until_ns`. A system call that only begins or only ends there is left out: it
+    /// switches the probe on or off.
     pub fn between(mut self, from_ns: u64, until_ns: u64) -> Self {
         (self.from_ns, self.until_ns) = (from_ns, until_ns);
         self.events.retain(|event| (from_ns..=until_ns).contains(&event.at_ns));
@@ -108,7 +108,7 @@ impl EndpointObservation {
 pub struct Counter {
     /// What is counted, such as `cycles:user`.
     pub name: String,
-    /// How many there were, scaled up if the counter ran for a part of the time only; or why that is not known.
+    /// How many there were, scaled up if the counter ran for part of the time only; or why it is not known.
     pub count: Fact<f64>,
     /// The part of the time in which the counter ran: below 1 where counters had to share.
     pub running: f64,
@@ -155,7 +155,7 @@ pub enum EventKind {
     /// The endpoint leaves its CPU.
     #[serde(rename = "o")]
     Off {
-        /// It would have gone on: another was given the CPU.
+        /// It could still run: another thread was given the CPU.
         #[serde(rename = "p")]
         preempted: bool,
     },
@@ -166,13 +166,13 @@ pub enum EventKind {
         #[serde(rename = "u")]
         cpu: u32,
     },
-    /// It wakes another thread, or what interrupts it does.
+    /// It wakes another thread, or an interrupt that came while it ran does.
     #[serde(rename = "w")]
     Wakes {
         /// The thread that is woken.
         #[serde(rename = "k")]
         tid: u32,
-        /// An interrupt wakes it, which came while this endpoint ran.
+        /// An interrupt does, which came while this endpoint ran.
         #[serde(rename = "q")]
         by_interrupt: bool,
     },
@@ -185,7 +185,7 @@ pub enum EventKind {
         /// It waits for a device.
         #[serde(rename = "j")]
         major: bool,
-        /// The mapping that it lies in, by its place in [`EndpointObservation::mappings`].
+        /// The mapping, as an index into [`EndpointObservation::mappings`].
         #[serde(rename = "m")]
         mapping: u32,
     },

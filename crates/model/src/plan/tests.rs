@@ -166,7 +166,7 @@ fn iterations_that_are_answered_can_be_paced_and_the_others_are_dropped() {
         ]
     );
     assert_eq!(plan.dropped[0].case, "pipe throughput think-time=10us");
-    assert!(only_reason(&plan).contains("nothing answers"));
+    assert!(only_reason(&plan).contains("are not answered"));
     // The floor of a paced case is that of the iteration, which goes back to back.
     assert!(plan.floors.iter().all(|floor| floor.pace == Pace::BackToBack));
 }
@@ -247,7 +247,7 @@ fn what_cannot_be_had_is_dropped_with_its_reason() {
     );
     assert_eq!(
         only_reason(&of(&["pipe"], Workload::Cost, &[1], "same-core")),
-        "the workload has no meaning for it; it has latency, throughput"
+        "it does not have this workload; it has latency, throughput"
     );
     assert_eq!(
         only_reason(&of(&["vmsplice"], latency, &[1, 2, 3], "same-core")),
@@ -284,9 +284,11 @@ fn only_rows_with_empty_messages_have_cases_of_0_bytes() {
     );
     // Nothing is copied of an empty message.
     assert!(!keys(&plan.floors).contains(&"memcpy cost 0 same-core".to_owned()), "{:?}", plan.floors);
-    for (framing, reason) in
-        [(Framing::Stream, "a stream has no"), (Framing::Message, "peer's end"), (Framing::Token, "nothing")]
-    {
+    for (framing, reason) in [
+        (Framing::Stream, "a stream has no"),
+        (Framing::Message, "end of the stream"),
+        (Framing::Token, "nothing"),
+    ] {
         let plan = of(framing, false);
         assert_eq!(keys(&plan.cases), ["mq latency 1 same-core", "mq throughput 1 same-core"]);
         assert_eq!(plan.dropped[0].case, "mq latency 0 same-core");

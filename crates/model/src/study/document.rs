@@ -16,16 +16,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is to be drawn. `C` is what a case is: text in a suite's file, where the cards say what it means, and a
-/// [`Selection`] from then on.
+/// What is to be drawn. `C` is how a case is written: as text in a suite's file, and as a [`Selection`] once the text has
+/// been resolved against the cards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound = "C: Serialize + serde::de::DeserializeOwned")]
 pub struct Study<C = Selection> {
-    /// The study, in words.
+    /// Its title.
     pub title: String,
     /// Where it was published: authors, venue, year.
     pub source: String,
-    /// The cases, each by the name that formulas know it by.
+    /// The cases, by the names that formulas use.
     #[serde(default)]
     pub cases: BTreeMap<String, C>,
     /// Its tables, in its order.
@@ -77,7 +77,7 @@ pub struct StudyRow {
 /// A cell: a formula as text, nothing as empty text, or one of [`Other`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum StudyCell {
-    /// Nothing is to stand here.
+    /// Nothing.
     Empty,
     /// A number.
     Measure(Measure),
@@ -89,11 +89,11 @@ pub enum StudyCell {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum OtherCell {
-    /// Words as they stand.
+    /// Words, shown as they are.
     Words(String),
-    /// The name of the line whose measure is least, with those that cannot be told apart from it.
+    /// The name of the candidate whose measure is least, with those that cannot be told from it.
     Least(Vec<Candidate>),
-    /// The name of the line whose measure is greatest.
+    /// The name of the candidate whose measure is greatest.
     Most(Vec<Candidate>),
     /// What the kernel made of a setting, such as `SO_SNDBUF`.
     Setting {
@@ -108,13 +108,13 @@ pub enum OtherCell {
     Missing(String),
 }
 
-/// One of those from which the least or the most is taken.
+/// One of those that are compared for the least or the greatest measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
     /// What it is called.
     pub name: String,
-    /// By what it is judged.
+    /// Its measure.
     pub of: Measure,
 }
 
@@ -154,19 +154,19 @@ pub struct StudyFigure {
     pub name: String,
     /// What it shows.
     pub title: String,
-    /// What is along the horizontal axis.
+    /// What the horizontal axis shows.
     #[serde(default)]
     pub x: FigureX,
-    /// What is along the vertical axis, in words.
+    /// What the vertical axis shows, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub y: String,
-    /// Whether equal distances are equal ratios.
+    /// Which axes are logarithmic.
     #[serde(default)]
     pub scale: FigureScale,
     /// The lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<StudySeries>,
-    /// The case, of one size, of which some iterations are drawn from moment to moment, instead of lines.
+    /// A case of one size: the figure shows some of its iterations from moment to moment instead of lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<String>,
     /// What a reader must know of it.
@@ -177,7 +177,7 @@ pub struct StudyFigure {
     pub absent: Option<String>,
 }
 
-/// What a figure's lines go over.
+/// What a figure's horizontal axis shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureX {
@@ -188,16 +188,16 @@ pub enum FigureX {
     Returned,
 }
 
-/// How a figure's axes go.
+/// Which axes of a figure are logarithmic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureScale {
-    /// Both in equal ratios.
+    /// Both.
     #[default]
     LogLog,
-    /// The horizontal one in equal ratios, the vertical one in equal differences.
+    /// The horizontal one.
     Log,
-    /// Both in equal differences.
+    /// None.
     Linear,
 }
 
@@ -205,7 +205,7 @@ pub enum FigureScale {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StudySeries {
-    /// What it is of.
+    /// Its name.
     pub name: String,
     /// What is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,11 +215,11 @@ pub struct StudySeries {
     pub published: Vec<(Literal, Literal)>,
 }
 
-/// What a study concluded, with the tests by which it holds here or does not.
+/// What a study concluded, with the tests that decide whether it holds here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StudyConclusion {
-    /// The study's conclusion, in its sense.
+    /// The study's conclusion.
     pub claim: String,
     /// It holds when each of these does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -229,7 +229,7 @@ pub struct StudyConclusion {
     pub absent: Option<String>,
 }
 
-/// Where a measure must lie. One that goes over sizes must lie there at each of them.
+/// The bounds of a measure. A measure over several sizes must be within them at each size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StudyTest {
@@ -238,7 +238,7 @@ pub struct StudyTest {
     pub name: Option<String>,
     /// What is tested.
     pub of: Measure,
-    /// At which sizes, where it goes over sizes; else at all.
+    /// At which sizes, where the measure is over several; else at all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<TestSizes>,
     /// It must not be below this.
@@ -253,7 +253,7 @@ pub struct StudyTest {
 }
 
 impl Study {
-    /// By which probes `case` is to be looked at, so that all can be drawn.
+    /// The probes that `case` needs so that everything can be drawn.
     pub fn probes_of(&self, case: &Case) -> Vec<Probe> {
         let timelines = self.figures.iter().filter_map(|figure| figure.timeline.as_ref());
         let timelines = timelines.map(|name| (name, None, Some(Probe::Timeline)));
@@ -270,14 +270,14 @@ impl Study {
         probes
     }
 
-    /// Whether anything of it is of what probes see.
+    /// Whether it draws anything that probes observe.
     pub fn needs_probes(&self) -> bool {
-        let is_looked =
+        let is_observed =
             |measure: &Measure| measure.formula.metrics().iter().any(|taken| taken.metric.probe().is_some());
-        self.figures.iter().any(|figure| figure.timeline.is_some()) || self.measures().any(is_looked)
+        self.figures.iter().any(|figure| figure.timeline.is_some()) || self.measures().any(is_observed)
     }
 
-    /// All that it takes numbers from.
+    /// All measures in it.
     fn measures(&self) -> impl Iterator<Item = &Measure> {
         let cells = self.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.cells);
         let of_cells = cells.flat_map(|cell| match cell {
@@ -295,12 +295,12 @@ impl Study {
 }
 
 impl StudyTest {
-    /// Whether it is to hold at `size`.
+    /// Whether it must hold at `size`.
     pub fn is_of(&self, size: Size) -> bool {
         self.sizes.as_ref().is_none_or(|sizes| sizes.0.contains(&size))
     }
 
-    /// Between what its numbers are to be.
+    /// The bounds of its numbers.
     pub fn bounds(&self) -> (f64, f64) {
         let least = self.at_least.as_ref().map_or(f64::NEG_INFINITY, |literal| literal.value);
         let most = self.at_most.as_ref().map_or(f64::INFINITY, |literal| literal.value);
@@ -357,7 +357,7 @@ impl JsonSchema for StudyCell {
 }
 
 impl StudyFigure {
-    /// In what its vertical axis is counted: as its first line is.
+    /// The unit of its vertical axis: that of its first line.
     pub fn unit(&self) -> Result<Unit, Invalid> {
         let Some(first) = self.series.first() else { return Ok(Unit::Number) };
         match (&first.of, first.published.first()) {

@@ -1,7 +1,6 @@
-//! What can be taken of a case: its time, its rate, what its ends used, its calls, its steps.
+//! The metrics of a case: its time, its rate, what its endpoints used, its calls, its steps.
 //!
-//! A metric is worked out of any set of trials: of one, for a value a round, or of all of them together. How
-//! values become an estimate is not decided here.
+//! Only their names and units. Their values are worked out in `analysis`.
 
 use crate::endpoint::EndpointRole;
 use crate::invalid::{Invalid, printable};
@@ -12,7 +11,7 @@ use crate::workload::Workload;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is taken of a case.
+/// A metric of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Metric {
     /// The time of an iteration.
@@ -25,9 +24,9 @@ pub enum Metric {
     Floor,
     /// A quantile of single iterations of a trial.
     Quantile(Quantile),
-    /// What the ends used in an iteration.
+    /// What the endpoints used in an iteration.
     Used(UsedResource, MetricEndpoints),
-    /// Of client's send calls or server's receive calls.
+    /// Of the client's send calls or the server's receive calls.
     Call(CallDirection, CallQuantity),
     /// A system call of a session's messages.
     Step {
@@ -38,13 +37,13 @@ pub enum Metric {
         /// The mean; else the median.
         mean: bool,
     },
-    /// What a timer said of intervals.
+    /// What a timer measured of intervals.
     Timer(TimerQuantity),
-    /// The time of an iteration under a probe, over that of the same iterations unseen.
+    /// The time of an iteration under a probe, over that of the same iterations without one.
     Effect(Probe),
-    /// How the ends were scheduled.
+    /// How the endpoints were scheduled.
     Scheduled(ScheduledTime, MetricEndpoints),
-    /// An end's system calls of one kind, as the kernel saw them.
+    /// An endpoint's system calls of one kind, as a probe observed them.
     ObservedCall {
         /// Whose.
         endpoint: EndpointRole,
@@ -55,7 +54,7 @@ pub enum Metric {
     },
     /// What a counter counted in an iteration.
     Counter(String, MetricEndpoints),
-    /// The part of the samples in which the processor was found in one place.
+    /// The share of the samples in one subsystem.
     Subsystem(Subsystem, MetricEndpoints),
 }
 
@@ -96,7 +95,7 @@ words! {
 }
 
 words! {
-    /// What an end uses.
+    /// What an endpoint uses.
     UsedResource {
         /// CPU time.
         Cpu = "cpu",
@@ -114,15 +113,15 @@ words! {
 words! {
     /// A direction.
     CallDirection {
-        /// Client's send calls.
+        /// The client's send calls.
         Send = "send",
-        /// Server's receive calls.
+        /// The server's receive calls.
         Receive = "receive",
     }
 }
 
 words! {
-    /// Of calls.
+    /// What is measured of calls.
     CallQuantity {
         /// How many a message takes.
         Calls = "calls",
@@ -134,7 +133,7 @@ words! {
 }
 
 words! {
-    /// Of a timer.
+    /// What is measured of a timer.
     TimerQuantity {
         /// What it says, less the length asked for.
         Error = "error",
@@ -148,7 +147,7 @@ words! {
 }
 
 words! {
-    /// What the scheduler does with an end, as time in an iteration.
+    /// The time of an iteration in which an endpoint is in a state of the scheduler.
     ScheduledTime {
         /// It has a CPU.
         Running = "running",
@@ -160,7 +159,7 @@ words! {
 }
 
 words! {
-    /// Of system calls that were seen.
+    /// What is measured of system calls that a probe observed.
     ObservedQuantity {
         /// How long one takes: the median.
         Time = "time",
@@ -173,17 +172,17 @@ words! {
     }
 }
 
-/// Whose use is meant.
+/// Which endpoints are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricEndpoints {
-    /// Both ends' together.
+    /// Both together.
     Both,
-    /// One end's.
+    /// One of them.
     One(EndpointRole),
 }
 
 impl MetricEndpoints {
-    /// A name with an end after it, or both.
+    /// Splits `cpu.client` into the name and the endpoint after it; without an endpoint both are meant.
     fn split(text: &str) -> (&str, Self) {
         let of = |endpoint: EndpointRole| {
             text.strip_suffix(endpoint.name())?
@@ -240,7 +239,7 @@ impl FromStr for Metric {
                 format!("'{}' is not a metric", printable(text)),
                 "give time, rate, p50, p90, p99, p99.9, max, cpu, user, system, switches, faults (each also as cpu.client, \
                  cpu.server, …), send.calls, send.time, send.bytes, receive.…, client.STEP, server.STEP, client.STEP.mean, \
-                 timer.error, timer.deviation, timer.off, timer.resolution, floor or size; or of what probes see \
+                 timer.error, timer.deviation, timer.off, timer.resolution, floor or size; or, of what probes observe, \
                  effect.PROBE, asleep, running, preempted, observed.client.CALL.time (mean, calls, bytes), counter.NAME or \
                  in.SUBSYSTEM; see docs/suites.md",
             )
@@ -310,7 +309,7 @@ impl fmt::Display for Metric {
 }
 
 impl Metric {
-    /// In what it is counted.
+    /// Its unit.
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Rate => Unit::BytesPerS,
@@ -328,13 +327,13 @@ impl Metric {
         }
     }
 
-    /// Whether one trial has too little of it to say anything: the kernel tells user from system time by its tick,
-    /// which falls into a trial a few times or never.
+    /// Whether one trial says too little of it: the kernel splits user from system time by its tick, which falls into a
+    /// trial a few times or never.
     pub fn is_sampled(&self) -> bool {
         matches!(self, Metric::Used(UsedResource::User | UsedResource::System, _))
     }
 
-    /// By which probe it is had; by none if it is of plain trials.
+    /// The probe that it needs; `None` if it needs none.
     pub fn probe(&self) -> Option<Probe> {
         match self {
             Metric::Effect(probe) => Some(*probe),
@@ -346,7 +345,7 @@ impl Metric {
         }
     }
 
-    /// Why no case of `workload` has it, if none has.
+    /// Why cases of `workload` do not have it, if they do not.
     pub fn unavailable_in(&self, workload: Workload) -> Option<&'static str> {
         let streams = matches!(workload, Workload::Throughput | Workload::Transfer);
         match self {
@@ -355,7 +354,7 @@ impl Metric {
             }
             Metric::Size if !workload.is_sized() => Some("its messages have no size"),
             Metric::Quantile(_) if !workload.is_answered() => {
-                Some("its iterations are not timed one by one, as no answer ends them")
+                Some("its iterations are not answered, so that they are not timed one by one")
             }
             Metric::Call(..) if workload != Workload::Throughput => {
                 Some("only throughput times its send and receive calls")
@@ -366,7 +365,7 @@ impl Metric {
             Metric::Timer(_) if workload != Workload::Accuracy => Some("only accuracy asks a timer"),
             Metric::Floor if workload.is_alone() => Some("an operation has no floor"),
             _ if self.probe().is_some() && workload == Workload::Accuracy => {
-                Some("only iterations that are all alike can be looked at")
+                Some("probes observe only iterations that are all alike")
             }
             _ => None,
         }

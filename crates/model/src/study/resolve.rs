@@ -28,7 +28,7 @@ impl Study<String> {
 }
 
 impl Selection {
-    /// The cases of `blocks` that `text` names: the row, then as much of workload, placement, pace and peers as tells them
+    /// The cases of `blocks` that `text` names: the spec, then as much of workload, placement, pace and peers as tells them
     /// from others, and sizes if not all are meant. A placement is named whole or by its first alternative.
     pub fn find(text: &str, blocks: &[Block], cards: &[Card]) -> Result<Self, Invalid> {
         let mut words = text.split_whitespace();
@@ -56,7 +56,7 @@ impl Selection {
             [] => {
                 return Err(Invalid::new(
                     format!("no [[block]] of the suite measures '{}'", printable(text)),
-                    "name a row of a block with its parameters, and a workload, placement, pace and peers of that block",
+                    "name a mechanism or operation of a block with its parameters, and a workload, placement, pace and peers of that block",
                 ));
             }
             several => {
@@ -100,7 +100,7 @@ fn measured<'a>(
         })
     };
     block.workloads.iter().copied().filter(|workload| card.takes(*workload)).flat_map(move |workload| {
-        // What a row's limit is here is not known before it is measured: what is drawn is of sizes that are named.
+        // The limit of a spec on this host is not known here: only sizes that are named can be drawn.
         let named = block.sizes.iter().filter(|size| **size != Size::LIMIT);
         let sizes = if card.sized && workload.is_sized() { named.copied().collect() } else { Vec::new() };
         block.placements_of(card.kind).into_iter().flat_map(move |placements| {
@@ -117,7 +117,7 @@ fn measured<'a>(
     })
 }
 
-/// What the words after the row ask for.
+/// What the words after the spec ask for.
 #[derive(Default)]
 struct Asked {
     workload: Option<Workload>,

@@ -15,7 +15,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
-    /// The row, with parameters.
+    /// The spec, with parameters.
     pub spec: Spec,
     /// What the endpoints do.
     pub workload: Workload,
@@ -24,7 +24,7 @@ pub struct Selection {
     pub sizes: Vec<Size>,
     /// Where the endpoints run.
     pub placements: Placements,
-    /// When client begins its iterations.
+    /// When the client begins its iterations.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pace: Pace,
     /// How many endpoints communicate at once.

@@ -136,7 +136,7 @@ pub(super) fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * b.abs()
 }
 
-/// What `probe` saw of two iterations of a pipe in `round`: client reads once an iteration (by the name with `at`), 10 ns of it asleep, and is found copying in
+/// What `probe` saw of two iterations of a pipe in `round`: the client reads once an iteration (by the name with `at`), 10 ns of it asleep, and is found copying in
 /// three samples of four.
 pub(super) fn look(probe: Probe, round: u32) -> ProfileRecord {
     let at = |at_ns, what| EndpointEvent { at_ns, what };

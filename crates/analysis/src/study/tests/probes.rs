@@ -110,7 +110,7 @@ fn looking_takes_time_that_the_suite_must_give_it() {
     assert_eq!([30, 60, 600].map(in_seconds), [3, 6, 6]);
     let without = SUITE.replace("observe = \"6s\"\n", "");
     let said = Suite::parse(&format!("{without}{table}"), CARDS).unwrap_err();
-    assert!(said.problem.contains("no time for looking"), "{said}");
+    assert!(said.problem.contains("gives no time for them"), "{said}");
     assert!(said.remedy.contains("observe = "), "{said}");
     assert!(Suite::parse(&without, CARDS).is_ok());
 }
@@ -131,5 +131,5 @@ fn what_cannot_be_looked_at_is_refused() {
     let paced = paced.replace("stream = \"pipe throughput\"\n", "")
         + &figure("tcp", "").replace("timeline = 'tcp'", "series = [{ name = 'l', of = 'asleep of pipe' }]");
     let said = Suite::parse(&paced, CARDS).unwrap_err().problem;
-    assert!(said.contains("'pipe' cannot be looked at"), "{said}");
+    assert!(said.contains("'pipe' cannot be observed"), "{said}");
 }

@@ -38,11 +38,11 @@ fn a_suite_that_cannot_be_drawn_is_refused_with_line_and_column() {
             "'rate of pipe at 1K'",
             "'pipe' has no rate: only throughput, transfer",
         ),
-        (table("['3us']"), "'3us'", "the cell is of no case"),
+        (table("['3us']"), "'3us'", "the cell names no case"),
         (table("[{ least = [] }]"), "[]", "nothing to choose from"),
         (table("[{ setting = { name = 'X', of = 'pipe' } }]"), "'pipe'", "of several sizes"),
         (table("[{ word = 'x' }]"), "word", "unknown variant `word`"),
-        (test("of = 'time of getpid'"), "{ of = 'time of getpid' }", "holds whatever is measured"),
+        (test("of = 'time of getpid'"), "{ of = 'time of getpid' }", "has no bound"),
         (test("of = 'time of getpid', at_least = 3"), "3", "'3' is counted in another unit"),
         (
             test("of = 'time of getpid', at_least = '3us', at_most = '2us'"),
