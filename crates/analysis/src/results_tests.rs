@@ -143,8 +143,8 @@ fn what_is_no_results_file_is_refused_by_what_it_is() {
     assert!(newer.remedy.contains("or a later one"), "{newer}");
 }
 
-/// A look whose timeline is `events` of the client's, which was looked at from 10 to 100.
-fn look(events: &str) -> String {
+/// A profile whose timeline has `events` of the client, which was observed from 10 to 100.
+fn profile_line(events: &str) -> String {
     let event = |at_ns| format!(r#"{{"t":{at_ns},"e":"o","p":false}}"#);
     let events: Vec<String> = events.split(' ').map(event).collect();
     format!(
@@ -160,8 +160,8 @@ fn look(events: &str) -> String {
 }
 
 #[test]
-fn looks_are_read_back_and_kept_apart_from_records() {
-    let results = read([HEADER, &look("10 50 100"), END].concat()).unwrap();
+fn profiles_are_read_back_and_kept_apart_from_records() {
+    let results = read([HEADER, &profile_line("10 50 100"), END].concat()).unwrap();
     assert_eq!((results.records.len(), results.profiles.len()), (0, 1));
     let again = to_line(&Line::Profile(Box::new(results.profiles[0].clone())));
     assert_eq!(read([HEADER, &again].concat()).unwrap().profiles, results.profiles);
@@ -184,7 +184,7 @@ fn looks_are_read_back_and_kept_apart_from_records() {
     assert_eq!(read([HEADER, &line].concat()).unwrap().profiles, [of_addresses]);
     // What is worked out of events trusts their order.
     for events in ["50 10", "9 50", "50 101"] {
-        let problem = problem([HEADER, &look(events), END].concat());
+        let problem = problem([HEADER, &profile_line(events), END].concat());
         assert!(problem.contains("line 2: timeline.events must be within their time"), "{problem}");
     }
     for (from, to) in [
@@ -193,7 +193,7 @@ fn looks_are_read_back_and_kept_apart_from_records() {
         ("\"until_ns\":100", "\"until_ns\":9000000000000000000"),
         ("\"client\":{}", "\"client\":{\"subsystems\":{\"copy\":99999999999999999}}"),
     ] {
-        let problem = problem([HEADER, &look("50").replacen(from, to, 1), END].concat());
+        let problem = problem([HEADER, &profile_line("50").replacen(from, to, 1), END].concat());
         assert!(problem.contains("must be"), "{to}: {problem}");
     }
 }

@@ -49,7 +49,7 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
 
 /// Bytes that came per second, where an iteration sends so many.
 fn rate(samples: &[Sample], iteration_bytes: f64) -> Option<Estimate> {
-    // Of the times, not of the rates: the median of an even number of trials is the same that the table shows.
+    // Of the times, not of the rates: the median of an even number of trials is the same as in the table.
     let message_ns = |sample: &Sample| sample.elapsed_ns / sample.came().max(1) as f64;
     let estimate = stats::median_interval(&samples.iter().map(message_ns).collect::<Vec<_>>())?;
     Some(estimate.map(|ns| iteration_bytes / ns * 1e9))
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Trials of 100, 110, 120, … ns a turn on a floor of 50 ns, 1000 iterations each.
+    /// Trials of 100, 110, 120, … ns per iteration on a floor of 50 ns, 1000 iterations each.
     fn trials(count: u32) -> Vec<Sample> {
         (0..count).map(|n| testing::sample(n, 100.0 + 10.0 * f64::from(n), Some(50.0))).collect()
     }

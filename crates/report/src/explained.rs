@@ -112,7 +112,7 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         }]),
         counters: vec![counter("task-clock", Fact::Known(1_500.0)), counter("cycles", unseen)],
         subsystems: vec![SubsystemShare {
-            place: Subsystem::Scheduling,
+            subsystem: Subsystem::Scheduling,
             client: 0.4,
             server: 0.5,
             samples: 42,

@@ -423,7 +423,7 @@ fn of_faults(faults: &[FaultRate]) -> Grid {
 fn places(places: &[SubsystemShare]) -> Grid {
     let row = |place: &SubsystemShare| {
         (
-            place.place.name().to_owned(),
+            place.subsystem.name().to_owned(),
             vec![percent(place.client), percent(place.server), place.samples.to_string()],
         )
     };

@@ -40,10 +40,10 @@ pub fn compare(a: &Results, b: &Results, options: ComparisonOptions) -> Comparis
 /// The cases for which `comparison` fails a limit of `above` on slowing down, as in a CI gate.
 ///
 /// A case fails when it is called slower *and* its ratio is above 1 + `above`, both as measured and
-/// against its floor: what is asked of is the mechanism, not the host. The ratio itself counts, not the
+/// against its floor: the gate is for the mechanism, not for the host. The ratio itself counts, not the
 /// low end of its interval: that B is slower at all is already beyond doubt, and a gate on the low
 /// end would let pass twice the slow-down that it names. What cannot be told does not fail; a gate
-/// that must not be blind looks at [`ComparisonTotals::cannot_tell`] too.
+/// that must notice it checks [`ComparisonTotals::cannot_tell`] too.
 pub fn failures(comparison: &Comparison, above: Percent) -> Vec<&ComparedCase> {
     let over = |ratio: Option<&Ratio>| ratio.is_none_or(|ratio| ratio.ratio > 1.0 + above.0);
     let fails = |case: &&ComparedCase| {

@@ -3,7 +3,7 @@
 //! Machines drift: they move between speeds within seconds and from run to run, one trial resembles
 //! the next, and a second run of the same program is off by some per cent for reasons of its own.
 //! A comparison that takes trials for independent calls half of all cases different on such a host.
-//! This one goes as follows.
+//! This comparison works as follows.
 //!
 //! 1. Everything is on logarithms: a shift is ln B − ln A, and its exponential a ratio.
 //! 2. A run's trials, in time order, are cut into 3 to 10 batches of at least four where there are
@@ -14,18 +14,18 @@
 //! 3. Each run adds the variance of [`ComparisonOptions::repeatability`]: what no trial of one run can show,
 //!    such as the layout of the binary in memory.
 //! 4. The interval of a verdict is simultaneous over all cases compared (Bonferroni).
-//! 5. Each case is looked at in several *views*: its time, its time as a multiple of its floor in the
+//! 5. Each case is judged by several ratios: of its time, of its time as a multiple of its floor in the
 //!    same round, and as multiples of the run's other floors that resemble it. It is faster or slower
-//!    when its multiple of the floor is, and the time is too, and nothing else explains the change:
-//!    neither another floor nor the other rows of its place, if they moved as much. Where the time
-//!    wandered too much to say, and the floor is a switch on one CPU as the case is, it is enough that
-//!    the time does not contradict; but then the floor is granted a repeatability of its own.
+//!    when its multiple of the floor is, and its time is too, and nothing else explains the change:
+//!    neither another floor nor the other mechanisms with its workload and placement, if they moved as
+//!    much. Where the time varied too much to say, and the floor is a switch on one CPU as the case is,
+//!    it is enough that the time does not contradict; but then the floor has a repeatability of its own.
 //! 6. There is no difference when the case's own 95% interval lies within [`ComparisonOptions::margin`]. Neither
 //!    the correction for many cases nor repeatability enters: they guard against a false "different".
 //!
-//! What this cannot see: a speed that changes from run to run for one row alone looks like a change of
-//! that row; and a real change of all rows of a place that no floor shares is taken for one of the host.
-//! Only further runs of each side, in turn, tell.
+//! What this cannot tell: a speed that changes from run to run for one mechanism alone looks like a change of that
+//! mechanism; and a real change of all mechanisms with one workload and placement that no floor shares is taken for one of
+//! the host. Only further runs of A and B, in turn, can tell.
 //!
 //! Two mechanisms measured in one run, in turn, need none of this: see [`compare_paired`].
 

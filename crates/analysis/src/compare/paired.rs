@@ -18,7 +18,7 @@ pub struct PairedRatios {
     pub log_ratios: Vec<f64>,
 }
 
-/// What came of two cases measured in turn.
+/// The comparison of two cases measured in turn.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PairedComparison {
     /// What is compared.
@@ -33,7 +33,7 @@ pub struct PairedComparison {
     pub reason: Option<String>,
 }
 
-/// The log-ratio of every round in which both were launched: the mean logarithm of B's trials less
+/// The log-ratio of every round in which both have a trial: the mean logarithm of B's trials less
 /// that of A's. In the order A B B A a drift that is linear over the round drops out.
 pub fn round_log_ratios(a: &[Sample], b: &[Sample]) -> Vec<f64> {
     let logs_by_round = |samples: &[Sample]| {
@@ -53,8 +53,8 @@ pub fn round_log_ratios(a: &[Sample], b: &[Sample]) -> Vec<f64> {
 /// Both sides of a round had the same host, so that nothing has to be adjusted: the ratio is that of
 /// the median round, its interval is of order statistics and holds for all pairs together
 /// (Bonferroni). Every round has fresh endpoints, so that what differs from run to run differs from
-/// round to round and is in the interval. It assumes that what is left in the *ratio* of one round says
-/// nothing of the next.
+/// round to round and is in the interval. It assumes that the *ratio* of one round says nothing of
+/// the next.
 pub fn compare_paired(pairs: &[PairedRatios], options: ComparisonOptions) -> Vec<PairedComparison> {
     let together = pairs.iter().filter(|pair| pair.log_ratios.len() >= FEWEST_TRIALS).count();
     let caution = Caution { together, options };

@@ -25,7 +25,7 @@ impl Default for ComparisonOptions {
     }
 }
 
-/// What can be said of B against A.
+/// What can be said of B compared with A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparisonVerdict {
@@ -55,11 +55,11 @@ impl fmt::Display for ComparisonVerdict {
 pub struct Comparison {
     /// What counts as the same.
     pub options: ComparisonOptions,
-    /// What the runs have in common less than one might think: kernels, processors, builds.
+    /// In what the runs differ that bears on results: kernels, processors, builds.
     pub differences: Vec<Difference>,
     /// The cases of both runs, in the order of A.
     pub cases: Vec<ComparedCase>,
-    /// The floors of both runs: the speed of the host, no part of the cases or their number.
+    /// The floors of both runs: the speed of the host. They do not count as cases.
     pub floors: Vec<ComparedCase>,
     /// The keys of the cases that only A has.
     pub only_in_a: Vec<String>,
@@ -101,11 +101,11 @@ pub struct ComparedCase {
     pub verdict: ComparisonVerdict,
     /// Whether the times differ only because the floors do: the host changed, not the mechanism.
     pub floors_differ: bool,
-    /// Why it cannot be told, or what stands behind the verdict, where that is not plain.
+    /// Why it cannot be told, or what the verdict rests on where that is not obvious.
     pub reason: Option<String>,
 }
 
-/// One run's part in a comparison.
+/// What one run measured of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RunMedian {
     /// The median trial, in nanoseconds per iteration; absent without trials.
@@ -148,7 +148,7 @@ pub struct ComparisonTotals {
     pub no_difference: u32,
     /// Of how many it cannot be told.
     pub cannot_tell: u32,
-    /// The geometric mean of the ratios, with a 95% interval that holds however the cases hang together.
+    /// The geometric mean of the ratios, with a 95% interval that holds however the cases are correlated.
     pub ratio: Option<Estimate>,
     /// The same of the adjusted ratios.
     pub adjusted: Option<Estimate>,

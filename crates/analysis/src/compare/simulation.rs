@@ -171,7 +171,7 @@ impl World {
         Results { records: records.collect(), ..testing::results() }
     }
 
-    /// One round in random order: when each slot was launched, and the logarithm of its time.
+    /// One round in random order: when the trial of each slot began, and the logarithm of its time.
     fn round(
         self,
         round: usize,

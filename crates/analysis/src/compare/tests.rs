@@ -179,7 +179,7 @@ fn a_run_is_no_different_from_itself() {
 }
 
 #[test]
-fn rows_that_move_together_without_their_floors_are_not_called_and_noted() {
+fn mechanisms_that_move_together_without_their_floors_are_not_called_and_noted() {
     let mut random = Random(5);
     let (a, mut b) = (WORLD.run(1.0, &mut random), WORLD.run(1.0, &mut random));
     for record in b.records.iter_mut().filter(|record| !record.floor) {
@@ -205,10 +205,10 @@ fn rows_that_move_together_without_their_floors_are_not_called_and_noted() {
 }
 
 #[test]
-fn all_sizes_of_one_row_may_change_for_one_reason() {
+fn all_sizes_of_one_mechanism_may_change_for_one_reason() {
     let mut random = Random(6);
     let (mut a, mut b) = (WORLD.run(1.0, &mut random), WORLD.run(1.0, &mut random));
-    // The first four are round trips: one row in four sizes.
+    // The first four are round trips: one mechanism in four sizes.
     for results in [&mut a, &mut b] {
         for (nth, record) in results.records[..4].iter_mut().enumerate() {
             record.case.spec = Spec::plain("pipe");
@@ -282,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn to_iteration_the_comparison_round_iterations_the_verdict_round(
+    fn exchanging_the_runs_exchanges_the_verdict(
         times_a in proptest::collection::vec(900.0..1100.0f64, 0..30),
         times_b in proptest::collection::vec(900.0..1400.0f64, 0..30),
         floor_b in 400.0..600.0f64,

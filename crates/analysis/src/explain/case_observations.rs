@@ -1,4 +1,4 @@
-//! What probes saw of one case, gathered over trials.
+//! What probes observed of one case, summed over trials.
 
 use super::control_cases::ControlDifference;
 use crate::stats::median_interval;
@@ -15,10 +15,10 @@ use model::{Case, Workload};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A probe that makes iterations take more than so many times as long is marked: it changes what it looks at.
+/// A probe that makes iterations take more than so many times as long is marked: it changes what it observes.
 const CHANGES: f64 = 2.0;
 
-/// What probes saw of one case.
+/// What probes observed of one case.
 #[derive(Debug, Clone)]
 pub struct CaseObservations {
     /// The case.
@@ -34,7 +34,7 @@ pub struct CaseObservations {
     timeline: Option<Observation>,
 }
 
-/// How a probe fared.
+/// What became of a probe.
 #[derive(Debug, Clone)]
 struct Tries {
     support: Support,
@@ -59,17 +59,17 @@ pub struct ProbeUse {
     pub probe: Probe,
     /// Why there is nothing of it, and what would grant it; absent where there is.
     pub absent: Option<String>,
-    /// What it could not see.
+    /// What it could not observe.
     pub unavailable: Vec<String>,
-    /// How many records the kernel had no room for.
+    /// How many records were lost because the kernel's buffer was full.
     pub lost: u64,
-    /// The time of an iteration under it, over that of the same iterations unseen, measured in turn.
+    /// The time of an iteration under it, over that of the same iterations without it, measured in turn.
     pub effect: Option<Estimate>,
-    /// It makes iterations take more than twice as long, so that it changes what it looks at.
+    /// It makes iterations take more than twice as long, so that it changes what it observes.
     pub changes: bool,
 }
 
-/// Page faults of one end in one mapping.
+/// Page faults of one endpoint in one mapping.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FaultRate {
     /// The client's, or the server's.
@@ -82,7 +82,7 @@ pub struct FaultRate {
     pub per_iteration: f64,
 }
 
-/// One counter of both ends.
+/// One counter of both endpoints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CounterRate {
     /// What is counted.
@@ -91,25 +91,25 @@ pub struct CounterRate {
     pub client: Fact<f64>,
     /// The server's.
     pub server: Fact<f64>,
-    /// The smallest part of the time in which it ran, in any trial.
+    /// The smallest share of the time in which it ran, over all trials.
     pub running: f64,
 }
 
-/// A place in which the processor was found.
+/// A subsystem in which samples found the processor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SubsystemShare {
-    /// Where.
-    pub place: Subsystem,
-    /// The part of the client's samples.
+    /// Which.
+    pub subsystem: Subsystem,
+    /// The share of the client's samples.
     pub client: f64,
-    /// The part of the server's.
+    /// The share of the server's.
     pub server: f64,
     /// How many samples of both that is.
     pub samples: u64,
 }
 
 impl CaseObservations {
-    /// Nothing yet of `case`, which is measured beside its `control cases`.
+    /// Nothing yet of `case`, which is measured beside its control cases.
     pub fn new(case: Case, control_cases: Vec<(ControlDifference, Case)>) -> Self {
         Self {
             case,
@@ -144,7 +144,7 @@ impl CaseObservations {
         }
     }
 
-    /// Adds a trial that `probe` looked at. `ratio` is the time of a turn over that of the same iterations unseen.
+    /// Adds a trial with `probe`. `ratio` is the time of an iteration over that of the same iterations without it.
     pub fn add(&mut self, probe: Probe, observation: Observation, ratio: f64) {
         if let Some(tries) = self.tries.get_mut(&probe) {
             tries.log_ratios.push(ratio.ln());
@@ -208,25 +208,25 @@ impl CaseObservations {
         }
     }
 
-    /// Both ends' calls by kind, from the probe that disturbs least of those that saw them.
+    /// The calls of both endpoints by kind, from the probe that disturbs least.
     pub fn calls(&self, name: impl Fn(u32) -> String) -> Option<(Probe, [Vec<CallProfile>; 2])> {
         let seen = [Probe::Syscalls, Probe::Ptrace]
             .into_iter()
             .find_map(|probe| Some((probe, self.calls.get(&probe)?)));
-        seen.map(|(probe, [client, server])| (probe, [client.rows(&name), server.rows(&name)]))
+        seen.map(|(probe, [client, server])| (probe, [client.profiles(&name), server.profiles(&name)]))
     }
 
-    /// How each end was scheduled.
+    /// How each endpoint was scheduled.
     pub fn schedule(&self) -> Option<[ScheduleProfile; 2]> {
-        self.schedules.rows()
+        self.schedules.profiles()
     }
 
-    /// How the times of both ends lie over one another.
+    /// How much both endpoints ran at the same time.
     pub fn overlap(&self) -> Option<Overlap> {
         self.schedules.overlap().filter(|_| !self.case.workload.is_alone())
     }
 
-    /// Page faults by where they were, the most frequent first; `None` where none could be seen.
+    /// Page faults by mapping, the most frequent first; `None` where no probe observed them.
     pub fn faults(&self) -> Option<Vec<FaultRate>> {
         let row = |((end, mapping, major), count): (&(usize, String, bool), &u64)| FaultRate {
             of_client: *end == 0,
@@ -244,7 +244,7 @@ impl CaseObservations {
         let fact = |counted: &Counted| match (&counted.unknown, counted.iterations) {
             (None, 1..) => Fact::Known(counted.sum / counted.iterations as f64),
             (Some(reason), _) => Fact::Unknown(reason.clone()),
-            (None, 0) => Fact::Unknown("there is no server end".to_owned()),
+            (None, 0) => Fact::Unknown("there is no server".to_owned()),
         };
         let row = |(name, [client, server]): (&String, &[Counted; 2])| CounterRate {
             name: name.clone(),
@@ -257,7 +257,7 @@ impl CaseObservations {
         rows
     }
 
-    /// The stacks of each end.
+    /// The stacks of each endpoint.
     pub fn stacks(&self) -> [Vec<SampledStack>; 2] {
         let of = |stacks: &BTreeMap<Vec<StackFrame>, u64>| {
             stacks
@@ -268,17 +268,17 @@ impl CaseObservations {
         [of(&self.stacks[0]), of(&self.stacks[1])]
     }
 
-    /// In which part of the kernel, or the program, the processor was found, the most frequent first.
+    /// In which subsystems samples found the processor, the most frequent first.
     pub fn subsystems(&self) -> Vec<SubsystemShare> {
         let [client, server] =
             self.stacks().map(|stacks| samples_by_subsystem(&stacks).into_iter().collect::<BTreeMap<_, _>>());
         let total = |of: &BTreeMap<Subsystem, u64>| of.values().sum::<u64>().max(1) as f64;
         let of = |subsystems: &BTreeMap<Subsystem, u64>, place| subsystems.get(&place).copied().unwrap_or(0);
-        let row = |place: Subsystem| SubsystemShare {
-            place,
-            client: of(&client, place) as f64 / total(&client),
-            server: of(&server, place) as f64 / total(&server),
-            samples: of(&client, place) + of(&server, place),
+        let row = |subsystem: Subsystem| SubsystemShare {
+            subsystem,
+            client: of(&client, subsystem) as f64 / total(&client),
+            server: of(&server, subsystem) as f64 / total(&server),
+            samples: of(&client, subsystem) + of(&server, subsystem),
         };
         let mut rows: Vec<SubsystemShare> =
             Subsystem::ALL.into_iter().map(row).filter(|row| row.samples > 0).collect();
@@ -310,21 +310,136 @@ impl CaseObservations {
         self.tries.iter().map(row).collect()
     }
 
-    /// A trial of which everything was seen.
+    /// A trial with all events.
     pub fn timeline(&self) -> Option<&Observation> {
         self.timeline.as_ref()
     }
 
-    /// Whether samples show the kernel's functions.
-    pub(crate) fn sees_the_kernel(&self) -> bool {
+    /// Whether samples name the functions of the kernel.
+    pub(crate) fn names_kernel_functions(&self) -> bool {
         self.tries.get(&Probe::Sampling).is_some_and(|tries| tries.unavailable.is_empty())
     }
 
-    /// Whether an iteration is a sum of what both ends do one after the other.
+    /// Whether an iteration is a sum of what both endpoints do one after the other.
     pub(crate) fn is_a_sum(&self) -> bool {
         matches!(
             self.case.workload,
             Workload::Latency | Workload::Transfer | Workload::Session(_) | Workload::Connect
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::floor::operation;
+    use model::observation::{Counter, EndpointEvent, EndpointObservation};
+
+    fn observations() -> CaseObservations {
+        let case = Case { workload: Workload::Latency, ..operation("pipe", 1) };
+        let mut observations = CaseObservations::new(case, Vec::new());
+        Probe::ALL.into_iter().for_each(|probe| observations.note_support(probe, Support::UNLIMITED));
+        observations
+    }
+
+    /// Ten iterations in which the client did what `client` says and the server nothing.
+    fn trial(client: EndpointObservation) -> Observation {
+        Observation {
+            iterations: 10,
+            elapsed_ns: 1000.0,
+            iteration_ends_ns: Vec::new(),
+            client,
+            server: Some(EndpointObservation::default()),
+        }
+    }
+
+    fn probe(observations: &CaseObservations, probe: Probe) -> ProbeUse {
+        observations.probes().into_iter().find(|used| used.probe == probe).unwrap()
+    }
+
+    #[test]
+    fn a_probe_has_an_effect_or_a_reason_why_there_is_nothing() {
+        let mut observations = observations();
+        for ratio in [2.0, 3.0, 4.0] {
+            let client = EndpointObservation {
+                unavailable: vec!["user stacks".to_owned()],
+                lost: 2,
+                ..EndpointObservation::default()
+            };
+            observations.add(Probe::Syscalls, trial(client), ratio);
+        }
+        observations.note_failure(Probe::Faults, "EPERM".to_owned());
+        let no = Support::No { reason: "no tracefs".to_owned(), remedy: "mount it".to_owned() };
+        observations.note_support(Probe::Scheduler, no);
+        let syscalls = probe(&observations, Probe::Syscalls);
+        assert!((syscalls.effect.unwrap().median - 3.0).abs() < 1e-12 && syscalls.changes);
+        assert_eq!((syscalls.absent, syscalls.lost), (None, 6));
+        assert_eq!(syscalls.unavailable, ["user stacks"], "said once");
+        let absent = |of| probe(&observations, of).absent.unwrap();
+        assert_eq!(absent(Probe::Faults), "EPERM");
+        assert_eq!(absent(Probe::Scheduler), "no tracefs; mount it");
+        assert_eq!(absent(Probe::Sampling), "there was no time for it");
+    }
+
+    #[test]
+    fn faults_are_per_iteration_by_mapping() {
+        let mut observations = observations();
+        assert_eq!(observations.faults(), None);
+        let fault = |mapping| EndpointEvent {
+            at_ns: 1,
+            what: EventKind::PageFault { address: 0, major: false, mapping },
+        };
+        let client = EndpointObservation {
+            events: vec![fault(0), fault(1), fault(1)],
+            mappings: vec!["heap".to_owned(), "stack".to_owned()],
+            ..EndpointObservation::default()
+        };
+        observations.add(Probe::Faults, trial(client), 1.0);
+        let faults = observations.faults().unwrap();
+        let rates: Vec<_> =
+            faults.iter().map(|f| (f.of_client, f.mapping.as_str(), f.per_iteration)).collect();
+        assert_eq!(rates, [(true, "stack", 0.2), (true, "heap", 0.1)]);
+    }
+
+    #[test]
+    fn counters_are_per_iteration_over_all_trials_and_the_known_come_first() {
+        let mut observations = observations();
+        for (count, running) in [(100.0, 1.0), (300.0, 0.5)] {
+            let counter = |name: &str, count| Counter { name: name.to_owned(), count, running };
+            let client = EndpointObservation {
+                counters: vec![
+                    counter("bus-cycles", Fact::Unknown("not on this processor".to_owned())),
+                    counter("cycles:user", Fact::Known(count)),
+                ],
+                ..EndpointObservation::default()
+            };
+            observations.add(Probe::Counters, trial(client), 1.0);
+        }
+        let counters = observations.counters();
+        let names: Vec<_> = counters.iter().map(|counter| counter.name.as_str()).collect();
+        assert_eq!(names, ["cycles:user", "bus-cycles"]);
+        assert_eq!((counters[0].client.known(), counters[0].running), (Some(&20.0), 0.5));
+        assert_eq!(counters[0].server.known(), None);
+        assert_eq!(counters[1].client, Fact::Unknown("not on this processor".to_owned()));
+    }
+
+    #[test]
+    fn samples_of_trials_are_added_up_by_stack_and_subsystem() {
+        let mut observations = observations();
+        let stack =
+            |name: &str, samples| SampledStack { frames: vec![StackFrame::Kernel(name.to_owned())], samples };
+        for samples in [1, 2] {
+            let stacks = vec![stack("tcp_ack", samples), stack("_copy_to_iter", 3 * samples)];
+            observations.add(
+                Probe::Sampling,
+                trial(EndpointObservation { stacks, ..EndpointObservation::default() }),
+                1.0,
+            );
+        }
+        let subsystems = observations.subsystems();
+        let shares: Vec<_> = subsystems.iter().map(|s| (s.subsystem, s.client, s.samples)).collect();
+        assert_eq!(shares, [(Subsystem::Copy, 0.75, 9), (Subsystem::Network, 0.25, 3)]);
+        assert_eq!(observations.stacks()[0].len(), 2);
+        assert!(observations.stacks()[1].is_empty() && observations.names_kernel_functions());
     }
 }

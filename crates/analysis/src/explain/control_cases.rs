@@ -1,30 +1,30 @@
-//! The cases that differ from a case by one thing: what that thing costs is the difference.
+//! Control cases: cases that differ from a case by one thing, so that the difference is what that thing costs.
 
 use model::card::Card;
 use model::floor::{NULL, SYSCALL, operation};
 use model::param::Domain;
 use model::{Case, Size, Spec, Workload};
 
-/// By what a control case differs from its case.
+/// What a control case differs in from its case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ControlDifference {
     /// Its messages have one byte.
     OneByte,
-    /// Its endpoints wait awake.
+    /// Its endpoints spin while they wait.
     Spinning,
-    /// Nobody writes or reads the bytes.
+    /// The endpoints neither write nor read the bytes.
     Untouched,
     /// Its buffers are as large as the message.
     Matched,
     /// It is a Unix socket instead of one of the network.
     Local,
-    /// Its mechanism does nothing.
+    /// Its mechanism is `null`, which does nothing.
     Nothing,
     /// It is an empty system call alone.
     SystemCall,
 }
 
-/// The control cases of `case` that make sense, by the cards of the table. Whether they work here is not known.
+/// The control cases of `case` that make sense, by the cards of the registry. Whether they work here is not known.
 pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(ControlDifference, Case)> {
     let card = cards.iter().find(|card| card.name == case.spec.name);
     let with = |role, name: &str, value: &str| {
@@ -67,7 +67,7 @@ pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(ControlDifference, Cas
     all.into_iter().flatten().filter(|(_, control_case)| control_case != case).collect()
 }
 
-/// Whether the row of `card` has a parameter `name` that may be `value`.
+/// Whether `card` has a parameter `name` that may be `value`.
 fn takes(card: &Card, name: &str, value: &str) -> bool {
     let param = card.params.iter().find(|param| param.name == name);
     param.is_some_and(|param| match param.domain {

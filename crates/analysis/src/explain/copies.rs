@@ -14,7 +14,7 @@ pub struct Copies {
     pub calls: Vec<MovedBytes>,
 }
 
-/// What one end's calls of one kind did with bytes.
+/// What one endpoint's calls of one kind did with bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MovedBytes {
     /// The client's, or the server's.
@@ -65,7 +65,7 @@ pub(crate) fn copy_kind(name: &str) -> Option<CopyKind> {
     kinds.into_iter().find(|(names, _)| names.iter().any(|known| known == name)).map(|(_, kind)| kind)
 }
 
-/// Counts the copies of a case by its ends' calls; `None` where no payload was sent or no call seen.
+/// Counts the copies of a case by its endpoints' calls; `None` where no payload was sent or no call observed.
 pub(crate) fn count_copies(case: &Case, calls: Option<&[Vec<CallProfile>; 2]>) -> Option<Copies> {
     let size = case.size_bytes.filter(|size| size.0 > 0)?.0 as f64;
     let sent_an_iteration = match case.workload {

@@ -1,9 +1,9 @@
-//! An iteration as a sum: what it spends on what, from two independent sources, and what is left.
+//! An iteration as a sum of terms, from two independent sources, and what is left.
 //!
-//! *By difference*: two cases that differ by one thing, measured plainly in the same rounds. *By probes*: the CPU time
-//! that each end uses, measured plainly, split by where samples found the processor; and the time in which neither end
-//! uses any, in which somebody is on the way from being woken to running. The second is complete by construction, up to
-//! what lies in functions that nobody knows; the first is not, for not everything can be left out by itself.
+//! *By difference*: two cases that differ by one thing, measured in the same rounds without probes. *By probes*: the CPU time
+//! of each endpoint, measured without probes and split by where samples found the processor; the time in which neither
+//! endpoint uses a CPU is the way from being woken to running. The second is complete, except for functions of which the
+//! subsystem is unknown; the first is not, because not everything can be left out alone.
 
 use super::control_cases::ControlDifference;
 use super::evidence::Evidence;
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 /// The futex calls of the floor that hands over by sleeping and waking.
 const CALLS_OF_A_HAND_OVER: f64 = 4.0;
-/// Two sources that differ by more than this part of the iteration contradict one another.
+/// Two sources that differ by more than this share of the iteration contradict each other.
 const CONTRADICTION: f64 = 0.1;
 
 /// What a term stands for.
@@ -43,7 +43,7 @@ pub enum TermKind {
     Faults,
     /// The program itself.
     User,
-    /// Interrupts, and those who look on.
+    /// Interrupts and probes.
     Interrupts,
 }
 
@@ -79,9 +79,9 @@ impl TermKind {
         }
     }
 
-    /// The term to which samples in `place` count; `None` for functions that nobody knows.
-    fn of(place: Subsystem) -> Option<Self> {
-        Some(match place {
+    /// The term of samples in `subsystem`; `None` where the subsystem is unknown.
+    fn of(subsystem: Subsystem) -> Option<Self> {
+        Some(match subsystem {
             Subsystem::Entry => TermKind::Calls,
             Subsystem::Copy => TermKind::Copies,
             Subsystem::Scheduling | Subsystem::Waiting => TermKind::WakeUps,
@@ -118,7 +118,7 @@ pub struct Term {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TermSource {
-    /// Samples: complete, up to functions that nobody knows.
+    /// Samples: complete, except for functions of which the subsystem is unknown.
     Samples,
     /// Cases that differ by one thing: what cannot be left out by itself is in the residual.
     Differences,
@@ -127,18 +127,18 @@ pub enum TermSource {
 /// An iteration as a sum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Decomposition {
-    /// What the iteration takes in all, in nanoseconds.
+    /// What the iteration takes, in nanoseconds.
     pub iteration_ns: f64,
     /// Its terms.
     pub terms: Vec<Term>,
-    /// What is left of it by samples: functions that nobody knows. Absent without samples.
+    /// What is left of it by samples: functions of which the subsystem is unknown. Absent without samples.
     pub residual_by_probes_ns: Option<f64>,
-    /// What is left of it by differences: below 0 where what they cost lies over one another.
+    /// What is left of it by differences: below 0 where costs overlap in time.
     pub residual_by_difference_ns: f64,
     /// How many samples it rests on.
     pub samples: u64,
-    /// The better source: samples, where the kernel's functions are seen and the endpoints do not wait awake, for then
-    /// all of an iteration is in their own code, and samples cannot tell what an instruction waits for.
+    /// The better source: samples, where the kernel's functions have names and the endpoints do not spin. The time of
+    /// endpoints that spin is all in their own code, and samples cannot tell what an instruction waits for.
     pub best: TermSource,
 }
 
@@ -225,14 +225,14 @@ impl Sampled {
     }
 }
 
-/// Splits the CPU time of both ends by samples. Where they use more together than the iteration takes, they did so at the
+/// Splits the CPU time of both endpoints by samples. Where they use more together than the iteration takes, they did so at the
 /// same time, and each counts for less; where they use less, neither ran for the rest.
 fn by_probes(evidence: &Evidence<'_>, iteration_ns: f64) -> Option<Sampled> {
     let subsystems = evidence.observations.subsystems();
     let summary = evidence.record.summary.as_ref()?;
     let (client_ns, server_ns) = (summary.client.cpu_ns, summary.server.map_or(0.0, |server| server.cpu_ns));
     // Where the kernel is hidden, there is nothing to tell its parts by.
-    if subsystems.is_empty() || !evidence.observations.sees_the_kernel() {
+    if subsystems.is_empty() || !evidence.observations.names_kernel_functions() {
         return None;
     }
     let share = (iteration_ns / (client_ns + server_ns)).min(1.0);
@@ -241,7 +241,7 @@ fn by_probes(evidence: &Evidence<'_>, iteration_ns: f64) -> Option<Sampled> {
     for row in &subsystems {
         let ns = ns_of(row.client, row.server);
         sampled.samples += row.samples;
-        match TermKind::of(row.place) {
+        match TermKind::of(row.subsystem) {
             Some(kind) => sampled.terms_ns.push((kind, ns)),
             None => sampled.unknown_ns += ns,
         }
@@ -266,19 +266,21 @@ fn by_difference(evidence: &Evidence<'_>, kind: TermKind) -> Option<(Estimate, S
             Some((difference(this, one)?, format!("{} less 1 byte", this.case.size_bytes?)))
         }
         TermKind::WakeUps => match control_case(ControlDifference::Spinning) {
-            Some(spinning) => Some((difference(this, spinning)?, "asleep less awake (wait=spin)".to_owned())),
+            Some(spinning) => {
+                Some((difference(this, spinning)?, "sleeping less spinning (wait=spin)".to_owned()))
+            }
             None if this.case.spec.params.spins() => None,
             None => {
                 let (floor, call) =
                     (evidence.floor(CONTEXT_SWITCH)?, control_case(ControlDifference::SystemCall)?);
                 let of_calls_ns = CALLS_OF_A_HAND_OVER * call.summary.as_ref()?.iteration_ns.median;
                 let cost = floor.summary.as_ref()?.iteration_ns.map(|ns| ns - of_calls_ns);
-                Some((cost, "a bare hand-over less its system calls".to_owned()))
+                Some((cost, "the floor context-switch less its system calls".to_owned()))
             }
         },
         TermKind::CacheLines => {
             let floor = evidence.floor(CACHE_LINE)?;
-            Some((floor.summary.as_ref()?.iteration_ns, "a bare cache line there and back".to_owned()))
+            Some((floor.summary.as_ref()?.iteration_ns, "the floor cache-line: there and back".to_owned()))
         }
         TermKind::Network => {
             let local = control_case(ControlDifference::Local)?;
@@ -299,7 +301,7 @@ fn by_difference(evidence: &Evidence<'_>, kind: TermKind) -> Option<(Estimate, S
     }
 }
 
-/// The time of an iteration of `a` less that of `b`, by rounds in which both were launched.
+/// The time of an iteration of `a` less that of `b`, over the rounds in which both have a trial.
 pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
     let of_round = |sample: &&Sample, round| sample.round == round;
     let differences: Vec<f64> = a
@@ -335,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Eight trials of a hundred iterations of `iteration_ns`, of which client and the server used `client_ns` and `server_ns` of CPU time.
+    /// Eight trials of a hundred iterations of `iteration_ns`, of which the client and the server used `client_ns` and `server_ns` of CPU time.
     fn record(case: Case, iteration_ns: u64, client_ns: u64, server_ns: u64) -> Record {
         let usage = |ns: u64| Usage { cpu_ns: ns * 100, ..Usage::default() };
         let sample = |round| Sample {
@@ -442,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn of_ends_that_wait_awake_differences_are_taken() {
+    fn endpoints_that_spin_are_decomposed_by_differences() {
         let spec = Spec { name: "shm-ring".to_owned(), params: spins() };
         let spinning = Case { spec, ..case("shm-ring", 4096) };
         let records = [record(spinning.clone(), 1000, 1000, 1000)];

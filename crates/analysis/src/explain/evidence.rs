@@ -8,19 +8,23 @@ use model::record::Record;
 /// All that is known of a case.
 pub(crate) struct Evidence<'a> {
     pub(crate) observations: &'a CaseObservations,
-    /// What was measured of it plainly.
+    /// What was measured of it without probes.
     pub(crate) record: &'a Record,
-    /// What was measured plainly in the same rounds: its control cases, and floors.
+    /// What was measured in the same rounds without probes: its control cases, and floors.
     pub(crate) records: &'a [Record],
-    /// Both ends' calls.
+    /// The calls of both endpoints.
     pub(crate) calls: Option<&'a [Vec<CallProfile>; 2]>,
 }
 
 impl Evidence<'_> {
-    /// What was measured of the control case in `role`.
-    pub(crate) fn control_case(&self, role: ControlDifference) -> Option<&Record> {
-        let case =
-            self.observations.control_cases().iter().find(|(of, _)| *of == role).map(|(_, case)| case)?;
+    /// The record of the control case that differs in `difference`.
+    pub(crate) fn control_case(&self, difference: ControlDifference) -> Option<&Record> {
+        let case = self
+            .observations
+            .control_cases()
+            .iter()
+            .find(|(of, _)| *of == difference)
+            .map(|(_, case)| case)?;
         self.records.iter().find(|record| record.case == *case && record.summary.is_some())
     }
 
@@ -31,7 +35,7 @@ impl Evidence<'_> {
             .find(|record| record.case.spec.name == name && record.case.cpus == self.record.case.cpus)
     }
 
-    /// The system calls of both ends in an iteration.
+    /// The system calls of both endpoints in an iteration.
     pub(crate) fn calls_an_iteration(&self) -> Option<f64> {
         Some(
             self.calls?

@@ -19,11 +19,11 @@ use serde::Serialize;
 pub struct Explanation {
     /// What is explained.
     pub case: Case,
-    /// The time of an iteration, measured plainly: nobody looked.
+    /// The time of an iteration, from trials without probes.
     pub iteration_ns: Estimate,
-    /// How many trials that is of.
+    /// The number of those trials.
     pub trials: u32,
-    /// The multiple of the floor, measured plainly.
+    /// The multiple of the floor, from trials without probes.
     pub floor_multiple: Option<Estimate>,
     /// Where the time of an iteration goes; absent where an iteration is no sum, as of a stream.
     pub decomposition: Option<Decomposition>,
@@ -31,30 +31,29 @@ pub struct Explanation {
     pub copies: Option<Copies>,
     /// What to try, the most worthwhile first.
     pub advice: Vec<Advice>,
-    /// Each end's system calls, the client's first, and the probe that saw them.
+    /// The system calls of each endpoint, the client's first, and the probe that observed them.
     pub calls: Option<(Probe, [Vec<CallProfile>; 2])>,
-    /// How each end was scheduled, the client first.
+    /// How each endpoint was scheduled, the client first.
     pub schedule: Option<[ScheduleProfile; 2]>,
-    /// How the times of both ends lie over one another.
+    /// How much both endpoints ran at the same time.
     pub overlap: Option<Overlap>,
-    /// Page faults by where they were; absent where none could be seen.
+    /// Page faults by mapping; absent where no probe observed them.
     pub faults: Option<Vec<FaultRate>>,
     /// What was counted.
     pub counters: Vec<CounterRate>,
-    /// In which part of the kernel, or the program, the processor was found.
+    /// In which subsystems samples found the processor.
     pub subsystems: Vec<SubsystemShare>,
     /// Every probe: whether it works here, and what it costs.
     pub probes: Vec<ProbeUse>,
-    /// The stacks of each end, the client's first, for flame graphs.
+    /// The stacks of each endpoint, the client's first, for flame graphs.
     #[serde(skip)]
     pub stacks: [Vec<SampledStack>; 2],
-    /// A trial of which everything was seen, for pictures of iterations.
+    /// A trial with all events, for pictures of iterations.
     #[serde(skip)]
     pub timeline: Option<Observation>,
 }
 
-/// Explains the case that `observations` is of. `records` are of plain trials: the case's, those of its control cases and of
-/// floors. `call` names a system call by its number.
+/// Explains the case of `observations`. `records` are of trials without probes: the case, its control cases and floors. `call` names a system call by its number.
 pub fn explain(
     observations: &CaseObservations,
     records: &[Record],

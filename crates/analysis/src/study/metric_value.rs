@@ -1,6 +1,6 @@
-//! What a metric comes to in given trials: of one, for a value a round, or of all of them together.
+//! The value of a metric in given trials: in those of one round, or in all of them together.
 //!
-//! How values become an estimate is not decided here.
+//! How values become an estimate is in `estimate`.
 
 use crate::stats;
 use model::case::Case;
@@ -14,7 +14,7 @@ use model::study::metric::{
     TimerQuantity, UsedResource,
 };
 
-/// What a metric is worked out of: trials, of one round or of several.
+/// The trials that a metric is worked out of, of one round or of several.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trials<'a> {
     /// Those without probes.

@@ -1,4 +1,4 @@
-//! System calls by kind: how many an iteration, how long each took, what they returned. Worked out of events alone.
+//! System calls by kind: how many per iteration, how long each took, what they returned. From events alone.
 
 use model::histogram::Histogram;
 use model::observation::profile::CallProfile;
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 /// How many different answers of a kind of call are kept apart.
 const MOST_ANSWERS: usize = 64;
-/// The errnos by which the kernel says within itself that a call is to be begun again (ERESTARTSYS and its kin).
+/// The errnos by which the kernel marks a call that it will restart (ERESTARTSYS and its kin).
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
 
-/// The calls of one endpoint, gathered over trials.
+/// The calls of one endpoint, counted over trials.
 #[derive(Debug, Clone, Default)]
 pub struct CallTally {
     iterations: u64,
@@ -29,10 +29,10 @@ struct Kind {
 }
 
 impl CallTally {
-    /// Adds what an endpoint was seen to do in `iterations`.
-    pub fn add(&mut self, seen: &EndpointObservation, iterations: u64) {
+    /// Adds what an endpoint did in `iterations`.
+    pub fn add(&mut self, observation: &EndpointObservation, iterations: u64) {
         self.iterations += iterations;
-        for call in in_order(&seen.events) {
+        for call in in_order(&observation.events) {
             let kind = self.by_number.entry(call.number).or_default();
             kind.time.record(call.until_ns - call.from_ns);
             kind.total_ns += call.until_ns - call.from_ns;
@@ -47,8 +47,8 @@ impl CallTally {
         }
     }
 
-    /// A row for each kind, the most frequent first. `name` names a call by its number.
-    pub fn rows(&self, name: impl Fn(u32) -> String) -> Vec<CallProfile> {
+    /// The profile of each kind, the most frequent first. `name` names a call by its number.
+    pub fn profiles(&self, name: impl Fn(u32) -> String) -> Vec<CallProfile> {
         let row = |(number, kind): (&u32, &Kind)| {
             let count = kind.time.count();
             CallProfile {
@@ -146,7 +146,7 @@ mod tests {
         let seen = EndpointObservation { events: events.concat(), ..EndpointObservation::default() };
         let mut calls = CallTally::default();
         calls.add(&seen, 2);
-        let rows = calls.rows(|number| ["read", "write"][number as usize].to_owned());
+        let rows = calls.profiles(|number| ["read", "write"][number as usize].to_owned());
         let [read, write] = rows.as_slice() else { panic!("{rows:?}") };
         assert_eq!((read.name.as_str(), read.count, read.per_iteration, read.restarts), ("read", 4, 2.0, 1));
         assert_eq!((read.mean_ns, read.returned_sum, read.asked_sum), (12.5, 72, 128));
@@ -161,7 +161,7 @@ mod tests {
         let events = (0..4).flat_map(|at| call(at * 10, 5, 0, u64::MAX, address)).collect();
         let mut calls = CallTally::default();
         calls.add(&EndpointObservation { events, ..EndpointObservation::default() }, 1);
-        let rows = calls.rows(|_| "mmap".to_owned());
+        let rows = calls.profiles(|_| "mmap".to_owned());
         assert_eq!((rows[0].returned_sum, rows[0].asked_sum), (i64::MAX, u64::MAX));
     }
 

@@ -1,4 +1,4 @@
-//! What one trial under a probe comes to: from an observation to the profile that a results file keeps.
+//! From the observation of one trial to the profile that a results file keeps.
 
 use super::calls::CallTally;
 use super::schedule::ScheduleTally;
@@ -8,20 +8,26 @@ use model::observation::{EndpointObservation, EventKind, Observation, Probe};
 use model::record::Fact;
 use std::collections::BTreeMap;
 
-/// The iterations of which all is kept: enough to choose typical ones of, and no burden to a results file.
+/// Of so many iterations all events are kept: enough to choose typical ones from, and few enough for a results file.
 const MOST_KEPT_ITERATIONS: usize = 64;
 
-/// What `seen` comes to, which `probe` saw. `call_name` names a system call by its number.
-pub fn profile(probe: Probe, seen: Observation, effect: f64, call_name: impl Fn(u32) -> String) -> Profile {
+/// The profile of `observation`, which `probe` made. `effect` is the time of its iterations over that of the same
+/// iterations without a probe. `call_name` names a system call by its number.
+pub fn profile(
+    probe: Probe,
+    observation: Observation,
+    effect: f64,
+    call_name: impl Fn(u32) -> String,
+) -> Profile {
     let mut schedules = ScheduleTally::default();
     if probe == Probe::Scheduler {
-        schedules.add(&seen);
+        schedules.add(&observation);
     }
-    let mut schedules = schedules.rows().into_iter().flatten();
+    let mut schedules = schedules.profiles().into_iter().flatten();
     let mut end = |end: &EndpointObservation| {
         let mut calls = CallTally::default();
         if matches!(probe, Probe::Syscalls | Probe::Ptrace) {
-            calls.add(end, seen.iterations);
+            calls.add(end, observation.iterations);
         }
         let (mut counters, mut uncounted) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
         for counter in &end.counters {
@@ -33,7 +39,7 @@ pub fn profile(probe: Probe, seen: Observation, effect: f64, call_name: impl Fn(
             }
         }
         EndpointProfile {
-            calls: calls.rows(&call_name),
+            calls: calls.profiles(&call_name),
             schedule: schedules.next(),
             counters,
             uncounted,
@@ -42,10 +48,10 @@ pub fn profile(probe: Probe, seen: Observation, effect: f64, call_name: impl Fn(
             lost: end.lost,
         }
     };
-    let (client, server) = (end(&seen.client), seen.server.as_ref().map(&mut end));
-    let (iterations, iteration_ns) = (seen.iterations, seen.iteration_ns());
-    let timeline =
-        (probe == Probe::Timeline).then(|| timeline(seen.first_iterations(MOST_KEPT_ITERATIONS), call_name));
+    let (client, server) = (end(&observation.client), observation.server.as_ref().map(&mut end));
+    let (iterations, iteration_ns) = (observation.iterations, observation.iteration_ns());
+    let timeline = (probe == Probe::Timeline)
+        .then(|| timeline(observation.first_iterations(MOST_KEPT_ITERATIONS), call_name));
     Profile { iterations, iteration_ns, effect, client, server, timeline }
 }
 

@@ -1,4 +1,4 @@
-//! When endpoints ran and slept, who woke them, and how long they then waited for a CPU. Worked out of events alone.
+//! When endpoints ran and slept, who woke them, and how long they then waited for a CPU. From events alone.
 
 use model::histogram::Histogram;
 use model::observation::profile::ScheduleProfile;
@@ -25,7 +25,7 @@ pub enum SchedulerState {
     Runs,
     /// It waits for something.
     Sleeps,
-    /// It was woken by its peer and waits for a CPU: only where the peer's events are looked at too.
+    /// Its peer woke it, and it waits for a CPU. Known only with the events of the peer.
     Wakes,
     /// It could run, but another has the CPU.
     Preempted,
@@ -43,7 +43,7 @@ impl SchedulerState {
     }
 }
 
-/// The spans of `seen` in the order of time, which fill its window. It runs at first: it is its own thread that looks.
+/// The spans of `seen` in the order of time, which fill its window. It runs at first: its own thread starts the probe.
 pub fn spans(seen: &EndpointObservation) -> Vec<StateSpan> {
     let mut spans = Vec::new();
     let (mut from_ns, mut state) = (seen.from_ns, SchedulerState::Runs);
@@ -62,20 +62,20 @@ pub fn spans(seen: &EndpointObservation) -> Vec<StateSpan> {
     spans
 }
 
-/// How the two endpoints' times lie over one another, per iteration.
+/// How much of the time both endpoints, one of them or neither had a CPU, per iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
-    /// The client alone has a CPU.
+    /// Only the client had one.
     pub client_ns: f64,
-    /// The server alone has one.
+    /// Only the server had one.
     pub server_ns: f64,
-    /// Both have.
+    /// Both had.
     pub both_ns: f64,
-    /// Neither has: somebody is on the way from being woken to running, or another process is in between.
+    /// Neither had: one was woken and did not run yet, or another process had the CPU.
     pub neither_ns: f64,
 }
 
-/// Schedules gathered over trials.
+/// How both endpoints were scheduled, summed over trials.
 #[derive(Debug, Clone, Default)]
 pub struct ScheduleTally {
     iterations: u64,
@@ -99,7 +99,7 @@ struct Tally {
 }
 
 impl ScheduleTally {
-    /// Adds a trial that was looked at by the scheduler's events.
+    /// Adds a trial with the events of the scheduler.
     pub fn add(&mut self, observation: &Observation) {
         self.iterations += observation.iterations;
         let (client, server) = (&observation.client, observation.server.as_ref());
@@ -114,13 +114,13 @@ impl ScheduleTally {
         self.sees_wake_ups |= observation.endpoints().any(|end| end.events.iter().any(wakes));
     }
 
-    /// The client's row and the server's, if anything was added.
-    pub fn rows(&self) -> Option<[ScheduleProfile; 2]> {
+    /// The client's schedule and the server's, if anything was added.
+    pub fn profiles(&self) -> Option<[ScheduleProfile; 2]> {
         (self.iterations > 0)
             .then(|| [&self.client, &self.server].map(|tally| tally.row(self.iterations, self.sees_wake_ups)))
     }
 
-    /// How the times of both lie over one another, if anything was added.
+    /// How much both ran at the same time, if anything was added.
     pub fn overlap(&self) -> Option<Overlap> {
         let per_iteration = |ns: u64| ns as f64 / self.iterations as f64;
         let [client, server, both, neither] = self.overlap_ns;
@@ -200,7 +200,7 @@ pub fn comes_on_after(seen: &EndpointObservation, woken_ns: u64) -> Option<u64> 
     }
 }
 
-/// The time in which client alone, the server alone, both and neither had a CPU, where both windows lie over one another.
+/// The time in which only the client, only the server, both and neither had a CPU, where both windows overlap.
 fn overlap_ns(client: &EndpointObservation, server: &EndpointObservation) -> [u64; 4] {
     let (from_ns, until_ns) = (client.from_ns.max(server.from_ns), client.until_ns.min(server.until_ns));
     let runs = |seen: &EndpointObservation| -> Vec<(u64, u64)> {
@@ -279,7 +279,7 @@ mod tests {
     fn sleeps_and_wake_ups_are_told() {
         let mut schedules = ScheduleTally::default();
         schedules.add(&ping_pong());
-        let [client, server] = schedules.rows().unwrap();
+        let [client, server] = schedules.profiles().unwrap();
         assert_eq!((client.running_ns, client.asleep_ns, client.sleeps), (55.0, 45.0, 1.0));
         assert_eq!((client.woken_by_peer, server.woken_by_peer), (Some(1.0), Some(1.0)));
         let waited = |row: &ScheduleProfile| row.wake_up.as_ref().unwrap().decode().max_ns();
@@ -302,7 +302,7 @@ mod tests {
         let observation = Observation { server: None, client: seen(1, events), ..ping_pong() };
         let mut schedules = ScheduleTally::default();
         schedules.add(&observation);
-        let [client, _] = schedules.rows().unwrap();
+        let [client, _] = schedules.profiles().unwrap();
         assert_eq!(
             (client.preempted_ns, client.preemptions, client.sleeps, client.migrations),
             (20.0, 2.0, 0.0, 1.0)

@@ -1,6 +1,6 @@
-//! Iterations to look at one by one: which, and what each endpoint did from moment to moment, who woke whom.
+//! Single iterations: which are worth showing, what each endpoint did from moment to moment, and who woke whom.
 //!
-//! All of it is worked out of the events of a timeline. How it is drawn is the report's affair.
+//! All of it is worked out of the events of a timeline. How it is drawn is `report`'s affair.
 
 use super::calls::{SystemCall, in_order};
 use super::schedule::{self, SchedulerState, StateSpan, comes_on_after, wake_ups_of};
@@ -9,12 +9,12 @@ use model::endpoint::EndpointRole;
 use model::observation::{EndpointObservation, EventKind, Observation};
 use serde::Serialize;
 
-/// A slow iteration is taken at this quantile: above it are accidents that come once in a while.
+/// The slow iteration is at this quantile: above it are rare accidents.
 const SLOW: f64 = 0.999;
 /// With fewer iterations that quantile is the slowest of them.
 const LEAST_FOR_SLOW: usize = 1000;
 
-/// An iteration that is worth a look.
+/// An iteration that is worth showing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Iteration {
     /// Why it was chosen.
@@ -37,7 +37,7 @@ pub enum IterationChoice {
     Typical,
     /// One in a thousand took as long.
     Slow,
-    /// It took the longest of them all, which are so many, too few for a thousandth.
+    /// It took longest. There are too few iterations for one in a thousand.
     Slowest {
         /// How many iterations there were to choose from.
         of: usize,
@@ -113,8 +113,8 @@ pub struct WakeUp {
     pub by_interrupt: bool,
 }
 
-/// The iterations of a timeline that are worth a look: as many typical ones as asked for, in the order of time, and a slow
-/// one. `name` names a call by its number. Without iterations that were timed one by one there is none.
+/// The iterations of `observation` that are worth showing: `typical` typical ones, in the order of time, and a slow one.
+/// `name` names a call by its number. There are none where iterations were not timed one by one.
 pub fn chosen_iterations(
     observation: &Observation,
     typical: usize,
@@ -161,7 +161,7 @@ fn choices(bounds: &[(u64, u64)], typical: usize) -> Vec<(IterationChoice, usize
     typical.chain([(slow_choice, slow)]).collect()
 }
 
-/// What both endpoints did while they were looked at. `name` names a call by its number.
+/// What both endpoints did while they were observed. `name` names a call by its number.
 pub fn tracks(observation: &Observation, name: impl Fn(u32) -> String) -> Tracks {
     let (client, server) = (&observation.client, observation.server.as_ref());
     let mut wake_ups = Vec::new();
@@ -214,8 +214,8 @@ fn track(
     }
 }
 
-/// A sleep ends for the kernel when the sleeper has a CPU again; it is cut where the peer woke it, for that is where it
-/// begins to wait for the CPU alone. `woken` says when that was, in the order of time.
+/// For the kernel a sleep ends when the sleeper has a CPU again. It is cut where the peer woke the sleeper: from there on
+/// it only waits for the CPU. `woken` says when that was, in the order of time.
 fn parts(span: StateSpan, woken: &[u64]) -> impl Iterator<Item = StateSpan> {
     let next = woken.get(woken.partition_point(|at_ns| *at_ns < span.from_ns));
     let parts = match next.filter(|at_ns| span.state == SchedulerState::Sleeps && **at_ns < span.until_ns) {
@@ -230,7 +230,7 @@ fn parts(span: StateSpan, woken: &[u64]) -> impl Iterator<Item = StateSpan> {
 }
 
 impl Tracks {
-    /// Both tracks by their ends, the client first.
+    /// Both tracks with their endpoints, the client first.
     pub fn endpoints(&self) -> impl Iterator<Item = (EndpointRole, &Track)> {
         std::iter::once((EndpointRole::Client, &self.client))
             .chain(self.server.iter().map(|server| (EndpointRole::Server, server)))

@@ -32,7 +32,7 @@ fn a_timeline_has_iterations_of_the_last_trial() {
     let figure = "[[study.figure]]\nname = 'n'\ntitle = 't'\ntimeline = 'small'";
     let text = SUITE.replace("pipe = ", "small = 'pipe latency 1K'\npipe = ") + figure;
     let study = Suite::parse(&text, CARDS).unwrap().study.unwrap();
-    let drawn = evaluate(&study, &looked_at());
+    let drawn = evaluate(&study, &results_with_profiles());
     let timeline = drawn.figures[0].timeline.as_ref().unwrap();
     assert_eq!((timeline.case.as_str(), timeline.iterations.len()), ("pipe latency 1K same-core", 2));
     assert_eq!(timeline.iterations[0].tracks.client.calls[0].name, "readat");

@@ -136,9 +136,9 @@ pub(super) fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * b.abs()
 }
 
-/// What `probe` saw of two iterations of a pipe in `round`: the client reads once an iteration (by the name with `at`), 10 ns of it asleep, and is found copying in
+/// What `probe` observed of two iterations of a pipe in `round`: the client reads once an iteration (by the name with `at`), 10 ns of it asleep, and is found copying in
 /// three samples of four.
-pub(super) fn look(probe: Probe, round: u32) -> ProfileRecord {
+pub(super) fn profile_record(probe: Probe, round: u32) -> ProfileRecord {
     let at = |at_ns, what| EndpointEvent { at_ns, what };
     let read = |from_ns: u64| {
         [
@@ -165,21 +165,22 @@ pub(super) fn look(probe: Probe, round: u32) -> ProfileRecord {
     };
     let server = EndpointObservation { from_ns: 0, until_ns: 100, ..EndpointObservation::default() };
     let iteration_ends_ns = vec![10, 50, 100];
-    let seen =
+    let observation =
         Observation { iterations: 2, elapsed_ns: 100.0, iteration_ends_ns, client, server: Some(server) };
     let effect = if round.is_multiple_of(2) { 1.5 } else { 1.6 };
     ProfileRecord {
         case: case("pipe", Workload::Latency, Some(1024)),
         probe,
         round,
-        profile: Fact::Known(crate::traces::profile::profile(probe, seen, effect, |_| "readat".to_owned())),
+        profile: Fact::Known(crate::traces::profile::profile(probe, observation, effect, |_| "readat".to_owned())),
     }
 }
 
-pub(super) fn looked_at() -> Results {
+pub(super) fn results_with_profiles() -> Results {
     let mut results = results();
     let probes = Probe::ALL.into_iter().filter(|probe| *probe != Probe::Ptrace);
-    results.profiles = probes.flat_map(|probe| (1..9).map(move |round| look(probe, round))).collect();
+    results.profiles =
+        probes.flat_map(|probe| (1..9).map(move |round| profile_record(probe, round))).collect();
     results
 }
 

@@ -10,8 +10,8 @@ use model::record::{Fact, Results};
 use model::suite::Suite;
 
 #[test]
-fn what_probes_saw_is_counted_by_the_iteration() {
-    let results = looked_at();
+fn what_probes_observe_is_counted_per_iteration() {
+    let results = results_with_profiles();
     for (measure, expected) in [
         ("observed.client.read.calls", 1.0),
         ("observed.client.read.mean", 20.0),
@@ -50,32 +50,32 @@ fn what_probes_saw_is_counted_by_the_iteration() {
 }
 
 #[test]
-fn what_no_probe_saw_says_why() {
+fn what_no_probe_observed_says_why() {
     let why = |results: &Results, measure: &str| match cell_in(results, measure) {
         evaluated::EvaluatedCell::Missing(why) => why,
         other => panic!("{other:?}"),
     };
-    let mut results = looked_at();
+    let mut results = results_with_profiles();
     let of = "pipe latency 1K same-core: ";
     let bus = why(&results, "counter.bus-cycles of pipe at 1K");
     assert_eq!(bus, format!("{of}bus-cycles: this processor shows none"));
     let unknown = why(&results, "counter.tea of pipe at 1K");
     assert_eq!(unknown, format!("{of}it has no counter.tea"));
-    results.profiles.retain(|look| look.probe != Probe::Scheduler);
+    results.profiles.retain(|record| record.probe != Probe::Scheduler);
     let none = why(&results, "asleep of pipe at 1K");
     assert!(none.ends_with("the run used no probes; give it time for them with --observe"), "{none}");
     results.header.settings.observe_ns = 1;
     let late = why(&results, "asleep of pipe at 1K");
     assert!(late.ends_with("give it more time with --observe"), "{late}");
     let refused = Fact::Unknown("no tracepoints; sudo".to_owned());
-    results.profiles.push(ProfileRecord { profile: refused, ..look(Probe::Scheduler, 1) });
+    results.profiles.push(ProfileRecord { profile: refused, ..profile_record(Probe::Scheduler, 1) });
     assert_eq!(why(&results, "asleep of pipe at 1K"), format!("{of}scheduler: no tracepoints; sudo"));
 }
 
 #[test]
-fn what_was_measured_and_what_was_seen_share_no_rounds() {
+fn trials_with_probes_and_without_share_no_rounds() {
     let evaluated::EvaluatedCell::Value(found, _) =
-        cell_in(&looked_at(), "asleep of pipe at 1K / time of pipe at 1K")
+        cell_in(&results_with_profiles(), "asleep of pipe at 1K / time of pipe at 1K")
     else {
         panic!()
     };
@@ -87,7 +87,7 @@ fn what_was_measured_and_what_was_seen_share_no_rounds() {
 }
 
 #[test]
-fn a_study_says_by_which_probes_it_wants_what_looked_at() {
+fn a_study_says_by_which_probes_it_wants_what_results_with_profiles() {
     let study = suite(
         "[[study.figure]]\nname = 'n'\ntitle = 't'\nseries = [{ name = 'l', of = 'asleep of pipe + asleep of tcp' }]\n\
          [[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'observed.server.read.calls of pipe at 2K', at_least = 1 }]",
@@ -101,11 +101,11 @@ fn a_study_says_by_which_probes_it_wants_what_looked_at() {
 }
 
 #[test]
-fn looking_takes_time_that_the_suite_must_give_it() {
+fn probes_take_time_that_the_suite_must_give() {
     let table = "[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c']\n\
                  rows = [{ name = 'r', cells = ['asleep of pipe at 1K'] }]";
     let suite = suite(table);
-    // A run of half the time looks for half of it, and a longer one for no more.
+    // A run of half the time has half of it for probes, and a longer one has no more.
     let in_seconds = |seconds| suite.observe_in(std::time::Duration::from_secs(seconds)).as_secs();
     assert_eq!([30, 60, 600].map(in_seconds), [3, 6, 6]);
     let without = SUITE.replace("observe = \"6s\"\n", "");
@@ -116,7 +116,7 @@ fn looking_takes_time_that_the_suite_must_give_it() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_refused() {
+fn what_cannot_be_observed_is_refused() {
     let figure = |timeline: &str, more: &str| {
         format!("[[study.figure]]\nname = 'n'\ntitle = 't'\ntimeline = '{timeline}'\n{more}")
     };
