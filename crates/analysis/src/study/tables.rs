@@ -61,8 +61,8 @@ fn number_cell(selector: &Selector<'_>, of: &Measure, notes: &mut Vec<String>) -
 
 /// The name of the best of `candidates`, with its number, and those that cannot be told from it.
 fn choice(selector: &Selector<'_>, candidates: &[Candidate], most: bool) -> Result<String, String> {
-    let (mut measured, mut missing): (Vec<(&Candidate, Estimate)>, Vec<(&Candidate, String)>) =
-        (Vec::new(), Vec::new());
+    let mut measured: Vec<(&Candidate, Estimate)> = Vec::new();
+    let mut missing: Vec<(&Candidate, String)> = Vec::new();
     for candidate in candidates {
         match measure(selector, &candidate.of, At::Nothing, CONFIDENCE) {
             Ok(Number { estimate, .. }) => measured.push((candidate, estimate)),

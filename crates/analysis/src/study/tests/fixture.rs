@@ -172,7 +172,9 @@ pub(super) fn profile_record(probe: Probe, round: u32) -> ProfileRecord {
         case: case("pipe", Workload::Latency, Some(1024)),
         probe,
         round,
-        profile: Fact::Known(crate::traces::profile::profile(probe, observation, effect, |_| "readat".to_owned())),
+        profile: Fact::Known(crate::traces::profile::profile(probe, observation, effect, |_| {
+            "readat".to_owned()
+        })),
     }
 }
 
