@@ -1,5 +1,5 @@
 //! What the fuzz targets share: cards to parse against. They are made up, so that every domain occurs
-//! and no target changes its meaning when a mechanism does.
+//! and targets do not change when a mechanism does.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ const fn card(
         fds: false,
         hangup: false,
         polled: false,
-        one_end: false,
+        one_endpoint: false,
         empty: false,
         params,
         workloads,
@@ -39,7 +39,7 @@ const fn card(
 
 const TWO_ENDED: &[Workload] = &[Workload::Latency, Workload::Throughput, Workload::Transfer];
 
-/// A table of rows: every kind, every domain, with defaults and without.
+/// A registry: every kind of card, every domain, with defaults and without.
 pub const CARDS: &[Card] = &[
     card(
         "pipe",

@@ -1,4 +1,4 @@
-//! Rows with parameters, placements, workloads, paces and peers: each survives its own text and its JSON.
+//! Specs with parameters, placements, workloads, paces and peers: each survives its own text and its JSON.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
         assert_eq!(Spec::parse(&spec.to_string(), CARDS), Ok(spec.clone()));
         let json = serde_json::to_string(&spec).expect("a spec has text keys");
         assert_eq!(serde_json::from_str::<Spec>(&json).expect("what was written can be read"), spec);
-        let card = CARDS.iter().find(|card| card.name == spec.name).expect("only known rows are accepted");
+        let card = CARDS.iter().find(|card| card.name == spec.name).expect("only known names are accepted");
         for param in card.params {
             // A value that was accepted, or a default, is one that the accessors understand.
             let text = spec.params.text(card, param.name);

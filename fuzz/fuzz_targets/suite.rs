@@ -1,5 +1,5 @@
-//! Suites: what is read can be written and read again, its plan says what becomes of every row, and what it wants drawn
-//! can be kept in results and drawn of none.
+//! Suites: what is read can be written and read again, the plan says what becomes of every spec, and the study can be kept
+//! in results and evaluated with results of no case.
 
 #![no_main]
 
@@ -7,10 +7,11 @@ use fuzz::CARDS;
 use libfuzzer_sys::fuzz_target;
 use model::card::Support;
 use analysis::study::evaluated::StudyVerdict;
-use model::plan::{Row, plan};
+use model::plan::{PlanEntry, plan};
 use model::study::Study;
 use analysis::study::evaluate;
-use model::suite::{Block, Suite};
+use model::block::Block;
+use model::suite::Suite;
 use model::topology::{Cpu, Topology};
 use model::{Endpoints, Pace, Spec};
 use std::fmt::Write;
@@ -32,7 +33,7 @@ fuzz_target!(|text: &str| {
     if suite.blocks.iter().map(cases).sum::<usize>() > 1000 {
         return;
     }
-    let plan = plan(&suite.blocks, Endpoints::Processes, &two_cores(), row);
+    let plan = plan(&suite.blocks, Endpoints::Processes, &two_cores(), entry);
     let all: Vec<_> = plan.cases.iter().chain(&plan.floors).collect();
     for (nth, case) in all.iter().enumerate() {
         assert!(!all[..nth].contains(case), "{case} is planned twice");
@@ -46,23 +47,23 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// A study survives being kept, and without a case every number of it is missing with a reason.
+/// A study survives being kept, and without any case each of its numbers is missing with a reason.
 fn keep_and_draw(study: &Study) {
     let json = serde_json::to_string(study).expect("a study has text keys");
     assert_eq!(serde_json::from_str::<Study>(&json).expect("what was kept can be read"), *study);
     assert_eq!(study.check(), Ok(()));
     let none = model::results::parse(HEADER.as_bytes(), "header").expect("the header is good");
     for conclusion in evaluate(study, &none).conclusions {
-        assert!(matches!(conclusion.verdict, Verdict::NotMeasured(_) | Verdict::Undecided), "{conclusion:?}");
+        assert!(matches!(conclusion.verdict, StudyVerdict::NotMeasured(_) | StudyVerdict::Undecided), "{conclusion:?}");
     }
 }
 
 /// Results of no case.
 const HEADER: &str = include_str!("../seeds/results/header.jsonl");
 
-fn row(spec: &Spec) -> Row {
-    let card = *CARDS.iter().find(|card| card.name == spec.name).expect("only known rows are accepted");
-    Row { spec: spec.clone(), card, support: Support::Yes { largest_bytes: Some(1 << 20) } }
+fn entry(spec: &Spec) -> PlanEntry {
+    let card = *CARDS.iter().find(|card| card.name == spec.name).expect("only known names are accepted");
+    PlanEntry { spec: spec.clone(), card, support: Support::Yes { largest_bytes: Some(1 << 20) } }
 }
 
 fn two_cores() -> Topology {
@@ -93,12 +94,12 @@ fn text_of(suite: &Suite) -> String {
     }
     for block in &suite.blocks {
         let texts = |items: &mut dyn Iterator<Item = String>| list(items.collect());
-        let rows = texts(&mut block.specs.iter().map(ToString::to_string));
+        let mechanisms = texts(&mut block.specs.iter().map(ToString::to_string));
         let workloads = texts(&mut block.workloads.iter().map(ToString::to_string));
         let placements = texts(&mut block.placements.iter().map(ToString::to_string));
         let _ = writeln!(
             out,
-            "[[block]]\nrows = [{rows}]\nworkloads = [{workloads}]\nplacements = [{placements}]"
+            "[[block]]\nmechanisms = [{mechanisms}]\nworkloads = [{workloads}]\nplacements = [{placements}]"
         );
         let [think_times, rates] = ["think-time=", "rate="].map(|kind| {
             let texts = block.paces.iter().map(|pace| match pace {

@@ -12,7 +12,7 @@ fuzz_target!(|text: &str| {
     }
     if let Ok(sizes) = parse_sizes(text) {
         assert!(sizes.is_sorted_by(|a, b| a < b), "{sizes:?}");
-        // What doubles up to a row's limit is no size of its own.
+        // The limit of a spec is no size of its own.
         let sizes: Vec<Size> = sizes.into_iter().filter(|size| *size != Size::LIMIT).collect();
         assert!(sizes.iter().all(|size| *size <= Size::LARGEST), "{sizes:?}");
         let list: Vec<String> = sizes.iter().map(ToString::to_string).collect();

@@ -9,7 +9,7 @@ pub mod probes;
 mod setup;
 
 use crate::steps::{cargo, root, step};
-use analysis::compare::{Verdict, round_log_ratios};
+use analysis::compare::{ComparisonVerdict, round_log_ratios};
 use analysis::stats::{median, median_interval};
 use harness::clock::Timer;
 use harness::coordinator::compare::{self, CasePair};
@@ -115,7 +115,7 @@ fn trial_cost(bench: &Bench) -> Result<(), String> {
             let sample =
                 bench.trials().measure(&case, size, number).map_err(|error| error.to_string())?.sample;
             whole.push(timer.elapsed().as_nanos() as f64);
-            timed.push(sample.iterations_in_all as f64 * sample.iteration_ns());
+            timed.push(sample.trial_iterations as f64 * sample.iteration_ns());
             hint_ns = Some(sample.iteration_ns());
         }
         let overhead: Vec<f64> = whole.iter().zip(&timed).map(|(whole, timed)| whole - timed).collect();
@@ -149,8 +149,11 @@ fn repeat_default_suite() -> Result<(), String> {
         if run == 0 {
             continue;
         }
-        let compared =
-            analysis::compare::compare(&read(run - 1)?, &read(run)?, analysis::compare::Options::default());
+        let compared = analysis::compare::compare(
+            &read(run - 1)?,
+            &read(run)?,
+            analysis::compare::ComparisonOptions::default(),
+        );
         let totals = &compared.totals;
         cases += compared.cases.len();
         different += (totals.faster + totals.slower) as usize;
@@ -162,8 +165,10 @@ fn repeat_default_suite() -> Result<(), String> {
             totals.no_difference,
             totals.cannot_tell
         );
-        for case in
-            compared.cases.iter().filter(|case| matches!(case.verdict, Verdict::Faster | Verdict::Slower))
+        for case in compared
+            .cases
+            .iter()
+            .filter(|case| matches!(case.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower))
         {
             println!("  {} {} {}", case.key, case.verdict, case.ratio.map_or(f64::NAN, |ratio| ratio.ratio));
         }

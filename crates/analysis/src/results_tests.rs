@@ -1,16 +1,16 @@
 //! Results files with summaries in them: what is written is read back, and no damage panics in reading or summarising.
 
 use crate::summary::{recompute, summarise};
-use model::case::{Endpoints, Placement, Spec, Workload};
 use model::histogram::Histogram;
-use model::observation::profile::CallRow;
+use model::observation::profile::CallProfile;
 use model::record::{CallCounts, Each, Fact, Outcome, Setting, Usage};
-use model::record::{Calls, Results};
+use model::record::{Results, TimedCalls};
 use model::results::*;
 use model::testing::{self, HEADER};
 use model::topology::CpuPair;
 use model::warning::Warning;
 use model::{Case, Invalid, Line, Record, Sample, Size};
+use model::{Endpoints, Placement, Spec, Workload};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
@@ -143,14 +143,14 @@ fn what_is_no_results_file_is_refused_by_what_it_is() {
     assert!(newer.remedy.contains("or a later one"), "{newer}");
 }
 
-/// A look whose timeline is `events` of client's, which was looked at from 10 to 100.
-fn look(events: &str) -> String {
+/// A profile whose timeline has `events` of the client, which was observed from 10 to 100.
+fn profile_line(events: &str) -> String {
     let event = |at_ns| format!(r#"{{"t":{at_ns},"e":"o","p":false}}"#);
     let events: Vec<String> = events.split(' ').map(event).collect();
     format!(
         concat!(
             r#"{{"type":"profile","case":{case},"probe":"timeline","round":1,"profile":{{"known":{{"iterations":2,"#,
-            r#""iteration_ns":50.0,"effect":1.5,"client":{{}},"timeline":{{"call_names":{{}},"seen":{{"iterations":2,"#,
+            r#""iteration_ns":50.0,"effect":1.5,"client":{{}},"timeline":{{"call_names":{{}},"observation":{{"iterations":2,"#,
             r#""elapsed_ns":100.0,"client":{{"tid":1,"from_ns":10,"until_ns":100,"events":[{events}]}}}}}}}}}}}}"#,
             "\n"
         ),
@@ -160,15 +160,15 @@ fn look(events: &str) -> String {
 }
 
 #[test]
-fn looks_are_read_back_and_kept_apart_from_records() {
-    let results = read([HEADER, &look("10 50 100"), END].concat()).unwrap();
+fn profiles_are_read_back_and_kept_apart_from_records() {
+    let results = read([HEADER, &profile_line("10 50 100"), END].concat()).unwrap();
     assert_eq!((results.records.len(), results.profiles.len()), (0, 1));
     let again = to_line(&Line::Profile(Box::new(results.profiles[0].clone())));
     assert_eq!(read([HEADER, &again].concat()).unwrap().profiles, results.profiles);
     // The third argument of openat(2) is no count, and mmap(2) returns an address.
     let mut of_addresses = results.profiles[0].clone();
     let Fact::Known(profile) = &mut of_addresses.profile else { panic!("{of_addresses:?}") };
-    profile.client.calls.push(CallRow {
+    profile.client.calls.push(CallProfile {
         name: "mmap".to_owned(),
         count: 2,
         per_iteration: 1.0,
@@ -184,16 +184,16 @@ fn looks_are_read_back_and_kept_apart_from_records() {
     assert_eq!(read([HEADER, &line].concat()).unwrap().profiles, [of_addresses]);
     // What is worked out of events trusts their order.
     for events in ["50 10", "9 50", "50 101"] {
-        let problem = problem([HEADER, &look(events), END].concat());
+        let problem = problem([HEADER, &profile_line(events), END].concat());
         assert!(problem.contains("line 2: timeline.events must be within their time"), "{problem}");
     }
     for (from, to) in [
         ("\"iteration_ns\":50.0", "\"iteration_ns\":0.0"),
         ("\"effect\":1.5", "\"effect\":0.0"),
         ("\"until_ns\":100", "\"until_ns\":9000000000000000000"),
-        ("\"client\":{}", "\"client\":{\"places\":{\"copy\":99999999999999999}}"),
+        ("\"client\":{}", "\"client\":{\"subsystems\":{\"copy\":99999999999999999}}"),
     ] {
-        let problem = problem([HEADER, &look("50").replacen(from, to, 1), END].concat());
+        let problem = problem([HEADER, &profile_line("50").replacen(from, to, 1), END].concat());
         assert!(problem.contains("must be"), "{to}: {problem}");
     }
 }
@@ -284,13 +284,13 @@ fn usages() -> impl Strategy<Value = Usage> {
     )
 }
 
-fn calls() -> impl Strategy<Value = Calls> {
+fn calls() -> impl Strategy<Value = TimedCalls> {
     let counts = || {
         (0..LARGEST_COUNT, histograms(), proptest::collection::vec((1..9999u64, 1..99u64), 0..4)).prop_map(
             |(count, time, returned_bytes)| CallCounts { count, time: time.encode(), returned_bytes },
         )
     };
-    (1..LARGEST_COUNT, counts(), counts()).prop_map(|(messages, send, receive)| Calls {
+    (1..LARGEST_COUNT, counts(), counts()).prop_map(|(messages, send, receive)| TimedCalls {
         messages,
         send,
         receive,

@@ -3,6 +3,7 @@
 //! Every interval is over trials. General statistics (the t distribution) come from `statrs`.
 
 use model::estimate::{Estimate, Modes};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// The median of `values` with its 95% interval by order statistics; `None` of nothing.
 ///
@@ -112,6 +113,14 @@ pub fn deviation(values: &[f64]) -> f64 {
     (squares(values) / (values.len() as f64 - 1.0)).sqrt()
 }
 
+/// The point that a Student variable of `degrees` of freedom exceeds with probability `tail`.
+pub(crate) fn student_quantile(tail: f64, degrees: f64) -> f64 {
+    /// From here on it is the normal one to four digits; NaN is of no variance at all.
+    const AS_GOOD_AS_NORMAL: f64 = 1e4;
+    let degrees = if degrees.is_nan() { AS_GOOD_AS_NORMAL } else { degrees.clamp(1.0, AS_GOOD_AS_NORMAL) };
+    StudentsT::new(0.0, 1.0, degrees).map_or(f64::INFINITY, |t| -t.inverse_cdf(tail))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +175,34 @@ mod tests {
         let uniform: Vec<f64> = (0..40).map(|i| 2.8 + f64::from(i) * 0.04).collect();
         assert_eq!(two_modes(&uniform), None);
         assert_eq!(two_modes(&[1.0; 40]), None);
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
+        for (tail, degrees, value) in [
+            (0.025, 1.0, 12.706),
+            (0.025, 2.0, 4.303),
+            (0.025, 10.0, 2.228),
+            (0.025, 18.0, 2.101),
+            (0.001, 4.0, 7.173),
+            (0.001, 100.0, 3.174),
+            (0.025, 1e4, 1.960),
+        ] {
+            let found = student_quantile(tail, degrees);
+            assert!((found - value).abs() < 0.001, "{tail} {degrees}: {found}");
+        }
+        let mut last = 0.0;
+        for together in [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6] {
+            let now = student_quantile(0.025 / together, 20.0);
+            assert!(now > last && now.is_finite());
+            last = now;
+        }
+        for hundredths in 100..5000u32 {
+            let degrees = f64::from(hundredths) / 100.0;
+            let found = student_quantile(0.025 / 20.0, degrees);
+            assert!(found > 3.0 && found < 700.0, "{degrees}: {found}");
+        }
     }
 
     proptest! {

@@ -5,7 +5,7 @@
 use crate::stats;
 use model::estimate::Estimate;
 use model::histogram::Histogram;
-use model::record::{Results, Sample, Setting, Step, Steps, TimerSample, Usage};
+use model::record::{Results, Sample, Setting, StepSample, StepSamples, TimerSample, Usage};
 use model::summary::{Fairness, PerIteration, Quantiles, StepTime, StepTimes, Summary};
 use model::warning::Warning;
 use model::{Case, Peers, Workload};
@@ -49,7 +49,7 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
 
 /// Bytes that came per second, where an iteration sends so many.
 fn rate(samples: &[Sample], iteration_bytes: f64) -> Option<Estimate> {
-    // Of the times, not of the rates: the median of an even number of trials is the same that the table shows.
+    // Of the times, not of the rates: the median of an even number of trials is the same as in the table.
     let message_ns = |sample: &Sample| sample.elapsed_ns / sample.came().max(1) as f64;
     let estimate = stats::median_interval(&samples.iter().map(message_ns).collect::<Vec<_>>())?;
     Some(estimate.map(|ns| iteration_bytes / ns * 1e9))
@@ -96,7 +96,7 @@ fn timer(samples: &[Sample]) -> Option<TimerSample> {
 }
 
 fn step_times(samples: &[Sample]) -> Option<StepTimes> {
-    let steps: Vec<&Steps> = samples.iter().filter_map(|sample| sample.steps.as_ref()).collect();
+    let steps: Vec<&StepSamples> = samples.iter().filter_map(|sample| sample.steps.as_ref()).collect();
     (!steps.is_empty()).then(|| StepTimes {
         client: merged(steps.iter().flat_map(|steps| &steps.client)),
         server: merged(steps.iter().flat_map(|steps| &steps.server)),
@@ -104,7 +104,7 @@ fn step_times(samples: &[Sample]) -> Option<StepTimes> {
 }
 
 /// The steps of all trials by name, in the order in which they first came.
-fn merged<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<StepTime> {
+fn merged<'a>(steps: impl Iterator<Item = &'a StepSample>) -> Vec<StepTime> {
     let mut times: Vec<(&str, Histogram)> = Vec::new();
     for step in steps {
         let decoded = step.time.decode();
@@ -206,10 +206,10 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::case::Spec;
+    use model::Spec;
     use model::floor;
     use model::histogram::Histogram;
-    use model::record::{Each, Schedule};
+    use model::record::{Each, ScheduleSample};
     use model::testing;
     use model::units::Size;
 
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Trials of 100, 110, 120, … ns a turn on a floor of 50 ns, 1000 iterations each.
+    /// Trials of 100, 110, 120, … ns per iteration on a floor of 50 ns, 1000 iterations each.
     fn trials(count: u32) -> Vec<Sample> {
         (0..count).map(|n| testing::sample(n, 100.0 + 10.0 * f64::from(n), Some(50.0))).collect()
     }
@@ -236,15 +236,16 @@ mod tests {
         let step = |name: &str, times: &[u64]| {
             let mut time = Histogram::new();
             times.iter().for_each(|ns| time.record(*ns));
-            Step { name: name.to_owned(), time: time.encode() }
+            StepSample { name: name.to_owned(), time: time.encode() }
         };
         let mut samples = trials(2);
         let server = vec![step("recvmsg", &[7])];
-        samples[0].steps = Some(Steps {
+        samples[0].steps = Some(StepSamples {
             client: vec![step("write", &[100, 200]), step("close", &[5])],
             server: server.clone(),
         });
-        samples[1].steps = Some(Steps { client: vec![step("close", &[5]), step("write", &[300])], server });
+        samples[1].steps =
+            Some(StepSamples { client: vec![step("close", &[5]), step("write", &[300])], server });
         let steps = of(Workload::Latency, &samples).steps.unwrap();
         let client: Vec<_> = steps.client.iter().map(|s| (s.name.as_str(), s.count, s.median_ns)).collect();
         assert_eq!(client, [("write", 3, 200), ("close", 2, 5)]);
@@ -255,7 +256,7 @@ mod tests {
     #[test]
     fn a_rate_that_was_not_achieved_is_missed() {
         let with = |late_ns| {
-            let schedule = Some(Schedule { span_ns: 1e6, late_ns });
+            let schedule = Some(ScheduleSample { span_ns: 1e6, late_ns });
             let samples: Vec<_> = trials(9).into_iter().map(|sample| Sample { schedule, ..sample }).collect();
             of(Workload::Latency, &samples)
         };

@@ -1,6 +1,6 @@
 //! The only clock. Everything that is timed is timed here; nothing else reads one.
 
-use model::record::{Clock as ClockRecord, ClockSource};
+use model::record::{ClockRecord, ClockSource};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy knows the tests, but not what they share, as test code")]
 
 use harness::host::topology::{parse_cpulist, read};
-use model::case::Placement;
+use model::Placement;
 use model::topology::{CpuPair, Topology};
 use std::path::Path;
 use tempfile::TempDir;

@@ -8,7 +8,7 @@ use crate::rules;
 use harness::coordinator::run::{FinishedCase, RunEvent};
 use model::Percent;
 use model::observation::profile::ProfileRecord;
-use model::record::{End, FloorReading, Header, Line, Record, Results};
+use model::record::{FloorReading, Header, Line, Record, Results, RunEnd};
 use model::warning::Warning;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -73,7 +73,7 @@ impl<'a> Collector<'a> {
     }
 
     /// All that was measured, and the refusal of the file, if it refused.
-    pub fn finish(mut self, end: End) -> (Results, Option<sys::Failure>) {
+    pub fn finish(mut self, end: RunEnd) -> (Results, Option<sys::Failure>) {
         self.append_header();
         self.append(&Line::End(end.clone()));
         self.results.end = Some(end);
@@ -135,7 +135,9 @@ impl Records {
 mod tests {
     use super::*;
     use model::floor;
-    use model::record::{Clock, ClockSource, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION};
+    use model::record::{
+        ClockRecord, ClockSource, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION,
+    };
     use std::path::Path;
 
     fn header() -> Header {
@@ -155,7 +157,7 @@ mod tests {
             command: Vec::new(),
             // Of a root without files every fact is unknown, on every host.
             host: harness::host::facts::read(Path::new("/nonexistent")),
-            clock: Clock {
+            clock: ClockRecord {
                 source: ClockSource::MonotonicRaw,
                 reason: nobody(),
                 precision_ns: 1.0,
@@ -187,9 +189,9 @@ mod tests {
         }))
     }
 
-    fn end() -> End {
+    fn end() -> RunEnd {
         let stolen = Fact::Unknown("no".to_owned());
-        End { interrupted: false, rounds: 1, elapsed_ns: 1, stolen, clock_drift: 0.0 }
+        RunEnd { interrupted: false, rounds: 1, elapsed_ns: 1, stolen, clock_drift: 0.0 }
     }
 
     #[test]

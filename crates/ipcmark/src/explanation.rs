@@ -11,7 +11,9 @@ use crate::progress::{Doing, Progress};
 use crate::request::ExplanationRequest;
 use crate::rules;
 use crate::session::RunSession;
-use analysis::explain::{Bends, Explanation, Gathered, Landmark, bends, control_cases, explain};
+use analysis::explain::{
+    CaseObservations, Explanation, Landmark, SizeCurve, control_cases, explain, size_curves,
+};
 use harness::clock::Timer;
 use harness::coordinator::profile::{self, A_SLICE, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
 use harness::coordinator::run::{self, RunBounds};
@@ -54,10 +56,10 @@ pub fn explain_cases(
     request.files.html.iter().try_for_each(|path| derived_file::check(path, FileKind::PAGE))?;
     let time = time_for(cases, request.time);
     let trials = session.trials(false, request.timeout);
-    let mut gathered: Vec<Gathered> = cases
+    let mut gathered: Vec<CaseObservations> = cases
         .iter()
         .map(|case| {
-            Gathered::new(
+            CaseObservations::new(
                 case.clone(),
                 control_cases(case, CARDS).into_iter().filter(|(_, case)| works(case)).collect(),
             )
@@ -68,10 +70,10 @@ pub fn explain_cases(
 
     let explanations: Vec<Explanation> =
         gathered.iter().filter_map(|gathered| explain(gathered, &records, observe::call_name)).collect();
-    let bends = bends(cases, &records, &landmarks(host));
+    let size_curves = size_curves(cases, &records, &landmarks(host));
     // Files are made even if whoever reads the text closes it early, and the text is printed even if files cannot be made.
-    let made = explanation_files::make(&request.files, &explanations, &bends);
-    print(&text(&explanations, &bends, request.json))?;
+    let made = explanation_files::make(&request.files, &explanations, &size_curves);
+    print(&text(&explanations, &size_curves, request.json))?;
     // Standard output may be read by a program.
     let _ = write!(anstream::stderr(), "{}", made?);
     let is_explained = |case: &Case| explanations.iter().any(|explanation| explanation.case == *case);
@@ -92,15 +94,15 @@ fn time_for(cases: &[Case], asked: Option<Duration>) -> Duration {
     asked.unwrap_or(TIME_OF_A_CASE * u32::try_from(cases.len()).unwrap_or(u32::MAX))
 }
 
-fn text(explanations: &[Explanation], bends: &[Bends], json: bool) -> String {
+fn text(explanations: &[Explanation], size_curves: &[SizeCurve], json: bool) -> String {
     match json {
-        true => format!("{:#}\n", serde_json::json!({ "explanations": explanations, "curves": bends })),
-        false => report::explanations(explanations, bends, &style()),
+        true => format!("{:#}\n", serde_json::json!({ "explanations": explanations, "curves": size_curves })),
+        false => report::explanations(explanations, size_curves, &style()),
     }
 }
 
 /// The plan of the cases, their control cases and their floors, each once.
-fn bare_plan(gathered: &[Gathered]) -> Plan {
+fn bare_plan(gathered: &[CaseObservations]) -> Plan {
     let mut plan = Plan::default();
     let add = |cases: &mut Vec<Case>, case: &Case| {
         if !cases.contains(case) {
@@ -131,15 +133,18 @@ fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Percent)
 
 /// Has every probe that works here observe the cases, and gathers what each saw.
 fn observe_cases(
-    gathered: &mut [Gathered],
+    gathered: &mut [CaseObservations],
     request: &ExplanationRequest,
     trials: &dyn Trials,
     time: Duration,
 ) {
     let probes = supported(&request.probes, gathered);
     let size = request.iterations.map_or(A_SLICE, Sizing::Iterations);
-    let subject =
-        |gathered: &Gathered| ProbeSubject { case: gathered.case.clone(), probes: probes.clone(), size };
+    let subject = |gathered: &CaseObservations| ProbeSubject {
+        case: gathered.case.clone(),
+        probes: probes.clone(),
+        size,
+    };
     let subjects: Vec<ProbeSubject> = gathered.iter().map(subject).collect();
     let plan = ProbePlan { subjects: &subjects, counters: &request.counters, rounds: ENOUGH_ROUNDS };
     let budget = TimeBudget { clock: &Timer::start(), time };
@@ -161,7 +166,7 @@ fn observe_cases(
 }
 
 /// Those of the `asked` probes that work here; notes of each whether it does.
-fn supported(asked: &[Probe], gathered: &mut [Gathered]) -> Vec<Probe> {
+fn supported(asked: &[Probe], gathered: &mut [CaseObservations]) -> Vec<Probe> {
     let mut supported = Vec::new();
     for &probe in asked {
         let support = observe::support(probe);
@@ -218,9 +223,9 @@ mod tests {
     #[test]
     fn the_plan_has_every_case_and_floor_once_and_no_floor_as_a_case() {
         let case = |name: &str| floor::operation(name, 0);
-        let gathered: Vec<Gathered> = ["getpid", "getpid", "syscall"]
+        let gathered: Vec<CaseObservations> = ["getpid", "getpid", "syscall"]
             .iter()
-            .map(|name| Gathered::new(case(name), Vec::new()))
+            .map(|name| CaseObservations::new(case(name), Vec::new()))
             .collect();
         let plan = bare_plan(&gathered);
         assert_eq!(plan.cases.iter().filter(|planned| **planned == case("getpid")).count(), 1);

@@ -4,8 +4,8 @@ use crate::derived_file::{self, FileKind};
 use crate::exit::Error;
 use crate::output::command;
 use crate::request::ExplanationFiles;
-use analysis::explain::{Bends, Explanation};
-use analysis::traces::timeline::chosen;
+use analysis::explain::{Explanation, SizeCurve};
+use analysis::traces::timeline::chosen_iterations;
 use std::path::{Path, PathBuf};
 
 /// How many typical iterations are drawn, beside a slow one.
@@ -17,7 +17,7 @@ const ENDPOINTS: [&str; 2] = ["client", "server"];
 pub fn make(
     files: &ExplanationFiles,
     explanations: &[Explanation],
-    bends: &[Bends],
+    bends: &[SizeCurve],
 ) -> Result<String, Error> {
     let mut made = Made::default();
     // Where there are no explanations, an earlier page stays.
@@ -62,7 +62,7 @@ impl Made {
 
     fn timelines(&mut self, directory: &Path, explanation: &Explanation) -> Result<(), Error> {
         let Some(timeline) = &explanation.timeline else { return Ok(()) };
-        let iterations = chosen(timeline, TYPICAL_ITERATIONS, observe::call_name);
+        let iterations = chosen_iterations(timeline, TYPICAL_ITERATIONS, observe::call_name);
         for (number, iteration) in (1..).zip(&iterations) {
             let svg = report::timeline(iteration, &explanation.case.key());
             let path = path(directory, explanation, &format!("-iteration-{number}"), "svg");

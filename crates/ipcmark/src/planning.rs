@@ -1,10 +1,10 @@
 //! What of a selection can be measured on this host: the plan, and the refusal where nothing can. It starts nothing.
 
 use mechanisms::registry::{self, CARDS};
+use model::block::Block;
 use model::card::Support;
-use model::plan::{Plan, Row, plan};
+use model::plan::{Plan, PlanEntry, plan};
 use model::record::Dropped;
-use model::suite::Block;
 use model::topology::Topology;
 use model::{Case, Endpoints, Invalid, Spec};
 
@@ -36,11 +36,15 @@ pub fn works(case: &Case) -> bool {
 }
 
 /// The registry's entry of `spec`, and whether it works on this host.
-fn row(spec: &Spec) -> Row {
+fn row(spec: &Spec) -> PlanEntry {
     let card = registry::card(&spec.name).copied();
     let support = registry::probe(&spec.name, &spec.params);
     // A spec was parsed against the registry, so that it has an entry.
-    Row { spec: spec.clone(), card: card.unwrap_or(CARDS[0]), support: support.unwrap_or(Support::UNLIMITED) }
+    PlanEntry {
+        spec: spec.clone(),
+        card: card.unwrap_or(CARDS[0]),
+        support: support.unwrap_or(Support::UNLIMITED),
+    }
 }
 
 #[cfg(test)]

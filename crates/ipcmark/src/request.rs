@@ -9,8 +9,9 @@ use crate::cli::{
 use crate::selection::{Axes, by_hand, restrict};
 use crate::{results_file, suites};
 use mechanisms::registry::{self, CARDS};
+use model::block::Block;
 use model::observation::Probe;
-use model::suite::{Block, Suite};
+use model::suite::Suite;
 use model::{Endpoints, Invalid, Percent, Placements, Spec};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

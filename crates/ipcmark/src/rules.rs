@@ -42,7 +42,7 @@ pub fn record(finished: FinishedCase, precision: f64) -> Record {
 mod tests {
     use super::*;
     use model::floor;
-    use model::record::{Schedule, Setting, Usage};
+    use model::record::{ScheduleSample, Setting, Usage};
     use model::warning::Warning;
 
     fn sample(round: u32, iteration_ns: f64, late_ns: Option<f64>) -> Sample {
@@ -50,7 +50,7 @@ mod tests {
             round,
             started_ns: 0,
             iterations: 10,
-            iterations_in_all: 10,
+            trial_iterations: 10,
             elapsed_ns: 10.0 * iteration_ns,
             floor_ns: None,
             each: None,
@@ -59,7 +59,7 @@ mod tests {
             calls: None,
             steps: None,
             timer: None,
-            schedule: late_ns.map(|late_ns| Schedule { span_ns: 1e6, late_ns }),
+            schedule: late_ns.map(|late_ns| ScheduleSample { span_ns: 1e6, late_ns }),
             shares: None,
             lost: None,
         }

@@ -2,8 +2,9 @@
 //! suite. Pure: what of it this host has is for `planning` to say.
 
 use mechanisms::registry::{self, CARDS};
+use model::block::Block;
 use model::card::{Card, CardKind};
-use model::suite::{Block, Suite};
+use model::suite::Suite;
 use model::{Invalid, Pace, Peers, Percent, Placements, Size, Spec, Workload};
 use std::time::Duration;
 

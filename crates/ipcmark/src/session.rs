@@ -7,7 +7,7 @@ use harness::coordinator::run::RunFinish;
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::trials::EndpointTrials;
 use model::Invalid;
-use model::record::{Clock, End, Fact};
+use model::record::{ClockRecord, Fact, RunEnd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,15 +62,15 @@ impl RunSession {
     }
 
     /// The clock that times iterations.
-    pub fn clock(&self) -> &Clock {
+    pub fn clock(&self) -> &ClockRecord {
         &self.calibration.record
     }
 
     /// The last line of the results: how the run that came to `finish` ended, all trials with probes included.
-    pub fn end(&self, finish: RunFinish) -> End {
+    pub fn end(&self, finish: RunFinish) -> RunEnd {
         let stolen = self.ticks_at_start.zip(harness::host::facts::steal_ticks(Path::new("/")));
         let unknown = || Fact::Unknown("/proc/stat cannot be read".to_owned());
-        End {
+        RunEnd {
             interrupted: self.is_stopped(),
             rounds: finish.rounds,
             elapsed_ns: u64::try_from(finish.elapsed.as_nanos()).unwrap_or(u64::MAX),
@@ -86,7 +86,7 @@ fn stolen_share((stolen, all): (u64, u64), (stolen_after, all_after): (u64, u64)
 }
 
 /// Refuses trials of `slice_ns` where `clock` makes fewer than 100 steps in that time.
-pub fn check_slice(slice_ns: u64, clock: &Clock) -> Result<(), Invalid> {
+pub fn check_slice(slice_ns: u64, clock: &ClockRecord) -> Result<(), Invalid> {
     const LEAST_STEPS: f64 = 100.0;
     if slice_ns as f64 >= clock.precision_ns * LEAST_STEPS {
         return Ok(());
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_slice_of_less_than_a_hundred_steps_of_the_clock_is_refused() {
-        let clock = Clock {
+        let clock = ClockRecord {
             source: ClockSource::MonotonicRaw,
             reason: String::new(),
             precision_ns: 10.0,

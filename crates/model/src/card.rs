@@ -3,32 +3,32 @@
 //! A card is data. `list`, the documentation, completion, parameter checking, the plan and the
 //! conformance tests are all made from it. It is not the code that does the work.
 
-use crate::case::Workload;
-use crate::params::Param;
+use crate::param::Param;
+use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a row of the table is.
+/// What an entry of the registry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CardKind {
     /// Moves bytes or a wake-up between two endpoints.
     Mechanism,
-    /// The least that this machine allows for a hand-over between two endpoints; launched in every round.
+    /// The least that this machine allows for a hand-over between two endpoints; measured in every round.
     Floor,
     /// One primitive that needs no peer, timed alone.
     Operation,
 }
 
-/// What becomes of the boundaries between messages.
+/// What happens to the boundaries between messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
-    /// Bytes in order; one call may hand over part of a message.
+    /// Bytes in order; one call may transfer part of a message.
     Stream,
-    /// Whole messages in order; one call hands over one message.
+    /// Whole messages in order; one call transfers one message.
     Message,
-    /// Nothing but a small token that says "your iteration".
+    /// Nothing but a small token that starts the peer's next iteration.
     Token,
     /// Nothing is framed: an operation, or `null`.
     None,
@@ -52,22 +52,22 @@ pub enum Reach {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payload {
-    /// What client sends is what server receives, and the sequence number in it is checked.
+    /// What the client sends is what the server receives, and the sequence number in it is checked.
     Bytes,
     /// Nothing arrives, so that nothing can be checked: a wake-up alone, or the instrument measuring itself.
     None,
 }
 
-/// What a row of the table declares about itself.
+/// What a mechanism, an operation or a floor declares about itself.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Card {
     /// The name on the command line and in results.
     pub name: &'static str,
-    /// What the row is.
+    /// What it is.
     pub kind: CardKind,
     /// One line: what it is.
     pub summary: &'static str,
-    /// What becomes of message boundaries.
+    /// What happens to message boundaries.
     pub framing: Framing,
     /// Between whom it works.
     pub reach: Reach,
@@ -75,13 +75,13 @@ pub struct Card {
     pub payload: Payload,
     /// Whether it can carry file descriptors.
     pub fds: bool,
-    /// Whether an end that waits learns that its peer has gone. Where it does not, a deadline ends the wait.
+    /// Whether an endpoint that waits learns that its peer has gone. Where it does not, a deadline ends the wait.
     pub hangup: bool,
-    /// Whether several ends can be waited for at once (poll(2)), so that one server can serve several clients.
+    /// Whether several endpoints can be waited for at once (poll(2)), so that one server can serve several clients.
     pub polled: bool,
-    /// Whether a process can have but one end: what comes is the process's, and would merge with what is another's.
-    pub one_per_process: bool,
-    /// Whether a message may have no bytes, and its receiver tells it from the peer's end.
+    /// Whether a process can have only one endpoint: what arrives belongs to the process, and two endpoints would mix it up.
+    pub one_endpoint: bool,
+    /// Whether a message may be empty, and its receiver can tell it from the end of the stream.
     pub empty: bool,
     /// What can be set on it.
     pub params: &'static [Param],
@@ -96,12 +96,12 @@ pub struct Card {
 }
 
 impl Card {
-    /// Whether `workload` makes sense for the row.
+    /// Whether `workload` makes sense for it.
     pub fn takes(&self, workload: Workload) -> bool {
         self.workloads.iter().any(|of_card| of_card.is_like(workload))
     }
 
-    /// The card of an operation, but for its name, summary and manual pages.
+    /// The card of an operation, without name, summary and manual pages.
     pub const OPERATION: Card = Card {
         name: "",
         kind: CardKind::Operation,
@@ -112,7 +112,7 @@ impl Card {
         fds: false,
         hangup: false,
         polled: false,
-        one_per_process: false,
+        one_endpoint: false,
         empty: false,
         params: &[],
         workloads: &[Workload::Cost],
@@ -122,13 +122,13 @@ impl Card {
     };
 }
 
-/// Whether a row works on this host with given parameters.
+/// Whether an entry of the registry works on this host with given parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Support {
     /// It works.
     Yes {
-        /// The largest message, in bytes, where there is a limit; found by trying, not read from a table.
+        /// The largest message, in bytes, where there is a limit; found by trying.
         largest_bytes: Option<u64>,
     },
     /// It does not work here.

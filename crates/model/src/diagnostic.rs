@@ -1,6 +1,6 @@
 //! What is wrong in a document, and where: with line and column where its text is at hand.
 //!
-//! It knows TOML's places, not what should stand there.
+//! It knows places in TOML, not what should stand there.
 
 use crate::invalid::Invalid;
 use std::ops::Range;
@@ -9,36 +9,36 @@ use toml::de::{DeTable, DeValue};
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// From the outermost to what is at fault.
-    pub place: Vec<Step>,
+    /// From the outermost table to what is wrong.
+    pub place: Vec<PathStep>,
     /// What is wrong with it.
     pub invalid: Invalid,
 }
 
 /// One step of the way into a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// To the entry of this name.
     Key(String),
     /// To this item of a list, from 0.
     Item(usize),
 }
 
-impl From<&str> for Step {
+impl From<&str> for PathStep {
     fn from(key: &str) -> Self {
-        Step::Key(key.to_owned())
+        PathStep::Key(key.to_owned())
     }
 }
 
-impl From<String> for Step {
+impl From<String> for PathStep {
     fn from(key: String) -> Self {
-        Step::Key(key)
+        PathStep::Key(key)
     }
 }
 
-impl From<usize> for Step {
+impl From<usize> for PathStep {
     fn from(at: usize) -> Self {
-        Step::Item(at)
+        PathStep::Item(at)
     }
 }
 
@@ -54,14 +54,14 @@ impl Diagnostic {
         Invalid::new(problem, remedy).into()
     }
 
-    /// The fault as seen from one step further out.
+    /// The same diagnostic, one step further out.
     #[must_use]
-    pub fn under(mut self, step: impl Into<Step>) -> Self {
+    pub fn under(mut self, step: impl Into<PathStep>) -> Self {
         self.place.insert(0, step.into());
         self
     }
 
-    /// The refusal of the TOML document `text`, with the line at fault.
+    /// The refusal of the TOML document `text`, with the line that is wrong.
     pub fn in_text(self, text: &str) -> Invalid {
         let span = span(text, &self.place).unwrap_or(0..0);
         at(text, span, self.invalid)
@@ -79,15 +79,15 @@ pub(crate) fn unreadable(text: &str, error: &toml::de::Error, remedy: &str) -> I
 }
 
 /// Where `place` stands in `text`, as far in as the text has it.
-fn span(text: &str, place: &[Step]) -> Option<Range<usize>> {
+fn span(text: &str, place: &[PathStep]) -> Option<Range<usize>> {
     let document = DeTable::parse(text).ok()?;
     let mut steps = place.iter();
-    let Some(Step::Key(first)) = steps.next() else { return Some(document.span()) };
+    let Some(PathStep::Key(first)) = steps.next() else { return Some(document.span()) };
     let mut found = document.get_ref().get(first.as_str())?;
     for step in steps {
         let next = match (step, found.get_ref()) {
-            (Step::Key(key), DeValue::Table(table)) => table.get(key.as_str()),
-            (Step::Item(at), DeValue::Array(items)) => items.get(*at),
+            (PathStep::Key(key), DeValue::Table(table)) => table.get(key.as_str()),
+            (PathStep::Item(at), DeValue::Array(items)) => items.get(*at),
             _ => None,
         };
         let Some(next) = next else { break };
@@ -106,7 +106,7 @@ fn at(text: &str, span: Range<usize>, invalid: Invalid) -> Invalid {
     let end = floor_boundary(text, span.end.clamp(start, line_start + line.len().max(start - line_start)));
     let marked = text[start..end].chars().count().max(1);
 
-    // A line can be as long as the file: what is shown of it holds the fault.
+    // A line can be as long as the file: only what surrounds the place is shown.
     const SHOWN: usize = 100;
     let from = column.saturating_sub(SHOWN / 2);
     let shown: String = line.chars().skip(from).take(SHOWN).map(visible).collect();
@@ -138,7 +138,7 @@ mod tests {
 
     const TEXT: &str = "a = 1\n[b]\nc = [\"x\", \"yy\"]\n[[d]]\ne = { f = 'µ', g = 2 }\n";
 
-    fn said(place: &[Step]) -> String {
+    fn said(place: &[PathStep]) -> String {
         Diagnostic { place: place.to_vec(), invalid: Invalid::new("bad", "good") }.in_text(TEXT).problem
     }
 

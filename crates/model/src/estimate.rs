@@ -1,6 +1,6 @@
 //! What a number is worth: a median with its interval, and the two groups that trials may fall into.
 //!
-//! The nouns alone. How they are worked out of trials is `analysis`'s.
+//! Only the types. How they are worked out of trials is in `analysis`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The estimate of `of(x)`, for a monotonic function; the interval's ends are put in order.
+    /// The estimate of `of(x)`, for a monotonic function; the bounds of the interval are put in order.
     pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
         let interval = self.interval.map(|(low, high)| (of(low), of(high)));
         Self { median: of(self.median), interval: interval.map(|(a, b)| (a.min(b), a.max(b))) }

@@ -1,22 +1,26 @@
 //! Floors: the least that this machine allows for the same work as a case.
 //!
-//! A floor is put together from cases that are launched in every round: a hand-over between the two
-//! endpoints and copies of the payload. The names of the rows that measure those stand here alone.
+//! A floor is the sum of cases that are measured in every round: a hand-over between the two endpoints and copies of the
+//! payload. Only this file names the floors and operations that measure those.
 
-use crate::case::{Case, Endpoints, Placement, Spec, Workload};
+use crate::case::Case;
+use crate::endpoint::Endpoints;
 use crate::pace::Pace;
 use crate::peers::Peers;
-use crate::topology::CpuPair;
+use crate::placement::{CpuPair, Placement};
+use crate::spec::Spec;
+use crate::units::Size;
+use crate::workload::Workload;
 
-/// The row that hands a token over between two processes on one CPU, by sleeping and waking.
+/// The floor that hands a token over between two processes on one CPU, by sleeping and waking.
 pub const CONTEXT_SWITCH: &str = "context-switch";
-/// The row that hands one cache line over between two CPUs.
+/// The floor that hands one cache line over between two CPUs.
 pub const CACHE_LINE: &str = "cache-line";
-/// The row that copies n bytes.
+/// The operation that copies n bytes.
 pub const MEMCPY: &str = "memcpy";
-/// The row that enters the kernel and comes back.
+/// The operation that enters the kernel and comes back.
 pub const SYSCALL: &str = "syscall";
-/// The row that does nothing: the instrument itself.
+/// The mechanism that does nothing: it measures the instrument itself.
 pub const NULL: &str = "null";
 
 /// The floor of one case, per iteration: a hand-over and back, and copies of the message.
@@ -56,11 +60,11 @@ impl std::fmt::Display for Floor {
     }
 }
 
-/// The floor of `case`; `None` for operations, floors, several peers and unpinned endpoints, which have none, and for a
-/// stream of empty messages, of which nothing is handed over in sequence. That of a wake-up without a payload, or with an
-/// empty message, is the hand-over alone.
+/// The floor of `case`; `None` for operations, floors, several peers and unpinned endpoints, and for a stream of empty
+/// messages, which needs no copy and no hand-over in sequence. The floor of a wake-up without a payload, or with an empty
+/// message, is the hand-over alone.
 ///
-/// Every byte is copied out of client's memory and into server's. On two CPUs the two copies can overlap,
+/// Every byte is copied out of the client's memory and into the server's. On two CPUs the two copies can overlap,
 /// so that the least is one in sequence; on one CPU they cannot, and it is two.
 pub fn floor_of(case: &Case) -> Option<Floor> {
     let cpus = case.cpus?;
@@ -92,7 +96,7 @@ fn handover(case: &Case, cpus: CpuPair) -> Case {
     let name = if cpus.client == cpus.server { CONTEXT_SWITCH } else { CACHE_LINE };
     Case {
         workload: Workload::Latency,
-        size_bytes: Some(crate::Size(1)),
+        size_bytes: Some(Size(1)),
         spec: Spec::plain(name),
         cpus: Some(cpus),
         placement: case.placement,
@@ -119,12 +123,12 @@ pub fn operation(name: &str, cpu: u32) -> Case {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Session;
+    use crate::workload::Session;
 
     fn case(workload: Workload, client: u32, server: u32) -> Case {
         Case {
             workload,
-            size_bytes: Some(crate::Size(4096)),
+            size_bytes: Some(Size(4096)),
             placement: if client == server { Placement::SameCore } else { Placement::SameLlc },
             cpus: Some(CpuPair { client, server }),
             endpoints: Endpoints::Processes,
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_empty_message_is_not_copied() {
-        let of = |workload| floor_of(&Case { size_bytes: Some(crate::Size(0)), ..case(workload, 1, 1) });
+        let of = |workload| floor_of(&Case { size_bytes: Some(Size(0)), ..case(workload, 1, 1) });
         assert_eq!(of(Workload::Latency).unwrap().to_string(), "context-switch");
         assert_eq!(of(Workload::Session(Session::DEFAULT)).unwrap().to_string(), "context-switch");
         assert_eq!(of(Workload::Throughput), None);

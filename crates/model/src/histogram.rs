@@ -100,7 +100,7 @@ impl EncodedHistogram {
 /// As [`Histogram::quantile_ns`] of all `histograms` together, for each of `quantiles`, and how many times they
 /// count; nothing of nothing.
 ///
-/// Only what is occupied is looked at: a results file holds tens of thousands of histograms, each of which would
+/// Only occupied buckets are read: a results file holds tens of thousands of histograms, each of which would
 /// be a quarter of a megabyte in full.
 pub fn quantiles_ns<'a>(
     histograms: impl IntoIterator<Item = &'a EncodedHistogram>,

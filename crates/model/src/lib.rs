@@ -1,38 +1,55 @@
-//! The nouns of ipcmark and its pure decisions: units, cards, plans, records, statistics, comparison.
+//! The nouns of ipcmark: units, cards, cases, plans, records, results files, suites and studies as data.
 //!
-//! Nothing here does I/O, reads a clock, starts a process or knows a mechanism by name. Every other
-//! crate knows `model`; `model` knows nobody.
+//! Nothing here does I/O, reads a clock, starts a process or knows a mechanism by name, and nothing is computed of what
+//! was measured: that is in `analysis`. Every other crate knows `model`; `model` knows none of them.
 #![forbid(unsafe_code)]
 
+pub mod block;
 pub mod card;
 pub mod case;
 pub mod diagnostic;
+pub mod endpoint;
 pub mod estimate;
+pub mod fact;
 pub mod floor;
 pub mod histogram;
 pub mod invalid;
 pub mod observation;
 pub mod pace;
+pub mod param;
 pub mod params;
 pub mod peers;
+pub mod placement;
 pub mod plan;
 pub mod record;
 pub mod results;
+pub mod sample;
+pub mod spec;
 pub mod study;
 pub mod suite;
 pub mod summary;
 #[doc(hidden)]
 pub mod testing;
+mod text;
 pub mod topology;
 pub mod units;
 pub mod warning;
+pub mod workload;
 
+pub use block::Block;
 pub use card::{Card, CardKind, Framing, Payload, Reach};
-pub use case::{Case, Endpoints, Placement, Placements, Session, Spec, Workload};
+pub use case::Case;
+pub use endpoint::{EndpointRole, Endpoints};
+pub use fact::Fact;
 pub use histogram::Histogram;
 pub use invalid::Invalid;
 pub use pace::Pace;
-pub use params::{Domain, Param, Params};
+pub use param::{Domain, Param};
+pub use params::Params;
 pub use peers::Peers;
-pub use record::{Header, Line, Outcome, Record, Sample};
+pub use placement::{CpuPair, Placement, Placements};
+pub use record::{Header, Line, Outcome, Record};
+pub use sample::Sample;
+pub use spec::Spec;
 pub use units::{Percent, Size};
+pub use workload::{Session, Workload};

@@ -1,20 +1,23 @@
-//! The pace: when client begins its iterations. How long it waits for that is no part of an iteration.
+//! The pace: when the client begins its iterations. The wait before an iteration does not count as part of it.
 
 use crate::invalid::{Invalid, printable};
+use crate::text::serde_as_text;
 use crate::units::{format_ns, parse_duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// When client begins its iterations.
+/// When the client begins its iterations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pace {
-    /// At once when the iteration before is over.
+    /// At once when the one before is over.
     #[default]
     BackToBack,
-    /// Some nanoseconds after the iteration before is over, so that the peer has gone to sleep.
+    /// So many nanoseconds after the one before is over: long enough for the peer to go to sleep.
     ThinkTime(u64),
-    /// At times that were fixed beforehand, whatever the iterations before took (an open loop). An iteration is timed from when it
-    /// was due, so that one that must wait for the iteration before pays for that.
+    /// At times that are fixed beforehand, however long the iterations before took (an open loop). An iteration is timed from
+    /// when it was due, so that its time includes the wait for the one before.
     Rate(Rate),
 }
 
@@ -30,10 +33,10 @@ pub struct Rate {
 /// How iterations of a rate follow one another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Arrivals {
-    /// Always at the same distance.
+    /// At equal intervals.
     #[default]
     Uniform,
-    /// Each independently of the others: at exponentially distributed distances.
+    /// Each independently of the others: at exponentially distributed intervals.
     Poisson,
 }
 
@@ -45,7 +48,7 @@ impl Pace {
     /// What stands after a rate whose arrivals are random.
     const POISSON: &str = "poisson";
 
-    /// A think time of a length as given on the command line; none is back to back.
+    /// A think time as given on the command line; 0 is back to back.
     pub fn think_time(text: &str) -> Result<Self, Invalid> {
         let think_time_ns = if text == "0" { 0 } else { parse_duration(text)?.as_nanos() };
         match u64::try_from(think_time_ns) {
@@ -60,7 +63,7 @@ impl Pace {
         }
     }
 
-    /// A rate as given on the command line: `1000`, `10k`, `2M`, and `poisson` after it or nothing.
+    /// A rate as given on the command line: `1000`, `10k`, `2M`, with or without `-poisson` after it.
     pub fn rate(text: &str) -> Result<Self, Invalid> {
         let (number, arrivals) = match text.split_once('-') {
             None => (text, Arrivals::Uniform),
@@ -82,7 +85,7 @@ impl Pace {
         }
     }
 
-    /// For a heading; `None` for the pace that goes without saying.
+    /// For a heading; `None` for back to back, which is not mentioned.
     pub fn in_words(self) -> Option<String> {
         match self {
             Pace::BackToBack => None,
@@ -139,6 +142,8 @@ impl Rate {
         1e9 / f64::from(self.per_s)
     }
 }
+
+serde_as_text!(Pace, "think-time=10us");
 
 #[cfg(test)]
 mod tests {

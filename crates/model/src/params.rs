@@ -1,9 +1,10 @@
-//! Parameters of a row: `pipe:capacity=1M,wait=spin`, checked against the row's card.
+//! The parameters of a spec: `pipe:capacity=1M,wait=spin`, checked against its card.
 //!
 //! Values are kept in canonical text, so that equal parameters are equal text in results files.
 
 use crate::card::Card;
 use crate::invalid::Invalid;
+use crate::param::MATCH;
 use crate::units::{Size, parse_duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,85 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// One parameter that a card declares.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Param {
-    /// Its name before the `=`.
-    pub name: &'static str,
-    /// One line: what it does.
-    pub summary: &'static str,
-    /// What it may be.
-    pub domain: Domain,
-    /// What it is when not given. `None`: the kernel's own default.
-    pub default: Option<&'static str>,
-}
-
-/// What a parameter may be.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Domain {
-    /// A size of at least 1 byte, in binary units.
-    Size,
-    /// A size, or `match`: the size of the message.
-    SizeOrMatch,
-    /// One of some words.
-    Choice(&'static [&'static str]),
-    /// A duration of at most 1 s, such as `10us`.
-    Duration,
-    /// A whole number of at least 1.
-    Count,
-}
-
-/// The value that stands for the size of the message.
-const MATCH: &str = "match";
-
-impl fmt::Display for Domain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Domain::Size => f.write_str("SIZE"),
-            Domain::SizeOrMatch => write!(f, "SIZE|{MATCH}"),
-            Domain::Choice(words) => f.write_str(&words.join("|")),
-            Domain::Duration => f.write_str("DURATION"),
-            Domain::Count => f.write_str("N"),
-        }
-    }
-}
-
-impl Domain {
-    /// `text` in canonical form, or why it is not in the domain.
-    fn canonical(&self, text: &str) -> Result<String, Invalid> {
-        match self {
-            Domain::SizeOrMatch if text == MATCH => Ok(text.to_owned()),
-            Domain::Size | Domain::SizeOrMatch => match text.parse::<Size>()? {
-                Size(0) => Err(Invalid::new("a size of 0", "give a size of 1 or more")),
-                size if size > Size::LARGEST => Err(Invalid::new(
-                    format!("{size} is too large"),
-                    format!("give at most {}", Size::LARGEST),
-                )),
-                size => Ok(size.to_string()),
-            },
-            Domain::Choice(words) => words
-                .contains(&text)
-                .then(|| text.to_owned())
-                .ok_or_else(|| Invalid::unknown("value", text, words.iter().copied())),
-            Domain::Duration => match parse_duration(text)? {
-                long if long > Duration::from_secs(1) => {
-                    Err(Invalid::new(format!("{text} is too long"), "give at most 1s"))
-                }
-                duration => Ok(humantime::format_duration(duration).to_string()),
-            },
-            Domain::Count => match text.parse::<u32>() {
-                Ok(0) | Err(_) => Err(Invalid::new(
-                    format!("'{}' is not a count", crate::invalid::printable(text)),
-                    "give a whole number from 1 to 4294967295",
-                )),
-                Ok(count) => Ok(count.to_string()),
-            },
-        }
-    }
-}
-
-/// The parameters given for one row: name to canonical value. Those at their default are left out.
+/// The parameters given for one entry of the registry: name to canonical value. Those at their default are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Params(BTreeMap<String, String>);
@@ -142,7 +65,7 @@ impl Params {
         given.or_else(|| card.params.iter().find(|param| param.name == name).and_then(|param| param.default))
     }
 
-    /// These for messages of `size`, which every `match` then stands for.
+    /// The same for messages of `size`, which replaces every `match`.
     pub fn matched(&self, size: Size) -> Self {
         let value = |value: &String| if value == MATCH { size.to_string() } else { value.clone() };
         Self(self.0.iter().map(|(name, text)| (name.clone(), value(text))).collect())
@@ -182,7 +105,8 @@ impl fmt::Display for Params {
 mod tests {
     use super::*;
     use crate::card::CardKind;
-    use crate::testing::card;
+    use crate::param::{Domain, Param};
+    use crate::testing::cards::card;
     use proptest::prelude::*;
 
     const fn param(name: &'static str, domain: Domain, default: Option<&'static str>) -> Param {

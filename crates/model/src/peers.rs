@@ -1,20 +1,23 @@
 //! The peers: how many endpoints communicate at once in a trial, and who with whom.
 
 use crate::invalid::{Invalid, printable};
+use crate::text::serde_as_text;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Who communicates with whom. Every client runs on client's CPU and every server on server's.
+/// Who communicates with whom. Every client runs on the client's CPU and every server on the server's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Peers {
     /// One client, one server.
     #[default]
     Pair,
-    /// So many pairs at once, each with objects of its own, as programs have that know nothing of each other.
+    /// So many pairs at once, each with objects of its own, as independent programs have.
     Pairs(u32),
-    /// So many clients, each with an end of its own at one server, which serves whoever is ready, as a server does.
+    /// So many clients and one server, which has an endpoint for each client and serves those that are ready.
     FanIn(u32),
-    /// One client and so many servers: an iteration is a message to every one, and the answers of all.
+    /// One client and so many servers: an iteration is a message to each server, and all their answers.
     FanOut(u32),
 }
 
@@ -31,7 +34,7 @@ impl Peers {
         }
     }
 
-    /// How many pairs of a client's end and a server's there are.
+    /// How many pairs of a client's endpoint and a server's there are.
     pub fn pairs(self) -> u32 {
         match self {
             Peers::Pair => 1,
@@ -47,13 +50,13 @@ impl Peers {
         }
     }
 
-    /// For a heading; `None` for what goes without saying.
+    /// For a heading; `None` for one pair, which is not mentioned.
     pub fn in_words(self) -> Option<String> {
         match self {
             Peers::Pair => None,
             Peers::Pairs(count) => Some(format!("{count} pairs at once")),
-            Peers::FanIn(count) => Some(format!("{count} client to one server")),
-            Peers::FanOut(count) => Some(format!("one client to {count} server")),
+            Peers::FanIn(count) => Some(format!("{count} clients to one server")),
+            Peers::FanOut(count) => Some(format!("one client to {count} servers")),
         }
     }
 }
@@ -84,12 +87,14 @@ impl FromStr for Peers {
             Ok(1) => Ok(Peers::Pair),
             Ok(count @ 2..=Self::MOST) => Ok(many(count)),
             _ => Err(Invalid::new(
-                format!("'{}' says not how many peers", printable(text)),
+                format!("'{}' does not say how many peers", printable(text)),
                 format!("give a number from 1 to {}: {name}=4", Self::MOST),
             )),
         }
     }
 }
+
+serde_as_text!(Peers, "fan-in=4");
 
 #[cfg(test)]
 mod tests {

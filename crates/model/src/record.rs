@@ -1,10 +1,10 @@
-//! The results file: JSON Lines, one header, one record a case as it settles, one look a trial that was looked at, one end.
+//! The results file: JSON Lines. A header, one record per case as it ends, one profile per trial with a probe, and an end.
 //!
 //! The file is the only way from measuring to reporting. Reading and writing it is not done here.
 
-use crate::case::{Case, Spec};
-use crate::histogram::EncodedHistogram;
+use crate::case::Case;
 use crate::observation::profile::ProfileRecord;
+use crate::spec::Spec;
 use crate::study::Study;
 use crate::summary::Summary;
 use crate::topology::Topology;
@@ -13,6 +13,12 @@ use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+pub use crate::fact::Fact;
+pub use crate::plan::Dropped;
+pub use crate::sample::{
+    CallCounts, Each, Sample, ScheduleSample, StepSample, StepSamples, TimedCalls, TimerSample, Usage,
+};
 
 /// What the first line of a results file says that it is.
 pub const FORMAT: &str = "ipcmark-results";
@@ -27,10 +33,10 @@ pub enum Line {
     Header(Box<Header>),
     /// The result of one case.
     Record(Box<Record>),
-    /// A trial that was looked at, after all were measured plainly.
+    /// A trial with a probe, after all records.
     Profile(Box<ProfileRecord>),
     /// The last line. A file without it was cut off.
-    End(End),
+    End(RunEnd),
 }
 
 /// What was to be measured, by what, on what.
@@ -51,8 +57,8 @@ pub struct Header {
     /// The host.
     pub host: Host,
     /// The clock that timed everything.
-    pub clock: Clock,
-    /// How long, how precisely.
+    pub clock: ClockRecord,
+    /// For how long, and how precisely.
     pub settings: Settings,
     /// The cases to measure.
     pub plan: PlanRecord,
@@ -79,26 +85,6 @@ pub struct Tool {
     pub linked: String,
 }
 
-/// A value, or why it could not be had.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fact<T> {
-    /// The value.
-    Known(T),
-    /// Why there is none.
-    Unknown(String),
-}
-
-impl<T> Fact<T> {
-    /// The value, if there is one.
-    pub fn known(&self) -> Option<&T> {
-        match self {
-            Fact::Known(value) => Some(value),
-            Fact::Unknown(_) => None,
-        }
-    }
-}
-
 /// The host, as far as it bears on a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
@@ -110,7 +96,7 @@ pub struct Host {
     pub arch: String,
     /// The processor's name.
     pub cpu: Fact<String>,
-    /// The CPUs that this run may use, and how they hang together.
+    /// The CPUs that this run may use, and what they share.
     pub topology: Topology,
     /// Cache sizes in bytes by level: `L1d`, `L2`, `L3`.
     pub caches_bytes: Fact<BTreeMap<String, u64>>,
@@ -138,12 +124,12 @@ pub struct Host {
 
 /// The clock that timed a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Clock {
+pub struct ClockRecord {
     /// What is read.
     pub source: ClockSource,
     /// Why it was chosen.
     pub reason: String,
-    /// The smallest step seen between two readings that differ, in nanoseconds.
+    /// The smallest step between two readings that differ, in nanoseconds.
     pub precision_ns: f64,
     /// What one reading costs, in nanoseconds.
     pub cost_ns: f64,
@@ -162,7 +148,7 @@ pub enum ClockSource {
     MonotonicRaw,
 }
 
-/// How long, how precisely.
+/// For how long, and how precisely.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     /// The suite's name; absent when the cases were given by hand.
@@ -175,12 +161,12 @@ pub struct Settings {
     pub rounds: Option<u32>,
     /// The time that one trial is to measure, in nanoseconds.
     pub slice_ns: u64,
-    /// Whether every payload byte is checked in the timed part too.
+    /// Whether every payload byte is checked in the timed phases too.
     pub check: bool,
-    /// How many bytes a trial of `throughput` sends; absent when as many as fill its time.
+    /// How many bytes a trial of `throughput` sends; absent when it sends as many as fill its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<Size>,
-    /// The time in which cases are looked at once they are measured, in nanoseconds.
+    /// The time for trials with probes once all cases are measured, in nanoseconds.
     #[serde(default)]
     pub observe_ns: u64,
 }
@@ -192,15 +178,6 @@ pub struct PlanRecord {
     pub cases: Vec<Case>,
     /// The cases that cannot be had here.
     pub dropped: Vec<Dropped>,
-}
-
-/// A case that the plan left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Dropped {
-    /// Which.
-    pub case: String,
-    /// Why, and what would make it possible.
-    pub reason: String,
 }
 
 /// A floor as first measured.
@@ -217,7 +194,7 @@ pub struct FloorReading {
 pub struct Record {
     /// What was measured.
     pub case: Case,
-    /// Whether the case is a floor, launched in every round whether settled or not.
+    /// Whether the case is a floor, of which every round has a trial whether settled or not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub floor: bool,
     /// How it ended.
@@ -242,7 +219,7 @@ pub enum Outcome {
     Settled,
     /// The rounds or the time ran out first.
     Unsettled,
-    /// The rate that was asked for was not achieved: what was measured is of another load, and grows with time.
+    /// The rate asked for was not achieved: the times measured are those of another load, and grow with time.
     Missed {
         /// The part of the rate that was achieved in the median trial.
         achieved: f64,
@@ -269,203 +246,14 @@ pub struct Setting {
     pub clamped: bool,
 }
 
-/// What one trial measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sample {
-    /// The round of the trial, from 0.
-    pub round: u32,
-    /// When the trial began, in nanoseconds since the start of the run.
-    pub started_ns: u64,
-    /// How many iterations the `total` part had: of a stream, messages sent.
-    pub iterations: u64,
-    /// How many iterations the trial had in all: lead-in, warm-up and every part. What the kernel counted.
-    pub iterations_in_all: u64,
-    /// How long the iterations of the `total` part took together, between two clock readings. Where several clients have
-    /// their iterations at the same time and have them answered, their times are added up.
-    pub elapsed_ns: f64,
-    /// What the floor of this case took for the same work in the same round, in nanoseconds per iteration.
-    pub floor_ns: Option<f64>,
-    /// The `each` part: a clock reading every iteration. Absent for `cost` and `throughput`.
-    pub each: Option<Each>,
-    /// What client used in the `total` part.
-    pub client: Usage,
-    /// What server used in the `total` part. Absent for operations, which have no server.
-    pub server: Option<Usage>,
-    /// Client's send calls and server's receive calls, one by one, from a part of their own. Only for `throughput`.
-    pub calls: Option<Calls>,
-    /// The steps of client's and server's messages, from a part of their own. Only for `session`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steps: Option<Steps>,
-    /// What the timer said of its intervals. Only for `accuracy`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timer: Option<TimerSample>,
-    /// How client kept to its schedule. Only where iterations are due at a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
-    /// How many of the iterations were each client's. Only where there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shares: Option<Vec<u64>>,
-    /// How many of the messages sent in these iterations never came. Only of mechanisms that lose some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<u64>,
-}
-
-impl Sample {
-    /// Nanoseconds per iteration.
-    pub fn iteration_ns(&self) -> f64 {
-        self.elapsed_ns / self.iterations as f64
-    }
-
-    /// How many of its iterations were not lost.
-    pub fn came(&self) -> u64 {
-        self.iterations.saturating_sub(self.lost.unwrap_or(0))
-    }
-}
-
-/// The part of a trial in which every iteration was timed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Each {
-    /// The mean iteration in nanoseconds.
-    pub mean_ns: f64,
-    /// All iterations, in nanoseconds.
-    pub iterations: EncodedHistogram,
-}
-
-/// Send and receive calls timed one by one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Calls {
-    /// How many messages the part had.
-    pub messages: u64,
-    /// Client's send calls.
-    pub send: CallCounts,
-    /// Server's receive calls.
-    pub receive: CallCounts,
-}
-
-/// The calls of one endpoint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CallCounts {
-    /// How many there were.
-    pub count: u64,
-    /// How long each took, in nanoseconds.
-    pub time: EncodedHistogram,
-    /// How many calls returned how many bytes: `[bytes, calls]`, ascending. Beyond 64 different counts, those of
-    /// further counts are added to the next count below.
-    pub returned_bytes: Vec<(u64, u64)>,
-}
-
-/// The system calls of a session's messages, each timed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Steps {
-    /// Client's, which sends.
-    pub client: Vec<Step>,
-    /// Server's, which receives.
-    pub server: Vec<Step>,
-}
-
-/// One system call of a message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
-    /// The system call.
-    pub name: String,
-    /// How long each took, in nanoseconds.
-    pub time: EncodedHistogram,
-}
-
-/// What a timer said of intervals of a known length, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TimerSample {
-    /// The mean of what the timer said, less the length asked for.
-    pub error_ns: f64,
-    /// The standard deviation of what the timer said.
-    pub deviation_ns: f64,
-    /// The mean of what the timer said, less that of what the run's clock said.
-    pub off_clock_ns: f64,
-    /// The smallest step between two readings that differ.
-    pub resolution_ns: f64,
-}
-
-/// How client kept to a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Schedule {
-    /// From the start to when the last iteration was due, in nanoseconds.
-    pub span_ns: f64,
-    /// How late the last iteration began, in nanoseconds: what was left undone when all should have been begun.
-    pub late_ns: f64,
-}
-
-impl Schedule {
-    /// The part of the rate asked for that was achieved.
-    pub fn achieved(&self) -> f64 {
-        self.span_ns / (self.span_ns + self.late_ns)
-    }
-}
-
-/// What one endpoint used, by the kernel's accounting of its thread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// CPU time, exact to the scheduler's clock.
-    pub cpu_ns: u64,
-    /// The part in user mode; the split is by the tick on most kernels.
-    pub user_ns: u64,
-    /// The part in the kernel.
-    pub system_ns: u64,
-    /// Switches because the endpoint waited.
-    pub voluntary_switches: u64,
-    /// Switches because the scheduler said so.
-    pub involuntary_switches: u64,
-    /// Page faults served without I/O.
-    pub minor_faults: u64,
-    /// Page faults that needed I/O.
-    pub major_faults: u64,
-}
-
-impl std::ops::Add for Usage {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
-            user_ns: self.user_ns.saturating_add(other.user_ns),
-            system_ns: self.system_ns.saturating_add(other.system_ns),
-            voluntary_switches: self.voluntary_switches.saturating_add(other.voluntary_switches),
-            involuntary_switches: self.involuntary_switches.saturating_add(other.involuntary_switches),
-            minor_faults: self.minor_faults.saturating_add(other.minor_faults),
-            major_faults: self.major_faults.saturating_add(other.major_faults),
-        }
-    }
-}
-
-impl std::iter::Sum for Usage {
-    fn sum<I: Iterator<Item = Self>>(usages: I) -> Self {
-        usages.fold(Self::default(), |sum, usage| sum + usage)
-    }
-}
-
-impl Usage {
-    /// The part `share` of it.
-    pub fn scaled(self, share: f64) -> Self {
-        let of = |count: u64| (count as f64 * share).round() as u64;
-        Self {
-            cpu_ns: of(self.cpu_ns),
-            user_ns: of(self.user_ns),
-            system_ns: of(self.system_ns),
-            voluntary_switches: of(self.voluntary_switches),
-            involuntary_switches: of(self.involuntary_switches),
-            minor_faults: of(self.minor_faults),
-            major_faults: of(self.major_faults),
-        }
-    }
-}
-
 /// The last line of a results file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct End {
+pub struct RunEnd {
     /// Whether the run was interrupted.
     pub interrupted: bool,
     /// How many rounds there were.
     pub rounds: u32,
-    /// How long measuring took, in nanoseconds, without looking at cases after it.
+    /// How long measuring took, in nanoseconds, without the trials with probes after it.
     pub elapsed_ns: u64,
     /// The fraction of processor time that the hypervisor took during the run.
     pub stolen: Fact<f64>,
@@ -480,10 +268,10 @@ pub struct Results {
     pub header: Header,
     /// The records, in file order.
     pub records: Vec<Record>,
-    /// The trials that were looked at, in file order.
+    /// The trials with probes, in file order.
     pub profiles: Vec<ProfileRecord>,
     /// The last line; absent when the run was cut off.
-    pub end: Option<End>,
+    pub end: Option<RunEnd>,
     /// What was wrong with the file though it could be read, such as a truncated last line.
     pub notes: Vec<String>,
 }
@@ -497,7 +285,7 @@ impl Results {
         sizes
     }
 
-    /// The rows that occur, in file order.
+    /// The specs that occur, in file order.
     pub fn specs(&self) -> Vec<&Spec> {
         let mut specs: Vec<&Spec> = Vec::new();
         for record in &self.records {

@@ -1,16 +1,17 @@
 //! Results files: from text to `Results` and back, one JSON value a line.
 //!
-//! A file may be cut off, foreign, hostile or from another version. What is returned by [`parse`] is
-//! safe to compute with: nothing divides by zero, overflows or panics later. Opening the file is the
-//! binary's work; what the lines mean stands in `record`.
+//! A file may be cut off, foreign, hostile or from another version. What [`parse`] returns is safe to compute with: nothing
+//! divides by zero, overflows or panics later. The binary opens the file; what the lines mean is in `record`.
 
 use crate::case::Case;
 use crate::estimate::Estimate;
+use crate::fact::Fact;
 use crate::invalid::{Invalid, printable};
-use crate::observation::Observation;
 use crate::observation::profile::{EndpointProfile, ProfileRecord};
+use crate::observation::trial::Observation;
 use crate::peers::Peers;
-use crate::record::{Calls, End, FORMAT, Fact, Header, Line, Record, Results, Sample, TimerSample, VERSION};
+use crate::record::{FORMAT, Header, Line, Outcome, Record, Results, RunEnd, VERSION};
+use crate::sample::{Sample, TimedCalls, TimerSample};
 use crate::summary::Summary;
 use crate::units::Size;
 use serde::Deserialize;
@@ -67,11 +68,11 @@ pub fn parse(reader: impl BufRead, name: &str) -> Result<Results, Invalid> {
                 }
                 results.records.push(*record);
             }
-            Ok(Body::Profile(look)) => {
+            Ok(Body::Profile(profile)) => {
                 if results.profiles.len() == MOST_RECORDS {
-                    return Err(lines.broken(&format!("there are more than {MOST_RECORDS} looks")));
+                    return Err(lines.broken(&format!("there are more than {MOST_RECORDS} profiles")));
                 }
-                results.profiles.push(*look);
+                results.profiles.push(*profile);
             }
             Ok(Body::End(end)) => results.end = Some(end),
             Err(Broken::Text(_)) if line.last => results.notes.push(format!(
@@ -148,7 +149,7 @@ impl<R: BufRead> Lines<'_, R> {
         }
     }
 
-    /// The first line, which says what the file is. Its first byte is looked at before the line is
+    /// The first line, which says what the file is. Its first byte is checked before the line is
     /// read, so that a binary file or an endless device is refused at once.
     fn header(&mut self) -> Result<Header, Invalid> {
         match self.peek()? {
@@ -171,7 +172,7 @@ impl<R: BufRead> Lines<'_, R> {
         match mark {
             Mark { kind: Some(kind), .. } if ["record", "profile", "end"].contains(&kind.as_str()) => {
                 return Err(self.refused(
-                    "has no header: its first line is of a later part",
+                    "has no header: its first line is not the first line of a results file",
                     "restore the first line, or measure again",
                 ));
             }
@@ -257,7 +258,7 @@ struct Mark {
 enum Body {
     Record(Box<Record>),
     Profile(Box<ProfileRecord>),
-    End(End),
+    End(RunEnd),
 }
 
 /// Why a line cannot be used.
@@ -303,15 +304,15 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
         checked_case(&reading.case)?;
         check(reading.iteration_ns.is_none_or(is_time), "floors.iteration_ns", A_TIME)?;
     }
-    if let Some(Err(fault)) = header.study.as_ref().map(|study| study.check()) {
-        return Err(Broken::Meaning(format!("study: {}", fault.invalid.problem)));
+    if let Some(Err(diagnostic)) = header.study.as_ref().map(|study| study.check()) {
+        return Err(Broken::Meaning(format!("study: {}", diagnostic.invalid.problem)));
     }
     Ok(header)
 }
 
 fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
     checked_case(&record.case)?;
-    if let crate::Outcome::Missed { achieved } = record.outcome {
+    if let Outcome::Missed { achieved } = record.outcome {
         check((0.0..=1.0).contains(&achieved), "outcome.missed.achieved", "from 0 to 1")?;
     }
     record.samples.iter().try_for_each(checked_sample)?;
@@ -319,15 +320,15 @@ fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
     Ok(record)
 }
 
-fn checked_profile(look: Box<ProfileRecord>) -> Result<Box<ProfileRecord>, Broken> {
-    checked_case(&look.case)?;
-    let Fact::Known(profile) = &look.profile else { return Ok(look) };
+fn checked_profile(record: Box<ProfileRecord>) -> Result<Box<ProfileRecord>, Broken> {
+    checked_case(&record.case)?;
+    let Fact::Known(profile) = &record.profile else { return Ok(record) };
     check((1..=LARGEST_COUNT).contains(&profile.iterations), "iterations", "from 1 to 17592186044416")?;
     check(is_time(profile.iteration_ns), "iteration_ns", A_TIME)?;
     check((1e-6..=1e6).contains(&profile.effect), "effect", "from a millionth to a million")?;
-    profile.ends().try_for_each(checked_end)?;
-    profile.timeline.as_ref().map_or(Ok(()), |timeline| checked_timeline(&timeline.seen))?;
-    Ok(look)
+    profile.endpoints().try_for_each(checked_end)?;
+    profile.timeline.as_ref().map_or(Ok(()), |timeline| checked_timeline(&timeline.observation))?;
+    Ok(record)
 }
 
 fn checked_end(end: &EndpointProfile) -> Result<(), Broken> {
@@ -338,7 +339,7 @@ fn checked_end(end: &EndpointProfile) -> Result<(), Broken> {
         check(is_amount(call.per_iteration) && is_amount(call.mean_ns), "calls", A_COUNT)?;
     }
     if let Some(row) = &end.schedule {
-        let amounts = [row.runs_ns, row.sleeps_ns, row.preempted_ns, row.sleeps, row.preemptions];
+        let amounts = [row.running_ns, row.asleep_ns, row.preempted_ns, row.sleeps, row.preemptions];
         check(amounts.into_iter().all(is_amount), "schedule", A_COUNT)?;
     }
     let counted = end.counters.iter().filter_map(|counter| counter.count.known());
@@ -347,14 +348,14 @@ fn checked_end(end: &EndpointProfile) -> Result<(), Broken> {
     check(end.subsystems.values().all(|samples| *samples <= LARGEST_COUNT), "subsystems", A_COUNT)
 }
 
-/// Whether what is worked out of events can be, which trusts their order.
+/// Checks the order of events, which whatever is worked out of them relies on.
 fn checked_timeline(seen: &Observation) -> Result<(), Broken> {
     check((1..=LARGEST_COUNT).contains(&seen.iterations), "timeline.iterations", "from 1 to 17592186044416")?;
     check(is_time(seen.elapsed_ns), "timeline.elapsed_ns", A_TIME)?;
     check(seen.iteration_ends_ns.is_sorted(), "timeline.iteration_ends_ns", "in the order of time")?;
     let ends = seen.iteration_ends_ns.first().into_iter().chain(seen.iteration_ends_ns.last());
     check(ends.into_iter().all(|at| *at <= LATEST_NS), "timeline.iteration_ends_ns", "moments")?;
-    for end in seen.ends() {
+    for end in seen.endpoints() {
         let window = end.from_ns..=end.until_ns;
         check(end.from_ns <= end.until_ns && end.until_ns <= LATEST_NS, "timeline", "a time that ends")?;
         let all_within = end.events.iter().all(|event| window.contains(&event.at_ns));
@@ -376,7 +377,7 @@ fn checked_case(case: &Case) -> Result<(), Broken> {
 
 fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     check((1..=LARGEST_COUNT).contains(&sample.iterations), "iterations", "from 1 to 17592186044416")?;
-    check(sample.iterations_in_all <= LARGEST_COUNT, "iterations_in_all", A_COUNT)?;
+    check(sample.trial_iterations <= LARGEST_COUNT, "trial_iterations", A_COUNT)?;
     check(is_time(sample.elapsed_ns) && is_time(sample.iteration_ns()), "elapsed_ns", A_TIME)?;
     check(sample.floor_ns.is_none_or(is_time), "floor_ns", A_TIME)?;
     check(sample.each.as_ref().is_none_or(|each| is_time(each.mean_ns)), "each.mean_ns", A_TIME)?;
@@ -403,7 +404,7 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     sample.calls.as_ref().map_or(Ok(()), checked_calls)
 }
 
-fn checked_calls(calls: &Calls) -> Result<(), Broken> {
+fn checked_calls(calls: &TimedCalls) -> Result<(), Broken> {
     let returned = calls.send.returned_bytes.iter().chain(&calls.receive.returned_bytes);
     let counts = [calls.messages, calls.send.count, calls.receive.count];
     let mut all = returned.flat_map(|(bytes, calls)| [*bytes, *calls]).chain(counts);

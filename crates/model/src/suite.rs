@@ -3,14 +3,18 @@
 //! Reading the file is the binary's work; here its text becomes blocks of cases and a study. docs/suites.md says what
 //! the text can say.
 
+use crate::block::Block;
 use crate::card::Card;
-use crate::case::{Endpoints, Placements, Spec, Workload};
 use crate::diagnostic::{Diagnostic, unreadable};
+use crate::endpoint::Endpoints;
 use crate::invalid::Invalid;
 use crate::pace::Pace;
 use crate::peers::Peers;
+use crate::placement::Placements;
+use crate::spec::Spec;
 use crate::study::Study;
 use crate::units::{Percent, Size, parse_duration, parse_sizes};
+use crate::workload::Workload;
 use serde::Deserialize;
 use std::str::FromStr;
 use std::time::Duration;
@@ -70,9 +74,9 @@ pub struct Suite {
     pub precision: Percent,
     /// The time that a run may take.
     pub time: Duration,
-    /// The time of a quick run, which shows whether all works rather than numbers to lean on.
+    /// The time of a quick run, which shows whether everything works; its numbers are rough.
     pub quick: Option<Duration>,
-    /// The time in which cases are then looked at by the probes that the study needs; a shorter run takes as much less.
+    /// The time for trials with the probes that the study needs, after all others; in a shorter run it is shorter in proportion.
     pub observe: Option<Duration>,
     /// How long a trial measures; else as the time of the run allows.
     pub slice: Option<Duration>,
@@ -88,35 +92,18 @@ pub struct Suite {
     pub study: Option<Study>,
 }
 
-/// A product of rows, workloads, sizes and placements.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Block {
-    /// The rows of the table, with parameters.
-    pub specs: Vec<Spec>,
-    /// What the endpoints do.
-    pub workloads: Vec<Workload>,
-    /// The message sizes; rows without a size ignore them.
-    pub sizes: Vec<Size>,
-    /// Where the endpoints run.
-    pub placements: Vec<Placements>,
-    /// When client begins its iterations, for the workloads in which each iteration is answered; the others go back to back.
-    pub paces: Vec<Pace>,
-    /// How many endpoints communicate at once, for the workloads in which several can.
-    pub peers: Vec<Peers>,
-}
-
 impl Suite {
-    /// The time in which cases are looked at in a run of `time`: the suite's own, as much shorter as the run is.
+    /// The time for trials with probes in a run of `time`: the suite's own, shorter in proportion if the run is shorter.
     pub fn observe_in(&self, time: Duration) -> Duration {
         let observe = self.observe.unwrap_or_default();
         observe.min(observe.mul_f64(time.as_secs_f64() / self.time.as_secs_f64()))
     }
 
-    /// Parses a suite file against the cards of the table. Errors carry line and column.
+    /// Parses a suite file against the cards of the registry. Errors carry line and column.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
         let file: File = toml::from_str(text)
             .map_err(|error| unreadable(text, &error, "see docs/suites.md for the form"))?;
-        Self::resolve(file, cards).map_err(|fault| fault.in_text(text))
+        Self::resolve(file, cards).map_err(|diagnostic| diagnostic.in_text(text))
     }
 
     fn resolve(file: File, cards: &[Card]) -> Result<Self, Diagnostic> {
@@ -132,9 +119,11 @@ impl Suite {
             .block
             .iter()
             .enumerate()
-            .map(|(at, block)| Block::resolve(block, cards).map_err(|fault| fault.under(at).under("block")))
+            .map(|(at, block)| {
+                self::block(block, cards).map_err(|diagnostic| diagnostic.under(at).under("block"))
+            })
             .collect::<Result<_, _>>()?;
-        if blocks.iter().map(Block::cases).fold(0, usize::saturating_add) > MOST_CASES {
+        if blocks.iter().map(Block::most_cases).fold(0, usize::saturating_add) > MOST_CASES {
             let problem = format!("the suite asks for more than {MOST_CASES} cases");
             return Err(Diagnostic::new(problem, "give fewer mechanisms, sizes or placements").under("block"));
         }
@@ -146,7 +135,7 @@ impl Suite {
                 )),
                 time => Ok(time),
             });
-            time.map_err(|fault| fault.under(name))
+            time.map_err(|diagnostic| diagnostic.under(name))
         };
         if file.rounds == Some(0) {
             return Err(
@@ -158,9 +147,9 @@ impl Suite {
             let study = study.resolve(&blocks, cards)?;
             study.check().map(|()| study)
         });
-        let study = study.transpose().map_err(|fault| fault.under("study"))?;
-        if file.observe.is_none() && study.as_ref().is_some_and(Study::wants_looks) {
-            let problem = "the study draws what probes see, and there is no time for looking";
+        let study = study.transpose().map_err(|diagnostic| diagnostic.under("study"))?;
+        if file.observe.is_none() && study.as_ref().is_some_and(Study::needs_probes) {
+            let problem = "the study draws what probes observe, and the suite gives no time for them";
             return Err(Diagnostic::new(problem, "give it as observe = \"60s\"").under("study"));
         }
         Ok(Self {
@@ -195,46 +184,34 @@ pub fn parse_total(text: &str) -> Result<Size, Invalid> {
     }
 }
 
-impl Block {
-    fn resolve(file: &BlockInFile, cards: &[Card]) -> Result<Self, Diagnostic> {
-        for (name, list) in [
-            ("mechanisms", &file.mechanisms),
-            ("workloads", &file.workloads),
-            ("placements", &file.placements),
-        ] {
-            if list.is_empty() {
-                return Err(Diagnostic::new(
-                    format!("a block of the suite has no {name}, so that nothing would come of it"),
-                    format!("give at least one of its {name}, or leave the block out"),
-                )
-                .under(name));
-            }
+/// The block that `file` describes.
+fn block(file: &BlockInFile, cards: &[Card]) -> Result<Block, Diagnostic> {
+    for (name, list) in
+        [("mechanisms", &file.mechanisms), ("workloads", &file.workloads), ("placements", &file.placements)]
+    {
+        if list.is_empty() {
+            return Err(Diagnostic::new(
+                format!("a block of the suite has no {name}, so that it has no cases"),
+                format!("give at least one of its {name}, or leave the block out"),
+            )
+            .under(name));
         }
-        let sizes = file.sizes.as_deref().map(parse_sizes).transpose();
-        let (think_times, rates) = (file.think_times.as_deref(), file.rates.as_deref());
-        let pace_of = if think_times.is_some_and(|think_times| paces(Some(think_times), None).is_err()) {
-            "think_times"
-        } else {
-            "rates"
-        };
-        Ok(Self {
-            specs: each("mechanisms", &file.mechanisms, |text| Spec::parse(text, cards))?,
-            workloads: each("workloads", &file.workloads, Workload::from_str)?,
-            sizes: sizes.map_err(|invalid| Diagnostic::from(invalid).under("sizes"))?.unwrap_or_default(),
-            placements: each("placements", &file.placements, Placements::from_str)?,
-            paces: paces(think_times, rates).map_err(|invalid| Diagnostic::from(invalid).under(pace_of))?,
-            peers: peers(file.peers.as_deref())
-                .map_err(|invalid| Diagnostic::from(invalid).under("peers"))?,
-        })
     }
-
-    /// How many cases it asks for.
-    fn cases(&self) -> usize {
-        // A list of sizes that ends with each row's limit is as long as doublings can be.
-        let sizes = if self.sizes.contains(&Size::LIMIT) { 31 } else { 0 } + self.sizes.len().max(1);
-        let axes = [self.workloads.len(), sizes, self.placements.len(), self.paces.len(), self.peers.len()];
-        axes.into_iter().fold(self.specs.len(), usize::saturating_mul)
-    }
+    let sizes = file.sizes.as_deref().map(parse_sizes).transpose();
+    let (think_times, rates) = (file.think_times.as_deref(), file.rates.as_deref());
+    let pace_of = if think_times.is_some_and(|think_times| paces(Some(think_times), None).is_err()) {
+        "think_times"
+    } else {
+        "rates"
+    };
+    Ok(Block {
+        specs: each("mechanisms", &file.mechanisms, |text| Spec::parse(text, cards))?,
+        workloads: each("workloads", &file.workloads, Workload::from_str)?,
+        sizes: sizes.map_err(|invalid| Diagnostic::from(invalid).under("sizes"))?.unwrap_or_default(),
+        placements: each("placements", &file.placements, Placements::from_str)?,
+        paces: paces(think_times, rates).map_err(|invalid| Diagnostic::from(invalid).under(pace_of))?,
+        peers: peers(file.peers.as_deref()).map_err(|invalid| Diagnostic::from(invalid).under("peers"))?,
+    })
 }
 
 /// What `parse` makes of each of `texts`, the list `name` of a block.
@@ -267,8 +244,8 @@ pub fn peers(list: Option<&str>) -> Result<Vec<Peers>, Invalid> {
 mod tests {
     use super::*;
     use crate::card::CardKind;
-    use crate::case::Placement;
-    use crate::testing::card;
+    use crate::placement::Placement;
+    use crate::testing::cards::card;
 
     const CARDS: &[Card] = &[card("pipe", CardKind::Mechanism, &[Workload::Latency], true)];
 

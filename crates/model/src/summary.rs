@@ -1,7 +1,7 @@
 //! The summary of one case, as the results file has it. It is worked out in `analysis`.
 
 use crate::estimate::{Estimate, Modes};
-use crate::record::TimerSample;
+use crate::sample::TimerSample;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,31 +16,31 @@ pub struct Summary {
     pub iteration_ns: Estimate,
     /// Payload bytes per second, one way; only for `throughput` and `transfer`.
     pub bytes_per_s: Option<Estimate>,
-    /// Quantiles of single iterations, from the `each` part of all trials together.
+    /// Quantiles of single iterations, from the `each` phase of all trials together.
     pub quantiles: Option<Quantiles>,
-    /// The mean of the `each` turns over that of the `total` iterations, trial by trial: the instrument's own effect.
+    /// The mean iteration of the `each` phase over that of the `total` phase, trial by trial: the effect of the clock readings.
     pub each_over_total: Option<Estimate>,
     /// The multiple of the floor, round by round.
     pub floor_multiple: Option<Estimate>,
-    /// What one iteration costs client.
+    /// What one iteration costs the client.
     pub client: PerIteration,
-    /// What one iteration costs server.
+    /// What one iteration costs the server.
     pub server: Option<PerIteration>,
     /// The two groups of trials, where there are two.
     pub modes: Option<Modes>,
-    /// The part of the rate asked for that was achieved in the median trial; only of a rate.
+    /// The share of the rate asked for that the median trial achieved; only where iterations are due at a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved: Option<f64>,
-    /// The part of the messages sent that never came; only of mechanisms that lose some.
+    /// The share of the messages sent that did not arrive; only of mechanisms that lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
     /// Iterations a second of all clients together; only where several peers have their iterations answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations_per_s: Option<f64>,
-    /// How evenly the iterations fell to several clients; only where there are several.
+    /// How evenly the iterations were shared among several clients; only where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fairness>,
-    /// What the timer said of its intervals: medians over trials, and the smallest resolution; only of `accuracy`.
+    /// What the timer measured of its intervals: medians over trials, and the smallest resolution; only of `accuracy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<TimerSample>,
     /// The steps of the messages of a session.
@@ -51,9 +51,9 @@ pub struct Summary {
 /// What the steps of messages take, all trials together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepTimes {
-    /// Client's, by name.
+    /// The client's, by name.
     pub client: Vec<StepTime>,
-    /// Server's, by name.
+    /// The server's, by name.
     pub server: Vec<StepTime>,
 }
 
@@ -70,7 +70,7 @@ pub struct StepTime {
     pub mean_ns: f64,
 }
 
-/// How evenly iterations fell to several clients: medians over trials.
+/// How evenly iterations were shared among several clients: medians over trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fairness {
     /// Jain's index: 1 when all had as many, 1/n when one of n had them all (Jain, Chiu and Hawe 1984, DEC-TR-301).
@@ -109,26 +109,26 @@ pub struct PerIteration {
     pub system_ns: f64,
     /// Switches because the endpoint waited.
     pub voluntary_switches: f64,
-    /// Switches because the scheduler said so.
+    /// Switches because the scheduler took the CPU away.
     pub involuntary_switches: f64,
     /// Page faults, minor and major.
     pub faults: f64,
 }
 
 impl Summary {
-    /// The part of its rate that was achieved, if that was missed.
+    /// The share of its rate that was achieved, if the rate was missed.
     pub fn missed(&self) -> Option<f64> {
-        /// Below this, client fell behind more than it does by being late for one iteration.
+        /// Below this, the client fell behind by more than one late iteration.
         const LEAST_ACHIEVED: f64 = 0.98;
         self.achieved.filter(|achieved| *achieved < LEAST_ACHIEVED)
     }
 
-    /// CPU time of both ends per iteration, in nanoseconds.
+    /// CPU time of both endpoints per iteration, in nanoseconds.
     pub fn cpu_ns(&self) -> f64 {
         self.client.cpu_ns + self.server.map_or(0.0, |server| server.cpu_ns)
     }
 
-    /// Context switches of both ends per iteration.
+    /// Context switches of both endpoints per iteration.
     pub fn switches(&self) -> f64 {
         let of = |per: PerIteration| per.voluntary_switches + per.involuntary_switches;
         of(self.client) + self.server.map_or(0.0, of)

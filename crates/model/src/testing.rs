@@ -2,24 +2,14 @@
 //!
 //! Each says no more than a test is about. Nothing that ships calls it.
 
-use crate::card::{Card, CardKind, Framing, Payload, Reach};
-use crate::case::{Case, Workload};
-use crate::record::{Outcome, Record, Results, Sample, Usage};
+use crate::case::Case;
+use crate::record::{Outcome, Record, Results};
 use crate::results;
+use crate::sample::{Sample, Usage};
 
-/// A stream of bytes on one host, without parameters.
-pub const fn card(name: &'static str, kind: CardKind, workloads: &'static [Workload], sized: bool) -> Card {
-    Card {
-        name,
-        kind,
-        framing: Framing::Stream,
-        reach: Reach::Host,
-        payload: Payload::Bytes,
-        workloads,
-        sized,
-        ..Card::OPERATION
-    }
-}
+pub mod cards;
+
+pub use self::cards::card;
 
 /// A header as it stands in a file.
 pub const HEADER: &str = concat!(
@@ -51,7 +41,7 @@ pub fn sample(round: u32, iteration_ns: f64, floor_ns: Option<f64>) -> Sample {
         round,
         started_ns: u64::from(round) * 1_000_000,
         iterations: 1000,
-        iterations_in_all: 1200,
+        trial_iterations: 1200,
         elapsed_ns: iteration_ns * 1000.0,
         floor_ns,
         each: None,

@@ -1,17 +1,10 @@
 //! The processors of a host and how far apart two of them are. Reading sysfs is `harness`'s work.
 
-use crate::case::Placement;
+use crate::placement::{Distance, Placement};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Two logical CPUs: client's and server's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct CpuPair {
-    /// Where client runs.
-    pub client: u32,
-    /// Where server runs.
-    pub server: u32,
-}
+pub use crate::placement::CpuPair;
 
 /// One logical CPU that this process may run on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,33 +31,6 @@ pub struct Topology {
     pub unknown: Option<String>,
 }
 
-/// How far apart two CPUs are, nearest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Distance {
-    /// One and the same.
-    SameCpu,
-    /// Hardware threads of one core.
-    SameCore,
-    /// Cores sharing their last-level cache.
-    SameLlc,
-    /// Cores of one node with different last-level caches.
-    SameNode,
-    /// Different NUMA nodes.
-    CrossNode,
-}
-
-impl Distance {
-    fn between(a: &Cpu, b: &Cpu) -> Option<Distance> {
-        Some(match () {
-            () if a.id == b.id => Distance::SameCpu,
-            () if a.core == b.core => Distance::SameCore,
-            () if a.node != b.node => Distance::CrossNode,
-            () if a.llc? == b.llc? => Distance::SameLlc,
-            () => Distance::SameNode,
-        })
-    }
-}
-
 impl Topology {
     /// The CPUs of `placement`; `None` when it pins none; or why this host has no such CPUs.
     ///
@@ -89,7 +55,7 @@ impl Topology {
             .rev()
             .flat_map(|client| self.cpus.iter().rev().map(move |server| (client, server)));
         let found =
-            pairs.into_iter().find(|(client, server)| Distance::between(client, server) == Some(distance));
+            pairs.into_iter().find(|(client, server)| distance_between(client, server) == Some(distance));
         match found {
             Some((client, server)) => Ok(Some(CpuPair { client: client.id, server: server.id })),
             None => Err(format!("{placement}: {}", self.lack(distance))),
@@ -117,6 +83,17 @@ impl Topology {
     fn ids(&self) -> String {
         self.cpus.iter().map(|cpu| cpu.id.to_string()).collect::<Vec<_>>().join(",")
     }
+}
+
+/// How far apart `a` and `b` are; `None` where the kernel does not say.
+fn distance_between(a: &Cpu, b: &Cpu) -> Option<Distance> {
+    Some(match () {
+        () if a.id == b.id => Distance::SameCpu,
+        () if a.core == b.core => Distance::SameCore,
+        () if a.node != b.node => Distance::CrossNode,
+        () if a.llc? == b.llc? => Distance::SameLlc,
+        () => Distance::SameNode,
+    })
 }
 
 #[cfg(test)]
@@ -219,7 +196,7 @@ mod tests {
             for placement in Placement::NAMED {
                 if let Ok(Some(pair)) = topology.place(placement) {
                     assert_eq!(
-                        Distance::between(find(pair.client), find(pair.server)),
+                        distance_between(find(pair.client), find(pair.server)),
                         placement.distance(),
                         "{placement}"
                     );

@@ -21,7 +21,7 @@ pub struct Size(pub u64);
 impl Size {
     /// The largest message that ipcmark handles: both endpoints hold two buffers of it.
     pub const LARGEST: Size = Size(GIB);
-    /// In a list of message sizes: doublings of the size before it, up to the largest that each row takes on this host.
+    /// In a list of message sizes: doublings of the size before it, up to the largest that each spec takes on this host.
     pub const LIMIT: Size = Size(u64::MAX);
 
     /// The size as a length in memory.
@@ -74,8 +74,8 @@ impl FromStr for Size {
 
 /// Message sizes: a comma-separated list of sizes and doubling ranges, as `1,64,4K` or `1..1M`.
 ///
-/// A range doubles from its first to its last size, which is always included. `1..max` ends at [`Size::LIMIT`]. What is
-/// doubled is not 0: an empty message is named beside, as `0,1..64K`.
+/// A range doubles from its first to its last size, which is always included. `1..max` ends at [`Size::LIMIT`]. A range
+/// cannot begin with 0, for it doubles: an empty message is named beside it, as `0,1..64K`.
 pub fn parse_sizes(list: &str) -> Result<Vec<Size>, Invalid> {
     let mut sizes = Vec::new();
     for item in list.split(',') {
@@ -119,7 +119,7 @@ fn doubled_size(text: &str, last: &str) -> Result<Size, Invalid> {
         Size(0) => {
             let last = printable(last);
             Err(Invalid::new(
-                format!("the range 0..{last} never leaves 0, for a range doubles"),
+                format!("the range 0..{last} would stay at 0, for a range doubles"),
                 format!("give it as 0,1..{last}"),
             ))
         }
@@ -137,7 +137,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, Invalid> {
     })
 }
 
-/// A duration in which something is to be done, so that it is not 0.
+/// A duration that is not 0.
 pub fn parse_some_time(text: &str) -> Result<Duration, Invalid> {
     match parse_duration(text)? {
         Duration::ZERO => {
@@ -213,7 +213,7 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// In what a number is counted.
+/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.

@@ -1,4 +1,4 @@
-//! What can spoil a result, each with advice. Warnings stand in the record and under the table.
+//! What can spoil a result, each with advice. Warnings are kept in the record and shown under the table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,17 +33,17 @@ pub enum Warning {
         /// What the kernel gave.
         got: String,
     },
-    /// An endpoint that should never sleep was switched away from.
+    /// An endpoint that spins lost its CPU.
     Preempted {
-        /// Involuntary context switches per iteration, both ends together.
+        /// Involuntary context switches per iteration, both endpoints together.
         per_iteration: f64,
     },
     /// Reading the clock each iteration changed what was measured.
     InstrumentEffect {
-        /// The mean of the `each` turns over the mean of the `total` iterations.
+        /// The mean iteration of the `each` phase over that of the `total` phase.
         ratio: f64,
     },
-    /// The split of CPU time into user and system is sampled by the scheduler tick.
+    /// The kernel splits CPU time into user and system by its tick.
     SampledCpuSplit {
         /// The tick in nanoseconds.
         tick_ns: u64,
@@ -55,7 +55,7 @@ impl fmt::Display for Warning {
         match self {
             Warning::Unsettled { reached: Some(reached), asked } => write!(
                 f,
-                "unsettled: the 95% interval is ±{:.1}%, asked for ±{:.1}%",
+                "unsettled: the 95% interval is ±{:.1}%, and ±{:.1}% was asked for",
                 reached * 100.0,
                 asked * 100.0
             ),
@@ -71,17 +71,17 @@ impl fmt::Display for Warning {
             ),
             Warning::Clamped { name, asked, got } => write!(f, "{name}: asked for {asked}, got {got}"),
             Warning::Preempted { per_iteration } => {
-                write!(f, "an endpoint that spins was switched away {per_iteration:.4} times an iteration")
+                write!(f, "an endpoint that spins lost its CPU {per_iteration:.4} times per iteration")
             }
             Warning::InstrumentEffect { ratio } => write!(
                 f,
-                "reading the clock every iteration made the iterations {:.0}% {}: percentiles carry that",
+                "reading the clock in every iteration made iterations {:.0}% {}; the percentiles include that",
                 (ratio - 1.0).abs() * 100.0,
                 if *ratio >= 1.0 { "slower" } else { "faster" }
             ),
             Warning::SampledCpuSplit { tick_ns } => write!(
                 f,
-                "user and system CPU time are split by a {} tick: their sum is exact, the split is not",
+                "the kernel splits user from system CPU time by a tick of {}: the sum is exact, the split is not",
                 crate::units::format_ns(*tick_ns as f64)
             ),
         }
@@ -99,10 +99,10 @@ impl Warning {
             Warning::Clamped { .. } => "ask for less, or raise the limit that 'ipcmark list' names",
             Warning::Preempted { .. } => "give the endpoints idle CPUs of their own",
             Warning::InstrumentEffect { .. } => {
-                "believe the median of `total`; read percentiles as upper bounds"
+                "trust the median of the `total` phase; read percentiles as upper bounds"
             }
             Warning::SampledCpuSplit { .. } => {
-                "read the sum; for the split use many trials, or CPUs booted with nohz_full="
+                "use the sum; for the split take many trials, or boot with nohz_full= for these CPUs"
             }
         }
     }

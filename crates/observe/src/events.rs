@@ -6,7 +6,7 @@ use crate::instrument::ProbeInstrument;
 use crate::mappings::Mappings;
 use crate::perf::{counter, on_this_thread, ring, switched};
 use crate::tracefs::{self, Field, REMEDY, Tracefs};
-use model::observation::{EndpointObservation, Event, What};
+use model::observation::{EndpointEvent, EndpointObservation, EventKind};
 use perf_event::data::Record as Parsed;
 use perf_event::events::{Software, Tracepoint};
 use perf_event::{Builder, Counter, SampleFlag, Sampler};
@@ -20,7 +20,7 @@ const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// The flag of a tracepoint's record that an interrupt was being served (`TRACE_FLAG_HARDIRQ`).
 const IN_INTERRUPT: u64 = 1 << 3;
 
-/// What of a thread's life is recorded.
+/// EventKind of a thread's life is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// System calls, when they begin and end.
@@ -39,8 +39,8 @@ pub(crate) struct Recorder {
     leader: Counter,
     sources: Vec<Source>,
     payload: Range<u64>,
-    /// What else was wanted, and why it could not be had.
-    without: Vec<String>,
+    /// EventKind else was wanted, and why it could not be had.
+    unavailable: Vec<String>,
 }
 
 /// One ring, and how its records are read.
@@ -63,17 +63,17 @@ impl Recorder {
     /// had, of the calling thread. `payload` is where its messages lie.
     pub(crate) fn open(needed: &[Kind], wanted: &[Kind], payload: Range<u64>) -> Result<Self, Failure> {
         let mut leader = counter(&on_this_thread(Software::DUMMY), "an event of its own thread")?;
-        let (mut sources, mut without) = (Vec::new(), Vec::new());
+        let (mut sources, mut unavailable) = (Vec::new(), Vec::new());
         for kind in needed {
             sources.extend(kind.sources(&mut leader)?);
         }
         for kind in wanted {
             match kind.sources(&mut leader) {
                 Ok(more) => sources.extend(more),
-                Err(failure) => without.push(failure.to_string()),
+                Err(failure) => unavailable.push(failure.to_string()),
             }
         }
-        Ok(Self { leader, sources, payload, without })
+        Ok(Self { leader, sources, payload, unavailable })
     }
 }
 
@@ -116,7 +116,8 @@ impl ProbeInstrument for Recorder {
     }
 
     fn observation(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
-        let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
+        let mut seen =
+            EndpointObservation { unavailable: self.unavailable, ..EndpointObservation::default() };
         for Source { ring, form } in &mut self.sources {
             while let Some(record) = ring.next_record() {
                 if record.ty() == RECORD_SWITCH {
@@ -128,7 +129,7 @@ impl ProbeInstrument for Recorder {
                         let (fields, address) =
                             (sample.raw().unwrap_or_default(), sample.addr().unwrap_or_default());
                         let event = form.what(fields, address).zip(sample.time());
-                        seen.events.extend(event.map(|(what, at_ns)| Event { at_ns, what }));
+                        seen.events.extend(event.map(|(what, at_ns)| EndpointEvent { at_ns, what }));
                     }
                     Ok(Parsed::Lost(lost)) => seen.lost += lost.lost,
                     Ok(Parsed::LostSamples(lost)) => seen.lost += lost.lost,
@@ -138,7 +139,7 @@ impl ProbeInstrument for Recorder {
         }
         let mappings = Mappings::read()?;
         for event in &mut seen.events {
-            if let What::PageFault { address, mapping, .. } = &mut event.what {
+            if let EventKind::PageFault { address, mapping, .. } = &mut event.what {
                 let name = match self.payload.contains(address) {
                     true => "payload",
                     false => mappings.name(*address),
@@ -155,36 +156,36 @@ impl ProbeInstrument for Recorder {
 }
 
 impl Form {
-    /// What a record says, from the fields of its tracepoint, or the address that it is about.
-    fn what(&self, fields: &[u8], address: u64) -> Option<What> {
+    /// EventKind a record says, from the fields of its tracepoint, or the address that it is about.
+    fn what(&self, fields: &[u8], address: u64) -> Option<EventKind> {
         let short = |field: &Field| u32::try_from(field.of(fields)).ok();
         Some(match self {
-            Form::Enter { number, arguments } => What::Enter {
+            Form::Enter { number, arguments } => EventKind::Enter {
                 number: short(number)?,
                 first: arguments.element(fields, 0, 8),
                 third: arguments.element(fields, 2, 8),
             },
             Form::Exit { number, value } => {
-                What::Exit { number: short(number)?, value: value.of(fields).cast_signed() }
+                EventKind::Exit { number: short(number)?, value: value.of(fields).cast_signed() }
             }
             Form::Wakes { tid, flags } => {
-                What::Wakes { tid: short(tid)?, by_interrupt: flags.of(fields) & IN_INTERRUPT != 0 }
+                EventKind::Wakes { tid: short(tid)?, by_interrupt: flags.of(fields) & IN_INTERRUPT != 0 }
             }
-            Form::Fault { major } => What::PageFault { address, major: *major, mapping: 0 },
+            Form::Fault { major } => EventKind::PageFault { address, major: *major, mapping: 0 },
             Form::Switch => return None,
         })
     }
 }
 
 /// A switch: it has nothing but the time and the CPU, which every record of its event ends with.
-fn switch(record: &[u8], misc: u16) -> Option<Event> {
+fn switch(record: &[u8], misc: u16) -> Option<EndpointEvent> {
     let (time, rest) = record.split_first_chunk::<8>()?;
     let cpu = u32::from_ne_bytes(*rest.first_chunk()?);
     let what = match misc & MISC_SWITCH_OUT != 0 {
-        true => What::Off { preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0 },
-        false => What::On { cpu },
+        true => EventKind::Off { preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0 },
+        false => EventKind::On { cpu },
     };
-    Some(Event { at_ns: u64::from_ne_bytes(*time), what })
+    Some(EndpointEvent { at_ns: u64::from_ne_bytes(*time), what })
 }
 
 fn tracepoint(of: &tracefs::Tracepoint, leader: &mut Counter, form: Form) -> Result<Source, Failure> {

@@ -6,7 +6,7 @@
 
 use crate::instrument::ProbeInstrument;
 use crate::perf::now_ns;
-use model::observation::{EndpointObservation, Event, What};
+use model::observation::{EndpointEvent, EndpointObservation, EventKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{PTracer, Pid, set_ptracer};
 use rustix::thread::gettid;
@@ -59,7 +59,7 @@ pub(crate) fn open() -> Result<Stopping, Failure> {
     Ok(Stopping { log: File::from(log) })
 }
 
-/// What a tracer says when it holds the thread.
+/// EventKind a tracer says when it holds the thread.
 const READY: &str = "ready";
 
 pub(crate) struct Stopping {
@@ -105,13 +105,13 @@ pub fn main(tid: &str) -> Result<(), Failure> {
             TraceeStop::Ended => return Ok(()),
             TraceeStop::Entry { number: entered, arguments } => {
                 number = u32::try_from(entered).unwrap_or(u32::MAX);
-                Some(What::Enter { number, first: arguments[0], third: arguments[2] })
+                Some(EventKind::Enter { number, first: arguments[0], third: arguments[2] })
             }
-            TraceeStop::Exit { value } => Some(What::Exit { number, value }),
+            TraceeStop::Exit { value } => Some(EventKind::Exit { number, value }),
             TraceeStop::Signal(_) | TraceeStop::Other => None,
         };
         if let Some(what) = what {
-            let mut line = serde_json::to_vec(&Event { at_ns, what }).unwrap_or_default();
+            let mut line = serde_json::to_vec(&EndpointEvent { at_ns, what }).unwrap_or_default();
             line.push(b'\n');
             out.write_all(&line).or_fail("write", LOG)?;
         }

@@ -6,7 +6,7 @@
 use crate::instrument::ProbeInstrument;
 use crate::mappings::Mappings;
 use crate::perf::{on_this_thread, ring, switched};
-use model::observation::{EndpointObservation, Frame, Stack};
+use model::observation::{EndpointObservation, SampledStack, StackFrame};
 use perf_event::data::Record as Parsed;
 use perf_event::events::{Hardware, Software};
 use perf_event::{Builder, SampleFlag, Sampler};
@@ -35,15 +35,15 @@ pub(crate) fn open() -> Result<Sampling, Failure> {
         ring_of(&mut builder)
     });
     if let Ok(rings) = of_cpus.collect() {
-        return Ok(Sampling { rings, without: Vec::new() });
+        return Ok(Sampling { rings, unavailable: Vec::new() });
     }
     let of_kernel = ring_of(samples().include_kernel());
-    let mut without = Vec::new();
+    let mut unavailable = Vec::new();
     let ring = of_kernel.or_else(|failure| {
-        without.push(format!("the kernel's own functions: {failure}"));
+        unavailable.push(format!("the kernel's own functions: {failure}"));
         ring_of(samples().exclude_kernel(true).exclude_callchain_kernel(true))
     });
-    Ok(Sampling { rings: vec![ring?], without })
+    Ok(Sampling { rings: vec![ring?], unavailable })
 }
 
 /// By cycles where they are counted, else by the clock.
@@ -63,7 +63,7 @@ fn ring_of(builder: &mut Builder<'_>) -> Result<Sampler, Failure> {
 
 pub(crate) struct Sampling {
     rings: Vec<Sampler>,
-    without: Vec<String>,
+    unavailable: Vec<String>,
 }
 
 impl ProbeInstrument for Sampling {
@@ -77,10 +77,11 @@ impl ProbeInstrument for Sampling {
 
     /// The stacks, with addresses for names: the coordinator names them, once for all trials.
     fn observation(mut self: Box<Self>) -> Result<EndpointObservation, Failure> {
-        let mut seen = EndpointObservation { without: self.without, ..EndpointObservation::default() };
+        let mut seen =
+            EndpointObservation { unavailable: self.unavailable, ..EndpointObservation::default() };
         let mappings = Mappings::read()?;
         let tid = gettid().as_raw_nonzero().get().cast_unsigned();
-        let mut stacks: BTreeMap<Vec<Frame>, u64> = BTreeMap::new();
+        let mut stacks: BTreeMap<Vec<StackFrame>, u64> = BTreeMap::new();
         for ring in &mut self.rings {
             while let Some(record) = ring.next_record() {
                 match record.parse_record() {
@@ -94,15 +95,15 @@ impl ProbeInstrument for Sampling {
                 }
             }
         }
-        seen.stacks = stacks.into_iter().map(|(frames, samples)| Stack { frames, samples }).collect();
+        seen.stacks = stacks.into_iter().map(|(frames, samples)| SampledStack { frames, samples }).collect();
         Ok(seen)
     }
 }
 
 /// The frames of a chain, which the kernel gives from the innermost outward, from the outermost inward.
-fn frames(chain: &[u64], mappings: &Mappings) -> Vec<Frame> {
+fn frames(chain: &[u64], mappings: &Mappings) -> Vec<StackFrame> {
     let mut in_kernel = false;
-    let mut frames: Vec<Frame> = chain
+    let mut frames: Vec<StackFrame> = chain
         .iter()
         .filter_map(|&address| match address {
             KERNEL_FOLLOWS => {
@@ -114,10 +115,10 @@ fn frames(chain: &[u64], mappings: &Mappings) -> Vec<Frame> {
                 None
             }
             MARKS.. => None,
-            _ if in_kernel => Some(Frame::KernelAddress(address)),
+            _ if in_kernel => Some(StackFrame::KernelAddress(address)),
             _ => Some(match mappings.file_offset(address) {
-                Some((path, offset)) => Frame::FileOffset { path: path.to_owned(), offset },
-                None => Frame::User("[unknown]".to_owned()),
+                Some((path, offset)) => StackFrame::FileOffset { path: path.to_owned(), offset },
+                None => StackFrame::User("[unknown]".to_owned()),
             }),
         })
         .collect();
@@ -134,9 +135,9 @@ mod tests {
         let mappings = Mappings::read().unwrap();
         let chain = [KERNEL_FOLLOWS, 0xffff_ffff_8100_0010, 0xffff_ffff_8100_0020, USER_FOLLOWS, 1];
         let outside_in = [
-            Frame::User("[unknown]".to_owned()),
-            Frame::KernelAddress(0xffff_ffff_8100_0020),
-            Frame::KernelAddress(0xffff_ffff_8100_0010),
+            StackFrame::User("[unknown]".to_owned()),
+            StackFrame::KernelAddress(0xffff_ffff_8100_0020),
+            StackFrame::KernelAddress(0xffff_ffff_8100_0010),
         ];
         assert_eq!(frames(&chain, &mappings), outside_in);
     }

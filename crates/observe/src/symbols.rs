@@ -2,7 +2,7 @@
 
 use blazesym::symbolize::source::{Elf, Kernel, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
-use model::observation::{EndpointObservation, Frame, Observation};
+use model::observation::{EndpointObservation, Observation, StackFrame};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The note for observations where the kernel lists no addresses of its functions (proc(5), kptr_restrict).
@@ -12,7 +12,7 @@ const HIDDEN: &str = "the kernel does not name its own functions: /proc/kallsyms
 /// Names what stacks are made of. It remembers what it has read: the kernel's list is long.
 pub struct Names {
     symbolizer: Symbolizer,
-    known: HashMap<Frame, Frame>,
+    known: HashMap<StackFrame, StackFrame>,
     /// Why the kernel's functions have no names.
     refusal: Option<String>,
 }
@@ -40,7 +40,7 @@ impl Names {
     fn name_end(&mut self, seen: &mut EndpointObservation) {
         self.learn(seen);
         if !seen.stacks.is_empty() {
-            seen.without.extend(self.refusal.clone());
+            seen.unavailable.extend(self.refusal.clone());
         }
         for frame in seen.stacks.iter_mut().flat_map(|stack| &mut stack.frames) {
             if let Some(name) = self.known.get(frame) {
@@ -56,9 +56,9 @@ impl Names {
         let (mut kernel, mut files): (Vec<u64>, BTreeMap<String, Vec<u64>>) = Default::default();
         for frame in unknown() {
             match frame {
-                Frame::KernelAddress(address) => kernel.push(address),
-                Frame::FileOffset { path, offset } => files.entry(path).or_default().push(offset),
-                Frame::Kernel(_) | Frame::User(_) => {}
+                StackFrame::KernelAddress(address) => kernel.push(address),
+                StackFrame::FileOffset { path, offset } => files.entry(path).or_default().push(offset),
+                StackFrame::Kernel(_) | StackFrame::User(_) => {}
             }
         }
         if !kernel.is_empty() {
@@ -67,17 +67,17 @@ impl Names {
                 self.refusal = Some(HIDDEN.to_owned());
             }
             let frame = |name: Option<String>, address| {
-                Frame::Kernel(name.unwrap_or_else(|| format!("{address:#x}")))
+                StackFrame::Kernel(name.unwrap_or_else(|| format!("{address:#x}")))
             };
             let named =
-                kernel.iter().zip(names).map(|(&at, name)| (Frame::KernelAddress(at), frame(name, at)));
+                kernel.iter().zip(names).map(|(&at, name)| (StackFrame::KernelAddress(at), frame(name, at)));
             self.known.extend(named.collect::<Vec<_>>());
         }
         for (path, offsets) in files {
             let names = self.names(&Source::Elf(Elf::new(&path)), Input::FileOffset(&offsets));
             let file = path.rsplit('/').next().unwrap_or(&path);
-            let frame = |name: Option<String>| Frame::User(name.unwrap_or_else(|| format!("[{file}]")));
-            let at = |offset| Frame::FileOffset { path: path.clone(), offset };
+            let frame = |name: Option<String>| StackFrame::User(name.unwrap_or_else(|| format!("[{file}]")));
+            let at = |offset| StackFrame::FileOffset { path: path.clone(), offset };
             self.known.extend(offsets.iter().zip(names).map(|(&offset, name)| (at(offset), frame(name))));
         }
     }

@@ -8,7 +8,9 @@ use crate::block::{
 use crate::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section};
 use crate::quantity::{change, time};
 use crate::text::{clean, wrap};
-use analysis::compare::{Compared, Comparison, Options, PairedCompared, Totals, Verdict};
+use analysis::compare::{
+    ComparedCase, Comparison, ComparisonOptions, ComparisonTotals, ComparisonVerdict, PairedComparison,
+};
 use model::estimate::Estimate;
 
 const A: Heading = Heading::new("A");
@@ -41,10 +43,10 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
 }
 
 /// What became of pairs that one run measured in turn: the second of each pair against the first.
-pub fn paired(pairs: &[PairedCompared], style: &Style) -> String {
+pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
     const RATIO: Heading = Heading::new("time")
         .meaning("of B over A in the same round, median over rounds; ± holds for all pairs together");
-    let row = |pair: &PairedCompared| Row {
+    let row = |pair: &PairedComparison| Row {
         name: clean(&pair.name),
         cells: vec![Some(pair.rounds.to_string()), pair.ratio.and_then(estimate)],
         numbers: Vec::new(),
@@ -69,12 +71,12 @@ pub fn paired(pairs: &[PairedCompared], style: &Style) -> String {
 
 /// The verdicts counted: the answer in one line.
 fn title(comparison: &Comparison) -> String {
-    let Totals { faster, slower, no_difference, cannot_tell, .. } = comparison.totals;
+    let ComparisonTotals { faster, slower, no_difference, cannot_tell, .. } = comparison.totals;
     let counted = [
-        (faster, Verdict::Faster),
-        (slower, Verdict::Slower),
-        (no_difference, Verdict::NoDifference),
-        (cannot_tell, Verdict::CannotTell),
+        (faster, ComparisonVerdict::Faster),
+        (slower, ComparisonVerdict::Slower),
+        (no_difference, ComparisonVerdict::NoDifference),
+        (cannot_tell, ComparisonVerdict::CannotTell),
     ];
     let counted = counted.map(|(count, verdict)| format!("{count} {verdict}"));
     format!("B against A, {} cases: {}", comparison.cases.len(), counted.join(", "))
@@ -95,10 +97,10 @@ fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
     on_average.into_iter().chain(differs).chain(notes).collect()
 }
 
-fn case_block(common: Common, mut cases: Vec<&Compared>) -> Block {
-    let a_ns = |case: &Compared| case.a.median_ns.unwrap_or(f64::INFINITY);
+fn case_block(common: Common, mut cases: Vec<&ComparedCase>) -> Block {
+    let a_ns = |case: &ComparedCase| case.a.median_ns.unwrap_or(f64::INFINITY);
     cases.sort_by(|one, other| a_ns(one).total_cmp(&a_ns(other)));
-    let row = |case: &&Compared| {
+    let row = |case: &&ComparedCase| {
         let adjusted = case.adjusted.as_ref().map(|adjusted| adjusted.ratio);
         let adjusted = adjusted.and_then(|of| change(of.ratio, Some(of.interval)));
         row(case, adjusted)
@@ -114,10 +116,10 @@ fn case_block(common: Common, mut cases: Vec<&Compared>) -> Block {
 }
 
 /// The floors, which say what became of the host.
-fn floor_block(floors: &[Compared]) -> Option<Block> {
-    let mut floors: Vec<&Compared> = floors.iter().collect();
+fn floor_block(floors: &[ComparedCase]) -> Option<Block> {
+    let mut floors: Vec<&ComparedCase> = floors.iter().collect();
     floors.sort_by_key(|floor| floor_order(&floor.case));
-    let row = |floor: &&Compared| row(floor, Some(place(&floor.case)));
+    let row = |floor: &&ComparedCase| row(floor, Some(place(&floor.case)));
     (!floors.is_empty()).then(|| Block {
         heading: "floors: what became of the host".to_owned(),
         rows_are: "floor",
@@ -129,7 +131,7 @@ fn floor_block(floors: &[Compared]) -> Option<Block> {
 }
 
 /// The row of `compared`: its times, their ratio, and one more cell.
-fn row(compared: &Compared, last: Option<String>) -> Row {
+fn row(compared: &ComparedCase, last: Option<String>) -> Row {
     let ratio = compared.ratio.and_then(|of| change(of.ratio, Some(of.interval)));
     Row {
         name: name(&compared.case),
@@ -142,16 +144,16 @@ fn row(compared: &Compared, last: Option<String>) -> Row {
 }
 
 /// Why the verdicts on `rows` are what they are, where that is not plain.
-fn reasons(rows: &[&Compared]) -> Vec<String> {
+fn reasons(rows: &[&ComparedCase]) -> Vec<String> {
     remarks(rows.iter().filter_map(|row| Some((row.reason.as_deref()?, name(&row.case)))))
 }
 
-fn tone(verdict: Verdict) -> Tone {
+fn tone(verdict: ComparisonVerdict) -> Tone {
     match verdict {
-        Verdict::Faster => Tone::Good,
-        Verdict::Slower => Tone::Bad,
-        Verdict::NoDifference => Tone::Plain,
-        Verdict::CannotTell => Tone::Doubtful,
+        ComparisonVerdict::Faster => Tone::Good,
+        ComparisonVerdict::Slower => Tone::Bad,
+        ComparisonVerdict::NoDifference => Tone::Plain,
+        ComparisonVerdict::CannotTell => Tone::Doubtful,
     }
 }
 
@@ -163,10 +165,10 @@ fn remarks<'a>(reasons: impl Iterator<Item = (&'a str, String)>) -> Vec<String> 
         .collect()
 }
 
-fn notes(sheet: &[Block], options: Options) -> Vec<(String, String)> {
+fn notes(sheet: &[Block], options: ComparisonOptions) -> Vec<(String, String)> {
     let margin = format!(
         "{}: the 95% interval of the case alone lies within ±{}",
-        Verdict::NoDifference,
+        ComparisonVerdict::NoDifference,
         options.margin
     );
     meanings(sheet).into_iter().chain([("margin".to_owned(), margin)]).collect()

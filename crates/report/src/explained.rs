@@ -2,16 +2,16 @@
 
 use crate::observed;
 use analysis::explain::{
-    Advice, Copies, CounterRow, Decomposition, Explanation, FaultRow, How, Moved, ProbeRow, Source,
-    SubsystemRow, Term, TermKind,
+    Advice, Copies, CopyKind, CounterRate, Decomposition, Explanation, FaultRate, MovedBytes, ProbeUse,
+    SubsystemShare, Term, TermKind, TermSource,
 };
 use analysis::traces::schedule::Overlap;
-use model::case::Placement;
+use model::Placement;
 use model::estimate::Estimate;
-use model::observation::profile::CallRow;
-use model::observation::profile::ScheduleRow;
+use model::observation::profile::CallProfile;
+use model::observation::profile::ScheduleProfile;
 use model::observation::subsystem::Subsystem;
-use model::observation::{Frame, Probe, Stack};
+use model::observation::{Probe, SampledStack, StackFrame};
 use model::record::Fact;
 use model::{Case, Endpoints, Histogram, Pace, Peers, Size, Spec, Workload};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         difference: difference.map(|_| format!("this less {name}")),
         contradicts: difference.is_some_and(|difference| (difference - part).abs() > 0.1),
     };
-    let call = |name: &str| CallRow {
+    let call = |name: &str| CallProfile {
         name: name.to_owned(),
         count: 46,
         per_iteration: 1.0,
@@ -38,38 +38,39 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         returned_sum: 44,
         asked_sum: 46,
     };
-    let end = || ScheduleRow {
-        runs_ns: 0.4 * iteration_ns,
-        sleeps_ns: 0.5 * iteration_ns,
+    let end = || ScheduleProfile {
+        running_ns: 0.4 * iteration_ns,
+        asleep_ns: 0.5 * iteration_ns,
         preempted_ns: 0.1 * iteration_ns,
         sleeps: 1.0,
         preemptions: 0.01,
         migrations: 0.0,
-        sleeping_iterations: 1.0,
+        sleeping_share: 1.0,
         woken_by_peer: Some(0.99),
         woken_by_interrupt: None,
         wake_up: Some(histogram(&[900, 1_100])),
     };
-    let moved = |of_client, call: &str, how| Moved { of_client, call: call.to_owned(), how, per_byte: 1.0 };
-    let counter = |name: &str, count: Fact<f64>| CounterRow {
+    let moved =
+        |of_client, call: &str, kind| MovedBytes { of_client, call: call.to_owned(), kind, per_byte: 1.0 };
+    let counter = |name: &str, count: Fact<f64>| CounterRate {
         name: name.to_owned(),
         client: count.clone(),
         server: count,
         running: 0.5,
     };
     let unseen = Fact::Unknown("cycles: this processor shows no counters; look at bare metal".to_owned());
-    let probe = |probe, absent: Option<&str>, changes| ProbeRow {
+    let probe = |probe, absent: Option<&str>, changes| ProbeUse {
         probe,
         absent: absent.map(str::to_owned),
-        without: Vec::new(),
+        unavailable: Vec::new(),
         lost: 3,
         effect: absent.is_none().then(|| estimate(1.4)),
         changes,
     };
-    let frames = [Frame::User("main".to_owned()), Frame::Kernel("vfs_read".to_owned())];
+    let frames = [StackFrame::User("main".to_owned()), StackFrame::Kernel("vfs_read".to_owned())];
     let stacks = vec![
-        Stack { frames: frames[..1].to_vec(), samples: 12 },
-        Stack { frames: frames.to_vec(), samples: 30 },
+        SampledStack { frames: frames[..1].to_vec(), samples: 12 },
+        SampledStack { frames: frames.to_vec(), samples: 30 },
     ];
     Explanation {
         case: case(name, size),
@@ -88,11 +89,11 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
             residual_by_probes_ns: Some(0.1 * iteration_ns),
             residual_by_difference_ns: 0.49 * iteration_ns,
             samples: 42,
-            best: Source::Samples,
+            best: TermSource::Samples,
         }),
         copies: Some(Copies {
             by_kernel: 2.0,
-            calls: vec![moved(true, "write", How::In), moved(false, "read", How::Out)],
+            calls: vec![moved(true, "write", CopyKind::In), moved(false, "read", CopyKind::Out)],
         }),
         advice: vec![Advice {
             rule: "wake-ups".to_owned(),
@@ -103,15 +104,15 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         calls: Some((Probe::Syscalls, [vec![call("write"), call("read")], vec![call("read")]])),
         schedule: Some([end(), end()]),
         overlap: Some(Overlap { client_ns: 900.0, server_ns: 800.0, both_ns: 0.0, neither_ns: 1_100.0 }),
-        faults: Some(vec![FaultRow {
+        faults: Some(vec![FaultRate {
             of_client: true,
             mapping: "[heap]".to_owned(),
             major: false,
             per_iteration: 0.1,
         }]),
         counters: vec![counter("task-clock", Fact::Known(1_500.0)), counter("cycles", unseen)],
-        subsystems: vec![SubsystemRow {
-            place: Subsystem::Scheduling,
+        subsystems: vec![SubsystemShare {
+            subsystem: Subsystem::Scheduling,
             client: 0.4,
             server: 0.5,
             samples: 42,
@@ -136,7 +137,7 @@ pub(crate) fn by_differences(name: &str, size: u64, iteration_ns: f64) -> Explan
             term.contradicts = false;
             term.by_difference_ns = term.by_difference_ns.map(|ns| ns.map(|ns| 2.5 * ns));
         }
-        (sum.best, sum.samples, sum.residual_by_probes_ns) = (Source::Differences, 0, None);
+        (sum.best, sum.samples, sum.residual_by_probes_ns) = (TermSource::Differences, 0, None);
         sum.residual_by_difference_ns = -0.275 * iteration_ns;
     }
     Explanation {
@@ -174,11 +175,11 @@ pub(crate) fn hostile(text: &str) -> Explanation {
         }
     }
     for probe in &mut explanation.probes {
-        probe.without = vec![text.to_owned()];
+        probe.unavailable = vec![text.to_owned()];
         probe.absent = probe.absent.as_ref().map(|_| text.to_owned());
     }
     for stack in explanation.stacks.iter_mut().flatten() {
-        stack.frames = vec![Frame::User(text.to_owned()), Frame::Kernel(text.to_owned())];
+        stack.frames = vec![StackFrame::User(text.to_owned()), StackFrame::Kernel(text.to_owned())];
     }
     for seen in explanation
         .timeline

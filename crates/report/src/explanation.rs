@@ -6,12 +6,12 @@ use crate::quantity::{count, multiple, percent, signed_time, time, time_estimate
 use crate::study_words::Grid;
 use crate::text::{clean, wrap};
 use analysis::explain::{
-    Bends, Copies, CounterRow, Decomposition, Explanation, FaultRow, How, Knee, Landmark, ProbeRow, Source,
-    SubsystemRow, Term, TermKind,
+    Copies, CopyKind, CounterRate, Decomposition, Explanation, FaultRate, Knee, Landmark, ProbeUse,
+    SizeCurve, SubsystemShare, Term, TermKind, TermSource,
 };
 use analysis::traces::schedule::Overlap;
-use model::observation::profile::CallRow;
-use model::observation::profile::ScheduleRow;
+use model::observation::profile::CallProfile;
+use model::observation::profile::ScheduleProfile;
 use model::record::Fact;
 use model::{Case, Size};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,12 +62,12 @@ pub(crate) fn told(explanation: &Explanation) -> Told {
 }
 
 /// Where each curve bends, behind its name.
-pub(crate) fn bends(curves: &[Bends]) -> Vec<(String, String)> {
+pub(crate) fn bends(curves: &[SizeCurve]) -> Vec<(String, String)> {
     curves.iter().map(|curve| (clean(&curve.case.key()), bent(curve))).collect()
 }
 
 /// Where a curve bends, and what changes there.
-fn bent(curve: &Bends) -> String {
+fn bent(curve: &SizeCurve) -> String {
     let Some(knees) = &curve.knees else {
         return "too few sizes to tell; six at least, such as -s 64..64K".to_owned();
     };
@@ -89,7 +89,7 @@ fn bent(curve: &Bends) -> String {
 }
 
 /// Explanations for the terminal, one after the other, and where the curves over their sizes bend.
-pub fn explanations(all: &[Explanation], curves: &[Bends], style: &Style) -> String {
+pub fn explanations(all: &[Explanation], curves: &[SizeCurve], style: &Style) -> String {
     let explained = all.iter().flat_map(|explanation| laid_out(told(explanation), style));
     let bends = section(BENDS_HEADING, labelled(&bends(curves), style), style);
     finish(&explained.chain(bends).skip(1).collect::<Vec<_>>())
@@ -131,7 +131,7 @@ fn reasons(explanation: &Explanation) -> Vec<String> {
     let Some(sum) = &explanation.decomposition else { return Vec::new() };
     let reason = |(at, (term, ns)): (usize, (&Term, f64))| {
         let source = match (sum.best, &term.difference) {
-            (Source::Differences, Some(difference)) => clean(difference),
+            (TermSource::Differences, Some(difference)) => clean(difference),
             _ => by(sum.best).to_owned(),
         };
         let took = time(ns).unwrap_or_default();
@@ -151,16 +151,16 @@ fn reasons(explanation: &Explanation) -> Vec<String> {
 
 /// How often each byte was copied, and the proof.
 fn copied(copies: &Copies) -> String {
-    let mut by_call: BTreeMap<(&str, How), f64> = BTreeMap::new();
+    let mut by_call: BTreeMap<(&str, CopyKind), f64> = BTreeMap::new();
     for moved in &copies.calls {
-        *by_call.entry((&moved.call, moved.how)).or_default() += moved.per_byte;
+        *by_call.entry((&moved.call, moved.kind)).or_default() += moved.per_byte;
     }
     let moved = by_call.into_iter().map(|((call, how), per_byte)| {
         let how = match how {
-            How::In => "copied into the kernel",
-            How::Out => "copied out of the kernel",
-            How::Across => "copied from one process to the other",
-            How::Moves => "moved without copying",
+            CopyKind::In => "copied into the kernel",
+            CopyKind::Out => "copied out of the kernel",
+            CopyKind::Across => "copied from one process to the other",
+            CopyKind::Moves => "moved without copying",
         };
         format!("{} of all bytes sent were {how}, as {} returned", percent(per_byte), clean(call))
     });
@@ -190,10 +190,10 @@ fn tables(explanation: &Explanation) -> Vec<Grid> {
 }
 
 /// How the numbers of a decomposition came about.
-pub(crate) fn by(source: Source) -> &'static str {
+pub(crate) fn by(source: TermSource) -> &'static str {
     match source {
-        Source::Samples => "by samples",
-        Source::Differences => "by difference",
+        TermSource::Samples => "by samples",
+        TermSource::Differences => "by difference",
     }
 }
 
@@ -231,7 +231,8 @@ fn decomposition(sum: &Decomposition) -> Grid {
         String::new(),
     ];
     let rows = sum.terms.iter().map(row).chain([(RESIDUAL.to_owned(), residual)]).collect();
-    let columns = [by(Source::Samples), "", by(Source::Differences), "", ""].map(str::to_owned).to_vec();
+    let columns =
+        [by(TermSource::Samples), "", by(TermSource::Differences), "", ""].map(str::to_owned).to_vec();
     Grid {
         heading: format!("where {} go", time(sum.iteration_ns).unwrap_or_default()),
         columns,
@@ -300,12 +301,12 @@ fn notes(sum: &Decomposition) -> Vec<String> {
     }
     if sum.residual_ns().abs() > LARGE_RESIDUAL * sum.iteration_ns {
         notes.push(match sum.best {
-            Source::Samples => {
+            TermSource::Samples => {
                 "the residual is large: many samples lie in functions of the kernel that the table of \
                                 places does not know."
                     .to_owned()
             }
-            Source::Differences => {
+            TermSource::Differences => {
                 "the residual is large: what cannot be left out by itself is in it, such as the \
                                     mechanism's own code."
                     .to_owned()
@@ -315,8 +316,8 @@ fn notes(sum: &Decomposition) -> Vec<String> {
     notes
 }
 
-fn of_calls(calls: &[Vec<CallRow>; 2], probe: &str) -> Grid {
-    let row = |end: &str, call: &CallRow| {
+fn of_calls(calls: &[Vec<CallProfile>; 2], probe: &str) -> Grid {
+    let row = |end: &str, call: &CallProfile| {
         let time_of = call.time.decode();
         let quantile = |q| time_of.quantile_ns(q).and_then(|ns| time(ns as f64)).unwrap_or_default();
         let cells = vec![
@@ -329,7 +330,7 @@ fn of_calls(calls: &[Vec<CallRow>; 2], probe: &str) -> Grid {
         (format!("{end} {}", clean(&call.name)), cells)
     };
     let of_end =
-        |(end, rows): (&str, &Vec<CallRow>)| rows.iter().map(|call| row(end, call)).collect::<Vec<_>>();
+        |(end, rows): (&str, &Vec<CallProfile>)| rows.iter().map(|call| row(end, call)).collect::<Vec<_>>();
     let columns = ["an iteration", "median", "mean", "p99", "returned"].map(str::to_owned).to_vec();
     let rows = ["client", "server"].into_iter().zip(calls).flat_map(of_end).collect();
     let below = match calls.iter().all(Vec::is_empty) {
@@ -342,7 +343,7 @@ fn of_calls(calls: &[Vec<CallRow>; 2], probe: &str) -> Grid {
 }
 
 /// What a kind of call returned, the most frequent first.
-fn answers(call: &CallRow) -> String {
+fn answers(call: &CallProfile) -> String {
     let mut kinds: Vec<(String, u64)> =
         call.returned.iter().map(|(answer, times)| (answer.to_string(), *times)).collect();
     let name = |errno: i64| {
@@ -360,16 +361,16 @@ fn answers(call: &CallRow) -> String {
     format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
 }
 
-fn schedule(ends: &[ScheduleRow; 2], overlap: Option<Overlap>) -> Grid {
-    let row = |name: &str, of: &dyn Fn(&ScheduleRow) -> Option<String>| {
+fn schedule(ends: &[ScheduleProfile; 2], overlap: Option<Overlap>) -> Grid {
+    let row = |name: &str, of: &dyn Fn(&ScheduleProfile) -> Option<String>| {
         (name.to_owned(), ends.iter().map(|end| of(end).unwrap_or_else(|| "-".to_owned())).collect())
     };
     let wake_up = |quantile: f64| {
-        move |end: &ScheduleRow| time(end.wake_up.as_ref()?.decode().quantile_ns(quantile)? as f64)
+        move |end: &ScheduleProfile| time(end.wake_up.as_ref()?.decode().quantile_ns(quantile)? as f64)
     };
     let rows = vec![
-        row("on a CPU", &|end| time(end.runs_ns)),
-        row("asleep", &|end| time(end.sleeps_ns)),
+        row("on a CPU", &|end| time(end.running_ns)),
+        row("asleep", &|end| time(end.asleep_ns)),
         row("ready, but another has the CPU", &|end| time(end.preempted_ns)),
         row("goes to sleep", &|end| count(end.sleeps)),
         row("loses the CPU", &|end| count(end.preemptions)),
@@ -396,8 +397,8 @@ fn schedule(ends: &[ScheduleRow; 2], overlap: Option<Overlap>) -> Grid {
     }
 }
 
-fn of_faults(faults: &[FaultRow]) -> Grid {
-    let row = |fault: &FaultRow| {
+fn of_faults(faults: &[FaultRate]) -> Grid {
+    let row = |fault: &FaultRate| {
         let kind = if fault.major { ", waiting for a device" } else { "" };
         let end = if fault.of_client { "client" } else { "server" };
         (
@@ -419,10 +420,10 @@ fn of_faults(faults: &[FaultRow]) -> Grid {
     }
 }
 
-fn places(places: &[SubsystemRow]) -> Grid {
-    let row = |place: &SubsystemRow| {
+fn places(places: &[SubsystemShare]) -> Grid {
+    let row = |place: &SubsystemShare| {
         (
-            place.place.name().to_owned(),
+            place.subsystem.name().to_owned(),
             vec![percent(place.client), percent(place.server), place.samples.to_string()],
         )
     };
@@ -435,8 +436,8 @@ fn places(places: &[SubsystemRow]) -> Grid {
 }
 
 /// What was counted; what could not be is under what could not be seen.
-fn counters(counters: &[CounterRow]) -> Option<Grid> {
-    let row = |counter: &CounterRow| {
+fn counters(counters: &[CounterRate]) -> Option<Grid> {
+    let row = |counter: &CounterRate| {
         let cell = |fact: &Fact<f64>| match fact.known() {
             None => "-".to_owned(),
             Some(ns) if counter.name == "task-clock" => time(*ns).unwrap_or_default(),
@@ -456,8 +457,8 @@ fn counters(counters: &[CounterRow]) -> Option<Grid> {
     })
 }
 
-fn probes(probes: &[ProbeRow]) -> Grid {
-    let row = |probe: &ProbeRow| {
+fn probes(probes: &[ProbeUse]) -> Grid {
+    let row = |probe: &ProbeUse| {
         let effect = probe.effect.map_or("-".to_owned(), |effect| {
             let interval =
                 effect.interval.map(|(low, high)| format!(" ({low:.2} to {high:.2})")).unwrap_or_default();
@@ -481,7 +482,7 @@ fn probes(probes: &[ProbeRow]) -> Grid {
 fn absences(explanation: &Explanation) -> Vec<(String, String)> {
     let of_probes = explanation.probes.iter().flat_map(|probe| {
         let absent = probe.absent.iter().map(|reason| (probe.probe.name().to_owned(), clean(reason)));
-        absent.chain(probe.without.iter().map(|what| (probe.probe.name().to_owned(), clean(what))))
+        absent.chain(probe.unavailable.iter().map(|what| (probe.probe.name().to_owned(), clean(what))))
     });
     let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for counter in &explanation.counters {

@@ -14,13 +14,13 @@ use crate::study_words::Grid;
 use crate::sum::{Bars, sums};
 use crate::text::{clean, width};
 use crate::timeline::timeline_among;
-use analysis::explain::{Bends, Explanation};
-use analysis::traces::timeline::chosen;
+use analysis::explain::{Explanation, SizeCurve};
+use analysis::traces::timeline::chosen_iterations;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, PreEscaped, html};
 use model::Endpoints;
-use model::observation::Stack;
+use model::observation::SampledStack;
 
 /// How many typical iterations are drawn, beside a slow one.
 const TYPICAL: usize = 2;
@@ -36,7 +36,7 @@ const OWN_STYLE: &str = include_str!("page/explanation.css");
 /// The page of `all`, and of the `curves` that they make, made by `command`. `call_name` names a system call by its number.
 pub fn explanation_html(
     all: &[Explanation],
-    curves: &[Bends],
+    curves: &[SizeCurve],
     command: &[String],
     call_name: impl Fn(u32) -> String,
 ) -> String {
@@ -90,7 +90,7 @@ fn overview(all: &[Explanation]) -> Markup {
 }
 
 /// Where the curves over sizes bend.
-fn bent(curves: &[Bends]) -> Markup {
+fn bent(curves: &[SizeCurve]) -> Markup {
     html! {
         section.card {
             h2 { (BENDS_HEADING) }
@@ -186,8 +186,11 @@ fn timelines(
     explanation: &Explanation,
     call_name: &impl Fn(u32) -> String,
 ) -> Markup {
-    let iterations =
-        explanation.timeline.as_ref().map(|seen| chosen(seen, TYPICAL, call_name)).unwrap_or_default();
+    let iterations = explanation
+        .timeline
+        .as_ref()
+        .map(|seen| chosen_iterations(seen, TYPICAL, call_name))
+        .unwrap_or_default();
     let picture =
         |(at, iteration)| timeline_among(iteration, case, &format!("{anchor}-iteration-{}", at + 1));
     html! {
@@ -208,8 +211,8 @@ fn inline(document: &str) -> &str {
 }
 
 /// Where samples lie, end by end. As images, so that nothing in them can run or reach the page.
-fn flames(case: &str, stacks: &[Vec<Stack>; 2]) -> Markup {
-    let picture = |(end, stacks): (&'static str, &Vec<Stack>)| {
+fn flames(case: &str, stacks: &[Vec<SampledStack>; 2]) -> Markup {
+    let picture = |(end, stacks): (&'static str, &Vec<SampledStack>)| {
         let samples: u64 = stacks.iter().map(|stack| stack.samples).sum();
         let picture = flame_picture(stacks, &format!("{end}, {case}"))?;
         let text = format!("flame graph of {end}, {case}: {samples} samples");
@@ -240,7 +243,7 @@ mod tests {
         page_with(all, &[])
     }
 
-    fn page_with(all: &[Explanation], curves: &[Bends]) -> String {
+    fn page_with(all: &[Explanation], curves: &[SizeCurve]) -> String {
         let command = ["ipcmark", "explain", "-m", "a pipe", "--html", "why.html"].map(str::to_owned);
         explanation_html(all, curves, &command, observed::call_name)
     }
@@ -259,9 +262,9 @@ mod tests {
             beside: Vec::new(),
         };
         let curves = [
-            Bends { case: one.case.clone(), knees: Some(vec![knee]) },
-            Bends { case: one.case.clone(), knees: Some(Vec::new()) },
-            Bends { case: one.case.clone(), knees: None },
+            SizeCurve { case: one.case.clone(), knees: Some(vec![knee]) },
+            SizeCurve { case: one.case.clone(), knees: Some(Vec::new()) },
+            SizeCurve { case: one.case.clone(), knees: None },
         ];
         let page = page_with(&[one], &curves);
         for text in [

@@ -1,11 +1,11 @@
 //! Results made by hand for the tests of this crate: a little of everything that can be in a file.
 
 use analysis::summary;
-use model::case::Placement;
+use model::Placement;
 use model::floor;
 use model::record::{
-    Clock, ClockSource, Dropped, Each, End, Fact, Host, Outcome, PlanRecord, Results, Sample, Settings, Tool,
-    Usage,
+    ClockRecord, ClockSource, Dropped, Each, Fact, Host, Outcome, PlanRecord, Results, RunEnd, Sample,
+    Settings, Tool, Usage,
 };
 use model::topology::{Cpu, CpuPair, Topology};
 use model::warning::Warning;
@@ -114,7 +114,7 @@ pub(crate) fn results() -> Results {
         header: header(PlanRecord { cases, dropped: dropped() }),
         records,
         profiles: Vec::new(),
-        end: Some(End {
+        end: Some(RunEnd {
             interrupted: false,
             rounds: 34,
             elapsed_ns: 118_000_000_000,
@@ -157,7 +157,7 @@ fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measuremen
         round,
         started_ns: 0,
         iterations: ITERATIONS,
-        iterations_in_all: ITERATIONS,
+        trial_iterations: ITERATIONS,
         elapsed_ns: ns * ITERATIONS as f64,
         floor_ns,
         each: each.then(|| timed(ns * 1.012)),
@@ -243,7 +243,7 @@ fn header(plan: PlanRecord) -> Header {
             memory_bytes: Fact::Known(8 << 30),
             limits: BTreeMap::new(),
         },
-        clock: Clock {
+        clock: ClockRecord {
             source: ClockSource::Tsc { ns_per_tick: 0.37 },
             reason: "invariant".to_owned(),
             precision_ns: 0.37,

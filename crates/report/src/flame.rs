@@ -7,7 +7,7 @@ use crate::text::clean;
 use inferno::differential;
 use inferno::flamegraph::color::{BackgroundColor, Color, MultiPalette, Palette, StrokeColor};
 use inferno::flamegraph::{self, Options, TextTruncateDirection};
-use model::observation::{Frame, Stack};
+use model::observation::{SampledStack, StackFrame};
 use std::collections::BTreeMap;
 
 /// What a frame is called that has no name.
@@ -17,7 +17,7 @@ const DEAD: [(&str, &str); 3] =
     [("<script", "</script>"), ("<text id=\"unzoom\"", "</text>"), ("<text id=\"search\"", "</text>")];
 
 /// `stacks` folded: a line for each different one, in the order of the alphabet.
-pub fn folded(stacks: &[Stack]) -> String {
+pub fn folded(stacks: &[SampledStack]) -> String {
     let mut samples: BTreeMap<String, u64> = BTreeMap::new();
     for stack in stacks.iter().filter(|stack| stack.samples > 0) {
         let names: Vec<String> = stack.frames.iter().map(frame_name).collect();
@@ -28,12 +28,12 @@ pub fn folded(stacks: &[Stack]) -> String {
 }
 
 /// A frame's name as folded stacks can hold it: on one line, without what separates frames.
-fn frame_name(frame: &Frame) -> String {
+fn frame_name(frame: &StackFrame) -> String {
     let (name, suffix) = match frame {
-        Frame::Kernel(name) => (name.clone(), "_[k]"),
-        Frame::KernelAddress(address) => (format!("{address:#x}"), "_[k]"),
-        Frame::User(name) => (name.clone(), ""),
-        Frame::FileOffset { path, offset } => {
+        StackFrame::Kernel(name) => (name.clone(), "_[k]"),
+        StackFrame::KernelAddress(address) => (format!("{address:#x}"), "_[k]"),
+        StackFrame::User(name) => (name.clone(), ""),
+        StackFrame::FileOffset { path, offset } => {
             let file = path.rsplit('/').next().unwrap_or_default();
             (format!("[{file}+{offset:#x}]"), "")
         }
@@ -44,12 +44,12 @@ fn frame_name(frame: &Frame) -> String {
 
 /// The flame graph of `stacks` as SVG, which says whose they are, such as `client, pipe, latency, 64`. Without samples there
 /// is none.
-pub fn flame_graph(stacks: &[Stack], whose: &str) -> Option<String> {
+pub fn flame_graph(stacks: &[SampledStack], whose: &str) -> Option<String> {
     drawn(&mut of_ends(whose, "kernel in orange; click to look closer, Ctrl-F to search"), &folded(stacks))
 }
 
 /// The same as a picture only, for places in which its script could not run.
-pub(crate) fn flame_picture(stacks: &[Stack], whose: &str) -> Option<String> {
+pub(crate) fn flame_picture(stacks: &[SampledStack], whose: &str) -> Option<String> {
     let mut options = of_ends(whose, "kernel in orange");
     options.no_javascript = true;
     let mut picture = drawn(&mut options, &folded(stacks))?;
@@ -76,7 +76,11 @@ fn of_ends<'a>(whose: &str, subtitle: &str) -> Options<'a> {
 
 /// The flame graph of `after` as SVG, coloured by what is different in `before`; `whose` says of each whose it is. The
 /// samples of `before` are scaled, so that both have as many; what `before` alone has is not drawn. Without samples in both there is none.
-pub fn flame_graph_difference(before: &[Stack], after: &[Stack], whose: [&str; 2]) -> Option<String> {
+pub fn flame_graph_difference(
+    before: &[SampledStack],
+    after: &[SampledStack],
+    whose: [&str; 2],
+) -> Option<String> {
     let [before_folded, after_folded] = [before, after].map(folded);
     if before_folded.is_empty() || after_folded.is_empty() {
         return None;
@@ -112,19 +116,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn stack(frames: &[Frame], samples: u64) -> Stack {
-        Stack { frames: frames.to_vec(), samples }
+    fn stack(frames: &[StackFrame], samples: u64) -> SampledStack {
+        SampledStack { frames: frames.to_vec(), samples }
     }
 
-    fn user(name: &str) -> Frame {
-        Frame::User(name.to_owned())
+    fn user(name: &str) -> StackFrame {
+        StackFrame::User(name.to_owned())
     }
 
-    fn kernel(name: &str) -> Frame {
-        Frame::Kernel(name.to_owned())
+    fn kernel(name: &str) -> StackFrame {
+        StackFrame::Kernel(name.to_owned())
     }
 
-    fn pipe() -> Vec<Stack> {
+    fn pipe() -> Vec<SampledStack> {
         let read = [user("main"), user("read"), kernel("do_syscall_64"), kernel("vfs_read")];
         vec![
             stack(&[user("main"), user("write")], 20),
@@ -134,7 +138,7 @@ mod tests {
         ]
     }
 
-    fn unix_stream() -> Vec<Stack> {
+    fn unix_stream() -> Vec<SampledStack> {
         let read = [user("main"), user("read"), kernel("do_syscall_64"), kernel("unix_stream_read_generic")];
         vec![stack(&read, 150), stack(&[user("main"), user("write")], 50)]
     }
@@ -142,9 +146,9 @@ mod tests {
     #[test]
     fn stacks_are_folded_and_added_up() {
         let mut stacks = pipe();
-        let offset = Frame::FileOffset { path: "/usr/lib/libc.so.6".to_owned(), offset: 0x1f0 };
+        let offset = StackFrame::FileOffset { path: "/usr/lib/libc.so.6".to_owned(), offset: 0x1f0 };
         stacks.extend([
-            stack(&[offset, Frame::KernelAddress(0xffff_8000)], 3),
+            stack(&[offset, StackFrame::KernelAddress(0xffff_8000)], 3),
             stack(&[], 1),
             stack(&[user(" a;b\n"), user("")], 2),
             stack(&[user("never")], 0),
@@ -219,7 +223,7 @@ mod tests {
     proptest! {
         #[test]
         fn folded_lines_are_as_many_frames_as_there_were(names in proptest::collection::vec(any::<String>(), 1..6)) {
-            let frames: Vec<Frame> = names.iter().map(|name| user(name)).collect();
+            let frames: Vec<StackFrame> = names.iter().map(|name| user(name)).collect();
             let folded = folded(&[stack(&frames, 7)]);
             let (line, samples) = folded.trim_end_matches('\n').rsplit_once(' ').unwrap();
             prop_assert_eq!((line.split(';').count(), samples), (names.len(), "7"));

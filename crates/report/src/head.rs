@@ -4,7 +4,7 @@ use crate::quantity::percent;
 use crate::sheet::Measured;
 use crate::text::clean;
 use analysis::stats;
-use model::record::{Clock, ClockSource, Fact, FloorReading, Header, Host, Outcome, Results};
+use model::record::{ClockRecord, ClockSource, Fact, FloorReading, Header, Host, Outcome, Results};
 use model::units::format_ns;
 
 /// The first line: the tool, and which run it is.
@@ -95,7 +95,7 @@ fn first_floors(floors: &[FloorReading]) -> String {
 }
 
 /// The clock and what reading it does to what it times.
-fn instrument(clock: &Clock, cases: &[Measured<'_>]) -> String {
+fn instrument(clock: &ClockRecord, cases: &[Measured<'_>]) -> String {
     let source = match clock.source {
         ClockSource::Tsc { .. } => "tsc",
         ClockSource::MonotonicRaw => "CLOCK_MONOTONIC_RAW",

@@ -7,7 +7,7 @@ use crate::summary_of;
 use crate::text::hidden;
 use analysis::study::evaluated::EvaluatedStudy;
 use model::Case;
-use model::record::{End, Header, Outcome, Record, Results, Setting};
+use model::record::{Header, Outcome, Record, Results, RunEnd, Setting};
 use model::summary::Summary;
 use model::warning::Warning;
 use serde::Serialize;
@@ -20,7 +20,7 @@ struct Document<'a> {
     /// The study that the run repeats, with this run's numbers in it; `null` when it repeats none.
     study: Option<EvaluatedStudy>,
     /// `null` when the run was cut off.
-    end: Option<&'a End>,
+    end: Option<&'a RunEnd>,
     notes: &'a [String],
 }
 

@@ -8,8 +8,9 @@ use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
     EvaluatedTable, EvaluatedTimeline, StudyVerdict,
 };
-use analysis::traces::schedule::State;
-use analysis::traces::timeline::{End, Iteration};
+use analysis::traces::schedule::SchedulerState;
+use analysis::traces::timeline::Iteration;
+use model::EndpointRole;
 use model::estimate::Estimate;
 use model::units::Unit;
 use model::units::{Size, format_ns, format_rate, three_digits};
@@ -220,8 +221,8 @@ fn figure(figure: &EvaluatedFigure) -> Grid {
 
 /// What both ends did in the iterations of `timeline`; the page and SVG draw them.
 fn iterations(figure: &EvaluatedFigure, timeline: &EvaluatedTimeline) -> Grid {
-    let of_end = |iteration: &Iteration, end: End| {
-        let track = iteration.tracks.ends().find(|(at, _)| *at == end).map(|(_, track)| track);
+    let of_end = |iteration: &Iteration, end: EndpointRole| {
+        let track = iteration.tracks.endpoints().find(|(at, _)| *at == end).map(|(_, track)| track);
         track.map_or("-".to_owned(), |track| {
             let mut names: Vec<(&str, usize)> = Vec::new();
             for call in &track.calls {
@@ -230,7 +231,7 @@ fn iterations(figure: &EvaluatedFigure, timeline: &EvaluatedTimeline) -> Grid {
                     None => names.push((&call.name, 1)),
                 }
             }
-            let asleep = track.spans.iter().filter(|span| span.state == State::Sleeps).count();
+            let asleep = track.spans.iter().filter(|span| span.state == SchedulerState::Sleeps).count();
             let calls = names.into_iter().map(|(name, times)| format!("{times} {}", clean(name)));
             let asleep = (asleep > 0).then(|| format!("{asleep} asleep"));
             calls.chain(asleep).collect::<Vec<_>>().join(", ")
@@ -240,8 +241,8 @@ fn iterations(figure: &EvaluatedFigure, timeline: &EvaluatedTimeline) -> Grid {
         let took_ns = iteration.until_ns.saturating_sub(iteration.from_ns);
         let cells = vec![
             number(took_ns as f64, Unit::Ns),
-            of_end(iteration, End::Client),
-            of_end(iteration, End::Server),
+            of_end(iteration, EndpointRole::Client),
+            of_end(iteration, EndpointRole::Server),
         ];
         (iteration.choice.to_string(), cells)
     };

@@ -599,11 +599,11 @@ fn formats_have_names_that_parse() {
 }
 
 fn compared() -> compare::Comparison {
-    compare::compare(&fixture::results(), &fixture::later_results(), compare::Options::default())
+    compare::compare(&fixture::results(), &fixture::later_results(), compare::ComparisonOptions::default())
 }
 
-fn pairs() -> Vec<compare::PairedCompared> {
-    let pair = |name: &str, log_ratio: f64, rounds: u32| compare::Paired {
+fn pairs() -> Vec<compare::PairedComparison> {
+    let pair = |name: &str, log_ratio: f64, rounds: u32| compare::PairedRatios {
         name: name.to_owned(),
         log_ratios: (0..rounds).map(|round| log_ratio + 0.01 * f64::from(round % 5)).collect(),
     };
@@ -612,7 +612,7 @@ fn pairs() -> Vec<compare::PairedCompared> {
         pair("fifo against pipe, latency 4K same-core", -0.02, 30),
         pair("tcp against pipe, latency 4K same-core", 1.0, 4),
     ];
-    compare::compare_paired(&pairs, compare::Options::default())
+    compare::compare_paired(&pairs, compare::ComparisonOptions::default())
 }
 
 #[test]
@@ -775,10 +775,10 @@ proptest! {
         let results = hostile(&text, number, size);
         let style = Style { width, color: false };
         let table = table(&results, &style);
-        let compare = |other| comparison(&compare::compare(&results, other, compare::Options::default()), &style);
+        let compare = |other| comparison(&compare::compare(&results, other, compare::ComparisonOptions::default()), &style);
         let compared = compare(&results) + &compare(&fixture::results());
-        let pair = compare::Paired { name: text.clone(), log_ratios: vec![number; 10] };
-        let paired = paired(&compare::compare_paired(&[pair], compare::Options::default()), &style);
+        let pair = compare::PairedRatios { name: text.clone(), log_ratios: vec![number; 10] };
+        let paired = paired(&compare::compare_paired(&[pair], compare::ComparisonOptions::default()), &style);
         for line in [&table, &compared, &paired].into_iter().flat_map(|text| text.lines()) {
             prop_assert!(columns(line) <= width.max(80), "{} columns: {line}", columns(line));
             prop_assert_eq!(line, line.trim_end());

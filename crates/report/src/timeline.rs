@@ -7,8 +7,9 @@ use crate::drawing::{FONT, GRID, INK, LETTERS, round_step, tick_text};
 use crate::line_style::COLORS;
 use crate::quantity::time;
 use crate::text::{clean, clip, width};
-use analysis::traces::schedule::{Span, State};
-use analysis::traces::timeline::{End, Iteration, NamedCall, PageFault, Track, WakeUp};
+use analysis::traces::schedule::{SchedulerState, StateSpan};
+use analysis::traces::timeline::{Iteration, NamedCall, PageFault, Track, WakeUp};
+use model::EndpointRole;
 use model::units::Unit;
 use svg::Document;
 use svg::node::element::{Definitions, Group, Line, Pattern, Polygon, Polyline, Rectangle, Text, Title};
@@ -62,7 +63,7 @@ pub(crate) fn timeline_among(iteration: &Iteration, case: &str, id: &str) -> Str
         .add(words(&title, LEFT, 20.0, "start").set("font-size", LETTERS + 2.0).set("font-weight", "bold"))
         .add(words(&case_text(case), LEFT, 38.0, "start").set("fill", QUIET))
         .add(view.axis());
-    for (end, track) in iteration.tracks.ends() {
+    for (end, track) in iteration.tracks.endpoints() {
         document = document.add(view.lane(end, track));
     }
     document = document.add(view.wake_ups(&iteration.tracks.wake_ups)).add(view.key(iteration));
@@ -99,7 +100,7 @@ impl View {
         Self {
             from_ns,
             until_ns: until_ns.max(from_ns + 1.0),
-            lanes: iteration.tracks.ends().count(),
+            lanes: iteration.tracks.endpoints().count(),
             asleep,
         }
     }
@@ -120,17 +121,17 @@ impl View {
     }
 
     /// Where an end's states are, and where they face the other end's.
-    fn states_y(&self, end: End) -> f64 {
+    fn states_y(&self, end: EndpointRole) -> f64 {
         match end {
-            End::Client => TOP + NAMES + CALLS,
-            End::Server => TOP + LANE + BETWEEN,
+            EndpointRole::Client => TOP + NAMES + CALLS,
+            EndpointRole::Server => TOP + LANE + BETWEEN,
         }
     }
 
-    fn calls_y(&self, end: End) -> f64 {
+    fn calls_y(&self, end: EndpointRole) -> f64 {
         match end {
-            End::Client => self.states_y(end) - CALLS,
-            End::Server => self.states_y(end) + STATES,
+            EndpointRole::Client => self.states_y(end) - CALLS,
+            EndpointRole::Server => self.states_y(end) + STATES,
         }
     }
 
@@ -151,8 +152,8 @@ impl View {
     }
 
     /// One end: its name, its calls and faults, and its states.
-    fn lane(&self, end: End, track: &Track) -> Group {
-        let middle = self.states_y(end) + if end == End::Client { 0.0 } else { STATES };
+    fn lane(&self, end: EndpointRole, track: &Track) -> Group {
+        let middle = self.states_y(end) + if end == EndpointRole::Client { 0.0 } else { STATES };
         let name = words(end.name(), LEFT - 8.0, middle + 4.0, "end").set("font-weight", "bold");
         let mut lane = Group::new().add(name.set("font-size", LETTERS));
         for span in &track.spans {
@@ -168,7 +169,7 @@ impl View {
         lane
     }
 
-    fn state(&self, end: End, span: &Span) -> Group {
+    fn state(&self, end: EndpointRole, span: &StateSpan) -> Group {
         let (from, until) = (self.x(span.from_ns), self.x(span.until_ns));
         let text = format!("{} {}", span.state.name(), time_text(span.until_ns - span.from_ns));
         self.swatch(span.state, from, self.states_y(end), (until - from).max(0.5), STATES)
@@ -178,7 +179,7 @@ impl View {
     /// A box with the call's name and its time, as far as there is room, and dots where it goes on outside of the iteration.
     /// The name alone stands outside of a narrow box, if it is not in the way of the name before, which ends at
     /// `names_until`.
-    fn call(&self, end: End, named: &NamedCall, names_until: &mut f64) -> Group {
+    fn call(&self, end: EndpointRole, named: &NamedCall, names_until: &mut f64) -> Group {
         let call = &named.call;
         let (from, until, y) = (self.x(call.from_ns), self.x(call.until_ns), self.calls_y(end));
         let (space, middle) = (until - from, f64::midpoint(from, until));
@@ -207,15 +208,15 @@ impl View {
             return group;
         }
         *names_until = at + half + LETTER;
-        let outside = if end == End::Client { y - 4.0 } else { y + CALLS + SMALL };
+        let outside = if end == EndpointRole::Client { y - 4.0 } else { y + CALLS + SMALL };
         group.add(words(&name, at, outside, "middle"))
     }
 
     /// A mark that points at the moment from the side of the calls.
-    fn fault(&self, end: End, fault: &PageFault) -> Group {
+    fn fault(&self, end: EndpointRole, fault: &PageFault) -> Group {
         let x = self.x(fault.at_ns);
         let states = self.states_y(end);
-        let (tip, base) = if end == End::Client {
+        let (tip, base) = if end == EndpointRole::Client {
             (states, states - 8.0)
         } else {
             (states + STATES, states + STATES + 8.0)
@@ -263,8 +264,10 @@ impl View {
 
     /// Where an arrow begins and ends, cut where it leaves the iteration.
     fn arrow(&self, wake_up: &WakeUp) -> ((f64, f64), (f64, f64)) {
-        let (upper, lower) = (self.states_y(End::Client) + STATES, self.states_y(End::Server));
-        let (begins, ends) = if wake_up.waker == End::Client { (upper, lower) } else { (lower, upper) };
+        let (upper, lower) =
+            (self.states_y(EndpointRole::Client) + STATES, self.states_y(EndpointRole::Server));
+        let (begins, ends) =
+            if wake_up.waker == EndpointRole::Client { (upper, lower) } else { (lower, upper) };
         let (at_ns, on_ns) = (wake_up.at_ns as f64, wake_up.on_ns.unwrap_or(wake_up.at_ns) as f64);
         let y = |moment_ns: f64| {
             let share = if on_ns > at_ns { (moment_ns - at_ns) / (on_ns - at_ns) } else { 0.0 };
@@ -276,14 +279,14 @@ impl View {
     }
 
     /// A stretch of one state.
-    fn swatch(&self, state: State, x: f64, y: f64, width: f64, height: f64) -> Group {
+    fn swatch(&self, state: SchedulerState, x: f64, y: f64, width: f64, height: f64) -> Group {
         let area =
             Rectangle::new().set("x", round(x)).set("y", y).set("width", round(width)).set("height", height);
         let area = match state {
-            State::Runs => area.set("fill", COLORS[0]),
-            State::Sleeps => area.set("fill", format!("url(#{})", self.asleep)),
-            State::Wakes => area.set("fill", COLORS[1]),
-            State::Preempted => area.set("fill", COLORS[3]),
+            SchedulerState::Runs => area.set("fill", COLORS[0]),
+            SchedulerState::Sleeps => area.set("fill", format!("url(#{})", self.asleep)),
+            SchedulerState::Wakes => area.set("fill", COLORS[1]),
+            SchedulerState::Preempted => area.set("fill", COLORS[3]),
         };
         Group::new().add(area)
     }
@@ -298,10 +301,12 @@ impl View {
 
     /// What the colours and marks stand for, of those that occur.
     fn key(&self, iteration: &Iteration) -> Group {
-        let tracks = || iteration.tracks.ends().map(|(_, track)| track);
-        let states = [State::Runs, State::Sleeps, State::Wakes, State::Preempted];
-        let occurs =
-            |state: &State| tracks().any(|track| track.spans.iter().any(|span| span.state == *state));
+        let tracks = || iteration.tracks.endpoints().map(|(_, track)| track);
+        let states =
+            [SchedulerState::Runs, SchedulerState::Sleeps, SchedulerState::Wakes, SchedulerState::Preempted];
+        let occurs = |state: &SchedulerState| {
+            tracks().any(|track| track.spans.iter().any(|span| span.state == *state))
+        };
         let y = self.bottom() + AXIS;
         let mut key = Group::new();
         let mut x = LEFT;
@@ -377,13 +382,13 @@ fn head(from: (f64, f64), to: (f64, f64), color: &str) -> Polygon {
 mod tests {
     use super::*;
     use crate::observed;
-    use analysis::traces::timeline::chosen;
+    use analysis::traces::timeline::chosen_iterations;
     use model::observation::Observation;
 
     const CASE: &str = "pipe, latency, 64, same-llc (cpus 0,1)";
 
     fn drawn(case: &str) -> Vec<String> {
-        let iterations = chosen(&observed::observation(), 1, observed::call_name);
+        let iterations = chosen_iterations(&observed::observation(), 1, observed::call_name);
         iterations.iter().map(|iteration| timeline(iteration, case)).collect()
     }
 
@@ -434,7 +439,7 @@ mod tests {
     #[test]
     fn an_operation_has_one_lane() {
         let alone = Observation { server: None, ..observed::observation() };
-        let svg = timeline(&chosen(&alone, 0, observed::call_name)[0], "getpid, cost");
+        let svg = timeline(&chosen_iterations(&alone, 0, observed::call_name)[0], "getpid, cost");
         assert!(svg.contains("client") && !svg.contains(">server<") && !svg.contains("wakes"), "{svg}");
     }
 }

@@ -4,8 +4,9 @@
 //! viewers do not read it. Nothing is chosen here; every iteration that was seen is in the file.
 
 use crate::text::clean;
-use analysis::traces::schedule::{Span, State};
-use analysis::traces::timeline::{End, Track, WakeUp, tracks};
+use analysis::traces::schedule::{SchedulerState, StateSpan};
+use analysis::traces::timeline::{Track, WakeUp, tracks};
+use model::EndpointRole;
 use model::observation::Observation;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -14,23 +15,23 @@ use std::cmp::Reverse;
 /// `observation` of `case` as a trace. `call_name` names a call by its number.
 pub fn trace(observation: &Observation, case: &str, call_name: impl Fn(u32) -> String) -> String {
     let tracks = tracks(observation, call_name);
-    let tid = |end| tracks.ends().find(|(at, _)| *at == end).map_or(0, |(_, track)| track.tid);
-    let origin_ns = observation.ends().map(|seen| seen.from_ns).min().unwrap_or_default();
+    let tid = |end| tracks.endpoints().find(|(at, _)| *at == end).map_or(0, |(_, track)| track.tid);
+    let origin_ns = observation.endpoints().map(|seen| seen.from_ns).min().unwrap_or_default();
 
-    let mut events = iterations(observation, tid(End::Client));
-    for (_, track) in tracks.ends() {
+    let mut events = iterations(observation, tid(EndpointRole::Client));
+    for (_, track) in tracks.endpoints() {
         events.extend(slices(track));
         events.extend(faults(track));
     }
     let woken = |wake_up: &WakeUp| {
-        tracks.ends().find(|(end, _)| *end == wake_up.waker.other()).map(|(_, track)| track)
+        tracks.endpoints().find(|(end, _)| *end == wake_up.waker.other()).map(|(_, track)| track)
     };
     for (number, wake_up) in tracks.wake_ups.iter().enumerate() {
         events.extend(wakes(wake_up, number, tid(wake_up.waker), woken(wake_up)));
     }
     events.sort_by_key(|event| (event.at_ns, event.order, Reverse(event.took_ns)));
 
-    let names = tracks.ends().flat_map(|(end, track)| names(end, track, case));
+    let names = tracks.endpoints().flat_map(|(end, track)| names(end, track, case));
     let events = events.into_iter().map(|event| event.written(origin_ns));
     let file = File {
         trace_events: names.chain(events).collect(),
@@ -38,7 +39,7 @@ pub fn trace(observation: &Observation, case: &str, call_name: impl Fn(u32) -> S
         other_data: json!({
             "case": clean(case),
             "iterations": observation.iterations,
-            "lost records": observation.ends().map(|seen| seen.lost).sum::<u64>(),
+            "lost records": observation.endpoints().map(|seen| seen.lost).sum::<u64>(),
         }),
     };
     serde_json::to_string(&file).unwrap_or_default()
@@ -124,7 +125,7 @@ fn microseconds(ns: u64, tenths: u64) -> f64 {
 }
 
 /// What a track is called, and where it stands.
-fn names(end: End, track: &Track, case: &str) -> [Written; 3] {
+fn names(end: EndpointRole, track: &Track, case: &str) -> [Written; 3] {
     let named = |name: &str, args: Value| Written {
         name: name.to_owned(),
         cat: "__metadata",
@@ -138,7 +139,7 @@ fn names(end: End, track: &Track, case: &str) -> [Written; 3] {
     [
         named("process_name", json!({ "name": format!("{}: {}", end.name(), clean(case)) })),
         named("thread_name", json!({ "name": end.name() })),
-        named("process_sort_index", json!({ "sort_index": if end == End::Client { 0 } else { 1 } })),
+        named("process_sort_index", json!({ "sort_index": if end == EndpointRole::Client { 0 } else { 1 } })),
     ]
 }
 
@@ -181,7 +182,7 @@ fn slices(track: &Track) -> impl Iterator<Item = Event> {
         let args = json!({ "returned": call.answer, "third argument": call.third });
         slice(call.from_ns, call.until_ns, &named.name, "call", args)
     });
-    let off = track.spans.iter().filter(|span| span.state != State::Runs);
+    let off = track.spans.iter().filter(|span| span.state != SchedulerState::Runs);
     let off =
         off.map(move |span| slice(span.from_ns, span.until_ns, span.state.name(), "scheduler", json!({})));
     calls.chain(off)
@@ -219,7 +220,7 @@ fn wakes(wake_up: &WakeUp, number: usize, waker: u32, woken: Option<&Track>) -> 
         tid,
         more,
     };
-    let begins = |span: &Span| span.state == State::Wakes && span.from_ns == wake_up.at_ns;
+    let begins = |span: &StateSpan| span.state == SchedulerState::Wakes && span.from_ns == wake_up.at_ns;
     let waits = woken.filter(|track| track.spans.iter().any(begins));
     let mark = event(
         waker,

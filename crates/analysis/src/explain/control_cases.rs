@@ -1,31 +1,31 @@
-//! The cases that differ from a case by one thing: what that thing costs is the difference.
+//! Control cases: cases that differ from a case by one thing, so that the difference is what that thing costs.
 
 use model::card::Card;
 use model::floor::{NULL, SYSCALL, operation};
-use model::params::Domain;
+use model::param::Domain;
 use model::{Case, Size, Spec, Workload};
 
-/// By what a control case differs from its case.
+/// What a control case differs in from its case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum ControlDifference {
     /// Its messages have one byte.
     OneByte,
-    /// Its endpoints wait awake.
+    /// Its endpoints spin while they wait.
     Spinning,
-    /// Nobody writes or reads the bytes.
+    /// The endpoints neither write nor read the bytes.
     Untouched,
     /// Its buffers are as large as the message.
     Matched,
     /// It is a Unix socket instead of one of the network.
     Local,
-    /// Its mechanism does nothing.
+    /// Its mechanism is `null`, which does nothing.
     Nothing,
     /// It is an empty system call alone.
     SystemCall,
 }
 
-/// The control cases of `case` that make sense, by the cards of the table. Whether they work here is not known.
-pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
+/// The control cases of `case` that make sense, by the cards of the registry. Whether they work here is not known.
+pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(ControlDifference, Case)> {
     let card = cards.iter().find(|card| card.name == case.spec.name);
     let with = |role, name: &str, value: &str| {
         let spec =
@@ -35,8 +35,9 @@ pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
     let one_byte =
         case.size_bytes.filter(|size| size.0 > 1).map(|_| Case { size_bytes: Some(Size(1)), ..case.clone() });
     let on_two_cpus = case.cpus.is_some_and(|cpus| cpus.client != cpus.server);
-    let spinning = if on_two_cpus { with(Role::Spinning, "wait", "spin") } else { None };
-    let matched = ["rcvbuf", "capacity"].into_iter().find_map(|name| with(Role::Matched, name, "match"));
+    let spinning = if on_two_cpus { with(ControlDifference::Spinning, "wait", "spin") } else { None };
+    let matched =
+        ["rcvbuf", "capacity"].into_iter().find_map(|name| with(ControlDifference::Matched, name, "match"));
     let matched = matched.map(|(role, case)| match set(&case.spec, "sndbuf", "match", cards) {
         Some(spec) => (role, Case { spec, ..case }),
         None => (role, case),
@@ -55,18 +56,18 @@ pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(Role, Case)> {
         });
     let call = operation(SYSCALL, case.cpus.map_or(0, |cpus| cpus.client));
     let all = [
-        one_byte.map(|case| (Role::OneByte, case)),
+        one_byte.map(|case| (ControlDifference::OneByte, case)),
         spinning,
-        with(Role::Untouched, "access", "none"),
+        with(ControlDifference::Untouched, "access", "none"),
         matched.filter(|_| case.size_bytes.is_some_and(|size| size.0 > 4096)),
-        local.map(|case| (Role::Local, case)),
-        nothing.map(|case| (Role::Nothing, case)),
-        (!case.workload.is_alone()).then_some((Role::SystemCall, call)),
+        local.map(|case| (ControlDifference::Local, case)),
+        nothing.map(|case| (ControlDifference::Nothing, case)),
+        (!case.workload.is_alone()).then_some((ControlDifference::SystemCall, call)),
     ];
     all.into_iter().flatten().filter(|(_, control_case)| control_case != case).collect()
 }
 
-/// Whether the row of `card` has a parameter `name` that may be `value`.
+/// Whether `card` has a parameter `name` that may be `value`.
 fn takes(card: &Card, name: &str, value: &str) -> bool {
     let param = card.params.iter().find(|param| param.name == name);
     param.is_some_and(|param| match param.domain {

@@ -1,12 +1,12 @@
-//! An iteration as a sum: what it spends on what, from two independent sources, and what is left.
+//! An iteration as a sum of terms, from two independent sources, and what is left.
 //!
-//! *By difference*: two cases that differ by one thing, measured plainly in the same rounds. *By probes*: the CPU time
-//! that each end uses, measured plainly, split by where samples found the processor; and the time in which neither end
-//! uses any, in which somebody is on the way from being woken to running. The second is complete by construction, up to
-//! what lies in functions that nobody knows; the first is not, for not everything can be left out by itself.
+//! *By difference*: two cases that differ by one thing, measured in the same rounds without probes. *By probes*: the CPU time
+//! of each endpoint, measured without probes and split by where samples found the processor; the time in which neither
+//! endpoint uses a CPU is the way from being woken to running. The second is complete, except for functions of which the
+//! subsystem is unknown; the first is not, because not everything can be left out alone.
 
-use super::control_cases::Role;
-use super::facts::Seen;
+use super::control_cases::ControlDifference;
+use super::evidence::Evidence;
 use crate::stats::median_interval;
 use model::estimate::Estimate;
 use model::floor::{CACHE_LINE, CONTEXT_SWITCH};
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 /// The futex calls of the floor that hands over by sleeping and waking.
 const CALLS_OF_A_HAND_OVER: f64 = 4.0;
-/// Two sources that differ by more than this part of the iteration contradict one another.
+/// Two sources that differ by more than this share of the iteration contradict each other.
 const CONTRADICTION: f64 = 0.1;
 
 /// What a term stands for.
@@ -43,7 +43,7 @@ pub enum TermKind {
     Faults,
     /// The program itself.
     User,
-    /// Interrupts, and those who look on.
+    /// Interrupts and probes.
     Interrupts,
 }
 
@@ -79,9 +79,9 @@ impl TermKind {
         }
     }
 
-    /// The term to which samples in `place` count; `None` for functions that nobody knows.
-    fn of(place: Subsystem) -> Option<Self> {
-        Some(match place {
+    /// The term of samples in `subsystem`; `None` where the subsystem is unknown.
+    fn of(subsystem: Subsystem) -> Option<Self> {
+        Some(match subsystem {
             Subsystem::Entry => TermKind::Calls,
             Subsystem::Copy => TermKind::Copies,
             Subsystem::Scheduling | Subsystem::Waiting => TermKind::WakeUps,
@@ -117,8 +117,8 @@ pub struct Term {
 /// Where the numbers of a decomposition come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// Samples: complete, up to functions that nobody knows.
+pub enum TermSource {
+    /// Samples: complete, except for functions of which the subsystem is unknown.
     Samples,
     /// Cases that differ by one thing: what cannot be left out by itself is in the residual.
     Differences,
@@ -127,27 +127,27 @@ pub enum Source {
 /// An iteration as a sum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Decomposition {
-    /// What the iteration takes in all, in nanoseconds.
+    /// What the iteration takes, in nanoseconds.
     pub iteration_ns: f64,
     /// Its terms.
     pub terms: Vec<Term>,
-    /// What is left of it by samples: functions that nobody knows. Absent without samples.
+    /// What is left of it by samples: functions of which the subsystem is unknown. Absent without samples.
     pub residual_by_probes_ns: Option<f64>,
-    /// What is left of it by differences: below 0 where what they cost lies over one another.
+    /// What is left of it by differences: below 0 where costs overlap in time.
     pub residual_by_difference_ns: f64,
     /// How many samples it rests on.
     pub samples: u64,
-    /// The better source: samples, where the kernel's functions are seen and the endpoints do not wait awake, for then
-    /// all of an iteration is in their own code, and samples cannot tell what an instruction waits for.
-    pub best: Source,
+    /// The better source: samples, where the kernel's functions have names and the endpoints do not spin. The time of
+    /// endpoints that spin is all in their own code, and samples cannot tell what an instruction waits for.
+    pub best: TermSource,
 }
 
 impl Decomposition {
     /// What `term` takes by the better source.
     pub fn ns_of(&self, term: &Term) -> Option<f64> {
         match self.best {
-            Source::Samples => term.by_probes_ns,
-            Source::Differences => term.by_difference_ns.map(|difference| difference.median),
+            TermSource::Samples => term.by_probes_ns,
+            TermSource::Differences => term.by_difference_ns.map(|difference| difference.median),
         }
     }
 
@@ -167,23 +167,23 @@ impl Decomposition {
     /// What is left by the better source.
     pub fn residual_ns(&self) -> f64 {
         match (self.best, self.residual_by_probes_ns) {
-            (Source::Samples, Some(residual_ns)) => residual_ns,
+            (TermSource::Samples, Some(residual_ns)) => residual_ns,
             _ => self.residual_by_difference_ns,
         }
     }
 }
 
 /// Decomposes an iteration of the case; `None` where an iteration is no sum.
-pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
-    if !seen.gathered.is_a_sum() {
+pub(crate) fn decompose(evidence: &Evidence<'_>) -> Option<Decomposition> {
+    if !evidence.observations.is_a_sum() {
         return None;
     }
-    let iteration_ns = seen.record.summary.as_ref()?.iteration_ns.median;
-    let sampled = by_probes(seen, iteration_ns);
+    let iteration_ns = evidence.record.summary.as_ref()?.iteration_ns.median;
+    let sampled = by_probes(evidence, iteration_ns);
     let term = |kind: TermKind| {
         let by_probes_ns =
             sampled.as_ref().map(|sampled| sampled.of(kind)).filter(|_| kind != TermKind::CacheLines);
-        let (by_difference_ns, difference) = by_difference(seen, kind).unzip();
+        let (by_difference_ns, difference) = by_difference(evidence, kind).unzip();
         let apart_ns = by_probes_ns.zip(by_difference_ns).map(|(a, b): (f64, Estimate)| (a - b.median).abs());
         Term {
             kind,
@@ -203,9 +203,9 @@ pub(crate) fn decompose(seen: &Seen<'_>) -> Option<Decomposition> {
         iteration_ns,
         residual_by_probes_ns: sampled.as_ref().map(|sampled| sampled.unknown_ns),
         residual_by_difference_ns: iteration_ns - explained_ns,
-        best: match sampled.is_some() && !seen.record.case.spec.params.spins() {
-            true => Source::Samples,
-            false => Source::Differences,
+        best: match sampled.is_some() && !evidence.record.case.spec.params.spins() {
+            true => TermSource::Samples,
+            false => TermSource::Differences,
         },
         samples: sampled.map_or(0, |sampled| sampled.samples),
         terms,
@@ -225,14 +225,14 @@ impl Sampled {
     }
 }
 
-/// Splits the CPU time of both ends by samples. Where they use more together than the iteration takes, they did so at the
+/// Splits the CPU time of both endpoints by samples. Where they use more together than the iteration takes, they did so at the
 /// same time, and each counts for less; where they use less, neither ran for the rest.
-fn by_probes(seen: &Seen<'_>, iteration_ns: f64) -> Option<Sampled> {
-    let subsystems = seen.gathered.subsystems();
-    let summary = seen.record.summary.as_ref()?;
+fn by_probes(evidence: &Evidence<'_>, iteration_ns: f64) -> Option<Sampled> {
+    let subsystems = evidence.observations.subsystems();
+    let summary = evidence.record.summary.as_ref()?;
     let (client_ns, server_ns) = (summary.client.cpu_ns, summary.server.map_or(0.0, |server| server.cpu_ns));
     // Where the kernel is hidden, there is nothing to tell its parts by.
-    if subsystems.is_empty() || !seen.gathered.sees_the_kernel() {
+    if subsystems.is_empty() || !evidence.observations.names_kernel_functions() {
         return None;
     }
     let share = (iteration_ns / (client_ns + server_ns)).min(1.0);
@@ -241,7 +241,7 @@ fn by_probes(seen: &Seen<'_>, iteration_ns: f64) -> Option<Sampled> {
     for row in &subsystems {
         let ns = ns_of(row.client, row.server);
         sampled.samples += row.samples;
-        match TermKind::of(row.place) {
+        match TermKind::of(row.subsystem) {
             Some(kind) => sampled.terms_ns.push((kind, ns)),
             None => sampled.unknown_ns += ns,
         }
@@ -251,39 +251,43 @@ fn by_probes(seen: &Seen<'_>, iteration_ns: f64) -> Option<Sampled> {
 }
 
 /// What `kind` costs by the difference of two cases, and which.
-fn by_difference(seen: &Seen<'_>, kind: TermKind) -> Option<(Estimate, String)> {
-    let control_case = |role| seen.control_case(role);
-    let this = seen.record;
+fn by_difference(evidence: &Evidence<'_>, kind: TermKind) -> Option<(Estimate, String)> {
+    let control_case = |role| evidence.control_case(role);
+    let this = evidence.record;
     match kind {
         TermKind::Calls => {
-            let (calls, call) = (seen.calls_an_iteration()?, control_case(Role::SystemCall)?);
+            let (calls, call) =
+                (evidence.calls_an_iteration()?, control_case(ControlDifference::SystemCall)?);
             let cost = call.summary.as_ref()?.iteration_ns;
             Some((cost.map(|ns| ns * calls), format!("{calls:.1} × an empty system call")))
         }
         TermKind::Copies => {
-            let one = control_case(Role::OneByte)?;
+            let one = control_case(ControlDifference::OneByte)?;
             Some((difference(this, one)?, format!("{} less 1 byte", this.case.size_bytes?)))
         }
-        TermKind::WakeUps => match control_case(Role::Spinning) {
-            Some(spinning) => Some((difference(this, spinning)?, "asleep less awake (wait=spin)".to_owned())),
+        TermKind::WakeUps => match control_case(ControlDifference::Spinning) {
+            Some(spinning) => {
+                Some((difference(this, spinning)?, "sleeping less spinning (wait=spin)".to_owned()))
+            }
             None if this.case.spec.params.spins() => None,
             None => {
-                let (floor, call) = (seen.floor(CONTEXT_SWITCH)?, control_case(Role::SystemCall)?);
+                let (floor, call) =
+                    (evidence.floor(CONTEXT_SWITCH)?, control_case(ControlDifference::SystemCall)?);
                 let of_calls_ns = CALLS_OF_A_HAND_OVER * call.summary.as_ref()?.iteration_ns.median;
                 let cost = floor.summary.as_ref()?.iteration_ns.map(|ns| ns - of_calls_ns);
-                Some((cost, "a bare hand-over less its system calls".to_owned()))
+                Some((cost, "the floor context-switch less its system calls".to_owned()))
             }
         },
         TermKind::CacheLines => {
-            let floor = seen.floor(CACHE_LINE)?;
-            Some((floor.summary.as_ref()?.iteration_ns, "a bare cache line there and back".to_owned()))
+            let floor = evidence.floor(CACHE_LINE)?;
+            Some((floor.summary.as_ref()?.iteration_ns, "the floor cache-line: there and back".to_owned()))
         }
         TermKind::Network => {
-            let local = control_case(Role::Local)?;
+            let local = control_case(ControlDifference::Local)?;
             Some((difference(this, local)?, format!("this less {}", local.case.spec)))
         }
         TermKind::User => {
-            let nothing = control_case(Role::Nothing)?;
+            let nothing = control_case(ControlDifference::Nothing)?;
             Some((
                 nothing.summary.as_ref()?.iteration_ns,
                 "the same iterations without a mechanism".to_owned(),
@@ -297,7 +301,7 @@ fn by_difference(seen: &Seen<'_>, kind: TermKind) -> Option<(Estimate, String)> 
     }
 }
 
-/// The time of an iteration of `a` less that of `b`, by rounds in which both were launched.
+/// The time of an iteration of `a` less that of `b`, over the rounds in which both have a trial.
 pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
     let of_round = |sample: &&Sample, round| sample.round == round;
     let differences: Vec<f64> = a
@@ -314,11 +318,11 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::gathered::Gathered;
+    use crate::explain::case_observations::CaseObservations;
     use crate::summary::summarise;
     use model::card::Support;
     use model::floor::operation;
-    use model::observation::{EndpointObservation as OfEnd, Frame, Observation, Probe, Stack};
+    use model::observation::{EndpointObservation as OfEnd, Observation, Probe, SampledStack, StackFrame};
     use model::record::{Outcome, Usage};
     use model::topology::CpuPair;
     use model::{Case, Placement, Size, Spec, Workload};
@@ -333,14 +337,14 @@ mod tests {
         }
     }
 
-    /// Eight trials of a hundred iterations of `iteration_ns`, of which client and server used `client_ns` and `server_ns` of CPU time.
+    /// Eight trials of a hundred iterations of `iteration_ns`, of which the client and the server used `client_ns` and `server_ns` of CPU time.
     fn record(case: Case, iteration_ns: u64, client_ns: u64, server_ns: u64) -> Record {
         let usage = |ns: u64| Usage { cpu_ns: ns * 100, ..Usage::default() };
         let sample = |round| Sample {
             round,
             started_ns: 0,
             iterations: 100,
-            iterations_in_all: 100,
+            trial_iterations: 100,
             elapsed_ns: iteration_ns as f64 * 100.0,
             floor_ns: None,
             each: None,
@@ -361,14 +365,20 @@ mod tests {
 
     /// So many samples in each function of the kernel, the rest in the program.
     fn end(kernel: &[(&str, u64)], user: u64) -> OfEnd {
-        let stack = |frame, samples| Stack { frames: vec![frame], samples };
-        let stacks = kernel.iter().map(|(name, samples)| stack(Frame::Kernel((*name).to_owned()), *samples));
-        let user = stack(Frame::User("ask".to_owned()), user);
+        let stack = |frame, samples| SampledStack { frames: vec![frame], samples };
+        let stacks =
+            kernel.iter().map(|(name, samples)| stack(StackFrame::Kernel((*name).to_owned()), *samples));
+        let user = stack(StackFrame::User("ask".to_owned()), user);
         OfEnd { stacks: stacks.chain([user]).collect(), ..OfEnd::default() }
     }
 
-    fn sampled(case: Case, control_cases: Vec<(Role, Case)>, client: OfEnd, server: OfEnd) -> Gathered {
-        let mut gathered = Gathered::new(case, control_cases);
+    fn sampled(
+        case: Case,
+        control_cases: Vec<(ControlDifference, Case)>,
+        client: OfEnd,
+        server: OfEnd,
+    ) -> CaseObservations {
+        let mut gathered = CaseObservations::new(case, control_cases);
         gathered.note_support(Probe::Sampling, Support::UNLIMITED);
         let seen = Observation {
             iterations: 100,
@@ -381,8 +391,8 @@ mod tests {
         gathered
     }
 
-    fn decomposed(gathered: &Gathered, records: &[Record]) -> Decomposition {
-        decompose(&Seen { gathered, record: &records[0], records, calls: None }).unwrap()
+    fn decomposed(observations: &CaseObservations, records: &[Record]) -> Decomposition {
+        decompose(&Evidence { observations, record: &records[0], records, calls: None }).unwrap()
     }
 
     fn of(sum: &Decomposition, kind: TermKind) -> &Term {
@@ -391,12 +401,12 @@ mod tests {
 
     #[test]
     fn samples_split_cpu_time_and_what_neither_used_is_a_wake_up() {
-        // Of 1000 ns client runs for 400 and server for 200.
+        // Of 1000 ns the client runs for 400 and the server for 200.
         let client = end(&[("_copy_to_iter", 25), ("tcp_sendmsg", 50)], 25);
         let server = end(&[("_copy_to_iter", 50), ("no_such_function", 50)], 0);
         let records = [record(case("tcp", 4096), 1000, 400, 200)];
         let sum = decomposed(&sampled(case("tcp", 4096), Vec::new(), client, server), &records);
-        assert_eq!(sum.best, Source::Samples);
+        assert_eq!(sum.best, TermSource::Samples);
         assert_eq!(of(&sum, TermKind::Copies).by_probes_ns, Some(200.0));
         assert_eq!(of(&sum, TermKind::Network).by_probes_ns, Some(200.0));
         assert_eq!(of(&sum, TermKind::User).by_probes_ns, Some(100.0));
@@ -423,7 +433,7 @@ mod tests {
         let records = [record(case("pipe", 4096), 1000, 500, 500), record(one_byte.clone(), 300, 150, 150)];
         let (client, server) = (end(&[("_copy_to_iter", 1)], 9), end(&[("_copy_to_iter", 1)], 9));
         let sum = decomposed(
-            &sampled(case("pipe", 4096), vec![(Role::OneByte, one_byte)], client, server),
+            &sampled(case("pipe", 4096), vec![(ControlDifference::OneByte, one_byte)], client, server),
             &records,
         );
         let copies = of(&sum, TermKind::Copies);
@@ -434,12 +444,12 @@ mod tests {
     }
 
     #[test]
-    fn of_ends_that_wait_awake_differences_are_taken() {
+    fn endpoints_that_spin_are_decomposed_by_differences() {
         let spec = Spec { name: "shm-ring".to_owned(), params: spins() };
         let spinning = Case { spec, ..case("shm-ring", 4096) };
         let records = [record(spinning.clone(), 1000, 1000, 1000)];
         let sum = decomposed(&sampled(spinning, Vec::new(), end(&[], 10), end(&[], 10)), &records);
-        assert_eq!(sum.best, Source::Differences);
+        assert_eq!(sum.best, TermSource::Differences);
         assert_eq!(sum.residual_ns(), 1000.0, "there is nothing to take a difference of");
     }
 

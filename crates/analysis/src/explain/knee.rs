@@ -16,19 +16,19 @@ use rand::{Rng, SeedableRng};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, Normal};
 
-/// The part of straight noisy lines in which knees may be found.
+/// The share of straight noisy lines in which knees may be found.
 const FALSE_ALARMS: f64 = 0.01;
 /// How many such lines are made.
 const LINES: usize = 1999;
 /// With how much confidence a knee is in its interval.
 const CONFIDENCE: f64 = 0.95;
-/// More knees are not looked for: the sizes of a suite could not tell them apart.
+/// The most knees that are searched for: the sizes of a suite could not tell more apart.
 const MOST: usize = 3;
 /// From one knee to the next, and to the end, there are at least so many steps: one size that is off is no knee.
 const LEAST_STEPS: usize = 2;
 /// There are at least so many more sizes than quantities that are fitted: the noise is known by them alone.
 const LEAST_LEFT: usize = 2;
-/// A smaller change of slope could not be seen in a drawing.
+/// A smaller change of slope is not visible in a figure.
 const LEAST_CHANGE: f64 = 0.1;
 
 /// A size that something in the machine or kernel makes special.
@@ -61,7 +61,7 @@ pub struct Knee {
 
 /// The curve of cases that differ in nothing but the size, and its knees.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Bends {
+pub struct SizeCurve {
     /// The case at the smallest size.
     pub case: Case,
     /// Where its slope changes; `None` with too few sizes to tell.
@@ -69,7 +69,7 @@ pub struct Bends {
 }
 
 /// The knees of each curve that `cases` make, of whose plain trials `records` are.
-pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<Bends> {
+pub fn size_curves(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<SizeCurve> {
     let unsized_case = |case: &Case| Case { size_bytes: None, ..case.clone() };
     let mut curves: Vec<Vec<&Case>> = Vec::new();
     for case in cases.iter().filter(|case| case.size_bytes.is_some()) {
@@ -85,7 +85,7 @@ pub fn bends(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -> Vec<
         };
         let points: Vec<(u64, Vec<f64>)> = curve.iter().filter_map(point).collect();
         let smallest = curve.iter().min_by_key(|case| case.size_bytes).unwrap_or(&curve[0]);
-        Bends { case: (*smallest).clone(), knees: knees(&points, landmarks) }
+        SizeCurve { case: (*smallest).clone(), knees: knees(&points, landmarks) }
     };
     curves.into_iter().filter(|curve| curve.len() > 1).map(bend).collect()
 }
@@ -167,7 +167,7 @@ impl Shapes {
 
 /// Straight pieces that meet at some of the sizes.
 struct Shape {
-    /// The subsystems of these sizes.
+    /// The indices of these sizes.
     knees: Vec<usize>,
     /// Orthonormal vectors that span all curves of this shape.
     basis: Vec<Vec<f64>>,
@@ -223,24 +223,24 @@ fn left(sizes: usize, knees: usize) -> Option<usize> {
 
 /// Every shape with as many knees as so many sizes allow, those with fewer first.
 fn shapes(x: &[f64]) -> Vec<Shape> {
-    let mut subsystems: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut all: Vec<Vec<usize>> = vec![Vec::new()];
     let mut begun = 0;
     for knees in 1..=MOST {
         if left(x.len(), knees).is_none_or(|left| left < LEAST_LEFT) {
             break;
         }
-        let last = begun..subsystems.len();
-        begun = subsystems.len();
-        let longer: Vec<Vec<usize>> = subsystems[last]
+        let last = begun..all.len();
+        begun = all.len();
+        let longer: Vec<Vec<usize>> = all[last]
             .iter()
             .flat_map(|known| {
                 let first = known.last().copied().unwrap_or(0) + LEAST_STEPS;
                 (first..x.len() - LEAST_STEPS).map(move |next| known.iter().copied().chain([next]).collect())
             })
             .collect();
-        subsystems.extend(longer);
+        all.extend(longer);
     }
-    subsystems.into_iter().map(|knees| Shape::of(knees, x)).collect()
+    all.into_iter().map(|knees| Shape::of(knees, x)).collect()
 }
 
 /// The least sum of squares that is left of `y` with each number of knees from 0 on.

@@ -1,7 +1,7 @@
 //! What results come to, as a study would print it: tables, figures and conclusions with numbers in them.
 //!
 //! Words and numbers only: how they are laid out and drawn is `report`'s work, and which of them a suite
-//! wants is said in `study`.
+//! wants is in `model::study`.
 
 use crate::traces::timeline::Iteration;
 use model::estimate::Estimate;
@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 /// A study with the numbers of one run in it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedStudy {
-    /// The study, in words.
+    /// Its title.
     pub title: String,
     /// Where it was published: authors, year, venue.
     pub source: String,
@@ -53,14 +53,14 @@ pub struct EvaluatedRow {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvaluatedCell {
-    /// Nothing is to stand here.
+    /// Nothing.
     Empty,
     /// Words.
     Words(String),
     /// A number; published ones have no interval.
     #[serde(serialize_with = "counted")]
     Value(Estimate, Unit),
-    /// A number was to stand here and there is none: why.
+    /// There is no number: why.
     Missing(String),
 }
 
@@ -88,7 +88,7 @@ pub struct EvaluatedFigure {
     pub y: FigureAxis,
     /// The lines.
     pub series: Vec<EvaluatedSeries>,
-    /// What happened in some iterations, where that is drawn instead of lines.
+    /// Some iterations from moment to moment, instead of lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<EvaluatedTimeline>,
     /// Lines that were to be drawn and could not be, each with the reason.
@@ -97,7 +97,7 @@ pub struct EvaluatedFigure {
     pub notes: Vec<String>,
 }
 
-/// Some iterations of a case, of which everything was seen.
+/// Some iterations of a case, with all events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedTimeline {
     /// The case.
@@ -109,9 +109,9 @@ pub struct EvaluatedTimeline {
 /// An axis of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureAxis {
-    /// What is along it.
+    /// What it shows.
     pub title: String,
-    /// In what it is counted.
+    /// Its unit.
     pub unit: Unit,
     /// Whether equal distances are equal ratios.
     pub logarithmic: bool,
@@ -120,7 +120,7 @@ pub struct FigureAxis {
 /// A line of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedSeries {
-    /// What it is of.
+    /// Its name.
     pub name: String,
     /// Whether its numbers are the study's; else they are of this run.
     pub published: bool,
@@ -140,11 +140,11 @@ pub struct FigurePoint {
 /// What a study concluded, and what this run says of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedConclusion {
-    /// The study's conclusion, in its sense.
+    /// The study's conclusion.
     pub claim: String,
-    /// What is so here.
+    /// Whether it holds here.
     pub verdict: StudyVerdict,
-    /// What the verdict stands on.
+    /// What the verdict rests on.
     pub tests: Vec<EvaluatedTest>,
 }
 
@@ -153,7 +153,7 @@ pub struct EvaluatedConclusion {
 pub struct EvaluatedTest {
     /// What is tested.
     pub name: String,
-    /// In what the numbers and what is wanted of them are counted.
+    /// The unit of the numbers and of their bounds.
     pub unit: Unit,
     /// The least that a number may be.
     pub at_least: Option<f64>,

@@ -1,35 +1,40 @@
-//! What a metric comes to in given trials: of one, for a value a round, or of all of them together.
+//! The value of a metric in given trials: in those of one round, or in all of them together.
 //!
-//! How values become an estimate is not decided here.
+//! How values become an estimate is in `estimate`.
 
 use crate::stats;
-use model::Case;
+use model::case::Case;
+use model::endpoint::EndpointRole;
 use model::histogram::Histogram;
-use model::observation::profile::{CallRow, Profile, ScheduleRow};
+use model::observation::profile::{CallProfile, EndpointProfile, Profile, ScheduleProfile};
 use model::observation::subsystem::Subsystem;
-use model::record::{CallCounts, Sample, Step, TimerSample, Usage};
-use model::study::metric::{End, Ends, Metric, OfCall, OfSeen, OfTimer, Quantile, Scheduled, Side, Used};
+use model::sample::{CallCounts, Sample, StepSample, TimedCalls, TimerSample, Usage};
+use model::study::metric::{
+    CallDirection, CallQuantity, Metric, MetricEndpoints, ObservedQuantity, Quantile, ScheduledTime,
+    TimerQuantity, UsedResource,
+};
 
-/// What a metric is worked out of: trials, of one round or of several.
+/// The trials that a metric is worked out of, of one round or of several.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trials<'a> {
-    /// Those that were measured plainly.
-    pub(crate) plain: Vec<&'a Sample>,
-    /// Those that the metric's probe looked at.
-    pub(crate) looked: Vec<&'a Profile>,
+    /// Those without probes.
+    pub(crate) samples: Vec<&'a Sample>,
+    /// Those with the metric's probe.
+    pub(crate) profiles: Vec<&'a Profile>,
 }
 
-/// Why none of `looked` has it, where the trials say so themselves.
-pub(crate) fn absence(metric: &Metric, looked: &[&Profile]) -> Option<String> {
-    let Metric::Counter(name, ends) = metric else { return None };
-    let uncounted = looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.uncounted);
+/// Why none of `profiles` has `metric`, where they say so themselves.
+pub(crate) fn absence(metric: &Metric, profiles: &[&Profile]) -> Option<String> {
+    let Metric::Counter(name, endpoints) = metric else { return None };
+    let uncounted =
+        profiles.iter().flat_map(|profile| of_endpoints(*endpoints, profile)).flat_map(|end| &end.uncounted);
     let mut of_it = uncounted.filter(|(_, names)| names.iter().any(|counter| is_counter(counter, name)));
     of_it.next().map(|(reason, _)| format!("{name}: {reason}"))
 }
 
 /// Its value in `trials` of `case`, all together; of calls only those that returned `returned` bytes, if given.
 pub(crate) fn value(metric: &Metric, case: &Case, trials: &Trials<'_>, returned: Option<u64>) -> Option<f64> {
-    let (samples, looked) = (trials.plain.as_slice(), trials.looked.as_slice());
+    let (samples, profiles) = (trials.samples.as_slice(), trials.profiles.as_slice());
     let value = match metric {
         Metric::Time => iteration_ns(samples),
         Metric::Rate => {
@@ -43,32 +48,47 @@ pub(crate) fn value(metric: &Metric, case: &Case, trials: &Trials<'_>, returned:
             stats::median(&multiples.collect::<Vec<_>>())?
         }
         Metric::Quantile(quantile) => quantile_ns(*quantile, samples)?,
-        Metric::Used(used, ends) => {
-            let of_ends = samples.iter().map(|sample| usage_of(*used, sample, *ends));
+        Metric::Used(used, endpoints) => {
+            let of_ends = samples.iter().map(|sample| usage_of(*used, sample, *endpoints));
             of_ends.sum::<Option<f64>>()? / iterations(samples)
         }
         Metric::Call(side, of) => of_calls(*of, *side, samples, returned)?,
-        Metric::Step { end, name, mean } => step(*end, name, *mean, samples)?,
+        Metric::Step { endpoint, name, mean } => step(*endpoint, name, *mean, samples)?,
         Metric::Timer(of) => of_timer(*of, samples)?,
         Metric::Effect(_) => {
-            let logs: Vec<f64> = looked.iter().map(|showed| showed.effect.ln()).collect();
+            let logs: Vec<f64> = profiles.iter().map(|profile| profile.effect.ln()).collect();
             stats::median(&logs)?.exp()
         }
-        Metric::Scheduled(scheduled, ends) => scheduled_ns(*scheduled, *ends, looked)?,
-        Metric::Seen { end, name, of } => of_observed_calls(*of, *end, name, looked)?,
-        Metric::Counter(name, ends) => count_of(name, *ends, looked)?,
-        Metric::In(place, ends) => {
-            let subsystems =
-                || looked.iter().flat_map(|showed| ends.of(showed)).flat_map(|end| &end.subsystems);
+        Metric::Scheduled(scheduled, endpoints) => scheduled_ns(*scheduled, *endpoints, profiles)?,
+        Metric::ObservedCall { endpoint, name, quantity } => {
+            of_observed_calls(*quantity, *endpoint, name, profiles)?
+        }
+        Metric::Counter(name, endpoints) => count_of(name, *endpoints, profiles)?,
+        Metric::Subsystem(subsystem, endpoints) => {
+            let subsystems = || {
+                profiles
+                    .iter()
+                    .flat_map(|profile| of_endpoints(*endpoints, profile))
+                    .flat_map(|end| &end.subsystems)
+            };
             let samples = |of: Option<Subsystem>| -> f64 {
                 let found = subsystems().filter(|(at, _)| of.is_none_or(|of| of == **at));
                 found.map(|(_, samples)| *samples as f64).sum()
             };
-            samples(Some(*place)) / samples(None)
+            samples(Some(*subsystem)) / samples(None)
         }
     };
     // A sum of nothing is -0 in this language.
     value.is_finite().then_some(value + 0.0)
+}
+
+/// What of `profile` is meant by `endpoints`; nothing where it has no such endpoint.
+fn of_endpoints(endpoints: MetricEndpoints, profile: &Profile) -> Vec<&EndpointProfile> {
+    match endpoints {
+        MetricEndpoints::Both => profile.endpoints().collect(),
+        MetricEndpoints::One(EndpointRole::Client) => vec![&profile.client],
+        MetricEndpoints::One(EndpointRole::Server) => profile.server.iter().collect(),
+    }
 }
 
 fn iterations(samples: &[&Sample]) -> f64 {
@@ -94,27 +114,32 @@ fn quantile_ns(quantile: Quantile, samples: &[&Sample]) -> Option<f64> {
     ns.map(|ns| ns as f64)
 }
 
-fn usage_of(used: Used, sample: &Sample, ends: Ends) -> Option<f64> {
+fn usage_of(used: UsedResource, sample: &Sample, endpoints: MetricEndpoints) -> Option<f64> {
     let of = |usage: &Usage| match used {
-        Used::Cpu => usage.cpu_ns,
-        Used::User => usage.user_ns,
-        Used::System => usage.system_ns,
-        Used::Switches => usage.voluntary_switches + usage.involuntary_switches,
-        Used::Faults => usage.minor_faults + usage.major_faults,
+        UsedResource::Cpu => usage.cpu_ns,
+        UsedResource::User => usage.user_ns,
+        UsedResource::System => usage.system_ns,
+        UsedResource::Switches => usage.voluntary_switches + usage.involuntary_switches,
+        UsedResource::Faults => usage.minor_faults + usage.major_faults,
     } as f64;
-    match ends {
-        Ends::Both => Some(of(&sample.client) + sample.server.as_ref().map_or(0.0, of)),
-        Ends::One(End::Client) => Some(of(&sample.client)),
-        Ends::One(End::Server) => sample.server.as_ref().map(of),
+    match endpoints {
+        MetricEndpoints::Both => Some(of(&sample.client) + sample.server.as_ref().map_or(0.0, of)),
+        MetricEndpoints::One(EndpointRole::Client) => Some(of(&sample.client)),
+        MetricEndpoints::One(EndpointRole::Server) => sample.server.as_ref().map(of),
     }
 }
 
-fn of_calls(what: OfCall, side: Side, samples: &[&Sample], returned: Option<u64>) -> Option<f64> {
+fn of_calls(
+    what: CallQuantity,
+    side: CallDirection,
+    samples: &[&Sample],
+    returned: Option<u64>,
+) -> Option<f64> {
     let calls: Vec<_> = samples.iter().filter_map(|sample| sample.calls.as_ref()).collect();
-    let of = |calls: &'_ model::record::Calls| -> CallCounts {
+    let of = |calls: &TimedCalls| -> CallCounts {
         match side {
-            Side::Send => calls.send.clone(),
-            Side::Receive => calls.receive.clone(),
+            CallDirection::Send => calls.send.clone(),
+            CallDirection::Receive => calls.receive.clone(),
         }
     };
     let counts: Vec<CallCounts> = calls.iter().map(|calls| of(calls)).collect();
@@ -127,7 +152,7 @@ fn of_calls(what: OfCall, side: Side, samples: &[&Sample], returned: Option<u64>
         return None;
     }
     Some(match what {
-        OfCall::Calls => {
+        CallQuantity::Calls => {
             let messages: f64 = calls.iter().map(|calls| calls.messages as f64).sum();
             match returned {
                 None => sum(&|counts| counts.count as f64) / messages,
@@ -139,11 +164,11 @@ fn of_calls(what: OfCall, side: Side, samples: &[&Sample], returned: Option<u64>
                 }
             }
         }
-        OfCall::Bytes => {
+        CallQuantity::Bytes => {
             sum(&|counts| among(counts, |bytes, calls| bytes.saturating_mul(calls)))
                 / sum(&|counts| among(counts, |_, calls| calls))
         }
-        OfCall::Time => {
+        CallQuantity::Time => {
             let mut all = Histogram::new();
             counts.iter().for_each(|counts| all.merge(&counts.time.decode()));
             all.mean_ns()?
@@ -152,11 +177,11 @@ fn of_calls(what: OfCall, side: Side, samples: &[&Sample], returned: Option<u64>
 }
 
 /// How many bytes calls of `side` returned in `samples`, each count once.
-pub(crate) fn returned_bytes(side: Side, samples: &[&Sample]) -> Vec<u64> {
+pub(crate) fn returned_bytes(side: CallDirection, samples: &[&Sample]) -> Vec<u64> {
     let calls = samples.iter().filter_map(|sample| sample.calls.as_ref());
     let counts = calls.map(|calls| match side {
-        Side::Send => &calls.send,
-        Side::Receive => &calls.receive,
+        CallDirection::Send => &calls.send,
+        CallDirection::Receive => &calls.receive,
     });
     let mut bytes: Vec<u64> = counts.flat_map(|c| c.returned_bytes.iter().map(|(bytes, _)| *bytes)).collect();
     bytes.sort_unstable();
@@ -164,45 +189,50 @@ pub(crate) fn returned_bytes(side: Side, samples: &[&Sample]) -> Vec<u64> {
     bytes
 }
 
-fn step(end: End, name: &str, mean: bool, samples: &[&Sample]) -> Option<f64> {
+fn step(endpoint: EndpointRole, name: &str, mean: bool, samples: &[&Sample]) -> Option<f64> {
     let steps = samples.iter().filter_map(|sample| sample.steps.as_ref());
-    let of_end = steps.flat_map(|steps| match end {
-        End::Client => &steps.client,
-        End::Server => &steps.server,
+    let of_end = steps.flat_map(|steps| match endpoint {
+        EndpointRole::Client => &steps.client,
+        EndpointRole::Server => &steps.server,
     });
     let mut all = Histogram::new();
-    of_end.filter(|step: &&Step| step.name == name).for_each(|step| all.merge(&step.time.decode()));
+    of_end.filter(|step: &&StepSample| step.name == name).for_each(|step| all.merge(&step.time.decode()));
     if mean { all.mean_ns() } else { all.quantile_ns(0.5).map(|ns| ns as f64) }
 }
 
-fn scheduled_ns(scheduled: Scheduled, ends: Ends, looked: &[&Profile]) -> Option<f64> {
-    let of = |row: &ScheduleRow| match scheduled {
-        Scheduled::Running => row.runs_ns,
-        Scheduled::Asleep => row.sleeps_ns,
-        Scheduled::Preempted => row.preempted_ns,
+fn scheduled_ns(scheduled: ScheduledTime, endpoints: MetricEndpoints, profiles: &[&Profile]) -> Option<f64> {
+    let of = |row: &ScheduleProfile| match scheduled {
+        ScheduledTime::Running => row.running_ns,
+        ScheduledTime::Asleep => row.asleep_ns,
+        ScheduledTime::Preempted => row.preempted_ns,
     };
-    let of_trial = |showed: &&Profile| -> Option<f64> {
-        let rows = ends.of(showed).into_iter().map(|end| end.schedule.as_ref().map(of));
+    let of_trial = |profile: &&Profile| -> Option<f64> {
+        let rows = of_endpoints(endpoints, profile).into_iter().map(|end| end.schedule.as_ref().map(of));
         let per_iteration: Option<f64> = rows.sum();
-        per_iteration.map(|per_iteration| per_iteration * showed.iterations as f64)
+        per_iteration.map(|per_iteration| per_iteration * profile.iterations as f64)
     };
-    Some(looked.iter().map(of_trial).sum::<Option<f64>>()? / looked_iterations(looked))
+    Some(profiles.iter().map(of_trial).sum::<Option<f64>>()? / observed_iterations(profiles))
 }
 
-fn of_observed_calls(what: OfSeen, end: End, name: &str, looked: &[&Profile]) -> Option<f64> {
-    let of_end = looked.iter().flat_map(|showed| Ends::One(end).of(showed));
+fn of_observed_calls(
+    what: ObservedQuantity,
+    endpoint: EndpointRole,
+    name: &str,
+    profiles: &[&Profile],
+) -> Option<f64> {
+    let of_end = profiles.iter().flat_map(|profile| of_endpoints(MetricEndpoints::One(endpoint), profile));
     let rows: Vec<_> = of_end.flat_map(|end| &end.calls).filter(|row| is_call(&row.name, name)).collect();
-    let sum = |value: &dyn Fn(&CallRow) -> f64| rows.iter().map(|row| value(row)).sum::<f64>();
-    let answered = |row: &CallRow| {
+    let sum = |value: &dyn Fn(&CallProfile) -> f64| rows.iter().map(|row| value(row)).sum::<f64>();
+    let answered = |row: &CallProfile| {
         let failed = row.errors.values().fold(row.restarts, |sum, errors| sum.saturating_add(*errors));
         row.count.saturating_sub(failed)
     };
     // A trial in which no such call was made has none of it an iteration, and no time of it.
     Some(match what {
-        OfSeen::Calls => sum(&|row| row.count as f64) / looked_iterations(looked),
-        OfSeen::Mean => sum(&|row| row.mean_ns * row.count as f64) / sum(&|row| row.count as f64),
-        OfSeen::Bytes => sum(&|row| row.returned_sum as f64) / sum(&|row| answered(row) as f64),
-        OfSeen::Time => {
+        ObservedQuantity::Calls => sum(&|row| row.count as f64) / observed_iterations(profiles),
+        ObservedQuantity::Mean => sum(&|row| row.mean_ns * row.count as f64) / sum(&|row| row.count as f64),
+        ObservedQuantity::Bytes => sum(&|row| row.returned_sum as f64) / sum(&|row| answered(row) as f64),
+        ObservedQuantity::Time => {
             let mut all = Histogram::new();
             rows.iter().for_each(|row| all.merge(&row.time.decode()));
             all.quantile_ns(0.5)? as f64
@@ -220,26 +250,26 @@ fn is_counter(counter: &str, name: &str) -> bool {
     counter == name || counter.split_once(':').is_some_and(|(event, _)| event == name)
 }
 
-fn count_of(name: &str, ends: Ends, looked: &[&Profile]) -> Option<f64> {
-    let of_trial = |showed: &&Profile| -> Option<f64> {
-        let counters = ends.of(showed).into_iter().flat_map(|end| &end.counters);
+fn count_of(name: &str, endpoints: MetricEndpoints, profiles: &[&Profile]) -> Option<f64> {
+    let of_trial = |profile: &&Profile| -> Option<f64> {
+        let counters = of_endpoints(endpoints, profile).into_iter().flat_map(|end| &end.counters);
         let counts: Vec<_> = counters.filter(|counter| is_counter(&counter.name, name)).collect();
         if counts.is_empty() { None } else { counts.iter().map(|counter| counter.count.known()).sum() }
     };
-    Some(looked.iter().map(of_trial).sum::<Option<f64>>()? / looked_iterations(looked))
+    Some(profiles.iter().map(of_trial).sum::<Option<f64>>()? / observed_iterations(profiles))
 }
 
-fn looked_iterations(looked: &[&Profile]) -> f64 {
-    looked.iter().map(|showed| showed.iterations as f64).sum()
+fn observed_iterations(profiles: &[&Profile]) -> f64 {
+    profiles.iter().map(|profile| profile.iterations as f64).sum()
 }
 
-fn of_timer(what: OfTimer, samples: &[&Sample]) -> Option<f64> {
+fn of_timer(what: TimerQuantity, samples: &[&Sample]) -> Option<f64> {
     let timers: Vec<TimerSample> = samples.iter().filter_map(|sample| sample.timer).collect();
     let of = |timer: &TimerSample| match what {
-        OfTimer::Error => timer.error_ns,
-        OfTimer::Deviation => timer.deviation_ns,
-        OfTimer::Off => timer.off_clock_ns,
-        OfTimer::Resolution => timer.resolution_ns,
+        TimerQuantity::Error => timer.error_ns,
+        TimerQuantity::Deviation => timer.deviation_ns,
+        TimerQuantity::Off => timer.off_clock_ns,
+        TimerQuantity::Resolution => timer.resolution_ns,
     };
     stats::median(&timers.iter().map(of).collect::<Vec<_>>())
 }

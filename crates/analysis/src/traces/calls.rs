@@ -1,19 +1,19 @@
-//! System calls by kind: how many an iteration, how long each took, what they returned. Worked out of events alone.
+//! System calls by kind: how many per iteration, how long each took, what they returned. From events alone.
 
 use model::histogram::Histogram;
-use model::observation::profile::CallRow;
-use model::observation::{EndpointObservation, Event, What};
+use model::observation::profile::CallProfile;
+use model::observation::{EndpointEvent, EndpointObservation, EventKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// How many different answers of a kind of call are kept apart.
 const MOST_ANSWERS: usize = 64;
-/// The errnos by which the kernel says within itself that a call is to be begun again (ERESTARTSYS and its kin).
+/// The errnos by which the kernel marks a call that it will restart (ERESTARTSYS and its kin).
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
 
-/// The calls of one endpoint, gathered over trials.
+/// The calls of one endpoint, counted over trials.
 #[derive(Debug, Clone, Default)]
-pub struct Calls {
+pub struct CallTally {
     iterations: u64,
     by_number: BTreeMap<u32, Kind>,
 }
@@ -28,11 +28,11 @@ struct Kind {
     asked_sum: u64,
 }
 
-impl Calls {
-    /// Adds what an endpoint was seen to do in `iterations`.
-    pub fn add(&mut self, seen: &EndpointObservation, iterations: u64) {
+impl CallTally {
+    /// Adds what an endpoint did in `iterations`.
+    pub fn add(&mut self, observation: &EndpointObservation, iterations: u64) {
         self.iterations += iterations;
-        for call in in_order(&seen.events) {
+        for call in in_order(&observation.events) {
             let kind = self.by_number.entry(call.number).or_default();
             kind.time.record(call.until_ns - call.from_ns);
             kind.total_ns += call.until_ns - call.from_ns;
@@ -47,11 +47,11 @@ impl Calls {
         }
     }
 
-    /// A row for each kind, the most frequent first. `name` names a call by its number.
-    pub fn rows(&self, name: impl Fn(u32) -> String) -> Vec<CallRow> {
+    /// The profile of each kind, the most frequent first. `name` names a call by its number.
+    pub fn profiles(&self, name: impl Fn(u32) -> String) -> Vec<CallProfile> {
         let row = |(number, kind): (&u32, &Kind)| {
             let count = kind.time.count();
-            CallRow {
+            CallProfile {
                 name: name(*number),
                 count,
                 per_iteration: count as f64 / self.iterations as f64,
@@ -64,7 +64,7 @@ impl Calls {
                 asked_sum: kind.asked_sum,
             }
         };
-        let mut rows: Vec<CallRow> = self.by_number.iter().map(row).collect();
+        let mut rows: Vec<CallProfile> = self.by_number.iter().map(row).collect();
         rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
         rows
     }
@@ -88,7 +88,7 @@ fn most_frequent(returned: &BTreeMap<i64, u64>) -> Vec<(i64, u64)> {
 
 /// One call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Call {
+pub struct SystemCall {
     /// Its number.
     pub number: u32,
     /// When it began.
@@ -102,16 +102,16 @@ pub struct Call {
 }
 
 /// The calls that both began and ended, in the order of time. A thread makes one call at a time.
-pub fn in_order(events: &[Event]) -> impl Iterator<Item = Call> {
+pub fn in_order(events: &[EndpointEvent]) -> impl Iterator<Item = SystemCall> {
     let mut begun: Option<(u32, u64, u64)> = None;
     events.iter().filter_map(move |event| match event.what {
-        What::Enter { number, third, .. } => {
+        EventKind::Enter { number, third, .. } => {
             begun = Some((number, event.at_ns, third));
             None
         }
-        What::Exit { number, value } => {
+        EventKind::Exit { number, value } => {
             let (entered, from_ns, third) = begun.take()?;
-            (entered == number).then_some(Call {
+            (entered == number).then_some(SystemCall {
                 number,
                 from_ns,
                 until_ns: event.at_ns,
@@ -127,10 +127,10 @@ pub fn in_order(events: &[Event]) -> impl Iterator<Item = Call> {
 mod tests {
     use super::*;
 
-    fn call(at: u64, took: u64, number: u32, third: u64, value: i64) -> [Event; 2] {
+    fn call(at: u64, took: u64, number: u32, third: u64, value: i64) -> [EndpointEvent; 2] {
         [
-            Event { at_ns: at, what: What::Enter { number, first: 0, third } },
-            Event { at_ns: at + took, what: What::Exit { number, value } },
+            EndpointEvent { at_ns: at, what: EventKind::Enter { number, first: 0, third } },
+            EndpointEvent { at_ns: at + took, what: EventKind::Exit { number, value } },
         ]
     }
 
@@ -144,9 +144,9 @@ mod tests {
             call(80, 7, 1, 64, 64),
         ];
         let seen = EndpointObservation { events: events.concat(), ..EndpointObservation::default() };
-        let mut calls = Calls::default();
+        let mut calls = CallTally::default();
         calls.add(&seen, 2);
-        let rows = calls.rows(|number| ["read", "write"][number as usize].to_owned());
+        let rows = calls.profiles(|number| ["read", "write"][number as usize].to_owned());
         let [read, write] = rows.as_slice() else { panic!("{rows:?}") };
         assert_eq!((read.name.as_str(), read.count, read.per_iteration, read.restarts), ("read", 4, 2.0, 1));
         assert_eq!((read.mean_ns, read.returned_sum, read.asked_sum), (12.5, 72, 128));
@@ -159,9 +159,9 @@ mod tests {
     fn the_sum_of_addresses_stops_at_what_64_bits_hold() {
         let address = i64::MAX / 2;
         let events = (0..4).flat_map(|at| call(at * 10, 5, 0, u64::MAX, address)).collect();
-        let mut calls = Calls::default();
+        let mut calls = CallTally::default();
         calls.add(&EndpointObservation { events, ..EndpointObservation::default() }, 1);
-        let rows = calls.rows(|_| "mmap".to_owned());
+        let rows = calls.profiles(|_| "mmap".to_owned());
         assert_eq!((rows[0].returned_sum, rows[0].asked_sum), (i64::MAX, u64::MAX));
     }
 

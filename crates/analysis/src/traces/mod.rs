@@ -1,4 +1,4 @@
-//! What probes saw, reduced: events to system calls, schedules, iterations and profiles; stacks to parts of the kernel.
+//! What probes observed, reduced: events to system calls, schedules, iterations and profiles; stacks to subsystems.
 //!
 //! It opens no probe and draws nothing.
 

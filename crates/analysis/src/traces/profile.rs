@@ -1,27 +1,33 @@
-//! What one trial under a probe comes to: from an observation to the profile that a results file keeps.
+//! From the observation of one trial to the profile that a results file keeps.
 
-use super::calls::Calls;
-use super::schedule::Schedules;
+use super::calls::CallTally;
+use super::schedule::ScheduleTally;
 use super::subsystem::samples_by_subsystem;
 use model::observation::profile::{EndpointProfile, Profile, Timeline};
-use model::observation::{EndpointObservation, Observation, Probe, What};
+use model::observation::{EndpointObservation, EventKind, Observation, Probe};
 use model::record::Fact;
 use std::collections::BTreeMap;
 
-/// The iterations of which all is kept: enough to choose typical ones of, and no burden to a results file.
+/// Of so many iterations all events are kept: enough to choose typical ones from, and few enough for a results file.
 const MOST_KEPT_ITERATIONS: usize = 64;
 
-/// What `seen` comes to, which `probe` saw. `call_name` names a system call by its number.
-pub fn profile(probe: Probe, seen: Observation, effect: f64, call_name: impl Fn(u32) -> String) -> Profile {
-    let mut schedules = Schedules::default();
+/// The profile of `observation`, which `probe` made. `effect` is the time of its iterations over that of the same
+/// iterations without a probe. `call_name` names a system call by its number.
+pub fn profile(
+    probe: Probe,
+    observation: Observation,
+    effect: f64,
+    call_name: impl Fn(u32) -> String,
+) -> Profile {
+    let mut schedules = ScheduleTally::default();
     if probe == Probe::Scheduler {
-        schedules.add(&seen);
+        schedules.add(&observation);
     }
-    let mut schedules = schedules.rows().into_iter().flatten();
+    let mut schedules = schedules.profiles().into_iter().flatten();
     let mut end = |end: &EndpointObservation| {
-        let mut calls = Calls::default();
+        let mut calls = CallTally::default();
         if matches!(probe, Probe::Syscalls | Probe::Ptrace) {
-            calls.add(end, seen.iterations);
+            calls.add(end, observation.iterations);
         }
         let (mut counters, mut uncounted) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
         for counter in &end.counters {
@@ -33,51 +39,51 @@ pub fn profile(probe: Probe, seen: Observation, effect: f64, call_name: impl Fn(
             }
         }
         EndpointProfile {
-            calls: calls.rows(&call_name),
+            calls: calls.profiles(&call_name),
             schedule: schedules.next(),
             counters,
             uncounted,
             subsystems: samples_by_subsystem(&end.stacks).into_iter().collect(),
-            without: end.without.clone(),
+            unavailable: end.unavailable.clone(),
             lost: end.lost,
         }
     };
-    let (client, server) = (end(&seen.client), seen.server.as_ref().map(&mut end));
-    let (iterations, iteration_ns) = (seen.iterations, seen.iteration_ns());
-    let timeline =
-        (probe == Probe::Timeline).then(|| timeline(seen.first_iterations(MOST_KEPT_ITERATIONS), call_name));
+    let (client, server) = (end(&observation.client), observation.server.as_ref().map(&mut end));
+    let (iterations, iteration_ns) = (observation.iterations, observation.iteration_ns());
+    let timeline = (probe == Probe::Timeline)
+        .then(|| timeline(observation.first_iterations(MOST_KEPT_ITERATIONS), call_name));
     Profile { iterations, iteration_ns, effect, client, server, timeline }
 }
 
-fn timeline(seen: Observation, call_name: impl Fn(u32) -> String) -> Timeline {
-    let events = seen.ends().flat_map(|end| &end.events);
+fn timeline(observation: Observation, call_name: impl Fn(u32) -> String) -> Timeline {
+    let events = observation.endpoints().flat_map(|end| &end.events);
     let numbers = events.filter_map(|event| match event.what {
-        What::Enter { number, .. } => Some(number),
+        EventKind::Enter { number, .. } => Some(number),
         _ => None,
     });
     let call_names = numbers.map(|number| (number, call_name(number))).collect();
-    Timeline { seen, call_names }
+    Timeline { observation, call_names }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::observation::subsystem::Subsystem;
-    use model::observation::{Event, Frame, Stack, What};
+    use model::observation::{EndpointEvent, EventKind, SampledStack, StackFrame};
 
     fn seen() -> Observation {
-        let event = |at_ns, what| Event { at_ns, what };
+        let event = |at_ns, what| EndpointEvent { at_ns, what };
         let read = |at_ns| {
             [
-                event(at_ns, What::Enter { number: 0, first: 3, third: 64 }),
-                event(at_ns + 10, What::Exit { number: 0, value: 64 }),
+                event(at_ns, EventKind::Enter { number: 0, first: 3, third: 64 }),
+                event(at_ns + 10, EventKind::Exit { number: 0, value: 64 }),
             ]
         };
         let client = EndpointObservation {
             from_ns: 0,
             until_ns: 100,
             events: [read(10), read(50)].concat(),
-            stacks: vec![Stack { frames: vec![Frame::User("main".to_owned())], samples: 3 }],
+            stacks: vec![SampledStack { frames: vec![StackFrame::User("main".to_owned())], samples: 3 }],
             ..EndpointObservation::default()
         };
         let server = EndpointObservation { from_ns: 0, until_ns: 100, ..EndpointObservation::default() };
@@ -103,7 +109,7 @@ mod tests {
         assert_eq!((read.name.as_str(), read.per_iteration, read.mean_ns), ("read", 1.0, 10.0));
         assert_eq!((calls.client.schedule.is_none(), calls.timeline.is_none()), (true, true));
         let scheduled = of(Probe::Scheduler);
-        assert_eq!(scheduled.client.schedule.unwrap().runs_ns, 50.0);
+        assert_eq!(scheduled.client.schedule.unwrap().running_ns, 50.0);
         assert!(scheduled.server.unwrap().schedule.is_some());
         assert_eq!(of(Probe::Sampling).client.subsystems, BTreeMap::from([(Subsystem::User, 3)]));
     }
@@ -115,6 +121,6 @@ mod tests {
         assert_eq!(serde_json::from_str::<Profile>(&text).unwrap(), kept);
         let timeline = kept.timeline.unwrap();
         assert_eq!((timeline.call_name(0), timeline.call_name(7)), ("read".to_owned(), "call 7".to_owned()));
-        assert_eq!(timeline.seen.client.events.len(), 4);
+        assert_eq!(timeline.observation.client.events.len(), 4);
     }
 }

@@ -1,16 +1,16 @@
-//! In which part of the kernel a sample found the processor: stacks judged by a list of functions, `subsystems.toml`.
+//! The subsystem in which a sample found the processor, by a list of functions, `subsystems.toml`.
 //!
-//! The list is data, for kernels rename functions more often than they change what these are for. Nothing here
-//! samples or finds names for addresses.
+//! The list is data, because kernels rename functions more often than they change their purpose. Nothing here takes samples or
+//! finds names for addresses.
 
 use model::observation::subsystem::Subsystem;
-use model::observation::{Frame, Stack};
+use model::observation::{SampledStack, StackFrame};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-/// How many samples of `stacks` lie in each place, the place with the most first. Places without samples are left out.
-pub fn samples_by_subsystem(stacks: &[Stack]) -> Vec<(Subsystem, u64)> {
+/// How many samples of `stacks` are in each subsystem, the one with the most first. Those without samples are left out.
+pub fn samples_by_subsystem(stacks: &[SampledStack]) -> Vec<(Subsystem, u64)> {
     let mut samples: BTreeMap<Subsystem, u64> = BTreeMap::new();
     for stack in stacks {
         *samples.entry(subsystem_of(stack)).or_default() += stack.samples;
@@ -21,11 +21,11 @@ pub fn samples_by_subsystem(stacks: &[Stack]) -> Vec<(Subsystem, u64)> {
     subsystems
 }
 
-/// The place of one stack: the first function that the table knows decides, from the innermost outwards.
+/// The subsystem of one stack: from the innermost function outwards, the first that the list names decides.
 ///
-/// Only the entry of system calls decides nothing about others: it is the caller of all that the kernel does for a
-/// program, so that it would claim whatever the table does not know.
-pub fn subsystem_of(stack: &Stack) -> Subsystem {
+/// The entry of system calls decides only where no other function was passed: it calls everything that the kernel does
+/// for a program, and would claim whatever the list does not name.
+pub fn subsystem_of(stack: &SampledStack) -> Subsystem {
     let table = &*TABLE;
     let kernel: Vec<&str> = stack.frames.iter().rev().map_while(kernel_name).collect();
     let interrupted = table.interrupted(&kernel);
@@ -35,9 +35,9 @@ pub fn subsystem_of(stack: &Stack) -> Subsystem {
     let mut unknown = false;
     for name in interrupted {
         match table.roles.get(name) {
-            Some(Role::Is(Subsystem::Entry)) if unknown => return Subsystem::Unknown,
-            Some(Role::Is(place)) => return place,
-            Some(Role::Helps) => {}
+            Some(FunctionRole::Is(Subsystem::Entry)) if unknown => return Subsystem::Unknown,
+            Some(FunctionRole::Is(place)) => return place,
+            Some(FunctionRole::Helps) => {}
             None => unknown = true,
         }
     }
@@ -45,15 +45,15 @@ pub fn subsystem_of(stack: &Stack) -> Subsystem {
 }
 
 /// The name of a frame of the kernel, without what the compiler appended; empty if it has none.
-fn kernel_name(frame: &Frame) -> Option<&str> {
+fn kernel_name(frame: &StackFrame) -> Option<&str> {
     match frame {
-        Frame::Kernel(name) => Some(name.split('.').next().unwrap_or_default()),
-        Frame::KernelAddress(_) => Some(""),
-        Frame::User(_) | Frame::FileOffset { .. } => None,
+        StackFrame::Kernel(name) => Some(name.split('.').next().unwrap_or_default()),
+        StackFrame::KernelAddress(_) => Some(""),
+        StackFrame::User(_) | StackFrame::FileOffset { .. } => None,
     }
 }
 
-/// The table as it is compiled in. A test rules out that it cannot be read; every place would be unknown.
+/// The list as it is compiled in. A test shows that it can be read; else every subsystem would be unknown.
 static TABLE: LazyLock<Table> =
     LazyLock::new(|| toml::from_str(include_str!("subsystems.toml")).map(Table::of).unwrap_or_default());
 
@@ -69,32 +69,32 @@ struct File {
     subsystems: BTreeMap<Subsystem, Vec<String>>,
 }
 
-/// What a function says of the place.
+/// What a function says of the subsystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum FunctionRole {
     /// This is it.
     Is(Subsystem),
     /// Nothing: its caller decides.
     Helps,
 }
 
-/// The file, made ready to be asked.
+/// The list, prepared for look-ups.
 #[derive(Default)]
 struct Table {
     sampler: Names<()>,
     interrupt_entry: Names<()>,
     wake_up_unlock: Names<()>,
     wakers: Names<()>,
-    roles: Names<Role>,
+    roles: Names<FunctionRole>,
 }
 
 impl Table {
     fn of(file: File) -> Self {
         let set = |names: Vec<String>| names.into_iter().map(|name| (name, ())).collect();
-        let helpers = file.helpers.into_iter().map(|name| (name, Role::Helps));
+        let helpers = file.helpers.into_iter().map(|name| (name, FunctionRole::Helps));
         let subsystems = file.subsystems.into_iter();
-        let subsystems =
-            subsystems.flat_map(|(place, names)| names.into_iter().map(move |name| (name, Role::Is(place))));
+        let subsystems = subsystems
+            .flat_map(|(place, names)| names.into_iter().map(move |name| (name, FunctionRole::Is(place))));
         Self {
             sampler: set(file.sampler),
             interrupt_entry: set(file.interrupt_entry),
@@ -111,7 +111,7 @@ impl Table {
         entry.map_or(kernel, |entry| &kernel[sampler + entry + 1..])
     }
 
-    /// Whether `kernel`, from the innermost function outwards, is at the end of a wake-up that left no frame.
+    /// Whether `kernel`, from the innermost function outwards, ends a wake-up whose own function left no frame.
     fn ends_a_wake_up(&self, kernel: &[&str]) -> bool {
         matches!(kernel, [unlock, caller, ..] if self.wake_up_unlock.has(unlock) && self.wakers.has(caller))
     }
@@ -164,17 +164,17 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Stacks that cpu-clock found in turns over a pipe, over TCP and with a futex, the most frequent of each.
+    /// Stacks that cpu-clock found in iterations over a pipe, over TCP and with a futex, the most frequent of each.
     const FOLDED: &str = include_str!("stacks.folded");
 
     /// A line `main;read;vfs_read_[k] 12`.
-    fn stack(folded: &str) -> Stack {
+    fn stack(folded: &str) -> SampledStack {
         let (frames, samples) = folded.rsplit_once(' ').unwrap();
         let frame = |name: &str| match name.strip_suffix("_[k]") {
-            Some(kernel) => Frame::Kernel(kernel.to_owned()),
-            None => Frame::User(name.to_owned()),
+            Some(kernel) => StackFrame::Kernel(kernel.to_owned()),
+            None => StackFrame::User(name.to_owned()),
         };
-        Stack { frames: frames.split(';').map(frame).collect(), samples: samples.parse().unwrap() }
+        SampledStack { frames: frames.split(';').map(frame).collect(), samples: samples.parse().unwrap() }
     }
 
     fn judged(folded: &str) -> Subsystem {
@@ -244,7 +244,8 @@ mod tests {
         assert_eq!(judged(&format!("{call};__rcu_read_unlock_[k]")), Subsystem::Entry);
         assert_eq!(judged(&format!("{call};of_another_kernel_[k]")), Subsystem::Unknown);
         assert_eq!(judged(&format!("{call};vfs_read_[k];of_another_kernel_[k]")), Subsystem::Files);
-        let address = Stack { frames: vec![Frame::KernelAddress(0xffff_ffff_8100_0000)], samples: 1 };
+        let address =
+            SampledStack { frames: vec![StackFrame::KernelAddress(0xffff_ffff_8100_0000)], samples: 1 };
         assert_eq!(subsystem_of(&address), Subsystem::Unknown);
     }
 

@@ -1,51 +1,24 @@
-//! Iterations to look at one by one: which, and what each endpoint did from moment to moment, who woke whom.
+//! Single iterations: which are worth showing, what each endpoint did from moment to moment, and who woke whom.
 //!
-//! All of it is worked out of the events of a timeline. How it is drawn is the report's affair.
+//! All of it is worked out of the events of a timeline. How it is drawn is `report`'s affair.
 
-use super::calls::{Call, in_order};
-use super::schedule::{self, Span, State, comes_on_after, wake_ups_of};
+use super::calls::{SystemCall, in_order};
+use super::schedule::{self, SchedulerState, StateSpan, comes_on_after, wake_ups_of};
 use crate::stats::median;
-use model::observation::{EndpointObservation, Observation, What};
+use model::endpoint::EndpointRole;
+use model::observation::{EndpointObservation, EventKind, Observation};
 use serde::Serialize;
 
-/// A slow iteration is taken at this quantile: above it are accidents that come once in a while.
+/// The slow iteration is at this quantile: above it are rare accidents.
 const SLOW: f64 = 0.999;
 /// With fewer iterations that quantile is the slowest of them.
 const LEAST_FOR_SLOW: usize = 1000;
 
-/// An endpoint of a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum End {
-    /// The one that keeps the clock.
-    Client,
-    /// The one that answers.
-    Server,
-}
-
-impl End {
-    /// The other one.
-    pub fn other(self) -> Self {
-        match self {
-            End::Client => End::Server,
-            End::Server => End::Client,
-        }
-    }
-
-    /// The name, as it is shown.
-    pub fn name(self) -> &'static str {
-        match self {
-            End::Client => "client",
-            End::Server => "server",
-        }
-    }
-}
-
-/// An iteration that is worth a look.
+/// An iteration that is worth showing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Iteration {
     /// Why it was chosen.
-    pub choice: Choice,
+    pub choice: IterationChoice,
     /// Which of the iterations it is, from 0.
     pub number: usize,
     /// When it began: when the iteration before it ended.
@@ -59,24 +32,24 @@ pub struct Iteration {
 /// Why an iteration was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Choice {
+pub enum IterationChoice {
     /// It took about the median of all iterations.
     Typical,
     /// One in a thousand took as long.
     Slow,
-    /// It took the longest of them all, which are so many, too few for a thousandth.
+    /// It took longest. There are too few iterations for one in a thousand.
     Slowest {
         /// How many iterations there were to choose from.
         of: usize,
     },
 }
 
-impl std::fmt::Display for Choice {
+impl std::fmt::Display for IterationChoice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Choice::Typical => f.pad("typical"),
-            Choice::Slow => f.pad("slowest 0.1%"),
-            Choice::Slowest { of } => f.pad(&format!("slowest of {of}")),
+            IterationChoice::Typical => f.pad("typical"),
+            IterationChoice::Slow => f.pad("slowest 0.1%"),
+            IterationChoice::Slowest { of } => f.pad(&format!("slowest of {of}")),
         }
     }
 }
@@ -84,9 +57,9 @@ impl std::fmt::Display for Choice {
 /// What both endpoints did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tracks {
-    /// Client's track.
+    /// The client's track.
     pub client: Track,
-    /// Server's; operations have no server.
+    /// The server's; operations have no server.
     pub server: Option<Track>,
     /// When one woke the other, in the order of time.
     pub wake_ups: Vec<WakeUp>,
@@ -98,7 +71,7 @@ pub struct Track {
     /// The thread, as the kernel numbers it.
     pub tid: u32,
     /// Whether it ran; without think times.
-    pub spans: Vec<Span>,
+    pub spans: Vec<StateSpan>,
     /// The system calls that it made.
     pub calls: Vec<NamedCall>,
     /// The page faults that it took.
@@ -111,7 +84,7 @@ pub struct NamedCall {
     /// The name, such as `read`.
     pub name: String,
     /// The call.
-    pub call: Call,
+    pub call: SystemCall,
 }
 
 /// A page fault.
@@ -131,7 +104,7 @@ pub struct PageFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WakeUp {
     /// Who wakes; the other is woken.
-    pub waker: End,
+    pub waker: EndpointRole,
     /// When.
     pub at_ns: u64,
     /// When the other had a CPU; absent where it still had one.
@@ -140,12 +113,16 @@ pub struct WakeUp {
     pub by_interrupt: bool,
 }
 
-/// The iterations of a timeline that are worth a look: as many typical ones as asked for, in the order of time, and a slow
-/// one. `name` names a call by its number. Without iterations that were timed one by one there is none.
-pub fn chosen(observation: &Observation, typical: usize, name: impl Fn(u32) -> String) -> Vec<Iteration> {
+/// The iterations of `observation` that are worth showing: `typical` typical ones, in the order of time, and a slow one.
+/// `name` names a call by its number. There are none where iterations were not timed one by one.
+pub fn chosen_iterations(
+    observation: &Observation,
+    typical: usize,
+    name: impl Fn(u32) -> String,
+) -> Vec<Iteration> {
     let bounds = bounds(observation);
     let tracks = tracks(observation, name);
-    let iteration = |(choice, number): (Choice, usize)| {
+    let iteration = |(choice, number): (IterationChoice, usize)| {
         let (from_ns, until_ns) = bounds[number];
         let tracks = tracks.within(from_ns, until_ns);
         Iteration { choice, number: number + 1, from_ns, until_ns, tracks }
@@ -159,7 +136,7 @@ fn bounds(observation: &Observation) -> Vec<(u64, u64)> {
 }
 
 /// Which iterations are chosen, and why.
-fn choices(bounds: &[(u64, u64)], typical: usize) -> Vec<(Choice, usize)> {
+fn choices(bounds: &[(u64, u64)], typical: usize) -> Vec<(IterationChoice, usize)> {
     let took_ns = |iteration: usize| bounds[iteration].1.saturating_sub(bounds[iteration].0);
     let all: Vec<f64> = (0..bounds.len()).map(|iteration| took_ns(iteration) as f64).collect();
     let Some(median_ns) = median(&all) else { return Vec::new() };
@@ -167,8 +144,11 @@ fn choices(bounds: &[(u64, u64)], typical: usize) -> Vec<(Choice, usize)> {
     by_time.sort_by_key(|iteration| took_ns(*iteration));
     let slow = ((bounds.len() as f64 * SLOW).ceil() as usize).clamp(1, bounds.len()) - 1;
     let slow = by_time[slow];
-    let slow_choice =
-        if bounds.len() < LEAST_FOR_SLOW { Choice::Slowest { of: bounds.len() } } else { Choice::Slow };
+    let slow_choice = if bounds.len() < LEAST_FOR_SLOW {
+        IterationChoice::Slowest { of: bounds.len() }
+    } else {
+        IterationChoice::Slow
+    };
 
     let mut by_distance: Vec<usize> = by_time.into_iter().filter(|iteration| *iteration != slow).collect();
     by_distance.sort_by(|a, b| {
@@ -177,28 +157,28 @@ fn choices(bounds: &[(u64, u64)], typical: usize) -> Vec<(Choice, usize)> {
     });
     by_distance.truncate(typical);
     by_distance.sort_unstable();
-    let typical = by_distance.into_iter().map(|iteration| (Choice::Typical, iteration));
+    let typical = by_distance.into_iter().map(|iteration| (IterationChoice::Typical, iteration));
     typical.chain([(slow_choice, slow)]).collect()
 }
 
-/// What both endpoints did while they were looked at. `name` names a call by its number.
+/// What both endpoints did while they were observed. `name` names a call by its number.
 pub fn tracks(observation: &Observation, name: impl Fn(u32) -> String) -> Tracks {
     let (client, server) = (&observation.client, observation.server.as_ref());
     let mut wake_ups = Vec::new();
     if let Some(server) = server {
-        wake_ups.extend(woken_by(End::Client, client, server));
-        wake_ups.extend(woken_by(End::Server, server, client));
+        wake_ups.extend(woken_by(EndpointRole::Client, client, server));
+        wake_ups.extend(woken_by(EndpointRole::Server, server, client));
         wake_ups.sort_by_key(|wake_up| wake_up.at_ns);
     }
     Tracks {
-        client: track(client, End::Client, &wake_ups, &name),
-        server: server.map(|server| track(server, End::Server, &wake_ups, &name)),
+        client: track(client, EndpointRole::Client, &wake_ups, &name),
+        server: server.map(|server| track(server, EndpointRole::Server, &wake_ups, &name)),
         wake_ups,
     }
 }
 
 fn woken_by(
-    end: End,
+    end: EndpointRole,
     waker: &EndpointObservation,
     woken: &EndpointObservation,
 ) -> impl Iterator<Item = WakeUp> {
@@ -210,12 +190,17 @@ fn woken_by(
     })
 }
 
-fn track(seen: &EndpointObservation, end: End, wake_ups: &[WakeUp], name: impl Fn(u32) -> String) -> Track {
+fn track(
+    seen: &EndpointObservation,
+    end: EndpointRole,
+    wake_ups: &[WakeUp],
+    name: impl Fn(u32) -> String,
+) -> Track {
     let woken: Vec<u64> =
         wake_ups.iter().filter(|wake_up| wake_up.waker != end).map(|wake_up| wake_up.at_ns).collect();
-    let named = |call: Call| NamedCall { name: name(call.number), call };
+    let named = |call: SystemCall| NamedCall { name: name(call.number), call };
     let faults = seen.events.iter().filter_map(|event| match event.what {
-        What::PageFault { address, major, mapping } => {
+        EventKind::PageFault { address, major, mapping } => {
             let mapping = seen.mappings.get(mapping as usize).cloned();
             Some(PageFault { at_ns: event.at_ns, address, major, mapping })
         }
@@ -229,15 +214,15 @@ fn track(seen: &EndpointObservation, end: End, wake_ups: &[WakeUp], name: impl F
     }
 }
 
-/// A sleep ends for the kernel when the sleeper has a CPU again; it is cut where the peer woke it, for that is where it
-/// begins to wait for the CPU alone. `woken` says when that was, in the order of time.
-fn parts(span: Span, woken: &[u64]) -> impl Iterator<Item = Span> {
+/// For the kernel a sleep ends when the sleeper has a CPU again. It is cut where the peer woke the sleeper: from there on
+/// it only waits for the CPU. `woken` says when that was, in the order of time.
+fn parts(span: StateSpan, woken: &[u64]) -> impl Iterator<Item = StateSpan> {
     let next = woken.get(woken.partition_point(|at_ns| *at_ns < span.from_ns));
-    let parts = match next.filter(|at_ns| span.state == State::Sleeps && **at_ns < span.until_ns) {
+    let parts = match next.filter(|at_ns| span.state == SchedulerState::Sleeps && **at_ns < span.until_ns) {
         None => [Some(span), None],
         Some(&at_ns) => {
-            let asleep = Span { until_ns: at_ns, ..span };
-            let awake = Span { from_ns: at_ns, state: State::Wakes, ..span };
+            let asleep = StateSpan { until_ns: at_ns, ..span };
+            let awake = StateSpan { from_ns: at_ns, state: SchedulerState::Wakes, ..span };
             [Some(asleep).filter(|span| span.from_ns < span.until_ns), Some(awake)]
         }
     };
@@ -245,10 +230,10 @@ fn parts(span: Span, woken: &[u64]) -> impl Iterator<Item = Span> {
 }
 
 impl Tracks {
-    /// Both tracks by their ends, client first.
-    pub fn ends(&self) -> impl Iterator<Item = (End, &Track)> {
-        std::iter::once((End::Client, &self.client))
-            .chain(self.server.iter().map(|server| (End::Server, server)))
+    /// Both tracks with their endpoints, the client first.
+    pub fn endpoints(&self) -> impl Iterator<Item = (EndpointRole, &Track)> {
+        std::iter::once((EndpointRole::Client, &self.client))
+            .chain(self.server.iter().map(|server| (EndpointRole::Server, server)))
     }
 
     /// What of it lies between two times, or reaches into them.
@@ -281,25 +266,25 @@ impl Track {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::observation::Event;
+    use model::observation::EndpointEvent;
     use proptest::prelude::*;
 
-    const SLEEP: What = What::Off { preempted: false };
-    const LOSE: What = What::Off { preempted: true };
+    const SLEEP: EventKind = EventKind::Off { preempted: false };
+    const LOSE: EventKind = EventKind::Off { preempted: true };
 
-    fn at(at_ns: u64, what: What) -> Event {
-        Event { at_ns, what }
+    fn at(at_ns: u64, what: EventKind) -> EndpointEvent {
+        EndpointEvent { at_ns, what }
     }
 
-    fn wakes(tid: u32) -> What {
-        What::Wakes { tid, by_interrupt: false }
+    fn wakes(tid: u32) -> EventKind {
+        EventKind::Wakes { tid, by_interrupt: false }
     }
 
-    fn enter(number: u32) -> What {
-        What::Enter { number, first: 0, third: 1 }
+    fn enter(number: u32) -> EventKind {
+        EventKind::Enter { number, first: 0, third: 1 }
     }
 
-    fn seen(tid: u32, events: Vec<Event>) -> EndpointObservation {
+    fn seen(tid: u32, events: Vec<EndpointEvent>) -> EndpointObservation {
         EndpointObservation {
             tid,
             events,
@@ -314,24 +299,24 @@ mod tests {
         ["read", "write"][number as usize].to_owned()
     }
 
-    /// Client writes, which wakes server, and sleeps in its read until server, which lost its CPU for a while, wakes it.
+    /// The client writes, which wakes the server, and sleeps in its read until the server, which lost its CPU for a while, wakes it.
     fn ping_pong() -> Observation {
-        let fault = What::PageFault { address: 0x1000, major: false, mapping: 0 };
+        let fault = EventKind::PageFault { address: 0x1000, major: false, mapping: 0 };
         let client = vec![
             at(10, enter(1)),
             at(15, wakes(2)),
-            at(18, What::Exit { number: 1, value: 1 }),
+            at(18, EventKind::Exit { number: 1, value: 1 }),
             at(19, enter(0)),
             at(20, SLEEP),
-            at(65, What::On { cpu: 0 }),
-            at(70, What::Exit { number: 0, value: 1 }),
+            at(65, EventKind::On { cpu: 0 }),
+            at(70, EventKind::Exit { number: 0, value: 1 }),
         ];
         let server = vec![
             at(1, SLEEP),
-            at(30, What::On { cpu: 1 }),
+            at(30, EventKind::On { cpu: 1 }),
             at(32, fault),
             at(35, LOSE),
-            at(45, What::On { cpu: 1 }),
+            at(45, EventKind::On { cpu: 1 }),
             at(55, wakes(1)),
             at(60, SLEEP),
         ];
@@ -344,14 +329,14 @@ mod tests {
         }
     }
 
-    fn of(track: &Track) -> Vec<(u64, u64, State)> {
+    fn of(track: &Track) -> Vec<(u64, u64, SchedulerState)> {
         track.spans.iter().map(|span| (span.from_ns, span.until_ns, span.state)).collect()
     }
 
     #[test]
     fn a_sleep_is_cut_where_the_peer_ends_it() {
         let tracks = tracks(&ping_pong(), names);
-        use State::{Preempted, Runs, Sleeps, Wakes};
+        use SchedulerState::{Preempted, Runs, Sleeps, Wakes};
         assert_eq!(of(&tracks.client), [(0, 20, Runs), (20, 55, Sleeps), (55, 65, Wakes), (65, 100, Runs)]);
         let server = of(tracks.server.as_ref().unwrap());
         let expected = [
@@ -365,19 +350,19 @@ mod tests {
         ];
         assert_eq!(server, expected);
         let wake_ups: Vec<_> = tracks.wake_ups.iter().map(|w| (w.waker, w.at_ns, w.on_ns)).collect();
-        assert_eq!(wake_ups, [(End::Client, 15, Some(30)), (End::Server, 55, Some(65))]);
+        assert_eq!(wake_ups, [(EndpointRole::Client, 15, Some(30)), (EndpointRole::Server, 55, Some(65))]);
     }
 
     #[test]
     fn an_iteration_has_what_reaches_into_it() {
-        let iterations = chosen(&ping_pong(), 3, names);
+        let iterations = chosen_iterations(&ping_pong(), 3, names);
         let [iteration] = iterations.as_slice() else { panic!("{iterations:?}") };
         assert_eq!((iteration.number, iteration.from_ns, iteration.until_ns), (1, 5, 75));
-        assert_eq!(iteration.choice, Choice::Slowest { of: 1 });
+        assert_eq!(iteration.choice, IterationChoice::Slowest { of: 1 });
         let calls: Vec<_> = iteration.tracks.client.calls.iter().map(|named| named.name.as_str()).collect();
         assert_eq!(calls, ["write", "read"]);
         let server = iteration.tracks.server.as_ref().unwrap();
-        assert_eq!(of(server)[0], (1, 15, State::Sleeps), "it keeps its own times");
+        assert_eq!(of(server)[0], (1, 15, SchedulerState::Sleeps), "it keeps its own times");
         assert_eq!(server.faults[0].mapping.as_deref(), Some("heap"));
         assert_eq!(iteration.tracks.within(16, 29).wake_ups.len(), 1, "client's, which is on its way");
         assert_eq!(iteration.tracks.within(31, 50).wake_ups, []);
@@ -401,7 +386,7 @@ mod tests {
         assert_eq!(typical, [1500, 1500]);
         assert!(chosen[0].1 < chosen[1].1);
         let (choice, slow) = chosen[2];
-        assert_eq!((choice, took(slow)), (Choice::Slow, 1_000_000));
+        assert_eq!((choice, took(slow)), (IterationChoice::Slow, 1_000_000));
         assert_eq!(choices(&[], 2), []);
     }
 
@@ -416,7 +401,7 @@ mod tests {
                 match what {
                     0 => client.push(at(at_ns, SLEEP)),
                     1 => client.push(at(at_ns, LOSE)),
-                    2 => client.push(at(at_ns, What::On { cpu: 0 })),
+                    2 => client.push(at(at_ns, EventKind::On { cpu: 0 })),
                     _ => server.push(at(at_ns, wakes(1))),
                 }
             }

@@ -71,7 +71,7 @@ pub(crate) fn in_common_window(
     let sample = Sample {
         iterations: iterations + lost.unwrap_or(0),
         lost,
-        iterations_in_all: reports.iter().map(|one| one.sample.iterations_in_all).sum(),
+        trial_iterations: reports.iter().map(|one| one.sample.trial_iterations).sum(),
         elapsed_ns,
         each: is_answered
             .then(|| each(clock, &own.iter().flat_map(|own| own.ticks.clone()).collect::<Vec<_>>())),
@@ -157,7 +157,7 @@ mod tests {
         };
         let asked = of(Workload::Latency, Peers::Pairs(2));
         assert_eq!(
-            (asked.shares.clone(), asked.iterations, asked.iterations_in_all),
+            (asked.shares.clone(), asked.iterations, asked.trial_iterations),
             (Some(vec![5, 10]), 15, 50)
         );
         // As each client sees it: 5 iterations of 100 ns and 10 of 50 ns.

@@ -17,7 +17,7 @@ use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use crate::protocol::report::{IterationTimes, TrialReport};
 use mechanisms::{Endpoint, NoTrace};
 use model::observation::{Observation, Probe, ProbeRequest};
-use model::record::{Calls, ClockSource, Each, Sample, Setting, Steps, Usage};
+use model::record::{ClockSource, Each, Sample, Setting, StepSamples, TimedCalls, Usage};
 use model::{Case, Pace, Peers, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use serde::de::DeserializeOwned;
@@ -47,7 +47,7 @@ pub(crate) struct Client<'a, E> {
     /// What goes with each message of a `session`.
     pub(crate) fds: Vec<OwnedFd>,
     /// How many iterations there were so far, in all phases.
-    pub(crate) iterations_in_all: u64,
+    pub(crate) trial_iterations: u64,
 }
 
 /// What the client measured around the iterations of one phase.
@@ -73,7 +73,7 @@ impl<E: Endpoint> Client<'_, E> {
             }
         };
         self.send_to_all(&Phase { kind: PhaseKind::End, iterations: 0, check: false })?;
-        let sample = Sample { iterations_in_all: self.iterations_in_all, ..sample };
+        let sample = Sample { trial_iterations: self.trial_iterations, ..sample };
         let client_settings = self.endpoints.iter().flat_map(|endpoint| endpoint.inner.settings());
         Ok(TrialReport {
             sample,
@@ -301,7 +301,7 @@ impl<E: Endpoint> Client<'_, E> {
     }
 
     /// The phase in which every send and receive call is timed.
-    fn calls(&mut self, messages: u64) -> Outcome<Calls> {
+    fn calls(&mut self, messages: u64) -> Outcome<TimedCalls> {
         let mut log = CallLog::new(self.clock);
         self.announce(PhaseKind::Calls, messages, false)?;
         let Iterations { lead_in, timed, lead_out } = Iterations::of(messages);
@@ -314,11 +314,11 @@ impl<E: Endpoint> Client<'_, E> {
         endpoint.stream(lead_out, &mut Unmetered, &mut Unwatched)?;
         let server = self.server_phase()?;
         let receive = server.calls.ok_or_else(|| missing("calls"))?;
-        Ok(Calls { messages, send: call_counts(&log, &self.clock), receive })
+        Ok(TimedCalls { messages, send: call_counts(&log, &self.clock), receive })
     }
 
     /// The phase in which every step of every message is timed.
-    fn steps(&mut self, sessions: u64) -> Outcome<Steps> {
+    fn steps(&mut self, sessions: u64) -> Outcome<StepSamples> {
         let mut log = StepLog::new(self.clock);
         self.announce(PhaseKind::Steps, sessions, false)?;
         let Iterations { lead_in, timed, lead_out } = Iterations::of(sessions);
@@ -328,11 +328,11 @@ impl<E: Endpoint> Client<'_, E> {
         run(endpoints, workload, timed, &fds, &mut log, &mut Unwatched)?;
         run(endpoints, workload, lead_out, &fds, &mut NoTrace, &mut Unwatched)?;
         let server = self.server_phase()?;
-        Ok(Steps { client: log.by_name(), server: server.steps.ok_or_else(|| missing("steps"))? })
+        Ok(StepSamples { client: log.by_name(), server: server.steps.ok_or_else(|| missing("steps"))? })
     }
 
     fn announce(&mut self, kind: PhaseKind, iterations: u64, check: bool) -> Outcome<()> {
-        self.iterations_in_all += Iterations::in_all(iterations);
+        self.trial_iterations += Iterations::in_all(iterations);
         let checks = self.session.check(check);
         self.endpoints.iter_mut().for_each(|endpoint| endpoint.check(checks));
         self.send_to_all(&Phase { kind, iterations, check })

@@ -7,7 +7,7 @@ use crate::clock::{Clock, Stamp};
 use crate::protocol::report::IterationTimes;
 use mechanisms::{NoTrace, StepTrace};
 use model::Histogram;
-use model::record::{CallCounts, Each, Step};
+use model::record::{CallCounts, Each, StepSample};
 use std::collections::BTreeMap;
 
 /// What is noted of single calls. (It is no closure around the call, because the compiler may leave that out of line.)
@@ -123,7 +123,7 @@ impl StepLog {
     }
 
     /// The steps by name, in the order in which they first came.
-    pub(crate) fn by_name(&self) -> Vec<Step> {
+    pub(crate) fn by_name(&self) -> Vec<StepSample> {
         let mut times: Vec<(&str, Histogram)> = Vec::new();
         for (name, ticks) in &self.steps {
             let at = times.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
@@ -132,7 +132,10 @@ impl StepLog {
             });
             times[at].1.record(self.clock.ns(*ticks) as u64);
         }
-        times.into_iter().map(|(name, time)| Step { name: name.to_owned(), time: time.encode() }).collect()
+        times
+            .into_iter()
+            .map(|(name, time)| StepSample { name: name.to_owned(), time: time.encode() })
+            .collect()
     }
 }
 

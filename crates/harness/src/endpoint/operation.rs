@@ -18,7 +18,7 @@ pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sam
     let (iterations, warm_up_iterations) = warm_up(orders, &mut operation)?;
     let (elapsed_ns, client) = timed(orders, &mut operation, iterations)?;
     Ok(Sample {
-        iterations_in_all: warm_up_iterations + iterations,
+        trial_iterations: warm_up_iterations + iterations,
         ..sample(iterations, elapsed_ns, client, None)
     })
 }
@@ -52,13 +52,13 @@ fn warm_up(orders: &Orders, operation: &mut impl Operation) -> Result<(u64, u64)
         }
         Sizing::Slice { slice_ns, .. } => {
             let enough_ns = slice_ns as f64 * WARM_UP_SHARE;
-            let (mut iterations, mut iterations_in_all) = (LEAST_WARM_UP_ITERATIONS, 0);
+            let (mut iterations, mut trial_iterations) = (LEAST_WARM_UP_ITERATIONS, 0);
             loop {
                 let (elapsed_ns, _) = timed(orders, operation, iterations)?;
-                iterations_in_all += iterations;
+                trial_iterations += iterations;
                 if elapsed_ns >= enough_ns {
                     let fitting = iterations as f64 * slice_ns as f64 / elapsed_ns;
-                    return Ok(((fitting as u64).max(1), iterations_in_all));
+                    return Ok(((fitting as u64).max(1), trial_iterations));
                 }
                 iterations *= 2;
             }

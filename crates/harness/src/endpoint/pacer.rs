@@ -7,7 +7,7 @@ use super::meters::Watch;
 use crate::clock::{Clock, Stamp};
 use model::Pace;
 use model::pace::Arrivals;
-use model::record::Schedule;
+use model::record::ScheduleSample;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -63,10 +63,10 @@ impl Pacer {
     }
 
     /// How long the schedule was and how late its last iteration began; `None` without a schedule.
-    pub(crate) fn schedule(&self) -> Option<Schedule> {
+    pub(crate) fn schedule(&self) -> Option<ScheduleSample> {
         match &self.waits {
             Waits::ThinkTime(_) => None,
-            Waits::Due(due) => Some(Schedule {
+            Waits::Due(due) => Some(ScheduleSample {
                 span_ns: self.clock.ns(due.due_ticks as u64),
                 late_ns: self.clock.ns(due.late_ticks),
             }),

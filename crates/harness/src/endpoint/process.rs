@@ -100,7 +100,7 @@ impl Visitor for TakePart {
                 clock,
                 endpoints: endpoints.collect::<Outcome<_>>()?,
                 fds: session.fds()?,
-                iterations_in_all: 0,
+                trial_iterations: 0,
             };
             return client.measure().map(Some);
         }
@@ -182,7 +182,7 @@ mod tests {
                 (!is_streamed, is_streamed)
             );
             // A warm-up and two phases, each with its lead-in and its lead-out.
-            assert_eq!(report.sample.iterations_in_all, 3 * (20 + 16), "{workload}");
+            assert_eq!(report.sample.trial_iterations, 3 * (20 + 16), "{workload}");
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
         let (_coordinator, control) = channel().unwrap();
         let case = Case { cpus: None, ..floor::operation(floor::SYSCALL, 1) };
         let report = obey(orders(case, Role::Alone, 30), Vec::new(), &control).unwrap().unwrap();
-        assert_eq!((report.sample.iterations, report.sample.iterations_in_all), (30, 60));
+        assert_eq!((report.sample.iterations, report.sample.trial_iterations), (30, 60));
         assert!(report.sample.server.is_none());
     }
 

@@ -9,7 +9,7 @@ pub(crate) fn sample(iterations: u64, elapsed_ns: f64, client: Usage, server: Op
         round: 0,
         started_ns: 0,
         iterations,
-        iterations_in_all: iterations,
+        trial_iterations: iterations,
         elapsed_ns,
         floor_ns: None,
         each: None,

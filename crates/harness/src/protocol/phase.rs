@@ -2,7 +2,7 @@
 
 use super::report::IterationTimes;
 use model::observation::EndpointObservation;
-use model::record::{CallCounts, Step, Usage};
+use model::record::{CallCounts, StepSample, Usage};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ pub(crate) enum PhaseKind {
 pub(crate) struct ServerPhase {
     pub(crate) usage: Usage,
     pub(crate) calls: Option<CallCounts>,
-    pub(crate) steps: Option<Vec<Step>>,
+    pub(crate) steps: Option<Vec<StepSample>>,
     pub(crate) times: Option<IterationTimes>,
     /// How many messages of the timed iterations never came; only of endpoints that lose some.
     pub(crate) lost: Option<u64>,

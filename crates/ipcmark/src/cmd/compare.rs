@@ -8,7 +8,9 @@ use crate::progress::{Doing, Progress};
 use crate::request::{CompareRequest, RatioRequest, Sides};
 use crate::session::RunSession;
 use crate::{results_file, rules};
-use analysis::compare::{Options, Paired, Verdict, compare_paired, failures, round_log_ratios};
+use analysis::compare::{
+    ComparisonOptions, ComparisonVerdict, PairedRatios, compare_paired, failures, round_log_ratios,
+};
 use harness::clock::Timer;
 use harness::coordinator::compare::{self, CasePair};
 use harness::coordinator::schedule::TimeBudget;
@@ -33,7 +35,7 @@ fn compare_files(
 ) -> Result<Exit, Error> {
     let before = results_file::read(before)?;
     let after = results_file::read(after)?;
-    let comparison = analysis::compare::compare(&before, &after, Options::default());
+    let comparison = analysis::compare::compare(&before, &after, ComparisonOptions::default());
     print(&match json {
         true => format!("{:#}\n", serde_json::json!(comparison)),
         false => report::comparison(&comparison, &style()),
@@ -51,11 +53,12 @@ fn compare_mechanisms(
     let session = RunSession::open()?;
     measure(&mut pairs, request, &session);
 
-    let log_ratios = |pair: &CasePair| Paired {
+    let log_ratios = |pair: &CasePair| PairedRatios {
         name: pair_name(pair),
         log_ratios: round_log_ratios(&pair.samples[0], &pair.samples[1]),
     };
-    let mut compared = compare_paired(&pairs.iter().map(log_ratios).collect::<Vec<_>>(), Options::default());
+    let mut compared =
+        compare_paired(&pairs.iter().map(log_ratios).collect::<Vec<_>>(), ComparisonOptions::default());
     for (pair, compared) in pairs.iter().zip(&mut compared) {
         compared.reason = pair.failure.clone().or(compared.reason.take());
     }
@@ -64,9 +67,9 @@ fn compare_mechanisms(
         false => report::paired(&compared, &style()),
     })?;
     let above = 1.0 + fail_above.map_or(f64::INFINITY, |above| above.0);
-    let slower = compared
-        .iter()
-        .any(|pair| pair.verdict == Verdict::Slower && pair.ratio.is_some_and(|ratio| ratio.median > above));
+    let slower = compared.iter().any(|pair| {
+        pair.verdict == ComparisonVerdict::Slower && pair.ratio.is_some_and(|ratio| ratio.median > above)
+    });
     Ok(match () {
         () if session.is_stopped() => Exit::Interrupted,
         () if pairs.iter().any(|pair| pair.failure.is_some()) => Exit::CaseFailed,

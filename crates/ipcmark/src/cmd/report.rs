@@ -71,7 +71,7 @@ fn traces(all: &[Results]) -> Result<Vec<(String, String)>, Invalid> {
     for record in all.iter().flat_map(|results| &results.profiles) {
         if let Some(timeline) = record.profile.known().and_then(|profile| profile.timeline.as_ref()) {
             let key = record.case.key();
-            let trace = report::trace(&timeline.seen, &key, |number| timeline.call_name(number));
+            let trace = report::trace(&timeline.observation, &key, |number| timeline.call_name(number));
             traces.insert(report::file_name(&key), trace);
         }
     }

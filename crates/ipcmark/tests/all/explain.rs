@@ -118,8 +118,8 @@ fn what_the_scheduler_tells_fills_the_iterations() {
     assert!(overlap("both_ns") < 0.2 * (overlap("client_ns") + overlap("server_ns")), "{explanation}");
     for end in explanation["schedule"].as_array().unwrap() {
         let of = |name: &str| end[name].as_f64().unwrap();
-        let all = of("runs_ns") + of("sleeps_ns") + of("preempted_ns");
-        assert!(of("runs_ns") > 0.0 && all > of("runs_ns"), "{end}");
+        let all = of("running_ns") + of("asleep_ns") + of("preempted_ns");
+        assert!(of("running_ns") > 0.0 && all > of("running_ns"), "{end}");
         // Each end gives the CPU away once an iteration, by going to sleep or by waking the other.
         let given_away = of("sleeps") + of("preemptions");
         assert!((0.5..3.0).contains(&given_away), "{end}");

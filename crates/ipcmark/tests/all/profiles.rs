@@ -39,8 +39,8 @@ name = "Calls"
 title = "of an iteration"
 columns = ["client writes", "server reads", "bytes"]
 rows = [
-    { name = "pipe", cells = ["seen.client.write.calls of pipe", "seen.server.read.calls of pipe", "seen.client.read.bytes of pipe"] },
-    { name = "file", cells = ["seen.client.write.calls of file", "seen.server.read.calls of file", "seen.server.read.bytes of file"] },
+    { name = "pipe", cells = ["observed.client.write.calls of pipe", "observed.server.read.calls of pipe", "observed.client.read.bytes of pipe"] },
+    { name = "file", cells = ["observed.client.write.calls of file", "observed.server.read.calls of file", "observed.server.read.bytes of file"] },
 ]
 
 [[study.figure]]

@@ -97,7 +97,7 @@ fn the_kernel_sees_as_many_messages_as_a_sample_says() {
         assert_eq!(moves.len(), 4, "{row}: {moves:?}\n{said}");
         for (process, calls) in &moves {
             let expected = BTreeMap::from([(out.to_owned(), in_all), (back.to_owned(), in_all)]);
-            assert_eq!(*calls, expected, "{row}: what {process} moved, and the sample's iterations_in_all");
+            assert_eq!(*calls, expected, "{row}: what {process} moved, and the sample's trial_iterations");
         }
     }
 }
@@ -107,11 +107,11 @@ fn counts_of_sample(results: &Results, row: &str) -> u64 {
     let sample = only_sample(results, row);
     assert_eq!(sample.iterations, ITERATIONS, "{row}");
     // The same lead-in before the warm-up, the part timed as a whole and the part timed iteration by iteration.
-    assert_eq!(sample.iterations_in_all % 3, 0, "{row}: {}", sample.iterations_in_all);
-    assert!(sample.iterations_in_all >= 3 * ITERATIONS, "{row}: {}", sample.iterations_in_all);
+    assert_eq!(sample.trial_iterations % 3, 0, "{row}: {}", sample.trial_iterations);
+    assert!(sample.trial_iterations >= 3 * ITERATIONS, "{row}: {}", sample.trial_iterations);
     let each = sample.each.as_ref().unwrap();
     assert_eq!(each.iterations.decode().count(), ITERATIONS, "{row}: iterations that were timed one by one");
-    sample.iterations_in_all
+    sample.trial_iterations
 }
 
 /// On one core each iteration switches to the peer and back: server fewer switches than iterations means iterations not made.
@@ -274,7 +274,7 @@ fn several_peers_share_their_iterations_in_every_mechanism() {
             for peers in [Peers::Pairs(3), Peers::FanIn(3), Peers::FanOut(3)] {
                 let wanted = match peers {
                     Peers::FanIn(_) => card.polled,
-                    Peers::FanOut(_) => !card.one_per_process,
+                    Peers::FanOut(_) => !card.one_endpoint,
                     _ => true,
                 };
                 let was = seen.contains(&(card.name.to_owned(), peers, workload));
@@ -303,7 +303,7 @@ fn one_client_sends_every_message_to_every_server() {
     }
     said.expect(0);
     let results = read(&place.path("results.jsonl"));
-    let in_all = only_sample(&results, "unix-seqpacket").iterations_in_all;
+    let in_all = only_sample(&results, "unix-seqpacket").trial_iterations;
     let mut moves: Vec<_> = moves(&place).into_values().collect();
     moves.sort();
     let calls = |count: u64| BTreeMap::from([("read".to_owned(), count), ("write".to_owned(), count)]);
@@ -472,7 +472,7 @@ fn records_hold_together() {
                 "{}: {cpu_ns} ns of CPU: {sample:?}",
                 record.case
             );
-            assert!(sample.iterations_in_all > sample.iterations, "{sample:?}");
+            assert!(sample.trial_iterations > sample.iterations, "{sample:?}");
             if let Some(calls) = &sample.calls {
                 let bytes = |counts: &model::record::CallCounts| -> u64 {
                     counts.returned_bytes.iter().map(|(bytes, calls)| bytes * calls).sum()

@@ -33,7 +33,7 @@ pub(crate) const STREAM: Card = Card {
     fds: false,
     hangup: true,
     polled: true,
-    one_per_process: false,
+    one_endpoint: false,
     empty: false,
     params: &[],
     workloads: EXCHANGES,
@@ -83,7 +83,7 @@ pub(crate) const WAKE_UP: Card =
 /// A signal to a thread that the sender knows by its number.
 pub(crate) const SIGNAL: Card = Card {
     reach: Reach::Host,
-    one_per_process: true,
+    one_endpoint: true,
     limits: "a signal that arrives while one is pending is merged with it; the same user only",
     ..WAKE_UP
 };

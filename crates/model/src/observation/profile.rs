@@ -1,42 +1,43 @@
-//! What trials that were looked at showed, in the numbers that a results file keeps of them.
+//! The profile: what a probe observed in one trial, in the numbers that a results file keeps.
 //!
-//! The events themselves are kept of a few iterations alone, where these are to be drawn. Nothing here looks at anything, and
-//! what the numbers come to is worked out in `study`.
+//! The events themselves are kept only of a few iterations, where these are to be drawn. Profiles are made, and numbers are
+//! worked out of them, in `analysis`.
 
+use super::probe::Probe;
 use super::subsystem::Subsystem;
-use super::{Counter, Observation, Probe};
+use super::trial::{Counter, Observation};
 use crate::case::Case;
+use crate::fact::Fact;
 use crate::histogram::EncodedHistogram;
-use crate::record::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One trial of a case that a probe looked at, or why there was none.
+/// One trial of a case with a probe, or why there was none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileRecord {
     /// The case.
     pub case: Case,
     /// The probe.
     pub probe: Probe,
-    /// The round of looking, which are counted apart from those of plain trials; the same for all cases and probes.
+    /// The round. Rounds with probes are counted apart from the others, and are the same for all cases and probes.
     pub round: u32,
-    /// What it showed.
+    /// What the probe observed.
     pub profile: Fact<Profile>,
 }
 
-/// What a trial showed.
+/// What a probe observed in one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
-    /// How many iterations were looked at.
+    /// How many iterations it observed.
     pub iterations: u64,
     /// The time of an iteration under the probe, in nanoseconds.
     pub iteration_ns: f64,
-    /// That over the time of the same iterations in the trials before and after, which nobody looked at.
+    /// That over the time of the same iterations in the trials before and after, which had no probe.
     pub effect: f64,
-    /// What client did.
+    /// What the client did.
     pub client: EndpointProfile,
-    /// What server did; operations have no server.
+    /// What the server did; operations have no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<EndpointProfile>,
     /// All that happened in the iterations, where they are to be drawn.
@@ -44,28 +45,28 @@ pub struct Profile {
     pub timeline: Option<Timeline>,
 }
 
-/// What one endpoint did: of each probe what it can see.
+/// What one endpoint did, as far as the probe can observe it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndpointProfile {
     /// Its system calls by kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<CallRow>,
+    pub calls: Vec<CallProfile>,
     /// How it was scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<ScheduleRow>,
+    pub schedule: Option<ScheduleProfile>,
     /// What was counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<Counter>,
     /// What could not be counted, by the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub uncounted: BTreeMap<String, Vec<String>>,
-    /// In which part of the kernel, or the program, the processor was found, and how often.
+    /// In which subsystem samples found the processor, and how often.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub subsystems: BTreeMap<Subsystem, u64>,
-    /// What else was wanted, and why it could not be had.
+    /// What else was asked of the probe, and why it is not available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<String>,
-    /// How many records the kernel had no room for.
+    pub unavailable: Vec<String>,
+    /// How many records were lost because the kernel's buffer was full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
 }
@@ -78,7 +79,7 @@ fn is_zero(count: &u64) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// What happened.
-    pub seen: Observation,
+    pub observation: Observation,
     /// The names of the system calls in it: their numbers differ from machine to machine.
     pub call_names: BTreeMap<u32, String>,
 }
@@ -91,20 +92,20 @@ impl Timeline {
 }
 
 impl Profile {
-    /// Both ends, client first.
-    pub fn ends(&self) -> impl Iterator<Item = &EndpointProfile> {
+    /// Both endpoints, the client first.
+    pub fn endpoints(&self) -> impl Iterator<Item = &EndpointProfile> {
         std::iter::once(&self.client).chain(&self.server)
     }
 }
 
 /// All calls of one kind that one endpoint made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CallRow {
+pub struct CallProfile {
     /// The call's name, such as `read`.
     pub name: String,
     /// How many there were.
     pub count: u64,
-    /// How many an iteration.
+    /// How many per iteration.
     pub per_iteration: f64,
     /// The time from beginning to end of each, sleep included, in nanoseconds.
     pub time: EncodedHistogram,
@@ -112,7 +113,7 @@ pub struct CallRow {
     pub mean_ns: f64,
     /// How many failed, by errno.
     pub errors: BTreeMap<i64, u64>,
-    /// How many the kernel began again after a signal.
+    /// How many the kernel restarted after a signal.
     pub restarts: u64,
     /// What the others returned, such as a count of bytes, and how often.
     pub returned: Vec<(i64, u64)>,
@@ -124,11 +125,11 @@ pub struct CallRow {
 
 /// How one endpoint was scheduled, per iteration where that makes sense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ScheduleRow {
+pub struct ScheduleProfile {
     /// The time on a CPU, per iteration, in nanoseconds.
-    pub runs_ns: f64,
+    pub running_ns: f64,
     /// The time asleep, per iteration, in nanoseconds.
-    pub sleeps_ns: f64,
+    pub asleep_ns: f64,
     /// The time without the CPU though it could run, per iteration, in nanoseconds.
     pub preempted_ns: f64,
     /// How often it went to sleep, per iteration.
@@ -137,11 +138,11 @@ pub struct ScheduleRow {
     pub preemptions: f64,
     /// How often it came back on another CPU, per iteration.
     pub migrations: f64,
-    /// The iterations in which it slept, as a part of all: at most one sleep an iteration counts.
-    pub sleeping_iterations: f64,
-    /// How often its peer woke it, per iteration; absent where wake-ups cannot be seen.
+    /// The share of the iterations in which it slept: of each iteration at most one sleep counts.
+    pub sleeping_share: f64,
+    /// How often its peer woke it, per iteration; absent where the probe cannot observe wake-ups.
     pub woken_by_peer: Option<f64>,
-    /// How often an interrupt that came while the peer ran, or the peer's own, woke it, per iteration.
+    /// How often an interrupt woke it that came while the peer ran, per iteration.
     pub woken_by_interrupt: Option<f64>,
     /// From being woken by the peer to having a CPU, in nanoseconds.
     pub wake_up: Option<EncodedHistogram>,

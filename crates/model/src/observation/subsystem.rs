@@ -1,6 +1,6 @@
-//! The parts of the kernel, and the program itself, in which a sample can find the processor.
+//! The subsystems in which a sample can find the processor: parts of the kernel, or the program itself.
 //!
-//! The names alone. Which stack lies in which of them is worked out in `analysis`.
+//! Only their names. Which stack lies in which subsystem is worked out in `analysis`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub enum Subsystem {
     Copy,
     /// Choosing who runs, and switching to it.
     Scheduling,
-    /// Wait queues: going to sleep on them, and waking who does.
+    /// Wait queues: going to sleep on them, and waking the sleepers.
     Waiting,
     /// Taking locks.
     Locking,
@@ -25,11 +25,11 @@ pub enum Subsystem {
     Network,
     /// Descriptors, files, pipes, terminals, eventfds.
     Files,
-    /// Giving out memory and taking it back, and the tables of pages.
+    /// Allocating and freeing memory, and page tables.
     Memory,
     /// Page faults.
     Faults,
-    /// Interrupts, timers and what they put off.
+    /// Interrupts, timers and deferred work.
     Interrupts,
     /// The queues of io_uring.
     IoUring,
@@ -37,11 +37,11 @@ pub enum Subsystem {
     Ipc,
     /// Signals and their handlers' frames.
     Signals,
-    /// Those who look on: probes, the one that samples among them.
+    /// Probes, the one that samples among them.
     Tracing,
     /// The program and its libraries.
     User,
-    /// The kernel, in a function that the table does not know.
+    /// The kernel, in a function that `subsystems.toml` does not name.
     Unknown,
 }
 
@@ -67,7 +67,7 @@ impl Subsystem {
         Subsystem::Unknown,
     ];
 
-    /// The word by which suites and results files know it.
+    /// Its name in suites and results files.
     pub fn word(self) -> &'static str {
         match self {
             Subsystem::Entry => "entry",

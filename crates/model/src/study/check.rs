@@ -1,18 +1,22 @@
-//! Whether a study can be drawn at all: its formulas know its cases, its rows fit their columns, its tests can fail.
+//! Whether a study can be drawn at all: its formulas name its cases, its rows have a cell per column, its tests can fail.
 //!
-//! What is at fault is named by its place in the file, so that whoever has the text can say line and column.
+//! A diagnostic has the place in the file, so that whoever has the text can add line and column.
 
-use super::formula::Kind;
-use super::{
-    FigureX, Literal, Measure, Metric, OtherCell, Selection, Study, StudyCell, StudyConclusion, StudyFigure,
-    StudyRow, StudySeries, StudyTable, StudyTest,
+use super::document::{
+    Candidate, FigureX, OtherCell, Study, StudyCell, StudyConclusion, StudyFigure, StudyRow, StudySeries,
+    StudyTable, StudyTest,
 };
-use crate::case::Workload;
+use super::formula::{Measure, MeasureKind};
+use super::literal::Literal;
+use super::metric::{CallQuantity, Metric};
+use super::selection::Selection;
+use super::test_sizes::TestSizes;
 use crate::diagnostic::Diagnostic;
 use crate::invalid::{Invalid, printable};
 use crate::pace::Pace;
 use crate::peers::Peers;
 use crate::units::Unit;
+use crate::workload::Workload;
 
 /// More tables, figures, conclusions, rows, columns, lines or tests than this, of each, are not drawn.
 const MOST: usize = 200;
@@ -21,31 +25,31 @@ const MOST_SIZES: usize = 100;
 /// Longer words are not printed.
 const LONGEST: usize = 1000;
 
-fn fault(problem: impl Into<String>, remedy: impl Into<String>) -> Diagnostic {
+fn wrong(problem: impl Into<String>, remedy: impl Into<String>) -> Diagnostic {
     Diagnostic::new(problem, remedy)
 }
 
 /// Checks each of `items`, of which there may not be too many.
 fn each<T>(name: &str, items: &[T], check: impl Fn(&T) -> Result<(), Diagnostic>) -> Result<(), Diagnostic> {
     if items.len() > MOST {
-        return Err(fault(format!("there are more than {MOST} here"), "give fewer").under(name));
+        return Err(wrong(format!("there are more than {MOST} here"), "give fewer").under(name));
     }
     items
         .iter()
         .enumerate()
-        .try_for_each(|(at, item)| check(item).map_err(|fault| fault.under(at).under(name)))
+        .try_for_each(|(at, item)| check(item).map_err(|diagnostic| diagnostic.under(at).under(name)))
 }
 
 fn words(name: &str, text: &str) -> Result<(), Diagnostic> {
     if text.is_empty() {
-        return Err(fault(format!("the {name} is empty"), "say it in words").under(name));
+        return Err(wrong(format!("the {name} is empty"), "say it in words").under(name));
     }
-    short(text).map_err(|fault| fault.under(name))
+    short(text).map_err(|diagnostic| diagnostic.under(name))
 }
 
 fn short(text: &str) -> Result<(), Diagnostic> {
     if text.len() > LONGEST || text.chars().any(|c| c.is_control() && c != '\n') {
-        return Err(fault(
+        return Err(wrong(
             format!("'{}' is too long, or has control characters", printable(text)),
             format!("give at most {LONGEST} characters of text"),
         ));
@@ -54,15 +58,15 @@ fn short(text: &str) -> Result<(), Diagnostic> {
 }
 
 impl Study {
-    /// Whether it can be drawn; else what is in the way.
+    /// Whether it can be drawn; else what is wrong with it.
     pub fn check(&self) -> Result<(), Diagnostic> {
         words("title", &self.title)?;
         words("source", &self.source)?;
         if self.cases.len() > 2 * MOST {
-            return Err(fault(format!("there are more than {} cases", 2 * MOST), "give fewer").under("cases"));
+            return Err(wrong(format!("there are more than {} cases", 2 * MOST), "give fewer").under("cases"));
         }
         for (name, selection) in &self.cases {
-            let bad = |problem| Err(fault(problem, "rename it").under(name.clone()).under("cases"));
+            let bad = |problem| Err(wrong(problem, "rename it").under(name.clone()).under("cases"));
             if !is_name(name) {
                 return bad(format!(
                     "'{}' is not a name for a case: small letters, digits and hyphens",
@@ -82,7 +86,7 @@ impl Study {
             self.figures.iter().map(|figure| &figure.name).enumerate().map(|item| ("figure", item));
         for (kind, (at, name)) in of_tables.chain(of_figures) {
             if names.contains(&name.as_str()) {
-                let again = fault(
+                let again = wrong(
                     format!("'{}' is there already", printable(name)),
                     "name each table and figure once",
                 );
@@ -105,7 +109,7 @@ impl Study {
     fn check_row(&self, row: &StudyRow, columns: usize) -> Result<(), Diagnostic> {
         words("name", &row.name)?;
         if row.cells.len() != columns {
-            return Err(fault(
+            return Err(wrong(
                 format!("the row has {} cells and its table {columns} columns", row.cells.len()),
                 "give one cell a column; an empty one is \"\"",
             )
@@ -119,16 +123,13 @@ impl Study {
             StudyCell::Empty => Ok(()),
             StudyCell::Measure(measure) => {
                 self.check_measure(measure, Free::No)?;
-                if published != measure.formula.taken().is_empty() {
+                if published != measure.formula.metrics().is_empty() {
                     let (problem, remedy) = if published {
-                        (
-                            "a published row has what was published, not what is measured",
-                            "give a number with its unit",
-                        )
+                        ("a published row has only numbers of the study", "give a number with its unit")
                     } else {
-                        ("the cell is of no case", "give a formula, or say of the row: published = true")
+                        ("the cell names no case", "give a formula, or say of the row: published = true")
                     };
-                    return Err(fault(problem, remedy));
+                    return Err(wrong(problem, remedy));
                 }
                 Ok(())
             }
@@ -136,11 +137,11 @@ impl Study {
             StudyCell::Other(OtherCell::Host(_)) => Ok(()),
             StudyCell::Other(OtherCell::Setting { name, of }) => {
                 short(name)?;
-                let under = |fault: Diagnostic| fault.under("of").under("setting");
+                let under = |diagnostic: Diagnostic| diagnostic.under("of").under("setting");
                 if self.case(of).map_err(under)?.sizes.len() > 1 {
                     let problem =
                         format!("'{of}' is of several sizes, and a setting may differ with the size");
-                    return Err(under(fault(problem, "name a case of one size")));
+                    return Err(under(wrong(problem, "name a case of one size")));
                 }
                 Ok(())
             }
@@ -149,10 +150,10 @@ impl Study {
         }
     }
 
-    fn check_candidates(&self, candidates: &[super::Candidate], name: &str) -> Result<(), Diagnostic> {
+    fn check_candidates(&self, candidates: &[Candidate], name: &str) -> Result<(), Diagnostic> {
         let Some(first) = candidates.first() else {
             return Err(
-                fault("there is nothing to choose from", "give { name, of }, several times").under(name)
+                wrong("there is nothing to choose from", "give { name, of }, several times").under(name)
             );
         };
         let unit = first.of.unit().map_err(Diagnostic::from)?;
@@ -160,19 +161,19 @@ impl Study {
             words("name", &candidate.name)?;
             self.check_measure(&candidate.of, Free::No)
                 .and_then(|()| is_in(unit, &candidate.of))
-                .map_err(|fault| fault.under("of"))
+                .map_err(|diagnostic| diagnostic.under("of"))
         })
     }
 
     fn check_figure(&self, figure: &StudyFigure) -> Result<(), Diagnostic> {
         words("name", &figure.name)?;
         words("title", &figure.title)?;
-        short(&figure.y).map_err(|fault| fault.under("y"))?;
+        short(&figure.y).map_err(|diagnostic| diagnostic.under("y"))?;
         each("notes", &figure.notes, |note| short(note))?;
         let is_empty = figure.series.is_empty() && figure.timeline.is_none();
         drawn_or_absent(is_empty, figure.absent.as_deref(), "series")?;
         if let Some(case) = &figure.timeline {
-            self.check_timeline(case, figure).map_err(|fault| fault.under("timeline"))?;
+            self.check_timeline(case, figure).map_err(|diagnostic| diagnostic.under("timeline"))?;
         }
         let unit = figure.unit().map_err(Diagnostic::from)?;
         each("series", &figure.series, |series| self.check_series(series, figure.x, unit))
@@ -180,16 +181,16 @@ impl Study {
 
     fn check_timeline(&self, case: &str, figure: &StudyFigure) -> Result<(), Diagnostic> {
         if !figure.series.is_empty() {
-            return Err(fault("a figure has lines or a timeline, not both", "make two figures of it"));
+            return Err(wrong("a figure has lines or a timeline, not both", "make two figures of it"));
         }
         let selection = self.case(case)?;
         if selection.sizes.len() > 1 {
             let problem = format!("'{case}' is of several sizes, and a timeline is of one case");
-            return Err(fault(problem, "name a case of one size"));
+            return Err(wrong(problem, "name a case of one size"));
         }
-        can_be_looked_at(case, selection)?;
+        check_observable(case, selection)?;
         if selection.workload == Workload::Accuracy {
-            return Err(fault(format!("'{case}' cannot be looked at"), "name a case of another workload"));
+            return Err(wrong(format!("'{case}' cannot be observed"), "name a case of another workload"));
         }
         Ok(())
     }
@@ -202,13 +203,13 @@ impl Study {
                 self.check_measure(measure, free)
                     .and_then(|()| is_in(unit, measure))
                     .and_then(|()| if over == FigureX::Returned { is_of_calls(measure) } else { Ok(()) })
-                    .map_err(|fault| fault.under("of"))
+                    .map_err(|diagnostic| diagnostic.under("of"))
             }
             (None, points @ [_, ..]) => each("published", points, |(x, y)| {
                 literal_in(Unit::Bytes, x)?;
                 literal_in(unit, y)
             }),
-            _ => Err(fault(
+            _ => Err(wrong(
                 "a line is either of what is measured or as published",
                 "give it of = \"rate of CASE\", or published = [[\"4K\", \"3us\"]]",
             )),
@@ -225,14 +226,14 @@ impl Study {
         if let Some(name) = &test.name {
             words("name", name)?;
         }
-        let under_of = |fault: Diagnostic| fault.under("of");
+        let under_of = |diagnostic: Diagnostic| diagnostic.under("of");
         let goes_over = self.free(&test.of).map_err(under_of)?;
-        let free = if goes_over && test.of.kind == Kind::Value { Free::Yes } else { Free::No };
+        let free = if goes_over && test.of.kind == MeasureKind::Value { Free::Yes } else { Free::No };
         self.check_measure(&test.of, free).map_err(under_of)?;
         if let Some(sizes) = &test.sizes
             && (free == Free::No || sizes.0.len() > MOST_SIZES)
         {
-            return Err(fault("the test does not go over sizes", "leave sizes out").under("sizes"));
+            return Err(wrong("the test does not go over sizes", "leave sizes out").under("sizes"));
         }
         let unit = test.of.unit().map_err(Diagnostic::from).map_err(under_of)?;
         let literals =
@@ -241,56 +242,57 @@ impl Study {
             literal
                 .iter()
                 .try_for_each(|literal| literal_in(unit, literal))
-                .map_err(|fault| fault.under(name))?;
+                .map_err(|diagnostic| diagnostic.under(name))?;
         }
         match (&test.at_least, &test.at_most) {
-            (None, None) => {
-                Err(fault("the test holds whatever is measured", "give it at_least, at_most or both"))
-            }
+            (None, None) => Err(wrong(
+                "the test has no bound, so that it always holds",
+                "give it at_least, at_most or both",
+            )),
             (Some(least), Some(most)) if least.value > most.value => {
-                Err(fault(format!("nothing is at least {least} and at most {most}"), "exchange them")
+                Err(wrong(format!("nothing is at least {least} and at most {most}"), "exchange them")
                     .under("at_least"))
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether `measure` goes over sizes: takes something of a case with several, and does not say at which.
+    /// Whether `measure` is over sizes: it has a metric of a case with several sizes, and does not say at which.
     fn free(&self, measure: &Measure) -> Result<bool, Diagnostic> {
         let mut free = false;
-        for taken in measure.formula.taken() {
+        for taken in measure.formula.metrics() {
             free |= taken.at.is_none() && self.case(&taken.case)?.sizes.len() > 1;
         }
         Ok(free)
     }
 
     fn check_measure(&self, measure: &Measure, free: Free) -> Result<(), Diagnostic> {
-        for taken in measure.formula.taken() {
+        for taken in measure.formula.metrics() {
             let selection = self.case(&taken.case)?;
-            if let Some(reason) = taken.metric.lacking(selection.workload) {
-                return Err(fault(
+            if let Some(reason) = taken.metric.unavailable_in(selection.workload) {
+                return Err(wrong(
                     format!("'{}' has no {}: {reason}", taken.case, taken.metric),
                     "take another metric, or a case of another workload",
                 ));
             }
             if taken.metric.probe().is_some() {
-                can_be_looked_at(&taken.case, selection)?;
+                check_observable(&taken.case, selection)?;
             }
             if let Some(size) = taken.at.filter(|size| !selection.sizes.contains(size)) {
-                return Err(fault(
+                return Err(wrong(
                     format!("no [[block]] of the suite measures '{}' at {size}", taken.case),
-                    format!("its sizes are {}", super::TestSizes(selection.sizes.clone())),
+                    format!("its sizes are {}", TestSizes(selection.sizes.clone())),
                 ));
             }
         }
         let goes_over = self.free(measure)?;
-        let wants = free == Free::Yes || measure.kind != Kind::Value;
+        let wants = free == Free::Yes || measure.kind != MeasureKind::Value;
         match (goes_over, wants) {
-            (true, false) => Err(fault(
+            (true, false) => Err(wrong(
                 format!("'{measure}' is of several sizes"),
                 "say of which, with 'at SIZE' after the name of the case",
             )),
-            (false, true) => Err(fault(
+            (false, true) => Err(wrong(
                 format!("'{measure}' does not go over sizes"),
                 "take a case that is measured at several, and do not say at which",
             )),
@@ -309,14 +311,16 @@ impl Study {
     }
 }
 
-/// Refuses cases of which not every iteration follows at once on another, or of several peers.
-fn can_be_looked_at(case: &str, selection: &Selection) -> Result<(), Diagnostic> {
+/// Refuses cases that have a pace or several peers.
+fn check_observable(case: &str, selection: &Selection) -> Result<(), Diagnostic> {
     if (selection.pace, selection.peers) == (Pace::BackToBack, Peers::Pair) {
         return Ok(());
     }
-    Err(fault(
-        format!("'{case}' cannot be looked at: one pair is, iteration after iteration"),
-        "name a case without a think time, a rate and peers",
+    Err(wrong(
+        format!(
+            "'{case}' cannot be observed: probes observe one pair, whose iterations follow at once on one another"
+        ),
+        "name a case without a think time, a rate or several peers",
     ))
 }
 
@@ -327,18 +331,6 @@ enum Free {
     No,
 }
 
-impl StudyFigure {
-    /// In what its vertical axis is counted: as its first line is.
-    pub fn unit(&self) -> Result<Unit, Invalid> {
-        let Some(first) = self.series.first() else { return Ok(Unit::Number) };
-        match (&first.of, first.published.first()) {
-            (Some(measure), _) => measure.unit(),
-            (None, Some((_, y))) => Ok(y.unit),
-            (None, None) => Ok(Unit::Number),
-        }
-    }
-}
-
 fn is_name(name: &str) -> bool {
     const LONGEST_NAME: usize = 60;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -347,12 +339,12 @@ fn is_name(name: &str) -> bool {
 
 fn drawn_or_absent(nothing: bool, absent: Option<&str>, what: &str) -> Result<(), Diagnostic> {
     match (nothing, absent) {
-        (true, None) => Err(fault(
+        (true, None) => Err(wrong(
             format!("there are no {what}, and nothing says why"),
             format!("give {what}, or absent = \"why there are none\""),
         )),
         (false, Some(_)) => {
-            Err(fault(format!("it cannot be absent and have {what}"), "leave one of them out")
+            Err(wrong(format!("it cannot be absent and have {what}"), "leave one of them out")
                 .under("absent"))
         }
         (true, Some(why)) => words("absent", why),
@@ -364,7 +356,7 @@ fn is_in(unit: Unit, measure: &Measure) -> Result<(), Diagnostic> {
     if measure.unit().map_err(Diagnostic::from)? == unit {
         return Ok(());
     }
-    Err(fault("it is counted in another unit than its first neighbour", "draw what differs in kind apart"))
+    Err(wrong("it is counted in another unit than its first neighbour", "draw them in two figures"))
 }
 
 fn literal_in(unit: Unit, literal: &Literal) -> Result<(), Diagnostic> {
@@ -377,21 +369,20 @@ fn literal_in(unit: Unit, literal: &Literal) -> Result<(), Diagnostic> {
         Unit::BytesPerS => "a rate such as 100MB/s",
         Unit::Number => "a number without a unit",
     };
-    Err(fault(
+    Err(wrong(
         format!("'{literal}' is counted in another unit than what it stands beside"),
         format!("give {example}"),
     ))
 }
 
 fn is_of_calls(measure: &Measure) -> Result<(), Diagnostic> {
-    let taken = measure.formula.taken();
-    let counts =
-        |metric: &Metric| matches!(metric, Metric::Call(_, super::metric::OfCall::Calls) | Metric::Size);
+    let taken = measure.formula.metrics();
+    let counts = |metric: &Metric| matches!(metric, Metric::Call(_, CallQuantity::Calls) | Metric::Size);
     let calls = taken.iter().filter(|taken| taken.metric != Metric::Size).count();
     if calls == 1 && taken.iter().all(|taken| counts(&taken.metric)) {
         return Ok(());
     }
-    Err(fault(
+    Err(wrong(
         "over the bytes that calls returned there are only numbers of calls of one case",
         "give send.calls or receive.calls of a case",
     ))

@@ -9,10 +9,10 @@
 //!
 //! Blanks stand around every word and sign. What the cases are is not known here, nor how values become estimates.
 
+use super::literal::Literal;
 use super::metric::Metric;
 use crate::invalid::{Invalid, printable};
-use crate::units::Unit;
-use crate::units::{Percent, Size};
+use crate::units::{Percent, Size, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,21 +23,11 @@ const DEEPEST: usize = 16;
 /// A longer formula is not read.
 const LONGEST: usize = 400;
 
-/// A number with its unit: `3.7`, `29us`, `64K`, `103.6MiB/s`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Literal {
-    /// In the base of its unit: nanoseconds, bytes, bytes per second.
-    pub value: f64,
-    /// In what it is counted.
-    pub unit: Unit,
-    text: String,
-}
-
 /// What a cell or a test takes its number from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
     /// How the formula becomes a number.
-    pub kind: Kind,
+    pub kind: MeasureKind,
     /// The formula.
     pub formula: Formula,
     text: String,
@@ -45,7 +35,7 @@ pub struct Measure {
 
 /// How a formula becomes one number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum MeasureKind {
     /// By its value.
     Value,
     /// The size at which it is best: a rate highest, anything else lowest.
@@ -60,14 +50,14 @@ pub enum Formula {
     /// A constant.
     Literal(Literal),
     /// What is taken of a case.
-    Taken(Taken),
+    Metric(MetricOfCase),
     /// Two formulas.
     Two(Box<Formula>, Operator, Box<Formula>),
 }
 
 /// A metric of a case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Taken {
+pub struct MetricOfCase {
     /// What is taken.
     pub metric: Metric,
     /// The name of the case.
@@ -100,16 +90,6 @@ impl Operator {
         }
     }
 
-    /// What it makes of two values.
-    pub fn apply(self, a: f64, b: f64) -> f64 {
-        match self {
-            Operator::Add => a + b,
-            Operator::Subtract => a - b,
-            Operator::Multiply => a * b,
-            Operator::Divide => a / b,
-        }
-    }
-
     fn unit(self, a: Unit, b: Unit) -> Option<Unit> {
         match (self, a, b) {
             (Operator::Add | Operator::Subtract, a, b) if a == b => Some(a),
@@ -121,54 +101,12 @@ impl Operator {
     }
 }
 
-impl FromStr for Literal {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        const KIB: f64 = 1024.0;
-        let refuse = || {
-            Invalid::new(
-                format!("'{}' is not a number", printable(text)),
-                "give 3.7, 29us (ns, us, ms, s), 64K (B, K, M, G) or 100MB/s (B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s)",
-            )
-        };
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let (scale, unit) = match unit.trim_start() {
-            "" => (1.0, Unit::Number),
-            "ns" => (1.0, Unit::Ns),
-            "us" | "µs" => (1e3, Unit::Ns),
-            "ms" => (1e6, Unit::Ns),
-            "s" => (1e9, Unit::Ns),
-            "B" => (1.0, Unit::Bytes),
-            "K" => (KIB, Unit::Bytes),
-            "M" => (KIB * KIB, Unit::Bytes),
-            "G" => (KIB * KIB * KIB, Unit::Bytes),
-            "B/s" => (1.0, Unit::BytesPerS),
-            "kB/s" => (1e3, Unit::BytesPerS),
-            "MB/s" => (1e6, Unit::BytesPerS),
-            "GB/s" => (1e9, Unit::BytesPerS),
-            "KiB/s" => (KIB, Unit::BytesPerS),
-            "MiB/s" => (KIB * KIB, Unit::BytesPerS),
-            "GiB/s" => (KIB * KIB * KIB, Unit::BytesPerS),
-            _ => return Err(refuse()),
-        };
-        // Beyond this no number means anything here, and products of a few of them stay finite.
-        const LARGEST: f64 = 1e18;
-        let value = number.parse::<f64>().map_err(|_| refuse())? * scale;
-        if value.abs() > LARGEST || text.len() > LONGEST {
-            return Err(refuse());
-        }
-        Ok(Self { value, unit, text: text.to_owned() })
-    }
-}
-
 impl Formula {
     /// In what it is counted, or why that cannot be said.
     pub fn unit(&self) -> Result<Unit, Invalid> {
         match self {
             Formula::Literal(literal) => Ok(literal.unit),
-            Formula::Taken(taken) => Ok(taken.metric.unit()),
+            Formula::Metric(taken) => Ok(taken.metric.unit()),
             Formula::Two(a, operator, b) => {
                 let (of_a, of_b) = (a.unit()?, b.unit()?);
                 operator.unit(of_a, of_b).ok_or_else(|| {
@@ -190,58 +128,11 @@ impl Formula {
     }
 
     /// What it takes of cases, from left to right.
-    pub fn taken(&self) -> Vec<&Taken> {
+    pub fn metrics(&self) -> Vec<&MetricOfCase> {
         match self {
             Formula::Literal(_) => Vec::new(),
-            Formula::Taken(taken) => vec![taken],
-            Formula::Two(a, _, b) => [a.taken(), b.taken()].concat(),
-        }
-    }
-
-    /// Whether it divides what is measured by what is measured.
-    pub fn is_ratio(&self) -> bool {
-        match self {
-            Formula::Two(a, operator, b) => {
-                let measured = |formula: &Formula| formula.taken().iter().any(|t| t.metric != Metric::Size);
-                *operator == Operator::Divide && measured(a) && measured(b) || a.is_ratio() || b.is_ratio()
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether anything that it takes is too coarse for one trial.
-    pub fn is_sampled(&self) -> bool {
-        self.taken().iter().any(|taken| taken.metric.is_sampled())
-    }
-
-    /// Its value with `of` for what it takes.
-    pub fn value(&self, of: &mut dyn FnMut(&Taken) -> Option<f64>) -> Option<f64> {
-        match self {
-            Formula::Literal(literal) => Some(literal.value),
-            Formula::Taken(taken) => of(taken),
-            Formula::Two(a, operator, b) => {
-                let value = operator.apply(a.value(of)?, b.value(of)?);
-                value.is_finite().then_some(value)
-            }
-        }
-    }
-
-    /// Where it lies when each of what it takes lies anywhere in its range.
-    pub fn range(&self, of: &mut dyn FnMut(&Taken) -> Option<(f64, f64)>) -> Option<(f64, f64)> {
-        match self {
-            Formula::Literal(literal) => Some((literal.value, literal.value)),
-            Formula::Taken(taken) => of(taken),
-            Formula::Two(a, operator, b) => {
-                let (a, b) = (a.range(of)?, b.range(of)?);
-                if *operator == Operator::Divide && b.0 <= 0.0 && b.1 >= 0.0 {
-                    return None;
-                }
-                let corners = [(a.0, b.0), (a.0, b.1), (a.1, b.0), (a.1, b.1)];
-                let values = corners.map(|(a, b)| operator.apply(a, b));
-                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                (low.is_finite() && high.is_finite()).then_some((low, high))
-            }
+            Formula::Metric(taken) => vec![taken],
+            Formula::Two(a, _, b) => [a.metrics(), b.metrics()].concat(),
         }
     }
 }
@@ -259,7 +150,7 @@ impl Measure {
     /// In what it is counted.
     pub fn unit(&self) -> Result<Unit, Invalid> {
         let unit = self.formula.unit()?;
-        Ok(if self.kind == Kind::Value { unit } else { Unit::Bytes })
+        Ok(if self.kind == MeasureKind::Value { unit } else { Unit::Bytes })
     }
 }
 
@@ -278,14 +169,14 @@ impl FromStr for Measure {
         let kind = match words.peek() {
             Some("peak") => {
                 words.at += 1;
-                Kind::Peak
+                MeasureKind::Peak
             }
             Some("flat") => {
                 words.at += 1;
                 let within = words.next("a percentage")?;
-                Kind::Flat(within.parse()?)
+                MeasureKind::Flat(within.parse()?)
             }
-            _ => Kind::Value,
+            _ => MeasureKind::Value,
         };
         let formula = words.sum(0)?;
         if let Some(word) = words.peek() {
@@ -365,7 +256,7 @@ impl<'a> Words<'a> {
         } else {
             None
         };
-        Ok(Formula::Taken(Taken { metric, case, at }))
+        Ok(Formula::Metric(MetricOfCase { metric, case, at }))
     }
 }
 
@@ -373,12 +264,6 @@ const FORM: &str = "give a formula such as: cpu of file / cpu of message";
 
 fn unexpected(word: &str, wanted: &str) -> Invalid {
     Invalid::new(format!("'{}' stands where {wanted} must follow", printable(word)), FORM)
-}
-
-impl fmt::Display for Literal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
 }
 
 impl fmt::Display for Measure {
@@ -408,54 +293,6 @@ impl JsonSchema for Measure {
     }
 }
 
-impl Serialize for Literal {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Literal {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NumberOrText)
-    }
-}
-
-/// A literal is text, or where it has no unit a number.
-struct NumberOrText;
-
-impl serde::de::Visitor<'_> for NumberOrText {
-    type Value = Literal;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, or text such as \"29us\"")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Literal, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Literal, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Literal, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Literal, E> {
-        self.visit_str(&number.to_string())
-    }
-}
-
-impl JsonSchema for Literal {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Literal".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "examples": ["3.7", "29us", "64K", "103.6MiB/s"] })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -463,22 +300,6 @@ mod tests {
 
     fn parse(text: &str) -> Result<Measure, Invalid> {
         text.parse()
-    }
-
-    /// The value with each metric worth what `of` says of its case.
-    fn value(text: &str, of: fn(&str) -> f64) -> f64 {
-        parse(text).unwrap().formula.value(&mut |taken| Some(of(&taken.case))).unwrap()
-    }
-
-    #[test]
-    fn signs_bind_as_in_arithmetic() {
-        let of = |case: &str| if case == "a" { 12.0 } else { 3.0 };
-        assert_eq!(value("time of a / time of b", of), 4.0);
-        assert_eq!(value("time of a - time of b - time of b", of), 6.0);
-        assert_eq!(value("time of a + time of b * 2", of), 18.0);
-        assert_eq!(value("(time of a + time of b) * 2", of), 30.0);
-        assert_eq!(value("time of a / time of b / 2", of), 2.0);
-        assert_eq!(value("1s / time of a", of), 1e9 / 12.0);
     }
 
     #[test]
@@ -525,25 +346,6 @@ mod tests {
         }
         assert!(parse(&"(".repeat(100)).unwrap_err().problem.contains("too many brackets"));
         assert!(parse(&"x".repeat(1000)).unwrap_err().problem.contains("too long"));
-    }
-
-    #[test]
-    fn literals_have_units() {
-        for (text, value, unit) in [
-            ("3.7", 3.7, Unit::Number),
-            ("29us", 29e3, Unit::Ns),
-            ("6.5s", 6.5e9, Unit::Ns),
-            ("64K", 65536.0, Unit::Bytes),
-            ("112192B", 112_192.0, Unit::Bytes),
-            ("2MiB/s", 2097152.0, Unit::BytesPerS),
-            ("2MB/s", 2e6, Unit::BytesPerS),
-        ] {
-            let literal: Literal = text.parse().unwrap();
-            assert_eq!((literal.value, literal.unit, literal.to_string().as_str()), (value, unit, text));
-        }
-        for wrong in ["", "us", "1..2", "1.2.3", "3 hours", "1e400", "99999999999G", "-", "nan"] {
-            assert!(wrong.parse::<Literal>().is_err(), "{wrong}");
-        }
     }
 
     proptest! {

@@ -1,18 +1,17 @@
-//! What can be taken of a case: its time, its rate, what its ends used, its calls, its steps.
+//! The metrics of a case: its time, its rate, what its endpoints used, its calls, its steps.
 //!
-//! A metric is worked out of any set of trials: of one, for a value a round, or of all of them together. How
-//! values become an estimate is not decided here.
+//! Only their names and units. Their values are worked out in `analysis`.
 
-use crate::case::Workload;
+use crate::endpoint::EndpointRole;
 use crate::invalid::{Invalid, printable};
-use crate::observation::profile::{EndpointProfile, Profile};
+use crate::observation::probe::{Probe, parse_probe};
 use crate::observation::subsystem::Subsystem;
-use crate::observation::{Probe, parse_probe};
 use crate::units::Unit;
+use crate::workload::Workload;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is taken of a case.
+/// A metric of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Metric {
     /// The time of an iteration.
@@ -25,38 +24,38 @@ pub enum Metric {
     Floor,
     /// A quantile of single iterations of a trial.
     Quantile(Quantile),
-    /// What the ends used in an iteration.
-    Used(Used, Ends),
-    /// Of client's send calls or server's receive calls.
-    Call(Side, OfCall),
+    /// What the endpoints used in an iteration.
+    Used(UsedResource, MetricEndpoints),
+    /// Of the client's send calls or the server's receive calls.
+    Call(CallDirection, CallQuantity),
     /// A system call of a session's messages.
     Step {
         /// Whose.
-        end: End,
+        endpoint: EndpointRole,
         /// The system call.
         name: String,
         /// The mean; else the median.
         mean: bool,
     },
-    /// What a timer said of intervals.
-    Timer(OfTimer),
-    /// The time of an iteration under a probe, over that of the same iterations unseen.
+    /// What a timer measured of intervals.
+    Timer(TimerQuantity),
+    /// The time of an iteration under a probe, over that of the same iterations without one.
     Effect(Probe),
-    /// How the ends were scheduled.
-    Scheduled(Scheduled, Ends),
-    /// An end's system calls of one kind, as the kernel saw them.
-    Seen {
+    /// How the endpoints were scheduled.
+    Scheduled(ScheduledTime, MetricEndpoints),
+    /// An endpoint's system calls of one kind, as a probe observed them.
+    ObservedCall {
         /// Whose.
-        end: End,
+        endpoint: EndpointRole,
         /// The system call.
         name: String,
         /// What of them.
-        of: OfSeen,
+        quantity: ObservedQuantity,
     },
     /// What a counter counted in an iteration.
-    Counter(String, Ends),
-    /// The part of the samples in which the processor was found in one place.
-    In(Subsystem, Ends),
+    Counter(String, MetricEndpoints),
+    /// The share of the samples in one subsystem.
+    Subsystem(Subsystem, MetricEndpoints),
 }
 
 macro_rules! words {
@@ -73,7 +72,7 @@ macro_rules! words {
             }
 
             fn of(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.word() == word)
+                Self::ALL.iter().copied().find(|known| known.word() == word)
             }
         }
     };
@@ -96,8 +95,8 @@ words! {
 }
 
 words! {
-    /// What an end uses.
-    Used {
+    /// What an endpoint uses.
+    UsedResource {
         /// CPU time.
         Cpu = "cpu",
         /// The part in user mode.
@@ -112,28 +111,18 @@ words! {
 }
 
 words! {
-    /// One end.
-    End {
-        /// Which starts and keeps the clock.
-        Client = "client",
-        /// Which answers.
-        Server = "server",
-    }
-}
-
-words! {
     /// A direction.
-    Side {
-        /// Client's send calls.
+    CallDirection {
+        /// The client's send calls.
         Send = "send",
-        /// Server's receive calls.
+        /// The server's receive calls.
         Receive = "receive",
     }
 }
 
 words! {
-    /// Of calls.
-    OfCall {
+    /// What is measured of calls.
+    CallQuantity {
         /// How many a message takes.
         Calls = "calls",
         /// How long one takes, on average.
@@ -144,8 +133,8 @@ words! {
 }
 
 words! {
-    /// Of a timer.
-    OfTimer {
+    /// What is measured of a timer.
+    TimerQuantity {
         /// What it says, less the length asked for.
         Error = "error",
         /// The standard deviation of what it says.
@@ -158,8 +147,8 @@ words! {
 }
 
 words! {
-    /// What the scheduler does with an end, as time in an iteration.
-    Scheduled {
+    /// The time of an iteration in which an endpoint is in a state of the scheduler.
+    ScheduledTime {
         /// It has a CPU.
         Running = "running",
         /// It waits for something.
@@ -170,8 +159,8 @@ words! {
 }
 
 words! {
-    /// Of system calls that were seen.
-    OfSeen {
+    /// What is measured of system calls that a probe observed.
+    ObservedQuantity {
         /// How long one takes: the median.
         Time = "time",
         /// How long one takes: the mean.
@@ -183,39 +172,38 @@ words! {
     }
 }
 
-/// Whose use is meant.
+/// Which endpoints are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ends {
-    /// Both ends' together.
+pub enum MetricEndpoints {
+    /// Both together.
     Both,
-    /// One end's.
-    One(End),
+    /// One of them.
+    One(EndpointRole),
 }
 
-impl Ends {
-    /// A name with an end after it, or both.
+impl MetricEndpoints {
+    /// Splits `cpu.client` into the name and the endpoint after it; without an endpoint both are meant.
     fn split(text: &str) -> (&str, Self) {
-        let of =
-            |end: End| text.strip_suffix(end.word())?.strip_suffix('.').map(|name| (name, Ends::One(end)));
-        End::ALL.iter().find_map(|end| of(*end)).unwrap_or((text, Ends::Both))
+        let of = |endpoint: EndpointRole| {
+            text.strip_suffix(endpoint.name())?
+                .strip_suffix('.')
+                .map(|name| (name, MetricEndpoints::One(endpoint)))
+        };
+        EndpointRole::ALL.iter().find_map(|endpoint| of(*endpoint)).unwrap_or((text, MetricEndpoints::Both))
     }
 
     fn suffix(self) -> &'static str {
         match self {
-            Ends::Both => "",
-            Ends::One(End::Client) => ".client",
-            Ends::One(End::Server) => ".server",
+            MetricEndpoints::Both => "",
+            MetricEndpoints::One(EndpointRole::Client) => ".client",
+            MetricEndpoints::One(EndpointRole::Server) => ".server",
         }
     }
+}
 
-    /// What of `profile` is meant; nothing where it has no such end.
-    pub fn of(self, profile: &Profile) -> Vec<&EndpointProfile> {
-        match self {
-            Ends::Both => profile.ends().collect(),
-            Ends::One(End::Client) => vec![&profile.client],
-            Ends::One(End::Server) => profile.server.iter().collect(),
-        }
-    }
+/// The endpoint called `name`.
+fn endpoint_role(name: &str) -> Option<EndpointRole> {
+    EndpointRole::ALL.into_iter().find(|role| role.name() == name)
 }
 
 impl FromStr for Metric {
@@ -228,59 +216,62 @@ impl FromStr for Metric {
             ("rate", None) => Some(Metric::Rate),
             ("size", None) => Some(Metric::Size),
             ("floor", None) => Some(Metric::Floor),
-            ("timer", Some(rest)) => OfTimer::of(rest).map(Metric::Timer),
+            ("timer", Some(rest)) => TimerQuantity::of(rest).map(Metric::Timer),
             _ => None,
         };
         let quantile = || Quantile::of(text).map(Metric::Quantile);
-        let used = || match (Used::of(first)?, rest) {
-            (used, None) => Some(Metric::Used(used, Ends::Both)),
-            (used, Some(end)) => Some(Metric::Used(used, Ends::One(End::of(end)?))),
+        let used = || match (UsedResource::of(first)?, rest) {
+            (used, None) => Some(Metric::Used(used, MetricEndpoints::Both)),
+            (used, Some(endpoint)) => {
+                Some(Metric::Used(used, MetricEndpoints::One(endpoint_role(endpoint)?)))
+            }
         };
-        let call = || Some(Metric::Call(Side::of(first)?, OfCall::of(rest?)?));
+        let call = || Some(Metric::Call(CallDirection::of(first)?, CallQuantity::of(rest?)?));
         let step = || {
-            let (end, step) = (End::of(first)?, rest?);
+            let (endpoint, step) = (endpoint_role(first)?, rest?);
             let (name, mean) = step.strip_suffix(".mean").map_or((step, false), |name| (name, true));
             let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            is_name.then(|| Metric::Step { end, name: name.to_owned(), mean })
+            is_name.then(|| Metric::Step { endpoint, name: name.to_owned(), mean })
         };
-        let of_looks = || looked(first, rest, text);
-        known.or_else(quantile).or_else(used).or_else(call).or_else(step).or_else(of_looks).ok_or_else(|| {
+        let observed = || observed(first, rest, text);
+        known.or_else(quantile).or_else(used).or_else(call).or_else(step).or_else(observed).ok_or_else(|| {
             Invalid::new(
                 format!("'{}' is not a metric", printable(text)),
                 "give time, rate, p50, p90, p99, p99.9, max, cpu, user, system, switches, faults (each also as cpu.client, \
                  cpu.server, …), send.calls, send.time, send.bytes, receive.…, client.STEP, server.STEP, client.STEP.mean, \
-                 timer.error, timer.deviation, timer.off, timer.resolution, floor or size; or of what probes see \
-                 effect.PROBE, asleep, running, preempted, seen.client.CALL.time (mean, calls, bytes), counter.NAME or \
-                 in.PLACE; see docs/suites.md",
+                 timer.error, timer.deviation, timer.off, timer.resolution, floor or size; or, of what probes observe, \
+                 effect.PROBE, asleep, running, preempted, observed.client.CALL.time (mean, calls, bytes), counter.NAME or \
+                 in.SUBSYSTEM; see docs/suites.md",
             )
         })
     }
 }
 
-/// A metric of trials that are looked at.
-fn looked(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
+/// A metric of what probes observe.
+fn observed(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
     let is_word = |name: &str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-:/".contains(c))
     };
     match (first, rest) {
         ("effect", Some(probe)) => parse_probe(probe).ok().map(Metric::Effect),
-        ("seen", Some(rest)) => {
-            let (end, rest) = rest.split_once('.')?;
+        ("observed", Some(rest)) => {
+            let (endpoint, rest) = rest.split_once('.')?;
             let (name, of) = rest.split_once('.')?;
-            let (end, of) = (End::of(end)?, OfSeen::of(of)?);
-            is_word(name).then(|| Metric::Seen { end, name: name.to_owned(), of })
+            let (endpoint, quantity) = (endpoint_role(endpoint)?, ObservedQuantity::of(of)?);
+            is_word(name).then(|| Metric::ObservedCall { endpoint, name: name.to_owned(), quantity })
         }
         ("counter", Some(rest)) => {
-            let (name, ends) = Ends::split(rest);
-            is_word(name).then(|| Metric::Counter(name.to_owned(), ends))
+            let (name, endpoints) = MetricEndpoints::split(rest);
+            is_word(name).then(|| Metric::Counter(name.to_owned(), endpoints))
         }
         ("in", Some(rest)) => {
-            let (name, ends) = Ends::split(rest);
-            Subsystem::ALL.into_iter().find(|place| place.word() == name).map(|place| Metric::In(place, ends))
+            let (name, endpoints) = MetricEndpoints::split(rest);
+            let subsystem = Subsystem::ALL.into_iter().find(|subsystem| subsystem.word() == name)?;
+            Some(Metric::Subsystem(subsystem, endpoints))
         }
         _ => {
-            let (name, ends) = Ends::split(text);
-            Scheduled::of(name).map(|scheduled| Metric::Scheduled(scheduled, ends))
+            let (name, endpoints) = MetricEndpoints::split(text);
+            ScheduledTime::of(name).map(|scheduled| Metric::Scheduled(scheduled, endpoints))
         }
     }
 }
@@ -293,61 +284,69 @@ impl fmt::Display for Metric {
             Metric::Size => f.write_str("size"),
             Metric::Floor => f.write_str("floor"),
             Metric::Quantile(quantile) => f.write_str(quantile.word()),
-            Metric::Used(used, Ends::Both) => f.write_str(used.word()),
-            Metric::Used(used, Ends::One(end)) => write!(f, "{}.{}", used.word(), end.word()),
+            Metric::Used(used, MetricEndpoints::Both) => f.write_str(used.word()),
+            Metric::Used(used, MetricEndpoints::One(endpoint)) => {
+                write!(f, "{}.{}", used.word(), endpoint.name())
+            }
             Metric::Call(side, of) => write!(f, "{}.{}", side.word(), of.word()),
-            Metric::Step { end, name, mean } => {
-                write!(f, "{}.{name}{}", end.word(), if *mean { ".mean" } else { "" })
+            Metric::Step { endpoint, name, mean } => {
+                write!(f, "{}.{name}{}", endpoint.name(), if *mean { ".mean" } else { "" })
             }
             Metric::Timer(of) => write!(f, "timer.{}", of.word()),
             Metric::Effect(probe) => write!(f, "effect.{probe}"),
-            Metric::Scheduled(scheduled, ends) => write!(f, "{}{}", scheduled.word(), ends.suffix()),
-            Metric::Seen { end, name, of } => write!(f, "seen.{}.{name}.{}", end.word(), of.word()),
-            Metric::Counter(name, ends) => write!(f, "counter.{name}{}", ends.suffix()),
-            Metric::In(place, ends) => write!(f, "in.{}{}", place.word(), ends.suffix()),
+            Metric::Scheduled(scheduled, endpoints) => {
+                write!(f, "{}{}", scheduled.word(), endpoints.suffix())
+            }
+            Metric::ObservedCall { endpoint, name, quantity } => {
+                write!(f, "observed.{}.{name}.{}", endpoint.name(), quantity.word())
+            }
+            Metric::Counter(name, endpoints) => write!(f, "counter.{name}{}", endpoints.suffix()),
+            Metric::Subsystem(subsystem, endpoints) => {
+                write!(f, "in.{}{}", subsystem.word(), endpoints.suffix())
+            }
         }
     }
 }
 
 impl Metric {
-    /// In what it is counted.
+    /// Its unit.
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Rate => Unit::BytesPerS,
-            Metric::Size | Metric::Call(_, OfCall::Bytes) | Metric::Seen { of: OfSeen::Bytes, .. } => {
-                Unit::Bytes
-            }
+            Metric::Size
+            | Metric::Call(_, CallQuantity::Bytes)
+            | Metric::ObservedCall { quantity: ObservedQuantity::Bytes, .. } => Unit::Bytes,
             Metric::Floor
             | Metric::Effect(_)
             | Metric::Counter(..)
-            | Metric::In(..)
-            | Metric::Seen { of: OfSeen::Calls, .. }
-            | Metric::Call(_, OfCall::Calls)
-            | Metric::Used(Used::Switches | Used::Faults, _) => Unit::Number,
+            | Metric::Subsystem(..)
+            | Metric::ObservedCall { quantity: ObservedQuantity::Calls, .. }
+            | Metric::Call(_, CallQuantity::Calls)
+            | Metric::Used(UsedResource::Switches | UsedResource::Faults, _) => Unit::Number,
             _ => Unit::Ns,
         }
     }
 
-    /// Whether one trial has too little of it to say anything: the kernel tells user from system time by its tick,
-    /// which falls into a trial a few times or never.
+    /// Whether one trial says too little of it: the kernel splits user from system time by its tick, which falls into a
+    /// trial a few times or never.
     pub fn is_sampled(&self) -> bool {
-        matches!(self, Metric::Used(Used::User | Used::System, _))
+        matches!(self, Metric::Used(UsedResource::User | UsedResource::System, _))
     }
 
-    /// By which probe it is had; by none if it is of plain trials.
+    /// The probe that it needs; `None` if it needs none.
     pub fn probe(&self) -> Option<Probe> {
         match self {
             Metric::Effect(probe) => Some(*probe),
             Metric::Scheduled(..) => Some(Probe::Scheduler),
-            Metric::Seen { .. } => Some(Probe::Syscalls),
+            Metric::ObservedCall { .. } => Some(Probe::Syscalls),
             Metric::Counter(..) => Some(Probe::Counters),
-            Metric::In(..) => Some(Probe::Sampling),
+            Metric::Subsystem(..) => Some(Probe::Sampling),
             _ => None,
         }
     }
 
-    /// Why no case of `workload` has it, if none has.
-    pub fn lacking(&self, workload: Workload) -> Option<&'static str> {
+    /// Why cases of `workload` do not have it, if they do not.
+    pub fn unavailable_in(&self, workload: Workload) -> Option<&'static str> {
         let streams = matches!(workload, Workload::Throughput | Workload::Transfer);
         match self {
             Metric::Rate if !streams && workload != Workload::Cost => {
@@ -355,7 +354,7 @@ impl Metric {
             }
             Metric::Size if !workload.is_sized() => Some("its messages have no size"),
             Metric::Quantile(_) if !workload.is_answered() => {
-                Some("its iterations are not timed one by one, as no answer ends them")
+                Some("its iterations are not answered, so that they are not timed one by one")
             }
             Metric::Call(..) if workload != Workload::Throughput => {
                 Some("only throughput times its send and receive calls")
@@ -366,7 +365,7 @@ impl Metric {
             Metric::Timer(_) if workload != Workload::Accuracy => Some("only accuracy asks a timer"),
             Metric::Floor if workload.is_alone() => Some("an operation has no floor"),
             _ if self.probe().is_some() && workload == Workload::Accuracy => {
-                Some("only iterations that are all alike can be looked at")
+                Some("probes observe only iterations that are all alike")
             }
             _ => None,
         }
@@ -401,8 +400,8 @@ mod tests {
             "effect.syscalls",
             "asleep",
             "running.client",
-            "seen.server.recvmsg.time",
-            "seen.client.read.bytes",
+            "observed.server.recvmsg.time",
+            "observed.client.read.bytes",
             "counter.instructions",
             "counter.cycles:user.server",
             "in.copy",
@@ -422,8 +421,8 @@ mod tests {
             "send",
             "p98",
             "effect.x",
-            "seen.client.read",
-            "seen.read.time",
+            "observed.client.read",
+            "observed.read.time",
             "counter.",
             "in.kernel",
             "asleep.both",
@@ -435,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_metric_knows_which_workloads_have_it() {
-        let lacks = |text: &str, workload| text.parse::<Metric>().unwrap().lacking(workload).is_some();
+        let lacks = |text: &str, workload| text.parse::<Metric>().unwrap().unavailable_in(workload).is_some();
         assert!(lacks("rate", Workload::Latency) && !lacks("rate", Workload::Transfer));
         assert!(lacks("p99", Workload::Throughput) && !lacks("p99", Workload::Latency));
         assert!(lacks("send.calls", Workload::Latency) && lacks("client.write", Workload::Latency));

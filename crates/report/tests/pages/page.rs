@@ -5,7 +5,7 @@
 use crate::browser::{Browser, assert_clean};
 use crate::picture::keep;
 use crate::{browser, fixture, study};
-use model::case::Placement;
+use model::Placement;
 use model::record::{Fact, Outcome, Results};
 use model::warning::Warning;
 use report::{Input, Style, html, table};

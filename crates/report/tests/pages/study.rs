@@ -5,7 +5,7 @@ use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
     EvaluatedTable, EvaluatedTest, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict,
 };
-use analysis::traces::timeline::chosen;
+use analysis::traces::timeline::chosen_iterations;
 use model::estimate::Estimate;
 use model::units::Unit;
 
@@ -104,7 +104,7 @@ pub fn study() -> EvaluatedStudy {
                 series: Vec::new(),
                 timeline: Some(EvaluatedTimeline {
                     case: "pipe latency 64 same-core".to_owned(),
-                    iterations: chosen(&observation(), 1, call_name),
+                    iterations: chosen_iterations(&observation(), 1, call_name),
                 }),
                 missing: Vec::new(),
                 notes: vec!["The slow iteration has a page fault.".to_owned()],

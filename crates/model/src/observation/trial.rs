@@ -1,102 +1,31 @@
-//! What was seen of a trial that was looked at: the probes, and what each endpoint did in the timed iterations.
+//! What a probe observed of one trial: what each endpoint did in the timed iterations.
 //!
-//! These are facts in the order in which the kernel told them. What they mean is worked out in `calls`,
-//! `schedule` and `explain`. Nothing here looks at anything.
+//! These are facts in the order in which the kernel reported them. What they mean is worked out in `analysis`.
 
-pub mod profile;
-pub mod subsystem;
-
-use crate::invalid::Invalid;
+use crate::fact::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A way of looking at a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Probe {
-    /// Counters of the kernel and of the processor (perf_event_open(2)).
-    Counters,
-    /// Every system call, when it began and ended, by the kernel's tracepoints.
-    Syscalls,
-    /// The same by stopping the endpoint at every call (ptrace(2)): slow, but it needs no privilege.
-    Ptrace,
-    /// When each endpoint slept, woke and ran, and who woke it.
-    Scheduler,
-    /// Page faults with their addresses.
-    Faults,
-    /// Where the processor is at regular intervals, with the functions that led there.
-    Sampling,
-    /// Calls, sleeps, wake-ups and faults together, and when each iteration ended.
-    Timeline,
-}
-
-impl Probe {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [Probe; 7] = [
-        Probe::Counters,
-        Probe::Syscalls,
-        Probe::Ptrace,
-        Probe::Scheduler,
-        Probe::Faults,
-        Probe::Sampling,
-        Probe::Timeline,
-    ];
-
-    /// The name, as it is typed and shown.
-    pub fn name(self) -> &'static str {
-        match self {
-            Probe::Counters => "counters",
-            Probe::Syscalls => "syscalls",
-            Probe::Ptrace => "ptrace",
-            Probe::Scheduler => "scheduler",
-            Probe::Faults => "faults",
-            Probe::Sampling => "sampling",
-            Probe::Timeline => "timeline",
-        }
-    }
-}
-
-/// The probe called `name`.
-pub fn parse_probe(name: &str) -> Result<Probe, Invalid> {
-    let found = Probe::ALL.into_iter().find(|probe| probe.name() == name);
-    found.ok_or_else(|| Invalid::unknown("probe", name, Probe::ALL.map(Probe::name)))
-}
-
-impl std::fmt::Display for Probe {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// How a trial is looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProbeRequest {
-    /// By what; by nothing, to tell what looking costs: the same iterations in the same way, unseen.
-    pub probe: Option<Probe>,
-    /// The counters that were asked for by name, beside those that are always read.
-    pub counters: Vec<String>,
-}
-
-/// What was seen of the timed iterations of one trial.
+/// What a probe observed of the timed iterations of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
     /// How many iterations there were.
     pub iterations: u64,
-    /// What client's clock said that they took.
+    /// What the client's clock said that they took.
     pub elapsed_ns: f64,
-    /// When each iteration ended, by `CLOCK_MONOTONIC_RAW`, as everything else here; only of a timeline.
+    /// When each iteration ended, by `CLOCK_MONOTONIC_RAW`, as all times here; only of a timeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iteration_ends_ns: Vec<u64>,
-    /// What client did.
+    /// What the client did.
     pub client: EndpointObservation,
-    /// What server did; operations have no server.
+    /// What the server did; operations have no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<EndpointObservation>,
 }
 
 impl Observation {
-    /// Both ends, client first.
-    pub fn ends(&self) -> impl Iterator<Item = &EndpointObservation> {
+    /// Both endpoints, the client first.
+    pub fn endpoints(&self) -> impl Iterator<Item = &EndpointObservation> {
         std::iter::once(&self.client).chain(&self.server)
     }
 
@@ -105,7 +34,7 @@ impl Observation {
         self.elapsed_ns / self.iterations as f64
     }
 
-    /// What happened in the first `most` iterations, if it is known when they ended.
+    /// Only the first `most` iterations, if it is known when they ended.
     pub fn first_iterations(mut self, most: usize) -> Self {
         let last = most.checked_sub(1).and_then(|last| self.iteration_ends_ns.get(last).copied());
         let (Some(first), Some(until_ns)) = (self.iteration_ends_ns.first().copied(), last) else {
@@ -123,12 +52,12 @@ impl Observation {
     }
 }
 
-/// What one endpoint was seen to do between its first timed iteration and its last.
+/// What one endpoint did between its first timed iteration and its last.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndpointObservation {
     /// The thread, as the kernel numbers it.
     pub tid: u32,
-    /// When looking began.
+    /// When observation began.
     pub from_ns: u64,
     /// When it ended.
     pub until_ns: u64,
@@ -137,30 +66,30 @@ pub struct EndpointObservation {
     pub counters: Vec<Counter>,
     /// What happened, in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<Event>,
+    pub events: Vec<EndpointEvent>,
     /// The names of the mappings that faults refer to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mappings: Vec<String>,
     /// Where the processor was found, and how often.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stacks: Vec<Stack>,
-    /// What else was wanted, and why it could not be had.
+    pub stacks: Vec<SampledStack>,
+    /// What else was asked of the probe, and why it is not available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<String>,
-    /// How many records the kernel had no room for.
+    pub unavailable: Vec<String>,
+    /// How many records were lost because the kernel's buffer was full.
     #[serde(default)]
     pub lost: u64,
 }
 
 impl EndpointObservation {
-    /// Events of system calls without their other half are left out: they are the observer's own, which switch it on
-    /// and off.
+    /// Only what happened from `from_ns` to `until_ns`. A system call that only begins or only ends there is left out: it
+    /// switches the probe on or off.
     pub fn between(mut self, from_ns: u64, until_ns: u64) -> Self {
         (self.from_ns, self.until_ns) = (from_ns, until_ns);
         self.events.retain(|event| (from_ns..=until_ns).contains(&event.at_ns));
         self.events.sort_by_key(|event| event.at_ns);
-        let is_enter = |event: &Event| matches!(event.what, What::Enter { .. });
-        let is_exit = |event: &Event| matches!(event.what, What::Exit { .. });
+        let is_enter = |event: &EndpointEvent| matches!(event.what, EventKind::Enter { .. });
+        let is_exit = |event: &EndpointEvent| matches!(event.what, EventKind::Exit { .. });
         let first_enter = self.events.iter().position(is_enter).unwrap_or(self.events.len());
         let last_exit = self.events.iter().rposition(is_exit);
         let mut at = 0;
@@ -179,27 +108,27 @@ impl EndpointObservation {
 pub struct Counter {
     /// What is counted, such as `cycles:user`.
     pub name: String,
-    /// How many there were, scaled up if the counter ran for a part of the time only; or why that is not known.
-    pub count: crate::record::Fact<f64>,
+    /// How many there were, scaled up if the counter ran for part of the time only; or why it is not known.
+    pub count: Fact<f64>,
     /// The part of the time in which the counter ran: below 1 where counters had to share.
     pub running: f64,
 }
 
 /// Something that happened to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Event {
+pub struct EndpointEvent {
     /// When, by `CLOCK_MONOTONIC_RAW`.
     #[serde(rename = "t")]
     pub at_ns: u64,
     /// What.
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// What can happen to an endpoint. (The short names keep thousands of events small on their way.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "e")]
-pub enum What {
+pub enum EventKind {
     /// A system call begins.
     #[serde(rename = "c")]
     Enter {
@@ -226,7 +155,7 @@ pub enum What {
     /// The endpoint leaves its CPU.
     #[serde(rename = "o")]
     Off {
-        /// It would have gone on: another was given the CPU.
+        /// It could still run: another thread was given the CPU.
         #[serde(rename = "p")]
         preempted: bool,
     },
@@ -237,13 +166,13 @@ pub enum What {
         #[serde(rename = "u")]
         cpu: u32,
     },
-    /// It wakes another thread, or what interrupts it does.
+    /// It wakes another thread, or an interrupt that came while it ran does.
     #[serde(rename = "w")]
     Wakes {
         /// The thread that is woken.
         #[serde(rename = "k")]
         tid: u32,
-        /// An interrupt wakes it, which came while this endpoint ran.
+        /// An interrupt does, which came while this endpoint ran.
         #[serde(rename = "q")]
         by_interrupt: bool,
     },
@@ -256,7 +185,7 @@ pub enum What {
         /// It waits for a device.
         #[serde(rename = "j")]
         major: bool,
-        /// The mapping that it lies in, by its place in [`EndpointObservation::mappings`].
+        /// The mapping, as an index into [`EndpointObservation::mappings`].
         #[serde(rename = "m")]
         mapping: u32,
     },
@@ -264,9 +193,9 @@ pub enum What {
 
 /// A place at which the processor was found, and the calls that led there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Stack {
+pub struct SampledStack {
     /// From the outermost function to the innermost.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<StackFrame>,
     /// How often.
     pub samples: u64,
 }
@@ -274,7 +203,7 @@ pub struct Stack {
 /// A function in a stack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Frame {
+pub enum StackFrame {
     /// An address in the kernel that has no name yet.
     KernelAddress(u64),
     /// An address in a file that is mapped, which has no name yet.
@@ -294,15 +223,15 @@ pub enum Frame {
 mod tests {
     use super::*;
 
-    fn event(at_ns: u64, what: What) -> Event {
-        Event { at_ns, what }
+    fn event(at_ns: u64, what: EventKind) -> EndpointEvent {
+        EndpointEvent { at_ns, what }
     }
 
     #[test]
     fn the_observers_own_calls_are_left_out() {
-        let enter = What::Enter { number: 1, first: 3, third: 1 };
-        let exit = What::Exit { number: 1, value: 1 };
-        let off = What::Off { preempted: false };
+        let enter = EventKind::Enter { number: 1, first: 3, third: 1 };
+        let exit = EventKind::Exit { number: 1, value: 1 };
+        let off = EventKind::Off { preempted: false };
         // Before the window; an exit whose beginning was not seen; a call; a sleep; a beginning whose end is not.
         let events = vec![
             event(5, enter),
@@ -325,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_first_iterations_end_with_the_last_of_them() {
-        let off = What::Off { preempted: false };
+        let off = EventKind::Off { preempted: false };
         let client = EndpointObservation {
             events: vec![event(10, off), event(20, off), event(30, off)],
             from_ns: 5,
@@ -341,17 +270,10 @@ mod tests {
         };
         let first = seen.clone().first_iterations(3);
         assert_eq!((first.iterations, first.iteration_ends_ns.as_slice()), (3, &[8, 15, 25][..]));
-        for end in first.ends() {
+        for end in first.endpoints() {
             assert_eq!((end.until_ns, end.events.len()), (25, 2));
         }
         assert_eq!(seen.clone().first_iterations(4).client, seen.client);
         assert_eq!(seen.clone().first_iterations(5), seen);
-    }
-
-    #[test]
-    fn probes_are_listed_once_each_and_named_as_they_are_written() {
-        for probe in Probe::ALL {
-            assert_eq!(serde_json::to_string(&probe).unwrap(), format!("\"{probe}\""));
-        }
     }
 }

@@ -1,0 +1,51 @@
+//! Comparison of two results: is B faster than A, slower, or can it not be told?
+//!
+//! Machines drift: they move between speeds within seconds and from run to run, one trial resembles
+//! the next, and a second run of the same program is off by some per cent for reasons of its own.
+//! A comparison that takes trials for independent calls half of all cases different on such a host.
+//! This comparison works as follows.
+//!
+//! 1. Everything is on logarithms: a shift is ln B − ln A, and its exponential a ratio.
+//! 2. A run's trials, in time order, are cut into 3 to 10 batches of at least four where there are
+//!    as many. A batch counts as its median, a run as the mean of its batches, and the error comes
+//!    from the variance *between* batches, which neighbours that resemble each other do not shrink
+//!    (batch means: Law, *Simulation Modeling and Analysis*, 9.5.3). Degrees of freedom are
+//!    Welch's and Satterthwaite's, quantiles Student's.
+//! 3. Each run adds the variance of [`ComparisonOptions::repeatability`]: what no trial of one run can show,
+//!    such as the layout of the binary in memory.
+//! 4. The interval of a verdict is simultaneous over all cases compared (Bonferroni).
+//! 5. Each case is judged by several ratios: of its time, of its time as a multiple of its floor in the
+//!    same round, and as multiples of the run's other floors that resemble it. It is faster or slower
+//!    when its multiple of the floor is, and its time is too, and nothing else explains the change:
+//!    neither another floor nor the other mechanisms with its workload and placement, if they moved as
+//!    much. Where the time varied too much to say, and the floor is a switch on one CPU as the case is,
+//!    it is enough that the time does not contradict; but then the floor has a repeatability of its own.
+//! 6. There is no difference when the case's own 95% interval lies within [`ComparisonOptions::margin`]. Neither
+//!    the correction for many cases nor repeatability enters: they guard against a false "different".
+//!
+//! What this cannot tell: a speed that changes from run to run for one mechanism alone looks like a change of that
+//! mechanism; and a real change of all mechanisms with one workload and placement that no floor shares is taken for one of
+//! the host. Only further runs of A and B, in turn, can tell.
+//!
+//! Two mechanisms measured in one run, in turn, need none of this: see [`compare_paired`].
+
+mod comparison;
+mod paired;
+mod pairing;
+mod references;
+mod result;
+#[cfg(test)]
+mod simulation;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod verdict;
+
+pub use self::comparison::{compare, failures};
+pub use self::paired::{PairedComparison, PairedRatios, compare_paired, round_log_ratios};
+pub use self::result::{
+    AdjustedRatio, ComparedCase, Comparison, ComparisonOptions, ComparisonTotals, ComparisonVerdict,
+    Difference, Ratio, RunMedian,
+};
+pub use self::statistics::FEWEST_TRIALS;

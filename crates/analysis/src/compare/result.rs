@@ -1,0 +1,157 @@
+//! What a comparison comes to: verdicts, ratios and totals, as reports show them.
+
+use model::case::Case;
+use model::estimate::Estimate;
+use model::units::Percent;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fmt;
+
+/// What counts as the same.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct ComparisonOptions {
+    /// Ratios within 1 ± this are no difference worth the name.
+    pub margin: Percent,
+    /// The standard deviation by which one run of a case differs from the next on a host at rest,
+    /// for reasons that trials within a run do not show: the layout of the binary, physical pages,
+    /// the state of the host. With 1.5%, a case alone is never called different below 4.2%, and one of
+    /// 20 cases never below 6.4%.
+    pub repeatability: Percent,
+}
+
+impl Default for ComparisonOptions {
+    fn default() -> Self {
+        Self { margin: Percent(0.05), repeatability: Percent(0.015) }
+    }
+}
+
+/// What can be said of B compared with A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComparisonVerdict {
+    /// B takes less time.
+    Faster,
+    /// B takes more time.
+    Slower,
+    /// Any difference is within the margin.
+    NoDifference,
+    /// The trials allow neither.
+    CannotTell,
+}
+
+impl fmt::Display for ComparisonVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            ComparisonVerdict::Faster => "faster",
+            ComparisonVerdict::Slower => "slower",
+            ComparisonVerdict::NoDifference => "no difference found",
+            ComparisonVerdict::CannotTell => "cannot tell",
+        })
+    }
+}
+
+/// Two runs side by side: A before, B after.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// What counts as the same.
+    pub options: ComparisonOptions,
+    /// In what the runs differ that bears on results: kernels, processors, builds.
+    pub differences: Vec<Difference>,
+    /// The cases of both runs, in the order of A.
+    pub cases: Vec<ComparedCase>,
+    /// The floors of both runs: the speed of the host. They do not count as cases.
+    pub floors: Vec<ComparedCase>,
+    /// The keys of the cases that only A has.
+    pub only_in_a: Vec<String>,
+    /// The keys of the cases that only B has.
+    pub only_in_b: Vec<String>,
+    /// All cases together.
+    pub totals: ComparisonTotals,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// A fact about the runs that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Difference {
+    /// Which.
+    pub what: String,
+    /// What it is in A.
+    pub a: String,
+    /// What it is in B.
+    pub b: String,
+}
+
+/// One case, or one floor, in both runs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedCase {
+    /// The text that pairs them.
+    pub key: String,
+    /// The case as A has it.
+    pub case: Case,
+    /// What A measured.
+    pub a: RunMedian,
+    /// What B measured.
+    pub b: RunMedian,
+    /// B's time over A's; absent with too few trials.
+    pub ratio: Option<Ratio>,
+    /// The same as multiples of a floor in the same rounds; absent where no floor ran in both.
+    pub adjusted: Option<AdjustedRatio>,
+    /// What follows.
+    pub verdict: ComparisonVerdict,
+    /// Whether the times differ only because the floors do: the host changed, not the mechanism.
+    pub floors_differ: bool,
+    /// Why it cannot be told, or what the verdict rests on where that is not obvious.
+    pub reason: Option<String>,
+}
+
+/// What one run measured of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct RunMedian {
+    /// The median trial, in nanoseconds per iteration; absent without trials.
+    pub median_ns: Option<f64>,
+    /// How many trials.
+    pub trials: u32,
+}
+
+/// B over A. A ratio of 1.1 is 10% more time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Ratio {
+    /// The ratio: the geometric mean over each run's batches of trials, each batch by its median.
+    pub ratio: f64,
+    /// The interval by which a case is called different: 95% simultaneously for all cases compared,
+    /// with the repeatability of runs in it.
+    pub interval: (f64, f64),
+    /// The 95% interval of this case alone, from the trials alone, by which no difference is found.
+    pub own_interval: (f64, f64),
+}
+
+/// A ratio of multiples of a floor.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct AdjustedRatio {
+    /// The floor.
+    pub by: String,
+    /// The ratio.
+    pub ratio: Ratio,
+}
+
+/// All cases together.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparisonTotals {
+    /// How many cases have enough trials in both runs; the intervals hold for so many together.
+    pub compared: u32,
+    /// How many are faster in B.
+    pub faster: u32,
+    /// How many are slower in B.
+    pub slower: u32,
+    /// In how many no difference was found.
+    pub no_difference: u32,
+    /// Of how many it cannot be told.
+    pub cannot_tell: u32,
+    /// The geometric mean of the ratios, with a 95% interval that holds however the cases are correlated.
+    pub ratio: Option<Estimate>,
+    /// The same of the adjusted ratios.
+    pub adjusted: Option<Estimate>,
+    /// The same of the floors: the speed of the host.
+    pub floors: Option<Estimate>,
+}

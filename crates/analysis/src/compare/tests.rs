@@ -1,0 +1,313 @@
+//! What comparisons say of simulated runs and of runs made by hand.
+
+use super::simulation::{CASES, Drift, Random, WORLD, World, on_cpu, worlds};
+use super::*;
+use crate::stats;
+use model::case::Case;
+use model::fact::Fact;
+use model::floor::{CONTEXT_SWITCH, SYSCALL};
+use model::placement::CpuPair;
+use model::record::{Outcome, Record, Results};
+use model::sample::Sample;
+use model::spec::Spec;
+use model::testing;
+use model::units::{Percent, Size};
+use model::workload::Workload;
+use proptest::prelude::*;
+
+#[test]
+fn at_most_one_unchanged_case_in_20_is_called_different_however_the_host_drifts() {
+    let rates: Vec<(World, f64)> =
+        worlds().into_iter().map(|world| (world, world.rates(20).called)).collect();
+    for (world, called) in &rates {
+        assert!(*called <= 0.05, "{called} in {world:?}");
+    }
+    let mean = stats::mean(&rates.iter().map(|(_, called)| *called).collect::<Vec<_>>());
+    assert!(mean <= 0.02, "{mean}");
+}
+
+#[test]
+fn a_real_change_is_found_as_far_as_the_noise_permits() {
+    let found = |effect: f64, world: World| World { effect, ..world }.rates(40).found;
+    let calm = World { case_shift: 0.01, ..WORLD };
+    for (drift, least_10, least_15) in [
+        (Drift::Rest, 0.75, 0.95),
+        (Drift::Wander(15.0), 0.5, 0.8),
+        (Drift::Modes(10.0), 0.3, 0.85),
+        (Drift::Modes(30.0), 0.45, 0.8),
+    ] {
+        let world = World { drift, ..calm };
+        let (ten, fifteen) = (found(1.10, world), found(1.15, world));
+        assert!(ten >= least_10 && fifteen >= least_15, "{drift:?}: {ten} of 10%, {fifteen} of 15%");
+    }
+    assert!(found(1.15, World { drift: Drift::Modes(10.0), ..WORLD }) >= 0.6);
+}
+
+#[test]
+fn on_a_host_at_rest_most_cases_show_no_difference() {
+    let rates = WORLD.rates(20);
+    assert!(rates.same > 0.7, "{rates:?}");
+}
+
+/// A run with one latency case and the floors `syscall` and `context-switch`, each of `trials` trials
+/// with a ripple of 1%.
+fn run(trials: u32, case_ns: f64, floor_ns: Option<f64>) -> Results {
+    let samples = |iteration_ns: f64| -> Vec<Sample> {
+        let ripple = |round: u32| 1.0 + 0.0025 * (f64::from(round * 7 % 5) - f64::from(round * 3 % 4));
+        (0..trials).map(|round| testing::sample(round, iteration_ns * ripple(round), floor_ns)).collect()
+    };
+    let mut records = vec![testing::record(on_cpu("pipe", Workload::Latency), samples(case_ns))];
+    for (name, workload) in [(SYSCALL, Workload::Cost), (CONTEXT_SWITCH, Workload::Latency)] {
+        if let Some(floor_ns) = floor_ns {
+            let record = testing::record(on_cpu(name, workload), samples(floor_ns));
+            records.push(Record { floor: true, ..record });
+        }
+    }
+    Results { records, ..testing::results() }
+}
+
+fn only_case(a: &Results, b: &Results) -> ComparedCase {
+    compare(a, b, ComparisonOptions::default()).cases[0].clone()
+}
+
+#[test]
+fn a_change_of_the_case_alone_is_called_and_one_of_the_host_is_not() {
+    let before = run(20, 1000.0, Some(500.0));
+    let slower = only_case(&before, &run(20, 1300.0, Some(500.0)));
+    assert_eq!((slower.verdict, slower.floors_differ), (ComparisonVerdict::Slower, false), "{slower:?}");
+    let ratio = slower.ratio.unwrap();
+    assert!((ratio.ratio - 1.3).abs() < 1e-9 && ratio.interval.0 > 1.2 && ratio.interval.1 < 1.4);
+    assert!(ratio.interval.0 < ratio.own_interval.0 && ratio.own_interval.1 < ratio.interval.1);
+    let faster = only_case(&run(20, 1300.0, Some(500.0)), &before);
+    assert_eq!(faster.verdict, ComparisonVerdict::Faster);
+
+    let host = compare(&before, &run(20, 1300.0, Some(650.0)), ComparisonOptions::default());
+    let case = &host.cases[0];
+    assert_eq!((case.verdict, case.floors_differ), (ComparisonVerdict::NoDifference, true), "{case:?}");
+    assert!(host.floors.iter().all(|floor| floor.verdict == ComparisonVerdict::Slower), "{:?}", host.floors);
+    assert!(host.totals.floors.unwrap().interval.unwrap().0 > 1.2);
+    assert_eq!((host.totals.compared, host.totals.no_difference), (1, 1));
+
+    let floors_alone = only_case(&before, &run(20, 1000.0, Some(650.0)));
+    assert_eq!(floors_alone.verdict, ComparisonVerdict::CannotTell, "{floors_alone:?}");
+}
+
+#[test]
+fn another_floor_can_explain_a_change_that_the_own_floor_does_not_share() {
+    let mut after = run(20, 1300.0, Some(500.0));
+    for sample in &mut after.records[1].samples {
+        sample.elapsed_ns *= 1.3;
+    }
+    let case = only_case(&run(20, 1000.0, Some(500.0)), &after);
+    assert_eq!((case.verdict, case.floors_differ), (ComparisonVerdict::CannotTell, true));
+    assert!(case.reason.unwrap().contains("'syscall'"));
+}
+
+#[test]
+fn a_time_that_wanders_is_told_by_a_floor_that_does_as_the_case_does_and_by_no_other() {
+    // Both move between two speeds every ten trials; B takes 15% more in either.
+    let wandering = |factor: f64, cpus: CpuPair| {
+        let speed = |round: u32| if (round / 10).is_multiple_of(2) { 1.0 } else { 1.5 };
+        let samples = (0..40).map(|round| {
+            let ripple = 1.0 + 0.002 * f64::from(round * 7 % 5);
+            testing::sample(round, 1000.0 * factor * ripple * speed(round), Some(500.0 * speed(round)))
+        });
+        let case = Case { cpus: Some(cpus), ..on_cpu("pipe", Workload::Latency) };
+        Results { records: vec![testing::record(case, samples.collect())], ..testing::results() }
+    };
+    let compared = |cpus| only_case(&wandering(1.0, cpus), &wandering(1.15, cpus));
+    let one_cpu = compared(CpuPair { client: 1, server: 1 });
+    let ratio = one_cpu.ratio.unwrap();
+    assert!(ratio.interval.0 < 1.0 && ratio.interval.1 > 1.0, "{ratio:?}");
+    assert_eq!(one_cpu.verdict, ComparisonVerdict::Slower);
+    assert_eq!(compared(CpuPair { client: 1, server: 0 }).verdict, ComparisonVerdict::CannotTell);
+}
+
+#[test]
+fn an_operation_is_held_against_the_bare_system_call() {
+    let with_operation = |results: &Results| {
+        let mut results = results.clone();
+        results.records[0].case = on_cpu("getpid", Workload::Cost);
+        results.records[0].samples.iter_mut().for_each(|sample| sample.floor_ns = None);
+        results
+    };
+    let before = with_operation(&run(20, 1000.0, Some(500.0)));
+    let slower = only_case(&before, &with_operation(&run(20, 1300.0, Some(500.0))));
+    assert_eq!(slower.adjusted.unwrap().by, SYSCALL);
+    assert_eq!(slower.verdict, ComparisonVerdict::Slower);
+    let host = only_case(&before, &with_operation(&run(20, 1300.0, Some(650.0))));
+    assert_eq!((host.verdict, host.floors_differ), (ComparisonVerdict::NoDifference, true));
+}
+
+#[test]
+fn what_cannot_be_told_says_why() {
+    let before = run(20, 1000.0, Some(500.0));
+    let few = only_case(&before, &run(5, 1300.0, Some(500.0)));
+    assert_eq!(few.verdict, ComparisonVerdict::CannotTell);
+    assert_eq!(few.reason.unwrap(), "B has 5 of the 6 trials needed");
+    assert_eq!((few.ratio, few.b.trials), (None, 5));
+
+    let mut failed = run(0, 1.0, Some(500.0));
+    failed.records[0].outcome = Outcome::Failed { error: "pipe: EMFILE".to_owned() };
+    let case = only_case(&before, &failed);
+    assert_eq!(case.reason.unwrap(), "B has 0 of the 6 trials needed (pipe: EMFILE)");
+    assert_eq!(case.b.median_ns, None);
+
+    let bare = only_case(&run(20, 1000.0, None), &run(20, 1300.0, None));
+    assert_eq!(bare.verdict, ComparisonVerdict::CannotTell);
+    assert!(bare.reason.unwrap().contains("no floor"));
+
+    let slight = only_case(&before, &run(20, 1060.0, Some(500.0)));
+    assert_eq!(slight.verdict, ComparisonVerdict::Slower, "a case alone: {slight:?}");
+    let cautious = ComparisonOptions { repeatability: Percent(0.03), ..ComparisonOptions::default() };
+    let slight = compare(&before, &run(20, 1060.0, Some(500.0)), cautious).cases[0].clone();
+    assert!(slight.reason.clone().unwrap().contains("two runs of 1 cases can differ by (±8."), "{slight:?}");
+}
+
+#[test]
+fn a_run_is_no_different_from_itself() {
+    let results = WORLD.run(1.0, &mut Random(3));
+    let comparison = compare(&results, &results, ComparisonOptions::default());
+    assert_eq!((comparison.totals.faster, comparison.totals.slower), (0, 0));
+    assert_eq!((comparison.only_in_a.len(), comparison.only_in_b.len()), (0, 0));
+    assert_eq!((comparison.cases.len(), comparison.floors.len()), (CASES, 3));
+    assert!(comparison.differences.is_empty());
+    for case in comparison.cases.iter().chain(&comparison.floors) {
+        assert_eq!(case.ratio.unwrap().ratio, 1.0);
+    }
+    assert_eq!(comparison.totals.ratio.unwrap().median, 1.0);
+}
+
+#[test]
+fn mechanisms_that_move_together_without_their_floors_are_not_called_and_noted() {
+    let mut random = Random(5);
+    let (a, mut b) = (WORLD.run(1.0, &mut random), WORLD.run(1.0, &mut random));
+    for record in b.records.iter_mut().filter(|record| !record.floor) {
+        record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= 1.4);
+    }
+    let comparison = compare(&a, &b, ComparisonOptions::default());
+    // Of the two operations each has only one other in its place, which is too few to blame the host.
+    let called: Vec<&str> = slower(&comparison);
+    assert_eq!(called, ["row-9", "row-19"]);
+    assert!(
+        comparison.cases[0]
+            .reason
+            .as_deref()
+            .is_some_and(|why| why.contains("the other mechanisms with this workload"))
+    );
+    assert!(!comparison.cases[0].floors_differ);
+    assert!(
+        comparison.notes.iter().any(|note| note.contains("more time together")),
+        "{:?}",
+        comparison.notes
+    );
+    assert!(comparison.notes.iter().any(|note| note.starts_with("run A was cut off")));
+}
+
+#[test]
+fn all_sizes_of_one_mechanism_may_change_for_one_reason() {
+    let mut random = Random(6);
+    let (mut a, mut b) = (WORLD.run(1.0, &mut random), WORLD.run(1.0, &mut random));
+    // The first four are round trips: one mechanism in four sizes.
+    for results in [&mut a, &mut b] {
+        for (nth, record) in results.records[..4].iter_mut().enumerate() {
+            record.case.spec = Spec::plain("pipe");
+            record.case.size_bytes = Some(Size(1 << nth));
+        }
+    }
+    for record in &mut b.records[..4] {
+        record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= 1.4);
+    }
+    assert_eq!(slower(&compare(&a, &b, ComparisonOptions::default())), ["pipe"; 4]);
+}
+
+fn slower(comparison: &Comparison) -> Vec<&str> {
+    let slower = comparison.cases.iter().filter(|case| case.verdict == ComparisonVerdict::Slower);
+    slower.map(|case| case.case.spec.name.as_str()).collect()
+}
+
+#[test]
+fn hosts_that_differ_are_named() {
+    let a = testing::results();
+    let mut b = a.clone();
+    b.header.host.kernel = Fact::Known("6.2".to_owned());
+    b.header.host.governor = Fact::Known("powersave".to_owned());
+    let difference =
+        |what: &str, a: &str, b: &str| Difference { what: what.to_owned(), a: a.to_owned(), b: b.to_owned() };
+    assert_eq!(
+        compare(&a, &b, ComparisonOptions::default()).differences,
+        [difference("governor", "unknown", "powersave"), difference("kernel", "6.1", "6.2")]
+    );
+}
+
+#[test]
+fn a_gate_fails_on_a_slow_down_beyond_its_limit_of_the_mechanism_not_of_the_host() {
+    let before = run(20, 1000.0, Some(500.0));
+    let failing = |after: &Results, above: f64| {
+        failures(&compare(&before, after, ComparisonOptions::default()), Percent(above)).len()
+    };
+    let slower = run(20, 1120.0, Some(500.0));
+    assert_eq!((failing(&slower, 0.05), failing(&slower, 0.15)), (1, 0));
+    assert_eq!(failing(&run(20, 880.0, Some(500.0)), 0.05), 0, "faster");
+    // 30% slower on a host that is 15% slower: the mechanism took 13% more.
+    let on_slow_host = run(20, 1300.0, Some(575.0));
+    assert_eq!((failing(&on_slow_host, 0.05), failing(&on_slow_host, 0.15)), (1, 0));
+    assert_eq!(failing(&before, 0.0001), 0);
+}
+
+#[test]
+fn words_and_json_are_those_of_the_manual() {
+    let words = [
+        ComparisonVerdict::Faster,
+        ComparisonVerdict::Slower,
+        ComparisonVerdict::NoDifference,
+        ComparisonVerdict::CannotTell,
+    ];
+    assert_eq!(
+        words.map(|verdict| verdict.to_string()),
+        ["faster", "slower", "no difference found", "cannot tell"]
+    );
+    assert_eq!(
+        serde_json::to_string(&words).unwrap(),
+        r#"["faster","slower","no-difference","cannot-tell"]"#
+    );
+    let before = run(20, 1000.0, Some(500.0));
+    let json = serde_json::to_value(compare(&before, &before, ComparisonOptions::default())).unwrap();
+    assert_eq!(json["cases"][0]["verdict"], "no-difference");
+    assert_eq!(json["cases"][0]["ratio"]["ratio"], 1.0);
+    assert_eq!(json["options"]["margin"], 0.05);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn exchanging_the_runs_exchanges_the_verdict(
+        times_a in proptest::collection::vec(900.0..1100.0f64, 0..30),
+        times_b in proptest::collection::vec(900.0..1400.0f64, 0..30),
+        floor_b in 400.0..600.0f64,
+    ) {
+        let results = |times: &[f64], floor_ns: f64| {
+            let samples = |of: &dyn Fn(f64) -> f64| -> Vec<Sample> {
+                let samples = times.iter().zip(0..);
+                samples.map(|(ns, round)| testing::sample(round, of(*ns), Some(floor_ns))).collect()
+            };
+            let floor = testing::record(on_cpu(SYSCALL, Workload::Cost), samples(&|_| floor_ns));
+            let case = testing::record(on_cpu("pipe", Workload::Latency), samples(&|ns| ns));
+            Results { records: vec![case, Record { floor: true, ..floor }], ..testing::results() }
+        };
+        let (a, b) = (results(&times_a, 500.0), results(&times_b, floor_b));
+        let (there, back) = (only_case(&a, &b), only_case(&b, &a));
+        let turned = match there.verdict {
+            ComparisonVerdict::Faster => ComparisonVerdict::Slower,
+            ComparisonVerdict::Slower => ComparisonVerdict::Faster,
+            other => other,
+        };
+        prop_assert_eq!(back.verdict, turned);
+        prop_assert_eq!(there.ratio.is_some(), times_a.len().min(times_b.len()) >= FEWEST_TRIALS);
+        if let (Some(there), Some(back)) = (there.ratio, back.ratio) {
+            prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-9);
+            prop_assert!(there.interval.0 <= there.ratio && there.ratio <= there.interval.1);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! All cases of a comparison together, and what a reader must know of the two runs.
+
+use super::result::{ComparisonOptions, ComparisonTotals, ComparisonVerdict, Difference, Ratio};
+use super::statistics::{Caution, Shift};
+use super::verdict::JudgedCase;
+use crate::stats;
+use model::estimate::Estimate;
+use model::fact::Fact;
+use model::record::{Header, Results};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What all cases and floors come to together.
+pub(super) fn totals(
+    cases: &[JudgedCase],
+    floors: &[JudgedCase],
+    options: ComparisonOptions,
+) -> ComparisonTotals {
+    let count = |verdict: ComparisonVerdict| {
+        let found = cases.iter().filter(|case| case.compared.verdict == verdict).count();
+        u32::try_from(found).unwrap_or(u32::MAX)
+    };
+    let times: Vec<Shift> = cases.iter().filter_map(|case| case.time).collect();
+    let adjusted: Vec<Shift> = cases.iter().filter_map(|case| case.adjusted).collect();
+    let floors: Vec<Shift> = floors.iter().filter_map(|floor| floor.time).collect();
+    ComparisonTotals {
+        compared: u32::try_from(times.len()).unwrap_or(u32::MAX),
+        faster: count(ComparisonVerdict::Faster),
+        slower: count(ComparisonVerdict::Slower),
+        no_difference: count(ComparisonVerdict::NoDifference),
+        cannot_tell: count(ComparisonVerdict::CannotTell),
+        ratio: geometric_mean(&times, options),
+        adjusted: geometric_mean(&adjusted, options),
+        floors: geometric_mean(&floors, options),
+    }
+}
+
+/// The geometric mean of ratios. The cases of a run drift together, so that their errors are added as if
+/// all were one error (the standard deviation of a mean is at most the mean of the standard
+/// deviations, however the parts hang together); only repeatability is each case's own.
+fn geometric_mean(shifts: &[Shift], options: ComparisonOptions) -> Option<Estimate> {
+    if shifts.is_empty() {
+        return None;
+    }
+    let caution = Caution { together: 1, options };
+    let of = |value: fn(&Shift) -> f64| stats::mean(&shifts.iter().map(value).collect::<Vec<_>>());
+    let deviation = of(|shift| shift.variance.sqrt());
+    let degrees =
+        shifts.iter().map(|shift| shift.variance.powi(2) / shift.spread).fold(f64::INFINITY, f64::min);
+    let variance = deviation.powi(2);
+    let mean = Shift { log: of(|shift| shift.log), variance, spread: variance.powi(2) / degrees };
+    let half = mean.half(caution.repeat_variance(1.0) / shifts.len() as f64, caution.tail());
+    Some(Estimate {
+        median: mean.log.exp(),
+        interval: Some(((mean.log - half).exp(), (mean.log + half).exp())),
+    })
+}
+
+/// What a reader must know of the comparison as a whole.
+pub(super) fn notes(a: &Results, b: &Results, cases: &[JudgedCase]) -> Vec<String> {
+    /// Where so many cases are compared and most of them move together, that is no accident.
+    const MANY: usize = 4;
+
+    let mut notes = Vec::new();
+    for (run, results) in [("A", a), ("B", b)] {
+        if results.end.as_ref().is_none_or(|end| end.interrupted) {
+            notes.push(format!("run {run} was cut off: its cases have fewer trials than planned"));
+        }
+    }
+    let times: Vec<Ratio> = cases.iter().filter_map(|case| case.compared.ratio).collect();
+    let slower = times.iter().filter(|ratio| ratio.interval.0 > 1.0).count();
+    let faster = times.iter().filter(|ratio| ratio.interval.1 < 1.0).count();
+    for (word, moved) in [("less", faster), ("more", slower)] {
+        if times.len() >= MANY && moved * 2 > times.len() {
+            notes.push(format!(
+                "most cases ({moved} of {}) take {word} time together: the host may have changed; measure A and \
+                 B again, in turn",
+                times.len()
+            ));
+        }
+    }
+    notes
+}
+
+/// The facts that differ between two runs and bear on the results.
+pub(super) fn differences(a: &Header, b: &Header) -> Vec<Difference> {
+    let facts = |header: &Header| {
+        let host = &header.host;
+        BTreeMap::from([
+            ("architecture", host.arch.clone()),
+            ("build", format!("{} {} {}", header.tool.version, header.tool.profile, header.tool.target)),
+            ("checked payload", header.settings.check.to_string()),
+            ("clock source", text(&host.clocksource)),
+            ("governor", text(&host.governor)),
+            ("host", text(&host.name)),
+            ("kernel", text(&host.kernel)),
+            ("mitigations", text(&host.mitigations)),
+            ("processor", text(&host.cpu)),
+            ("simultaneous multi-threading", text(&host.smt)),
+            ("slice in nanoseconds", header.settings.slice_ns.to_string()),
+            ("transparent huge pages", text(&host.transparent_huge_pages)),
+            ("virtualisation", text(&host.virtualisation)),
+        ])
+    };
+    let pairs = facts(a).into_iter().zip(facts(b).into_values());
+    pairs
+        .filter(|((_, a), b)| a != b)
+        .map(|((what, a), b)| Difference { what: what.to_owned(), a, b })
+        .collect()
+}
+
+/// A fact as text; that it is unknown is a fact, why is not.
+fn text<T: fmt::Debug>(fact: &Fact<T>) -> String {
+    fact.known()
+        .map_or_else(|| "unknown".to_owned(), |value| format!("{value:?}").trim_matches('"').to_owned())
+}

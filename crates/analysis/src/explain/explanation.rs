@@ -1,0 +1,88 @@
+//! The explanation of one case: everything that can be said of it, put together.
+
+use super::case_observations::{CaseObservations, CounterRate, FaultRate, ProbeUse, SubsystemShare};
+use super::copies::{Copies, count_copies};
+use super::decompose::{Decomposition, decompose};
+use super::evidence::Evidence;
+use super::facts::facts;
+use super::rules::{Advice, advise};
+use crate::traces::schedule::Overlap;
+use model::case::Case;
+use model::estimate::Estimate;
+use model::observation::profile::{CallProfile, ScheduleProfile};
+use model::observation::{Observation, Probe, SampledStack};
+use model::record::Record;
+use serde::Serialize;
+
+/// All that can be said of one case.
+#[derive(Debug, Clone, Serialize)]
+pub struct Explanation {
+    /// What is explained.
+    pub case: Case,
+    /// The time of an iteration, from trials without probes.
+    pub iteration_ns: Estimate,
+    /// The number of those trials.
+    pub trials: u32,
+    /// The multiple of the floor, from trials without probes.
+    pub floor_multiple: Option<Estimate>,
+    /// Where the time of an iteration goes; absent where an iteration is no sum, as of a stream.
+    pub decomposition: Option<Decomposition>,
+    /// How often each byte was copied; absent where there is no payload.
+    pub copies: Option<Copies>,
+    /// What to try, the most worthwhile first.
+    pub advice: Vec<Advice>,
+    /// The system calls of each endpoint, the client's first, and the probe that observed them.
+    pub calls: Option<(Probe, [Vec<CallProfile>; 2])>,
+    /// How each endpoint was scheduled, the client first.
+    pub schedule: Option<[ScheduleProfile; 2]>,
+    /// How much both endpoints ran at the same time.
+    pub overlap: Option<Overlap>,
+    /// Page faults by mapping; absent where no probe observed them.
+    pub faults: Option<Vec<FaultRate>>,
+    /// What was counted.
+    pub counters: Vec<CounterRate>,
+    /// In which subsystems samples found the processor.
+    pub subsystems: Vec<SubsystemShare>,
+    /// Every probe: whether it works here, and what it costs.
+    pub probes: Vec<ProbeUse>,
+    /// The stacks of each endpoint, the client's first, for flame graphs.
+    #[serde(skip)]
+    pub stacks: [Vec<SampledStack>; 2],
+    /// A trial with all events, for pictures of iterations.
+    #[serde(skip)]
+    pub timeline: Option<Observation>,
+}
+
+/// Explains the case of `observations`. `records` are of trials without probes: the case, its control cases and floors. `call` names a system call by its number.
+pub fn explain(
+    observations: &CaseObservations,
+    records: &[Record],
+    call: impl Fn(u32) -> String,
+) -> Option<Explanation> {
+    let case = &observations.case;
+    let record = records.iter().find(|record| record.case == *case)?;
+    let summary = record.summary.as_ref()?;
+    let calls = observations.calls(&call);
+    let evidence = Evidence { observations, record, records, calls: calls.as_ref().map(|(_, calls)| calls) };
+    let copies = count_copies(case, evidence.calls);
+    let decomposition = decompose(&evidence);
+    let facts = facts(&evidence, decomposition.as_ref());
+    Some(Explanation {
+        case: case.clone(),
+        iteration_ns: summary.iteration_ns,
+        trials: summary.trials,
+        floor_multiple: summary.floor_multiple,
+        advice: advise(&facts),
+        decomposition,
+        copies,
+        schedule: observations.schedule(),
+        overlap: observations.overlap(),
+        faults: observations.faults(),
+        counters: observations.counters(),
+        subsystems: observations.subsystems(),
+        probes: observations.probes(),
+        stacks: observations.stacks(),
+        timeline: observations.timeline().cloned(),
+        calls,
+    })
+}

@@ -1,0 +1,102 @@
+//! The value of a formula, given those of its metrics, and the range in which it can lie.
+
+use model::study::formula::{Formula, MetricOfCase, Operator};
+use model::study::metric::Metric;
+
+/// The value of `formula`, with `value_of` for its metrics, which is asked from left to right.
+pub(super) fn value(
+    formula: &Formula,
+    value_of: &mut dyn FnMut(&MetricOfCase) -> Option<f64>,
+) -> Option<f64> {
+    match formula {
+        Formula::Literal(literal) => Some(literal.value),
+        Formula::Metric(metric) => value_of(metric),
+        Formula::Two(a, operator, b) => {
+            let value = apply(*operator, value(a, value_of)?, value(b, value_of)?);
+            value.is_finite().then_some(value)
+        }
+    }
+}
+
+/// Where `formula` lies when each of its metrics lies anywhere in its range.
+pub(super) fn range(
+    formula: &Formula,
+    range_of: &mut dyn FnMut(&MetricOfCase) -> Option<(f64, f64)>,
+) -> Option<(f64, f64)> {
+    match formula {
+        Formula::Literal(literal) => Some((literal.value, literal.value)),
+        Formula::Metric(metric) => range_of(metric),
+        Formula::Two(a, operator, b) => {
+            let (a, b) = (range(a, range_of)?, range(b, range_of)?);
+            if *operator == Operator::Divide && b.0 <= 0.0 && b.1 >= 0.0 {
+                return None;
+            }
+            let corners = [(a.0, b.0), (a.0, b.1), (a.1, b.0), (a.1, b.1)];
+            let values = corners.map(|(a, b)| apply(*operator, a, b));
+            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            (low.is_finite() && high.is_finite()).then_some((low, high))
+        }
+    }
+}
+
+fn apply(operator: Operator, a: f64, b: f64) -> f64 {
+    match operator {
+        Operator::Add => a + b,
+        Operator::Subtract => a - b,
+        Operator::Multiply => a * b,
+        Operator::Divide => a / b,
+    }
+}
+
+/// Whether `formula` divides what is measured by what is measured.
+pub(super) fn is_ratio(formula: &Formula) -> bool {
+    match formula {
+        Formula::Two(a, operator, b) => {
+            let is_measured =
+                |formula: &Formula| formula.metrics().iter().any(|of_case| of_case.metric != Metric::Size);
+            *operator == Operator::Divide && is_measured(a) && is_measured(b) || is_ratio(a) || is_ratio(b)
+        }
+        _ => false,
+    }
+}
+
+/// Whether `formula` has a metric of which one trial says too little.
+pub(super) fn is_sampled(formula: &Formula) -> bool {
+    formula.metrics().iter().any(|of_case| of_case.metric.is_sampled())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::study::Measure;
+
+    /// The value of `formula` where each metric is worth what `of` says of its case.
+    fn value(formula: &str, of: fn(&str) -> f64) -> f64 {
+        let measure: Measure = formula.parse().unwrap();
+        super::value(&measure.formula, &mut |metric| Some(of(&metric.case))).unwrap()
+    }
+
+    #[test]
+    fn signs_bind_as_in_arithmetic() {
+        let of = |case: &str| if case == "a" { 12.0 } else { 3.0 };
+        assert_eq!(value("time of a / time of b", of), 4.0);
+        assert_eq!(value("time of a - time of b - time of b", of), 6.0);
+        assert_eq!(value("time of a + time of b * 2", of), 18.0);
+        assert_eq!(value("(time of a + time of b) * 2", of), 30.0);
+        assert_eq!(value("time of a / time of b / 2", of), 2.0);
+        assert_eq!(value("1s / time of a", of), 1e9 / 12.0);
+    }
+
+    #[test]
+    fn a_range_is_that_of_the_corners() {
+        let range = |formula: &str| {
+            let measure: Measure = formula.parse().unwrap();
+            super::range(&measure.formula, &mut |metric| {
+                Some(if metric.case == "a" { (2.0, 4.0) } else { (-1.0, 1.0) })
+            })
+        };
+        assert_eq!(range("time of a - time of b"), Some((1.0, 5.0)));
+        assert_eq!(range("1s / time of a"), Some((0.25e9, 0.5e9)));
+        assert_eq!(range("time of a / time of b"), None, "the divisor may be 0");
+    }
+}

@@ -1,0 +1,8 @@
+//! Studies over results made by hand.
+
+mod figures;
+mod fixture;
+mod numbers;
+mod probes;
+mod refusals;
+mod verdicts;

@@ -1,0 +1,152 @@
+//! Verdicts of conclusions, and how often one is called false by chance.
+
+use super::super::evaluate;
+use super::super::evaluated::{self, StudyVerdict};
+use super::fixture::*;
+use model::Workload;
+use model::record::{Record, Results};
+use model::suite::Suite;
+use model::testing;
+use model::units::Size;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+
+fn verdict_in(results: &Results, tests: &str) -> StudyVerdict {
+    let study = suite(&format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{tests}]"));
+    evaluate(&study.study.unwrap(), results).conclusions.remove(0).verdict
+}
+
+fn verdict(tests: &str) -> StudyVerdict {
+    verdict_in(&results(), tests)
+}
+
+#[test]
+fn a_verdict_follows_from_where_the_interval_lies() {
+    let of = "of = 'time of tcp at 1K / time of pipe at 1K'";
+    assert_eq!(verdict(&format!("{{ {of}, at_least = 1.9, at_most = 2.1 }}")), StudyVerdict::Holds);
+    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.9 }}")), StudyVerdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{{ {of}, at_least = 2.1 }}")), StudyVerdict::DoesNotHold);
+    // An interval that straddles the border.
+    assert_eq!(verdict("{ of = 'time of pipe at 1K', at_least = '500ns' }"), StudyVerdict::Undecided);
+    // One test that holds and one that does not; one that is not measured.
+    let holds = format!("{{ {of}, at_least = 1 }}");
+    let not = format!("{{ {of}, at_most = 1 }}");
+    let lost = "{ of = 'time of mq', at_least = '1ns' }";
+    assert_eq!(verdict(&format!("{holds}, {not}, {lost}")), StudyVerdict::DoesNotHold);
+    assert_eq!(
+        verdict(&format!("{holds}, {lost}")),
+        StudyVerdict::NotMeasured("mq latency 1K: no mq here".to_owned())
+    );
+}
+
+#[test]
+fn too_few_trials_decide_nothing() {
+    let mut results = results();
+    results.records.iter_mut().for_each(|record| record.samples.truncate(5));
+    let test = "{ of = 'time of tcp at 1K / time of pipe at 1K', at_least = 1 }";
+    assert_eq!(verdict_in(&results, test), StudyVerdict::Undecided);
+    // Rounds that are not shared leave the interval that each allows.
+    let mut results = self::results();
+    for record in results.records.iter_mut().filter(|record| record.case.spec.name == "tcp") {
+        record.samples.iter_mut().for_each(|sample| sample.round += 100);
+    }
+    assert_eq!(verdict_in(&results, test), StudyVerdict::Undecided);
+    let wide = "{ of = 'time of tcp at 1K / time of pipe at 1K', at_least = 0.01 }";
+    assert_eq!(verdict_in(&results, wide), StudyVerdict::Holds);
+}
+
+/// Fourteen sizes of a pipe, whose ratio to `tcp` over `rounds` rounds is 1 in truth and scatters by chance.
+fn scattered(rounds: u32, runner: &mut TestRunner) -> Results {
+    let size = |nth: u32| Some(1 << nth);
+    let mut results = testing::results();
+    for nth in 0..14 {
+        let factors =
+            proptest::collection::vec(0.0..1.0f64, rounds as usize).new_tree(runner).unwrap().current();
+        let pipe = record(case("pipe", Workload::Latency, size(nth)), rounds, |_| 1000.0);
+        let tcp = record(case("tcp", Workload::Latency, size(nth)), rounds, |round| {
+            1000.0 * (factors[round as usize] - 0.5).exp()
+        });
+        results.records.extend([pipe, tcp]);
+    }
+    results
+}
+
+/// What becomes of the claim that `tcp` takes `bounds` times as long as a pipe, at each of fourteen sizes.
+fn concluded(results: &Results, bounds: &str) -> evaluated::EvaluatedConclusion {
+    let text = SUITE.replace("1K,2K,4K", "1..8K")
+        + &format!(
+            "[[study.conclusion]]\nclaim = 'c'\ntests = [{{ of = 'time of tcp / time of pipe', {bounds} }}]"
+        );
+    let suite = Suite::parse(&text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
+    evaluate(&suite.study.unwrap(), results).conclusions.remove(0)
+}
+
+#[test]
+fn a_claim_that_just_holds_at_many_sizes_is_seldom_called_false() {
+    const RUNS: usize = 200;
+    let mut runner = TestRunner::deterministic();
+    let is_false = |runner: &mut TestRunner| {
+        concluded(&scattered(20, runner), "at_most = 1").verdict == StudyVerdict::DoesNotHold
+    };
+    let called_false = (0..RUNS).filter(|_| is_false(&mut runner)).count();
+    assert!(called_false * 20 <= RUNS, "{called_false} of {RUNS}");
+}
+
+#[test]
+fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
+    let mut results = scattered(12, &mut TestRunner::deterministic());
+    let is_last =
+        |record: &&mut Record| record.case.spec.name == "tcp" && record.case.size_bytes == Some(Size(8192));
+    let last = |results: &mut Results, of: &dyn Fn(usize) -> f64| {
+        let record = results.records.iter_mut().find(is_last).unwrap();
+        record
+            .samples
+            .iter_mut()
+            .enumerate()
+            .for_each(|(nth, sample)| sample.elapsed_ns = of(nth) * sample.iterations as f64);
+    };
+    // Eleven of twelve trials above the bound: beyond at 95%, not at what fourteen numbers want.
+    last(&mut results, &|nth| if nth == 0 { 1000.0 } else { 3000.0 });
+    let conclusion = concluded(&results, "at_most = 2");
+    assert_eq!(conclusion.verdict, StudyVerdict::Undecided);
+    let doubt = "too near a bound to judge one of 14 numbers";
+    assert!(conclusion.tests[0].evidence.contains(doubt), "{:?}", conclusion.tests);
+    last(&mut results, &|_| 3000.0);
+    let conclusion = concluded(&results, "at_most = 2");
+    assert_eq!(conclusion.verdict, StudyVerdict::DoesNotHold);
+    assert!(conclusion.tests[0].evidence.contains("; refuted at 8K; wanted"), "{:?}", conclusion.tests);
+    let only = "time of tcp at 8K / time of pipe at 8K', at_least = 2, at_most = 2 }";
+    let text = SUITE.replace("1K,2K,4K", "1..8K")
+        + &format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'n', of = '{only}]");
+    let alone = evaluate(&Suite::parse(&text, CARDS).unwrap().study.unwrap(), &results).conclusions.remove(0);
+    assert_eq!(alone.tests[0].evidence, "n: 3.00 (3.00 to 3.00); wanted 2");
+    // Eight trials have a 95% interval, but none for fourteen numbers.
+    results.records.iter_mut().for_each(|record| record.samples.truncate(8));
+    let conclusion = concluded(&results, "at_most = 2");
+    assert_eq!(conclusion.verdict, StudyVerdict::Undecided);
+    let few = "too few trials to judge one of 14 numbers: it takes 10 of each case";
+    assert!(conclusion.tests[0].evidence.contains(few), "{:?}", conclusion.tests);
+    // What holds at every size needs no allowance.
+    assert_eq!(concluded(&results, "at_most = 4").verdict, StudyVerdict::Holds);
+}
+
+#[test]
+fn a_test_over_sizes_holds_at_each() {
+    let of = "of = 'time of pipe / time of pipe at 1K'";
+    assert_eq!(verdict(&format!("{{ {of}, at_least = 1, at_most = 2.1 }}")), StudyVerdict::Holds);
+    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.5 }}")), StudyVerdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{{ {of}, sizes = '1K,2K', at_most = 1.5 }}")), StudyVerdict::Holds);
+    let drawn = evaluated(&format!(
+        "[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'growth', {of}, at_most = 1.5, published = 3 }}]"
+    ));
+    let test = &drawn.conclusions[0].tests[0];
+    let numbers: Vec<_> =
+        test.numbers.iter().map(|tested| (tested.size_bytes, tested.number.median)).collect();
+    let sized = |size, ratio| (Some(Size(size)), ratio);
+    assert_eq!(numbers, [sized(1024, 1.0), sized(2048, 1.05), sized(4096, 2.0)]);
+    assert_eq!((test.at_least, test.at_most, test.published), (None, Some(1.5), Some(3.0)));
+    assert_eq!(
+        test.evidence,
+        "growth: from 1.00 (1.00 to 1.00) at 1K to 2.00 (2.00 to 2.00) at 4K, 3 sizes; refuted at 4K; wanted at most 1.5, published 3"
+    );
+}

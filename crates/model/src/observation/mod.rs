@@ -1,0 +1,11 @@
+//! Probes, what they observe of a trial, and what a results file keeps of that.
+
+pub mod probe;
+pub mod profile;
+pub mod subsystem;
+pub mod trial;
+
+pub use self::probe::{Probe, ProbeRequest, parse_probe};
+pub use self::trial::{
+    Counter, EndpointEvent, EndpointObservation, EventKind, Observation, SampledStack, StackFrame,
+};

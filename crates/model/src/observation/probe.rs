@@ -1,0 +1,84 @@
+//! The probes: instruments that observe a trial. What they observe is in `trial`.
+
+use crate::invalid::Invalid;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An instrument that observes a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Probe {
+    /// Counters of the kernel and of the processor (perf_event_open(2)).
+    Counters,
+    /// Every system call, when it began and ended, by the kernel's tracepoints.
+    Syscalls,
+    /// The same by stopping the endpoint at every call (ptrace(2)): slow, but it needs no privilege.
+    Ptrace,
+    /// When each endpoint slept, woke and ran, and who woke it.
+    Scheduler,
+    /// Page faults with their addresses.
+    Faults,
+    /// Where the processor is at regular intervals, with the stack of functions.
+    Sampling,
+    /// Calls, sleeps, wake-ups and faults together, and when each iteration ended.
+    Timeline,
+}
+
+impl Probe {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Probe; 7] = [
+        Probe::Counters,
+        Probe::Syscalls,
+        Probe::Ptrace,
+        Probe::Scheduler,
+        Probe::Faults,
+        Probe::Sampling,
+        Probe::Timeline,
+    ];
+
+    /// The name, as it is typed and shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Probe::Counters => "counters",
+            Probe::Syscalls => "syscalls",
+            Probe::Ptrace => "ptrace",
+            Probe::Scheduler => "scheduler",
+            Probe::Faults => "faults",
+            Probe::Sampling => "sampling",
+            Probe::Timeline => "timeline",
+        }
+    }
+}
+
+/// The probe called `name`.
+pub fn parse_probe(name: &str) -> Result<Probe, Invalid> {
+    let found = Probe::ALL.into_iter().find(|probe| probe.name() == name);
+    found.ok_or_else(|| Invalid::unknown("probe", name, Probe::ALL.map(Probe::name)))
+}
+
+impl std::fmt::Display for Probe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What is asked of a probe in one trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeRequest {
+    /// The probe. Without one, the trial runs the same iterations in the same way, so that the cost of probes is known.
+    pub probe: Option<Probe>,
+    /// The counters asked for by name, beside those that are always read.
+    pub counters: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_are_listed_once_each_and_named_as_they_are_written() {
+        for probe in Probe::ALL {
+            assert_eq!(serde_json::to_string(&probe).unwrap(), format!("\"{probe}\""));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The spec: an entry of the registry with its parameters, as it is typed.
+
+use crate::card::Card;
+use crate::invalid::Invalid;
+use crate::params::Params;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A mechanism, operation or floor with its parameters: `pipe:capacity=1M`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Spec {
+    /// Its name in the registry.
+    pub name: String,
+    /// The parameters that differ from their defaults, in canonical text.
+    #[serde(default, skip_serializing_if = "Params::is_empty")]
+    pub params: Params,
+}
+
+impl Spec {
+    /// The entry `name` with every parameter at its default.
+    pub fn plain(name: &str) -> Self {
+        Self { name: name.to_owned(), params: Params::default() }
+    }
+
+    /// Parses `NAME` or `NAME:k=v,…` against the cards of the registry.
+    pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
+        let (name, params) = match text.split_once(':') {
+            Some((name, params)) => (name, Some(params)),
+            None => (text, None),
+        };
+        let Some(card) = cards.iter().find(|card| card.name == name) else {
+            return Err(Invalid::unknown("mechanism or operation", name, cards.iter().map(|card| card.name)));
+        };
+        let params = params.map(|params| Params::parse(params, card)).transpose()?.unwrap_or_default();
+        Ok(Self { name: name.to_owned(), params })
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.params.is_empty() {
+            return f.pad(&self.name);
+        }
+        f.pad(&format!("{}:{}", self.name, self.params))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = Spec::parse(&text, &[]);
+        }
+    }
+}
