@@ -2,6 +2,7 @@
 
 use crate::cli::Show;
 use crate::exit::Error;
+use analysis::analysed::AnalysedResults;
 use model::record::Results;
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -29,10 +30,12 @@ pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
 
 /// Prints `results` as `arguments` say.
 pub fn show(arguments: &Show, results: &Results) -> Result<(), Error> {
+    let results = AnalysedResults::of(results);
+    let style = report::Style { detail: arguments.detail, ..style() };
     let metric = arguments.metric.as_deref();
-    let plot = if arguments.plot { report::plot(results, metric, &style())? } else { String::new() };
+    let plot = if arguments.plot { report::plot(&results, metric, &style)? } else { String::new() };
     write(|out| {
-        arguments.format.write(results, &style(), &mut *out)?;
+        arguments.format.write(&results, &style, &mut *out)?;
         out.write_all(plot.as_bytes())
     })
 }
@@ -45,5 +48,6 @@ pub fn style() -> report::Style {
     report::Style {
         width: terminal.unwrap_or(80).clamp(NARROWEST, WIDEST),
         color: std::io::stdout().is_terminal(),
+        detail: false,
     }
 }

@@ -9,8 +9,8 @@ use crate::exit::{Error, Exit};
 use crate::output::{command, print, style};
 use crate::progress::Progress;
 use crate::results_file;
+use analysis::analysed::AnalysedExplanation;
 use analysis::explain::{Bends, Explanation, Gathered, Landmark, bends, control_cases, explain};
-use analysis::traces::timeline::chosen;
 use harness::endpoint::Sizing;
 use harness::looking::{self, ENOUGH_ROUNDS, Looked, Subject};
 use harness::measure::Timer;
@@ -35,8 +35,6 @@ use std::time::Duration;
 const TIME_OF_A_CASE: Duration = Duration::from_secs(12);
 /// The part of the time that goes to plain measuring.
 const PLAIN_SHARE: f64 = 0.5;
-/// How many typical iterations are drawn, beside a slow one.
-const TYPICAL_ITERATIONS: usize = 2;
 
 /// Explains the cases that `arguments` ask for.
 pub fn run(arguments: &Explain) -> Result<Exit, Error> {
@@ -94,10 +92,12 @@ pub fn explained(
     }
     let bends = bends(cases, &records, &landmarks());
     // Files are made even if nobody reads the text to its end, and the text is printed even if they cannot be.
-    let made = make(looks, &explanations, &bends);
+    let analysed: Vec<AnalysedExplanation<'_>> =
+        explanations.iter().map(|one| AnalysedExplanation::of(one, observe::call_name)).collect();
+    let made = make(looks, &analysed, &bends);
     print(&match looks.json {
         true => format!("{:#}\n", serde_json::json!({ "explanations": explanations, "curves": bends })),
-        false => report::explanations(&explanations, &bends, &style()),
+        false => report::explanations(&analysed, &bends, &style()),
     })?;
     // Beside what is printed, which may be read by a program.
     let _ = write!(anstream::stderr(), "{}", made?);
@@ -113,7 +113,7 @@ pub fn explained(
 }
 
 /// Makes the files that are asked for, and says which.
-fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<String, Error> {
+fn make(looks: &Looks, explanations: &[AnalysedExplanation<'_>], bends: &[Bends]) -> Result<String, Error> {
     let mut made = String::new();
     let mut write = |path: &Path, content: &[u8], kind: FileKind| -> Result<(), Error> {
         made += &format!("wrote {}, {} bytes\n", path.display(), content.len());
@@ -121,21 +121,19 @@ fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<
     };
     // Where there are no explanations, an earlier page stays.
     if let (Some(path), [_, ..]) = (&looks.html, explanations) {
-        let page = report::explanation_html(explanations, bends, &command(), observe::call_name);
+        let page = report::explanation_html(explanations, bends, &command());
         write(path, page.as_bytes(), FileKind::PAGE)?;
     }
-    for explanation in explanations {
+    for AnalysedExplanation { explanation, timeline, .. } in explanations {
         let key = explanation.case.key();
         let name = report::file_name(&key);
         let path = |directory: &Path, of: &str, ending: &str| directory.join(format!("{name}{of}.{ending}"));
-        let timeline = explanation.timeline.as_ref();
-        if let (Some(directory), Some(seen)) = (&looks.traces, timeline) {
-            let trace = report::trace(seen, &key, observe::call_name);
+        if let (Some(directory), Some(timeline)) = (&looks.traces, timeline) {
+            let trace = report::trace(timeline);
             write(&path(directory, "", "json"), trace.as_bytes(), FileKind::TRACE)?;
         }
-        if let (Some(directory), Some(seen)) = (&looks.timelines, timeline) {
-            for (number, iteration) in chosen(seen, TYPICAL_ITERATIONS, observe::call_name).iter().enumerate()
-            {
+        if let (Some(directory), Some(timeline)) = (&looks.timelines, timeline) {
+            for (number, iteration) in timeline.iterations.iter().enumerate() {
                 let svg = report::timeline(iteration, &key);
                 write(
                     &path(directory, &format!("-iteration-{}", number + 1), "svg"),
@@ -160,6 +158,7 @@ fn make(looks: &Looks, explanations: &[Explanation], bends: &[Bends]) -> Result<
     }
     if let (Some(directory), [before, after]) = (&looks.flames, explanations) {
         for (end, at) in [("client", 0), ("server", 1)] {
+            let [before, after] = [before.explanation, after.explanation];
             let whose = [before, after].map(|explanation| format!("{end}, {}", explanation.case));
             let difference =
                 report::flame_graph_difference(&before.stacks[at], &after.stacks[at], [&whose[0], &whose[1]]);

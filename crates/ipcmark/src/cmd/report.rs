@@ -5,10 +5,9 @@ use crate::derived_file::{self, FileKind};
 use crate::exit::{Error, Exit};
 use crate::output::{command, print, show};
 use crate::results_file;
-use analysis::study::evaluated::EvaluatedStudy;
+use analysis::analysed::{AnalysedResults, AnalysedTimeline};
 use model::Invalid;
 use model::record::Results;
-use report::Input;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -27,16 +26,14 @@ pub fn run(arguments: &Report) -> Result<Exit, Error> {
 
 /// Makes the files that are asked for and says which.
 fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
-    let studies: Vec<Option<EvaluatedStudy>> = all.iter().map(analysis::study::evaluate_results).collect();
-    let inputs: Vec<Input<'_>> =
-        all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
+    let analysed: Vec<AnalysedResults<'_>> = all.iter().map(AnalysedResults::of).collect();
     // All is made before anything is written, so that a metric that is none leaves nothing half done.
     let page = match &files.html {
-        Some(path) => Some((path, report::html(&inputs, metric, &command())?)),
+        Some(path) => Some((path, report::html(&analysed, metric, &command())?)),
         None => None,
     };
     let wanted = files.svg.is_some() || files.png.is_some();
-    let drawings = if wanted { report::drawings(&inputs, metric)? } else { Vec::new() };
+    let drawings = if wanted { report::drawings(&analysed, metric)? } else { Vec::new() };
     let traces = if files.traces.is_some() { traces(all)? } else { Vec::new() };
     if let Some((path, page)) = page {
         write(path, page.as_bytes(), FileKind::PAGE)?;
@@ -47,7 +44,7 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
         }
     }
     if let Some(directory) = &files.svg {
-        for (name, picture) in report::iterations(&inputs) {
+        for (name, picture) in report::iterations(&analysed) {
             write(&directory.join(format!("{name}.svg")), picture.as_bytes(), FileKind::SVG)?;
         }
     }
@@ -66,14 +63,9 @@ fn make(files: &Files, all: &[Results], metric: Option<&str>) -> Result<(), Erro
 
 /// The iterations of which all was kept, each case's last, as traces, and what their files are to be called.
 fn traces(all: &[Results]) -> Result<Vec<(String, String)>, Invalid> {
-    let mut traces: BTreeMap<String, String> = BTreeMap::new();
-    for look in all.iter().flat_map(|results| &results.profiles) {
-        if let Some(timeline) = look.profile.known().and_then(|showed| showed.timeline.as_ref()) {
-            let key = look.case.key();
-            let trace = report::trace(&timeline.seen, &key, |number| timeline.call_name(number));
-            traces.insert(report::file_name(&key), trace);
-        }
-    }
+    let timelines = all.iter().flat_map(AnalysedTimeline::all);
+    let traces = timelines.map(|timeline| (report::file_name(&timeline.case), report::trace(&timeline)));
+    let traces: BTreeMap<String, String> = traces.collect();
     if traces.is_empty() {
         return Err(Invalid::new(
             "there are no traces: of no case were iterations kept from moment to moment",
