@@ -11,6 +11,7 @@ mod observed;
 #[path = "browser/picture.rs"]
 mod picture;
 
+use analysis::analysed::AnalysedExplanation;
 use analysis::explain::Explanation;
 use browser::{Browser, assert_clean, browser};
 use picture::keep;
@@ -23,7 +24,8 @@ fn open(browser: &mut Browser, all: &[Explanation]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let command = ["ipcmark", "explain", "-m", "pipe", "--html", "why.html"].map(str::to_owned);
     let path = directory.path().join("why.html");
-    fs::write(&path, explanation_html(all, &[], &command, observed::call_name)).unwrap();
+    let all: Vec<_> = all.iter().map(|one| AnalysedExplanation::of(one, observed::call_name)).collect();
+    fs::write(&path, explanation_html(&all, &[], &command)).unwrap();
     browser.open(&path);
     assert_clean(browser);
     directory
