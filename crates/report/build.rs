@@ -16,7 +16,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    const SCRIPT: &str = "src/page/page.js";
+    const SCRIPT: &str = "src/html/page.js";
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={SCRIPT}");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo sets no OUT_DIR")?);

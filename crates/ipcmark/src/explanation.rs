@@ -11,9 +11,8 @@ use crate::progress::{Doing, Progress};
 use crate::request::ExplanationRequest;
 use crate::rules;
 use crate::session::RunSession;
-use analysis::explain::{
-    CaseObservations, Explanation, Landmark, SizeCurve, control_cases, explain, size_curves,
-};
+use analysis::analysed::AnalysedExplanation;
+use analysis::explain::{CaseObservations, Explanation, Landmark, control_cases, explain, size_curves};
 use harness::clock::Timer;
 use harness::coordinator::profile::{self, A_SLICE, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
 use harness::coordinator::run::{self, RunBounds};
@@ -72,8 +71,13 @@ pub fn explain_cases(
         gathered.iter().filter_map(|gathered| explain(gathered, &records, observe::call_name)).collect();
     let size_curves = size_curves(cases, &records, &landmarks(host));
     // Files are made even if whoever reads the text closes it early, and the text is printed even if files cannot be made.
-    let made = explanation_files::make(&request.files, &explanations, &size_curves);
-    print(&text(&explanations, &size_curves, request.json))?;
+    let analysed: Vec<AnalysedExplanation<'_>> =
+        explanations.iter().map(|one| AnalysedExplanation::of(one, observe::call_name)).collect();
+    let made = explanation_files::make(&request.files, &analysed, &size_curves);
+    print(&match request.json {
+        true => format!("{:#}\n", serde_json::json!({ "explanations": explanations, "curves": size_curves })),
+        false => report::explanations(&analysed, &size_curves, &style()),
+    })?;
     // Standard output may be read by a program.
     let _ = write!(anstream::stderr(), "{}", made?);
     let is_explained = |case: &Case| explanations.iter().any(|explanation| explanation.case == *case);
@@ -92,13 +96,6 @@ pub fn explain_cases(
 /// The `asked` time for `cases`, or as much as each needs.
 fn time_for(cases: &[Case], asked: Option<Duration>) -> Duration {
     asked.unwrap_or(TIME_OF_A_CASE * u32::try_from(cases.len()).unwrap_or(u32::MAX))
-}
-
-fn text(explanations: &[Explanation], size_curves: &[SizeCurve], json: bool) -> String {
-    match json {
-        true => format!("{:#}\n", serde_json::json!({ "explanations": explanations, "curves": size_curves })),
-        false => report::explanations(explanations, size_curves, &style()),
-    }
 }
 
 /// The plan of the cases, their control cases and their floors, each once.

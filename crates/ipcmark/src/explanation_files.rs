@@ -4,40 +4,38 @@ use crate::derived_file::{self, FileKind};
 use crate::exit::Error;
 use crate::output::command;
 use crate::request::ExplanationFiles;
+use analysis::analysed::{AnalysedExplanation, AnalysedTimeline};
 use analysis::explain::{Explanation, SizeCurve};
-use analysis::traces::timeline::chosen_iterations;
 use std::path::{Path, PathBuf};
 
-/// How many typical iterations are drawn, beside a slow one.
-const TYPICAL_ITERATIONS: usize = 2;
 /// The endpoints, in the order in which explanations have them.
 const ENDPOINTS: [&str; 2] = ["client", "server"];
 
 /// Makes those of `files` that are asked for. Returns a line for each that was made.
 pub fn make(
     files: &ExplanationFiles,
-    explanations: &[Explanation],
+    explanations: &[AnalysedExplanation<'_>],
     bends: &[SizeCurve],
 ) -> Result<String, Error> {
     let mut made = Made::default();
     // Where there are no explanations, an earlier page stays.
     if let (Some(path), [_, ..]) = (&files.html, explanations) {
-        let page = report::explanation_html(explanations, bends, &command(), observe::call_name);
+        let page = report::explanation_html(explanations, bends, &command());
         made.write(path, &page, FileKind::PAGE)?;
     }
-    for explanation in explanations {
-        if let Some(directory) = &files.traces {
-            made.trace(directory, explanation)?;
+    for AnalysedExplanation { explanation, timeline, .. } in explanations {
+        if let (Some(directory), Some(timeline)) = (&files.traces, timeline) {
+            made.write(&path(directory, explanation, "", "json"), &report::trace(timeline), FileKind::TRACE)?;
         }
-        if let Some(directory) = &files.timelines {
-            made.timelines(directory, explanation)?;
+        if let (Some(directory), Some(timeline)) = (&files.timelines, timeline) {
+            made.timelines(directory, explanation, timeline)?;
         }
         if let Some(directory) = &files.flames {
             made.flame_graphs(directory, explanation)?;
         }
     }
     if let (Some(directory), [before, after]) = (&files.flames, explanations) {
-        made.flame_graph_differences(directory, [before, after])?;
+        made.flame_graph_differences(directory, [before.explanation, after.explanation])?;
     }
     Ok(made.lines)
 }
@@ -54,16 +52,13 @@ impl Made {
         derived_file::write(path, content.as_bytes(), kind)
     }
 
-    fn trace(&mut self, directory: &Path, explanation: &Explanation) -> Result<(), Error> {
-        let Some(timeline) = &explanation.timeline else { return Ok(()) };
-        let trace = report::trace(timeline, &explanation.case.key(), observe::call_name);
-        self.write(&path(directory, explanation, "", "json"), &trace, FileKind::TRACE)
-    }
-
-    fn timelines(&mut self, directory: &Path, explanation: &Explanation) -> Result<(), Error> {
-        let Some(timeline) = &explanation.timeline else { return Ok(()) };
-        let iterations = chosen_iterations(timeline, TYPICAL_ITERATIONS, observe::call_name);
-        for (number, iteration) in (1..).zip(&iterations) {
+    fn timelines(
+        &mut self,
+        directory: &Path,
+        explanation: &Explanation,
+        timeline: &AnalysedTimeline,
+    ) -> Result<(), Error> {
+        for (number, iteration) in (1..).zip(&timeline.iterations) {
             let svg = report::timeline(iteration, &explanation.case.key());
             let path = path(directory, explanation, &format!("-iteration-{number}"), "svg");
             self.write(&path, &svg, FileKind::SVG)?;

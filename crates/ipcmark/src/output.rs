@@ -2,6 +2,7 @@
 
 use crate::exit::Error;
 use crate::request::ShowRequest;
+use analysis::analysed::AnalysedResults;
 use model::record::Results;
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -29,10 +30,12 @@ pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
 
 /// Prints `results` as `request` says.
 pub fn show(request: &ShowRequest, results: &Results) -> Result<(), Error> {
+    let results = AnalysedResults::of(results);
+    let style = report::Style { detail: request.detail, ..style() };
     let metric = request.metric.as_deref();
-    let plot = if request.plot { report::plot(results, metric, &style())? } else { String::new() };
+    let plot = if request.plot { report::plot(&results, metric, &style)? } else { String::new() };
     write(|out| {
-        request.format.write(results, &style(), &mut *out)?;
+        request.format.write(&results, &style, &mut *out)?;
         out.write_all(plot.as_bytes())
     })
 }
@@ -45,5 +48,6 @@ pub fn style() -> report::Style {
     report::Style {
         width: terminal.unwrap_or(80).clamp(NARROWEST, WIDEST),
         color: std::io::stdout().is_terminal(),
+        detail: false,
     }
 }

@@ -50,6 +50,8 @@ pub struct RunRequest {
 pub struct ShowRequest {
     /// The form.
     pub format: report::Format,
+    /// Whether every case is shown with all columns.
+    pub detail: bool,
     /// Whether charts follow.
     pub plot: bool,
     /// The column that charts show.
@@ -190,8 +192,8 @@ impl TryFrom<AxesOptions> for Axes {
 }
 
 impl From<ShowOptions> for ShowRequest {
-    fn from(ShowOptions { format, plot, metric }: ShowOptions) -> Self {
-        Self { format, plot, metric }
+    fn from(ShowOptions { format, detail, plot, metric }: ShowOptions) -> Self {
+        Self { format, detail, plot, metric }
     }
 }
 

@@ -2,10 +2,9 @@
 //!
 //! `None` is a value that is missing or that is no number; it is printed as a dash, never as 0.
 
-use crate::text::clip;
+use crate::words::{clip, tight};
 use model::estimate::Estimate;
-use model::units::Unit;
-use model::units::{format_ns, format_rate, three_digits};
+use model::units::{Size, Unit, format_ns, format_rate, three_digits};
 
 /// No number worth reading is longer. A results file can hold any, and the table must keep its shape.
 const LONGEST: usize = 9;
@@ -41,6 +40,15 @@ impl Kind {
         }
     }
 
+    /// `number` without its interval.
+    pub(crate) fn bare(self, number: f64) -> Option<String> {
+        match self {
+            Kind::SettledTime => time(number),
+            Kind::Rate => rate(number),
+            other => other.text(Estimate { median: number, interval: None }),
+        }
+    }
+
     /// `number` as a cell shows it.
     pub(crate) fn text(self, number: Estimate) -> Option<String> {
         match self {
@@ -72,10 +80,14 @@ pub(crate) fn time_estimate(ns: Estimate) -> Option<String> {
     time(ns.median).map(|time| format!("{time:>7} {:>5}", spread(ns)))
 }
 
+/// A rate in bytes per second, with its unit.
+fn rate(bytes_per_s: f64) -> Option<String> {
+    bytes_per_s.is_finite().then(|| clip(&format_rate(bytes_per_s), LONGEST))
+}
+
 /// A rate in bytes per second, with the half-width of its interval.
 pub(crate) fn rate_estimate(bytes_per_s: Estimate) -> Option<String> {
-    let rate = bytes_per_s.median.is_finite().then(|| clip(&format_rate(bytes_per_s.median), LONGEST))?;
-    Some(format!("{rate:>9} {:>5}", spread(bytes_per_s)))
+    rate(bytes_per_s.median).map(|rate| format!("{rate:>9} {:>5}", spread(bytes_per_s)))
 }
 
 /// A count per iteration.
@@ -99,6 +111,51 @@ pub(crate) fn change(ratio: f64, interval: Option<(f64, f64)>) -> Option<String>
 /// A fraction in percent, without a sign: `0.8%`, `12%`.
 pub(crate) fn percent(fraction: f64) -> String {
     format!("{}%", two_digits(fraction * 100.0))
+}
+
+/// A number with the half-width of its interval, if it has one.
+pub(crate) fn estimate(value: Estimate, unit: Unit) -> String {
+    if value.interval.is_none() {
+        let bytes = if unit == Unit::Bytes && value.median < 1024.0 { " B" } else { "" };
+        return number(value.median, unit) + bytes;
+    }
+    let with_spread = match unit {
+        Unit::Ns if value.median >= 0.0 => time_estimate(value),
+        Unit::BytesPerS => rate_estimate(value),
+        _ => None,
+    };
+    let half = value.half_width().filter(|half| half.is_finite() && *half > 0.0005);
+    let spread = half.map(|half| format!(" ±{}", percent(half)));
+    with_spread.unwrap_or_else(|| match spread {
+        Some(spread) => number(three_significant(value.median), unit) + &spread,
+        None => number(value.median, unit),
+    })
+}
+
+/// `value` without the digits that its interval makes idle: 6260000 of 6264068.
+fn three_significant(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
+/// A number in the words of its unit.
+pub(crate) fn number(value: f64, unit: Unit) -> String {
+    /// A results file can hold any number; nothing worth reading is longer.
+    const LONGEST: usize = 12;
+    let text = match unit {
+        Unit::Ns => format_ns(value),
+        Unit::BytesPerS => format_rate(value),
+        Unit::Bytes if value >= 0.0 && value.fract() == 0.0 && value < 1e18 => Size(value as u64).to_string(),
+        Unit::Bytes => three_digits(value),
+        // A whole number is one that was counted, or published so.
+        Unit::Number if value.fract() == 0.0 && value.abs() < 1e9 => format!("{value:.0}"),
+        Unit::Number => three_digits(value),
+    };
+    clip(&text, LONGEST)
+}
+
+/// The same without the blanks that align columns.
+pub(crate) fn tight_estimate(value: Estimate, unit: Unit) -> String {
+    tight(&estimate(value, unit))
 }
 
 /// Half the width of the 95% interval: `±0.8%`.

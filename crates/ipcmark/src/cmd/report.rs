@@ -5,10 +5,9 @@ use crate::derived_file::{self, FileKind};
 use crate::exit::{Error, Exit};
 use crate::output::{command, print, show};
 use crate::results_file;
-use analysis::study::evaluated::EvaluatedStudy;
+use analysis::analysed::{AnalysedResults, AnalysedTimeline};
 use model::Invalid;
 use model::record::Results;
-use report::Input;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -28,16 +27,14 @@ pub fn run(arguments: ReportArguments) -> Result<Exit, Error> {
 
 /// Makes the files that are asked for and prints which.
 fn make(files: &FileOptions, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
-    let studies: Vec<Option<EvaluatedStudy>> = all.iter().map(analysis::study::evaluate_results).collect();
-    let inputs: Vec<Input<'_>> =
-        all.iter().zip(&studies).map(|(results, study)| Input { results, study: study.as_ref() }).collect();
+    let analysed: Vec<AnalysedResults<'_>> = all.iter().map(AnalysedResults::of).collect();
     // Everything is made before anything is written, so that a bad metric leaves nothing half done.
     let page = match &files.html {
-        Some(path) => Some((path, report::html(&inputs, metric, &command())?)),
+        Some(path) => Some((path, report::html(&analysed, metric, &command())?)),
         None => None,
     };
     let wanted = files.svg.is_some() || files.png.is_some();
-    let drawings = if wanted { report::drawings(&inputs, metric)? } else { Vec::new() };
+    let drawings = if wanted { report::drawings(&analysed, metric)? } else { Vec::new() };
     let traces = if files.traces.is_some() { traces(all)? } else { Vec::new() };
     if let Some((path, page)) = page {
         write(path, page.as_bytes(), FileKind::PAGE)?;
@@ -48,7 +45,7 @@ fn make(files: &FileOptions, all: &[Results], metric: Option<&str>) -> Result<()
         }
     }
     if let Some(directory) = &files.svg {
-        for (name, picture) in report::iterations(&inputs) {
+        for (name, picture) in report::iterations(&analysed) {
             write(&directory.join(format!("{name}.svg")), picture.as_bytes(), FileKind::SVG)?;
         }
     }
@@ -67,14 +64,9 @@ fn make(files: &FileOptions, all: &[Results], metric: Option<&str>) -> Result<()
 
 /// The recorded iterations of each case, of several the last, as traces, each with the name of its file.
 fn traces(all: &[Results]) -> Result<Vec<(String, String)>, Invalid> {
-    let mut traces: BTreeMap<String, String> = BTreeMap::new();
-    for record in all.iter().flat_map(|results| &results.profiles) {
-        if let Some(timeline) = record.profile.known().and_then(|profile| profile.timeline.as_ref()) {
-            let key = record.case.key();
-            let trace = report::trace(&timeline.observation, &key, |number| timeline.call_name(number));
-            traces.insert(report::file_name(&key), trace);
-        }
-    }
+    let timelines = all.iter().flat_map(AnalysedTimeline::all);
+    let traces = timelines.map(|timeline| (report::file_name(&timeline.case), report::trace(&timeline)));
+    let traces: BTreeMap<String, String> = traces.collect();
     if traces.is_empty() {
         return Err(Invalid::new(
             "there are no traces: these results have no recorded iterations",

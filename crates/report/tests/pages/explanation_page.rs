@@ -5,6 +5,7 @@
 use crate::browser::{Browser, assert_clean};
 use crate::picture::keep;
 use crate::{browser, explained, observed};
+use analysis::analysed::AnalysedExplanation;
 use analysis::explain::Explanation;
 use report::explanation_html;
 use serde_json::json;
@@ -15,7 +16,8 @@ fn open(browser: &mut Browser, all: &[Explanation]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let command = ["ipcmark", "explain", "-m", "pipe", "--html", "why.html"].map(str::to_owned);
     let path = directory.path().join("why.html");
-    fs::write(&path, explanation_html(all, &[], &command, observed::call_name)).unwrap();
+    let all: Vec<_> = all.iter().map(|one| AnalysedExplanation::of(one, observed::call_name)).collect();
+    fs::write(&path, explanation_html(&all, &[], &command)).unwrap();
     browser.open(&path);
     assert_clean(browser);
     directory

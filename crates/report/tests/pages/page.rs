@@ -5,10 +5,12 @@
 use crate::browser::{Browser, assert_clean};
 use crate::picture::keep;
 use crate::{browser, fixture, study};
+use analysis::analysed::AnalysedResults;
+use analysis::study::evaluated::EvaluatedStudy;
 use model::Placement;
 use model::record::{Fact, Outcome, Results};
 use model::warning::Warning;
-use report::{Input, Style, html, table};
+use report::{Style, html, table};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -19,14 +21,14 @@ struct Page {
 }
 
 impl Page {
-    fn of(inputs: &[Input<'_>]) -> Self {
-        Self::starting_with(None, inputs)
+    fn of(all: &[AnalysedResults<'_>]) -> Self {
+        Self::starting_with(None, all)
     }
 
-    fn starting_with(metric: Option<&str>, inputs: &[Input<'_>]) -> Self {
+    fn starting_with(metric: Option<&str>, all: &[AnalysedResults<'_>]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let command = ["ipcmark", "report", "a.jsonl", "--html", "a page.html"].map(str::to_owned);
-        fs::write(directory.path().join("page.html"), html(inputs, metric, &command).unwrap()).unwrap();
+        fs::write(directory.path().join("page.html"), html(all, metric, &command).unwrap()).unwrap();
         Self { directory }
     }
 
@@ -42,8 +44,8 @@ fn two_hosts() -> [Results; 2] {
     [fixture::results(), other]
 }
 
-fn input(results: &Results) -> Input<'_> {
-    Input { results, study: None }
+fn with_study(results: &Results, study: EvaluatedStudy) -> AnalysedResults<'_> {
+    AnalysedResults { study: Some(study), ..AnalysedResults::of(results) }
 }
 
 /// Draws every chart, as scrolling through the page would.
@@ -82,7 +84,7 @@ fn is_close(a: &Value, b: f64) -> bool {
 fn charts_draw_what_was_measured() {
     let Some(mut browser) = browser() else { return };
     let [results, _] = two_hosts();
-    open(&mut browser, &Page::of(&[input(&results)]));
+    open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
 
     let drawn = traces(&mut browser, "by-size");
     let latency = |name: &str| {
@@ -120,7 +122,7 @@ fn charts_draw_what_was_measured() {
 fn axes_are_marked_as_far_as_intervals_reach() {
     let Some(mut browser) = browser() else { return };
     let [results, _] = two_hosts();
-    open(&mut browser, &Page::of(&[input(&results)]));
+    open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
     let ends = "ends({ y: [15, 20], error_y: { array: [1, 13], arrayminus: [0.5, 5] } }, 'y')";
     assert_eq!(browser.evaluate(ends), json!([15, 16, 14.5, 20, 33, 15]));
     let reach = format!("const all = {ends}.map((us) => us * 1e-6)");
@@ -137,9 +139,10 @@ fn axes_are_marked_as_far_as_intervals_reach() {
 fn every_number_of_the_page_stands_in_the_terminal_table() {
     let Some(mut browser) = browser() else { return };
     let results = fixture::results();
-    open(&mut browser, &Page::of(&[input(&results)]));
+    open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let terminal = words(&table(&results, &Style { width: 200, color: false }));
+    let terminal =
+        words(&table(&AnalysedResults::of(&results), &Style { width: 200, color: false, detail: true }));
     let cells = browser.evaluate("rows.flatMap((row) => row.c).filter(Boolean)");
     for cell in cells.as_array().unwrap() {
         assert!(terminal.contains(cell.as_str().unwrap()), "{cell} is not in the table");
@@ -160,7 +163,7 @@ fn charts_start_with_the_metric_that_was_asked_for() {
     let [results, _] = two_hosts();
     let chosen = "[chosen.workload, chosen.metric, byId('metric').value]";
     for (metric, workload) in [("p99", "latency"), ("rate", "throughput")] {
-        open(&mut browser, &Page::starting_with(Some(metric), &[input(&results)]));
+        open(&mut browser, &Page::starting_with(Some(metric), &[AnalysedResults::of(&results)]));
         assert_eq!(browser.evaluate(chosen), json!([workload, metric, metric]));
     }
     // What is chosen then is the reader's affair.
@@ -172,7 +175,7 @@ fn charts_start_with_the_metric_that_was_asked_for() {
 fn controls_do_what_they_say() {
     let Some(mut browser) = browser() else { return };
     let hosts = two_hosts();
-    open(&mut browser, &Page::of(&[input(&hosts[0]), input(&hosts[1])]));
+    open(&mut browser, &Page::of(&[AnalysedResults::of(&hosts[0]), AnalysedResults::of(&hosts[1])]));
     let lines = |browser: &mut Browser| traces(browser, "by-size").len();
     let both = lines(&mut browser);
     choose(&mut browser, "host", "0");
@@ -238,7 +241,7 @@ const PICTURES: &str =
 fn a_study_comes_first_and_is_drawn_as_it_says() {
     let Some(mut browser) = browser() else { return };
     let (results, study) = (fixture::results(), study::study());
-    open(&mut browser, &Page::of(&[Input { results: &results, study: Some(&study) }]));
+    open(&mut browser, &Page::of(&[with_study(&results, study.clone())]));
     let figure = &study.figures[0];
     let drawn = browser.evaluate(
         "byId('study-0-0').data.map((t) => [t.name, t.line.dash, t.marker.symbol.endsWith('-open'), t.error_y.visible, t.y])",
@@ -348,8 +351,8 @@ fn nothing_in_a_results_file_becomes_markup() {
     let Some(mut browser) = browser() else { return };
     for text in HOSTILE {
         let (results, study) = (hostile(text), study::hostile_study(text));
-        let input = Input { results: &results, study: Some(&study) };
-        open(&mut browser, &Page::of(&[input, input]));
+        let analysed = with_study(&results, study);
+        open(&mut browser, &Page::of(&[analysed.clone(), analysed]));
         browser.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
         // The library shows what is under the pointer through its own markup.
         for chart in ["study-0-0", "by-size", "heat", "frontier"] {
@@ -380,7 +383,7 @@ fn nothing_in_a_results_file_becomes_markup() {
 fn the_page_fits_a_phone_and_paper() {
     let Some(mut browser) = browser() else { return };
     let (hosts, study) = (two_hosts(), study::study());
-    let page = Page::of(&[Input { results: &hosts[0], study: Some(&study) }, input(&hosts[1])]);
+    let page = Page::of(&[with_study(&hosts[0], study), AnalysedResults::of(&hosts[1])]);
     for (name, width, mobile, scheme) in [
         ("desktop-light", 1280, false, "light"),
         ("desktop-dark", 1280, false, "dark"),

@@ -4,6 +4,7 @@
 
 use crate::browser::Browser;
 use crate::{browser, observed, skips, viewer};
+use analysis::analysed::AnalysedTimeline;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,7 +48,9 @@ fn viewer() -> Option<Browser> {
 
 /// What the viewer knows of the trace of the iterations made by hand, which are in `observed`.
 fn imported(browser: &mut Browser) -> Value {
-    let trace = report::trace(&observed::observation(), "pipe, latency, 64", observed::call_name);
+    let observation = observed::observation();
+    let timeline = AnalysedTimeline::of(&observation, "pipe, latency, 64".to_owned(), observed::call_name);
+    let trace = report::trace(&timeline);
     browser.evaluate(&IMPORT.replace("TRACE", &json!(trace).to_string()))
 }
 

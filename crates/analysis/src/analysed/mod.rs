@@ -1,0 +1,14 @@
+//! Everything that is computed before anything is shown: one value for each thing that a report can be of.
+//!
+//! `report` takes these and computes nothing, so that no form of a report can say another number than the others. What is
+//! measured is in `model`; how a number is written and drawn is decided in `report`.
+
+mod explanation;
+mod leaders;
+mod results;
+mod timeline;
+
+pub use explanation::{AnalysedExplanation, TimeQuantiles};
+pub use leaders::Leader;
+pub use results::{AnalysedFloor, AnalysedRecord, AnalysedResults, PERCENTILES};
+pub use timeline::AnalysedTimeline;

@@ -1,0 +1,129 @@
+//! A results file with everything that is computed from it.
+
+use super::leaders::{Leader, leaders};
+use crate::stats;
+use crate::study::evaluate_results;
+use crate::study::evaluated::EvaluatedStudy;
+use crate::summary::summarise;
+use model::Case;
+use model::floor::{Floor, floor_of};
+use model::histogram::quantiles_ns;
+use model::record::{Outcome, Record, Results};
+use model::summary::Summary;
+use std::collections::HashMap;
+
+/// The percentiles of iterations, as fractions. Each is known where at least [`LEAST_BEYOND`] iterations lie beyond it.
+pub const PERCENTILES: [f64; 12] =
+    [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999];
+/// With fewer iterations beyond it, a percentile is a matter of chance.
+const LEAST_BEYOND: f64 = 10.0;
+
+/// A results file with everything that is computed from it.
+#[derive(Debug, Clone)]
+pub struct AnalysedResults<'a> {
+    /// What the file says.
+    pub results: &'a Results,
+    /// Its records, in file order.
+    pub records: Vec<AnalysedRecord<'a>>,
+    /// The best mechanisms of each workload and place, at the smallest and at the largest size.
+    pub leaders: Vec<Leader>,
+    /// The median over cases of what a clock reading per iteration changes, as a factor.
+    pub instrument_effect: Option<f64>,
+    /// The study that the run repeats, with this run's numbers in it.
+    pub study: Option<EvaluatedStudy>,
+}
+
+/// A record with everything that is computed from it.
+#[derive(Debug, Clone)]
+pub struct AnalysedRecord<'a> {
+    /// What the file says.
+    pub record: &'a Record,
+    /// What its samples say: the file's summary, or one computed from the samples where the file has none.
+    pub summary: Option<Summary>,
+    /// The least that the machine allows for the same work; absent where no floor is defined.
+    pub floor: Option<AnalysedFloor>,
+    /// The first of [`PERCENTILES`] in nanoseconds, all trials together, as far as enough iterations lie beyond them.
+    pub percentiles_ns: Vec<u64>,
+}
+
+/// The floor of a case.
+#[derive(Debug, Clone)]
+pub struct AnalysedFloor {
+    /// What it consists of.
+    pub floor: Floor,
+    /// What it took in this run; absent where a part of it was not measured.
+    pub iteration_ns: Option<f64>,
+}
+
+impl<'a> AnalysedResults<'a> {
+    /// Computes everything that reports show of `results`.
+    pub fn of(results: &'a Results) -> Self {
+        let summaries: Vec<Option<Summary>> = results.records.iter().map(summary_of).collect();
+        let with_summaries = || results.records.iter().zip(&summaries);
+        let floor_ns: HashMap<&Case, f64> = with_summaries()
+            .filter(|(record, _)| record.floor && !has_failed(record))
+            .filter_map(|(record, summary)| Some((&record.case, summary.as_ref()?.iteration_ns.median)))
+            .collect();
+        let effects: Vec<f64> = with_summaries()
+            .filter(|(record, _)| !record.floor)
+            .filter_map(|(_, summary)| Some(summary.as_ref()?.each_over_total?.median))
+            .collect();
+        let records: Vec<AnalysedRecord<'a>> = results
+            .records
+            .iter()
+            .zip(summaries)
+            .map(|(record, summary)| AnalysedRecord {
+                record,
+                summary,
+                floor: floor_of(&record.case).map(|floor| AnalysedFloor {
+                    iteration_ns: floor.iteration_ns(|case| floor_ns.get(case).copied()),
+                    floor,
+                }),
+                percentiles_ns: percentiles_ns(record),
+            })
+            .collect();
+        Self {
+            results,
+            leaders: leaders(&records),
+            records,
+            instrument_effect: stats::median(&effects),
+            study: evaluate_results(results),
+        }
+    }
+}
+
+impl AnalysedRecord<'_> {
+    /// How the case ended, in one word.
+    pub fn outcome_name(&self) -> &'static str {
+        match self.record.outcome {
+            Outcome::Settled => "settled",
+            Outcome::Unsettled => "unsettled",
+            Outcome::Interrupted => "interrupted",
+            Outcome::Missed { .. } => "missed",
+            Outcome::Failed { .. } => "failed",
+        }
+    }
+
+    /// The summary, unless the case failed: what was measured before a failure is not to be trusted.
+    pub fn trusted(&self) -> Option<&Summary> {
+        self.summary.as_ref().filter(|_| !has_failed(self.record))
+    }
+}
+
+/// The summary in the file, or that of the samples where the file has none.
+fn summary_of(record: &Record) -> Option<Summary> {
+    record.summary.clone().or_else(|| summarise(&record.case, &record.samples))
+}
+
+/// The percentiles of all iterations of `record`, as far as enough iterations lie beyond them.
+fn percentiles_ns(record: &Record) -> Vec<u64> {
+    let histograms = record.samples.iter().filter_map(|sample| Some(&sample.each.as_ref()?.iterations));
+    let Some((iterations, mut all)) = quantiles_ns(histograms, &PERCENTILES) else { return Vec::new() };
+    let known = PERCENTILES.iter().filter(|at| iterations as f64 * (1.0 - **at) >= LEAST_BEYOND);
+    all.truncate(known.count());
+    all
+}
+
+fn has_failed(record: &Record) -> bool {
+    matches!(record.outcome, Outcome::Failed { .. })
+}

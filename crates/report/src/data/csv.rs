@@ -1,0 +1,136 @@
+//! CSV: one line a case, for spreadsheets and data frames.
+//!
+//! Columns keep their names and their order; new ones are added at the end. Names end in the unit where
+//! there is one. What is missing is an empty field, never 0.
+
+use super::written::written;
+use crate::words::escape;
+use analysis::analysed::{AnalysedRecord, AnalysedResults};
+use model::Case;
+use model::estimate::Estimate;
+use model::record::Outcome;
+use model::summary::{PerIteration, Quantiles, Summary};
+use std::io;
+
+/// One case on its way to a line.
+struct Row<'a> {
+    run: &'a str,
+    analysed: &'a AnalysedRecord<'a>,
+}
+
+/// A column: its name, and its field where the case has one.
+type Column = (&'static str, fn(&Row<'_>) -> Option<String>);
+
+/// Writes `results` as CSV (RFC 4180, but for lines that end in a bare line feed), with one line of names.
+pub fn csv(analysed: &AnalysedResults<'_>, mut out: impl io::Write) -> io::Result<()> {
+    let mut lines = ::csv::Writer::from_writer(Vec::new());
+    lines.write_record(COLUMNS.iter().map(|(name, _)| name))?;
+    for record in &analysed.records {
+        let row = Row { run: &analysed.results.header.run, analysed: record };
+        lines.write_record(COLUMNS.iter().map(|(_, field)| text(field(&row))))?;
+    }
+    out.write_all(&written(lines)?)
+}
+
+/// A field. Control characters are escaped, so that a case is one line whatever its error says.
+fn text(field: Option<String>) -> String {
+    field.map(|text| escape(text.chars())).unwrap_or_default()
+}
+
+const COLUMNS: &[Column] = &[
+    ("run", |row| Some(row.run.to_owned())),
+    ("workload", |row| Some(row.case().workload.to_string())),
+    ("size_bytes", |row| row.case().size_bytes.map(|size| size.0.to_string())),
+    ("placement", |row| Some(row.case().placement.to_string())),
+    ("cpu_client", |row| row.case().cpus.map(|cpus| cpus.client.to_string())),
+    ("cpu_server", |row| row.case().cpus.map(|cpus| cpus.server.to_string())),
+    ("endpoints", |row| Some(row.case().endpoints.to_string())),
+    ("name", |row| Some(row.case().spec.name.clone())),
+    ("params", |row| Some(row.case().spec.params.to_string())),
+    ("floor", |row| Some(row.analysed.record.floor.to_string())),
+    ("outcome", |row| Some(row.analysed.outcome_name().to_owned())),
+    ("trials", |row| row.of(|s| s.trials)),
+    ("iterations", |row| row.of(|s| s.iterations)),
+    ("iteration_ns_median", |row| row.of(|s| s.iteration_ns.median)),
+    ("iteration_ns_low", |row| row.and(|s| low(s.iteration_ns))),
+    ("iteration_ns_high", |row| row.and(|s| high(s.iteration_ns))),
+    ("rate_bytes_per_s_median", |row| row.and(|s| Some(s.bytes_per_s?.median))),
+    ("rate_bytes_per_s_low", |row| row.and(|s| low(s.bytes_per_s?))),
+    ("rate_bytes_per_s_high", |row| row.and(|s| high(s.bytes_per_s?))),
+    ("p50_ns", |row| row.quantile(|q| q.p50_ns)),
+    ("p90_ns", |row| row.quantile(|q| q.p90_ns)),
+    ("p99_ns", |row| row.quantile(|q| q.p99_ns)),
+    ("p999_ns", |row| row.quantile(|q| q.p999_ns)),
+    ("max_ns", |row| row.quantile(|q| q.max_ns)),
+    ("p99_by_trial_ns_median", |row| row.and(|s| Some(s.quantiles?.p99_by_trial_ns.median))),
+    ("p99_by_trial_ns_low", |row| row.and(|s| low(s.quantiles?.p99_by_trial_ns))),
+    ("p99_by_trial_ns_high", |row| row.and(|s| high(s.quantiles?.p99_by_trial_ns))),
+    ("each_over_total_median", |row| row.and(|s| Some(s.each_over_total?.median))),
+    ("each_over_total_low", |row| row.and(|s| low(s.each_over_total?))),
+    ("each_over_total_high", |row| row.and(|s| high(s.each_over_total?))),
+    ("floor_multiple_median", |row| row.and(|s| Some(s.floor_multiple?.median))),
+    ("floor_multiple_low", |row| row.and(|s| low(s.floor_multiple?))),
+    ("floor_multiple_high", |row| row.and(|s| high(s.floor_multiple?))),
+    ("client_cpu_ns", |row| row.client(|client| client.cpu_ns)),
+    ("client_user_ns", |row| row.client(|client| client.user_ns)),
+    ("client_system_ns", |row| row.client(|client| client.system_ns)),
+    ("client_voluntary_switches", |row| row.client(|client| client.voluntary_switches)),
+    ("client_involuntary_switches", |row| row.client(|client| client.involuntary_switches)),
+    ("client_faults", |row| row.client(|client| client.faults)),
+    ("server_cpu_ns", |row| row.server(|server| server.cpu_ns)),
+    ("server_user_ns", |row| row.server(|server| server.user_ns)),
+    ("server_system_ns", |row| row.server(|server| server.system_ns)),
+    ("server_voluntary_switches", |row| row.server(|server| server.voluntary_switches)),
+    ("server_involuntary_switches", |row| row.server(|server| server.involuntary_switches)),
+    ("server_faults", |row| row.server(|server| server.faults)),
+    ("fast_mode_ns", |row| row.and(|s| Some(s.modes?.fast))),
+    ("slow_mode_ns", |row| row.and(|s| Some(s.modes?.slow))),
+    ("fast_mode_share", |row| row.and(|s| Some(s.modes?.fast_share))),
+    ("warnings", |row| {
+        Some(row.analysed.record.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    }),
+    ("error", |row| error(&row.analysed.record.outcome)),
+];
+
+impl Row<'_> {
+    fn case(&self) -> &Case {
+        &self.analysed.record.case
+    }
+
+    fn of<T: ToString>(&self, value: fn(&Summary) -> T) -> Option<String> {
+        self.analysed.summary.as_ref().map(|summary| value(summary).to_string())
+    }
+
+    fn and(&self, value: fn(&Summary) -> Option<f64>) -> Option<String> {
+        self.analysed.summary.as_ref().and_then(value).map(|value| value.to_string())
+    }
+
+    fn quantile(&self, value: fn(Quantiles) -> u64) -> Option<String> {
+        let quantiles = self.analysed.summary.as_ref()?.quantiles?;
+        Some(value(quantiles).to_string())
+    }
+
+    fn client(&self, value: fn(PerIteration) -> f64) -> Option<String> {
+        self.analysed.summary.as_ref().map(|summary| value(summary.client).to_string())
+    }
+
+    fn server(&self, value: fn(PerIteration) -> f64) -> Option<String> {
+        let server = self.analysed.summary.as_ref()?.server?;
+        Some(value(server).to_string())
+    }
+}
+
+fn low(estimate: Estimate) -> Option<f64> {
+    estimate.interval.map(|(low, _)| low)
+}
+
+fn high(estimate: Estimate) -> Option<f64> {
+    estimate.interval.map(|(_, high)| high)
+}
+
+fn error(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed { error } => Some(error.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,7 @@
+//! Pages that open by themselves: of results and their studies, and of explanations.
+
+pub(crate) mod explanation;
+mod number;
+pub(crate) mod page;
+mod study;
+pub(crate) mod template;

@@ -1,0 +1,169 @@
+//! Studies for the page: what `analysis::study::evaluated` has, with every number in words beside it.
+//!
+//! It decides neither what a study shows nor how it is drawn.
+
+use super::number::Number;
+use crate::quantity::{number, tight_estimate};
+use crate::svg::figures::is_drawable;
+use crate::svg::line_style::{self, Dash, LineStyle};
+use crate::svg::timeline::{self, timeline};
+use crate::words::clean;
+use analysis::study::evaluated::{
+    EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
+    EvaluatedTable, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict,
+};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub(crate) struct StudyData {
+    title: String,
+    source: String,
+    conclusions: Vec<ConclusionData>,
+    figures: Vec<FigureData>,
+    tables: Vec<TableData>,
+}
+
+#[derive(Serialize)]
+struct ConclusionData {
+    claim: String,
+    /// What the style sheet knows the verdict by.
+    verdict: &'static str,
+    /// The verdict in words.
+    words: String,
+    evidence: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct FigureData {
+    name: String,
+    title: String,
+    x: AxisData,
+    y: AxisData,
+    series: Vec<SeriesData>,
+    /// Each iteration that is drawn from moment to moment: what it is, and the picture as SVG.
+    pictures: Vec<(String, String)>,
+    missing: Vec<String>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct AxisData {
+    title: String,
+    unit: &'static str,
+    log: bool,
+}
+
+#[derive(Serialize)]
+struct SeriesData {
+    name: String,
+    published: bool,
+    color: &'static str,
+    dash: &'static str,
+    marker: &'static str,
+    /// Along x, what that is in words, along y, what that is in words.
+    points: Vec<(f64, String, Number, String)>,
+}
+
+#[derive(Serialize)]
+struct TableData {
+    name: String,
+    title: String,
+    columns: Vec<String>,
+    rows: Vec<(String, bool, Vec<CellData>)>,
+    notes: Vec<String>,
+}
+
+/// A cell: what it says, and whether it is a number (`n`), words (`w`) or a reason why there is none (`m`).
+type CellData = (String, char);
+
+/// `study` as the page takes it.
+pub(crate) fn data(study: &EvaluatedStudy) -> StudyData {
+    StudyData {
+        title: clean(&study.title),
+        source: clean(&study.source),
+        conclusions: study.conclusions.iter().map(conclusion).collect(),
+        figures: study.figures.iter().map(figure).collect(),
+        tables: study.tables.iter().map(table).collect(),
+    }
+}
+
+fn conclusion(conclusion: &EvaluatedConclusion) -> ConclusionData {
+    let (verdict, words) = match &conclusion.verdict {
+        StudyVerdict::Holds => ("holds", "holds here".to_owned()),
+        StudyVerdict::DoesNotHold => ("fails", "does not hold here".to_owned()),
+        StudyVerdict::Undecided => ("open", "undecided".to_owned()),
+        StudyVerdict::NotMeasured(why) => ("open", format!("not measured: {}", clean(why))),
+    };
+    ConclusionData {
+        claim: clean(&conclusion.claim),
+        verdict,
+        words,
+        evidence: conclusion.tests.iter().map(|test| clean(&test.evidence)).collect(),
+    }
+}
+
+fn figure(figure: &EvaluatedFigure) -> FigureData {
+    let styles = line_style::lines(figure.series.iter().map(|series| series.name.as_str()));
+    FigureData {
+        name: clean(&figure.name),
+        title: clean(&figure.title),
+        x: axis(&figure.x),
+        y: axis(&figure.y),
+        series: figure.series.iter().zip(styles).map(|(of, style)| series(of, figure, style)).collect(),
+        pictures: figure.timeline.iter().flat_map(pictures).collect(),
+        missing: cleaned(&figure.missing),
+        notes: cleaned(&figure.notes),
+    }
+}
+
+fn pictures(seen: &EvaluatedTimeline) -> impl Iterator<Item = (String, String)> {
+    let picture = |iteration| {
+        let title = format!("{}, {}", clean(&seen.case), timeline::title(iteration));
+        (title, timeline(iteration, &seen.case))
+    };
+    seen.iterations.iter().map(picture)
+}
+
+fn axis(axis: &FigureAxis) -> AxisData {
+    AxisData { title: clean(&axis.title), unit: axis.unit.name(), log: axis.logarithmic }
+}
+
+fn series(series: &EvaluatedSeries, figure: &EvaluatedFigure, style: LineStyle) -> SeriesData {
+    let drawable = series.points.iter().filter(|point| is_drawable(point, figure));
+    let point = |point: &FigurePoint| {
+        let y = Number::of(point.y)?;
+        Some((point.x, number(point.x, figure.x.unit), y, tight_estimate(point.y, figure.y.unit)))
+    };
+    SeriesData {
+        name: clean(&series.name),
+        published: series.published,
+        color: style.color,
+        dash: if series.published { Dash::Short } else { style.dash }.name(),
+        marker: style.marker.name(),
+        points: drawable.filter_map(point).collect(),
+    }
+}
+
+fn table(table: &EvaluatedTable) -> TableData {
+    let row = |row: &EvaluatedRow| (clean(&row.name), row.published, row.cells.iter().map(cell).collect());
+    TableData {
+        name: clean(&table.name),
+        title: clean(&table.title),
+        columns: cleaned(&table.columns),
+        rows: table.rows.iter().map(row).collect(),
+        notes: cleaned(&table.notes),
+    }
+}
+
+fn cell(cell: &EvaluatedCell) -> CellData {
+    match cell {
+        EvaluatedCell::Empty => (String::new(), 'w'),
+        EvaluatedCell::Words(words) => (clean(words), 'w'),
+        EvaluatedCell::Value(number, unit) => (tight_estimate(*number, *unit), 'n'),
+        EvaluatedCell::Missing(why) => (clean(why), 'm'),
+    }
+}
+
+fn cleaned(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| clean(text)).collect()
+}

@@ -1,0 +1,12 @@
+//! Pictures: charts, iterations, sums and flame graphs, as SVG, and charts as PNG too.
+//!
+//! `figures` decides which charts there are, `canvas` what a picture is made of.
+
+pub(crate) mod canvas;
+pub(crate) mod chart;
+pub(crate) mod figures;
+pub(crate) mod flame;
+pub(crate) mod line_style;
+pub(crate) mod png;
+pub(crate) mod sums;
+pub(crate) mod timeline;

@@ -1,0 +1,186 @@
+//! The columns of each workload's blocks: a title and how a cell comes out of a summary.
+//!
+//! The title of a block says what everything in it is per: a round trip, a message, an operation.
+
+use super::block::{Heading, place};
+use crate::quantity::Kind;
+use model::estimate::Estimate;
+use model::summary::{Quantiles, Summary};
+use model::{Case, Invalid, Workload};
+use std::collections::BTreeSet;
+
+/// One column of the blocks of a workload.
+pub(crate) struct Column {
+    /// Its head.
+    pub(crate) heading: Heading,
+    /// What its cells show.
+    value: Value,
+}
+
+/// What the cells of a column show; `None` where the row has no such value.
+enum Value {
+    /// A number, which charts can draw too.
+    Number(Kind, fn(&Summary) -> Option<Estimate>),
+    /// Words of the case.
+    Words(fn(&Case) -> String),
+}
+
+impl Column {
+    const fn number(title: &'static str, kind: Kind, value: fn(&Summary) -> Option<Estimate>) -> Self {
+        Self { heading: Heading::new(title).unit(kind.unit()), value: Value::Number(kind, value) }
+    }
+
+    const fn words(title: &'static str, words: fn(&Case) -> String) -> Self {
+        Self { heading: Heading::new(title), value: Value::Words(words) }
+    }
+
+    const fn meaning(self, meaning: &'static str) -> Self {
+        Self { heading: self.heading.meaning(meaning), ..self }
+    }
+
+    const fn spare(self) -> Self {
+        Self { heading: self.heading.spare(), ..self }
+    }
+
+    /// The number of a row as a cell of a matrix, which has room for the number alone.
+    pub(crate) fn bare(&self, summary: &Summary) -> Option<String> {
+        match self.value {
+            Value::Number(kind, value) => kind.bare(value(summary)?.median),
+            Value::Words(_) => None,
+        }
+    }
+
+    /// The cell of a row: what it says, and the number that it says, if it is one.
+    pub(crate) fn cell(&self, case: &Case, summary: &Summary) -> Option<(String, Option<Estimate>)> {
+        match self.value {
+            Value::Number(kind, value) => {
+                let number = value(summary)?;
+                Some((kind.text(number)?, Some(number)))
+            }
+            Value::Words(words) => Some((words(case), None)),
+        }
+    }
+}
+
+/// The columns of `workload`.
+pub(crate) fn of(workload: Workload) -> &'static [Column] {
+    match workload {
+        Workload::Latency => LATENCY,
+        Workload::Throughput => THROUGHPUT,
+        Workload::Transfer => TRANSFER,
+        Workload::Connect | Workload::Session(_) => SET_UP,
+        Workload::Cost => COST,
+        Workload::Accuracy => ACCURACY,
+    }
+}
+
+/// The title of a column of numbers, or which it may have meant.
+pub fn parse_metric(metric: &str) -> Result<String, Invalid> {
+    let known: Vec<&str> = numbers().collect();
+    if known.contains(&metric) {
+        Ok(metric.to_owned())
+    } else {
+        Err(Invalid::unknown("metric", metric, known))
+    }
+}
+
+/// The titles of all columns of numbers, each once.
+fn numbers() -> impl Iterator<Item = &'static str> {
+    let all = Workload::ALL.into_iter().flat_map(of).filter(|column| column.heading.unit.is_some());
+    let titles: BTreeSet<&str> = all.map(|column| column.heading.title).collect();
+    titles.into_iter()
+}
+
+const LATENCY: &[Column] = &[
+    Column::number("round trip", Kind::SettledTime, |s| Some(s.iteration_ns)),
+    Column::number("rtt/2", Kind::Time, |s| {
+        Some(s.iteration_ns.map(|ns| ns / 2.0)).filter(|_| s.iterations_per_s.is_none())
+    })
+    .spare(),
+    ITERATIONS,
+    P99,
+    P999,
+    CPU,
+    SWITCHES,
+    FAULTS,
+    LEAST,
+    MOST,
+    JAIN,
+    FLOOR,
+];
+
+const THROUGHPUT: &[Column] = &[RATE, TIME, LOST, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR];
+
+const TRANSFER: &[Column] = &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR];
+
+/// Of what sets something up, where who pays for it matters as much as how long it takes.
+const SET_UP: &[Column] = &[
+    SETTLED_TIME,
+    P99,
+    CPU,
+    Column::number("user", Kind::Time, |s| {
+        alone(s.client.user_ns + s.server.map_or(0.0, |server| server.user_ns))
+    }),
+    Column::number("system", Kind::Time, |s| {
+        alone(s.client.system_ns + s.server.map_or(0.0, |server| server.system_ns))
+    }),
+    SWITCHES.spare(),
+    FAULTS,
+    FLOOR,
+];
+
+const COST: &[Column] = &[SETTLED_TIME, CPU, SWITCHES, FAULTS];
+
+const ACCURACY: &[Column] = &[
+    Column::number("error", Kind::SignedTime, |s| s.timer.and_then(|timer| alone(timer.error_ns)))
+        .meaning("what the timer says of an interval, less the length that was asked for"),
+    Column::number("deviation", Kind::Time, |s| s.timer.and_then(|timer| alone(timer.deviation_ns))),
+    Column::number("off clock", Kind::SignedTime, |s| s.timer.and_then(|timer| alone(timer.off_clock_ns)))
+        .meaning("what the timer says, less what the run's clock says"),
+    Column::number("resolution", Kind::Time, |s| s.timer.and_then(|timer| alone(timer.resolution_ns)))
+        .meaning("the smallest step between two readings that differ"),
+];
+
+/// The columns of the floors, which are of several workloads: each row says what its time is of.
+pub(crate) const FLOORS: &[Column] = &[
+    SETTLED_TIME,
+    Column::words("of one", |case| case.workload.iteration().to_owned()),
+    Column::words("on", place),
+];
+
+const SETTLED_TIME: Column = Column::number("time", Kind::SettledTime, |s| Some(s.iteration_ns));
+const RATE: Column = Column::number("rate", Kind::Rate, |s| s.bytes_per_s);
+const TIME: Column = Column::number("time", Kind::Time, |s| Some(s.iteration_ns));
+const P99: Column = Column::number("p99", Kind::Time, |s| quantile(s, |q| q.p99_ns))
+    .meaning("99% of iterations take at most this, all trials together, each iteration timed");
+const P999: Column = Column::number("p99.9", Kind::Time, |s| quantile(s, |q| q.p999_ns)).spare();
+/// Of several peers, what all do together.
+const ITERATIONS: Column = Column::number("all/s", Kind::Count, |s| s.iterations_per_s.and_then(alone))
+    .meaning("round trips a second of all peers together");
+const LEAST: Column = Column::number("least", Kind::Multiple, |s| s.fairness.and_then(|f| alone(f.least)))
+    .meaning("iterations of the client with the fewest, and most: of the one with the most, over the mean")
+    .spare();
+const MOST: Column =
+    Column::number("most", Kind::Multiple, |s| s.fairness.and_then(|f| alone(f.most))).spare();
+const JAIN: Column = Column::number("fairness", Kind::Index, |s| s.fairness.and_then(|f| alone(f.jain)))
+    .meaning("Jain's index of fairness: 1 when all clients have as many iterations, 1/n when one has all");
+const LOST: Column = Column::number("lost", Kind::Share, |s| s.lost.and_then(alone))
+    .meaning("messages sent that never came; the rate is of those that came, the time of those sent");
+const CPU: Column = Column::number("cpu", Kind::Time, |s| alone(s.cpu_ns()))
+    .meaning("CPU time of both ends; switches: context switches of both ends");
+const SWITCHES: Column = Column::number("switches", Kind::Count, |s| alone(s.switches()));
+const FAULTS: Column = Column::number("faults", Kind::Count, |s| {
+    alone(s.client.faults + s.server.map_or(0.0, |server| server.faults))
+})
+.spare();
+const FLOOR: Column = Column::number("×floor", Kind::Multiple, |s| s.floor_multiple)
+    .meaning("the time over that of the floor in the same round, median over rounds");
+
+/// A number without an interval.
+fn alone(value: f64) -> Option<Estimate> {
+    Some(Estimate { median: value, interval: None })
+}
+
+fn quantile(summary: &Summary, which: fn(Quantiles) -> u64) -> Option<Estimate> {
+    summary.quantiles.and_then(|quantiles| alone(which(quantiles) as f64))
+}

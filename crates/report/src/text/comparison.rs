@@ -1,0 +1,181 @@
+//! Comparisons for the terminal: two runs side by side, or two mechanisms measured in turn.
+//!
+//! It prints the verdicts of `analysis::compare`; it reaches none of its own.
+
+use super::block::{
+    Block, Common, Heading, Row, Tone, comparable, floor_order, grouped, meanings, name, place,
+};
+use super::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section};
+use crate::quantity::{change, time};
+use crate::words::{clean, tight, wrap};
+use analysis::compare::{
+    ComparedCase, Comparison, ComparisonOptions, ComparisonTotals, ComparisonVerdict, PairedComparison,
+};
+use model::estimate::Estimate;
+
+const A: Heading = Heading::new("A");
+const B: Heading = Heading::new("B").spare();
+const CHANGE: Heading = Heading::new("time")
+    .meaning("of B over A; ± holds for all cases together and allows for what differs from run to run");
+const ADJUSTED: Heading = Heading::new("×floor").meaning(
+    "the same of the multiples of the floor in each round (for operations, of a bare system call): \
+         the mechanism, not the host",
+);
+
+/// What became of each case from run A to run B, in blocks as in the table of results.
+pub fn comparison(comparison: &Comparison, style: &Style) -> String {
+    let style = &style.for_tables();
+    let cases = comparable(&comparison.cases, |case| &case.case);
+    let mut sheet: Vec<Block> = cases.into_iter().map(|(common, cases)| case_block(common, cases)).collect();
+    sheet.extend(floor_block(&comparison.floors));
+    let only = |run: &str, keys: &[String]| {
+        let keys = keys.iter().flat_map(|key| wrap(&clean(key), style.width, INDENT, DEEPER));
+        section(&format!("only in {run}"), keys.collect(), style)
+    };
+    let parts = [
+        wrap(&title(comparison), style.width, "", INDENT),
+        labelled(&head(comparison), style),
+        blocks(&sheet, style),
+        section("notes", labelled(&notes(&sheet, comparison.options), style), style),
+        only("A", &comparison.only_in_a),
+        only("B", &comparison.only_in_b),
+    ];
+    finish(&parts.concat())
+}
+
+/// What became of pairs that one run measured in turn: the second of each pair against the first.
+pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
+    let style = &style.for_tables();
+    const RATIO: Heading = Heading::new("time")
+        .meaning("of B over A in the same round, median over rounds; ± holds for all pairs together");
+    let row = |pair: &PairedComparison| Row {
+        name: clean(&pair.name),
+        cells: vec![Some(pair.rounds.to_string()), pair.ratio.and_then(estimate)],
+        numbers: Vec::new(),
+        record: None,
+        tail: pair.verdict.to_string(),
+        tone: tone(pair.verdict),
+    };
+    let reasons = pairs.iter().filter_map(|pair| Some((pair.reason.as_deref()?, clean(&pair.name))));
+    let block = Block {
+        heading: "B against A, measured in turn in every round".to_owned(),
+        rows_are: "pair",
+        columns: vec![Heading::new("rounds"), RATIO],
+        rows: pairs.iter().map(row).collect(),
+        below: remarks(reasons),
+        common: None,
+    };
+    let sheet = [block];
+    let parts = [blocks(&sheet, style), section("notes", labelled(&meanings(&sheet), style), style)];
+    // The first line is the empty one that parts a block from what stands before it.
+    finish(&parts.concat()[1..])
+}
+
+/// The verdicts counted: the answer in one line.
+fn title(comparison: &Comparison) -> String {
+    let ComparisonTotals { faster, slower, no_difference, cannot_tell, .. } = comparison.totals;
+    let counted = [
+        (faster, ComparisonVerdict::Faster),
+        (slower, ComparisonVerdict::Slower),
+        (no_difference, ComparisonVerdict::NoDifference),
+        (cannot_tell, ComparisonVerdict::CannotTell),
+    ];
+    let counted = counted.map(|(count, verdict)| format!("{count} {verdict}"));
+    format!("B against A, {} cases: {}", comparison.cases.len(), counted.join(", "))
+}
+
+fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
+    let totals = &comparison.totals;
+    let means = [("time", totals.ratio), ("×floor", totals.adjusted), ("floors", totals.floors)];
+    let means = means
+        .into_iter()
+        .filter_map(|(what, mean)| Some(format!("{what} {}", tight(&mean.and_then(estimate)?))));
+    let means = means.collect::<Vec<_>>().join(", ");
+    let on_average = (!means.is_empty()).then_some(("on average", means));
+    let differs = comparison.differences.iter().map(|fact| {
+        ("differs", format!("{}: {} in A, {} in B", clean(&fact.what), clean(&fact.a), clean(&fact.b)))
+    });
+    let notes = comparison.notes.iter().map(|note| ("note", clean(note)));
+    on_average.into_iter().chain(differs).chain(notes).collect()
+}
+
+fn case_block(common: Common, mut cases: Vec<&ComparedCase>) -> Block {
+    let a_ns = |case: &ComparedCase| case.a.median_ns.unwrap_or(f64::INFINITY);
+    cases.sort_by(|one, other| a_ns(one).total_cmp(&a_ns(other)));
+    let row = |case: &&ComparedCase| {
+        let adjusted = case.adjusted.as_ref().map(|adjusted| adjusted.ratio);
+        let adjusted = adjusted.and_then(|of| change(of.ratio, Some(of.interval)));
+        row(case, adjusted)
+    };
+    Block {
+        heading: common.heading(),
+        rows_are: common.rows_are(),
+        columns: vec![A, B, CHANGE, ADJUSTED],
+        rows: cases.iter().map(row).collect(),
+        below: reasons(&cases),
+        common: None,
+    }
+}
+
+/// The floors, which say what became of the host.
+fn floor_block(floors: &[ComparedCase]) -> Option<Block> {
+    let mut floors: Vec<&ComparedCase> = floors.iter().collect();
+    floors.sort_by_key(|floor| floor_order(&floor.case));
+    let row = |floor: &&ComparedCase| row(floor, Some(place(&floor.case)));
+    (!floors.is_empty()).then(|| Block {
+        heading: "floors: what became of the host".to_owned(),
+        rows_are: "floor",
+        columns: vec![A, B, CHANGE, Heading::new("on")],
+        rows: floors.iter().map(row).collect(),
+        below: reasons(&floors),
+        common: None,
+    })
+}
+
+/// The row of `compared`: its times, their ratio, and one more cell.
+fn row(compared: &ComparedCase, last: Option<String>) -> Row {
+    let ratio = compared.ratio.and_then(|of| change(of.ratio, Some(of.interval)));
+    Row {
+        name: name(&compared.case),
+        cells: vec![compared.a.median_ns.and_then(time), compared.b.median_ns.and_then(time), ratio, last],
+        numbers: Vec::new(),
+        record: None,
+        tail: compared.verdict.to_string(),
+        tone: tone(compared.verdict),
+    }
+}
+
+/// Why the verdicts on `rows` are what they are, where that is not plain.
+fn reasons(rows: &[&ComparedCase]) -> Vec<String> {
+    remarks(rows.iter().filter_map(|row| Some((row.reason.as_deref()?, name(&row.case)))))
+}
+
+fn tone(verdict: ComparisonVerdict) -> Tone {
+    match verdict {
+        ComparisonVerdict::Faster => Tone::Good,
+        ComparisonVerdict::Slower => Tone::Bad,
+        ComparisonVerdict::NoDifference => Tone::Plain,
+        ComparisonVerdict::CannotTell => Tone::Doubtful,
+    }
+}
+
+/// The reasons behind the verdicts, each once, with the rows that it is of.
+fn remarks<'a>(reasons: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+    grouped(reasons)
+        .into_iter()
+        .map(|(reason, names)| format!("{}: {}", names.join(", "), clean(reason)))
+        .collect()
+}
+
+fn notes(sheet: &[Block], options: ComparisonOptions) -> Vec<(String, String)> {
+    let margin = format!(
+        "{}: the 95% interval of the case alone lies within ±{}",
+        ComparisonVerdict::NoDifference,
+        options.margin
+    );
+    meanings(sheet).into_iter().chain([("margin".to_owned(), margin)]).collect()
+}
+
+fn estimate(of: Estimate) -> Option<String> {
+    change(of.median, of.interval)
+}

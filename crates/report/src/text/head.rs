@@ -1,0 +1,109 @@
+//! The head of a report: what was measured with, on what, how long, and how far it can be believed.
+
+use crate::quantity::percent;
+use crate::words::clean;
+use analysis::analysed::AnalysedResults;
+use model::record::{ClockRecord, ClockSource, Fact, FloorReading, Header, Host, Outcome, Record, Results};
+use model::units::format_ns;
+
+/// The first line: the tool, and which run it is.
+pub(crate) fn title(header: &Header) -> String {
+    let tool = &header.tool;
+    // A build that is not optimised measures something else: it must be seen at once.
+    let profile = (tool.profile != "release").then(|| format!(" ({} build)", clean(&tool.profile)));
+    let suite = header.settings.suite.as_deref().map(|suite| format!(", suite {}", clean(suite)));
+    format!(
+        "{} {}{}{}, run {}, {}",
+        clean(&tool.name),
+        clean(&tool.version),
+        profile.unwrap_or_default(),
+        suite.unwrap_or_default(),
+        clean(&header.run),
+        clean(&header.started_at)
+    )
+}
+
+/// The lines under the first, each with its label.
+pub(crate) fn lines(analysed: &AnalysedResults<'_>) -> Vec<(&'static str, String)> {
+    let results = analysed.results;
+    let host = &results.header.host;
+    let mut lines = vec![
+        ("host", self::host(host)),
+        ("kernel", fact(&host.kernel)),
+        ("run", run(results)),
+        ("instrument", instrument(&results.header.clock, analysed.instrument_effect)),
+    ];
+    if !results.records.iter().any(|record| record.floor) && !results.header.floors.is_empty() {
+        lines.push(("floors", first_floors(&results.header.floors)));
+    }
+    lines.extend(results.notes.iter().map(|note| ("note", clean(note))));
+    lines
+}
+
+fn host(host: &Host) -> String {
+    let cpus = match host.topology.cpus.len() {
+        1 => "1 CPU".to_owned(),
+        n => format!("{n} CPUs"),
+    };
+    let guest = match &host.virtualisation {
+        Fact::Known(hypervisor) if hypervisor == "none" => String::new(),
+        Fact::Known(hypervisor) => format!(", {} guest", clean(hypervisor)),
+        Fact::Unknown(_) => ", virtualisation unknown".to_owned(),
+    };
+    format!("{}, {}, {cpus}{guest}", fact(&host.name), fact(&host.cpu))
+}
+
+fn fact(fact: &Fact<String>) -> String {
+    match fact {
+        Fact::Known(value) => clean(value),
+        Fact::Unknown(reason) => format!("unknown ({})", clean(reason)),
+    }
+}
+
+fn run(results: &Results) -> String {
+    let cases: Vec<&Record> = results.records.iter().filter(|record| !record.floor).collect();
+    let length = match &results.end {
+        None => "cut off: no end line".to_owned(),
+        Some(end) => {
+            let interrupted = if end.interrupted { "interrupted after " } else { "" };
+            format!("{interrupted}{} rounds in {}", end.rounds, format_ns(end.elapsed_ns as f64))
+        }
+    };
+    let precision = results.header.settings.precision;
+    let count = |wanted: fn(&Outcome) -> bool| cases.iter().filter(|record| wanted(&record.outcome)).count();
+    let settled = count(|outcome| *outcome == Outcome::Settled);
+    let failed = match count(|outcome| matches!(outcome, Outcome::Failed { .. })) {
+        0 => String::new(),
+        n => format!(", {n} failed"),
+    };
+    let stolen = results.end.as_ref().and_then(|end| end.stolen.known()).filter(|share| **share > 0.0);
+    let stolen = stolen.map(|share| format!("; {} of CPU time stolen", percent(*share))).unwrap_or_default();
+    format!("{length}; {settled} of {} cases settled to ±{precision}{failed}{stolen}", cases.len())
+}
+
+/// The floors of a run that was cut off before it had records of them.
+fn first_floors(floors: &[FloorReading]) -> String {
+    let reading = |floor: &FloorReading| {
+        let time = floor.iteration_ns.map_or("-".to_owned(), format_ns);
+        format!("{} {time}", clean(&floor.case.key()))
+    };
+    format!("as first measured: {}", floors.iter().map(reading).collect::<Vec<_>>().join(", "))
+}
+
+/// The clock, and what reading it in every iteration does to them: `effect` is a factor.
+fn instrument(clock: &ClockRecord, effect: Option<f64>) -> String {
+    let source = match clock.source {
+        ClockSource::Tsc { .. } => "tsc",
+        ClockSource::MonotonicRaw => "CLOCK_MONOTONIC_RAW",
+    };
+    let effect = effect.map(|ratio| {
+        let changes = if ratio >= 1.0 { "adds" } else { "takes off" };
+        format!("; a reading per iteration {changes} {} (median over cases)", percent((ratio - 1.0).abs()))
+    });
+    format!(
+        "clock {source}, precision {}, read {}{}",
+        format_ns(clock.precision_ns),
+        format_ns(clock.cost_ns),
+        effect.unwrap_or_default()
+    )
+}

@@ -1,0 +1,80 @@
+//! Warnings as marks: a sign beside the row, its numbers under the block, its meaning once at the end.
+//!
+//! A sign always means the same, in every report. What each warning advises is the model's word.
+
+use crate::quantity::percent;
+use crate::words::clean;
+use model::Record;
+use model::units::{format_ns, three_digits};
+use model::warning::Warning;
+
+/// What stands for one kind of warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Beside the row; absent where the warning is about the whole run.
+    pub(crate) sign: Option<char>,
+    /// Before the numbers under a block.
+    pub(crate) title: &'static str,
+    /// What happened.
+    pub(crate) meaning: &'static str,
+}
+
+impl Mark {
+    /// The sign with a blank, where there is one.
+    pub(crate) fn prefix(self) -> String {
+        self.sign.map(|sign| format!("{sign} ")).unwrap_or_default()
+    }
+}
+
+/// The mark of `warning`'s kind.
+pub(crate) fn mark(warning: &Warning) -> Mark {
+    let (sign, title, meaning) = match warning {
+        Warning::Unsettled { .. } => (Some('!'), "unsettled", "the 95% interval is wider than was asked for"),
+        Warning::TwoModes { .. } => (Some('m'), "two modes", "the trials fall into a fast and a slow group"),
+        Warning::Clamped { .. } => (Some('c'), "clamped", "the kernel gave something else than was asked"),
+        Warning::Preempted { .. } => (Some('p'), "preempted", "an endpoint that spins was switched away"),
+        Warning::InstrumentEffect { .. } => (
+            Some('i'),
+            "instrument",
+            "reading the clock every iteration changed the iterations and their percentiles",
+        ),
+        Warning::SampledCpuSplit { .. } => {
+            (None, "cpu split", "user and system CPU time are told apart by the scheduler's tick only")
+        }
+    };
+    Mark { sign, title, meaning }
+}
+
+/// The numbers of `warning` for a line that names its mark and its row. `None`: the row itself shows them.
+pub(crate) fn numbers(warning: &Warning) -> Option<String> {
+    match warning {
+        Warning::Unsettled { .. } | Warning::SampledCpuSplit { .. } => None,
+        Warning::TwoModes { fast_ns, slow_ns, fast_share } => Some(format!(
+            "{} in {:.0}% of trials, else {}",
+            format_ns(*fast_ns),
+            fast_share * 100.0,
+            format_ns(*slow_ns)
+        )),
+        Warning::Clamped { name, asked, got } => {
+            Some(format!("{} asked for {}, got {}", clean(name), clean(asked), clean(got)))
+        }
+        Warning::Preempted { per_iteration } => {
+            Some(format!("{} times an iteration", three_digits(*per_iteration)))
+        }
+        Warning::InstrumentEffect { ratio } if *ratio >= 1.0 => {
+            Some(format!("{} slower", percent(ratio - 1.0)))
+        }
+        Warning::InstrumentEffect { ratio } => Some(format!("{} faster", percent(1.0 - ratio))),
+    }
+}
+
+/// The signs of `record`, each once.
+pub(crate) fn signs(record: &Record) -> String {
+    let mut signs = String::new();
+    for sign in record.warnings.iter().filter_map(|warning| mark(warning).sign) {
+        if !signs.contains(sign) {
+            signs.push(sign);
+        }
+    }
+    signs
+}

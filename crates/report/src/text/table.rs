@@ -1,0 +1,23 @@
+//! The terminal table: the sheet in columns, to be read at a glance and in a pipe.
+//!
+//! It puts the parts in order; where words stand is `layout`'s, what they say is the sheet's.
+
+use super::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section, study};
+use super::sheet::sheet_with_study;
+use crate::words::wrap;
+use analysis::analysed::AnalysedResults;
+
+/// `results` as a table: a block for each workload, size and placement, its rows fastest first.
+pub fn table(results: &AnalysedResults<'_>, style: &Style) -> String {
+    let (sheet, style) = (sheet_with_study(results), &style.for_tables());
+    let missing = sheet.missing.iter().flat_map(|cases| wrap(cases, style.width, INDENT, DEEPER));
+    let parts = [
+        wrap(&sheet.title, style.width, "", INDENT),
+        labelled(&sheet.head, style),
+        sheet.study.map(|of_study| study(&of_study, style)).unwrap_or_default(),
+        blocks(&sheet.blocks, style),
+        section("notes", labelled(&sheet.notes, style), style),
+        section("not measured", missing.collect(), style),
+    ];
+    finish(&parts.concat())
+}
