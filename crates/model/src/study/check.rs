@@ -260,27 +260,27 @@ impl Study {
     /// Whether `measure` is over sizes: it has a metric of a case with several sizes, and does not say at which.
     fn free(&self, measure: &Measure) -> Result<bool, Diagnostic> {
         let mut free = false;
-        for taken in measure.formula.metrics() {
-            free |= taken.at.is_none() && self.case(&taken.case)?.sizes.len() > 1;
+        for of_case in measure.formula.metrics() {
+            free |= of_case.at.is_none() && self.case(&of_case.case)?.sizes.len() > 1;
         }
         Ok(free)
     }
 
     fn check_measure(&self, measure: &Measure, free: Free) -> Result<(), Diagnostic> {
-        for taken in measure.formula.metrics() {
-            let selection = self.case(&taken.case)?;
-            if let Some(reason) = taken.metric.unavailable_in(selection.workload) {
+        for of_case in measure.formula.metrics() {
+            let selection = self.case(&of_case.case)?;
+            if let Some(reason) = of_case.metric.unavailable_in(selection.workload) {
                 return Err(wrong(
-                    format!("'{}' has no {}: {reason}", taken.case, taken.metric),
+                    format!("'{}' has no {}: {reason}", of_case.case, of_case.metric),
                     "take another metric, or a case of another workload",
                 ));
             }
-            if taken.metric.probe().is_some() {
-                check_observable(&taken.case, selection)?;
+            if of_case.metric.probe().is_some() {
+                check_observable(&of_case.case, selection)?;
             }
-            if let Some(size) = taken.at.filter(|size| !selection.sizes.contains(size)) {
+            if let Some(size) = of_case.at.filter(|size| !selection.sizes.contains(size)) {
                 return Err(wrong(
-                    format!("no [[block]] of the suite measures '{}' at {size}", taken.case),
+                    format!("no [[block]] of the suite measures '{}' at {size}", of_case.case),
                     format!("its sizes are {}", TestSizes(selection.sizes.clone())),
                 ));
             }
@@ -376,10 +376,10 @@ fn literal_in(unit: Unit, literal: &Literal) -> Result<(), Diagnostic> {
 }
 
 fn is_of_calls(measure: &Measure) -> Result<(), Diagnostic> {
-    let taken = measure.formula.metrics();
+    let of_case = measure.formula.metrics();
     let counts = |metric: &Metric| matches!(metric, Metric::Call(_, CallQuantity::Calls) | Metric::Size);
-    let calls = taken.iter().filter(|taken| taken.metric != Metric::Size).count();
-    if calls == 1 && taken.iter().all(|taken| counts(&taken.metric)) {
+    let calls = of_case.iter().filter(|of_case| of_case.metric != Metric::Size).count();
+    if calls == 1 && of_case.iter().all(|of_case| counts(&of_case.metric)) {
         return Ok(());
     }
     Err(wrong(

@@ -257,9 +257,9 @@ impl Study {
     pub fn probes_of(&self, case: &Case) -> Vec<Probe> {
         let timelines = self.figures.iter().filter_map(|figure| figure.timeline.as_ref());
         let timelines = timelines.map(|name| (name, None, Some(Probe::Timeline)));
-        let taken = self.measures().flat_map(|measure| measure.formula.metrics());
-        let taken = taken.map(|taken| (&taken.case, taken.at, taken.metric.probe()));
-        let wanted = timelines.chain(taken).filter(|(name, at, _)| {
+        let metrics = self.measures().flat_map(|measure| measure.formula.metrics());
+        let metrics = metrics.map(|of_case| (&of_case.case, of_case.at, of_case.metric.probe()));
+        let wanted = timelines.chain(metrics).filter(|(name, at, _)| {
             let selection = self.cases.get(*name);
             selection.is_some_and(|selection| selection.has(case))
                 && at.is_none_or(|at| case.size_bytes == Some(at))
@@ -272,8 +272,9 @@ impl Study {
 
     /// Whether it draws anything that probes observe.
     pub fn needs_probes(&self) -> bool {
-        let is_observed =
-            |measure: &Measure| measure.formula.metrics().iter().any(|taken| taken.metric.probe().is_some());
+        let is_observed = |measure: &Measure| {
+            measure.formula.metrics().iter().any(|of_case| of_case.metric.probe().is_some())
+        };
         self.figures.iter().any(|figure| figure.timeline.is_some()) || self.measures().any(is_observed)
     }
 

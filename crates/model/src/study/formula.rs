@@ -1,4 +1,4 @@
-//! What a cell, a line or a test of a study stands for, as text: metrics of cases, and sums and ratios of them.
+//! Formulas: what a cell, a line or a test of a study stands for, as text made of metrics of cases, sums and ratios.
 //!
 //! ```text
 //! measure = formula | "peak" formula | "flat" PERCENT formula
@@ -7,7 +7,7 @@
 //! factor  = LITERAL | "(" formula ")" | METRIC "of" CASE [ "at" SIZE ]
 //! ```
 //!
-//! Blanks stand around every word and sign. What the cases are is not known here, nor how values become estimates.
+//! Every word and sign has a blank before and after it. The cases are not known here; values are worked out in `analysis`.
 
 use super::literal::Literal;
 use super::metric::Metric;
@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// More brackets than this within each other are not read.
+/// Brackets nested more deeply than this are not read.
 const DEEPEST: usize = 16;
 /// A longer formula is not read.
 const LONGEST: usize = 400;
 
-/// What a cell or a test takes its number from.
+/// The number of a cell, a line or a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
     /// How the formula becomes a number.
@@ -49,7 +49,7 @@ pub enum MeasureKind {
 pub enum Formula {
     /// A constant.
     Literal(Literal),
-    /// What is taken of a case.
+    /// A metric of a case.
     Metric(MetricOfCase),
     /// Two formulas.
     Two(Box<Formula>, Operator, Box<Formula>),
@@ -58,11 +58,11 @@ pub enum Formula {
 /// A metric of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricOfCase {
-    /// What is taken.
+    /// The metric.
     pub metric: Metric,
     /// The name of the case.
     pub case: String,
-    /// At which of its sizes; else at the one that it has, or at that of the line's point.
+    /// At which of its sizes; else at its only size, or at that of the point of a line.
     pub at: Option<Size>,
 }
 
@@ -102,11 +102,11 @@ impl Operator {
 }
 
 impl Formula {
-    /// In what it is counted, or why that cannot be said.
+    /// Its unit, or why it has none.
     pub fn unit(&self) -> Result<Unit, Invalid> {
         match self {
             Formula::Literal(literal) => Ok(literal.unit),
-            Formula::Metric(taken) => Ok(taken.metric.unit()),
+            Formula::Metric(of_case) => Ok(of_case.metric.unit()),
             Formula::Two(a, operator, b) => {
                 let (of_a, of_b) = (a.unit()?, b.unit()?);
                 operator.unit(of_a, of_b).ok_or_else(|| {
@@ -120,18 +120,18 @@ impl Formula {
                         if *operator == Operator::Subtract { (of_b, of_a) } else { (of_a, of_b) };
                     Invalid::new(
                         format!("{} cannot be {what} {joined} {}", a_unit(first), a_unit(second)),
-                        "add and subtract what is counted in the same unit, divide it by each other, or multiply and divide it by a number",
+                        "add, subtract and divide values of the same unit, or multiply and divide a value by a number",
                     )
                 })
             }
         }
     }
 
-    /// What it takes of cases, from left to right.
+    /// The metrics in it, from left to right.
     pub fn metrics(&self) -> Vec<&MetricOfCase> {
         match self {
             Formula::Literal(_) => Vec::new(),
-            Formula::Metric(taken) => vec![taken],
+            Formula::Metric(of_case) => vec![of_case],
             Formula::Two(a, _, b) => [a.metrics(), b.metrics()].concat(),
         }
     }
@@ -147,7 +147,7 @@ fn a_unit(unit: Unit) -> &'static str {
 }
 
 impl Measure {
-    /// In what it is counted.
+    /// Its unit.
     pub fn unit(&self) -> Result<Unit, Invalid> {
         let unit = self.formula.unit()?;
         Ok(if self.kind == MeasureKind::Value { unit } else { Unit::Bytes })

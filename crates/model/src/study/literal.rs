@@ -13,9 +13,9 @@ const LONGEST: usize = 400;
 /// A number with its unit: `3.7`, `29us`, `64K`, `103.6MiB/s`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Literal {
-    /// In the base of its unit: nanoseconds, bytes, bytes per second.
+    /// In nanoseconds, bytes, bytes per second, or without a unit.
     pub value: f64,
-    /// In what it is counted.
+    /// Its unit.
     pub unit: Unit,
     text: String,
 }
