@@ -5,6 +5,7 @@ use mechanisms::registry::{self, CARDS, SKELETON, visit_skeleton};
 use mechanisms::{Endpoint, Mechanism, Operation, Shape, TrialContext, Visitor};
 use model::card::{Card, CardKind, Framing, Support};
 use model::{Domain, Params};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
@@ -79,6 +80,15 @@ pub(crate) fn probe(card: &Card, params: &Params) -> Support {
     visit(card, Probe(params))
 }
 
+/// Says once, not in every check, that this host cannot test `variant`.
+fn skip_once(variant: &str, reason: &str) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if said.insert(variant.to_owned()) {
+        skip(reason, &format!("the conformance of {variant} is not tested"));
+    }
+}
+
 /// Held while a check runs: endpoints that spin take the CPUs from one another.
 pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -93,7 +103,7 @@ where
     let _guard = one_at_a_time();
     for (card, params) in variants().into_iter().filter(|(card, _)| card.kind != CardKind::Operation) {
         if let Support::No { reason, .. } = probe(card, &params) {
-            skip(&reason, &format!("{}:{params} is not tested", card.name));
+            skip_once(&format!("{}:{params}", card.name), &reason);
             continue;
         }
         let name = format!("{}:{params}", card.name);
