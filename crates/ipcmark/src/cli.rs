@@ -210,7 +210,7 @@ pub struct Show {
     /// The form of what is shown: table, markdown, csv, study-csv or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: report::Format,
-    /// Show every case with all columns, and the study in full, instead of a matrix for each workload and placement
+    /// Show every case with all its columns, and the study in full
     #[arg(long, conflicts_with = "format")]
     pub detail: bool,
     /// Draw a small chart below the table

@@ -68,7 +68,7 @@ fn bars_numbers_and_pictures_are_there_wherever_it_is_read() {
     }
     let text = browser.evaluate("document.body.innerText");
     for words in [
-        "Where iterations go: latency, same-core",
+        "Where the time goes: latency, same-core",
         "pipe latency 64K same-core",
         "41.0 µs by samples",
         "410 ns by difference",

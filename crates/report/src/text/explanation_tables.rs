@@ -81,7 +81,7 @@ fn decomposition(sum: &Decomposition) -> Grid {
     let rows = sum.terms.iter().map(row).chain([(RESIDUAL.to_owned(), residual)]).collect();
     let columns = [by(Source::Samples), "", by(Source::Differences), "", ""].map(str::to_owned).to_vec();
     Grid {
-        heading: format!("where {} go", time(sum.iteration_ns).unwrap_or_default()),
+        heading: format!("where the time goes: {} per iteration", time(sum.iteration_ns).unwrap_or_default()),
         columns,
         rows,
         below: notes(sum),

@@ -1,4 +1,4 @@
-//! The head of a report: what was measured with, on what, how long, and how far it can be believed.
+//! The head of a report: the tool, the host, the run and the clock.
 
 use crate::quantity::percent;
 use crate::words::clean;
@@ -98,7 +98,10 @@ fn instrument(clock: &Clock, effect: Option<f64>) -> String {
     };
     let effect = effect.map(|ratio| {
         let changes = if ratio >= 1.0 { "adds" } else { "takes off" };
-        format!("; a reading per iteration {changes} {} (median over cases)", percent((ratio - 1.0).abs()))
+        format!(
+            "; reading it in every iteration {changes} {} (median over cases)",
+            percent((ratio - 1.0).abs())
+        )
     });
     format!(
         "clock {source}, precision {}, read {}{}",
