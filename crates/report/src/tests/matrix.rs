@@ -126,7 +126,6 @@ fn places_stand_side_by_side_where_they_fit() {
     latency: round trip   same-core (cpu 1)             same-llc (cpus 1,0)
                            1 byte        4K       64K    1 byte        4K       64K
       unix-seqpacket      4.78 µs   8.72 µs   43.1 µs!  18.9 µs!  22.9 µs   57.2 µs
-      null                6.55 µs!  10.5 µs   44.9 µs   10.1 µs   14.0 µs   48.4 µs!
       fifo                6.55 µs!  10.5 µs   44.9 µs   20.7 µs   24.6 µs!  39.6 µs
       udp                 11.8 µs   15.8 µs         -   6.55 µs!  10.5 µs         -
       unix-dgram          13.6 µs!  17.6 µs   51.9 µs   8.31 µs   12.3 µs!  46.6 µs

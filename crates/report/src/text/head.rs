@@ -76,7 +76,7 @@ fn run(results: &Results) -> String {
         0 => String::new(),
         n => format!(", {n} failed"),
     };
-    let stolen = results.end.as_ref().and_then(|end| end.stolen.known()).filter(|share| **share > 0.0);
+    let stolen = results.end.as_ref().and_then(|end| end.stolen.known()).filter(|share| **share >= 0.0005);
     let stolen = stolen.map(|share| format!("; {} of CPU time stolen", percent(*share))).unwrap_or_default();
     format!("{length}; {settled} of {} cases settled to ±{precision}{failed}{stolen}", cases.len())
 }

@@ -10,6 +10,7 @@ use super::sheet::{fastest_first, not_measured};
 use super::{head, study};
 use crate::words::{clean, clip, width, wrap, wrap_name};
 use analysis::analysed::{AnalysedRecord, AnalysedResults, Leader};
+use model::floor::NULL;
 use model::record::Outcome;
 use model::topology::CpuPair;
 use model::warning::Warning;
@@ -34,6 +35,7 @@ pub fn matrix(results: &AnalysedResults<'_>, style: &Style) -> String {
     for analysed in cases {
         groups.entry(Common::of(&analysed.record.case).of_all_sizes()).or_default().push(analysed);
     }
+    groups.values_mut().for_each(leave_out_instrument);
     let (of_operations, of_mechanisms): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|(common, _)| common.workload.is_alone());
     let matrices = matrices(&of_mechanisms, style);
@@ -57,27 +59,43 @@ pub fn matrix(results: &AnalysedResults<'_>, style: &Style) -> String {
     finish(&parts.concat())
 }
 
-/// The best of each workload in each place: at the smallest size, and at the largest.
-fn leaders(results: &AnalysedResults<'_>) -> Vec<(String, String)> {
-    let places = results.leaders.iter().map(|leader| {
-        let common = Common::of(&results.records[leader.best].record.case);
-        (format!("{}, {}", common.workload, common.place()), leader_words(results, leader))
-    });
-    grouped(places).into_iter().map(|(place, best)| (place, best.join("; "))).collect()
+/// Leaves out what measures the instrument itself, where there is anything else: it stands among the floors.
+fn leave_out_instrument(cases: &mut Vec<&AnalysedRecord<'_>>) {
+    if cases.iter().any(|case| case.record.case.spec.name != NULL) {
+        cases.retain(|case| case.record.case.spec.name != NULL);
+    }
 }
 
-fn leader_words(results: &AnalysedResults<'_>, leader: &Leader) -> String {
-    let best = &results.records[leader.best];
-    let case = &best.record.case;
-    let size = case.size_bytes.map(|size| format!("{} ", size_text(size))).unwrap_or_default();
-    let as_good = match leader.as_good.len() {
-        _ if has_no_interval(best) => " (+?)".to_owned(),
-        0 => String::new(),
-        others => format!(" (+{others})"),
+/// The best of each workload in each place: at the smallest size, and at the largest.
+fn leaders(results: &AnalysedResults<'_>) -> Vec<(String, String)> {
+    let case = |leader: &Leader| &results.records[leader.best].record.case;
+    let places = results.leaders.iter().map(|leader| {
+        let common = Common::of(case(leader));
+        let size = case(leader).size_bytes.map(|size| format!("{} ", size_text(size))).unwrap_or_default();
+        let best = (name(case(leader)), (size, leader_value(results, leader)));
+        (format!("{}, {}", common.workload, common.place()), best)
+    });
+    let words = |best: Vec<(String, (String, String))>| {
+        let words = |(name, sizes): (String, Vec<(String, String)>)| match sizes.as_slice() {
+            [(size, value), (other_size, other_value)] => {
+                format!("{size}and {other_size}{name} {value} and {other_value}")
+            }
+            sizes => sizes.iter().map(|(size, value)| format!("{size}{name} {value}")).collect(),
+        };
+        grouped(best).into_iter().map(words).collect::<Vec<_>>().join("; ")
     };
-    let first = &columns::of(case.workload)[0];
+    grouped(places).into_iter().map(|(place, best)| (place, words(best))).collect()
+}
+
+/// By what a leader is the best, and how many are as good.
+fn leader_value(results: &AnalysedResults<'_>, leader: &Leader) -> String {
+    let best = &results.records[leader.best];
+    let first = &columns::of(best.record.case.workload)[0];
     let value = best.trusted().and_then(|summary| first.bare(summary)).unwrap_or_default();
-    format!("{size}{} {value}{as_good}", name(case))
+    match leader.as_good.len() {
+        0 => value,
+        others => format!("{value} (+{others})"),
+    }
 }
 
 /// Whether there were too few trials for an interval.
@@ -374,11 +392,12 @@ fn footnotes(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
         let sign = mark.sign.map(String::from).unwrap_or_default();
         (sign, format!("{}: {}", mark.title, mark.meaning))
     };
-    let unknown = analysed.leaders.iter().any(|leader| has_no_interval(&analysed.records[leader.best]));
-    let unknown =
-        unknown.then(|| ("+?".to_owned(), "too few trials for intervals: others may be as good".to_owned()));
-    let notes: Vec<(String, String)> = unknown.into_iter().chain(occur.into_iter().map(note)).collect();
+    let notes: Vec<(String, String)> = occur.into_iter().map(note).collect();
     let more = "--detail shows every case with intervals, percentiles and CPU time";
-    let lines = labelled(&notes, style).into_iter().chain(wrap(more, style.width, INDENT, DEEPER));
+    let unknown = analysed.leaders.iter().any(|leader| has_no_interval(&analysed.records[leader.best]));
+    let unknown = unknown.then_some("too few trials for intervals: others may be as fast as the fastest");
+    let sentences =
+        unknown.into_iter().chain([more]).flat_map(|text| wrap(text, style.width, INDENT, DEEPER));
+    let lines = labelled(&notes, style).into_iter().chain(sentences);
     [String::new()].into_iter().chain(lines).collect()
 }
