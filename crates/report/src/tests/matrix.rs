@@ -29,8 +29,7 @@ fn as_large_as_the_default_suite(odd: bool) -> Results {
             |record: &&Record| !record.floor && record.case.workload == workload && record.summary.is_some();
         results.records.iter().find(of).unwrap().clone()
     };
-    let [latency, throughput, cost] =
-        [Workload::Latency, Workload::Throughput, Workload::Cost].map(|workload| template(workload));
+    let [latency, throughput, cost] = [Workload::Latency, Workload::Throughput, Workload::Cost].map(template);
     let mut records: Vec<Record> = results.records.iter().filter(|record| record.floor).cloned().collect();
     let mut add = |template: &Record, name: &str, size, (placement, cpus): (Placement, CpuPair)| {
         let (name, value) = name.split_once(":wait=").unwrap_or((name, ""));
@@ -46,11 +45,11 @@ fn as_large_as_the_default_suite(odd: bool) -> Results {
         }
         record.samples.clear();
         record.warnings.clear();
-        if records.len() % 3 == 0 {
+        if records.len().is_multiple_of(3) {
             record.warnings.push(Warning::Unsettled { reached: Some(0.2), asked: 0.05 });
             record.outcome = Outcome::Unsettled;
         }
-        if odd && records.len() % 9 == 0 {
+        if odd && records.len().is_multiple_of(9) {
             record.warnings.push(Warning::TwoModes { fast_ns: 1.0, slow_ns: 2.0, fast_share: 0.5 });
         }
         records.push(record);

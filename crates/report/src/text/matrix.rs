@@ -350,7 +350,7 @@ fn items(cases: &[&AnalysedRecord<'_>], column: &Column, style: &Style) -> Vec<S
         let several = names.iter().filter(|other| *other == name).count() > 1;
         let place = if several { format!(" ({})", place(&case.record.case)) } else { String::new() };
         let Cell { value, signs } = Cell::of(Some(case), column);
-        format!("{}{place} {value}{signs}", name)
+        format!("{name}{place} {value}{signs}")
     };
     let mut lines: Vec<String> = Vec::new();
     for item in cases.iter().zip(&names).map(item) {
