@@ -215,7 +215,7 @@ pub struct ShowOptions {
     /// Form in which results are shown: table, markdown, csv, study-csv or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: report::Format,
-    /// Show every case with all columns, and the study in full, instead of a matrix for each workload and placement
+    /// Show every case with all its columns, and the study in full
     #[arg(long, conflicts_with = "format")]
     pub detail: bool,
     /// Draw a small chart below the table

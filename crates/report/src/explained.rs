@@ -127,7 +127,7 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
     }
 }
 
-/// The same without what most privileges grant, and of what waits awake: differences are the better source, and what they
+/// The same without what most privileges grant, of a mechanism that spins: differences are the better source, and what they
 /// cost lies over one another.
 pub(crate) fn by_differences(name: &str, size: u64, iteration_ns: f64) -> Explanation {
     let mut explanation = explanation(name, size, iteration_ns);

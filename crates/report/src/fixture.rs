@@ -12,7 +12,7 @@ use model::warning::Warning;
 use model::{Case, Endpoints, Header, Histogram, Pace, Peers, Percent, Record, Size, Spec, Workload};
 use std::collections::BTreeMap;
 
-/// Ten trials and what server and the clock did in them.
+/// Ten trials, and whether they have a server and timed iterations.
 struct Measurement {
     case: Case,
     iteration_ns: [f64; 10],

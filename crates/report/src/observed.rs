@@ -2,7 +2,7 @@
 
 use model::observation::{EndpointEvent, EndpointObservation, EventKind, Observation};
 
-/// Five round trips over a pipe, the last of which is slow, for server loses its CPU and takes a fault.
+/// Five round trips over a pipe, the last of which is slow, for the server loses its CPU and takes a page fault.
 pub(crate) fn observation() -> Observation {
     const READ: u32 = 0;
     const WRITE: u32 = 1;

@@ -16,8 +16,10 @@ pub struct Leader {
     pub as_good: Vec<usize>,
     /// The place of the next best; absent where there is no other.
     pub next: Option<usize>,
-    /// Whether the size is the largest of those measured, and not the smallest.
+    /// Whether the size is the largest of several that were measured.
     pub at_largest: bool,
+    /// Whether there is another leader of the same workload and place, at the other end of the sizes.
+    pub is_of_several_sizes: bool,
 }
 
 /// What cases have in common that can be ranked, but for their size.
@@ -47,9 +49,14 @@ fn of_group(records: &[AnalysedRecord<'_>], sizes: &BTreeMap<Option<Size>, Vec<u
         [only] => (Some(*only), None),
         [first, .., last] => (Some(*first), Some(*last)),
     };
-    let first = first.into_iter().filter_map(|members| leader(records, members, false));
-    let last = last.into_iter().filter_map(|members| leader(records, members, true));
-    first.chain(last).collect()
+    let several = last.is_some();
+    let leader = |members: &Vec<usize>, at_largest| {
+        let ranked = rank(records, members);
+        ranked.map(|leader| Leader { at_largest, is_of_several_sizes: several, ..leader })
+    };
+    let first = first.and_then(|members| leader(members, false));
+    let last = last.and_then(|members| leader(members, true));
+    first.into_iter().chain(last).collect()
 }
 
 fn group(case: &Case) -> Group {
@@ -57,7 +64,7 @@ fn group(case: &Case) -> Group {
 }
 
 /// The best of `members`, which are of one size.
-fn leader(records: &[AnalysedRecord<'_>], members: &[usize], at_largest: bool) -> Option<Leader> {
+fn rank(records: &[AnalysedRecord<'_>], members: &[usize]) -> Option<Leader> {
     let mut ranked: Vec<(usize, Estimate)> =
         members.iter().filter_map(|at| Some((*at, merit(&records[*at])?))).collect();
     ranked.sort_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
@@ -71,7 +78,8 @@ fn leader(records: &[AnalysedRecord<'_>], members: &[usize], at_largest: bool) -
         best,
         as_good: as_good.map(|(at, _)| *at).collect(),
         next: others.first().map(|(at, _)| *at),
-        at_largest,
+        at_largest: false,
+        is_of_several_sizes: false,
     })
 }
 

@@ -181,7 +181,7 @@ fn a_page_of_it_replaces_a_page_and_nothing_else() {
         // The text is as it is without a page.
         only(&run(&mut place.ipcmark(&arguments)).expect(0));
         let written = fs::read_to_string(&page).unwrap();
-        for text in ["pipe latency 777 same-core", "explain -m pipe -s 777", "what looking costs"] {
+        for text in ["pipe latency 777 same-core", "explain -m pipe -s 777", "cost of the probes"] {
             assert!(written.contains(text), "{text}: {written}");
         }
     }

@@ -104,7 +104,7 @@ fn a_study_counts_the_calls_of_an_iteration_exactly() {
     for name in ["figure-1-iteration-1.svg", "pipe-latency-777-same-core.json"] {
         assert!(made.contains(name) && pictures.join(name).exists(), "{name}: {made}");
     }
-    let table = run(&mut place.ipcmark(["report", file.to_str().unwrap()])).expect(0).out;
+    let table = run(&mut place.ipcmark(["report", file.to_str().unwrap(), "--detail"])).expect(0).out;
     assert!(table.contains("drawn with --html and --svg"), "{table}");
     assert!(place.leftovers().is_empty());
 }

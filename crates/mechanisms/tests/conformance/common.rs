@@ -7,7 +7,7 @@ use model::card::{Card, CardKind, Framing, Support};
 use model::{Domain, Params};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 /// The longest that one check may take. It guards against a hang, and nothing else.
@@ -236,9 +236,23 @@ pub(crate) fn receive_all<E: Endpoint>(endpoint: &mut E, into: &mut [u8], framin
 }
 
 /// Bytes that differ from message to message and from offset to offset.
+///
+/// They repeat after [`PERIOD`] bytes and 256 messages, so that each is computed once: tests send gigabytes of them, and are
+/// not optimised.
 pub(crate) fn content(number: usize, size: usize) -> Vec<u8> {
-    (0..size).map(|at| (at.wrapping_mul(31) ^ number.wrapping_mul(131) ^ (at >> 8)) as u8).collect()
+    static PERIODS: [OnceLock<Vec<u8>>; 256] = [const { OnceLock::new() }; 256];
+    let of_message = number.wrapping_mul(131) as u8;
+    let byte = |at: usize| (at.wrapping_mul(31) ^ (at >> 8)) as u8 ^ of_message;
+    let period = PERIODS[usize::from(of_message)].get_or_init(|| (0..PERIOD).map(byte).collect());
+    let mut bytes = Vec::with_capacity(size);
+    while bytes.len() < size {
+        bytes.extend_from_slice(&period[..PERIOD.min(size - bytes.len())]);
+    }
+    bytes
 }
+
+/// The offset at which the bytes of a message begin again.
+const PERIOD: usize = 1 << 16;
 
 /// The sizes worth trying: both sides of every boundary, 0 where a message may be empty, and the mechanism's limit.
 pub(crate) fn sizes(card: &Card, params: &Params) -> Vec<usize> {

@@ -144,7 +144,7 @@ fn names(end: EndpointRole, track: &Track, case: &str) -> [Written; 3] {
     ]
 }
 
-/// The iterations, beside client's track, for client's clock bounds them. They share an id, so that they share a track.
+/// The iterations, beside the client's track: its clock bounds them. They share an id, so that they share a track.
 fn iterations(observation: &Observation, tid: u32) -> Vec<Event> {
     let bounds = observation.iteration_ends_ns.windows(2).enumerate().filter(|(_, ends)| ends[0] < ends[1]);
     let iteration = |(number, ends): (usize, &[u64])| {

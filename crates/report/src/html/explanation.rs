@@ -1,5 +1,5 @@
 //! Explanations as one HTML file that opens by itself. It says what the terminal says, in the same words, and draws beside
-//! it where iterations go, what single iterations look like, and where samples lie.
+//! it where the time of iterations goes, what single iterations look like, and where samples lie.
 //!
 //! Nothing on the page runs: it has no script, and its policy allows none. What comes from outside reaches it through the
 //! template language, which escapes it, or through the writers of SVG, which do too.
@@ -67,7 +67,7 @@ fn overview(all: &[AnalysedExplanation<'_>]) -> Markup {
     html! {
         @for (place, cases) in by_place(all) {
             section {
-                h2 { "where iterations go: " (place) }
+                h2 { "where the time goes: " (place) }
                 figure.iterations { (PreEscaped(sums(&by_mechanism(&cases)))) }
                 div.card.sums { (table(&side_by_side(&cases))) }
             }
@@ -254,9 +254,9 @@ mod tests {
         ];
         let page = page_with(&[one], &curves);
         for text in [
-            "at 4K (2K to 8K) from 0.10 to 0.90; there: &lt;b&gt;page&lt;/b&gt;.",
-            "nowhere: one straight line",
-            "too few sizes to tell",
+            "at 4K (2K to 8K) the slope changes from 0.10 to 0.90; there: &lt;b&gt;page&lt;/b&gt;.",
+            "nowhere: the curve is a straight line",
+            "too few sizes: give at least six",
         ] {
             assert!(page.contains(text), "{text}: {page}");
         }
@@ -301,8 +301,12 @@ mod tests {
                 page.contains(&format!("href=\"#case-{at}\"")) && page.contains(&format!("id=\"case-{at}\""))
             );
         }
-        assert!(page.contains("where iterations go: latency, same-core"));
-        assert_eq!(page.matches("where iterations go, as stacked bars").count(), 1 + 3, "a stream is no sum");
+        assert!(page.contains("where the time goes: latency, same-core"));
+        assert_eq!(
+            page.matches("where the time of iterations goes, as stacked bars").count(),
+            1 + 3,
+            "a stream is no sum"
+        );
     }
 
     #[test]

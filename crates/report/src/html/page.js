@@ -81,7 +81,7 @@ function sorted(rows, at, down) {
 // Rows ----------------------------------------------------------------------------------------------------------
 
 const names = data.series.map(([name]) => name);
-const look = (name) => {
+const styleOf = (name) => {
   const [, color, dash, marker, sign] = data.series[names.indexOf(name)];
   return { color, dash, marker, sign };
 };
@@ -126,9 +126,9 @@ const timeOf = (some) => {
 
 const METRICS = {
   'round trip': 'round trip', 'rtt/2': 'half a round trip', time: 'time', rate: 'throughput', p99: '99th percentile',
-  'p99.9': '99.9th percentile', cpu: 'CPU time, both ends', switches: 'context switches', faults: 'page faults',
+  'p99.9': '99.9th percentile', cpu: 'CPU time, both endpoints', switches: 'context switches', faults: 'page faults',
   '×floor': 'multiple of the floor', user: 'user CPU time', system: 'system CPU time', 'all/s': 'iterations a second, all peers',
-  lost: 'part of the messages lost', least: 'iterations of the least served', most: 'iterations of the best served',
+  lost: 'part of the messages lost', least: 'iterations of the client with the fewest', most: 'iterations of the client with the most',
 };
 /** Of these more is better. */
 const HIGHER = new Set(['rate', 'all/s', 'fairness', 'least']);
@@ -189,7 +189,7 @@ function ranking() {
   return [...best].sort(([, a], [, b]) => a - b).map(([name]) => name);
 }
 
-/** The row that does nothing, by which the instrument measures itself. */
+/** The mechanism that does nothing, by which the instrument measures itself. */
 const INSTRUMENT = 'null';
 /** More series than this are not shown at first: they would hide each other. */
 const MOST_SERIES = 10;
@@ -205,7 +205,7 @@ function offerSeries() {
       countSeries(ranked);
       redraw();
     });
-    const { color, sign } = look(name);
+    const { color, sign } = styleOf(name);
     const swatch = make('span', { ariaHidden: 'true' }, sign);
     swatch.style.color = color;
     return make('li', {}, make('label', {}, box, swatch, name));
@@ -259,7 +259,7 @@ function logarithmicTicks(values, unit) {
     return all;
   };
   const within = (margin) => ([value]) => Math.log10(value) >= least - margin && Math.log10(value) <= most + margin;
-  // The library lays out every mark, in view or not: marks server outside would take it seconds.
+  // The library lays out every mark, in view or not: marks far outside would take it seconds.
   const finest = isAlone ? null : STEPS.map(ticks).find((all) => all.filter(within(0.02)).length >= 3);
   const found = finest ?? ticks([1, 2, 5]);
   const chosen = found.filter(within(found.length > 60 ? 0.05 : 1));
@@ -367,7 +367,7 @@ const bySize = {
   draw() {
     const some = shownRows().filter((row) => row.size !== null);
     const traces = lines(some.filter((row) => hasPlace(row.size, chosen.xScale))).map((line) => {
-      const { color, dash, marker } = look(line[0].name);
+      const { color, dash, marker } = styleOf(line[0].name);
       const several = data.runs.length > 1 && chosen.host === 'all';
       const { at, values, error, words } = points(
         line.sort((a, b) => a.size - b.size), chosen.metric, chosen.unit, chosen.yScale, (row) => row.size);
@@ -398,7 +398,7 @@ const compared = {
         y: at, x: values, error_x: { ...error, color: '#8b95a1' }, customdata: words, hovertemplate: hover,
         mode: 'markers', name: plain(data.runs[host].label), showlegend: data.runs.length > 1,
         marker: {
-          color: found.map((row) => look(row.name).color), size: 10,
+          color: found.map((row) => styleOf(row.name).color), size: 10,
           symbol: ['circle', 'square-open', 'diamond', 'triangle-up-open'][host % 4],
         },
       };
@@ -415,7 +415,7 @@ const compared = {
 const heat = {
   id: 'heat', wide: true,
   title: () => `${metricName()}: every mechanism at every size`,
-  lead: () => 'The brighter, the better: one step of colour is one ratio.',
+  lead: () => 'Brighter is better. Equal steps of colour are equal ratios.',
   wanted: () => bySize.wanted(),
   draw(width) {
     const sizes = chosen.sizes.filter(([size]) => size !== null);
@@ -453,13 +453,13 @@ const percentile = (quantile) => `${Number((100 * quantile).toPrecision(6))}%`;
 const percentiles = {
   id: 'percentiles',
   title: () => `Latency percentiles${sizeWords()}`,
-  lead: () => 'How long the slow iterations take: at 99%, one iteration in a hundred takes longer. Steep to the right is a long tail.',
+  lead: () => 'How long the slow iterations take: at 99%, one iteration in a hundred takes longer. A curve that rises steeply at the right has a long tail.',
   wanted: () => chosen.rows.some((row) => row.q),
   draw() {
     const some = atSize().filter((row) => row.q);
     const along = (at) => 1 / (1 - data.quantiles[at]);
     const traces = some.map((row) => {
-      const { color, dash, marker } = look(row.name);
+      const { color, dash, marker } = styleOf(row.name);
       return {
         x: row.q.map((_, at) => along(at)), y: row.q.map(seconds), mode: 'lines+markers', name: plain(row.name),
         line: { color, dash, width: 2 }, marker: { color, symbol: marker, size: 6 }, hovertemplate: hover,
@@ -489,7 +489,7 @@ const percentiles = {
 const frontier = {
   id: 'frontier',
   title: () => `Time against CPU time${sizeWords()}`,
-  lead: () => 'Waiting awake is fast and burns a core; sleeping is frugal and slow. Nothing beats what is on the dotted line in both.',
+  lead: () => 'Spinning is fast and uses a whole core; sleeping needs less CPU time and is slower. Nothing is better in both than what lies on the dotted line.',
   wanted: () => chosen.rows.filter((row) => String(row.size) === chosen.size && number(row, 'cpu')).length > 1,
   draw() {
     const time = timeOf(chosen.rows);
@@ -507,7 +507,7 @@ const frontier = {
     const traces = [{
       x: best.map(x), y: best.map(y), mode: 'lines', line: { color: '#8b95a1', dash: 'dot', width: 1.5 }, hoverinfo: 'skip',
     }, ...some.map((row) => {
-      const { color, marker } = look(row.name);
+      const { color, marker } = styleOf(row.name);
       const { error } = points([row], time, 'ns', chosen.yScale, x);
       return {
         x: [x(row)], y: [y(row)], error_y: { ...error, color }, mode: some.length > 24 ? 'markers' : 'markers+text',
@@ -518,7 +518,7 @@ const frontier = {
       };
     })];
     const layout = {
-      xaxis: axis('ns', chosen.yScale, 'CPU time of both ends'), yaxis: axis('ns', chosen.yScale, METRICS[time] ?? time),
+      xaxis: axis('ns', chosen.yScale, 'CPU time of both endpoints'), yaxis: axis('ns', chosen.yScale, METRICS[time] ?? time),
       height: 420,
     };
     const table = oneSizeTable(some, `Time and CPU time: ${where()}${sizeWords()}`, [time, 'cpu']);
@@ -665,34 +665,13 @@ function redraw() {
 
 // The words around the charts -----------------------------------------------------------------------------------
 
-/** The best of each workload and placement, and what comes next: times at the smallest size, rates at the largest. */
+/** The best of each workload and placement, and what comes next. */
 function fillAnswers() {
-  const paired = rows.filter((row) => row.block.rows_are === 'mechanism' && row.name !== INSTRUMENT);
-  const groups = Object.values(Object.groupBy(paired, (row) => `${row.host}\n${row.workload}\n${row.place}`));
-  const answers = groups.map((group) => {
-    const rates = columnsOf(group).some(({ title }) => title === 'rate');
-    const metric = rates ? 'rate' : timeOf(group);
-    // Of empty messages only where there are no others: few mechanisms have them.
-    const sizes = group.map((row) => row.size).filter((size) => size > 0);
-    const least = group.some((row) => row.size === 0) ? 0 : null;
-    const size = sizes.length === 0 ? least : rates ? Math.max(...sizes) : Math.min(...sizes);
-    const sign = rates ? -1 : 1;
-    const worst = ({ value, low, high }) => sign * ((rates ? low : high) ?? value);
-    const best = ({ value, low, high }) => sign * ((rates ? high : low) ?? value);
-    const ranked = group.filter((row) => row.size === size && number(row, metric))
-      .sort((a, b) => sign * (number(a, metric).value - number(b, metric).value));
-    if (ranked.length < 2) return null;
-    const [first, second] = ranked;
-    const leader = number(first, metric);
-    const tied = ranked.slice(1).filter((row) => best(number(row, metric)) <= worst(leader));
-    const next = leader.low === undefined ? `next ${second.name}, ${cell(second, metric)}; too few trials for intervals`
-      : tied.length ? `as good, as far as is known: ${tied.slice(0, 3).map((row) => row.name).join(', ')}${tied.length > 3 ? ` and ${tied.length - 3} more` : ''}`
-        : `next ${second.name}, ${cell(second, metric)}`;
-    return make('li', {},
-      make('div', { className: 'what' }, [first.workload, first.place, first.sizeWords, hostOf(first)].filter(Boolean).join(', ')),
-      make('div', { className: 'who' }, first.name), make('div', { className: 'value' }, cell(first, metric)),
-      make('div', { className: 'next' }, next));
-  }).filter(Boolean);
+  const several = data.runs.length > 1;
+  const answers = data.runs.flatMap((run) => run.answers.map(({ what, best, value, next }) => make('li', {},
+    make('div', { className: 'what' }, several ? `${what}, ${run.label}` : what),
+    make('div', { className: 'who' }, best), make('div', { className: 'value' }, value),
+    make('div', { className: 'next' }, next))));
   byId('answers').replaceChildren(...answers.slice(0, 12));
   byId('glance').hidden = answers.length === 0;
 }

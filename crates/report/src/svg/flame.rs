@@ -45,7 +45,7 @@ fn frame_name(frame: &StackFrame) -> String {
 /// The flame graph of `stacks` as SVG, which says whose they are, such as `client, pipe, latency, 64`. Without samples there
 /// is none.
 pub fn flame_graph(stacks: &[SampledStack], whose: &str) -> Option<String> {
-    draw(&mut of_endpoint(whose, "kernel in orange; click to look closer, Ctrl-F to search"), &folded(stacks))
+    draw(&mut of_endpoint(whose, "kernel in orange; click to zoom, Ctrl-F to search"), &folded(stacks))
 }
 
 /// The same as a picture only, for places in which its script could not run.

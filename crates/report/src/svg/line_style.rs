@@ -1,4 +1,4 @@
-//! How series style: a colour, a dash and a marker each, so that no two are told apart by colour alone.
+//! How series look: a colour, a dash and a marker each, so that no two are told apart by colour alone.
 //!
 //! Where the reader chooses among all series of a page, each keeps its style, and those of one mechanism share a colour
 //! ([`LineStyles`]). The lines of one figure have a colour each, as far as there are colours ([`lines`]).
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(crate) const COLORS: [&str; 8] =
     ["#0a7bc2", "#d55e00", "#009e73", "#c9659d", "#8f8b00", "#7f62d1", "#868e96", "#9a5b33"];
 
-/// How one series styles.
+/// How one series looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LineStyle {
     /// As CSS has it.
@@ -101,7 +101,7 @@ impl Marker {
     }
 }
 
-/// The styles of the lines of one figure by their `names`, in that order; lines of one name style alike. Colours, and
+/// The styles of the lines of one figure by their `names`, in that order; lines of one name look alike. Colours, and
 /// markers with dashes, come round again at different lengths, so that both the eye that sees colours and the one that
 /// does not tell some dozens of lines apart.
 pub(crate) fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<LineStyle> {

@@ -1,4 +1,4 @@
-//! Iterations as sums, drawn: a stacked bar for each case, as SVG that goes into a page.
+//! Iterations as sums: a stacked bar for each case, in a picture for a page.
 //!
 //! What the terms are is decided in `explain`. The ink and the letters are those of the page, so that the picture is right in
 //! light and dark; and nothing in it has an id, for a page has many such pictures.
@@ -55,7 +55,7 @@ pub(crate) fn sums(all: &[Bars<'_>]) -> String {
     let mut canvas = Canvas {
         width: WIDTH,
         height: 0.0,
-        title: "where iterations go, as stacked bars".to_owned(),
+        title: "where the time of iterations goes, as stacked bars".to_owned(),
         letters: LETTERS,
         ground: Ground::Page(LARGEST),
         marks: Vec::new(),

@@ -18,7 +18,7 @@ use model::units::Unit;
 
 /// The size of the picture, in points: narrow enough that its letters can be read on a phone.
 const WIDTH: f64 = 600.0;
-const LEFT: f64 = 42.0;
+const LEFT: f64 = 58.0;
 const RIGHT: f64 = 16.0;
 /// Where the client's lane begins: above it are the title and the case.
 const TOP: f64 = 52.0;

@@ -52,9 +52,9 @@ fn a_comparison_in_80_columns() {
         (±72.1%)
       posix-mq: A has 0 of the 6 trials needed (mq_open /ipcmark-4f2a-0: too many
         open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise
-        it with ulimit -q); B has 0 of the 6 trials needed (mq_open
-        /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged
-        to RLIMIT_MSGQUEUE: raise it with ulimit -q)
+        it with ulimit -q); B has 0 of the 6 trials needed (mq_open /ipcmark-4f2a-0:
+        too many open files (EMFILE); the queue's bytes are charged to
+        RLIMIT_MSGQUEUE: raise it with ulimit -q)
 
     throughput, 64K, same-llc (cpus 1,0), per message
       mechanism                     A         time       ×floor
@@ -71,7 +71,7 @@ fn a_comparison_in_80_columns() {
       operation                     A         time       ×floor
       getpid                  58.5 ns  +1.0% ±6.3%  +0.0% ±6.1%  no difference found
 
-    floors: what became of the host
+    floors: how the host changed
       floor                          A         time        on
       null                    0.424 ns  +1.0% ±6.0%     cpu 1  no difference found
       syscall                  61.5 ns  +1.0% ±6.0%     cpu 1  no difference found
@@ -83,10 +83,10 @@ fn a_comparison_in_80_columns() {
       context-switch: its interval reaches beyond ±5%: give both runs more time
 
     notes
-      time    of B over A; ± holds for all cases together and allows for what
-              differs from run to run
-      ×floor  the same of the multiples of the floor in each round (for operations,
-              of a bare system call): the mechanism, not the host
+      time    time of B over that of A; intervals (±) hold for all cases together
+              and include the variance between runs
+      ×floor  the same for the time over the floor in each round (for operations:
+              over a bare system call), which leaves out how the host changed
       margin  no difference found: the 95% interval of the case alone lies within
               ±5%
 
@@ -101,7 +101,7 @@ fn a_comparison_in_80_columns() {
 #[test]
 fn pairs_in_80_columns() {
     insta::assert_snapshot!(paired(&pairs(), &PLAIN), @r#"
-    B against A, measured in turn in every round
+    B against A, measured in the same rounds
       pair                                rounds         time
       unix-stream against pipe, latency       30   +38% ±1.4%  slower
         4K same-core
@@ -112,7 +112,7 @@ fn pairs_in_80_columns() {
       tcp against pipe, latency 4K same-core: 4 rounds are too few for 2 pairs
 
     notes
-      time  of B over A in the same round, median over rounds; ± holds for all pairs
-            together
+      time  time of B over that of A in the same round, median over rounds;
+            intervals (±) hold for all pairs together
     "#);
 }

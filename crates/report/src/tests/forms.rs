@@ -13,7 +13,7 @@ fn markdown_says_what_the_table_says() {
     - **host** vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
     - **kernel** 6.12.8 \#1 SMP PREEMPT\_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
     - **run** 34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3% of CPU time stolen
-    - **instrument** clock tsc, precision 0.370 ns, read 21.0 ns; a reading per iteration adds 1.2% (median over cases)
+    - **instrument** clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every iteration adds 1.2% (median over cases)
     - **note** the last line was cut off; it is left out
 
     ### latency, no payload, same-core (cpu 1), per round trip
@@ -89,18 +89,18 @@ fn markdown_says_what_the_table_says() {
     ### notes
 
     - **±** half the 95% interval of the median over trials
-    - **p99** 99% of iterations take at most this, all trials together, each iteration timed
-    - **cpu** CPU time of both ends; switches: context switches of both ends
-    - **×floor** the time over that of the floor in the same round, median over rounds
+    - **p99** 99% of iterations take at most this; every iteration timed, all trials together
+    - **cpu** CPU time of both endpoints; switches: context switches of both
+    - **×floor** time over that of the floor in the same round; median over rounds
     - **\!** unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
     - **m** two modes: the trials fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the host, or run again
-    - **c** clamped: the kernel gave something else than was asked; ask for less, or raise the limit that 'ipcmark list' names
+    - **c** clamped: the kernel granted another value than was asked for; ask for less, or raise the limit that 'ipcmark list' names
 
     ### not measured
 
     - posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq latency 256K same-core and 1 more: its largest message here is 8192 bytes; /proc/sys/fs/mqueue/msgsize\_max
     - pipe latency smt: smt: this process may use no core with two hardware threads (CPUs 0,1)
-    - tcp latency 4K same-core: not done when the run ended
+    - tcp latency 4K same-core: not finished when the run ended
     "#);
 }
 
@@ -189,8 +189,8 @@ fn json_has_summaries_and_no_samples() {
     {
       "case": {
         "cpus": {
-          "server": 1,
-          "client": 1
+          "client": 1,
+          "server": 1
         },
         "endpoints": "processes",
         "placement": "same-core",
@@ -205,30 +205,6 @@ fn json_has_summaries_and_no_samples() {
       "settings": [],
       "summary": {
         "bytes_per_s": null,
-        "each_over_total": {
-          "interval": [
-            1.012,
-            1.012
-          ],
-          "median": 1.012
-        },
-        "server": {
-          "cpu_ns": 2340.975,
-          "faults": 0.0,
-          "involuntary_switches": 0.0,
-          "system_ns": 0.0,
-          "user_ns": 0.0,
-          "voluntary_switches": 1.0
-        },
-        "floor_multiple": {
-          "interval": [
-            2.6487710219922382,
-            3.531694695989651
-          ],
-          "median": 3.0895892615958584
-        },
-        "trials": 10,
-        "modes": null,
         "client": {
           "cpu_ns": 2340.975,
           "faults": 0.0,
@@ -237,6 +213,29 @@ fn json_has_summaries_and_no_samples() {
           "user_ns": 0.0,
           "voluntary_switches": 1.0
         },
+        "each_over_total": {
+          "interval": [
+            1.012,
+            1.012
+          ],
+          "median": 1.012
+        },
+        "floor_multiple": {
+          "interval": [
+            2.6487710219922382,
+            3.531694695989651
+          ],
+          "median": 3.0895892615958584
+        },
+        "iteration_ns": {
+          "interval": [
+            4095.0,
+            5460.0
+          ],
+          "median": 4777.5
+        },
+        "iterations": 10000,
+        "modes": null,
         "quantiles": {
           "max_ns": 9159,
           "p50_ns": 4835,
@@ -251,14 +250,15 @@ fn json_has_summaries_and_no_samples() {
           },
           "p99_ns": 7579
         },
-        "iteration_ns": {
-          "interval": [
-            4095.0,
-            5460.0
-          ],
-          "median": 4777.5
+        "server": {
+          "cpu_ns": 2340.975,
+          "faults": 0.0,
+          "involuntary_switches": 0.0,
+          "system_ns": 0.0,
+          "user_ns": 0.0,
+          "voluntary_switches": 1.0
         },
-        "iterations": 10000
+        "trials": 10
       },
       "warnings": [
         {

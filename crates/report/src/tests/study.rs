@@ -107,12 +107,12 @@ A study: of 1996
 
 does it hold here?
   does not hold  Queues are slow
-               queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1
+                   queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1
   not measured   Two hosts differ
-               needs a second host
+                   needs a second host
 
 Table 20: A call
-             a call  calls a second
+                 a call  calls a second
   then †        3.20 µs          312500
   here    2.80 µs ±3.6%               -
   half of two
@@ -120,10 +120,10 @@ Table 20: A call
 
 Table 25: What to use
   connection-oriented, reliable
-small: pipes, FIFOs, sockets and so on; not told from it: queues
+    small: pipes, FIFOs, sockets and so on; not told from it: queues
 
 Table 1: On its side
- then †
+     then †
   a       x
   b       x
   c       x
@@ -132,7 +132,7 @@ Table 1: On its side
   f       x
 
 Figure 32: Throughput, rate
-         1      16     256      4K     64K
+             1      16     256      4K     64K
   pipe  100 ns  100 ns  100 ns  100 ns  100 ns
   mq: too large
 ";

@@ -20,8 +20,8 @@ fn the_table_in_80_columns() {
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
       run         34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3%
                   of CPU time stolen
-      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per iteration
-                  adds 1.2% (median over cases)
+      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every
+                  iteration adds 1.2% (median over cases)
       note        the last line was cut off; it is left out
 
     latency, no payload, same-core (cpu 1), per round trip
@@ -45,8 +45,8 @@ fn the_table_in_80_columns() {
         wait=spin-then-block
       posix-mq                       failed        -        -         -       -
       floor: context-switch + 4 × memcpy = 2.22 µs
-      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in
-        60% of trials, else 5.15 µs
+      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60%
+        of trials, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
         got 416K
       posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the
@@ -81,15 +81,16 @@ fn the_table_in_80_columns() {
 
     notes
       ±       half the 95% interval of the median over trials
-      p99     99% of iterations take at most this, all trials together, each iteration timed
-      cpu     CPU time of both ends; switches: context switches of both ends
-      ×floor  the time over that of the floor in the same round, median over rounds
+      p99     99% of iterations take at most this; every iteration timed, all trials
+              together
+      cpu     CPU time of both endpoints; switches: context switches of both
+      ×floor  time over that of the floor in the same round; median over rounds
       !       unsettled: the 95% interval is wider than was asked for; give it more
               --time, or measure fewer cases
-      m       two modes: the trials fall into a fast and a slow group; the fast
-              mode is the mechanism undisturbed; quiet the host, or run again
-      c       clamped: the kernel gave something else than was asked; ask for less,
-              or raise the limit that 'ipcmark list' names
+      m       two modes: the trials fall into a fast and a slow group; the fast mode
+              is the mechanism undisturbed; quiet the host, or run again
+      c       clamped: the kernel granted another value than was asked for; ask for
+              less, or raise the limit that 'ipcmark list' names
 
     not measured
       posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq
@@ -97,7 +98,7 @@ fn the_table_in_80_columns() {
         /proc/sys/fs/mqueue/msgsize_max
       pipe latency smt: smt: this process may use no core with two hardware threads
         (CPUs 0,1)
-      tcp latency 4K same-core: not done when the run ended
+      tcp latency 4K same-core: not finished when the run ended
     "#);
 }
 
@@ -108,7 +109,7 @@ fn the_table_in_120_columns() {
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
       run         34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3% of CPU time stolen
-      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per iteration adds 1.2% (median over cases)
+      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every iteration adds 1.2% (median over cases)
       note        the last line was cut off; it is left out
 
     latency, no payload, same-core (cpu 1), per round trip
@@ -166,20 +167,20 @@ fn the_table_in_120_columns() {
 
     notes
       ±       half the 95% interval of the median over trials
-      p99     99% of iterations take at most this, all trials together, each iteration timed
-      cpu     CPU time of both ends; switches: context switches of both ends
-      ×floor  the time over that of the floor in the same round, median over rounds
+      p99     99% of iterations take at most this; every iteration timed, all trials together
+      cpu     CPU time of both endpoints; switches: context switches of both
+      ×floor  time over that of the floor in the same round; median over rounds
       !       unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
-      m       two modes: the trials fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet
-              the host, or run again
-      c       clamped: the kernel gave something else than was asked; ask for less, or raise the limit that 'ipcmark list'
-              names
+      m       two modes: the trials fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the
+              host, or run again
+      c       clamped: the kernel granted another value than was asked for; ask for less, or raise the limit that 'ipcmark
+              list' names
 
     not measured
       posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq latency 256K same-core and 1 more: its
         largest message here is 8192 bytes; /proc/sys/fs/mqueue/msgsize_max
       pipe latency smt: smt: this process may use no core with two hardware threads (CPUs 0,1)
-      tcp latency 4K same-core: not done when the run ended
+      tcp latency 4K same-core: not finished when the run ended
     "#);
 }
 
@@ -195,8 +196,8 @@ fn colour_adds_only_escapes() {
         wait=spin-then-block
     ESC[31m  posix-mq                       failed        -        -         -       -ESC[0m
       floor: context-switch + 4 × memcpy = 2.22 µs
-      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in
-        60% of trials, else 5.15 µs
+      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60%
+        of trials, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
         got 416K
       posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the
@@ -226,8 +227,8 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
       run         cut off: no end line; 0 of 2 cases settled to ±2%
-      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; a reading per iteration
-                  adds 1.2% (median over cases)
+      instrument  clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every
+                  iteration adds 1.2% (median over cases)
       floors      as first measured: null latency 1 same-core 0.424 ns, syscall cost
                   same-core 61.5 ns, context-switch latency 1 same-core 1.89 µs
       note        the last line was cut off; it is left out
@@ -241,13 +242,14 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
 
     notes
       ±       half the 95% interval of the median over trials
-      p99     99% of iterations take at most this, all trials together, each iteration timed
-      cpu     CPU time of both ends; switches: context switches of both ends
-      ×floor  the time over that of the floor in the same round, median over rounds
+      p99     99% of iterations take at most this; every iteration timed, all trials
+              together
+      cpu     CPU time of both endpoints; switches: context switches of both
+      ×floor  time over that of the floor in the same round; median over rounds
       !       unsettled: the 95% interval is wider than was asked for; give it more
               --time, or measure fewer cases
-      m       two modes: the trials fall into a fast and a slow group; the fast
-              mode is the mechanism undisturbed; quiet the host, or run again
+      m       two modes: the trials fall into a fast and a slow group; the fast mode
+              is the mechanism undisturbed; quiet the host, or run again
 
     not measured
       posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq
@@ -257,7 +259,7 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
         (CPUs 0,1)
       shm-ring:wait=futex latency 1 same-core, eventfd latency same-core,
         unix-stream:buffer=8M,wait=spin-then-block latency 4K same-core and 17 more:
-        not done when the run ended
+        not finished when the run ended
     "#);
 }
 

@@ -1,6 +1,6 @@
 //! Blocks: rows that can be compared with each other, and the words for what they have in common.
 //!
-//! A block is words; how it is laid out and what its cells say is decided elsewhere.
+//! A block is words. What its cells say is decided in `columns`, where they stand in `layout`.
 
 use crate::words::clean;
 use model::estimate::Estimate;
@@ -114,28 +114,52 @@ impl Common {
         format!("{}, per {}", self.subject(&self.size_words()), self.workload.iteration())
     }
 
-    /// What is measured and where, without the size.
-    pub(crate) fn heading_of_all_sizes(&self) -> String {
-        self.subject("")
-    }
-
     /// The same for all sizes.
     pub(crate) fn of_all_sizes(self) -> Self {
         Self { size_bytes: None, ..self }
     }
 
-    fn subject(&self, size: &str) -> String {
-        let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
+    /// Whether it differs from `other` by nothing but the place and the size.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let like = Self { placement: self.placement, cpus: self.cpus, size_bytes: self.size_bytes, ..*other };
+        *self == like
+    }
+
+    /// What is measured and where, without the size.
+    pub(crate) fn heading_of_all_sizes(&self) -> String {
+        self.subject("")
+    }
+
+    /// What is measured, without the place and the size.
+    pub(crate) fn heading_of_all_places(&self) -> String {
+        format!("{}{}", self.workload_words(), self.manner())
+    }
+
+    /// Where its iterations run.
+    pub(crate) fn place_with_cpus(&self) -> String {
         let cpus = self.cpus.map(|pair| format!(" ({})", cpus_text(pair))).unwrap_or_default();
-        let pace = self.pace.in_words().map(|words| format!(", {words}")).unwrap_or_default();
-        let peers = self.peers.in_words().map(|words| format!(", {words}")).unwrap_or_default();
-        let workload = match self.workload {
+        format!("{}{cpus}", self.placement)
+    }
+
+    fn subject(&self, size: &str) -> String {
+        format!("{}{size}, {}{}", self.workload_words(), self.place_with_cpus(), self.manner())
+    }
+
+    fn workload_words(&self) -> String {
+        match self.workload {
             Workload::Session(Session { messages, fds }) => {
                 format!("session of {messages} messages with {fds} descriptors each")
             }
             other => other.to_string(),
-        };
-        format!("{workload}{size}, {}{cpus}{threads}{pace}{peers}", self.placement)
+        }
+    }
+
+    /// As what, at what pace and between how many its iterations run, where that is not the usual.
+    fn manner(&self) -> String {
+        let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
+        let pace = self.pace.in_words().map(|words| format!(", {words}")).unwrap_or_default();
+        let peers = self.peers.in_words().map(|words| format!(", {words}")).unwrap_or_default();
+        format!("{threads}{pace}{peers}")
     }
 
     /// The size after a comma; nothing where none is to be expected.
@@ -147,12 +171,9 @@ impl Common {
         }
     }
 
-    /// Where, at what pace and between how many its iterations run, without CPU numbers: another host has others.
+    /// Where and how its iterations run, without CPU numbers: another host has others.
     pub(crate) fn place(&self) -> String {
-        let threads = if self.endpoints == Endpoints::Threads { ", threads" } else { "" };
-        let pace = self.pace.in_words().map(|words| format!(", {words}")).unwrap_or_default();
-        let peers = self.peers.in_words().map(|words| format!(", {words}")).unwrap_or_default();
-        format!("{}{threads}{pace}{peers}", self.placement)
+        format!("{}{}", self.placement, self.manner())
     }
 
     /// What a row of the block is.
@@ -177,7 +198,7 @@ pub(crate) fn name(case: &Case) -> String {
     clean(&format!("{}{size}", case.spec))
 }
 
-/// The order of floors: the instrument itself, the kernel, a hand-over, copies from the smallest.
+/// The order of floors: the instrument itself, a system call, handing over, copies from the smallest.
 pub(crate) fn floor_order(case: &Case) -> impl Ord + use<> {
     let order = [floor::NULL, floor::SYSCALL, floor::CONTEXT_SWITCH, floor::CACHE_LINE, floor::MEMCPY];
     let rank = order.iter().position(|name| *name == case.spec.name);

@@ -113,7 +113,7 @@ const THROUGHPUT: &[Column] = &[RATE, TIME, LOST, CPU, SWITCHES, FAULTS, LEAST, 
 
 const TRANSFER: &[Column] = &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR];
 
-/// Of what sets something up, where who pays for it matters as much as how long it takes.
+/// Of setting something up: user and system time are as important as how long it takes.
 const SET_UP: &[Column] = &[
     SETTLED_TIME,
     P99,
@@ -141,7 +141,7 @@ const ACCURACY: &[Column] = &[
         .meaning("the smallest step between two readings that differ"),
 ];
 
-/// The columns of the floors, which are of several workloads: each row says what its time is of.
+/// The columns of the floors. They belong to several workloads, so that each row says what its time is of.
 pub(crate) const FLOORS: &[Column] = &[
     SETTLED_TIME,
     Column::words("of one", |case| case.workload.iteration().to_owned()),
@@ -152,29 +152,29 @@ const SETTLED_TIME: Column = Column::number("time", Kind::SettledTime, |s| Some(
 const RATE: Column = Column::number("rate", Kind::Rate, |s| s.bytes_per_s);
 const TIME: Column = Column::number("time", Kind::Time, |s| Some(s.iteration_ns));
 const P99: Column = Column::number("p99", Kind::Time, |s| quantile(s, |q| q.p99_ns))
-    .meaning("99% of iterations take at most this, all trials together, each iteration timed");
+    .meaning("99% of iterations take at most this; every iteration timed, all trials together");
 const P999: Column = Column::number("p99.9", Kind::Time, |s| quantile(s, |q| q.p999_ns)).spare();
-/// Of several peers, what all do together.
+/// What several peers do together.
 const ITERATIONS: Column = Column::number("all/s", Kind::Count, |s| s.iterations_per_s.and_then(alone))
     .meaning("round trips a second of all peers together");
 const LEAST: Column = Column::number("least", Kind::Multiple, |s| s.fairness.and_then(|f| alone(f.least)))
-    .meaning("iterations of the client with the fewest, and most: of the one with the most, over the mean")
+    .meaning("iterations of the client with the fewest, over the mean; most: of the client with the most")
     .spare();
 const MOST: Column =
     Column::number("most", Kind::Multiple, |s| s.fairness.and_then(|f| alone(f.most))).spare();
 const JAIN: Column = Column::number("fairness", Kind::Index, |s| s.fairness.and_then(|f| alone(f.jain)))
     .meaning("Jain's index of fairness: 1 when all clients have as many iterations, 1/n when one has all");
 const LOST: Column = Column::number("lost", Kind::Share, |s| s.lost.and_then(alone))
-    .meaning("messages sent that never came; the rate is of those that came, the time of those sent");
+    .meaning("part of the messages that never arrived; the rate counts those that did, the time all sent");
 const CPU: Column = Column::number("cpu", Kind::Time, |s| alone(s.cpu_ns()))
-    .meaning("CPU time of both ends; switches: context switches of both ends");
+    .meaning("CPU time of both endpoints; switches: context switches of both");
 const SWITCHES: Column = Column::number("switches", Kind::Count, |s| alone(s.switches()));
 const FAULTS: Column = Column::number("faults", Kind::Count, |s| {
     alone(s.client.faults + s.server.map_or(0.0, |server| server.faults))
 })
 .spare();
 const FLOOR: Column = Column::number("×floor", Kind::Multiple, |s| s.floor_multiple)
-    .meaning("the time over that of the floor in the same round, median over rounds");
+    .meaning("time over that of the floor in the same round; median over rounds");
 
 /// A number without an interval.
 fn alone(value: f64) -> Option<Estimate> {

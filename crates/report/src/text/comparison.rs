@@ -1,4 +1,4 @@
-//! Comparisons for the terminal: two runs side by side, or two mechanisms measured in turn.
+//! Comparisons for the terminal: two runs side by side, or two mechanisms measured in the same rounds.
 //!
 //! It prints the verdicts of `analysis::compare`; it reaches none of its own.
 
@@ -16,13 +16,13 @@ use model::estimate::Estimate;
 const A: Heading = Heading::new("A");
 const B: Heading = Heading::new("B").spare();
 const CHANGE: Heading = Heading::new("time")
-    .meaning("of B over A; ± holds for all cases together and allows for what differs from run to run");
+    .meaning("time of B over that of A; intervals (±) hold for all cases together and include the variance between runs");
 const ADJUSTED: Heading = Heading::new("×floor").meaning(
-    "the same of the multiples of the floor in each round (for operations, of a bare system call): \
-         the mechanism, not the host",
+    "the same for the time over the floor in each round (for operations: over a bare system call), \
+         which leaves out how the host changed",
 );
 
-/// What became of each case from run A to run B, in blocks as in the table of results.
+/// How each case changed from run A to run B, in blocks as in the table of results.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     let style = &style.for_tables();
     let cases = comparable(&comparison.cases, |case| &case.case);
@@ -43,11 +43,11 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     finish(&parts.concat())
 }
 
-/// What became of pairs that one run measured in turn: the second of each pair against the first.
+/// Pairs that one run measured in the same rounds: the second of each pair against the first.
 pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
     let style = &style.for_tables();
     const RATIO: Heading = Heading::new("time")
-        .meaning("of B over A in the same round, median over rounds; ± holds for all pairs together");
+        .meaning("time of B over that of A in the same round, median over rounds; intervals (±) hold for all pairs together");
     let row = |pair: &PairedComparison| Row {
         name: clean(&pair.name),
         cells: vec![Some(pair.rounds.to_string()), pair.ratio.and_then(estimate)],
@@ -58,7 +58,7 @@ pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
     };
     let reasons = pairs.iter().filter_map(|pair| Some((pair.reason.as_deref()?, clean(&pair.name))));
     let block = Block {
-        heading: "B against A, measured in turn in every round".to_owned(),
+        heading: "B against A, measured in the same rounds".to_owned(),
         rows_are: "pair",
         columns: vec![Heading::new("rounds"), RATIO],
         rows: pairs.iter().map(row).collect(),
@@ -117,13 +117,13 @@ fn case_block(common: Common, mut cases: Vec<&ComparedCase>) -> Block {
     }
 }
 
-/// The floors, which say what became of the host.
+/// The floors, which say how the host changed.
 fn floor_block(floors: &[ComparedCase]) -> Option<Block> {
     let mut floors: Vec<&ComparedCase> = floors.iter().collect();
     floors.sort_by_key(|floor| floor_order(&floor.case));
     let row = |floor: &&ComparedCase| row(floor, Some(place(&floor.case)));
     (!floors.is_empty()).then(|| Block {
-        heading: "floors: what became of the host".to_owned(),
+        heading: "floors: how the host changed".to_owned(),
         rows_are: "floor",
         columns: vec![A, B, CHANGE, Heading::new("on")],
         rows: floors.iter().map(row).collect(),

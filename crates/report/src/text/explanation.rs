@@ -150,13 +150,13 @@ fn copied(copies: &Copies) -> String {
         *by_call.entry((&moved.call, moved.kind)).or_default() += moved.per_byte;
     }
     let moved = by_call.into_iter().map(|((call, how), per_byte)| {
-        let how = match how {
-            CopyKind::In => "copied into the kernel",
-            CopyKind::Out => "copied out of the kernel",
-            CopyKind::Across => "copied from one process to the other",
-            CopyKind::Moves => "moved without copying",
+        let (did, how) = match how {
+            CopyKind::In => ("copied", "into the kernel"),
+            CopyKind::Out => ("copied", "out of the kernel"),
+            CopyKind::Across => ("copied", "from one process to the other"),
+            CopyKind::Moves => ("moved", "without copying them"),
         };
-        format!("{} of all bytes sent were {how}, as {} returned", percent(per_byte), clean(call))
+        format!("{} {did} {} of the bytes {how}", clean(call), percent(per_byte))
     });
     let moved: Vec<String> = moved.collect();
     match moved.is_empty() {

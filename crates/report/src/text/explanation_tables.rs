@@ -82,7 +82,7 @@ fn decomposition(sum: &Decomposition) -> Grid {
     let columns =
         [by(TermSource::Samples), "", by(TermSource::Differences), "", ""].map(str::to_owned).to_vec();
     Grid {
-        heading: format!("where {} go", time(sum.iteration_ns).unwrap_or_default()),
+        heading: format!("where the time goes: {} per iteration", time(sum.iteration_ns).unwrap_or_default()),
         columns,
         rows,
         below: notes(sum),

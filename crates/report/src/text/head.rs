@@ -1,4 +1,4 @@
-//! The head of a report: what was measured with, on what, how long, and how far it can be believed.
+//! The head of a report: the tool, the host, the run and the clock.
 
 use crate::quantity::percent;
 use crate::words::clean;
@@ -76,7 +76,7 @@ fn run(results: &Results) -> String {
         0 => String::new(),
         n => format!(", {n} failed"),
     };
-    let stolen = results.end.as_ref().and_then(|end| end.stolen.known()).filter(|share| **share > 0.0);
+    let stolen = results.end.as_ref().and_then(|end| end.stolen.known()).filter(|share| **share >= 0.0005);
     let stolen = stolen.map(|share| format!("; {} of CPU time stolen", percent(*share))).unwrap_or_default();
     format!("{length}; {settled} of {} cases settled to ±{precision}{failed}{stolen}", cases.len())
 }
@@ -98,7 +98,10 @@ fn instrument(clock: &ClockRecord, effect: Option<f64>) -> String {
     };
     let effect = effect.map(|ratio| {
         let changes = if ratio >= 1.0 { "adds" } else { "takes off" };
-        format!("; a reading per iteration {changes} {} (median over cases)", percent((ratio - 1.0).abs()))
+        format!(
+            "; reading it in every iteration {changes} {} (median over cases)",
+            percent((ratio - 1.0).abs())
+        )
     });
     format!(
         "clock {source}, precision {}, read {}{}",

@@ -1,6 +1,6 @@
 //! Where words stand: blocks in columns, texts behind labels, lines no longer than they may be.
 //!
-//! It decides how things look, not what they say: that is the sheet's.
+//! It decides how things look, not what they say: that is decided in `sheet`.
 
 use super::block::{Block, Heading, Row, Tone};
 use super::grid::Grid;

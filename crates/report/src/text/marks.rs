@@ -1,6 +1,6 @@
 //! Warnings as marks: a sign beside the row, its numbers under the block, its meaning once at the end.
 //!
-//! A sign always means the same, in every report. What each warning advises is the model's word.
+//! A sign always means the same, in every report. What to do about a warning is said in `model`.
 
 use crate::quantity::percent;
 use crate::words::clean;
@@ -31,16 +31,22 @@ pub(crate) fn mark(warning: &Warning) -> Mark {
     let (sign, title, meaning) = match warning {
         Warning::Unsettled { .. } => (Some('!'), "unsettled", "the 95% interval is wider than was asked for"),
         Warning::TwoModes { .. } => (Some('m'), "two modes", "the trials fall into a fast and a slow group"),
-        Warning::Clamped { .. } => (Some('c'), "clamped", "the kernel gave something else than was asked"),
-        Warning::Preempted { .. } => (Some('p'), "preempted", "an endpoint that spins was switched away"),
+        Warning::Clamped { .. } => {
+            (Some('c'), "clamped", "the kernel granted another value than was asked for")
+        }
+        Warning::Preempted { .. } => {
+            (Some('p'), "preempted", "an endpoint that spins lost its CPU to another task")
+        }
         Warning::InstrumentEffect { .. } => (
             Some('i'),
             "instrument",
-            "reading the clock every iteration changed the iterations and their percentiles",
+            "reading the clock in every iteration changed the iterations, and so their percentiles",
         ),
-        Warning::SampledCpuSplit { .. } => {
-            (None, "cpu split", "user and system CPU time are told apart by the scheduler's tick only")
-        }
+        Warning::SampledCpuSplit { .. } => (
+            None,
+            "cpu split",
+            "the kernel splits CPU time into user and system time by the scheduler's tick only",
+        ),
     };
     Mark { sign, title, meaning }
 }
@@ -59,7 +65,7 @@ pub(crate) fn numbers(warning: &Warning) -> Option<String> {
             Some(format!("{} asked for {}, got {}", clean(name), clean(asked), clean(got)))
         }
         Warning::Preempted { per_iteration } => {
-            Some(format!("{} times an iteration", three_digits(*per_iteration)))
+            Some(format!("{} times per iteration", three_digits(*per_iteration)))
         }
         Warning::InstrumentEffect { ratio } if *ratio >= 1.0 => {
             Some(format!("{} slower", percent(ratio - 1.0)))

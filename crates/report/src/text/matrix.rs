@@ -10,17 +10,21 @@ use super::sheet::{fastest_first, not_measured};
 use super::{head, study};
 use crate::words::{clean, clip, width, wrap, wrap_name};
 use analysis::analysed::{AnalysedRecord, AnalysedResults, Leader};
-use model::Size;
+use model::floor::NULL;
 use model::record::Outcome;
+use model::topology::CpuPair;
 use model::warning::Warning;
+use model::{Case, Placement, Size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A longer name is wrapped.
 const LONGEST_NAME: usize = 34;
+/// Names are wrapped to this before a size is left out.
+const LEAST_NAME: usize = 22;
 /// Between two columns.
 const SPACING: usize = 2;
-/// Lines that the reason of a gap may take; `table` has the whole.
-const REASON_LINES: usize = 2;
+/// What stands over the best mechanisms.
+const FASTEST: &str = "at a glance: the fastest, smallest and largest messages (+n: n others as good)";
 
 /// `results` in short.
 pub fn matrix(results: &AnalysedResults<'_>, style: &Style) -> String {
@@ -31,46 +35,72 @@ pub fn matrix(results: &AnalysedResults<'_>, style: &Style) -> String {
     for analysed in cases {
         groups.entry(Common::of(&analysed.record.case).of_all_sizes()).or_default().push(analysed);
     }
+    groups.values_mut().for_each(leave_out_instrument);
     let (of_operations, of_mechanisms): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|(common, _)| common.workload.is_alone());
-    let matrices: Vec<Matrix> =
-        of_mechanisms.iter().map(|(common, cases)| Matrix::of(*common, cases)).collect();
-    let names = matrices.iter().map(|matrix| matrix.name_width(style)).max().unwrap_or_default();
+    let matrices = matrices(&of_mechanisms, style);
+    let alone = matrices.iter().filter(|matrix| matrix.is_of_one_place());
+    let name_width_alone = alone.map(|matrix| matrix.name_width(style)).max().unwrap_or_default();
+    let laid_out = matrices.iter().flat_map(|matrix| match matrix.is_of_one_place() {
+        true => matrix.lay_out(name_width_alone, style),
+        false => matrix.lay_out(matrix.name_width(style), style),
+    });
     let parts = [
         wrap(&head::title(&results.results.header), style.width, "", INDENT),
         labelled(&head::lines(results), style),
-        section("fastest", labelled(&leaders(results), style), style),
+        section(FASTEST, labelled(&leaders(results), style), style),
         conclusions(results, style),
-        matrices.iter().flat_map(|matrix| matrix.lay_out(names, style)).collect(),
+        laid_out.collect(),
         of_operations.into_iter().flat_map(|(common, cases)| operations(common, cases, style)).collect(),
         self::floors(floors, style),
         section("not measured", gaps(results, style), style),
-        section("notes", labelled(&footnotes(results), style), style),
+        footnotes(results, style),
     ];
     finish(&parts.concat())
 }
 
-/// The best of each workload in each place: at the smallest size, and at the largest.
-fn leaders(results: &AnalysedResults<'_>) -> Vec<(String, String)> {
-    let places = results.leaders.iter().map(|leader| {
-        let common = Common::of(&results.records[leader.best].record.case);
-        (format!("{}, {}", common.workload, common.place()), leader_words(results, leader))
-    });
-    grouped(places).into_iter().map(|(place, best)| (place, best.join("; "))).collect()
+/// Leaves out what measures the instrument itself, where there is anything else: it stands among the floors.
+fn leave_out_instrument(cases: &mut Vec<&AnalysedRecord<'_>>) {
+    if cases.iter().any(|case| case.record.case.spec.name != NULL) {
+        cases.retain(|case| case.record.case.spec.name != NULL);
+    }
 }
 
-fn leader_words(results: &AnalysedResults<'_>, leader: &Leader) -> String {
-    let best = &results.records[leader.best];
-    let case = &best.record.case;
-    let size = case.size_bytes.map(|size| format!("{}: ", size_text(size))).unwrap_or_default();
-    let as_good = match leader.as_good.as_slice() {
-        [] => String::new(),
-        [one] => format!(" (as good: {})", name(&results.records[*one].record.case)),
-        several => format!(" ({} as good)", several.len()),
+/// The best of each workload in each place: at the smallest size, and at the largest.
+fn leaders(results: &AnalysedResults<'_>) -> Vec<(String, String)> {
+    let case = |leader: &Leader| &results.records[leader.best].record.case;
+    let places = results.leaders.iter().map(|leader| {
+        let common = Common::of(case(leader));
+        let size = case(leader).size_bytes.map(|size| format!("{} ", size_text(size))).unwrap_or_default();
+        let best = (name(case(leader)), (size, leader_value(results, leader)));
+        (format!("{}, {}", common.workload, common.place()), best)
+    });
+    let words = |best: Vec<(String, (String, String))>| {
+        let words = |(name, sizes): (String, Vec<(String, String)>)| match sizes.as_slice() {
+            [(size, value), (other_size, other_value)] => {
+                format!("{size}and {other_size}{name} {value} and {other_value}")
+            }
+            sizes => sizes.iter().map(|(size, value)| format!("{size}{name} {value}")).collect(),
+        };
+        grouped(best).into_iter().map(words).collect::<Vec<_>>().join("; ")
     };
-    let first = &columns::of(case.workload)[0];
+    grouped(places).into_iter().map(|(place, best)| (place, words(best))).collect()
+}
+
+/// By what a leader is the best, and how many are as good.
+fn leader_value(results: &AnalysedResults<'_>, leader: &Leader) -> String {
+    let best = &results.records[leader.best];
+    let first = &columns::of(best.record.case.workload)[0];
     let value = best.trusted().and_then(|summary| first.bare(summary)).unwrap_or_default();
-    format!("{size}{} {value}{as_good}", name(case))
+    match leader.as_good.len() {
+        0 => value,
+        others => format!("{value} (+{others})"),
+    }
+}
+
+/// Whether there were too few trials for an interval.
+fn has_no_interval(analysed: &AnalysedRecord<'_>) -> bool {
+    analysed.trusted().is_none_or(|summary| summary.iteration_ns.interval.is_none())
 }
 
 /// What the study concluded, and whether that holds here.
@@ -81,9 +111,12 @@ fn conclusions(results: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
     section(&heading, verdicts(&study.conclusions, false, style), style)
 }
 
-/// Mechanisms by sizes.
+/// Mechanisms by sizes, in one place or in several side by side.
 struct Matrix {
     heading: String,
+    /// The places, each with how many columns it has. One place alone is named in the heading.
+    places: Vec<(String, usize)>,
+    /// The sizes, place by place.
     titles: Vec<String>,
     /// A mechanism, and its cells in the order of the titles.
     rows: Vec<(String, Vec<Cell>)>,
@@ -95,60 +128,113 @@ struct Cell {
     signs: String,
 }
 
+/// The cases of one workload in one place.
+type Group<'a> = (Common, Vec<&'a AnalysedRecord<'a>>);
+
+/// The matrices of `groups`: places of one workload side by side where they fit, otherwise one below the other.
+fn matrices(groups: &[Group<'_>], style: &Style) -> Vec<Matrix> {
+    let workloads = groups.chunk_by(|(a, _), (b, _)| a.is_like(b));
+    workloads
+        .flat_map(|places| {
+            let together = Matrix::of(places);
+            match places {
+                [_, _, ..] if !together.fits(style) => {
+                    places.iter().map(|place| Matrix::of(std::slice::from_ref(place))).collect()
+                }
+                _ => vec![together],
+            }
+        })
+        .collect()
+}
+
 impl Matrix {
-    fn of(common: Common, cases: &[&AnalysedRecord<'_>]) -> Self {
+    /// The matrix of `groups`, of which there is at least one, and which differ by their place alone.
+    fn of(groups: &[Group<'_>]) -> Self {
+        let common = groups[0].0;
         let column = &columns::of(common.workload)[0];
-        let sizes: BTreeSet<Option<Size>> = cases.iter().map(|case| case.record.case.size_bytes).collect();
+        let sizes = |cases: &[&AnalysedRecord<'_>]| -> BTreeSet<Option<Size>> {
+            cases.iter().map(|case| case.record.case.size_bytes).collect()
+        };
+        let all_sizes =
+            sizes(&groups.iter().flat_map(|(_, cases)| cases.iter().copied()).collect::<Vec<_>>());
         let title = |size: &Option<Size>| match size {
             Some(size) => size_text(*size),
-            None if sizes.len() == 1 => String::new(),
+            None if all_sizes.len() == 1 => String::new(),
             None => "no payload".to_owned(),
         };
-        // What carries no payload comes last in the order of speed, as few mechanisms have it.
-        let by_speed: Vec<&Option<Size>> =
-            sizes.iter().filter(|size| size.is_some()).chain([&None]).collect();
-        let mut rows = grouped(cases.iter().map(|case| (name(&case.record.case), *case)));
+        let columns: Vec<(Placement, Option<CpuPair>, Option<Size>)> = groups
+            .iter()
+            .flat_map(|(_, cases)| {
+                let (placement, cpus) = (cases[0].record.case.placement, cases[0].record.case.cpus);
+                sizes(cases).into_iter().map(move |size| (placement, cpus, size))
+            })
+            .collect();
+        let cases = groups.iter().flat_map(|(_, cases)| cases);
+        let mut rows = grouped(cases.map(|case| (name(&case.record.case), *case)));
+        // What carries no payload counts last: few mechanisms have it.
+        let by_speed = columns.iter().filter(|column| column.2.is_some());
+        let by_speed: Vec<_> = by_speed.chain(columns.iter().filter(|column| column.2.is_none())).collect();
         rows.sort_by_cached_key(|(_, cases)| {
-            let time =
-                |size: &&Option<Size>| of_size(cases, **size)?.trusted().map(|s| s.iteration_ns.median);
-            by_speed.iter().map(|size| ordered(time(size).unwrap_or(f64::INFINITY))).collect::<Vec<_>>()
+            let time = |column| in_column(cases, column)?.trusted().map(|s| s.iteration_ns.median);
+            by_speed.iter().map(|column| sort_key(time(column).unwrap_or(f64::INFINITY))).collect::<Vec<_>>()
         });
         let cells = |cases: &[&AnalysedRecord<'_>]| {
-            sizes.iter().map(|size| Cell::of(of_size(cases, *size), column)).collect()
+            columns.iter().map(|at| Cell::of(in_column(cases, at), column)).collect()
         };
         Self {
-            heading: heading(common, column),
-            titles: sizes.iter().map(title).collect(),
+            heading: match groups {
+                [_] => heading(common, column),
+                _ => format!("{}: {}", common.heading_of_all_places(), column.heading.title),
+            },
+            places: groups
+                .iter()
+                .map(|(place, cases)| (place.place_with_cpus(), sizes(cases).len()))
+                .collect(),
+            titles: columns.iter().map(|(_, _, size)| title(size)).collect(),
             rows: rows.iter().map(|(name, cases)| (name.clone(), cells(cases))).collect(),
         }
     }
 
-    /// The columns that the longest name takes, and the heading, if that leaves enough for the sizes.
+    fn is_of_one_place(&self) -> bool {
+        self.places.len() == 1
+    }
+
+    /// Whether all columns have room beside the longest name, and each place above its columns.
+    fn fits(&self, style: &Style) -> bool {
+        let column = self.column_width();
+        let taken = INDENT.len() + self.longest_name() + self.titles.len() * column;
+        let names_fit = self.places.iter().all(|(place, columns)| width(place) + SPACING <= columns * column);
+        taken <= style.width && names_fit
+    }
+
+    fn longest_name(&self) -> usize {
+        self.rows.iter().map(|(name, _)| width(name)).max().unwrap_or_default().min(LONGEST_NAME)
+    }
+
+    /// The columns that names take: with the heading, where that leaves room for all sizes.
     fn name_width(&self, style: &Style) -> usize {
-        let names = self.rows.iter().map(|(name, _)| width(name)).max().unwrap_or_default();
-        let names = names.min(LONGEST_NAME);
-        let with_heading = names.max(width(&self.heading).saturating_sub(INDENT.len()));
-        let columns = self.titles.len() * self.column_width();
-        if INDENT.len() + with_heading + columns <= style.width { with_heading } else { names }
+        let with_heading = self.longest_name().max(width(&self.heading).saturating_sub(INDENT.len()));
+        let taken = INDENT.len() + with_heading + self.titles.len() * self.column_width();
+        if taken <= style.width { with_heading } else { self.longest_name() }
     }
 
     fn column_width(&self) -> usize {
-        let cells = || self.rows.iter().flat_map(|(_, cells)| cells);
-        let values =
-            cells().map(|cell| width(&cell.value)).chain(self.titles.iter().map(|title| width(title)));
-        SPACING + values.max().unwrap_or_default() + self.signs_width()
+        let cells = self.rows.iter().flat_map(|(_, cells)| cells).map(|cell| width(&cell.value));
+        let titles = self.titles.iter().map(|title| width(title));
+        SPACING + cells.chain(titles).max().unwrap_or_default() + self.signs_width()
     }
 
+    /// The columns that signs take after a value, with the blank before them.
     fn signs_width(&self) -> usize {
         let cells = self.rows.iter().flat_map(|(_, cells)| cells);
         cells.map(|cell| width(&cell.signs)).max().unwrap_or_default()
     }
 
-    /// The sizes that are shown, by their place among all: as many as fit, from the smallest to the largest.
+    /// The columns that are shown, by their place among all: as many as fit, from the smallest size to the largest.
     fn shown(&self, name_width: usize, style: &Style) -> Vec<usize> {
-        let name_width = name_width.min(LONGEST_NAME);
         let all = self.titles.len();
-        let room = style.width.saturating_sub(INDENT.len() + name_width) / self.column_width();
+        let room =
+            style.width.saturating_sub(INDENT.len() + name_width.min(LEAST_NAME)) / self.column_width();
         match room.max(1) {
             fit if fit >= all => (0..all).collect(),
             1 => vec![0],
@@ -161,29 +247,39 @@ impl Matrix {
         let (column, signs) = (self.column_width(), self.signs_width());
         let room = style.width.saturating_sub(INDENT.len() + shown.len() * column);
         let name_width = name_width.min(room).max(1);
-        let titles: String = shown
-            .iter()
-            .map(|at| format!("{}{}", right(&self.titles[*at], column - signs), " ".repeat(signs)))
-            .collect();
+        let titles = shown.iter().map(|at| right(&self.titles[*at], column - signs) + &" ".repeat(signs));
+        let titles: String = titles.collect();
+        let first = INDENT.len() + name_width;
         let mut lines = vec![String::new()];
-        if width(&self.heading) <= INDENT.len() + name_width {
-            let heading = left(&self.heading, INDENT.len() + name_width);
-            lines.push(style.heading(&heading) + &style.titles(&titles));
+        let fits = width(&self.heading) <= first;
+        let heading = style.heading(&left(&self.heading, first));
+        if self.is_of_one_place() && fits {
+            lines.push(heading + &style.titles(&titles));
         } else {
-            lines.extend(wrap(&self.heading, style.width, "", INDENT).iter().map(|line| style.heading(line)));
-            lines.push(style.titles(&format!("{INDENT}{}{titles}", " ".repeat(name_width))));
+            let places = self.places.iter().filter(|_| !self.is_of_one_place());
+            let places: String = places
+                .map(|(place, columns)| left(&format!("{}{place}", " ".repeat(SPACING)), columns * column))
+                .collect();
+            if fits {
+                lines.push(heading + &style.titles(&places));
+            } else {
+                let heading = wrap(&self.heading, style.width, "", INDENT);
+                lines.extend(heading.iter().map(|line| style.heading(line)));
+                let places = (!places.is_empty()).then(|| " ".repeat(first) + &style.titles(&places));
+                lines.extend(places);
+            }
+            lines.push(" ".repeat(first) + &style.titles(&titles));
         }
         for (name, cells) in &self.rows {
             let mut names = wrap_name(name, name_width).into_iter();
             let cells = shown.iter().map(|at| &cells[*at]);
             let cells = cells.map(|cell| right(&cell.value, column - signs) + &left(&cell.signs, signs));
-            let first = left(&names.next().unwrap_or_default(), name_width);
-            lines.push(format!("{INDENT}{first}{}", cells.collect::<String>()));
+            let name = left(&names.next().unwrap_or_default(), name_width);
+            lines.push(format!("{INDENT}{name}{}", cells.collect::<String>()));
             lines.extend(names.map(|name| format!("{INDENT}{name}")));
         }
         if shown.len() < self.titles.len() {
-            let text = format!("{} of {} sizes; --detail shows all", shown.len(), self.titles.len());
-            lines.push(format!("{INDENT}{text}"));
+            lines.push(format!("{INDENT}{} of {} sizes; --detail shows all", shown.len(), self.titles.len()));
         }
         lines
     }
@@ -194,14 +290,18 @@ fn heading(common: Common, column: &Column) -> String {
     format!("{}: {}", common.heading_of_all_sizes(), column.heading.title)
 }
 
-/// The one of `cases`, all of one mechanism, that is of `size`.
-fn of_size<'a>(cases: &[&'a AnalysedRecord<'a>], size: Option<Size>) -> Option<&'a AnalysedRecord<'a>> {
-    cases.iter().find(|case| case.record.case.size_bytes == size).copied()
+/// The one of `cases`, all of one mechanism, that is of this place and size.
+fn in_column<'a>(
+    cases: &[&'a AnalysedRecord<'a>],
+    (placement, cpus, size): &(Placement, Option<CpuPair>, Option<Size>),
+) -> Option<&'a AnalysedRecord<'a>> {
+    let is = |case: &Case| (case.placement, case.cpus, case.size_bytes) == (*placement, *cpus, *size);
+    cases.iter().copied().find(|case| is(&case.record.case))
 }
 
 /// A number as a key by which to sort.
-fn ordered(number: f64) -> u64 {
-    // Of numbers that are not below 0 the bits have the same order.
+fn sort_key(number: f64) -> u64 {
+    // The bits of numbers that are not below 0 are in the order of the numbers.
     number.max(0.0).to_bits()
 }
 
@@ -213,7 +313,10 @@ impl Cell {
             (_, Some(summary)) => column.bare(summary).unwrap_or_else(|| "-".to_owned()),
         };
         let signs: BTreeSet<char> = shown_marks(analysed).filter_map(|mark| mark.sign).collect();
-        Self { value, signs: signs.into_iter().collect() }
+        let signs: String = signs.into_iter().collect();
+        // A letter behind a unit would read as a part of it.
+        let blank = if signs.starts_with(char::is_alphabetic) { " " } else { "" };
+        Self { value, signs: format!("{blank}{signs}") }
     }
 }
 
@@ -247,13 +350,13 @@ fn items(cases: &[&AnalysedRecord<'_>], column: &Column, style: &Style) -> Vec<S
         let several = names.iter().filter(|other| *other == name).count() > 1;
         let place = if several { format!(" ({})", place(&case.record.case)) } else { String::new() };
         let Cell { value, signs } = Cell::of(Some(case), column);
-        format!("{}{place} {value}{signs}", clip(name, LONGEST_NAME))
+        format!("{name}{place} {value}{signs}")
     };
     let mut lines: Vec<String> = Vec::new();
     for item in cases.iter().zip(&names).map(item) {
-        match lines.last_mut().filter(|line| width(line) + 3 + width(&item) <= style.width) {
+        match lines.last_mut().filter(|line| INDENT.len() + width(line) + 3 + width(&item) <= style.width) {
             Some(line) => *line = format!("{line}   {item}"),
-            None => lines.push(format!("{INDENT}{item}")),
+            None => lines.push(item),
         }
     }
     lines.iter().flat_map(|line| wrap(line, style.width, INDENT, DEEPER)).collect()
@@ -261,11 +364,15 @@ fn items(cases: &[&AnalysedRecord<'_>], column: &Column, style: &Style) -> Vec<S
 
 /// What has no number, by reason: cases that were not measured, and those that failed.
 fn gaps(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
-    let failed = analysed.records.iter().filter_map(|analysed| match &analysed.record.outcome {
-        Outcome::Failed { error } => {
-            Some((format!("failed: {}", clean(error)), clean(&analysed.record.case.key())))
-        }
-        _ => None,
+    let failed = analysed.records.iter().filter_map(|analysed| {
+        let reason = match &analysed.record.outcome {
+            Outcome::Failed { error } => format!("failed: {}", clean(error)),
+            Outcome::Missed { .. } => {
+                "missed its rate; the times would include a queue that grows".to_owned()
+            }
+            _ => return None,
+        };
+        Some((reason, clean(&analysed.record.case.key())))
     });
     let reasons = not_measured(analysed.results).into_iter().chain(grouped(failed));
     let line = |(reason, cases): (String, Vec<String>)| {
@@ -273,18 +380,24 @@ fn gaps(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
         names.dedup();
         let count = if cases.len() == 1 { "1 case".to_owned() } else { format!("{} cases", cases.len()) };
         let line = format!("{}, {count}: {reason}", clip(&names.join(", "), style.width / 2));
-        wrap(&clip(&line, REASON_LINES * (style.width - 2 * DEEPER.len())), style.width, INDENT, DEEPER)
+        wrap(&line, style.width, INDENT, DEEPER)
     };
     reasons.flat_map(line).collect()
 }
 
 /// What the signs mean, of those that occur, and where there is more.
-fn footnotes(analysed: &AnalysedResults<'_>) -> Vec<(String, String)> {
+fn footnotes(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
     let occur = grouped(analysed.records.iter().flat_map(shown_marks).map(|mark| (mark, ())));
     let note = |(mark, _): (Mark, Vec<()>)| {
         let sign = mark.sign.map(String::from).unwrap_or_default();
         (sign, format!("{}: {}", mark.title, mark.meaning))
     };
-    let more = "percentiles, CPU time, switches, intervals and every case: --detail".to_owned();
-    occur.into_iter().map(note).chain([("…".to_owned(), more)]).collect()
+    let notes: Vec<(String, String)> = occur.into_iter().map(note).collect();
+    let more = "--detail shows every case with intervals, percentiles and CPU time";
+    let unknown = analysed.leaders.iter().any(|leader| has_no_interval(&analysed.records[leader.best]));
+    let unknown = unknown.then_some("too few trials for intervals: others may be as fast as the fastest");
+    let sentences =
+        unknown.into_iter().chain([more]).flat_map(|text| wrap(text, style.width, INDENT, DEEPER));
+    let lines = labelled(&notes, style).into_iter().chain(sentences);
+    [String::new()].into_iter().chain(lines).collect()
 }

@@ -1,7 +1,7 @@
 //! Results as a sheet: blocks of rows of cells, with what must be said about them.
 //!
-//! The terminal table and the Markdown document print the same sheet. A sheet is words; how they are
-//! laid out is not decided here.
+//! The terminal table, the Markdown document and the page print the same sheet. A sheet is words; how they are laid out is
+//! not decided here.
 
 use super::block::{Block, Common, Row, Tone, comparable, floor_order, grouped, meanings, name};
 use super::columns::{self, Column};
@@ -23,7 +23,7 @@ pub(crate) struct Sheet {
     pub(crate) title: String,
     /// What was measured on, by what and how long, each with a label.
     pub(crate) head: Vec<(&'static str, String)>,
-    /// What the suite wanted drawn of the results; only of [`sheet_with_study`].
+    /// The study that the run repeats; only of [`sheet_with_study`].
     pub(crate) study: Option<StudyWords>,
     /// The results.
     pub(crate) blocks: Vec<Block>,
@@ -133,7 +133,7 @@ fn floor_line(common: Common, rows: &[&Numbered<'_>]) -> Option<String> {
             Common { workload, .. } if workload.is_alone() => None,
             Common { peers, .. } if peers != Peers::Pair => Some("floor: none for several peers".to_owned()),
             Common { cpus: None, .. } => Some("floor: none for endpoints that are not pinned".to_owned()),
-            _ => Some("floor: none, these are floors themselves".to_owned()),
+            _ => Some("floor: none, for these are floors".to_owned()),
         };
     };
     let iteration = floor.iteration_ns.and_then(time).map(|time| format!(" = {time}"));
@@ -162,7 +162,7 @@ fn remarks(rows: &[&Numbered<'_>]) -> Vec<String> {
         grouped(failures).into_iter().map(|(error, names)| format!("{} failed: {error}", names.join(", ")));
     let missed = rows.iter().filter_map(|(_, row)| match &row.record.outcome {
         Outcome::Missed { achieved } => Some(format!(
-            "{} missed its rate: {:.0}% of it was achieved, so that the times are of a queue that grows",
+            "{} missed its rate: it achieved {:.0}% of it, so that the times include a queue that grows",
             name(&row.record.case),
             100.0 * achieved
         )),
@@ -229,6 +229,7 @@ pub(crate) fn not_measured(results: &Results) -> Vec<(String, Vec<String>)> {
     let plan = &results.header.plan;
     let dropped = plan.dropped.iter().map(|dropped| (clean(&dropped.reason), clean(&dropped.case)));
     let unfinished = plan.cases.iter().filter(|case| !recorded.contains(case));
-    let unfinished = unfinished.map(|case| ("not done when the run ended".to_owned(), clean(&case.key())));
+    let unfinished =
+        unfinished.map(|case| ("not finished when the run ended".to_owned(), clean(&case.key())));
     grouped(dropped.chain(unfinished))
 }

@@ -1,6 +1,6 @@
 //! A study in words: its conclusions, its tables, and of its figures some points, as grids that any text can show.
 //!
-//! How grids are laid out is `layout`'s and `markdown`'s; what the numbers are is the model's.
+//! How grids are laid out is decided in `layout` and `markdown`, what the numbers are in `analysis`.
 
 use super::block::grouped;
 use super::grid::Grid;
@@ -167,7 +167,7 @@ fn figure(figure: &EvaluatedFigure) -> Grid {
     }
 }
 
-/// What both ends did in the iterations of `timeline`; the page and SVG draw them.
+/// What both endpoints did in the iterations of `timeline`; the page and SVG draw them.
 fn iterations(figure: &EvaluatedFigure, timeline: &EvaluatedTimeline) -> Grid {
     let of_end = |iteration: &Iteration, end: EndpointRole| {
         let track = iteration.tracks.endpoints().find(|(at, _)| *at == end).map(|(_, track)| track);

@@ -1,6 +1,6 @@
-//! The terminal table: the sheet in columns, to be read at a glance and in a pipe.
+//! The detailed table for the terminal: the whole sheet, case by case, with all columns.
 //!
-//! It puts the parts in order; where words stand is `layout`'s, what they say is the sheet's.
+//! It puts the parts in order. Where words stand is decided in `layout`, what they say in `sheet`.
 
 use super::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section, study};
 use super::sheet::sheet_with_study;

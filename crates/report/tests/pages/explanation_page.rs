@@ -45,7 +45,7 @@ fn bars_numbers_and_pictures_are_there_wherever_it_is_read() {
         let _page = open(&mut browser, &several());
         let wide = browser.evaluate("document.documentElement.scrollWidth");
         assert!(wide.as_u64().unwrap() <= u64::from(width), "{name} is {wide} wide");
-        // One picture of all cases and one of each; two typical iterations and a slow one, and client's and server's samples, of two.
+        // One picture of all cases and one of each; two typical iterations and a slow one, and the samples of the client and of the server, of two.
         let pictures = "[document.querySelectorAll('.iterations svg').length, document.querySelectorAll('.picture svg').length, document.images.length]";
         assert_eq!(browser.evaluate(pictures), json!([4, 6, 4]), "{name}");
         let loaded = "Promise.all([...document.images].map((i) => i.decode())).then(() => [...document.images].every((i) => i.naturalWidth > 0))";
@@ -60,7 +60,7 @@ fn bars_numbers_and_pictures_are_there_wherever_it_is_read() {
     }
     let text = browser.evaluate("document.body.innerText");
     for words in [
-        "Where iterations go: latency, same-core",
+        "Where the time goes: latency, same-core",
         "pipe latency 64K same-core",
         "41.0 µs by samples",
         "410 ns by difference",
