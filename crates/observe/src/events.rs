@@ -55,7 +55,7 @@ enum Form {
     Exit { number: Field, value: Field },
     Wakes { tid: Field, flags: Field },
     Switch,
-    Fault { major: bool },
+    PageFault { major: bool },
 }
 
 impl Recorder {
@@ -99,8 +99,8 @@ impl Kind {
                 Ok(vec![source(&mut builder, leader, Form::Switch, "context switches")?])
             }
             Kind::Faults => {
-                let minor = faults(Software::PAGE_FAULTS_MIN, leader, Form::Fault { major: false })?;
-                Ok(vec![minor, faults(Software::PAGE_FAULTS_MAJ, leader, Form::Fault { major: true })?])
+                let minor = faults(Software::PAGE_FAULTS_MIN, leader, Form::PageFault { major: false })?;
+                Ok(vec![minor, faults(Software::PAGE_FAULTS_MAJ, leader, Form::PageFault { major: true })?])
             }
         }
     }
@@ -171,7 +171,7 @@ impl Form {
             Form::Wakes { tid, flags } => {
                 EventKind::Wakes { tid: short(tid)?, by_interrupt: flags.of(fields) & IN_INTERRUPT != 0 }
             }
-            Form::Fault { major } => EventKind::PageFault { address, major: *major, mapping: 0 },
+            Form::PageFault { major } => EventKind::PageFault { address, major: *major, mapping: 0 },
             Form::Switch => return None,
         })
     }

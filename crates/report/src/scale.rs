@@ -8,7 +8,7 @@ use model::units::Unit;
 /// An axis from its least to its greatest value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scale {
-    /// The ends: logarithms to base 10 where the axis is logarithmic.
+    /// Its two limits: logarithms to base 10 where the axis is logarithmic.
     least: f64,
     most: f64,
     logarithmic: bool,

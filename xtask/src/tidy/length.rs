@@ -7,7 +7,10 @@ use super::source_file::SourceFile;
 const MOST: usize = 600;
 
 /// The files that may be longer, each with the reason.
-const MAY_BE_LONGER: [(&str, &str); 0] = [];
+const MAY_BE_LONGER: [(&str, &str); 1] = [(
+    "crates/report/src/html/page.js",
+    "a page runs scripts that its policy names by their hashes: one script of ours, which nothing assembles",
+)];
 
 /// The Rust files and scripts that are too long, and the entries of the list that no file needs.
 pub fn check(sources: &[SourceFile]) -> Vec<Breach> {

@@ -1,6 +1,6 @@
 //! The best mechanisms: of each workload in each place, at the smallest and at the largest size.
 
-use super::results::AnalysedRecord;
+use super::record::AnalysedRecord;
 use model::estimate::Estimate;
 use model::floor::NULL;
 use model::topology::CpuPair;

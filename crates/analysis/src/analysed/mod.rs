@@ -5,10 +5,12 @@
 
 mod explanation;
 mod leaders;
+mod record;
 mod results;
 mod timeline;
 
 pub use explanation::{AnalysedExplanation, TimeQuantiles};
 pub use leaders::Leader;
-pub use results::{AnalysedFloor, AnalysedRecord, AnalysedResults, PERCENTILES};
+pub use record::{AnalysedFloor, AnalysedRecord};
+pub use results::{AnalysedResults, PERCENTILES};
 pub use timeline::AnalysedTimeline;

@@ -1,12 +1,13 @@
 //! A results file with everything that is computed from it.
 
 use super::leaders::{Leader, leaders};
+use super::record::{AnalysedFloor, AnalysedRecord};
 use crate::stats;
 use crate::study::evaluate_results;
 use crate::study::evaluated::EvaluatedStudy;
 use crate::summary::summarise;
 use model::Case;
-use model::floor::{Floor, floor_of};
+use model::floor::floor_of;
 use model::histogram::quantiles_ns;
 use model::record::{Outcome, Record, Results};
 use model::summary::Summary;
@@ -31,28 +32,6 @@ pub struct AnalysedResults<'a> {
     pub instrument_effect: Option<f64>,
     /// The study that the run repeats, with this run's numbers in it.
     pub study: Option<EvaluatedStudy>,
-}
-
-/// A record with everything that is computed from it.
-#[derive(Debug, Clone)]
-pub struct AnalysedRecord<'a> {
-    /// What the file says.
-    pub record: &'a Record,
-    /// What its samples say: the file's summary, or one computed from the samples where the file has none.
-    pub summary: Option<Summary>,
-    /// The least that the machine allows for the same work; absent where no floor is defined.
-    pub floor: Option<AnalysedFloor>,
-    /// The first of [`PERCENTILES`] in nanoseconds, all trials together, as far as enough iterations lie beyond them.
-    pub percentiles_ns: Vec<u64>,
-}
-
-/// The floor of a case.
-#[derive(Debug, Clone)]
-pub struct AnalysedFloor {
-    /// What it consists of.
-    pub floor: Floor,
-    /// What it took in this run; absent where a part of it was not measured.
-    pub iteration_ns: Option<f64>,
 }
 
 impl<'a> AnalysedResults<'a> {

@@ -177,7 +177,7 @@ mod tests {
         SampledStack { frames: frames.split(';').map(frame).collect(), samples: samples.parse().unwrap() }
     }
 
-    fn judged(folded: &str) -> Subsystem {
+    fn subsystem_of_folded(folded: &str) -> Subsystem {
         subsystem_of(&stack(&format!("{folded} 1")))
     }
 
@@ -223,16 +223,16 @@ mod tests {
     fn an_unlock_is_its_callers() {
         let write = "write;entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k];ksys_write_[k]";
         assert_eq!(
-            judged(&format!("{write};folios_put_refs_[k];_raw_spin_unlock_irq_[k]")),
+            subsystem_of_folded(&format!("{write};folios_put_refs_[k];_raw_spin_unlock_irq_[k]")),
             Subsystem::Memory
         );
         assert_eq!(
-            judged(&format!("{write};folios_put_refs_[k];_raw_spin_lock_irq_[k]")),
+            subsystem_of_folded(&format!("{write};folios_put_refs_[k];_raw_spin_lock_irq_[k]")),
             Subsystem::Locking
         );
-        assert_eq!(judged(&format!("{write};anon_pipe_write_[k]")), Subsystem::Files);
+        assert_eq!(subsystem_of_folded(&format!("{write};anon_pipe_write_[k]")), Subsystem::Files);
         assert_eq!(
-            judged(&format!("{write};anon_pipe_write_[k];_raw_spin_unlock_irqrestore_[k]")),
+            subsystem_of_folded(&format!("{write};anon_pipe_write_[k];_raw_spin_unlock_irqrestore_[k]")),
             Subsystem::Waiting
         );
     }
@@ -240,24 +240,34 @@ mod tests {
     #[test]
     fn the_entry_claims_nothing_that_is_unknown() {
         let call = "getpid;entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k]";
-        assert_eq!(judged(call), Subsystem::Entry);
-        assert_eq!(judged(&format!("{call};__rcu_read_unlock_[k]")), Subsystem::Entry);
-        assert_eq!(judged(&format!("{call};of_another_kernel_[k]")), Subsystem::Unknown);
-        assert_eq!(judged(&format!("{call};vfs_read_[k];of_another_kernel_[k]")), Subsystem::Files);
+        assert_eq!(subsystem_of_folded(call), Subsystem::Entry);
+        assert_eq!(subsystem_of_folded(&format!("{call};__rcu_read_unlock_[k]")), Subsystem::Entry);
+        assert_eq!(subsystem_of_folded(&format!("{call};of_another_kernel_[k]")), Subsystem::Unknown);
+        assert_eq!(
+            subsystem_of_folded(&format!("{call};vfs_read_[k];of_another_kernel_[k]")),
+            Subsystem::Files
+        );
         let address =
             SampledStack { frames: vec![StackFrame::KernelAddress(0xffff_ffff_8100_0000)], samples: 1 };
         assert_eq!(subsystem_of(&address), Subsystem::Unknown);
     }
 
     #[test]
-    fn the_interrupt_that_samples_is_looked_through() {
+    fn the_interrupt_that_samples_is_left_out() {
         let interrupt = "asm_sysvec_apic_timer_interrupt_[k];sysvec_apic_timer_interrupt_[k];\
                          __hrtimer_run_queues_[k]";
         let sampler = format!("{interrupt};perf_swevent_hrtimer_[k];perf_event_overflow_[k]");
-        assert_eq!(judged(&format!("main;{sampler}")), Subsystem::User);
-        assert_eq!(judged(&format!("main;do_syscall_64_[k];tcp_ack_[k];{sampler}")), Subsystem::Network);
-        assert_eq!(judged(&format!("main;{interrupt}")), Subsystem::Interrupts, "another timer");
-        assert_eq!(judged("perf_swevent_hrtimer_[k]"), Subsystem::Tracing, "no interrupt is to be seen");
+        assert_eq!(subsystem_of_folded(&format!("main;{sampler}")), Subsystem::User);
+        assert_eq!(
+            subsystem_of_folded(&format!("main;do_syscall_64_[k];tcp_ack_[k];{sampler}")),
+            Subsystem::Network
+        );
+        assert_eq!(subsystem_of_folded(&format!("main;{interrupt}")), Subsystem::Interrupts, "another timer");
+        assert_eq!(
+            subsystem_of_folded("perf_swevent_hrtimer_[k]"),
+            Subsystem::Tracing,
+            "no interrupt is to be seen"
+        );
     }
 
     #[test]
@@ -270,7 +280,10 @@ mod tests {
             ["a", "abx", "xc", "abc", "b"].map(|name| names.get(name)),
             [Some(1), Some(2), Some(3), Some(4), None]
         );
-        assert_eq!(judged("do_syscall_64_[k];unix_dgram_sendmsg.isra.0_[k]"), Subsystem::Sockets);
+        assert_eq!(
+            subsystem_of_folded("do_syscall_64_[k];unix_dgram_sendmsg.isra.0_[k]"),
+            Subsystem::Sockets
+        );
     }
 
     #[test]

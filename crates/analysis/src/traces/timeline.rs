@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn typical_turns_are_near_the_median_and_the_slow_one_is_one_in_a_thousand() {
+    fn typical_iterations_are_near_the_median_and_the_slow_one_is_one_in_a_thousand() {
         // Iterations of 1000 to 1999 ns in the order of time, then three accidents.
         let took = (1000..3000).map(|i| i / 2 + 500).chain([1_000_000, 2_000_000, 3_000_000]);
         let ends: Vec<u64> = std::iter::once(0)

@@ -278,12 +278,12 @@ mod tests {
 
     #[test]
     fn of_several_channels_the_one_with_news_is_found() {
-        let (a, far_a) = channel().unwrap();
-        let (b, far_b) = channel().unwrap();
+        let (a, server_a) = channel().unwrap();
+        let (b, server_b) = channel().unwrap();
         assert_eq!(wait_any(&[&a, &b], Duration::ZERO), Ok(None));
-        far_b.send(&(), &[]).unwrap();
+        server_b.send(&(), &[]).unwrap();
         assert_eq!(wait_any(&[&a, &b], Duration::from_secs(60)), Ok(Some(1)));
-        drop(far_a);
+        drop(server_a);
         assert_eq!(wait_any(&[&a, &b], Duration::from_secs(60)), Ok(Some(0)));
     }
 }

@@ -31,8 +31,8 @@ pub const IPCMARK: &str = env!("CARGO_BIN_EXE_ipcmark");
 pub const TIMEOUT: Duration = Duration::from_secs(90);
 /// Within what time a dead run must be gone with all that it had.
 pub const GONE_WITHIN: Duration = Duration::from_secs(5);
-/// How often something that is awaited is looked at.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often something that is awaited is polled.
+const POLL: Duration = Duration::from_millis(5);
 
 /// A place for one run: its directory for temporary files, and one for what it is to keep.
 pub struct Place {
@@ -105,7 +105,7 @@ impl Place {
     }
 }
 
-/// Looks at `what` until it holds or `limit` has passed; says whether it held.
+/// Polls `what` until it holds or `limit` has passed; says whether it held.
 pub fn wait_until(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -115,7 +115,7 @@ pub fn wait_until(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
         if start.elapsed() > limit {
             return false;
         }
-        sleep(LOOK);
+        sleep(POLL);
     }
 }
 

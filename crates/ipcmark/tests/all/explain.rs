@@ -114,7 +114,7 @@ fn what_the_scheduler_tells_fills_the_iterations() {
         return skip(&reason, "what the scheduler tells is not tested");
     }
     let overlap = |name: &str| explanation["overlap"][name].as_f64().unwrap();
-    // On one CPU at most one end runs at a time, up to what lies between a switch and its record.
+    // On one CPU at most one endpoint runs at a time, up to what lies between a switch and its record.
     assert!(overlap("both_ns") < 0.2 * (overlap("client_ns") + overlap("server_ns")), "{explanation}");
     for end in explanation["schedule"].as_array().unwrap() {
         let of = |name: &str| end[name].as_f64().unwrap();

@@ -6,5 +6,6 @@ mod common;
 mod explain;
 mod profiles;
 mod restricted;
+mod results_files;
 mod same_trials;
 mod soundness;

@@ -1,4 +1,4 @@
-//! Runs whose study draws what probes see: the trials that are looked at, what is drawn of them, and what is said where
+//! Runs whose study draws what probes see: the trials with probes, what is drawn of them, and what is said where
 //! they cannot be had.
 
 use crate::common::{Place, read, run, skip};
@@ -50,7 +50,7 @@ timeline = "pipe"
 "#;
 
 /// What is drawn of a run of [`SUITE`] with `more` arguments, and the place where it is kept.
-fn drawn(more: &[&str]) -> (Place, Value) {
+fn report_of(more: &[&str]) -> (Place, Value) {
     let place = Place::new();
     fs::write(place.path("seen.toml"), SUITE).unwrap();
     let (suite, file) = (place.path("seen.toml"), place.path("r.jsonl"));
@@ -62,13 +62,13 @@ fn drawn(more: &[&str]) -> (Place, Value) {
 
 #[test]
 fn a_study_counts_the_calls_of_an_iteration_exactly() {
-    let (place, study) = drawn(&[]);
+    let (place, study) = report_of(&[]);
     let results = read(&place.path("r.jsonl"));
-    // The eventfd is drawn by nothing, so that nobody looks at it; no look is among the records.
-    assert!(results.profiles.iter().all(|look| look.case.spec.name != "eventfd"));
+    // Nothing draws the eventfd, so that no probe observes it; no profile is among the records.
+    assert!(results.profiles.iter().all(|profile| profile.case.spec.name != "eventfd"));
     let mut cases = results.records.iter().filter(|record| !record.floor);
     assert!(cases.all(|record| record.samples.len() <= 8));
-    let refused = results.profiles.iter().find_map(|look| match &look.profile {
+    let refused = results.profiles.iter().find_map(|profile| match &profile.profile {
         Fact::Unknown(reason) => Some(reason.clone()),
         Fact::Known(_) => None,
     });
@@ -83,7 +83,7 @@ fn a_study_counts_the_calls_of_an_iteration_exactly() {
         let medians: Vec<f64> = cells.iter().map(|cell| cell["value"]["median"].as_f64().unwrap()).collect();
         assert_eq!(medians, expected);
     }
-    let rounds = |probe| results.profiles.iter().filter(|look| look.probe == probe).count();
+    let rounds = |probe| results.profiles.iter().filter(|profile| profile.probe == probe).count();
     assert!(rounds(Probe::Syscalls) > 0 && rounds(Probe::Timeline) > 0 && rounds(Probe::Scheduler) == 0);
 
     let iterations = study["figures"][0]["timeline"]["iterations"].as_array().unwrap();
@@ -110,8 +110,8 @@ fn a_study_counts_the_calls_of_an_iteration_exactly() {
 }
 
 #[test]
-fn a_run_that_looks_at_nothing_says_how_to_have_it_look() {
-    let (place, study) = drawn(&["--observe", "0s"]);
+fn a_run_without_probes_says_how_to_have_them() {
+    let (place, study) = report_of(&["--observe", "0s"]);
     assert!(read(&place.path("r.jsonl")).profiles.is_empty());
     let missing = study["tables"][0]["rows"][0]["cells"][0]["missing"].as_str().unwrap();
     assert!(missing.contains("give it time with --observe"), "{missing}");
@@ -121,7 +121,7 @@ fn a_run_that_looks_at_nothing_says_how_to_have_it_look() {
 }
 
 #[test]
-fn a_dry_run_says_what_will_be_looked_at_and_by_what() {
+fn a_dry_run_says_what_probes_will_observe() {
     let place = Place::new();
     fs::write(place.path("seen.toml"), SUITE).unwrap();
     let suite = place.path("seen.toml");

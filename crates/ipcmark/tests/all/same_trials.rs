@@ -1,6 +1,6 @@
 //! What `explain` counts, against what strace and perf count of the very same trials, which they look at from outside.
 //!
-//! A looked-at endpoint switches its events on and off by ioctl(2) around its timed iterations. Both programs see these calls, so
+//! An observed endpoint switches its events on and off by ioctl(2) around its timed iterations. Both programs see these calls, so
 //! that what lies between can be counted exactly. `strace -c` and `perf stat` count from the start of a process to its
 //! end, warm-up included; what both can count of a whole run is compared between them.
 
@@ -13,7 +13,7 @@ use std::process::Command;
 /// A size that no other call of the run has.
 const SIZE: u64 = 777;
 const ITERATIONS: u64 = 23;
-/// What `explain` looks at before the trials that it tells of: a process that tries the probe, and the two ends of the
+/// What `explain` observes before the trials that it reports: a process that tries the probe, and the two endpoints of the
 /// first round, which warms up.
 const UNTOLD: usize = 3;
 /// The ioctl(2) requests that switch an event on and off (perf_event_open(2)), as numbers in the kernel's digits.

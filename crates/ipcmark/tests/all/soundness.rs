@@ -390,7 +390,7 @@ fn two_threads_measure_every_mechanism_too() {
 }
 
 #[test]
-fn every_byte_can_be_checked_in_the_timed_part() {
+fn every_byte_can_be_checked_in_the_timed_phases() {
     let place = Place::new();
     let mut arguments = every_mechanism();
     arguments.extend(["-w", BETWEEN_TWO, "-s", "4096", "-p", "unpinned", "--check"]);

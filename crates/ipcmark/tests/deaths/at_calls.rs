@@ -1,6 +1,6 @@
 //! What is said, and what is left, when client or server dies at a given system call of an iteration.
 //!
-//! `at_random.rs` kills whole processes at random moments. Here, in every row of the table, an endpoint is stopped at each
+//! `at_random.rs` kills whole processes at random moments. Here, for every mechanism, an endpoint is stopped at each
 //! system call that it makes (ptrace(2)); the calls of one iteration are found by their coming again and again; and it is killed
 //! at one of them, either before the call is made or when it is over and nothing has followed it. That is done for every
 //! call of an iteration of `latency` (of `throughput` where a row has no other) and of `connect`, to client and to server. Some calls
@@ -61,7 +61,7 @@ struct Row {
     workload: Workload,
 }
 
-/// Every row of the table that has two ends and calls the kernel in its iterations, and [`VARIANTS`].
+/// Every mechanism that has two endpoints and calls the kernel in its iterations, and [`VARIANTS`].
 fn rows() -> Vec<Row> {
     let chosen = |card: &&Card| card.kind == CardKind::Mechanism && card.name != "null";
     let mut rows: Vec<Row> = CARDS.iter().filter(chosen).flat_map(|card| rows_of(card, card.name)).collect();
@@ -234,7 +234,7 @@ fn deaths(rows: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
             continue;
         }
         met.clone_from(&found);
-        // Being loaded and set up is many calls: it is over sooner while nobody looks.
+        // Being loaded and set up is many calls: it is over sooner without a tracer.
         sleep(SET_UP);
         let (victim, peer) = if which == Which::Client { (client, server) } else { (server, client) };
         let killed = scope(|threads| {

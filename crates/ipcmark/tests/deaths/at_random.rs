@@ -291,7 +291,7 @@ fn a_killed_explanation_leaves_nothing_behind() {
         let place = Place::new();
         let mut command = place.ipcmark(["explain", "-m", "fifo", "-p", "unpinned", "--time", "2s"]);
         let running = Running::start(command.args(["--probes", "ptrace,scheduler,faults,counters"]));
-        // The first half measures plainly, the second looks.
+        // The first half measures without probes, the second with them.
         sleep(random_ms(1900));
         let in_time = running.kill();
         place.assert_nothing_is_left("after SIGKILL of an explanation");

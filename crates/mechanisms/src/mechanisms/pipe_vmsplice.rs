@@ -1,6 +1,6 @@
 //! Two pipes, one for each direction, whose slots refer to the sender's pages (vmsplice(2)). The receiver copies.
 //!
-//! Each part begins on a page, because each page takes a slot, even if only a part of it is used. `zero_copy` says
+//! Each piece begins on a page, because each page takes a slot, even if only a part of it is used. `zero_copy` says
 //! when a page may be written again. A gift is meant to be final. Here its page is reused, because the receiver reads
 //! it, which copies; only a receiver that moves the page on by splice(2) would keep it.
 

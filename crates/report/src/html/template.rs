@@ -4,7 +4,7 @@ use crate::words::{clean, tight};
 
 pub(crate) const STYLE: &str = include_str!("page.css");
 
-/// `template` with each `{{name}}` replaced. What is put in is not looked at again.
+/// `template` with each `{{name}}` replaced. What is put in is not searched again.
 pub(crate) fn filled(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut parts = template.split("{{");
     let first = parts.next().unwrap_or_default().to_owned();

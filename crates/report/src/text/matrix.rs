@@ -53,7 +53,7 @@ pub fn matrix(results: &AnalysedResults<'_>, style: &Style) -> String {
         laid_out.collect(),
         of_operations.into_iter().flat_map(|(common, cases)| operations(common, cases, style)).collect(),
         self::floors(floors, style),
-        section("not measured", gaps(results, style), style),
+        section("not measured", unmeasured(results, style), style),
         footnotes(results, style),
     ];
     finish(&parts.concat())
@@ -363,7 +363,7 @@ fn items(cases: &[&AnalysedRecord<'_>], column: &Column, style: &Style) -> Vec<S
 }
 
 /// What has no number, by reason: cases that were not measured, and those that failed.
-fn gaps(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
+fn unmeasured(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
     let failed = analysed.records.iter().filter_map(|analysed| {
         let reason = match &analysed.record.outcome {
             Outcome::Failed { error } => format!("failed: {}", clean(error)),

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// How often something on a page is looked at, and how many times before it is given up. No measure of speed.
-const LOOK: Duration = Duration::from_millis(20);
-const LOOKS: usize = 3000;
+/// How often something on a page is polled, and how many times before it is given up. No measure of speed.
+const POLL: Duration = Duration::from_millis(20);
+const POLLS: usize = 3000;
 /// The names under which systems have it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -151,11 +151,11 @@ impl Browser {
 
     /// Waits until `expression` is true on the page.
     pub fn wait_for(&mut self, expression: &str) {
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS {
             if self.evaluate(expression) == true {
                 return;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
         panic!("never: {expression}\n{:#?}", self.complaints);
     }
@@ -213,11 +213,11 @@ impl Drop for Browser {
         // Killing the parent alone would leave its helpers; asked, it ends them.
         self.session.clear();
         let _ = self.input.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS {
             if !matches!(self.process.try_wait(), Ok(None)) {
                 return;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -258,10 +258,10 @@ fn a_study_comes_first_and_is_drawn_as_it_says() {
             assert!(is_close(y, point.y.median));
         }
     }
-    let looks = browser
+    let styles = browser
         .evaluate("byId('study-0-0').data.map((t) => [t.line.color, t.marker.symbol.replace('-open', '')])");
-    assert_ne!((&looks[0][0], &looks[0][1]), (&looks[1][0], &looks[1][1]), "lines differ");
-    assert_eq!(looks[0], looks[2], "a line and what was published of it are alike");
+    assert_ne!((&styles[0][0], &styles[0][1]), (&styles[1][0], &styles[1][1]), "lines differ");
+    assert_eq!(styles[0], styles[2], "a line and what was published of it are alike");
     let axes = browser.evaluate("[byId('study-0-0').layout.xaxis.type, byId('study-0-0').layout.yaxis.type]");
     assert_eq!(axes, json!(["log", "log"]));
     let text = browser.evaluate("byId('studies').innerText");

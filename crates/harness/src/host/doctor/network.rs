@@ -25,7 +25,7 @@ pub(super) fn socket_buffers(here: &Here<'_>) -> Option<Finding> {
     Some(Finding::new(Severity::Limits, "socket-buffers", what, why).mended_by(command))
 }
 
-/// `unix_dgram_sendmsg` in the kernel's `net/unix/af_unix.c` looks at the queue's length only where the receiver
+/// `unix_dgram_sendmsg` in the kernel's `net/unix/af_unix.c` reads the queue's length only where the receiver
 /// is not connected back to the sender. Socket pairs are, so nothing is limited unless a receiver is shared.
 pub(super) fn datagram_queue(here: &Here<'_>) -> Option<Finding> {
     let length: u64 = here.limit("net/unix/max_dgram_qlen").filter(|length| *length < 64)?;
