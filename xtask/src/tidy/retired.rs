@@ -139,11 +139,7 @@ pub const PHRASES: &[Phrase] = &[
         ordinary: &[],
         instead: "registry; mechanism, operation or floor; entry of the registry for any of the three",
     },
-    Phrase {
-        retired: &["gap", "gaps"],
-        ordinary: &["gap 0", "gap rem", "1fr gap"],
-        instead: "think time, --think-time",
-    },
+    Phrase { retired: &["gap", "gaps"], ordinary: &["gap rem"], instead: "think time, --think-time" },
     Phrase { retired: &["patience"], ordinary: &[], instead: "timeout, --timeout" },
     Phrase {
         retired: &["look", "looks", "looked", "looking", "onlooker", "onlookers"],

@@ -114,7 +114,7 @@ fn a_run_without_probes_says_how_to_have_them() {
     let (place, study) = report_of(&["--observe", "0s"]);
     assert!(read(&place.path("r.jsonl")).profiles.is_empty());
     let missing = study["tables"][0]["rows"][0]["cells"][0]["missing"].as_str().unwrap();
-    assert!(missing.contains("give it time with --observe"), "{missing}");
+    assert!(missing.contains("give it time for them with --observe"), "{missing}");
     let file = place.path("r.jsonl");
     let said = run(&mut place.ipcmark(["report", file.to_str().unwrap(), "--traces", "."])).expect(2);
     assert!(said.err.contains("there are no traces"), "{}", said.err);
@@ -128,7 +128,7 @@ fn a_dry_run_says_what_probes_will_observe() {
     let said = run(&mut place.ipcmark(["run", suite.to_str().unwrap(), "--dry-run"])).expect(0).out;
     assert!(said.contains("then probes observe 2 cases, at most 6 s"), "{said}");
     assert!(said.contains("probe  pipe latency 777 same-core: syscalls, timeline"), "{said}");
-    // A shorter run looks for as much less.
+    // A shorter run observes for a shorter time.
     let said =
         run(&mut place.ipcmark(["run", suite.to_str().unwrap(), "--dry-run", "--time", "1s"])).expect(0).out;
     assert!(said.contains("at most 3 s\n"), "{said}");
