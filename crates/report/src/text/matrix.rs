@@ -35,7 +35,9 @@ pub fn matrix(results: &AnalysedResults<'_>, style: &Style) -> String {
     for analysed in cases {
         groups.entry(Common::of(&analysed.record.case).of_all_sizes()).or_default().push(analysed);
     }
-    groups.values_mut().for_each(leave_out_instrument);
+    if results.results.header.settings.suite.is_some() {
+        groups.values_mut().for_each(leave_out_instrument);
+    }
     let (of_operations, of_mechanisms): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|(common, _)| common.workload.is_alone());
     let matrices = matrices(&of_mechanisms, style);
@@ -59,10 +61,14 @@ pub fn matrix(results: &AnalysedResults<'_>, style: &Style) -> String {
     finish(&parts.concat())
 }
 
-/// Leaves out what measures the instrument itself, where there is anything else: it stands among the floors.
+/// Leaves out of a suite what measures the instrument itself, where there is anything else: it stands among the floors. Who
+/// asked for it by name sees it, and so does who gave it a parameter.
 fn leave_out_instrument(cases: &mut Vec<&AnalysedRecord<'_>>) {
-    if cases.iter().any(|case| case.record.case.spec.name != NULL) {
-        cases.retain(|case| case.record.case.spec.name != NULL);
+    let is_instrument = |case: &&AnalysedRecord<'_>| {
+        case.record.case.spec.name == NULL && case.record.case.spec.params.is_empty()
+    };
+    if !cases.iter().all(is_instrument) {
+        cases.retain(|case| !is_instrument(case));
     }
 }
 
