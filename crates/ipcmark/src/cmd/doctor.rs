@@ -2,7 +2,7 @@
 
 use crate::cli::DoctorArguments;
 use crate::exit::{Error, Exit};
-use crate::output::print;
+use crate::output::{print, style};
 use harness::host::doctor::finding::{Finding, Severity};
 use harness::host::doctor::rules::findings;
 use std::path::Path;
@@ -27,10 +27,11 @@ fn paragraph(finding: &Finding) -> String {
         Severity::Limits => "limits",
         Severity::Fine => "fine",
     };
-    let mut text = format!("{label:<6}  {}: {}\n        {}\n", finding.subject, finding.what, finding.why);
+    let mut text = format!("{label:<6}  {}: {}\n", finding.subject, finding.what);
+    text += &report::wrapped(&finding.why, &style());
     if let Some(command) = &finding.command {
         let label = if finding.severity == Severity::Fine { "to change it" } else { "to fix it" };
-        text += &format!("        {label}: {command}\n");
+        text += &format!("  {label}: {command}\n");
     }
     text
 }

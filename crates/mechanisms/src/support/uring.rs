@@ -82,7 +82,7 @@ impl OverDescriptors for UringEndpoint {
             UringBuffers::Callers => {}
             UringBuffers::Registered(size) => settings.push(several("registered buffers", 2, size)),
             UringBuffers::Provided(size) => {
-                settings.push(several("provided buffers", PROVIDED_BUFFERS.into(), size))
+                settings.push(several("provided buffers", PROVIDED_BUFFERS.into(), size));
             }
         }
         let taker = if asks(&SQPOLL, "on") {

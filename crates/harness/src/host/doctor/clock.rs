@@ -59,7 +59,7 @@ pub(super) fn cpu_split(here: &Here<'_>) -> Option<Finding> {
     let every =
         here.host.tick_ns.known().map_or(String::new(), |ns| format!(", every {}", format_ns(*ns as f64)));
     let what = format!("user and system CPU time are told apart by the tick{every}");
-    let why = "their sum is exact; the split is where the process happened to be at each tick, good only over \
+    let why = "their sum is exact; the split counts where the process was at each tick, so it is good only over \
                many ticks. A kernel with VIRT_CPU_ACCOUNTING_GEN counts it on CPUs booted with nohz_full=";
     Some(Finding::new(Severity::Limits, "cpu-split", what, why))
 }

@@ -95,7 +95,7 @@ pub(super) fn core_kinds(here: &Here<'_>) -> Option<Finding> {
         kinds.iter().map(|(kind, cpus)| format!("{} ({kind})", format_cpulist(cpus))).collect();
     let what = format!("the cores are of {} kinds: CPUs {}", kinds.len(), kinds.join(", "));
     let why = "a placement takes the highest-numbered CPUs that fit, so its result is of their kind; name \
-               CPUs of the other kind with cpus=A,B, and do not mean unpinned to be either";
+               CPUs of the other kind with cpus=A,B; unpinned may use either kind";
     Some(Finding::new(Severity::Limits, "core-kinds", what, why))
 }
 
@@ -149,8 +149,8 @@ pub(super) fn isolated(here: &Here<'_>) -> Option<Finding> {
 /// `sched(7)`, "The autogroup feature".
 pub(super) fn autogroup(here: &Here<'_>) -> Option<Finding> {
     here.text("proc/sys/kernel/sched_autogroup_enabled").filter(|on| on == "1")?;
-    let why = "both endpoints are of one session and share alike; but nice values weigh only within a session, so \
-               renicing ipcmark does not set it before the work of other sessions";
+    let why = "both endpoints belong to one session, so they share it evenly. Nice values count only within a \
+               session: renicing ipcmark does not favour it over other sessions";
     Some(Finding::new(Severity::Fine, "autogroup", "processes are scheduled by session", why))
 }
 

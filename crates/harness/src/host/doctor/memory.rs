@@ -32,7 +32,7 @@ pub(super) fn address_layout(here: &Here<'_>) -> Option<Finding> {
         let command = here.as_root("sysctl -w kernel.randomize_va_space=2");
         return Some(Finding::new(Severity::Spoils, "address-layout", what, why).mended_by(command));
     }
-    let why = "that is wanted: trials differ as two runs would, so the intervals tell the truth. Leave it on";
+    let why = "this is wanted: trials differ as two runs do, so that intervals are honest. Leave it on";
     Some(Finding::new(Severity::Fine, "address-layout", "address layout is random", why))
 }
 
@@ -53,8 +53,8 @@ pub(super) fn swap(here: &Here<'_>) -> Option<Finding> {
         return None;
     }
     let what = format!("{} MiB are swapped out", used.div_ceil(1 << 20));
-    let why = "memory was short: a page of an endpoint that is out costs an I/O when it is touched; the record \
-               counts these as major faults";
+    let why = "memory was short: an endpoint that touches a swapped page waits for I/O; the record counts these as \
+               major faults";
     // Without room to bring everything in, swapoff(8) would only make memory shorter.
     let fits = bytes("MemAvailable").is_some_and(|available| available > used);
     let command = fits.then(|| here.as_root("swapoff -a"));

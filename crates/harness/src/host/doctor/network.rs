@@ -30,9 +30,8 @@ pub(super) fn socket_buffers(here: &Here<'_>) -> Option<Finding> {
 pub(super) fn datagram_queue(here: &Here<'_>) -> Option<Finding> {
     let length: u64 = here.limit("net/unix/max_dgram_qlen").filter(|length| *length < 64)?;
     let what = format!("max_dgram_qlen is {length}");
-    let why = "it binds only unix datagram sockets whose receiver is not connected back to the sender, such as a \
-               server's: hardly more than these wait there, however small, then the sender does. Pairs are \
-               bound by their buffers alone";
+    let why = "a unix datagram socket of a server queues about this many messages, however small, and then the \
+               sender waits. Socket pairs are limited by their buffers alone";
     let command = here.as_root("sysctl -w net.unix.max_dgram_qlen=512");
     Some(Finding::new(Severity::Fine, "datagram-queue", what, why).mended_by(command))
 }
