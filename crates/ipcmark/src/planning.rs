@@ -10,7 +10,7 @@ use model::{Case, Endpoints, Invalid, Spec};
 
 /// The plan of `blocks` on this host, which has `topology`.
 pub fn plan_here(blocks: &[Block], endpoints: Endpoints, topology: &Topology) -> Plan {
-    plan(blocks, endpoints, topology, row)
+    plan(blocks, endpoints, topology, entry)
 }
 
 /// The plan of `blocks`, refused where it has no case.
@@ -32,11 +32,11 @@ pub fn nothing_left(dropped: &[Dropped]) -> Invalid {
 
 /// Whether the mechanism or operation of `case` works here.
 pub fn works(case: &Case) -> bool {
-    matches!(row(&case.spec).support, Support::Yes { .. })
+    matches!(entry(&case.spec).support, Support::Yes { .. })
 }
 
 /// The registry's entry of `spec`, and whether it works on this host.
-fn row(spec: &Spec) -> PlanEntry {
+fn entry(spec: &Spec) -> PlanEntry {
     let card = registry::card(&spec.name).copied();
     let support = registry::probe(&spec.name, &spec.params);
     // A spec was parsed against the registry, so that it has an entry.

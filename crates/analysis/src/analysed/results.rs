@@ -13,7 +13,7 @@ use model::record::{Outcome, Record, Results};
 use model::summary::Summary;
 use std::collections::HashMap;
 
-/// The percentiles of iterations, as fractions. Each is known where at least [`LEAST_BEYOND`] iterations lie beyond it.
+/// The percentiles of iterations, as fractions. Each is known where at least ten iterations lie beyond it.
 pub const PERCENTILES: [f64; 12] =
     [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999];
 /// With fewer iterations beyond it, a percentile is a matter of chance.

@@ -9,7 +9,7 @@ use super::verdict::{JudgedCase, judge_case, judge_floor};
 use model::record::Results;
 use model::units::Percent;
 
-/// Compares run `b` with run `a`. Cases are paired by [`Case::key`], and where several share one, by CPUs.
+/// Compares run `b` with run `a`. Cases are paired by `Case::key`, and where several share one, by CPUs.
 pub fn compare(a: &Results, b: &Results, options: ComparisonOptions) -> Comparison {
     let (pairs, only_in_a, only_in_b) = pair(&a.records, &b.records);
     let (floors, cases): (Vec<RecordPair<'_>>, Vec<RecordPair<'_>>) =
@@ -43,7 +43,7 @@ pub fn compare(a: &Results, b: &Results, options: ComparisonOptions) -> Comparis
 /// against its floor: the gate is for the mechanism, not for the host. The ratio itself counts, not the
 /// low end of its interval: that B is slower at all is already beyond doubt, and a gate on the low
 /// end would let pass twice the slow-down that it names. What cannot be told does not fail; a gate
-/// that must notice it checks [`ComparisonTotals::cannot_tell`] too.
+/// that must notice it checks `cannot_tell` of the totals too.
 pub fn failures(comparison: &Comparison, above: Percent) -> Vec<&ComparedCase> {
     let over = |ratio: Option<&Ratio>| ratio.is_none_or(|ratio| ratio.ratio > 1.0 + above.0);
     let fails = |case: &&ComparedCase| {

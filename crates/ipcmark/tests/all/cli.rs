@@ -269,8 +269,8 @@ fn text_in_a_suite_cannot_command_a_terminal() {
         ("string.toml", "name = \"\u{1b}[31mred\u{7}\""),
         ("key.toml", "\u{1b}]0;title\u{7} = 1"),
         (
-            "row.toml",
-            "name='n'\nsummary='s'\nprecision='2%'\ntime='1s'\n[[block]]\nrows=[\"\\u001b[31m\"]\nworkloads=['latency']\nplacements=['smt']",
+            "list.toml",
+            "name='n'\nsummary='s'\nprecision='2%'\ntime='1s'\n[[block]]\nmechanisms=[\"\\u001b[31m\"]\nworkloads=['latency']\nplacements=['smt']",
         ),
     ] {
         place.file(name, text);

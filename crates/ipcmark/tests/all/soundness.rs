@@ -50,9 +50,9 @@ fn moves(place: &Place) -> BTreeMap<String, BTreeMap<String, u64>> {
 
 #[test]
 fn the_kernel_sees_as_many_messages_as_a_sample_says() {
-    let arguments = |row: &str| {
+    let arguments = |mechanism: &str| {
         let of = |text: &str| text.to_owned();
-        [of("-m"), of(row), of("-s"), SIZE.to_string(), of("-p"), of("same-core")]
+        [of("-m"), of(mechanism), of("-s"), SIZE.to_string(), of("-p"), of("same-core")]
             .into_iter()
             .chain([
                 of("--iterations"),
@@ -65,13 +65,13 @@ fn the_kernel_sees_as_many_messages_as_a_sample_says() {
             .collect::<Vec<_>>()
     };
     let traced = has("strace", "strace", "messages are counted by context switches instead");
-    for (row, out, back) in [("pipe", "write", "read"), ("unix-seqpacket", "write", "read")] {
+    for (mechanism, out, back) in [("pipe", "write", "read"), ("unix-seqpacket", "write", "read")] {
         let place = Place::new();
         if !traced {
-            run(place.ipcmark(["run"]).args(arguments(row))).expect(0);
+            run(place.ipcmark(["run"]).args(arguments(mechanism))).expect(0);
             let results = read(&place.path("results.jsonl"));
-            counts_of_sample(&results, row);
-            switches_of_sample(&results, row);
+            counts_of_sample(&results, mechanism);
+            switches_of_sample(&results, mechanism);
             continue;
         }
         fs::create_dir(place.path("traces")).unwrap();
@@ -84,41 +84,48 @@ fn the_kernel_sees_as_many_messages_as_a_sample_says() {
             "-o",
             "traces/of",
         ]);
-        let said = run(strace.args([IPCMARK, "run"]).args(arguments(row)));
+        let said = run(strace.args([IPCMARK, "run"]).args(arguments(mechanism)));
         if said.err.contains("PTRACE") || said.err.contains("ptrace") {
             skip(&format!("strace may not trace here: {}", said.err.trim()), "messages are not counted");
             return;
         }
         let said = said.expect(0);
         let results = read(&place.path("results.jsonl"));
-        let in_all = counts_of_sample(&results, row);
+        let in_all = counts_of_sample(&results, mechanism);
         let moves = moves(&place);
         // Client and server of the warm-up trial and of the one round.
-        assert_eq!(moves.len(), 4, "{row}: {moves:?}\n{said}");
+        assert_eq!(moves.len(), 4, "{mechanism}: {moves:?}\n{said}");
         for (process, calls) in &moves {
             let expected = BTreeMap::from([(out.to_owned(), in_all), (back.to_owned(), in_all)]);
-            assert_eq!(*calls, expected, "{row}: what {process} moved, and the sample's trial_iterations");
+            assert_eq!(
+                *calls, expected,
+                "{mechanism}: what {process} moved, and the sample's trial_iterations"
+            );
         }
     }
 }
 
-/// Checks that the sample of `row` has the iterations that were asked for; gives the iterations of its trial in all.
-fn counts_of_sample(results: &Results, row: &str) -> u64 {
-    let sample = only_sample(results, row);
-    assert_eq!(sample.iterations, ITERATIONS, "{row}");
+/// Checks that the sample of `mechanism` has the iterations that were asked for; gives the iterations of its trial in all.
+fn counts_of_sample(results: &Results, mechanism: &str) -> u64 {
+    let sample = only_sample(results, mechanism);
+    assert_eq!(sample.iterations, ITERATIONS, "{mechanism}");
     // The same lead-in before the warm-up, the part timed as a whole and the part timed iteration by iteration.
-    assert_eq!(sample.trial_iterations % 3, 0, "{row}: {}", sample.trial_iterations);
-    assert!(sample.trial_iterations >= 3 * ITERATIONS, "{row}: {}", sample.trial_iterations);
+    assert_eq!(sample.trial_iterations % 3, 0, "{mechanism}: {}", sample.trial_iterations);
+    assert!(sample.trial_iterations >= 3 * ITERATIONS, "{mechanism}: {}", sample.trial_iterations);
     let each = sample.each.as_ref().unwrap();
-    assert_eq!(each.iterations.decode().count(), ITERATIONS, "{row}: iterations that were timed one by one");
+    assert_eq!(
+        each.iterations.decode().count(),
+        ITERATIONS,
+        "{mechanism}: iterations that were timed one by one"
+    );
     sample.trial_iterations
 }
 
 /// On one core each iteration switches to the peer and back: server fewer switches than iterations means iterations not made.
-fn switches_of_sample(results: &Results, row: &str) {
-    let sample = only_sample(results, row);
+fn switches_of_sample(results: &Results, mechanism: &str) {
+    let sample = only_sample(results, mechanism);
     let switches = sample.client.voluntary_switches + sample.client.involuntary_switches;
-    assert!(switches >= ITERATIONS - 1, "{row}: {switches} switches in {ITERATIONS} iterations");
+    assert!(switches >= ITERATIONS - 1, "{mechanism}: {switches} switches in {ITERATIONS} iterations");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 //! `at_random.rs` kills whole processes at random moments. Here, for every mechanism, an endpoint is stopped at each
 //! system call that it makes (ptrace(2)); the calls of one iteration are found by their coming again and again; and it is killed
 //! at one of them, either before the call is made or when it is over and nothing has followed it. That is done for every
-//! call of an iteration of `latency` (of `throughput` where a row has no other) and of `connect`, to client and to server. Some calls
+//! call of an iteration of `latency` (of `throughput` where a mechanism has no other) and of `connect`, to client and to server. Some calls
 //! are made only where an endpoint has to wait, and some only where its peer does: once the peer is slowed down, and once
 //! the endpoint that dies is.
 //!
-//! Not covered: rows in other variants than those of [`rows`]; set-up, which is met at random in `at_random.rs`; and what
+//! Not covered: mechanisms in other variants than those of [`mechanisms`]; set-up, which is met at random in `at_random.rs`; and what
 //! happens between two system calls, but for the moments around each. Ends that wait awake make no system call: their
 //! deaths are those of `at_random.rs`, too.
 
@@ -43,7 +43,7 @@ const ALIKE_CALLS: usize = 36;
 const LONGEST_ITERATION: usize = 20;
 const MOST_CALLS: usize = 2000;
 
-/// The variants of rows that wait by other calls than the rows themselves.
+/// The variants of mechanisms that wait by other calls than the mechanisms themselves.
 const VARIANTS: &[&str] = &[
     "shm-ring:wait=eventfd",
     "shm-ring:wait=sysv-sem",
@@ -54,7 +54,7 @@ const VARIANTS: &[&str] = &[
     "unix-stream:wait=epoll",
 ];
 
-/// A row that works here, and a workload of it.
+/// A mechanism that works here, and a workload of it.
 #[derive(Debug, Clone, PartialEq)]
 struct Row {
     spec: String,
@@ -62,14 +62,15 @@ struct Row {
 }
 
 /// Every mechanism that has two endpoints and calls the kernel in its iterations, and [`VARIANTS`].
-fn rows() -> Vec<Row> {
+fn mechanisms() -> Vec<Row> {
     let chosen = |card: &&Card| card.kind == CardKind::Mechanism && card.name != "null";
-    let mut rows: Vec<Row> = CARDS.iter().filter(chosen).flat_map(|card| rows_of(card, card.name)).collect();
+    let mut mechanisms: Vec<Row> =
+        CARDS.iter().filter(chosen).flat_map(|card| rows_of(card, card.name)).collect();
     for spec in VARIANTS {
         let name = spec.split(':').next().unwrap();
-        rows.extend(CARDS.iter().filter(|card| card.name == name).flat_map(|card| rows_of(card, spec)));
+        mechanisms.extend(CARDS.iter().filter(|card| card.name == name).flat_map(|card| rows_of(card, spec)));
     }
-    rows
+    mechanisms
 }
 
 fn rows_of(card: &Card, spec: &str) -> Vec<Row> {
@@ -211,16 +212,16 @@ fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
     }
 }
 
-/// Runs `rows`, kills endpoint `which` of each at stop `at`, and says what was found to be an iteration of it. Fails unless every
-/// row has failed by that, soon, with an error that says so, and nothing is left.
-fn deaths(rows: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
+/// Runs `mechanisms`, kills endpoint `which` of each at stop `at`, and says what was found to be an iteration of it. Fails unless every
+/// mechanism has failed by that, soon, with an error that says so, and nothing is left.
+fn deaths(mechanisms: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
     let place = Place::new();
     let mut command = place.ipcmark(["run", "-s", "1", "-p", "unpinned", "--rounds", "1", "-o"]);
     command.arg(place.path("results.jsonl"));
     command.args(["--iterations", ITERATIONS, "--timeout", TIMEOUT, "--time", "10m"]);
-    command.args(["-w", &rows[0].workload.to_string()]);
-    for row in rows {
-        command.args(["-m", &row.spec]);
+    command.args(["-w", &mechanisms[0].workload.to_string()]);
+    for mechanism in mechanisms {
+        command.args(["-m", &mechanism.spec]);
     }
     // Cargo's has so many directories that the loader's search of them looks like iterations.
     command.env_remove("LD_LIBRARY_PATH");
@@ -246,7 +247,7 @@ fn deaths(rows: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
         let Some(killed) = killed else { continue };
         let gone = || endpoints_at_once(running.pid()).iter().all(|process| !found.contains(process));
         let in_time = wait_until(SOON, gone) && killed.died.elapsed() < SOON;
-        assert!(in_time, "{which:?} died at stop {at}; its peer hangs: {:?}", rows.get(all.len()));
+        assert!(in_time, "{which:?} died at stop {at}; its peer hangs: {:?}", mechanisms.get(all.len()));
         all.push(killed);
     }
     let said = running.finish();
@@ -260,7 +261,7 @@ fn deaths(rows: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
         }
     }
     assert!(wrong.is_empty(), "{wrong}{said}");
-    assert_eq!((all.len(), asked(&results).count()), (rows.len(), rows.len()), "{all:?}{said}");
+    assert_eq!((all.len(), asked(&results).count()), (mechanisms.len(), mechanisms.len()), "{all:?}{said}");
     let mut floors = results;
     floors.records.retain(|record| record.floor);
     assert_none_failed(&floors);
@@ -281,17 +282,17 @@ fn may_trace() -> bool {
     seized.map_err(|failure| skip(&failure.to_string(), "no endpoint is killed at a given call")).is_ok()
 }
 
-/// Kills endpoint `which` of `rows`, which have one workload, at every stop of an iteration: one run for each stop, of the rows
-/// whose iterations have that many. Rows of which the iterations are those that are `known`, by now, are left out after the first.
+/// Kills endpoint `which` of `mechanisms`, which have one workload, at every stop of an iteration: one run for each stop, of the mechanisms
+/// whose iterations have that many. Mechanisms of which the iterations are those that are `known`, by now, are left out after the first.
 /// Says what was found to be an iteration of each.
-fn kill_at_every_stop(rows: &[Row], which: Which, slow: Slow, known: &[Vec<u64>]) -> Vec<Vec<u64>> {
+fn kill_at_every_stop(mechanisms: &[Row], which: Which, slow: Slow, known: &[Vec<u64>]) -> Vec<Vec<u64>> {
     let mut iterations: Vec<Vec<u64>> = Vec::new();
-    let (mut left, mut kills) = (rows.to_vec(), 0);
+    let (mut left, mut kills) = (mechanisms.to_vec(), 0);
     for at in 0.. {
         let killed = deaths(&left, which, slow, at);
         kills += killed.len();
-        for (row, _) in left.iter().zip(&killed).filter(|(_, killed)| !killed.is_sure) {
-            eprintln!("{which:?} of {row:?} was killed at any call: no iterations were found");
+        for (mechanism, _) in left.iter().zip(&killed).filter(|(_, killed)| !killed.is_sure) {
+            eprintln!("{which:?} of {mechanism:?} was killed at any call: no iterations were found");
         }
         if at == 0 {
             iterations = killed.iter().map(|killed| killed.iteration.clone()).collect();
@@ -299,29 +300,36 @@ fn kill_at_every_stop(rows: &[Row], which: Which, slow: Slow, known: &[Vec<u64>]
         // An iteration that sends and receives by one call may be half of one: the other half is another one's wait.
         let is_known = |nth: usize| known.get(nth) == iterations.get(nth) && iterations[nth].len() > 1;
         let has_more = |nth: usize| stops(&iterations[nth]) > at + 1 && !is_known(nth);
-        left =
-            rows.iter().enumerate().filter(|(nth, _)| has_more(*nth)).map(|(_, row)| row.clone()).collect();
+        left = mechanisms
+            .iter()
+            .enumerate()
+            .filter(|(nth, _)| has_more(*nth))
+            .map(|(_, mechanism)| mechanism.clone())
+            .collect();
         if left.is_empty() {
             break;
         }
     }
-    let lengths =
-        rows.iter().zip(&iterations).map(|(row, iteration)| format!("{} {}", row.spec, iteration.len()));
+    let lengths = mechanisms
+        .iter()
+        .zip(&iterations)
+        .map(|(mechanism, iteration)| format!("{} {}", mechanism.spec, iteration.len()));
     eprintln!(
         "{which:?} was killed {kills} times in {}, {slow:?} slowed down; calls of an iteration: {}",
-        rows[0].workload,
+        mechanisms[0].workload,
         lengths.collect::<Vec<_>>().join(", ")
     );
     iterations
 }
 
 /// Every call of an iteration, whoever has to wait for whom.
-fn kill_at_every_call(rows: &[Row], which: Which) {
+fn kill_at_every_call(mechanisms: &[Row], which: Which) {
     for workload in [Workload::Latency, Workload::Throughput, Workload::Connect] {
-        let rows: Vec<Row> = rows.iter().filter(|row| row.workload == workload).cloned().collect();
-        if !rows.is_empty() {
-            let known = kill_at_every_stop(&rows, which, Slow::Peer, &[]);
-            kill_at_every_stop(&rows, which, Slow::Itself, &known);
+        let mechanisms: Vec<Row> =
+            mechanisms.iter().filter(|mechanism| mechanism.workload == workload).cloned().collect();
+        if !mechanisms.is_empty() {
+            let known = kill_at_every_stop(&mechanisms, which, Slow::Peer, &[]);
+            kill_at_every_stop(&mechanisms, which, Slow::Itself, &known);
         }
     }
 }
@@ -332,10 +340,10 @@ fn a_death_at_any_call_of_an_iteration_ends_the_trial_and_leaves_nothing() {
     if !may_trace() {
         return;
     }
-    let (rows, before) = (rows(), kernel_objects());
+    let (mechanisms, before) = (mechanisms(), kernel_objects());
     scope(|threads| {
-        threads.spawn(|| kill_at_every_call(&rows, Which::Client));
-        threads.spawn(|| kill_at_every_call(&rows, Which::Server));
+        threads.spawn(|| kill_at_every_call(&mechanisms, Which::Client));
+        threads.spawn(|| kill_at_every_call(&mechanisms, Which::Server));
     });
     let left = || kernel_objects().difference(&before).cloned().collect::<Vec<_>>();
     assert!(wait_until(SOON, || left().is_empty()), "left behind are the kernel objects {:?}", left());

@@ -29,8 +29,8 @@ const SOON: Duration = Duration::from_secs(2);
 /// Of the endpoints that are killed, how many may have reported just before.
 const MOST_TOO_LATE: u32 = ENDPOINTS / 2;
 
-/// The rows that faults are tried on: one of each kind of name, descriptor and way of waiting.
-fn rows() -> Vec<&'static str> {
+/// The mechanisms that faults are tried on: one of each kind of name, descriptor and way of waiting.
+fn mechanisms() -> Vec<&'static str> {
     let all = [
         "pipe",
         "fifo",
@@ -47,54 +47,56 @@ fn rows() -> Vec<&'static str> {
         "shm-queue",
         SPINNING,
     ];
-    all.into_iter().filter(|row| registry::card(row.split(':').next().unwrap_or(row)).is_some()).collect()
+    all.into_iter()
+        .filter(|mechanism| registry::card(mechanism.split(':').next().unwrap_or(mechanism)).is_some())
+        .collect()
 }
 
 /// Endpoints that spin get on by microseconds on two idle CPUs, and by ticks of the scheduler on busy ones.
 const SPINNING: &str = "shm-ring:wait=spin";
 
-/// The rows of which a trial takes about as long on any machine.
-fn sleeping_rows() -> Vec<&'static str> {
-    rows().into_iter().filter(|row| *row != SPINNING).collect()
+/// The mechanisms of which a trial takes about as long on any machine.
+fn sleeping_mechanisms() -> Vec<&'static str> {
+    mechanisms().into_iter().filter(|mechanism| *mechanism != SPINNING).collect()
 }
 
-/// `ipcmark run` over `rows`, in many short trials, that ends by itself within a second or so.
-fn short_run(place: &Place, rows: &[&str]) -> Command {
-    let mut command = run_of(place, rows);
+/// `ipcmark run` over `mechanisms`, in many short trials, that ends by itself within a second or so.
+fn short_run(place: &Place, mechanisms: &[&str]) -> Command {
+    let mut command = run_of(place, mechanisms);
     // With a precision of 100% records are appended from the eighth round on, while others go on.
     command.args(["--iterations", "40", "--precision", "100%", "--rounds", "12"]);
     command
 }
 
-/// `ipcmark run` over `rows`, that keeps its results.
-fn run_of(place: &Place, rows: &[&str]) -> Command {
+/// `ipcmark run` over `mechanisms`, that keeps its results.
+fn run_of(place: &Place, mechanisms: &[&str]) -> Command {
     let mut command = place.ipcmark(["run", "-s", "64", "-p", "unpinned", "-o"]);
     command.arg(place.path("results.jsonl"));
-    for row in rows {
-        command.args(["-m", row]);
+    for mechanism in mechanisms {
+        command.args(["-m", mechanism]);
     }
     command
 }
 
-/// Two of `rows`, so that rounds are short and records come early.
-fn two_of(rows: &[&'static str]) -> Vec<&'static str> {
-    rows.choose_multiple(&mut rand::rng(), 2).copied().collect()
+/// Two of `mechanisms`, so that rounds are short and records come early.
+fn two_of(mechanisms: &[&'static str]) -> Vec<&'static str> {
+    mechanisms.choose_multiple(&mut rand::rng(), 2).copied().collect()
 }
 
-/// `ipcmark run` over `row`, in trials that take many times as long as a floor's, and then over an
+/// `ipcmark run` over `mechanism`, in trials that take many times as long as a floor's, and then over an
 /// operation that needs no peer.
-fn long_run(place: &Place, row: &str) -> Command {
-    let iterations = if row == SPINNING { "300000" } else { "5000" };
-    let mut command = run_of(place, &[row, "tsc"]);
+fn long_run(place: &Place, mechanism: &str) -> Command {
+    let iterations = if mechanism == SPINNING { "300000" } else { "5000" };
+    let mut command = run_of(place, &[mechanism, "tsc"]);
     command.args(["--iterations", iterations, "--rounds", "1"]);
     // On a loaded machine so many iterations may need long: only a death is to end a trial.
     command.args(["--timeout", "10m"]);
     command
 }
 
-/// `ipcmark run` over `row` in trials of many seconds, which begin after a few hundred milliseconds of floors.
-fn endless_run(place: &Place, row: &str) -> Command {
-    let mut command = run_of(place, &[row]);
+/// `ipcmark run` over `mechanism` in trials of many seconds, which begin after a few hundred milliseconds of floors.
+fn endless_run(place: &Place, mechanism: &str) -> Command {
+    let mut command = run_of(place, &[mechanism]);
     command.args(["--iterations", "500000", "--timeout", "10m"]);
     command
 }
@@ -148,13 +150,14 @@ fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
         let place = Place::new();
         let running = match rand::rng().random_range(0..3) {
             // Before, while and after trials of some milliseconds.
-            0 => started(short_run(&place, &two_of(&rows())), random_ms(400)),
+            0 => started(short_run(&place, &two_of(&mechanisms())), random_ms(400)),
             // In the midst of one that would go on for long if its endpoints were not killed too.
-            1 => {
-                started(endless_run(&place, two_of(&rows())[0]), Duration::from_millis(300) + random_ms(600))
-            }
+            1 => started(
+                endless_run(&place, two_of(&mechanisms())[0]),
+                Duration::from_millis(300) + random_ms(600),
+            ),
             _ => {
-                let mut running = Running::start(&mut short_run(&place, &two_of(&sleeping_rows())));
+                let mut running = Running::start(&mut short_run(&place, &two_of(&sleeping_mechanisms())));
                 wait_until(common::TIMEOUT, || lines(&place) > 1 || !running.lives());
                 sleep(random_ms(30));
                 running
@@ -216,14 +219,14 @@ fn assert_one_failed(place: &Place, said: &Said, right: impl Fn(&str) -> bool) {
     assert!(results.end.is_some_and(|end| !end.interrupted), "{said}");
 }
 
-/// Kills one endpoint of a run over `row` at a random moment; says whether that was in time to end its trial.
-fn kill_endpoint(row: &str, which: Which) -> bool {
+/// Kills one endpoint of a run over `mechanism` at a random moment; says whether that was in time to end its trial.
+fn kill_endpoint(mechanism: &str, which: Which) -> bool {
     let place = Place::new();
-    let mut running = Running::start(&mut long_run(&place, row));
+    let mut running = Running::start(&mut long_run(&place, mechanism));
     if let Some(victim) = catch(&mut running, which) {
         send(victim.pid, Signal::KILL);
     }
-    if row == SPINNING && !wait_until(SOON, || !running.lives()) {
+    if mechanism == SPINNING && !wait_until(SOON, || !running.lives()) {
         // It was one of a floor: the long trials are still to come, and on a busy machine have no end.
         running.signal(Signal::TERM);
         running.finish().expect(130);
@@ -249,10 +252,10 @@ fn kill_endpoint(row: &str, which: Which) -> bool {
 /// Kills endpoints of one role until enough deaths mattered.
 fn kill_endpoints(which: Which) {
     let _alone = ALONE.lock();
-    let (rows, next, too_late) = (rows(), AtomicU32::new(0), AtomicU32::new(0));
+    let (mechanisms, next, too_late) = (mechanisms(), AtomicU32::new(0), AtomicU32::new(0));
     repeat(ENDPOINTS, || {
-        let row = rows[next.fetch_add(1, Ordering::Relaxed) as usize % rows.len()];
-        let in_time = kill_endpoint(row, which);
+        let mechanism = mechanisms[next.fetch_add(1, Ordering::Relaxed) as usize % mechanisms.len()];
+        let in_time = kill_endpoint(mechanism, which);
         let late = too_late.fetch_add(u32::from(!in_time), Ordering::Relaxed);
         assert!(late <= MOST_TOO_LATE, "most endpoints had reported before they were killed");
         in_time
@@ -339,8 +342,9 @@ fn lines(place: &Place) -> usize {
 fn interrupt(signal: Signal, until: impl Fn(&Place)) -> Option<usize> {
     let place = Place::new();
     // Burning a known time is the steadiest that there is: it settles long before a wake-up does.
-    let rows = [sleeping_rows().choose(&mut rand::rng()).copied().unwrap_or("pipe"), "null:delay=10us"];
-    let mut command = run_of(&place, &rows);
+    let mechanisms =
+        [sleeping_mechanisms().choose(&mut rand::rng()).copied().unwrap_or("pipe"), "null:delay=10us"];
+    let mut command = run_of(&place, &mechanisms);
     let running = Running::start(command.args(["--iterations", "40", "--precision", "2%", "--time", "60s"]));
     begun(&place);
     until(&place);
@@ -355,7 +359,7 @@ fn interrupt(signal: Signal, until: impl Fn(&Place)) -> Option<usize> {
     let results = read(&place.path("results.jsonl"));
     assert!(results.end.as_ref().is_some_and(|end| end.interrupted), "{said}");
     assert_eq!(results.notes, Vec::<String>::new());
-    assert_eq!(asked(&results).count(), rows.len(), "every case has a record\n{said}");
+    assert_eq!(asked(&results).count(), mechanisms.len(), "every case has a record\n{said}");
     for record in asked(&results) {
         let ended = matches!(record.outcome, Outcome::Interrupted | Outcome::Settled);
         assert!(ended, "{signal:?}: {} ended as {:?}", record.case, record.outcome);
@@ -434,7 +438,7 @@ fn endpoints_that_are_stopped_at_any_moment_never_hang_a_run() {
     let _alone = ALONE.lock();
     repeat(24, || {
         let place = Place::new();
-        let mut command = short_run(&place, &two_of(&rows()));
+        let mut command = short_run(&place, &two_of(&mechanisms()));
         let mut running = Running::start(command.args(["--timeout", "200ms"]));
         let coordinator = running.pid();
         let victim = loop {
@@ -462,7 +466,7 @@ fn endpoints_that_are_stopped_at_any_moment_never_hang_a_run() {
 fn a_run_whose_janitor_is_killed_cleans_up_itself() {
     let _alone = ALONE.lock();
     let place = Place::new();
-    let running = Running::start(&mut short_run(&place, &two_of(&sleeping_rows())));
+    let running = Running::start(&mut short_run(&place, &two_of(&sleeping_mechanisms())));
     begun(&place);
     assert!(janitor(running.pid()).is_some_and(|janitor| send(janitor.pid, Signal::KILL)));
     running.finish().expect(0);

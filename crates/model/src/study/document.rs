@@ -74,7 +74,7 @@ pub struct StudyRow {
     pub cells: Vec<StudyCell>,
 }
 
-/// A cell: a formula as text, nothing as empty text, or one of [`Other`].
+/// A cell: a formula as text, nothing as empty text, or one of [`OtherCell`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum StudyCell {
     /// Nothing.
