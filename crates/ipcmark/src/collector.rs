@@ -141,25 +141,25 @@ mod tests {
     use std::path::Path;
 
     fn header() -> Header {
-        let nobody = || "test".to_owned();
+        let placeholder = || "test".to_owned();
         Header {
             format: FORMAT.to_owned(),
             version: VERSION,
             tool: Tool {
-                name: nobody(),
-                version: nobody(),
-                profile: nobody(),
-                target: nobody(),
-                linked: nobody(),
+                name: placeholder(),
+                version: placeholder(),
+                profile: placeholder(),
+                target: placeholder(),
+                linked: placeholder(),
             },
-            run: nobody(),
-            started_at: nobody(),
+            run: placeholder(),
+            started_at: placeholder(),
             command: Vec::new(),
             // Of a root without files every fact is unknown, on every host.
             host: harness::host::facts::read(Path::new("/nonexistent")),
             clock: ClockRecord {
                 source: ClockSource::MonotonicRaw,
-                reason: nobody(),
+                reason: placeholder(),
                 precision_ns: 1.0,
                 cost_ns: 1.0,
             },
