@@ -157,6 +157,16 @@ mod tests {
         path
     }
 
+    /// Gives the lock back. A child that another test has just forked holds a copy of the descriptor, and with it the lock,
+    /// until it executes its program: the lock is waited for.
+    fn release(held: OwnedFd, path: &Path) {
+        drop(held);
+        let waited = crate::clock::Timer::start();
+        while in_use(path) && waited.elapsed().as_secs() < 10 {
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn what_a_dead_run_left_is_removed_and_nothing_else() {
         let parent = tempfile::tempdir().unwrap();
@@ -167,7 +177,7 @@ mod tests {
         let cleaned = clean_in(parent.path()).unwrap();
         assert_eq!(cleaned.iter().map(|(path, _)| path).collect::<Vec<_>>(), [&dead]);
         assert!(cleaned[0].1.is_ok() && !dead.exists() && alive.exists() && other.exists());
-        drop(held);
+        release(held, &alive);
         assert_eq!(clean_in(parent.path()).unwrap().len(), 1);
         assert!(!alive.exists());
     }
@@ -178,7 +188,7 @@ mod tests {
         let path = leftover(parent.path(), "ipcmark-run-3-abc");
         let held = lock(&path).unwrap();
         assert!(in_use(&path) && lock(&path).is_err());
-        drop(held);
+        release(held, &path);
         assert!(!in_use(&path) && !in_use(&parent.path().join("ipcmark-run-none")));
     }
 
