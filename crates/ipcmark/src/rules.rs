@@ -62,6 +62,9 @@ mod tests {
             schedule: late_ns.map(|late_ns| ScheduleSample { span_ns: 1e6, late_ns }),
             shares: None,
             lost: None,
+            trial: 0,
+            speed: None,
+            stolen_ns: None,
         }
     }
 

@@ -25,6 +25,7 @@ pub mod record;
 pub mod results;
 pub mod sample;
 pub mod spec;
+pub mod speed;
 pub mod study;
 pub mod suite;
 pub mod summary;

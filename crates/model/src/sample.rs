@@ -1,19 +1,31 @@
-//! The sample: what one trial measured.
+//! The sample: what one slice of a trial measured.
 
 use crate::histogram::EncodedHistogram;
+use crate::speed::SpeedReadings;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one trial measured.
+/// What one slice of a trial measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// The round of the trial, from 0.
+    /// Which trial of the case the slice belongs to, from 0. Slices of one trial are of the same endpoints.
+    #[serde(default)]
+    pub trial: u32,
+    /// The round of the slice, from 0.
     pub round: u32,
-    /// When the trial began, in nanoseconds since the start of the run.
+    /// When the slice began, in nanoseconds since the start of the run.
     pub started_ns: u64,
+    /// How fast the CPUs were before and after the `total` phase. Absent where there are several peers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<SpeedReadings>,
+    /// What the hypervisor took of the CPUs of the slice while it went on, in nanoseconds; absent where the kernel does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_ns: Option<u64>,
     /// How many iterations the `total` phase had; of a stream, how many messages were sent.
     pub iterations: u64,
-    /// How many iterations the whole trial had, in lead-in, warm-up and every phase: what a tracer of the process counts.
+    /// How many iterations the slice had in all, in lead-in, lead-out and every phase, and, of the first slice of a trial, in its
+    /// warm-up: what a tracer of the process counts.
     pub trial_iterations: u64,
     /// How long the iterations of the `total` phase took together, between two clock readings. Where several clients have
     /// answered iterations at the same time, their times are added up.

@@ -169,6 +169,9 @@ fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measuremen
         schedule: None,
         shares: None,
         lost: None,
+        trial: 0,
+        speed: None,
+        stolen_ns: None,
     };
     let samples: Vec<Sample> = (0..).zip(iteration_ns).map(sample).collect();
     let summary = summary::summarise(&case, &samples).unwrap();

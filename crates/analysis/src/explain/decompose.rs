@@ -356,6 +356,9 @@ mod tests {
             schedule: None,
             shares: None,
             lost: None,
+            trial: 0,
+            speed: None,
+            stolen_ns: None,
         };
         let samples: Vec<Sample> = (0..8).map(sample).collect();
         let summary = summarise(&case, &samples);

@@ -21,6 +21,9 @@ pub(crate) fn sample(iterations: u64, elapsed_ns: f64, client: Usage, server: Op
         schedule: None,
         shares: None,
         lost: None,
+        trial: 0,
+        speed: None,
+        stolen_ns: None,
     }
 }
 
