@@ -9,7 +9,7 @@ use crate::output::{print, style};
 use crate::planning::works;
 use crate::progress::{Doing, Progress};
 use crate::request::ExplanationRequest;
-use crate::rules;
+use crate::rules::RunRules;
 use crate::session::RunSession;
 use analysis::analysed::AnalysedExplanation;
 use analysis::explain::{CaseObservations, Explanation, Landmark, control_cases, explain, size_curves};
@@ -25,7 +25,7 @@ use model::floor::floor_of;
 use model::observation::Probe;
 use model::plan::Plan;
 use model::record::{Host, Record};
-use model::{Case, Outcome, Pace, Peers, Percent};
+use model::{Case, Outcome, Pace, Peers, Percent, Sample};
 use observe::symbols::Names;
 use std::io::Write;
 use std::time::Duration;
@@ -120,10 +120,19 @@ fn bare_plan(gathered: &[CaseObservations]) -> Plan {
 fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Percent) -> Vec<Record> {
     let slice = slice_for(time, plan.cases.len() + plan.floors.len());
     let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    let settled = |iteration_ns: &[f64]| rules::is_settled(iteration_ns, precision.0);
-    let bounds = RunBounds { settled: &settled, rounds: None, slice_ns, total: None, iterations: None };
+    let rules = RunRules::new(precision, None);
+    let settled = |case: &Case, samples: &[Sample]| rules.is_settled(case, samples);
+    let slices = |case: &Case, samples: &[Sample]| rules.slices(case, samples);
+    let bounds = RunBounds {
+        settled: &settled,
+        slices: &slices,
+        rounds: None,
+        slice_ns,
+        total: None,
+        iterations: None,
+    };
     let budget = TimeBudget { clock: &Timer::start(), time };
-    let mut records = Records::new(precision);
+    let mut records = Records::new(&rules);
     run::measure(plan, trials, budget, bounds, |event| records.take(event));
     records.finish()
 }
