@@ -174,7 +174,7 @@ impl<'a, F: FnMut(TrialProgress)> Comparison<'a, F> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake_trials::{FakeTrials, LONG, TRIAL_TIME, case, failure};
+    use super::super::fake_trials::{FakeTrials, LONG, SLICE_TIME, case, failure};
     use super::super::trial_error::TrialError;
     use super::*;
 
@@ -190,7 +190,9 @@ mod tests {
     ) -> Vec<TrialProgress> {
         let mut progress = Vec::new();
         let slice = Duration::from_millis(1);
-        measure(pairs, trials, trials.budget(time), slice, settled, |reached| progress.push(reached));
+        measure(pairs, [trials, trials], trials.budget(time), slice, settled, |reached| {
+            progress.push(reached)
+        });
         progress
     }
 
@@ -203,26 +205,64 @@ mod tests {
     }
 
     #[test]
-    fn rounds_go_a_b_b_a_and_b_a_a_b_after_a_warm_up_of_each() {
+    fn rounds_go_a_b_b_a_and_b_a_a_b() {
         let trials = FakeTrials::new(&same);
         let mut pairs = [pair("a", "b")];
-        run(&mut pairs, &trials, LONG, &|a, _| a.len() >= 4);
-        assert_eq!(trials.order(), "a b a b b a b a a b");
+        run(&mut pairs, &trials, 8 * SLICE_TIME, &|_, _| false);
+        assert_eq!(trials.order(), "a b b a b a a b");
         assert_eq!(rounds(&pairs[0].samples[0]), [0, 0, 1, 1]);
         assert_eq!(rounds(&pairs[0].samples[1]), [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn both_sides_are_alive_at_once_and_trials_are_renewed() {
+        let trials = FakeTrials::new(&same);
+        let mut pairs = [pair("a", "b")];
+        run(&mut pairs, &trials, LONG, &|a, _| a.len() as u32 >= 2 * 3 * ROUNDS_OF_TRIALS);
+        assert_eq!(*trials.started.borrow(), ["a", "b"].repeat(3));
+        assert_eq!(trials.most_were_alive.get(), 2);
+        for samples in &pairs[0].samples {
+            let numbers: Vec<u32> = samples.iter().map(|sample| sample.trial).collect();
+            let of = |trial: u32| numbers.iter().filter(|of| **of == trial).count() as u32;
+            assert_eq!([of(0), of(1), of(2)], [2 * ROUNDS_OF_TRIALS; 3]);
+        }
+    }
+
+    #[test]
+    fn pairs_take_turns_where_all_can_stay_alive_and_else_follow_each_other() {
+        let slices = 8 * ROUNDS_OF_TRIALS as usize;
+        let trials = FakeTrials::new(&same);
+        run(&mut [pair("a", "b"), pair("c", "d")], &trials, 8 * SLICE_TIME, &|_, _| false);
+        assert_eq!(trials.order(), "a b b a c d d c");
+        let trials = FakeTrials::new(&same).with_most_alive(3);
+        run(&mut [pair("a", "b"), pair("c", "d")], &trials, slices as u32 * SLICE_TIME, &|_, _| false);
+        assert_eq!((trials.most_were_alive.get(), trials.count()), (2, slices));
+        assert_eq!(*trials.started.borrow(), ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn each_side_has_trials_of_its_own_source() {
+        let (before, after) = (FakeTrials::new(&same), FakeTrials::new(&same));
+        let mut pairs = [pair("a", "b")];
+        // The clock is that of the first, which has two slices of each round.
+        let budget = before.budget(4 * SLICE_TIME);
+        measure(&mut pairs, [&before, &after], budget, Duration::from_millis(1), &|_, _| false, |_| {});
+        assert_eq!((before.order().as_str(), after.order().as_str()), ("a a a a", "b b b"));
     }
 
     #[test]
     fn a_pair_whose_ratio_is_known_leaves_and_the_others_go_on() {
         let trials = FakeTrials::new(&|_, name| Ok(if name == "a" { 1.0 } else { 2.0 }));
         let mut pairs = [pair("a", "b"), pair("c", "d")];
+        let most = 2 * ROUNDS_OF_TRIALS as usize;
         let rule = |a: &[Sample], _: &[Sample]| {
-            a.len() >= if a.first().is_some_and(|sample| sample.iteration_ns() == 1.0) { 2 } else { 6 }
+            a.len()
+                >= if a.first().is_some_and(|sample| sample.iteration_ns() == 1.0) { most } else { 3 * most }
         };
         let progress = run(&mut pairs, &trials, LONG, &rule);
-        assert_eq!((pairs[0].samples[0].len(), pairs[1].samples[0].len()), (2, 6));
+        assert_eq!((pairs[0].samples[0].len(), pairs[1].samples[0].len()), (most, 3 * most));
         let last = progress.last().unwrap();
-        assert_eq!((last.round, last.done, last.of), (Some(2), 1, 2));
+        assert_eq!((last.round, last.done, last.of), (Some(3 * ROUNDS_OF_TRIALS - 1), 1, 2));
     }
 
     #[test]
@@ -236,33 +276,37 @@ mod tests {
     #[test]
     fn a_failure_ends_its_pair_alone_and_names_the_case() {
         let fails = |before, name: &str| {
-            if name == "b" && before > 4 { Err(failure("it broke")) } else { Ok(1.0) }
+            if name == "b" && before > 7 { Err(failure("it broke")) } else { Ok(1.0) }
         };
         let trials = FakeTrials::new(&fails);
         let mut pairs = [pair("a", "b"), pair("c", "d")];
         run(&mut pairs, &trials, LONG, &|a, _| a.len() >= 2);
         let why = pairs[0].failure.as_deref().unwrap();
         assert!(why.starts_with("b ") && why.contains("it broke"), "{why}");
-        assert_eq!((pairs[0].samples[0].len(), pairs[0].samples[1].len()), (1, 0));
-        assert_eq!((pairs[1].failure.as_deref(), pairs[1].samples[1].len()), (None, 2));
+        // The round that failed has no samples.
+        assert_eq!((pairs[0].samples[0].len(), pairs[0].samples[1].len()), (2, 2));
+        assert_eq!(
+            (pairs[1].failure.as_deref(), pairs[1].samples[1].len() as u32),
+            (None, 2 * ROUNDS_OF_TRIALS)
+        );
     }
 
     #[test]
-    fn time_that_runs_out_leaves_what_was_measured() {
-        for trials_that_fit in 0..8 {
+    fn time_that_runs_out_leaves_the_rounds_that_were_measured_whole() {
+        for slices_that_fit in 0..10 {
             let trials = FakeTrials::new(&same);
             let mut pairs = [pair("a", "b")];
-            run(&mut pairs, &trials, TRIAL_TIME * trials_that_fit, &|_, _| false);
-            assert_eq!(trials.count(), trials_that_fit as usize);
-            let samples = pairs[0].samples.iter().map(Vec::len).sum::<usize>();
-            assert_eq!(samples, trials_that_fit.saturating_sub(2) as usize);
+            run(&mut pairs, &trials, SLICE_TIME * slices_that_fit, &|_, _| false);
+            assert_eq!(trials.count(), slices_that_fit as usize);
+            let samples = pairs[0].samples.each_ref().map(|samples| samples.len() as u32);
+            assert_eq!(samples, [slices_that_fit / 4 * 2; 2]);
             assert!(pairs[0].failure.is_none());
         }
     }
 
     #[test]
-    fn an_interruption_at_any_point_leaves_what_was_measured() {
-        for interrupted_at in 0..8 {
+    fn an_interruption_at_any_point_leaves_the_rounds_that_were_measured_whole() {
+        for interrupted_at in 0..10 {
             let answer = move |before, _: &str| {
                 if before == interrupted_at { Err(TrialError::Interrupted) } else { Ok(1.0) }
             };
@@ -270,8 +314,8 @@ mod tests {
             for trials in [between, FakeTrials::new(&answer)] {
                 let mut pairs = [pair("a", "b")];
                 run(&mut pairs, &trials, LONG, &|_, _| false);
-                let samples = pairs[0].samples.iter().map(Vec::len).sum::<usize>();
-                assert_eq!((samples, &pairs[0].failure), (interrupted_at.saturating_sub(2), &None));
+                let samples = pairs[0].samples.each_ref().map(Vec::len);
+                assert_eq!((samples, &pairs[0].failure), ([interrupted_at / 4 * 2; 2], &None));
             }
         }
     }

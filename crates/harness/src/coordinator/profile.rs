@@ -180,7 +180,7 @@ fn size_under(size: Sizing, probe: Option<Probe>, hint_ns: Option<f64>) -> Sizin
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake_trials::{FakeTrials, LONG, TRIAL_TIME, case, failure};
+    use super::super::fake_trials::{FakeTrials, LONG, SLICE_TIME, case, failure};
     use super::super::trial_error::TrialError;
     use super::*;
     use std::time::Duration;
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(run(&subjects, 5, &trials, Duration::ZERO).len(), 2);
         // A bracket that has begun is finished: 5 trials of the warm-up, and 3 of the next round.
         let trials = FakeTrials::new(&same);
-        assert_eq!(run(&subjects, 5, &trials, 6 * TRIAL_TIME).len(), 3);
+        assert_eq!(run(&subjects, 5, &trials, 6 * SLICE_TIME).len(), 3);
         assert_eq!(trials.count(), 8);
     }
 

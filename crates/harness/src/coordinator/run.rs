@@ -280,7 +280,6 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         let floors: Vec<Case> = floor.iter().flat_map(|floor| floor.cases().cloned()).collect();
         let stay_alive = self.open_cases() + floors.len() <= self.trials.most_alive();
         let slices = if stay_alive || self.bounds.rounds.is_some() { 1 } else { SLICES_IN_A_ROW };
-        let first_bracket = self.brackets.len();
         self.measure_floors(&floors)?;
         for _ in 0..slices {
             let bracket = self.brackets.len() - 1;
@@ -292,7 +291,6 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
             self.measure_floors(&floors)?;
         }
         for &at in group {
-            self.divide_by_floors(at, first_bracket);
             if !stay_alive {
                 self.end_trial(at)?;
             }
@@ -400,11 +398,10 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         Ok(())
     }
 
-    /// Divides the samples since `first_bracket` by the floors before and after them.
-    fn divide_by_floors(&mut self, at: usize, first_bracket: usize) {
+    /// Divides the samples of the case at `at` by the floors before and after them.
+    fn divide_by_floors(&mut self, at: usize) {
         let Track { samples, brackets, floor: Some(floor), .. } = &mut self.tracks[at] else { return };
-        let since = brackets.partition_point(|bracket| *bracket < first_bracket);
-        for (sample, bracket) in samples.iter_mut().zip(brackets).skip(since) {
+        for (sample, bracket) in samples.iter_mut().zip(brackets) {
             sample.floor_ns = between(&self.brackets, *bracket, |ns_of| floor.iteration_ns(ns_of));
         }
     }
@@ -422,10 +419,11 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
     /// Ends the case or floor at `at`, unless that was reported before, and reports what was measured of it. One that has failed
     /// keeps that outcome.
     fn end(&mut self, at: usize, outcome: Outcome) {
-        let track = &mut self.tracks[at];
-        if std::mem::replace(&mut track.is_reported, true) {
+        if std::mem::replace(&mut self.tracks[at].is_reported, true) {
             return;
         }
+        self.divide_by_floors(at);
+        let track = &mut self.tracks[at];
         track.live = None;
         let outcome = track.outcome.get_or_insert(outcome).clone();
         // What was measured is reported once and not kept: a run of many cases stays small.
@@ -456,7 +454,7 @@ fn between(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake_trials::{FakeTrials, LONG, TRIAL_TIME, case, failure};
+    use super::super::fake_trials::{FakeTrials, LONG, SLICE_TIME, case, failure};
     use super::super::trial_error::TrialError;
     use super::*;
     use model::floor::CONTEXT_SWITCH;
@@ -467,6 +465,7 @@ mod tests {
         ended: Vec<FinishedCase>,
         progress: Vec<TrialProgress>,
         first_floors: Vec<Option<f64>>,
+        sampled: Vec<(String, Sample)>,
     }
 
     impl Ran {
@@ -487,89 +486,173 @@ mod tests {
     }
 
     fn bounds<'a>(settled: SettledRule<'a>, rounds: Option<u32>) -> RunBounds<'a> {
-        RunBounds { settled, rounds, slice_ns: 1000, total: None, iterations: None }
+        RunBounds { settled, slices: &|_, _| 1, rounds, slice_ns: 1000, total: None, iterations: None }
     }
 
     fn run(plan: &Plan, trials: &FakeTrials<'_>, time: Duration, bounds: RunBounds<'_>) -> Ran {
         let (mut ended, mut progress, mut first_floors) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sampled = Vec::new();
         let finish = measure(plan, trials, trials.budget(time), bounds, |event| match event {
             RunEvent::Floors(floors) => first_floors = floors.into_iter().map(|(_, ns)| ns).collect(),
+            RunEvent::Sample(case, sample) => sampled.push((case.spec.name.clone(), sample.clone())),
             RunEvent::Progress(reached) => progress.push(reached),
             RunEvent::Ended(finished) => ended.push(*finished),
         });
-        Ran { finish, ended, progress, first_floors }
+        Ran { finish, ended, progress, first_floors, sampled }
     }
 
-    const NEVER: SettledRule<'static> = &|_| false;
+    const NEVER: SettledRule<'static> = &|_, _| false;
 
     fn same(_: usize, _: &str) -> Result<f64, TrialError> {
         Ok(100.0)
     }
 
     #[test]
-    fn each_round_has_floors_before_cases_and_the_last_floors_close_it() {
+    fn each_round_has_floors_before_cases_and_after_them() {
         let trials = FakeTrials::new(&same);
         let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(2)));
         let floor = CONTEXT_SWITCH;
-        // The warm-up, two rounds, and the floors that close the last bracket.
-        assert_eq!(trials.order(), format!("{floor} a {floor} a {floor} a {floor}"));
+        assert_eq!(trials.order(), format!("{floor} a {floor} {floor} a {floor}"));
         assert_eq!((ran.finish.rounds, ran.finish.interrupted), (2, false));
         assert_eq!(ran.first_floors, [Some(100.0)]);
         assert_eq!(ran.case("a").samples.len(), 2);
-        assert!(ran.ended.last().unwrap().floor && ran.case(floor).samples.len() == 3);
+        assert!(ran.ended.last().unwrap().floor && ran.case(floor).samples.len() == 4);
     }
 
     #[test]
-    fn every_open_case_has_one_trial_a_round_and_is_measured_in_random_order() {
+    fn every_sample_is_reported_when_it_is_taken() {
+        let trials = FakeTrials::new(&same);
+        let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(3)));
+        let of_a = ran.sampled.iter().filter(|(name, _)| name == "a");
+        let rounds: Vec<(u32, u32)> = of_a.map(|(_, sample)| (sample.trial, sample.round)).collect();
+        assert_eq!(rounds, [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(ran.sampled.len(), trials.count());
+    }
+
+    #[test]
+    fn every_open_case_has_one_slice_a_round_and_is_measured_in_random_order() {
         let names = ["a", "b", "c", "d", "e"];
         let trials = FakeTrials::new(&same);
         run(&plan(&names), &trials, LONG, bounds(NEVER, Some(30)));
         let order = trials.names.borrow();
-        let rounds: Vec<&[String]> = order.chunks(names.len() + 1).skip(1).collect();
-        for round in &rounds[..30] {
-            let mut cases = round[1..].to_vec();
+        let rounds: Vec<&[String]> = order.chunks(names.len() + 2).collect();
+        assert_eq!(rounds.len(), 30);
+        for round in &rounds {
+            let mut cases = round[1..=names.len()].to_vec();
             cases.sort_unstable();
             assert_eq!(cases, names);
         }
-        assert!(rounds[..30].iter().any(|round| round[1..] != rounds[0][1..]), "30 rounds in one order");
+        assert!(rounds.iter().any(|round| round[1..] != rounds[0][1..]), "30 rounds in one order");
+    }
+
+    #[test]
+    fn trials_live_for_as_many_slices_as_the_rule_says_and_all_at_once() {
+        let trials = FakeTrials::new(&same);
+        let bounds = RunBounds { slices: &|_, _| 4, ..bounds(NEVER, Some(40)) };
+        let ran = run(&plan(&["a", "b", "c"]), &trials, LONG, bounds);
+        assert_eq!(trials.most_were_alive.get(), 4);
+        for name in ["a", "b", "c"] {
+            let samples = &ran.case(name).samples;
+            let trials_of: Vec<u32> = samples.iter().map(|sample| sample.trial).collect();
+            let count = |trial: u32| trials_of.iter().filter(|of| **of == trial).count();
+            // The first trial is shorter at random, and the last one may have been cut off.
+            assert!((1..=4).contains(&count(0)), "{trials_of:?}");
+            assert!((1..*trials_of.last().unwrap()).all(|trial| count(trial) == 4), "{trials_of:?}");
+        }
+    }
+
+    #[test]
+    fn more_cases_than_may_be_alive_have_several_slices_in_a_row() {
+        let names: Vec<String> = (0..12).map(|number| format!("case{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let trials = FakeTrials::new(&same).with_most_alive(10);
+        let ran = run(&plan(&names), &trials, 200 * SLICE_TIME, bounds(NEVER, None));
+        // A group of cases and their floor at a time.
+        assert!(trials.most_were_alive.get() <= GROUP + 1);
+        let of_first: Vec<(u32, u32)> =
+            ran.case("case0").samples.iter().map(|sample| (sample.round, sample.trial)).collect();
+        assert!(of_first.len() >= 4, "{of_first:?}");
+        let in_round_0 = of_first.iter().filter(|(round, _)| *round == 0).count();
+        assert_eq!(in_round_0, SLICES_IN_A_ROW as usize);
+    }
+
+    #[test]
+    fn cases_with_other_floors_are_in_groups_of_their_own() {
+        let two = |name: &str| Case { cpus: Some(model::CpuPair { client: 0, server: 1 }), ..case(name) };
+        let cases = vec![case("a"), two("b"), case("c"), two("d")];
+        let floors =
+            cases.iter().filter_map(floor_of).flat_map(|floor| floor.cases().cloned().collect::<Vec<_>>());
+        let mut floors: Vec<Case> = floors.collect();
+        floors.sort();
+        floors.dedup();
+        let trials = FakeTrials::new(&same);
+        run(&Plan { cases, floors, ..Plan::default() }, &trials, LONG, bounds(NEVER, Some(20)));
+        let order = trials.names.borrow();
+        let is_case = |name: &&String| ["a", "b", "c", "d"].contains(&name.as_str());
+        let cases: Vec<&str> = order.iter().filter(is_case).map(String::as_str).collect();
+        for pair in cases.chunks(2) {
+            let mut pair = pair.to_vec();
+            pair.sort_unstable();
+            assert!(pair == ["a", "c"] || pair == ["b", "d"], "{pair:?}");
+        }
     }
 
     #[test]
     fn a_case_is_divided_by_the_geometric_mean_of_the_floors_around_it() {
-        // The floor takes 10, 20, 40, 80 … ns from trial to trial.
-        let doubling = |before: usize, name: &str| {
-            Ok(if name == CONTEXT_SWITCH { 10.0 * 2_f64.powi(before as i32 / 2) } else { 500.0 })
+        // The floor takes 10, 20, 40, 80 … ns from slice to slice.
+        let floors_before = std::cell::Cell::new(0);
+        let doubling = |_, name: &str| {
+            if name != CONTEXT_SWITCH {
+                return Ok(500.0);
+            }
+            floors_before.set(floors_before.get() + 1);
+            Ok(10.0 * 2_f64.powi(floors_before.get() - 1))
         };
         let trials = FakeTrials::new(&doubling);
         let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(2)));
         let floors: Vec<Option<f64>> = ran.case("a").samples.iter().map(|sample| sample.floor_ns).collect();
-        let expected = [(20.0_f64 * 40.0).sqrt(), (40.0_f64 * 80.0).sqrt()];
+        let expected = [(10.0_f64 * 20.0).sqrt(), (40.0_f64 * 80.0).sqrt()];
         assert!(
             floors.iter().zip(expected).all(|(ns, expected)| (ns.unwrap() - expected).abs() < 1e-9),
             "{floors:?}"
         );
         let started: Vec<u64> = ran.case("a").samples.iter().map(|sample| sample.started_ns).collect();
-        assert_eq!(started, [3_000_000_000, 5_000_000_000]);
+        assert_eq!(started, [1_000_000_000, 4_000_000_000]);
     }
 
     #[test]
     fn a_bracket_that_is_not_closed_is_divided_by_the_floor_before() {
         // Time is up just before the floors that would close the only round.
         let trials = FakeTrials::new(&same);
-        let ran = run(&plan(&["a"]), &trials, 4 * TRIAL_TIME, bounds(NEVER, None));
-        assert_eq!(trials.count(), 4);
+        let ran = run(&plan(&["a"]), &trials, 2 * SLICE_TIME, bounds(NEVER, None));
+        assert_eq!(trials.count(), 2);
         assert_eq!(ran.case("a").samples[0].floor_ns, Some(100.0));
+    }
+
+    #[test]
+    fn the_order_of_phases_alternates_for_each_case_by_itself() {
+        let trials = FakeTrials::new(&same);
+        run(&plan(&["a", "b"]), &trials, LONG, bounds(NEVER, Some(6)));
+        let (names, orders) = (trials.names.borrow(), trials.orders.borrow());
+        let of = |name: &str| -> Vec<Singly> {
+            let of_name = names.iter().zip(orders.iter()).filter(|(of, _)| *of == name);
+            of_name.map(|(_, orders)| orders.singly).collect()
+        };
+        let alternating = [Singly::Last, Singly::First].repeat(3);
+        assert_eq!((of("a"), of("b")), (alternating.clone(), alternating));
+        assert!(of(CONTEXT_SWITCH).iter().all(|singly| *singly == Singly::Omitted));
     }
 
     #[test]
     fn a_case_stops_when_the_rule_says_so_and_the_run_when_all_have() {
         let trials = FakeTrials::new(&|_, name| Ok(if name == "a" { 1.0 } else { 2.0 }));
-        let rule = |ns: &[f64]| ns.len() >= if ns.contains(&1.0) { 2 } else { 4 };
+        let rule = |_: &Case, samples: &[Sample]| {
+            samples.len() >= if samples.iter().any(|sample| sample.iteration_ns() == 1.0) { 2 } else { 4 }
+        };
         let ran = run(&plan(&["a", "b"]), &trials, LONG, bounds(&rule, None));
         assert_eq!(ran.outcomes()[..2], [("a", &Outcome::Settled), ("b", &Outcome::Settled)]);
         assert_eq!((ran.case("a").samples.len(), ran.case("b").samples.len()), (2, 4));
-        // Whether a case is settled is checked when the floors of the next round are measured.
-        assert_eq!(ran.finish.rounds, 5);
+        assert_eq!(ran.finish.rounds, 4);
     }
 
     #[test]
@@ -577,7 +660,7 @@ mod tests {
         let plan = plan(&[]);
         let plan = Plan { awaited: plan.floors.clone(), ..plan };
         let trials = FakeTrials::new(&same);
-        let ran = run(&plan, &trials, LONG, bounds(&|ns| ns.len() >= 3, None));
+        let ran = run(&plan, &trials, LONG, bounds(&|_, samples| samples.len() >= 3, None));
         assert_eq!(ran.outcomes(), [(CONTEXT_SWITCH, &Outcome::Settled)]);
         assert_eq!(ran.case(CONTEXT_SWITCH).samples.len(), 3);
     }
@@ -588,9 +671,9 @@ mod tests {
         let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(3)));
         assert_eq!(ran.outcomes()[0], ("a", &Outcome::Unsettled));
         let trials = FakeTrials::new(&same);
-        let ran = run(&plan(&["a"]), &trials, 9 * TRIAL_TIME, bounds(NEVER, None));
+        let ran = run(&plan(&["a"]), &trials, 9 * SLICE_TIME, bounds(NEVER, None));
         assert_eq!(ran.outcomes()[0], ("a", &Outcome::Unsettled));
-        assert_eq!((trials.count(), ran.finish.elapsed), (9, 9 * TRIAL_TIME));
+        assert_eq!((trials.count(), ran.finish.elapsed), (9, 9 * SLICE_TIME));
         let last = ran.progress.last().unwrap();
         assert_eq!((last.share, last.left), (1.0, Duration::ZERO));
     }
@@ -598,17 +681,18 @@ mod tests {
     #[test]
     fn a_case_that_fails_ends_at_once_and_the_others_go_on() {
         let fails = |before, name: &str| {
-            if name == "b" && before > 5 { Err(failure("it broke")) } else { Ok(100.0) }
+            if name == "b" && before > 3 { Err(failure("it broke")) } else { Ok(100.0) }
         };
         let trials = FakeTrials::new(&fails);
         let ran = run(&plan(&["a", "b"]), &trials, LONG, bounds(NEVER, Some(4)));
         assert!(matches!(ran.outcomes()[0], ("b", Outcome::Failed { error }) if error.contains("it broke")));
+        // Two rounds are before it; a floor is before and after the cases of each.
         assert_eq!((ran.case("b").samples.len(), ran.case("a").samples.len()), (1, 4));
         assert_eq!(ran.progress.last().unwrap().done, 1);
     }
 
     #[test]
-    fn a_case_that_fails_in_the_warm_up_has_no_samples() {
+    fn a_case_that_fails_in_its_first_slice_has_no_samples() {
         let trials = FakeTrials::new(&|_, name| if name == "a" { Err(failure("no")) } else { Ok(1.0) });
         let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, None));
         assert!(matches!(&ran.case("a").outcome, Outcome::Failed { .. }));
@@ -619,7 +703,7 @@ mod tests {
     fn a_floor_that_fails_is_not_tried_again_and_cases_have_no_floor() {
         let trials = FakeTrials::new(&|_, name| if name == "a" { Ok(1.0) } else { Err(failure("no")) });
         let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(3)));
-        assert_eq!(trials.order(), format!("{CONTEXT_SWITCH} a a a a"));
+        assert_eq!(trials.order(), format!("{CONTEXT_SWITCH} a a a"));
         assert_eq!(ran.first_floors, [None]);
         assert!(ran.case("a").samples.iter().all(|sample| sample.floor_ns.is_none()));
         assert!(matches!(&ran.case(CONTEXT_SWITCH).outcome, Outcome::Failed { .. }));
@@ -629,7 +713,7 @@ mod tests {
     fn an_interruption_at_any_point_keeps_what_was_measured_and_ends_every_case_once() {
         let plan = plan(&["a", "b"]);
         for interrupted_at in 0..=9 {
-            // Between two trials, and in the middle of one.
+            // Between two slices, and in the middle of one.
             let between = FakeTrials::new(&same).interrupted_after(interrupted_at);
             let answer = move |before, _: &str| {
                 if before == interrupted_at { Err(TrialError::Interrupted) } else { Ok(100.0) }
@@ -642,23 +726,28 @@ mod tests {
                 assert_eq!(ran.ended.len(), 3);
                 let cases = ran.ended.iter().filter(|ended| !ended.floor);
                 assert!(cases.clone().all(|ended| ended.outcome == Outcome::Interrupted));
-                // All trials but the three of the warm-up.
                 let samples: usize = ran.ended.iter().map(|ended| ended.samples.len()).sum();
-                assert_eq!(samples, interrupted_at.saturating_sub(3));
+                assert_eq!(samples, interrupted_at);
             }
         }
     }
 
     #[test]
-    fn a_trial_gets_the_time_of_the_one_before_it_or_a_number_of_iterations() {
+    fn a_slice_gets_the_time_of_the_one_before_it_or_a_number_of_iterations() {
         let trials = FakeTrials::new(&same);
-        run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(1)));
-        let slice = |hint_ns| Sizing::Slice { slice_ns: 1000, hint_ns };
-        assert_eq!(trials.sizes.borrow()[1], slice(None));
-        assert_eq!(trials.sizes.borrow()[3], slice(Some(100.0)));
+        run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(2)));
+        let sizes = |trials: &FakeTrials<'_>| -> Vec<Sizing> {
+            trials.orders.borrow().iter().map(|orders| orders.size).collect()
+        };
+        let slice = |slice_ns, hint_ns| Sizing::Slice { slice_ns, hint_ns };
+        let (first, later) = (None, Some(100.0));
+        // A floor that nobody asked for is measured for a part of a slice.
+        let expected =
+            [slice(250, first), slice(1000, first), slice(250, later), slice(250, later), slice(1000, later)];
+        assert_eq!(sizes(&trials)[..5], expected);
         let trials = FakeTrials::new(&same);
         let exact = RunBounds { iterations: Some(7), ..bounds(NEVER, Some(1)) };
         run(&plan(&["a"]), &trials, LONG, exact);
-        assert!(trials.sizes.borrow().iter().all(|size| *size == Sizing::Iterations(7)));
+        assert!(sizes(&trials).iter().all(|size| *size == Sizing::Iterations(7)));
     }
 }

@@ -302,70 +302,96 @@ fn start(orders: &Orders, links: Vec<Channel>) -> Result<EndpointProcess, Failur
 mod tests {
     use super::*;
     use crate::endpoint::sample::sample;
-    use crate::protocol::report::EndpointReport;
     use model::record::Usage;
     use model::{Workload, floor};
     use std::process::Command;
 
     /// A process that sleeps, and the channel that is its own in the coordinator's eyes.
-    fn sleeper() -> (EndpointProcess, Channel) {
+    fn sleeper(is_led: bool) -> (EndpointProcess, Channel) {
         let (ours, theirs) = channel().unwrap();
         let child = Command::new("sleep").arg("600").spawn().unwrap();
-        (EndpointProcess { child, control: ours, reported: false }, theirs)
+        (EndpointProcess { child, control: ours, is_led, is_done: false }, theirs)
     }
 
-    fn done(channel: &Channel, report: EndpointReport) {
-        channel.send(&EndpointMessage::Done(Box::new(report)), &[]).unwrap();
+    fn say(channel: &Channel, message: EndpointMessage) {
+        channel.send(&message, &[]).unwrap();
+    }
+
+    fn fail(channel: &Channel, error: EndpointError) {
+        say(channel, EndpointMessage::Done(Err(error)));
     }
 
     fn error(answer: &str, blame: Blame) -> EndpointError {
         EndpointError { blame, ..EndpointError::bug("send", "the mechanism", answer) }
     }
 
-    fn report() -> TrialReport {
+    fn report() -> EndpointMessage {
         let sample = sample(5, 100.0, Usage::default(), None);
-        TrialReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation: None }
+        let report =
+            SliceReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation: None };
+        EndpointMessage::Slice(Box::new(report))
     }
 
     fn case(peers: Peers) -> Case {
-        Case { peers, workload: Workload::Latency, ..floor::operation("pipe", 1) }
+        Case { peers, workload: Workload::Latency, cpus: None, ..floor::operation("pipe", 1) }
     }
 
-    /// What the coordinator makes of `processes` within `limit`.
-    fn reports_of(
+    /// What the coordinator makes of what `processes` say within `limit`.
+    fn converse(
+        until: Until,
         limit: Duration,
         interrupted: bool,
-        case: &Case,
+        case: Case,
         processes: Vec<EndpointProcess>,
-    ) -> Result<Vec<TrialReport>, TrialError> {
-        take_reports(case, processes, limit, &AtomicBool::new(interrupted))
+    ) -> Result<Vec<SliceReport>, TrialError> {
+        let directory = RunDirectory::create().unwrap();
+        let run = EndpointTrials {
+            clock: ClockSource::MonotonicRaw,
+            directory: &directory,
+            check: false,
+            interrupted: &AtomicBool::new(interrupted),
+            timeout: limit,
+        };
+        EndpointTrial { run: &run, case, processes }.converse(until, limit)
+    }
+
+    fn slices(processes: Vec<EndpointProcess>) -> Result<Vec<SliceReport>, TrialError> {
+        converse(Until::Slices, LONG, false, case(Peers::Pair), processes)
     }
 
     const LONG: Duration = Duration::from_secs(600);
 
     #[test]
-    fn reports_come_from_all_processes_and_a_server_adds_none() {
-        let ((client, client_says), (server, server_says)) = (sleeper(), sleeper());
-        done(&client_says, Ok(Some(report())));
-        done(&server_says, Ok(None));
-        let reports = reports_of(LONG, false, &case(Peers::Pair), vec![client, server]).unwrap();
+    fn a_slice_is_over_when_the_client_has_reported_and_the_server_says_nothing() {
+        let ((client, client_says), (server, _silent)) = (sleeper(true), sleeper(false));
+        say(&client_says, report());
+        let reports = slices(vec![client, server]).unwrap();
         assert_eq!((reports.len(), reports[0].sample.iterations), (1, 5));
     }
 
     #[test]
+    fn a_trial_has_ended_when_all_endpoints_have() {
+        let ((client, client_says), (server, server_says)) = (sleeper(true), sleeper(false));
+        say(&client_says, EndpointMessage::Done(Ok(())));
+        say(&server_says, EndpointMessage::Done(Ok(())));
+        let processes = vec![client, server];
+        assert!(converse(Until::AllDone, LONG, false, case(Peers::Pair), processes).unwrap().is_empty());
+    }
+
+    #[test]
     fn of_two_failures_the_one_that_does_not_blame_its_peer_is_reported() {
-        let ((client, client_says), (server, server_says)) = (sleeper(), sleeper());
-        done(&client_says, Err(error("the peer closed", Blame::Peer)));
-        done(&server_says, Err(error("no memory", Blame::Host)));
-        let failure = reports_of(LONG, false, &case(Peers::Pair), vec![client, server]).unwrap_err();
+        let ((client, client_says), (server, server_says)) = (sleeper(true), sleeper(false));
+        fail(&client_says, error("the peer closed", Blame::Peer));
+        fail(&server_says, error("no memory", Blame::Host));
+        let failure = slices(vec![client, server]).unwrap_err();
         assert_eq!(failure, TrialError::Endpoint(error("no memory", Blame::Host)));
     }
 
     #[test]
     fn a_death_comes_before_the_failure_that_it_caused() {
-        let ((client, client_says), (mut server, server_says)) = (sleeper(), sleeper());
+        let ((client, client_says), (mut server, server_says)) = (sleeper(true), sleeper(false));
         server.child.kill().unwrap();
-        done(&client_says, Err(error("the peer closed", Blame::Peer)));
+        fail(&client_says, error("the peer closed", Blame::Peer));
         drop(server_says);
         let failure = root_cause(error("the peer closed", Blame::Peer), &mut [server]);
         assert!(matches!(&failure, TrialError::Died { status } if status.contains("SIGKILL")), "{failure}");
@@ -374,23 +400,37 @@ mod tests {
 
     #[test]
     fn a_failure_that_blames_no_peer_is_reported_at_once() {
-        let (client, _silent) = sleeper();
+        let (client, _silent) = sleeper(true);
         let own = error("the word peer blames nobody", Blame::Itself);
         assert_eq!(root_cause(own.clone(), &mut [client]), TrialError::Endpoint(own));
     }
 
     #[test]
     fn where_all_blame_a_peer_the_first_is_reported() {
-        let (other, other_says) = sleeper();
-        done(&other_says, Err(error("second", Blame::Peer)));
+        let (other, other_says) = sleeper(false);
+        fail(&other_says, error("second", Blame::Peer));
         let first = error("first", Blame::Peer);
         assert_eq!(root_cause(first.clone(), &mut [other]), TrialError::Endpoint(first));
     }
 
+    /// It waited for the process to end, which waits for ever: the test did not return.
+    #[test]
+    fn an_endpoint_whose_report_cannot_be_read_is_killed() {
+        use std::io::Write;
+        for garbage in [&b"\xff\xff\xff\xff too long"[..], b"\x04\0\0\0????"] {
+            let (client, client_says) = sleeper(true);
+            let mut stream = std::os::unix::net::UnixStream::from(OwnedFd::from(client_says));
+            stream.write_all(garbage).unwrap();
+            let failure = slices(vec![client]).unwrap_err();
+            assert!(matches!(failure, TrialError::Unreadable { .. }), "{failure}");
+        }
+    }
+
     #[test]
     fn endpoints_that_say_nothing_are_killed_when_time_is_up() {
-        let (client, _silent) = sleeper();
-        let failure = reports_of(Duration::ZERO, false, &case(Peers::Pair), vec![client]).unwrap_err();
+        let (client, _silent) = sleeper(true);
+        let failure = converse(Until::Slices, Duration::ZERO, false, case(Peers::Pair), vec![client]);
+        let failure = failure.unwrap_err();
         assert_eq!(failure, TrialError::Silent { limit: Duration::ZERO });
         let said = failure.to_string();
         assert!(
@@ -399,29 +439,47 @@ mod tests {
         );
     }
 
+    /// A million slow iterations had a deadline of a second beside the timeout.
+    #[test]
+    fn an_endpoint_has_the_time_that_it_has_said_it_needs() {
+        let (client, client_says) = sleeper(true);
+        let limit = Duration::from_millis(50);
+        let later = std::thread::spawn(move || {
+            say(&client_says, EndpointMessage::Expect { ns: 60_000_000_000 });
+            std::thread::sleep(4 * limit);
+            say(&client_says, report());
+            client_says
+        });
+        let reports = converse(Until::Slices, limit, false, case(Peers::Pair), vec![client]);
+        assert_eq!(reports.unwrap().len(), 1);
+        drop(later.join().unwrap());
+    }
+
     #[test]
     fn an_interrupted_run_waits_for_no_report() {
-        let (client, _silent) = sleeper();
-        let failure = reports_of(LONG, true, &case(Peers::Pair), vec![client]).unwrap_err();
+        let (client, _silent) = sleeper(true);
+        let failure = converse(Until::Slices, LONG, true, case(Peers::Pair), vec![client]).unwrap_err();
         assert_eq!(failure, TrialError::Interrupted);
     }
 
     #[test]
     fn several_clients_go_on_together_when_all_are_ready() {
-        let ((one, one_says), (two, two_says)) = (sleeper(), sleeper());
+        let ((one, one_says), (two, two_says)) = (sleeper(true), sleeper(true));
         let client = |says: Channel| {
             std::thread::spawn(move || {
                 for message in [EndpointMessage::Ready, EndpointMessage::MeasuredOnePhase] {
                     says.send(&message, &[]).unwrap();
                     says.receive::<()>().unwrap();
                 }
-                done(&says, Ok(Some(report())));
+                say(&says, report());
+                // A channel that closes is a death.
+                says
             })
         };
         let clients = [client(one_says), client(two_says)];
-        let reports = reports_of(LONG, false, &case(Peers::Pairs(2)), vec![one, two]).unwrap();
+        let reports = converse(Until::Slices, LONG, false, case(Peers::Pairs(2)), vec![one, two]).unwrap();
         assert_eq!(reports.len(), 2);
-        clients.into_iter().for_each(|client| client.join().unwrap());
+        clients.into_iter().for_each(|client| drop(client.join().unwrap()));
     }
 
     #[test]

@@ -145,11 +145,12 @@ mod tests {
     use super::*;
     use crate::protocol::channel::channel;
     use crate::protocol::error::Blame;
-    use crate::protocol::orders::Sizing;
+    use crate::protocol::orders::{Singly, Sizing, SliceOrders};
+    use crate::protocol::report::SliceReport;
     use model::record::ClockSource;
-    use model::{Case, Endpoints, Peers, Spec, floor};
+    use model::{Case, Endpoints, Peers, Spec, Workload, floor};
 
-    fn orders(case: Case, role: Role, iterations: u64) -> Orders {
+    fn orders(case: Case, role: Role) -> Orders {
         Orders {
             case,
             role,
@@ -157,10 +158,27 @@ mod tests {
             directory: std::env::temp_dir(),
             number: 0,
             pair: 0,
-            size: Sizing::Iterations(iterations),
             check: true,
             probe: None,
         }
+    }
+
+    /// What an endpoint with `orders` reports of `slices`, each of so many iterations, and what it came to.
+    fn slices(orders: Orders, links: Vec<Channel>, slices: &[u64]) -> (Vec<SliceReport>, EndpointResult) {
+        let (coordinator, control) = channel().unwrap();
+        let orders_of =
+            |iterations| Some(SliceOrders { size: Sizing::Iterations(iterations), singly: Singly::Last });
+        slices.iter().for_each(|iterations| coordinator.send(&orders_of(*iterations), &[]).unwrap());
+        coordinator.send(&None::<SliceOrders>, &[]).unwrap();
+        let result = obey(orders, links, &control);
+        drop(control);
+        let mut reports = Vec::new();
+        while let Ok((message, _)) = coordinator.receive::<EndpointMessage>() {
+            if let EndpointMessage::Slice(report) = message {
+                reports.push(*report);
+            }
+        }
+        (reports, result)
     }
 
     fn connected(name: &str, workload: Workload, size_bytes: u64) -> Case {
@@ -170,41 +188,46 @@ mod tests {
     }
 
     /// Both endpoints of `case` as threads of this process, where nobody pins them.
-    fn both(case: Case, iterations: u64) -> EndpointResult {
+    fn both(case: Case, iterations: &[u64]) -> (Vec<SliceReport>, EndpointResult) {
         let case = Case { cpus: None, ..case };
         let (client, server) = channel().unwrap();
-        let (_coordinator, control) = channel().unwrap();
-        obey(orders(case, Role::Both, iterations), vec![client, server], &control)
+        slices(orders(case, Role::Both), vec![client, server], iterations)
     }
 
     #[test]
-    fn each_workload_yields_a_sample_of_the_iterations_that_were_asked_for() {
+    fn each_workload_yields_samples_of_the_iterations_that_were_asked_for() {
         for workload in [Workload::Latency, Workload::Throughput, Workload::Transfer] {
-            let report = both(connected("pipe", workload, 100), 20).unwrap().unwrap();
-            assert_eq!(report.sample.iterations, 20, "{workload}");
-            assert!(report.sample.elapsed_ns > 0.0 && report.sample.server.is_some(), "{workload}");
-            let is_streamed = workload == Workload::Throughput;
-            assert_eq!(
-                (report.sample.each.is_some(), report.sample.calls.is_some()),
-                (!is_streamed, is_streamed)
-            );
-            // A warm-up and two phases, each with its lead-in and its lead-out.
-            assert_eq!(report.sample.trial_iterations, 3 * (20 + 16), "{workload}");
+            let (reports, result) = both(connected("pipe", workload, 100), &[20, 30]);
+            assert_eq!(result, Ok(()));
+            let iterations: Vec<u64> = reports.iter().map(|report| report.sample.iterations).collect();
+            assert_eq!(iterations, [20, 30], "{workload}");
+            for SliceReport { sample, .. } in &reports {
+                assert!(sample.elapsed_ns > 0.0 && sample.server.is_some() && sample.speed.is_some());
+                let is_streamed = workload == Workload::Throughput;
+                assert_eq!((sample.each.is_some(), sample.calls.is_some()), (!is_streamed, is_streamed));
+            }
+            if workload == Workload::Latency {
+                // A warm-up in two pieces, 4 and 16, and two phases, each with 5 iterations before and 2 after; then two phases.
+                let counts: Vec<u64> = reports.iter().map(|report| report.sample.trial_iterations).collect();
+                assert_eq!(counts, [20 + 2 * 20 + 4 * 7, 2 * 30 + 2 * 7]);
+            }
         }
     }
 
     #[test]
     fn an_operation_needs_no_peer() {
-        let (_coordinator, control) = channel().unwrap();
         let case = Case { cpus: None, ..floor::operation(floor::SYSCALL, 1) };
-        let report = obey(orders(case, Role::Alone, 30), Vec::new(), &control).unwrap().unwrap();
-        assert_eq!((report.sample.iterations, report.sample.trial_iterations), (30, 60));
-        assert!(report.sample.server.is_none());
+        let (reports, result) = slices(orders(case, Role::Alone), Vec::new(), &[30, 7]);
+        assert_eq!(result, Ok(()));
+        let counts: Vec<(u64, u64)> =
+            reports.iter().map(|r| (r.sample.iterations, r.sample.trial_iterations)).collect();
+        assert_eq!(counts, [(30, 60), (7, 7)]);
+        assert!(reports.iter().all(|report| report.sample.server.is_none()));
     }
 
     #[test]
     fn a_name_that_is_unknown_is_refused_in_words() {
-        let error = both(connected("carrier-pigeon", Workload::Latency, 1), 1).unwrap_err();
+        let error = both(connected("carrier-pigeon", Workload::Latency, 1), &[1]).1.unwrap_err();
         assert!(error.to_string().contains("carrier-pigeon") && error.blame == Blame::Itself, "{error}");
     }
 
@@ -214,7 +237,7 @@ mod tests {
         let (_coordinator, control) = channel().unwrap();
         drop(server);
         let case = Case { cpus: None, peers: Peers::Pair, ..connected("pipe", Workload::Latency, 1) };
-        let error = obey(orders(case, Role::Client, 1), vec![client], &control).unwrap_err();
+        let error = obey(orders(case, Role::Client), vec![client], &control).unwrap_err();
         assert_eq!(error.blame, Blame::Peer, "{error}");
     }
 
@@ -224,12 +247,12 @@ mod tests {
         let (_coordinator, control) = channel().unwrap();
         let case = Case { cpus: None, ..connected("pipe", Workload::Latency, 1) };
         let served = std::thread::spawn({
-            let orders = orders(case.clone(), Role::Server, 1);
+            let orders = orders(case.clone(), Role::Server);
             move || obey(orders, vec![server], &control)
         });
         // A client that announces a phase, and closes before its first message.
         let session = Session {
-            orders: orders(case, Role::Client, 1),
+            orders: orders(case, Role::Client),
             role: Role::Client,
             links: Vec::new(),
             control: None,
@@ -242,7 +265,12 @@ mod tests {
                 use crate::protocol::phase::{Phase, PhaseKind};
                 let endpoint = self.0.accept::<M>(self.1, 0).unwrap();
                 let _: (Vec<model::record::Setting>, _) = self.1.receive().unwrap();
-                self.1.send(&Phase { kind: PhaseKind::Total, iterations: 5, check: false }, &[]).unwrap();
+                self.1
+                    .send(
+                        &Phase { kind: PhaseKind::Total, iterations: 5, check: false, reads_speed: false },
+                        &[],
+                    )
+                    .unwrap();
                 drop(endpoint);
             }
             fn operation<O: Operation>(self) {}
