@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_rate_that_was_not_achieved_is_missed() {
         let with = |late_ns| {
-            let schedule = Some(ScheduleSample { span_ns: 1e6, late_ns });
+            let schedule = Some(ScheduleSample { span_ns: 1e6, late_ns, backlog_slope: None });
             let samples: Vec<_> = trials(9).into_iter().map(|sample| Sample { schedule, ..sample }).collect();
             of(Workload::Latency, &samples)
         };

@@ -139,12 +139,19 @@ pub struct ScheduleSample {
     pub span_ns: f64,
     /// How late the last iteration began, in nanoseconds.
     pub late_ns: f64,
+    /// By how much later iterations began for each nanosecond of the schedule: from the median of the first third of them to that
+    /// of the last third. A queue that grows has a slope, one slow iteration has none. Absent of fewer than six iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_slope: Option<f64>,
 }
 
 impl ScheduleSample {
     /// The share of the rate asked for that was achieved.
     pub fn achieved(&self) -> f64 {
-        self.span_ns / (self.span_ns + self.late_ns)
+        match self.backlog_slope {
+            Some(slope) => 1.0 / (1.0 + slope.max(0.0)),
+            None => self.span_ns / (self.span_ns + self.late_ns),
+        }
     }
 }
 

@@ -249,7 +249,7 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
             for group in self.groups() {
                 self.measure_group(&group)?;
             }
-            self.measure_awaited_floors()?;
+            self.measure_other_floors()?;
             if round == 0 {
                 self.report_first_floors();
             }
@@ -317,15 +317,15 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         Ok(())
     }
 
-    /// Measures the floors that were asked for and that no case had measured in this round.
-    fn measure_awaited_floors(&mut self) -> Result<(), Stop> {
+    /// Measures the floors that no case had measured in this round: they are shown by themselves.
+    fn measure_other_floors(&mut self) -> Result<(), Stop> {
         let is_left = |track: &Track<'_>| {
             let has_been = track.samples.last().is_some_and(|sample| Some(sample.round) == self.round);
-            track.is_awaited && track.is_open() && !has_been
+            track.is_floor && track.is_open() && !has_been
         };
         let left = self.tracks.iter().filter(|track| is_left(track)).map(|track| track.case.clone());
         let left: Vec<Case> = left.collect();
-        self.measure_floors(&left)
+        if left.is_empty() { Ok(()) } else { self.measure_floors(&left) }
     }
 
     fn open_cases(&self) -> usize {
