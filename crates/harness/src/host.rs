@@ -3,4 +3,5 @@
 pub mod doctor;
 pub mod facts;
 mod files;
+pub mod speed;
 pub mod topology;
