@@ -7,7 +7,7 @@ mod slices;
 
 use super::setup::Bench;
 use analysis::stats::{deviation, mean, median, squares};
-use candidates::{CANDIDATES, Candidate};
+use candidates::{CANDIDATES, SpeedCandidate};
 use model::{Placement, Workload};
 pub use slices::{ECHO, echo};
 use slices::{MECHANISMS, Slice, measure};
@@ -78,7 +78,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
 fn print_rows(rows: &[(usize, Vec<Cell>)], cell: impl Fn(&Cell) -> String, end: impl Fn(&[Cell]) -> String) {
     println!("{:<10} {}", "", MECHANISMS.map(|name| format!("{name:>16}")).concat());
     for (candidate, row) in rows {
-        let Candidate { name, .. } = CANDIDATES[*candidate];
+        let SpeedCandidate { name, .. } = CANDIDATES[*candidate];
         let cells: String = row.iter().map(|one| format!("{:>16}", cell(one))).collect();
         println!("{name:<10} {cells}  {}", end(row));
     }

@@ -4,26 +4,26 @@
 use std::hint::black_box;
 
 /// A candidate: what it is called in the table, and the work.
-pub struct Candidate {
+pub struct SpeedCandidate {
     pub name: &'static str,
     pub work: fn(&mut Arena),
 }
 
 /// All of them. `run_mix` is what ipcmark uses.
-pub const CANDIDATES: [Candidate; 13] = [
-    Candidate { name: "run_mix", work: |_| sys::speed::run_mix() },
-    Candidate { name: "mix-1K", work: |_| mix_over_1_kib() },
-    Candidate { name: "mix-apart", work: |_| mix_apart() },
-    Candidate { name: "registers", work: |_| registers() },
-    Candidate { name: "alu", work: |_| alu() },
-    Candidate { name: "multiply", work: |_| multiply() },
-    Candidate { name: "chain", work: |_| chain() },
-    Candidate { name: "branches", work: branches },
-    Candidate { name: "lines", work: lines },
-    Candidate { name: "calls", work: calls },
-    Candidate { name: "copy-16K", work: copy },
-    Candidate { name: "getppid", work: |_| get_parent() },
-    Candidate { name: "self-pipe", work: self_pipe },
+pub const CANDIDATES: [SpeedCandidate; 13] = [
+    SpeedCandidate { name: "run_mix", work: |_| sys::speed::run_mix() },
+    SpeedCandidate { name: "mix-1K", work: |_| mix_over_1_kib() },
+    SpeedCandidate { name: "mix-apart", work: |_| mix_apart() },
+    SpeedCandidate { name: "registers", work: |_| registers() },
+    SpeedCandidate { name: "alu", work: |_| alu() },
+    SpeedCandidate { name: "multiply", work: |_| multiply() },
+    SpeedCandidate { name: "chain", work: |_| chain() },
+    SpeedCandidate { name: "branches", work: branches },
+    SpeedCandidate { name: "lines", work: lines },
+    SpeedCandidate { name: "calls", work: calls },
+    SpeedCandidate { name: "copy-16K", work: copy },
+    SpeedCandidate { name: "getppid", work: |_| get_parent() },
+    SpeedCandidate { name: "self-pipe", work: self_pipe },
 ];
 
 const CHAINS: usize = 8;
