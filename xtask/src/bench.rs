@@ -7,6 +7,7 @@ mod others;
 mod page;
 pub mod probes;
 mod setup;
+pub mod speed;
 
 use crate::steps::{cargo, root, step};
 use analysis::compare::{ComparisonVerdict, round_log_ratios};
@@ -36,7 +37,8 @@ pub fn run(name: &str, program: &str) -> Result<(), String> {
         "same" => repeat_default_suite(),
         "others" => others::run(&bench, program),
         "probes" => probes::run(&bench),
-        _ => Err("known benchmarks: bare, ring, trial, same, others, probes, page".to_owned()),
+        "speed" => speed::run(&bench),
+        _ => Err("known benchmarks: bare, ring, trial, same, others, probes, page, speed".to_owned()),
     }
 }
 

@@ -125,7 +125,7 @@ fn bare_trial(bare: &str, case: &Case, iterations: u64) -> Result<f64, String> {
 }
 
 /// The input and the output of the client, and those of the server.
-fn open(bare: &str) -> Io<[[OwnedFd; 2]; 2]> {
+pub(super) fn open(bare: &str) -> Io<[[OwnedFd; 2]; 2]> {
     Ok(match bare {
         "pipe" => {
             let ((server_input, client_output), (client_input, server_output)) =
@@ -176,7 +176,7 @@ pub fn bare_peer(arguments: &[&str]) -> Result<(), String> {
     .map_err(|error| error.to_string())
 }
 
-type Io<T> = Result<T, Box<dyn std::error::Error>>;
+pub(super) type Io<T> = Result<T, Box<dyn std::error::Error>>;
 
 impl Bare<'_> {
     fn client(&self) -> Io<f64> {
@@ -277,7 +277,7 @@ impl Bare<'_> {
 }
 
 #[inline(always)]
-fn write_all(output: impl AsFd, bytes: &[u8]) -> Result<(), Errno> {
+pub(super) fn write_all(output: impl AsFd, bytes: &[u8]) -> Result<(), Errno> {
     let mut sent = 0;
     while sent < bytes.len() {
         sent += write(&output, &bytes[sent..])?;
@@ -286,7 +286,7 @@ fn write_all(output: impl AsFd, bytes: &[u8]) -> Result<(), Errno> {
 }
 
 #[inline(always)]
-fn read_all(input: impl AsFd, into: &mut [u8]) -> Result<(), Errno> {
+pub(super) fn read_all(input: impl AsFd, into: &mut [u8]) -> Result<(), Errno> {
     let mut received = 0;
     while received < into.len() {
         match read(&input, &mut into[received..])? {

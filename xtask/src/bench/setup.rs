@@ -1,6 +1,6 @@
 //! What every benchmark needs of the harness: a run directory, a clock, the topology, single trials.
 
-use harness::clock::Calibration;
+use harness::clock::{Calibration, Clock};
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::schedule::{Trial, Trials};
 use harness::coordinator::trials::EndpointTrials;
@@ -36,6 +36,10 @@ impl Bench {
             topology: harness::host::facts::read(root).topology,
             interrupted: AtomicBool::new(false),
         })
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.calibration.clock
     }
 
     pub fn trials(&self) -> EndpointTrials<'_> {
