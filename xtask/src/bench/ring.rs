@@ -23,6 +23,9 @@ const CLOCK: ClockSource = ClockSource::MonotonicRaw;
 /// How many rounds make one value of a ratio. Rounds near in time resemble each other; batches do less.
 const ROUNDS_PER_BATCH: usize = 16;
 
+/// The floor of a round trip of eight bytes. In the other lines it says how far apart the two CPUs were.
+const CACHE_LINE: &str = "cache line";
+
 /// What the endpoints do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Traffic {
@@ -49,18 +52,15 @@ pub fn run(bench: &Bench) -> Outcome<()> {
     LINES.into_iter().try_for_each(|(traffic, size_bytes)| line(traffic, size_bytes, cpus))
 }
 
-/// The pairs of one line: the ring itself is the first.
-fn pairs(traffic: Traffic, size_bytes: usize) -> Outcome<Vec<(&'static str, Pair)>> {
-    let mut pairs = vec![
-        ("ring", endpoints::ring(size_bytes)?),
-        ("ring, in place", endpoints::ring_in_place(size_bytes)?),
-        ("rtrb", rtrb(size_bytes)?),
-        ("iceoryx2", endpoints::iceoryx2(size_bytes)),
-    ];
-    if traffic == Traffic::RoundTrip && size_bytes == 8 {
-        pairs.push(("cache line", endpoints::cache_line()?));
-    }
-    Ok(pairs)
+/// The pairs of one line: names, what they do, endpoints. The ring itself is the first.
+fn pairs(traffic: Traffic, size_bytes: usize) -> Outcome<Vec<(&'static str, Traffic, Pair)>> {
+    Ok(vec![
+        ("ring", traffic, endpoints::ring(size_bytes)?),
+        ("ring, in place", traffic, endpoints::ring_in_place(size_bytes)?),
+        ("rtrb", traffic, rtrb(size_bytes)?),
+        ("iceoryx2", traffic, endpoints::iceoryx2(size_bytes)),
+        (CACHE_LINE, Traffic::RoundTrip, endpoints::cache_line()?),
+    ])
 }
 
 /// rtrb has the size of its messages in its type.
@@ -75,36 +75,48 @@ fn rtrb(size_bytes: usize) -> Outcome<Pair> {
 }
 
 fn line(traffic: Traffic, size_bytes: usize, cpus: CpuPair) -> Outcome<()> {
-    let (names, pairs): (Vec<_>, Vec<_>) = pairs(traffic, size_bytes)?.into_iter().unzip();
-    let (clients, servers): (Vec<_>, Vec<_>) =
-        pairs.into_iter().map(|[client, server]| (client, server)).unzip();
+    let (mut names, mut clients, mut servers) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, traffic, [client, server]) in pairs(traffic, size_bytes)? {
+        names.push(name);
+        clients.push((traffic, client));
+        servers.push(server);
+    }
     let (orders, to_obey) = channel();
     let (answers, answered) = channel();
     let times = std::thread::scope(|threads| {
         threads.spawn(move || serve(servers, cpus.server, &to_obey, &answers));
-        let client =
-            threads.spawn(move || measure(clients, cpus.client, traffic, size_bytes, &orders, &answered));
+        let client = threads.spawn(move || measure(clients, cpus.client, size_bytes, &orders, &answered));
         client.join().map_err(|_| "the client panicked".to_owned())?
     })?;
     println!("{} of {size_bytes} B", if traffic == Traffic::RoundTrip { "round trip" } else { "stream" });
-    let shown_time = |at: usize| {
-        let all: Vec<f64> = times.iter().flat_map(|round| round[at]).collect();
-        format_ns(median(&all).unwrap_or(f64::NAN))
-    };
     for (at, name) in names.iter().enumerate() {
-        // The ring over its floor, the others over the ring.
-        let (over, under, said) = match *name {
-            "ring" => {
-                println!("  {name:<15} {:>9}", shown_time(at));
-                continue;
-            }
-            "cache line" => (0, at, "the ring over it"),
-            _ => (at, 0, "over the ring"),
+        let ratio = |over, under| {
+            shown(median_interval(&log_ratios(&times, over, under)).map(|estimate| estimate.map(f64::exp)))
         };
-        let ratio = median_interval(&log_ratios(&times, over, under)).map(|estimate| estimate.map(f64::exp));
-        println!("  {name:<15} {:>9}  {said} {}", shown_time(at), shown(ratio));
+        let said = match *name {
+            "ring" => String::new(),
+            CACHE_LINE if size_bytes == 8 => format!("the ring over it {}", ratio(0, at)),
+            CACHE_LINE => format!("its round trip, 10% to 90% of the slices: {}", spread(&times, at)),
+            _ => format!("over the ring {}", ratio(at, 0)),
+        };
+        println!("  {name:<15} {:>9}  {said}", shown_time(&times, at));
     }
     Ok(())
+}
+
+fn shown_time(rounds: &[Round], at: usize) -> String {
+    let all: Vec<f64> = rounds.iter().flat_map(|round| round[at]).collect();
+    format_ns(median(&all).unwrap_or(f64::NAN))
+}
+
+/// Between which times the middle four fifths of the slices of the pair at `at` lie. A hypervisor may now and then put both
+/// CPUs on one core, where a line that changes hands takes a seventh of the time.
+fn spread(rounds: &[Round], at: usize) -> String {
+    let mut all: Vec<f64> = rounds.iter().flat_map(|round| round[at]).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    let tenths =
+        |tenths: usize| all.get(all.len() * tenths / 10).map_or_else(String::new, |ns| format_ns(*ns));
+    format!("{} to {}", tenths(1), tenths(9))
 }
 
 /// The times of one round: two for each pair.
@@ -213,22 +225,27 @@ fn serve(makers: Vec<Maker>, cpu: u32, orders: &Receiver<Order>, answers: &Sende
 
 /// The thread of the clients: rounds of slices, each pair twice, the second time in the opposite order.
 fn measure(
-    makers: Vec<Maker>,
+    clients: Vec<(Traffic, Maker)>,
     cpu: u32,
-    traffic: Traffic,
     size_bytes: usize,
     orders: &Sender<Order>,
     answers: &Receiver<Outcome<f64>>,
 ) -> Outcome<Vec<Round>> {
     let gone = || "the server is gone".to_owned();
+    let (traffics, makers): (Vec<_>, Vec<_>) = clients.into_iter().unzip();
     let mut endpoints = make(makers, cpu)?;
     answers.recv().map_err(|_| gone())??;
     let clock = Clock::new(CLOCK);
     // A stream is steady when its ring has filled, and as long as it does not drain.
-    let lead = if traffic == Traffic::Stream { 2 * endpoints::capacity(size_bytes) as u64 } else { 16 };
+    let lead = |traffic| match traffic {
+        Traffic::RoundTrip => 16,
+        Traffic::Stream => 2 * endpoints::capacity(size_bytes) as u64,
+    };
     let count = endpoints.len();
     let (mut first, mut iterations) = (vec![1; count], vec![100; count]);
     let mut slice = |pair: usize| -> Outcome<f64> {
+        let traffic = traffics[pair];
+        let lead = lead(traffic);
         let order = Order { pair, traffic, first: first[pair], lead, iterations: iterations[pair] };
         orders.send(order).map_err(|_| gone())?;
         let own = endpoints[pair].run_client(order, clock)?;

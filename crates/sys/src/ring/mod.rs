@@ -2,8 +2,7 @@
 //!
 //! Bytes arrive in order; message boundaries are not kept. There is one producer and one consumer for each direction.
 //! The ring does not survive a peer that dies in the middle: the other endpoint then waits for ever, because only an
-//! endpoint that closes says so. What an endpoint that sleeps on the flag does every 100 ms is to poll again; it does
-//! not check whether the peer is alive.
+//! endpoint that closes says so.
 //!
 //! # How it works
 //!

@@ -401,6 +401,7 @@ proptest! {
 #[cfg(not(miri))]
 mod mapped_memory {
     use super::*;
+    use crate::usage::of_this_thread;
 
     fn endpoints<W: WaitStrategy + Default>(geometry: RingGeometry) -> (RingEndpoint<W>, RingEndpoint<W>) {
         let (memory, fd) = SharedMemory::create("test", geometry.memory_bytes()).unwrap();
@@ -453,6 +454,23 @@ mod mapped_memory {
         assert!(
             RingEndpoint::claim(memory, RingGeometry::with_bulk(4096), MemorySide::Client, SpinWait).is_err()
         );
+    }
+
+    #[test]
+    fn an_endpoint_sleeps_until_it_is_woken_and_no_clock_wakes_it() {
+        let (mut client, mut server) = endpoints::<FutexWait>(RingGeometry::with_bulk(4096));
+        std::thread::scope(|threads| {
+            let consumer = threads.spawn(move || {
+                let before = of_this_thread().voluntary_switches;
+                server.receive(&mut [0]).unwrap();
+                of_this_thread().voluntary_switches - before
+            });
+            std::thread::sleep(std::time::Duration::from_millis(550));
+            client.send(&[1]).unwrap();
+            // One switch is the sleep; something else of the kernel's may cause another.
+            let switches = consumer.join().unwrap();
+            assert!(switches <= 2, "{switches} switches");
+        });
     }
 
     #[test]
