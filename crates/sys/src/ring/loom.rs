@@ -100,6 +100,8 @@ impl Memory for Cells {
         }
     }
 
+    unsafe fn fetch_lines(&self, _: usize, _: usize) {}
+
     // As in the kernel, the comparison and falling asleep are one step under the lock that the waker takes. A lost
     // wake-up is a deadlock, which loom reports.
     unsafe fn sleep(&self, at: usize) {
