@@ -7,7 +7,7 @@ mod endpoints;
 
 use super::setup::{Bench, shown};
 use analysis::stats::{median, median_interval};
-use endpoints::{Maker, Messenger, Outcome, Pair};
+use endpoints::{Maker, Messenger, OnLine, Outcome, Pair};
 use harness::clock::{Clock, Timer};
 use model::record::ClockSource;
 use model::units::format_ns;
@@ -66,10 +66,10 @@ fn pairs(traffic: Traffic, size_bytes: usize) -> Outcome<Vec<(&'static str, Traf
 /// rtrb has the size of its messages in its type.
 fn rtrb(size_bytes: usize) -> Outcome<Pair> {
     match size_bytes {
-        8 => Ok(endpoints::rtrb::<8>()),
-        32 => Ok(endpoints::rtrb::<32>()),
-        4096 => Ok(endpoints::rtrb::<4096>()),
-        65_536 => Ok(endpoints::rtrb::<65_536>()),
+        8 => Ok(endpoints::rtrb::<[u8; 8]>()),
+        32 => Ok(endpoints::rtrb::<[u8; 32]>()),
+        4096 => Ok(endpoints::rtrb::<OnLine<4096>>()),
+        65_536 => Ok(endpoints::rtrb::<OnLine<65_536>>()),
         _ => Err(format!("no rtrb of {size_bytes} bytes")),
     }
 }

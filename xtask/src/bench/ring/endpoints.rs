@@ -234,39 +234,71 @@ pub(super) fn cache_line() -> Outcome<Pair> {
 
 // ---- rtrb ----
 
-/// Two queues of whole messages, one for each direction.
-struct Rtrb<const N: usize> {
-    producer: rtrb::Producer<[u8; N]>,
-    consumer: rtrb::Consumer<[u8; N]>,
+/// A message that is aligned to a cache line. Where rtrb's slots lie is else left to the allocator, and copies of such
+/// messages then take up to four times as long.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct OnLine<const N: usize>([u8; N]);
+
+/// What rtrb carries.
+pub(super) trait RtrbMessage: Copy + Send + 'static {
+    const ZERO: Self;
+    fn bytes(&mut self) -> &mut [u8];
 }
 
-impl<const N: usize> Copies for Rtrb<N> {
+impl<const N: usize> RtrbMessage for [u8; N] {
+    const ZERO: Self = [0; N];
     #[inline(always)]
-    fn send(&mut self, bytes: &[u8]) -> Outcome<()> {
+    fn bytes(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl<const N: usize> RtrbMessage for OnLine<N> {
+    const ZERO: Self = Self([0; N]);
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// Two queues of whole messages, one for each direction, and private memory for a message of each.
+struct Rtrb<T> {
+    producer: rtrb::Producer<T>,
+    consumer: rtrb::Consumer<T>,
+    outgoing: Box<[T; 1]>,
+    incoming: Box<[T; 1]>,
+}
+
+impl<T: RtrbMessage> Messenger for Rtrb<T> {
+    #[inline(always)]
+    fn send(&mut self, number: u64) -> Outcome<()> {
+        self.outgoing[0].bytes()[..8].copy_from_slice(&number.to_le_bytes());
         // One copy, from the private memory to the slot. (`push` takes the message by value, which may cost another.)
-        let (messages, _) = bytes.as_chunks::<N>();
-        while self.producer.push_entire_slice(messages).is_err() {
+        while self.producer.push_entire_slice(&*self.outgoing).is_err() {
             std::hint::spin_loop();
         }
         Ok(())
     }
 
     #[inline(always)]
-    fn receive(&mut self, into: &mut [u8]) -> Outcome<()> {
-        let (messages, _) = into.as_chunks_mut::<N>();
-        while self.consumer.pop_entire_slice(messages).is_err() {
+    fn receive(&mut self, number: u64) -> Outcome<()> {
+        while self.consumer.pop_entire_slice(&mut *self.incoming).is_err() {
             std::hint::spin_loop();
         }
-        Ok(())
+        verify(self.incoming[0].bytes(), number)
     }
 }
 
 /// rtrb, with a slot for each message.
-pub(super) fn rtrb<const N: usize>() -> Pair {
-    let (requests, server) = rtrb::RingBuffer::new(capacity(N));
-    let (replies, client) = rtrb::RingBuffer::new(capacity(N));
+pub(super) fn rtrb<T: RtrbMessage>() -> Pair {
+    let (requests, server) = rtrb::RingBuffer::<T>::new(capacity(size_of::<T>()));
+    let (replies, client) = rtrb::RingBuffer::<T>::new(capacity(size_of::<T>()));
     [(requests, client), (replies, server)].map(|(producer, consumer)| {
-        let maker: Maker = Box::new(move || Ok(Box::new(Copied::new(Rtrb::<N> { producer, consumer }, N))));
+        let maker: Maker = Box::new(move || {
+            let (outgoing, incoming) = (Box::new([T::ZERO]), Box::new([T::ZERO]));
+            Ok(Box::new(Rtrb { producer, consumer, outgoing, incoming }))
+        });
         maker
     })
 }
