@@ -8,7 +8,7 @@ use harness::protocol::orders::Sizing;
 use mechanisms::registry::CARDS;
 use model::estimate::Estimate;
 use model::topology::Topology;
-use model::{Case, Endpoints, Pace, Peers, Placement, Size, Spec, Workload};
+use model::{Case, CpuPair, Endpoints, Pace, Peers, Placement, Size, Spec, Workload};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -50,6 +50,10 @@ impl Bench {
             interrupted: &self.interrupted,
             timeout: Duration::from_secs(5),
         }
+    }
+
+    pub fn cpus(&self, placement: Placement) -> Result<CpuPair, String> {
+        self.topology.place(placement)?.ok_or_else(|| format!("{placement}: no CPUs"))
     }
 
     pub fn case(
