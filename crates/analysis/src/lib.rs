@@ -7,6 +7,7 @@
 pub mod analysed;
 pub mod compare;
 pub mod explain;
+pub mod floor_drift;
 #[cfg(test)]
 mod results_tests;
 pub mod stats;

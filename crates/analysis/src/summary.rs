@@ -2,6 +2,7 @@
 //!
 //! Pure: a summary is recomputed from a results file at any time.
 
+use crate::floor_drift::floor_drift;
 use crate::stats;
 use model::estimate::Estimate;
 use model::histogram::Histogram;
@@ -32,6 +33,8 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
         each_over_total: ratios(|s| s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns()))
             .filter(|_| case.peers == Peers::Pair),
         floor_multiple: ratios(|s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
+        wake_floor_multiple: ratios(|s| s.wake_floor_ns.map(|floor| s.iteration_ns() / floor)),
+        floor_drift: floor_drift(samples),
         client: per_iteration(samples.iter().map(|s| s.client), iterations),
         server: samples
             .first()?

@@ -261,7 +261,10 @@ fn unplaceable(entry: &PlanEntry, cpus: Option<CpuPair>, topology: &Topology) ->
         return Some("two endpoints that spin on one CPU proceed only at the scheduler's tick".to_owned());
     }
     match (name, cpus) {
-        (floor::CACHE_LINE, _) if one_cpu => Some("on one CPU no cache line is handed over".to_owned()),
+        (floor::CACHE_LINE | floor::SHARED_COPY, _) if one_cpu => {
+            Some("on one CPU no cache line is handed over".to_owned())
+        }
+        (floor::REMOTE_WAKE, _) if one_cpu => Some("on one CPU no other CPU is woken".to_owned()),
         (floor::CONTEXT_SWITCH, Some(_)) if !one_cpu => {
             Some("on two CPUs no context switch is needed".to_owned())
         }

@@ -23,6 +23,7 @@ pub mod sealed;
 pub mod segment;
 pub mod send_completion;
 pub mod shared_memory;
+pub mod shared_slots;
 pub mod side;
 pub mod signal;
 pub mod socket_option;

@@ -284,7 +284,10 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
             let track = &mut self.cases[at];
             if let Some(floor) = &track.floor {
                 for sample in track.samples.iter_mut().filter(|sample| sample.floor_ns.is_none()) {
-                    sample.floor_ns = bracketed(&self.floor_ns, sample.round as usize, floor);
+                    let round = sample.round as usize;
+                    let bracketed = |ns: FloorSum| bracketed(&self.floor_ns, round, |of| ns(floor, of));
+                    sample.floor_ns = bracketed(|floor, of| floor.iteration_ns(of));
+                    sample.wake_floor_ns = bracketed(|floor, of| floor.wake_iteration_ns(of));
                 }
             }
             if track.is_open() && track.is_settled(self.bounds.settled) {
@@ -322,10 +325,16 @@ fn in_random_order(tracks: &[Track], random: &mut SmallRng) -> Vec<usize> {
     order
 }
 
+/// A sum that a floor is, from the nanoseconds of its cases.
+type FloorSum = fn(&Floor, &dyn Fn(&Case) -> Option<f64>) -> Option<f64>;
+
 /// The floor of a sample of `round`: the geometric mean of the floors before and after it, as far as both are known.
-fn bracketed(floors: &[HashMap<Case, f64>], round: usize, floor: &Floor) -> Option<f64> {
-    let of_round =
-        |round: usize| floors.get(round).and_then(|ns| floor.iteration_ns(|case| ns.get(case).copied()));
+fn bracketed(
+    floors: &[HashMap<Case, f64>],
+    round: usize,
+    sum: impl Fn(&dyn Fn(&Case) -> Option<f64>) -> Option<f64>,
+) -> Option<f64> {
+    let of_round = |round: usize| floors.get(round).and_then(|ns| sum(&|case| ns.get(case).copied()));
     match (of_round(round), of_round(round + 1)) {
         (Some(before), Some(after)) => Some((before * after).sqrt()),
         (before, after) => before.or(after),
