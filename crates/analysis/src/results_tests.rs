@@ -51,6 +51,7 @@ fn case(name: &str) -> Case {
         cpus: Some(CpuPair { client: 1, server: 1 }),
         endpoints: Endpoints::Processes,
         pace: model::Pace::BackToBack,
+        inject: None,
         peers: model::Peers::Pair,
         spec: Spec::plain(name),
     }

@@ -187,6 +187,7 @@ fn between(name: &str, workload: Workload, size_bytes: Option<Size>, case: &Case
         endpoints: case.endpoints,
         pace: Pace::BackToBack,
         peers: Peers::Pair,
+        inject: None,
     }
 }
 
@@ -200,6 +201,7 @@ pub fn operation(name: &str, cpu: u32) -> Case {
         endpoints: Endpoints::Processes,
         pace: Pace::BackToBack,
         peers: Peers::Pair,
+        inject: None,
         spec: Spec::plain(name),
     }
 }
@@ -218,6 +220,7 @@ mod tests {
             endpoints: Endpoints::Processes,
             pace: Pace::BackToBack,
             peers: Peers::Pair,
+            inject: None,
             spec: Spec::plain("pipe"),
         }
     }

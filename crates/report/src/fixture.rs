@@ -141,6 +141,7 @@ fn pair(workload: Workload, spec: &str, size: u64, (placement, cpus): (Placement
         cpus: Some(cpus),
         endpoints: Endpoints::Processes,
         pace: Pace::BackToBack,
+        inject: None,
         peers: Peers::Pair,
         spec: Spec { name: name.to_owned(), params },
     }

@@ -1,6 +1,7 @@
 //! What every benchmark needs of the harness: a run directory, a clock, the topology, single trials.
 
 use harness::clock::Calibration;
+use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::schedule::Trials;
 use harness::coordinator::trials::EndpointTrials;
@@ -45,6 +46,7 @@ impl Bench {
             check: false,
             interrupted: &self.interrupted,
             timeout: Duration::from_secs(5),
+            plain_times: PlainTimes::default(),
         }
     }
 
@@ -62,6 +64,7 @@ impl Bench {
             cpus: self.topology.place(placement)?,
             endpoints: Endpoints::Processes,
             pace: Pace::BackToBack,
+            inject: None,
             peers: Peers::Pair,
             spec: Spec::parse(spec, CARDS).map_err(|invalid| invalid.to_string())?,
         })

@@ -1,6 +1,7 @@
 //! Trials of real endpoints: it starts the processes of one trial, takes their reports under a deadline, and ends them.
 
 use super::common_window::in_common_window;
+use super::plain_times::PlainTimes;
 use super::reexecution::reexecution;
 use super::run_directory::RunDirectory;
 use super::schedule::Trials;
@@ -12,7 +13,7 @@ use crate::protocol::orders::{COMMAND, Orders, Role, Sizing};
 use crate::protocol::report::{EndpointMessage, TrialReport};
 use model::observation::{Observation, ProbeRequest};
 use model::record::ClockSource;
-use model::{Case, Endpoints, Peers};
+use model::{Case, Endpoints, Inject, Peers};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,8 @@ pub struct EndpointTrials<'a> {
     pub interrupted: &'a AtomicBool,
     /// The time that a trial may take beyond the iterations that it was told to do.
     pub timeout: Duration,
+    /// What cases take without the delay that is injected in them.
+    pub plain_times: PlainTimes,
 }
 
 impl Trials for EndpointTrials<'_> {
@@ -71,6 +74,26 @@ impl Drop for EndpointProcess {
 }
 
 impl EndpointTrials<'_> {
+    /// The delay of each iteration of `case`, in nanoseconds. One in percent is of what the case takes without, which is
+    /// measured first.
+    fn inject_ns(&self, case: &Case) -> Result<Option<f64>, TrialError> {
+        /// What each of the trials without a delay measures.
+        const SLICE_NS: u64 = 2_000_000;
+        /// Trials of runs have lower numbers, so that no two have one number.
+        const FIRST_NUMBER: u64 = 1 << 48;
+
+        let plain = Case { inject: None, ..case.clone() };
+        let measure = |hint_ns, number| {
+            let size = Sizing::Slice { slice_ns: SLICE_NS, hint_ns };
+            self.trial(&plain, size, FIRST_NUMBER + number, None).map(|report| report.sample.iteration_ns())
+        };
+        Ok(match case.inject {
+            None => None,
+            Some(Inject::Ns(ns)) => Some(ns as f64),
+            Some(share) => Some(share.delay_ns(self.plain_times.ns(&plain, measure)?)),
+        })
+    }
+
     fn trial(
         &self,
         case: &Case,
@@ -78,6 +101,7 @@ impl EndpointTrials<'_> {
         number: u64,
         probe: Option<&ProbeRequest>,
     ) -> Result<TrialReport, TrialError> {
+        let inject_ns = self.inject_ns(case)?;
         let orders = |role, pair| Orders {
             case: case.clone(),
             role,
@@ -86,6 +110,7 @@ impl EndpointTrials<'_> {
             number,
             pair,
             size,
+            inject_ns,
             check: self.check,
             probe: probe.cloned(),
         };

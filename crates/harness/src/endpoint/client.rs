@@ -1,6 +1,7 @@
 //! The client's side of a connected trial: it announces one phase after the other, keeps the clock and makes the sample.
 
 use super::buffered::BufferedEndpoint;
+use super::injected::{Injected, InjectedDelay};
 use super::loop_error::LoopError;
 use super::loops::{ask_all, stream_to_all};
 use super::meters::{
@@ -46,6 +47,8 @@ pub(crate) struct Client<'a, E> {
     pub(crate) endpoints: Vec<Box<BufferedEndpoint<E>>>,
     /// What goes with each message of a `session`.
     pub(crate) fds: Vec<OwnedFd>,
+    /// What is injected in each timed iteration, if anything is.
+    pub(crate) delay: Option<InjectedDelay>,
     /// How many iterations there were so far, in all phases.
     pub(crate) trial_iterations: u64,
 }
@@ -241,7 +244,7 @@ impl<E: Endpoint> Client<'_, E> {
         watch.start();
         let before = of_this_thread();
         let start = self.clock.now();
-        run(endpoints, workload, timed, &fds, &mut NoTrace, watch)?;
+        run_injected(endpoints, workload, timed, &fds, self.delay, watch)?;
         let end = self.clock.now();
         let usage = usage_between(before, of_this_thread());
         run(endpoints, workload, lead_out, &fds, &mut NoTrace, &mut Unwatched)?;
@@ -289,7 +292,7 @@ impl<E: Endpoint> Client<'_, E> {
     /// The client's side of `iterations`.
     fn iterations(&mut self, iterations: Range<u64>, watch: &mut impl Watch) -> Outcome<()> {
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
-        run(&mut self.endpoints, self.session.workload(), iterations, &fds, &mut NoTrace, watch)
+        run_injected(&mut self.endpoints, self.session.workload(), iterations, &fds, self.delay, watch)
             .map_err(EndpointError::from)
     }
 
@@ -378,6 +381,23 @@ fn run<E: Endpoint>(
         }
         (_, [endpoint]) => endpoint.ask(iterations, watch),
         (_, endpoints) => ask_all(endpoints, iterations, watch.log()),
+    }
+}
+
+/// The same with `delay` in each iteration. Without one it is the same code as without this function.
+fn run_injected<E: Endpoint>(
+    endpoints: &mut [Box<BufferedEndpoint<E>>],
+    workload: Workload,
+    iterations: Range<u64>,
+    fds: &[BorrowedFd<'_>],
+    delay: Option<InjectedDelay>,
+    watch: &mut impl Watch,
+) -> Result<(), LoopError> {
+    match delay {
+        None => run(endpoints, workload, iterations, fds, &mut NoTrace, watch),
+        Some(delay) => {
+            run(endpoints, workload, iterations, fds, &mut NoTrace, &mut Injected { delay, watch })
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A trial of an operation: it has one endpoint, and no phases to agree on.
 
+use super::injected::InjectedDelay;
 use super::loop_error::LoopError;
 use super::sample::{sample, usage_between};
 use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, WARM_UP_SHARE, observed_iterations};
@@ -15,8 +16,9 @@ use sys::usage::of_this_thread;
 
 /// A trial of `cost`.
 pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sample, LoopError> {
-    let (iterations, warm_up_iterations) = warm_up(orders, &mut operation)?;
-    let (elapsed_ns, client) = timed(orders, &mut operation, iterations)?;
+    let delay = injected(orders);
+    let (iterations, warm_up_iterations) = warm_up(orders, delay, &mut operation)?;
+    let (elapsed_ns, client) = timed(orders, delay, &mut operation, iterations)?;
     Ok(Sample {
         trial_iterations: warm_up_iterations + iterations,
         ..sample(iterations, elapsed_ns, client, None)
@@ -29,13 +31,14 @@ pub(crate) fn observed_cost(
     mut operation: impl Operation,
     request: &ProbeRequest,
 ) -> Outcome<(Sample, Option<Observation>)> {
-    let (iterations, _) = warm_up(orders, &mut operation)?;
+    let delay = injected(orders);
+    let (iterations, _) = warm_up(orders, delay, &mut operation)?;
     let iterations = observed_iterations(iterations, orders.size, request);
     let clock = Clock::new(orders.clock);
     let mut probe = observe::attach(request, 0..0)?;
     probe.begin()?;
     let start = clock.now();
-    repeat(&mut operation, 0..iterations)?;
+    repeat(&mut operation, 0..iterations, delay)?;
     let elapsed_ns = clock.ns_between(start, clock.now());
     probe.end()?;
     let client = probe.observation()?;
@@ -45,16 +48,20 @@ pub(crate) fn observed_cost(
 }
 
 /// Repeats the operation until it is warm. Returns how many iterations the trial is to have, and how many there were.
-fn warm_up(orders: &Orders, operation: &mut impl Operation) -> Result<(u64, u64), LoopError> {
+fn warm_up(
+    orders: &Orders,
+    delay: Option<InjectedDelay>,
+    operation: &mut impl Operation,
+) -> Result<(u64, u64), LoopError> {
     match orders.size {
         Sizing::Iterations(iterations) => {
-            timed(orders, operation, iterations).map(|_| (iterations, iterations))
+            timed(orders, delay, operation, iterations).map(|_| (iterations, iterations))
         }
         Sizing::Slice { slice_ns, .. } => {
             let enough_ns = slice_ns as f64 * WARM_UP_SHARE;
             let (mut iterations, mut trial_iterations) = (LEAST_WARM_UP_ITERATIONS, 0);
             loop {
-                let (elapsed_ns, _) = timed(orders, operation, iterations)?;
+                let (elapsed_ns, _) = timed(orders, delay, operation, iterations)?;
                 trial_iterations += iterations;
                 if elapsed_ns >= enough_ns {
                     let fitting = iterations as f64 * slice_ns as f64 / elapsed_ns;
@@ -69,22 +76,43 @@ fn warm_up(orders: &Orders, operation: &mut impl Operation) -> Result<(u64, u64)
 /// How long `iterations` took, and what they used.
 fn timed(
     orders: &Orders,
+    delay: Option<InjectedDelay>,
     operation: &mut impl Operation,
     iterations: u64,
 ) -> Result<(f64, Usage), LoopError> {
     let clock = Clock::new(orders.clock);
     let before = of_this_thread();
     let start = clock.now();
-    repeat(operation, 0..iterations)?;
+    repeat(operation, 0..iterations, delay)?;
     let end = clock.now();
     Ok((clock.ns_between(start, end), usage_between(before, of_this_thread())))
 }
 
-/// The iterations of `cost`.
+/// What is injected in each iteration, if anything is.
+fn injected(orders: &Orders) -> Option<InjectedDelay> {
+    orders.inject_ns.map(|ns| InjectedDelay::new(ns, &Clock::new(orders.clock)))
+}
+
+/// The iterations of `cost`, with `delay` in each. Without one they are the same code as without the parameter.
 #[inline(always)]
-fn repeat(operation: &mut impl Operation, iterations: Range<u64>) -> Result<(), LoopError> {
-    for _ in iterations {
-        operation.call().map_err(|errno| LoopError::Call { name: "call", errno })?;
+fn repeat(
+    operation: &mut impl Operation,
+    iterations: Range<u64>,
+    delay: Option<InjectedDelay>,
+) -> Result<(), LoopError> {
+    let mut call = || operation.call().map_err(|errno| LoopError::Call { name: "call", errno });
+    match delay {
+        None => {
+            for _ in iterations {
+                call()?;
+            }
+        }
+        Some(delay) => {
+            for _ in iterations {
+                delay.wait();
+                call()?;
+            }
+        }
     }
     Ok(())
 }
@@ -234,6 +262,7 @@ mod tests {
             pair: 0,
             size: Sizing::Iterations(20),
             check: false,
+            inject_ns: None,
             probe: None,
         };
         let sample = accuracy(&orders, Fast(clock, clock.now())).unwrap();

@@ -6,6 +6,7 @@
 use super::buffered::BufferedEndpoint;
 use super::client::Client;
 use super::fan_in::FanInServer;
+use super::injected::InjectedDelay;
 use super::operation::{accuracy, cost, observed_cost};
 use super::server::Server;
 use super::session::{Outcome, Session};
@@ -100,6 +101,7 @@ impl Visitor for TakePart {
                 clock,
                 endpoints: endpoints.collect::<Outcome<_>>()?,
                 fds: session.fds()?,
+                delay: session.orders.inject_ns.map(|ns| InjectedDelay::new(ns, &clock)),
                 trial_iterations: 0,
             };
             return client.measure().map(Some);
@@ -152,6 +154,7 @@ mod tests {
             pair: 0,
             size: Sizing::Iterations(iterations),
             check: true,
+            inject_ns: None,
             probe: None,
         }
     }

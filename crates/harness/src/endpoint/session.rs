@@ -181,6 +181,7 @@ mod tests {
             pair: 0,
             size: Sizing::Iterations(10),
             check: false,
+            inject_ns: None,
             probe: None,
         };
         Session { orders, role, links: Vec::new(), control, carries_bytes: true }

@@ -22,6 +22,8 @@ pub(crate) struct Orders {
     /// The number of the pair to which the first link belongs, if there are several.
     pub(crate) pair: u32,
     pub(crate) size: Sizing,
+    /// The delay that the client injects in each iteration, in nanoseconds, if the case has one.
+    pub(crate) inject_ns: Option<f64>,
     /// Whether every byte is checked in the timed iterations too.
     pub(crate) check: bool,
     /// The probe that observes the endpoints, in the one phase that such a trial has beside its warm-up.

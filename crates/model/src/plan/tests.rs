@@ -313,6 +313,29 @@ fn one_cpu_is_one_cpu_when_nothing_is_pinned_too() {
 }
 
 #[test]
+fn a_delay_is_injected_in_what_was_asked_for_and_in_no_floor() {
+    let inject = Inject::Ns(200);
+    let of = |rows: &[&str]| {
+        let block = block(rows, &[Workload::Latency, Workload::Accuracy], &[64], &["same-core"]);
+        planned(block, &cores(2)).injected(inject)
+    };
+    let plan = of(&["pipe", "context-switch"]);
+    let names =
+        ["pipe latency 64 same-core inject=200ns", "context-switch latency 64 same-core inject=200ns"];
+    assert_eq!(keys(&plan.cases), names);
+    assert!(plan.floors.iter().all(|floor| floor.inject.is_none()) && plan.awaited.is_empty());
+    // A case with a delay is divided by the same floor.
+    let plain = Case { inject: None, ..plan.cases[0].clone() };
+    assert_eq!(floor::floor_of(&plan.cases[0]), floor::floor_of(&plain));
+    let several = Block {
+        peers: vec![Peers::Pairs(2)],
+        ..block(&["pipe"], &[Workload::Latency], &[64], &["same-core"])
+    };
+    let plan = planned(several, &cores(2)).injected(inject);
+    assert!(plan.cases.is_empty() && plan.dropped[0].reason.contains("one client"), "{plan:?}");
+}
+
+#[test]
 fn unpinned_cases_alone_have_unpinned_floors() {
     let plan = planned(block(&["pipe"], &[Workload::Latency], &[1], &["unpinned"]), &cores(2));
     assert_eq!(keys(&plan.floors), ["null latency 1 unpinned", "syscall cost unpinned"]);

@@ -196,7 +196,8 @@ pub(crate) fn comparable<T>(items: &[T], case: impl Fn(&T) -> &Case) -> BTreeMap
 pub(crate) fn name(case: &Case) -> String {
     let has_sizes = case.workload.is_alone() || case.spec.name == floor::SHARED_COPY;
     let size = case.size_bytes.filter(|_| has_sizes).map(|size| format!(" {size}")).unwrap_or_default();
-    clean(&format!("{}{size}", case.spec))
+    let inject = case.inject.map(|inject| format!(" inject={inject}")).unwrap_or_default();
+    clean(&format!("{}{size}{inject}", case.spec))
 }
 
 /// The order of floors: the instrument itself, a system call, handing over, copies from the smallest.
