@@ -166,6 +166,9 @@ impl SlotEndpoint {
     fn await_message(&self, most_bytes: usize) -> Result<(usize, usize), Errno> {
         let (at, word) = self.geometry.place(self.next, most_bytes);
         let word = self.word(word);
+        if word.load(Ordering::Acquire) & !LENGTH_MASK != handed_over(self.next) {
+            self.let_peer_get_ahead(most_bytes);
+        }
         loop {
             let seen = word.load(Ordering::Acquire);
             if seen & !LENGTH_MASK == handed_over(self.next) {
@@ -175,6 +178,27 @@ impl SlotEndpoint {
                 return if is_sound { Ok((at, size_bytes)) } else { Err(Errno::BADMSG) };
             }
             std::hint::spin_loop();
+        }
+    }
+
+    /// Waits some microseconds at most until a streaming peer is well ahead. An endpoint that polls each slot while it is
+    /// written takes the line from its writer, message after message; one that finds many messages there does not.
+    #[inline(never)]
+    fn let_peer_get_ahead(&self, most_bytes: usize) {
+        const PAUSES_PER_POLL: u32 = 32;
+        const POLLS: u32 = 8;
+        /// With fewer slots, to wait for some of them would stop the writer.
+        const FEWEST_SLOTS: usize = 8;
+        if self.geometry.slots < FEWEST_SLOTS {
+            return;
+        }
+        let later = self.next + self.geometry.slots as u64 / 4;
+        let (_, word) = self.geometry.place(later, most_bytes);
+        for _ in 0..POLLS {
+            if self.word(word).load(Ordering::Relaxed) & !LENGTH_MASK == handed_over(later) {
+                return;
+            }
+            (0..PAUSES_PER_POLL).for_each(|_| std::hint::spin_loop());
         }
     }
 

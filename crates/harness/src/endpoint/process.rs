@@ -189,6 +189,58 @@ mod tests {
         }
     }
 
+    /// The differences between the iterations of trials with a delay of `inject_ns` and of those without, which alternate.
+    fn injected_ns(inject_ns: f64, trial: impl Fn(Option<f64>) -> EndpointReport) -> Vec<f64> {
+        let iteration_ns = |inject| trial(inject).unwrap().unwrap().sample.iteration_ns();
+        let pair = |at| match at % 2 {
+            0 => -iteration_ns(None) + iteration_ns(Some(inject_ns)),
+            _ => iteration_ns(Some(inject_ns)) - iteration_ns(None),
+        };
+        (0..21).map(pair).collect()
+    }
+
+    /// The median of `values`, and the median of their distances from it.
+    fn median_and_spread(values: &[f64]) -> (f64, f64) {
+        let median = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        let middle = median(values.to_vec());
+        (middle, median(values.iter().map(|value| (value - middle).abs()).collect()))
+    }
+
+    #[test]
+    fn an_injected_delay_is_found_in_what_an_iteration_takes() {
+        let syscall = |inject_ns| {
+            let (_coordinator, control) = channel().unwrap();
+            let case = Case { cpus: None, ..floor::operation(floor::SYSCALL, 1) };
+            let orders = Orders { inject_ns, ..orders(case, Role::Alone, 2000) };
+            obey(orders, Vec::new(), &control)
+        };
+        let pipe = |workload| {
+            move |inject_ns| {
+                let case = Case { cpus: None, ..connected("pipe", workload, 64) };
+                let (client, server) = channel().unwrap();
+                let (_coordinator, control) = channel().unwrap();
+                let orders = Orders { inject_ns, ..orders(case, Role::Both, 300) };
+                obey(orders, vec![client, server], &control)
+            }
+        };
+        let found = [
+            (2_000.0, injected_ns(2_000.0, syscall)),
+            (200_000.0, injected_ns(200_000.0, pipe(Workload::Latency))),
+            // The client is what limits a stream that it delays by so much.
+            (100_000.0, injected_ns(100_000.0, pipe(Workload::Throughput))),
+        ];
+        for (inject_ns, differences) in found {
+            let (median, spread) = median_and_spread(&differences);
+            // Of other work on the host, the spread knows. The calibration may be off by some percent.
+            let bound = 5.0 * spread + 0.2 * inject_ns;
+            assert!((median - inject_ns).abs() < bound, "{median} of {inject_ns}, spread {spread}");
+            assert!(median > 0.3 * inject_ns, "{median} of {inject_ns}");
+        }
+    }
+
     #[test]
     fn an_operation_needs_no_peer() {
         let (_coordinator, control) = channel().unwrap();
