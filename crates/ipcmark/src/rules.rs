@@ -85,6 +85,7 @@ mod tests {
             trial_iterations: 10,
             elapsed_ns: 10.0 * iteration_ns,
             floor_ns: None,
+            wake_floor_ns: None,
             each: None,
             client: Usage::default(),
             server: None,

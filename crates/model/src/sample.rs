@@ -32,6 +32,9 @@ pub struct Sample {
     pub elapsed_ns: f64,
     /// What the floor of this case took for the same work in the same round, in nanoseconds per iteration.
     pub floor_ns: Option<f64>,
+    /// The same for the floor that wakes a sleeper on the other CPU. Only of cases that sleep, on two CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake_floor_ns: Option<f64>,
     /// The `each` phase: a clock reading every iteration. Absent for `cost` and `throughput`.
     pub each: Option<Each>,
     /// What the client used in the `total` phase.

@@ -29,6 +29,13 @@ pub struct Summary {
     pub each_over_total: Option<Estimate>,
     /// The multiple of the floor, round by round.
     pub floor_multiple: Option<Estimate>,
+    /// The multiple of the floor that wakes a sleeper on the other CPU; only of cases that sleep, on two CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake_floor_multiple: Option<Estimate>,
+    /// The drift that dividing by the floor leaves: the variance of the logarithm of the multiple over that of the time. The
+    /// multiple is of the floor that wakes a sleeper, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor_drift: Option<f64>,
     /// What one iteration costs the client.
     pub client: PerIteration,
     /// What one iteration costs the server.

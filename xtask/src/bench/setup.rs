@@ -1,6 +1,8 @@
 //! What every benchmark needs of the harness: a run directory, a clock, the topology, single trials.
 
+use harness::clock::Calibration;
 use harness::clock::{Calibration, Clock};
+use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::schedule::{Trial, Trials};
 use harness::coordinator::trials::EndpointTrials;
@@ -49,6 +51,7 @@ impl Bench {
             check: false,
             interrupted: &self.interrupted,
             timeout: Duration::from_secs(5),
+            plain_times: PlainTimes::default(),
         }
     }
 
@@ -70,6 +73,7 @@ impl Bench {
             cpus: self.topology.place(placement)?,
             endpoints: Endpoints::Processes,
             pace: Pace::BackToBack,
+            inject: None,
             peers: Peers::Pair,
             spec: Spec::parse(spec, CARDS).map_err(|invalid| invalid.to_string())?,
         })

@@ -403,6 +403,7 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         let Track { samples, brackets, floor: Some(floor), .. } = &mut self.tracks[at] else { return };
         for (sample, bracket) in samples.iter_mut().zip(brackets) {
             sample.floor_ns = between(&self.brackets, *bracket, |ns_of| floor.iteration_ns(ns_of));
+            sample.wake_floor_ns = between(&self.brackets, *bracket, |ns_of| floor.wake_iteration_ns(ns_of));
         }
     }
 

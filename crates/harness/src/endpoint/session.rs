@@ -221,6 +221,7 @@ pub(super) mod testing {
             number: 3,
             pair: 0,
             check: false,
+            inject_ns: None,
             probe: None,
         };
         Session { orders, role, links: Vec::new(), control, carries_bytes: true }
