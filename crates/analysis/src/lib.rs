@@ -12,7 +12,11 @@ pub mod host_view;
 pub mod interval;
 #[cfg(test)]
 mod results_tests;
+#[cfg(test)]
+mod simulated;
+mod slope;
 pub mod stats;
+pub mod stopping;
 pub mod study;
 pub mod summary;
 pub mod traces;

@@ -7,19 +7,16 @@ use analysis::compare::round_log_ratios;
 use analysis::host_speed::FullSpeed;
 use analysis::host_view::HostViews;
 use analysis::stats::median_interval;
+use analysis::stopping::{self, LEAST_TRIALS};
 use analysis::summary::{summarise, warnings};
 use harness::coordinator::run::FinishedCase;
 use model::Case;
 use model::record::{Outcome, Record, Sample};
 
-/// The trials without which no case is called settled: fewer allow no honest 95% interval.
-pub const LEAST_TRIALS: usize = 8;
-
 /// Whether what is shown of `samples` of `case` is known to within the fraction `precision` of it, in a run that was as fast
 /// as `full_speed` so far.
 pub fn is_settled(case: &Case, samples: &[Sample], full_speed: &FullSpeed, precision: f64) -> bool {
-    let views = HostViews::of(case, samples, full_speed);
-    views.and_then(|views| views.iteration_ns.half_width()).is_some_and(|half| half <= precision)
+    stopping::is_settled(samples, precision, || Some(HostViews::of(case, samples, full_speed)?.iteration_ns))
 }
 
 /// Whether the ratio of two cases is known to within the fraction `precision`, from the rounds in which both had trials.
