@@ -36,23 +36,24 @@ impl<'a> ChosenSlices<'a> {
         self.trials.iter().flatten().map(|(sample, _)| *sample)
     }
 
-    /// The median with its interval of the times in nanoseconds that `time_ns` takes of samples, reduced to full speed where the slices are.
+    /// The median with its interval of the times in nanoseconds that `time_ns` takes of samples, reduced to full speed where
+    /// the slices are.
     pub fn median_time(&self, time_ns: impl Fn(&Sample) -> Option<f64>) -> Option<Estimate> {
-        self.median(|sample, factor| Some(time_ns(sample)? * factor))
+        median_over_trials(&self.values(|sample, factor| Some(time_ns(sample)? * factor)))
     }
 
-    /// The median with its interval of the ratios that `ratio` takes of samples.
+    /// The median with its interval of the ratios that `ratio` takes of samples. It is that of their logarithms: of an even number
+    /// of slices the middle between 1/2 and 2 is 1.
     pub fn median_ratio(&self, ratio: impl Fn(&Sample) -> Option<f64>) -> Option<Estimate> {
-        self.median(|sample, _| ratio(sample))
+        let logs = self.values(|sample, _| Some(ratio(sample)?.ln()).filter(|log| log.is_finite()));
+        median_over_trials(&logs).map(|logs| logs.map(f64::exp))
     }
 
-    fn median(&self, value: impl Fn(&Sample, f64) -> Option<f64>) -> Option<Estimate> {
-        let log = |(sample, factor): &(&Sample, f64)| {
-            Some(value(sample, *factor)?.ln()).filter(|log| log.is_finite())
+    fn values(&self, value: impl Fn(&Sample, f64) -> Option<f64>) -> Vec<Vec<f64>> {
+        let of_trial = |trial: &Vec<(&Sample, f64)>| {
+            trial.iter().filter_map(|(sample, factor)| value(sample, *factor)).collect()
         };
-        let logs: Vec<Vec<f64>> =
-            self.trials.iter().map(|trial| trial.iter().filter_map(log).collect()).collect();
-        median_over_trials(&logs).map(|logs| logs.map(f64::exp))
+        self.trials.iter().map(of_trial).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 //! trials that are near in time.
 //!
 //! The interval is distribution-free, as one of order statistics is: it holds every value q of which the slices do not refute
-//! that half of all slices are below it (Woodruff 1952 does so for samples taken in clusters). The share below q is a mean over
+//! that half of all slices are below it, on any scale (Woodruff 1952 does so for samples taken in clusters). The share below q is a mean over
 //! *sections*, which are trials or groups of successive trials, and is judged by a t test between sections (sectioning: Asmussen
 //! and Glynn, *Stochastic Simulation*, III.5). What neighbouring sections have in common is estimated and allowed for. An interval around the median whose width
 //! comes from the spread of the sections' medians covers much less where a host has two speeds: simulated, 82% where this has 95%.
