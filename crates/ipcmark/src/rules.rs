@@ -48,7 +48,7 @@ mod tests {
     fn sample(round: u32, iteration_ns: f64, late_ns: Option<f64>) -> Sample {
         Sample {
             round,
-            started_ns: 0,
+            started_ns: u64::from(round) * 5_000_000_000,
             iterations: 10,
             trial_iterations: 10,
             elapsed_ns: 10.0 * iteration_ns,
