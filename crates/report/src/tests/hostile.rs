@@ -51,7 +51,12 @@ fn hostile(text: &str, number: f64, size: u64) -> Results {
         let (name, asked, got) = (text.to_owned(), text.to_owned(), text.to_owned());
         record.warnings.extend([
             Warning::Clamped { name, asked, got },
-            Warning::TwoModes { fast_ns: number, slow_ns: number, fast_share: number },
+            Warning::TwoModes {
+                fast_ns: number,
+                slow_ns: number,
+                fast_share: number,
+                slow_speed: Some(number),
+            },
             Warning::Preempted { per_iteration: number },
             Warning::InstrumentEffect { ratio: number },
             Warning::SampledCpuSplit { tick_ns: size },
