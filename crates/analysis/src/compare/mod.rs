@@ -29,9 +29,14 @@
 //!
 //! Two mechanisms measured in one run, in turn, need none of this: see [`compare_paired`].
 
+mod any_time;
 mod comparison;
+mod discoveries;
 mod paired;
+#[cfg(test)]
+mod paired_tests;
 mod pairing;
+mod quadruples;
 mod references;
 mod result;
 #[cfg(test)]
@@ -43,7 +48,10 @@ mod totals;
 mod verdict;
 
 pub use self::comparison::{compare, failures};
-pub use self::paired::{PairedComparison, PairedRatios, compare_paired, round_log_ratios};
+pub use self::paired::{
+    FEWEST_TRIAL_PAIRS, PairedComparison, PairedRatios, PlannedComparison, compare_paired,
+    is_paired_verdict_reached, plan_paired,
+};
 pub use self::result::{
     AdjustedRatio, ComparedCase, Comparison, ComparisonOptions, ComparisonTotals, ComparisonVerdict,
     Difference, Ratio, RunMedian,

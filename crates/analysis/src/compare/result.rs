@@ -17,11 +17,22 @@ pub struct ComparisonOptions {
     /// the state of the host. With 1.5%, a case alone is never called different below 4.2%, and one of
     /// 20 cases never below 6.4%.
     pub repeatability: Percent,
+    /// The expected share of false ones among the cases that are called different.
+    pub false_discoveries: Percent,
 }
 
 impl Default for ComparisonOptions {
+    /// For runs that are compared after the event.
     fn default() -> Self {
-        Self { margin: Percent(0.05), repeatability: Percent(0.015) }
+        Self { margin: Percent(0.05), repeatability: Percent(0.015), false_discoveries: Percent(0.05) }
+    }
+}
+
+impl ComparisonOptions {
+    /// For cases that one run measures interleaved: what differs from run to run differs from trial to trial, and is in the
+    /// interval.
+    pub fn interleaved() -> Self {
+        Self { margin: Percent(0.01), repeatability: Percent(0.0), false_discoveries: Percent(0.01) }
     }
 }
 

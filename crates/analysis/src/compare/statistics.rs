@@ -9,6 +9,8 @@ use model::sample::Sample;
 pub const FEWEST_TRIALS: usize = 6;
 /// The probability that any interval of a comparison misses what it should cover.
 pub(super) const MISS: f64 = 0.05;
+/// The chance of not finding the smallest difference that a comparison is said to find.
+pub(super) const POWER_TAIL: f64 = 0.2;
 
 /// How cautiously to judge.
 #[derive(Clone, Copy)]
