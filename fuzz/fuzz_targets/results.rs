@@ -5,6 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use analysis::compare::{ComparisonOptions, PairedRatios, ComparisonVerdict, compare, compare_paired, round_log_ratios};
 use model::record::{Line, Results};
+use analysis::host_speed::FullSpeed;
 use analysis::summary::recompute;
 use model::results::{parse, to_line};
 use analysis::study::evaluate;
@@ -47,9 +48,10 @@ fuzz_target!(|bytes: &[u8]| {
     let finite = |ratio: model::estimate::Estimate| ratio.median.is_finite() && ratio.median > 0.0;
     assert!(paired.iter().all(|pair| pair.ratio.is_none_or(finite)));
 
+    let full_speed = FullSpeed::of(&results);
     for record in &results.records {
-        let Some(summary) = summarise(&record.case, &record.samples) else { continue };
-        assert_eq!(summary.trials as usize, record.samples.len());
+        let Some(summary) = summarise(&record.case, &record.samples, &full_speed) else { continue };
+        assert_eq!(summary.slices as usize, record.samples.len());
         assert!(summary.iteration_ns.median > 0.0 && summary.iteration_ns.median.is_finite());
         assert!(
             summary

@@ -7,6 +7,9 @@
 pub mod analysed;
 pub mod compare;
 pub mod explain;
+pub mod host_speed;
+pub mod host_view;
+pub mod interval;
 #[cfg(test)]
 mod results_tests;
 pub mod stats;

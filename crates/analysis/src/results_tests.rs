@@ -1,5 +1,6 @@
 //! Results files with summaries in them: what is written is read back, and no damage panics in reading or summarising.
 
+use crate::host_speed::FullSpeed;
 use crate::summary::{recompute, summarise};
 use model::histogram::Histogram;
 use model::observation::profile::CallProfile;
@@ -40,7 +41,10 @@ fn text_of(results: &Results) -> String {
 }
 
 fn record(name: &str, samples: Vec<Sample>) -> Record {
-    Record { summary: summarise(&case(name), &samples), ..testing::record(case(name), samples) }
+    Record {
+        summary: summarise(&case(name), &samples, &FullSpeed::default()),
+        ..testing::record(case(name), samples)
+    }
 }
 
 fn case(name: &str) -> Case {

@@ -2,6 +2,8 @@
 //!
 //! Pure: a summary is recomputed from a results file at any time.
 
+use crate::host_speed::FullSpeed;
+use crate::host_view::{ChosenSlices, HostViews};
 use crate::stats;
 use model::estimate::Estimate;
 use model::histogram::Histogram;
@@ -9,38 +11,37 @@ use model::record::{Results, Sample, Setting, StepSample, StepSamples, TimerSamp
 use model::summary::{Fairness, PerIteration, Quantiles, StepTime, StepTimes, Summary};
 use model::warning::Warning;
 use model::{Case, Peers, Workload};
+use std::collections::BTreeSet;
 
-/// What `samples` of `case` say; `None` when there are none.
-pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
-    let iteration_ns: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
-    let estimate = stats::median_interval(&iteration_ns)?;
+/// What `samples` of `case` say, in a run that was as fast as `full_speed`; `None` when there are none.
+pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Option<Summary> {
+    let HostViews { chosen, iteration_ns, speed } = HostViews::of(case, samples, full_speed)?;
     let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
     let iteration_bytes =
         case.iteration_bytes().filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
-    let ratios = |of: fn(&Sample) -> Option<f64>| {
-        let logs: Vec<f64> = samples.iter().filter_map(of).map(f64::ln).collect();
-        stats::median_interval(&logs).map(|e| e.map(f64::exp))
-    };
     Some(Summary {
-        trials: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+        trials: count(samples.iter().map(|sample| sample.trial).collect::<BTreeSet<_>>().len()),
+        slices: count(samples.len()),
         iterations,
-        iteration_ns: estimate,
-        bytes_per_s: iteration_bytes.and_then(|bytes| rate(samples, bytes)),
+        iteration_ns,
+        speed,
+        bytes_per_s: iteration_bytes.and_then(|bytes| rate(&chosen, bytes)),
         lost: lost(samples),
-        quantiles: quantiles(samples),
+        quantiles: quantiles(&chosen),
         // Several peers have but one part, in which every iteration is timed.
-        each_over_total: ratios(|s| s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns()))
+        each_over_total: chosen
+            .median_ratio(|s| s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns()))
             .filter(|_| case.peers == Peers::Pair),
-        floor_multiple: ratios(|s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
+        floor_multiple: chosen.median_ratio(|s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
         client: per_iteration(samples.iter().map(|s| s.client), iterations),
         server: samples
             .first()?
             .server
             .map(|_| per_iteration(samples.iter().filter_map(|s| s.server), iterations)),
-        modes: stats::two_modes(&iteration_ns),
+        modes: stats::two_modes(&samples.iter().map(Sample::iteration_ns).collect::<Vec<_>>()),
         achieved: achieved(samples),
         iterations_per_s: (case.peers != Peers::Pair && case.workload.is_answered())
-            .then(|| f64::from(case.peers.clients()) / estimate.median * 1e9),
+            .then(|| f64::from(case.peers.clients()) / iteration_ns.median * 1e9),
         fairness: fairness(samples),
         timer: timer(samples),
         steps: step_times(samples),
@@ -48,11 +49,14 @@ pub fn summarise(case: &Case, samples: &[Sample]) -> Option<Summary> {
 }
 
 /// Bytes that came per second, where an iteration sends so many.
-fn rate(samples: &[Sample], iteration_bytes: f64) -> Option<Estimate> {
-    // Of the times, not of the rates: the median of an even number of trials is the same as in the table.
-    let message_ns = |sample: &Sample| sample.elapsed_ns / sample.came().max(1) as f64;
-    let estimate = stats::median_interval(&samples.iter().map(message_ns).collect::<Vec<_>>())?;
+fn rate(slices: &ChosenSlices<'_>, iteration_bytes: f64) -> Option<Estimate> {
+    // Of the times, not of the rates: the median of an even number of slices is the same as in the table.
+    let estimate = slices.median_time(|sample| Some(sample.elapsed_ns / sample.came().max(1) as f64))?;
     Some(estimate.map(|ns| iteration_bytes / ns * 1e9))
+}
+
+fn count(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
 }
 
 fn lost(samples: &[Sample]) -> Option<f64> {
@@ -63,7 +67,7 @@ fn lost(samples: &[Sample]) -> Option<f64> {
 
 fn achieved(samples: &[Sample]) -> Option<f64> {
     let achieved: Vec<f64> = samples.iter().filter_map(|sample| Some(sample.schedule?.achieved())).collect();
-    Some(stats::median_interval(&achieved)?.median)
+    stats::median(&achieved)
 }
 
 fn fairness(samples: &[Sample]) -> Option<Fairness> {
@@ -124,21 +128,17 @@ fn merged<'a>(steps: impl Iterator<Item = &'a StepSample>) -> Vec<StepTime> {
     times.into_iter().filter_map(time).collect()
 }
 
-fn quantiles(samples: &[Sample]) -> Option<Quantiles> {
+fn quantiles(slices: &ChosenSlices<'_>) -> Option<Quantiles> {
     let mut all = Histogram::new();
-    let mut p99_by_trial = Vec::new();
-    for each in samples.iter().filter_map(|sample| sample.each.as_ref()) {
-        let trial = each.iterations.decode();
-        p99_by_trial.push(trial.quantile_ns(0.99)? as f64);
-        all.merge(&trial);
-    }
+    slices.samples().filter_map(|s| s.each.as_ref()).for_each(|each| all.merge(&each.iterations.decode()));
+    let p99_ns = |sample: &Sample| Some(sample.each.as_ref()?.iterations.decode().quantile_ns(0.99)? as f64);
     Some(Quantiles {
         p50_ns: all.quantile_ns(0.5)?,
         p90_ns: all.quantile_ns(0.9)?,
         p99_ns: all.quantile_ns(0.99)?,
         p999_ns: all.quantile_ns(0.999)?,
         max_ns: all.max_ns()?,
-        p99_by_trial_ns: stats::median_interval(&p99_by_trial)?,
+        p99_by_trial_ns: slices.median_ratio(p99_ns)?,
     })
 }
 
@@ -157,8 +157,9 @@ fn per_iteration(usages: impl Iterator<Item = Usage>, iterations: u64) -> PerIte
 
 /// Replaces every summary by what the samples say, as when the file is of another build.
 pub fn recompute(results: &mut Results) {
+    let full_speed = FullSpeed::of(results);
     for record in &mut results.records {
-        record.summary = summarise(&record.case, &record.samples);
+        record.summary = summarise(&record.case, &record.samples, &full_speed);
     }
 }
 
@@ -228,7 +229,7 @@ mod tests {
     }
 
     fn of(workload: Workload, samples: &[Sample]) -> Summary {
-        summarise(&case(workload, 1000), samples).unwrap()
+        summarise(&case(workload, 1000), samples, &FullSpeed::default()).unwrap()
     }
 
     #[test]
@@ -277,7 +278,7 @@ mod tests {
         let (low, high) = multiple.interval.unwrap();
         assert!((low - 2.2).abs() < 1e-12 && (high - 3.4).abs() < 1e-12);
         assert_eq!((summary.bytes_per_s, summary.quantiles, summary.each_over_total), (None, None, None));
-        assert_eq!(summarise(&case(Workload::Latency, 1), &[]), None);
+        assert_eq!(summarise(&case(Workload::Latency, 1), &[], &FullSpeed::default()), None);
     }
 
     #[test]
@@ -301,7 +302,7 @@ mod tests {
     #[test]
     fn messages_without_bytes_have_no_rate_of_bytes() {
         for workload in [Workload::Throughput, Workload::Transfer] {
-            let summary = summarise(&case(workload, 0), &trials(9)).unwrap();
+            let summary = summarise(&case(workload, 0), &trials(9), &FullSpeed::default()).unwrap();
             assert_eq!((summary.bytes_per_s, summary.iteration_ns.median), (None, 140.0));
         }
     }
@@ -324,7 +325,7 @@ mod tests {
             trials(9).into_iter().map(|s| Sample { shares: Some(shares.to_vec()), ..s }).collect()
         };
         let peers = |peers| Case { peers, ..case(Workload::Transfer, 1000) };
-        let summary = |shares, of| summarise(&peers(of), &shared(shares)).unwrap();
+        let summary = |shares, of| summarise(&peers(of), &shared(shares), &FullSpeed::default()).unwrap();
         let fair = summary([500, 500], Peers::Pairs(2));
         assert_eq!(fair.fairness, Some(Fairness { jain: 1.0, least: 1.0, most: 1.0 }));
         assert_eq!(fair.bytes_per_s.unwrap().median, 2.0 * 1000.0 / 140.0 * 1e9);

@@ -5,6 +5,7 @@
 use crate::progress::{Doing, Progress};
 use crate::results_file::ResultsFile;
 use crate::rules;
+use analysis::host_speed::FullSpeed;
 use harness::coordinator::run::{FinishedCase, RunEvent};
 use model::Percent;
 use model::observation::profile::ProfileRecord;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The results of a run under way, and its file.
 pub struct Collector<'a> {
     results: Results,
+    full_speed: FullSpeed,
     file: Option<ResultsFile>,
     header_written: bool,
     /// The first refusal to write, after which nothing more is written.
@@ -28,7 +30,16 @@ impl<'a> Collector<'a> {
     pub fn new(header: Header, file: Option<ResultsFile>, stop: &'a AtomicBool) -> Self {
         let results =
             Results { header, records: Vec::new(), profiles: Vec::new(), end: None, notes: Vec::new() };
-        Self { results, file, header_written: false, refused: None, stop, progress: Progress::new() }
+        let full_speed = FullSpeed::default();
+        Self {
+            results,
+            full_speed,
+            file,
+            header_written: false,
+            refused: None,
+            stop,
+            progress: Progress::new(),
+        }
     }
 
     /// Takes what the run reports.
@@ -48,7 +59,8 @@ impl<'a> Collector<'a> {
     }
 
     fn add_record(&mut self, finished: FinishedCase) {
-        let mut record = rules::record(finished, self.results.header.settings.precision.0);
+        finished.samples.iter().for_each(|sample| self.full_speed.add(&finished.case, sample));
+        let mut record = rules::record(finished, &self.full_speed, self.results.header.settings.precision.0);
         record.warnings.extend(self.cpu_split_warning(&record));
         self.append_header();
         self.append(&Line::Record(Box::new(record.clone())));
@@ -105,6 +117,7 @@ impl<'a> Collector<'a> {
 /// The records of cases that are measured to be explained: no file is written of them.
 pub struct Records {
     records: Vec<Record>,
+    full_speed: FullSpeed,
     precision: Percent,
     progress: Progress,
 }
@@ -112,7 +125,7 @@ pub struct Records {
 impl Records {
     /// None yet, of cases of which `precision` is asked.
     pub fn new(precision: Percent) -> Self {
-        Self { records: Vec::new(), precision, progress: Progress::new() }
+        Self { records: Vec::new(), full_speed: FullSpeed::default(), precision, progress: Progress::new() }
     }
 
     /// Takes what the run reports.
@@ -120,7 +133,10 @@ impl Records {
         match event {
             RunEvent::Floors(_) => {}
             RunEvent::Progress(progress) => self.progress.show(Doing::Cases, progress),
-            RunEvent::Ended(finished) => self.records.push(rules::record(*finished, self.precision.0)),
+            RunEvent::Ended(finished) => {
+                finished.samples.iter().for_each(|sample| self.full_speed.add(&finished.case, sample));
+                self.records.push(rules::record(*finished, &self.full_speed, self.precision.0));
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use crate::rules;
 use crate::session::RunSession;
 use analysis::analysed::AnalysedExplanation;
 use analysis::explain::{CaseObservations, Explanation, Landmark, control_cases, explain, size_curves};
+use analysis::host_speed::FullSpeed;
 use harness::clock::Timer;
 use harness::coordinator::profile::{self, A_SLICE, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
 use harness::coordinator::run::{self, RunBounds};
@@ -25,7 +26,7 @@ use model::floor::floor_of;
 use model::observation::Probe;
 use model::plan::Plan;
 use model::record::{Host, Record};
-use model::{Case, Outcome, Pace, Peers, Percent};
+use model::{Case, Outcome, Pace, Peers, Percent, Sample};
 use observe::symbols::Names;
 use std::io::Write;
 use std::time::Duration;
@@ -120,7 +121,11 @@ fn bare_plan(gathered: &[CaseObservations]) -> Plan {
 fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Percent) -> Vec<Record> {
     let slice = slice_for(time, plan.cases.len() + plan.floors.len());
     let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    let settled = |iteration_ns: &[f64]| rules::is_settled(iteration_ns, precision.0);
+    let settled = |case: &Case, samples: &[Sample]| {
+        // The rule is asked about one case; what other cases saw of the host's full speed comes with the samples as they are reported.
+        let full_speed = FullSpeed::of_records([(case, samples)]);
+        rules::is_settled(case, samples, &full_speed, precision.0)
+    };
     let bounds = RunBounds { settled: &settled, rounds: None, slice_ns, total: None, iterations: None };
     let budget = TimeBudget { clock: &Timer::start(), time };
     let mut records = Records::new(precision);

@@ -4,19 +4,22 @@
 //! Nothing is measured here, and nothing is written.
 
 use analysis::compare::round_log_ratios;
+use analysis::host_speed::FullSpeed;
+use analysis::host_view::HostViews;
 use analysis::stats::median_interval;
 use analysis::summary::{summarise, warnings};
 use harness::coordinator::run::FinishedCase;
-use model::estimate::Estimate;
+use model::Case;
 use model::record::{Outcome, Record, Sample};
 
 /// The trials without which no case is called settled: fewer allow no honest 95% interval.
 pub const LEAST_TRIALS: usize = 8;
 
-/// Whether the median of `iteration_ns` is known to within the fraction `precision` of it.
-pub fn is_settled(iteration_ns: &[f64], precision: f64) -> bool {
-    let half_width = median_interval(iteration_ns).and_then(Estimate::half_width);
-    iteration_ns.len() >= LEAST_TRIALS && half_width.is_some_and(|half| half <= precision)
+/// Whether what is shown of `samples` of `case` is known to within the fraction `precision` of it, in a run that was as fast
+/// as `full_speed` so far.
+pub fn is_settled(case: &Case, samples: &[Sample], full_speed: &FullSpeed, precision: f64) -> bool {
+    let views = HostViews::of(case, samples, full_speed);
+    views.and_then(|views| views.iteration_ns.half_width()).is_some_and(|half| half <= precision)
 }
 
 /// Whether the ratio of two cases is known to within the fraction `precision`, from the rounds in which both had trials.
@@ -26,10 +29,10 @@ pub fn is_ratio_settled(before: &[Sample], after: &[Sample], precision: f64) -> 
     log_ratios.len() >= LEAST_TRIALS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
 }
 
-/// The record of a case that has ended, of which `precision` was asked.
-pub fn record(finished: FinishedCase, precision: f64) -> Record {
+/// The record of a case that has ended, of which `precision` was asked, in a run that was as fast as `full_speed`.
+pub fn record(finished: FinishedCase, full_speed: &FullSpeed, precision: f64) -> Record {
     let FinishedCase { case, floor, outcome, samples, settings } = finished;
-    let summary = summarise(&case, &samples);
+    let summary = summarise(&case, &samples, full_speed);
     let outcome = match summary.as_ref().and_then(|summary| summary.missed()) {
         Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
         _ => outcome,
@@ -62,7 +65,7 @@ mod tests {
             schedule: late_ns.map(|late_ns| ScheduleSample { span_ns: 1e6, late_ns }),
             shares: None,
             lost: None,
-            trial: 0,
+            trial: round,
             speed: None,
             stolen_ns: None,
         }
@@ -86,11 +89,16 @@ mod tests {
 
     #[test]
     fn a_case_is_settled_by_enough_trials_that_are_alike() {
-        assert!(is_settled(&[100.0; LEAST_TRIALS], 0.01));
-        assert!(!is_settled(&[100.0; LEAST_TRIALS - 1], 0.01));
-        let spread: Vec<f64> = (0..20).map(|n| 100.0 + f64::from(n)).collect();
-        assert!(is_settled(&spread, 0.1) && !is_settled(&spread, 0.01));
-        assert!(!is_settled(&[], 1.0));
+        let settled = |iteration_ns: &[f64], precision| {
+            let samples: Vec<Sample> =
+                (0..).zip(iteration_ns).map(|(round, ns)| sample(round, *ns, None)).collect();
+            is_settled(&floor::operation("getpid", 0), &samples, &FullSpeed::default(), precision)
+        };
+        assert!(settled(&[100.0; LEAST_TRIALS], 0.01));
+        assert!(!settled(&[100.0; 5], 0.01));
+        let spread: Vec<f64> = (0..20).map(|n| 100.0 + f64::from(n * 7 % 20)).collect();
+        assert!(settled(&spread, 0.1) && !settled(&spread, 0.01));
+        assert!(!settled(&[], 1.0));
     }
 
     #[test]
@@ -108,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_summary_and_its_warnings() {
-        let record = record(finished(Outcome::Settled, None), 0.01);
+        let record = record(finished(Outcome::Settled, None), &FullSpeed::default(), 0.01);
         assert_eq!((record.outcome, record.samples.len()), (Outcome::Settled, 8));
         assert_eq!(record.summary.unwrap().iteration_ns.median, 100.0);
         assert!(record.warnings.iter().any(|warning| matches!(warning, Warning::Clamped { .. })));
@@ -116,13 +124,14 @@ mod tests {
             samples: Vec::new(),
             ..finished(Outcome::Failed { error: "no".to_owned() }, None)
         };
-        let record = super::record(failed, 0.01);
+        let record = super::record(failed, &FullSpeed::default(), 0.01);
         assert!(record.summary.is_none() && record.warnings.is_empty(), "{record:?}");
     }
 
     #[test]
     fn a_rate_that_was_missed_is_the_outcome_unless_the_run_was_interrupted() {
-        let outcome = |outcome, late_ns| record(finished(outcome, Some(late_ns)), 0.01).outcome;
+        let outcome =
+            |outcome, late_ns| record(finished(outcome, Some(late_ns)), &FullSpeed::default(), 0.01).outcome;
         assert_eq!(outcome(Outcome::Settled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Unsettled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Interrupted, 1e6), Outcome::Interrupted);

@@ -10,10 +10,17 @@ use serde::{Deserialize, Serialize};
 pub struct Summary {
     /// How many trials.
     pub trials: u32,
+    /// How many slices the trials had together.
+    #[serde(default)]
+    pub slices: u32,
     /// How many iterations were timed, over all trials.
     pub iterations: u64,
-    /// Nanoseconds per iteration: the median trial, with its 95% interval.
+    /// Nanoseconds per iteration: the median slice, with its 95% interval, of the view that `speed` names; of all slices
+    /// where there were no speed readings.
     pub iteration_ns: Estimate,
+    /// What the speed readings say. Absent where there were none, or none that changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<SpeedSummary>,
     /// Payload bytes per second, one way; only for `throughput` and `transfer`.
     pub bytes_per_s: Option<Estimate>,
     /// Quantiles of single iterations, from the `each` phase of all trials together.
@@ -46,6 +53,49 @@ pub struct Summary {
     /// The steps of the messages of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<StepTimes>,
+}
+
+/// Which slices an estimate is of, or what was done to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostView {
+    /// Slices beside which each CPU was at full speed, before and after.
+    Undisturbed,
+    /// All slices, their times reduced to full speed by the slope of time over reading.
+    Adjusted,
+    /// All slices as they were measured.
+    AsFound,
+}
+
+/// The host's speed beside the slices of a case, and what the case takes with and without regard to it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpeedSummary {
+    /// Which of the three estimates is `iteration_ns`, and which slices all other numbers with an interval are of.
+    pub shown: HostView,
+    /// Nanoseconds per iteration in undisturbed slices; absent where there are none.
+    pub undisturbed: Option<Estimate>,
+    /// Nanoseconds per iteration, all slices adjusted to full speed; absent where there is no slope.
+    pub adjusted: Option<Estimate>,
+    /// Nanoseconds per iteration, all slices as they were measured.
+    pub as_found: Option<Estimate>,
+    /// The share of slices that were undisturbed.
+    pub undisturbed_share: f64,
+    /// The speed beside the median slice, as a fraction of full speed.
+    pub median_speed: f64,
+    /// The logarithm of the time over the logarithm of the CPUs' readings; absent where the readings do not vary enough for one.
+    pub slope: Option<SpeedSlope>,
+    /// The same for the reading of the pair of CPUs, where there are two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair_slope: Option<SpeedSlope>,
+}
+
+/// How times follow speed readings: 1 where a reading that is 1% longer comes with a time that is 1% longer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpeedSlope {
+    /// The slope.
+    pub slope: f64,
+    /// Its 95% interval.
+    pub interval: (f64, f64),
 }
 
 /// What the steps of messages take, all trials together.

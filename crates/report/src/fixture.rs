@@ -1,5 +1,6 @@
 //! Results made by hand for the tests of this crate: a little of everything that can be in a file.
 
+use analysis::host_speed::FullSpeed;
 use analysis::summary;
 use model::Placement;
 use model::floor;
@@ -169,12 +170,12 @@ fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measuremen
         schedule: None,
         shares: None,
         lost: None,
-        trial: 0,
+        trial: round,
         speed: None,
         stolen_ns: None,
     };
     let samples: Vec<Sample> = (0..).zip(iteration_ns).map(sample).collect();
-    let summary = summary::summarise(&case, &samples).unwrap();
+    let summary = summary::summarise(&case, &samples, &FullSpeed::default()).unwrap();
     let precision = PRECISION.0;
     let settled = summary::settled(&summary, precision);
     Record {
@@ -280,7 +281,7 @@ pub(crate) fn later_results() -> Results {
         for sample in &mut record.samples {
             sample.elapsed_ns *= factor;
         }
-        record.summary = summary::summarise(&record.case, &record.samples);
+        record.summary = summary::summarise(&record.case, &record.samples, &FullSpeed::default());
     }
     later.records.retain(|record| record.case.spec.name != "write-devnull");
     let tcp = Record { case: pair(Workload::Latency, "tcp", 4096, SAME), ..later.records[0].clone() };

@@ -2,6 +2,7 @@
 
 use super::leaders::{Leader, leaders};
 use super::record::{AnalysedFloor, AnalysedRecord};
+use crate::host_speed::FullSpeed;
 use crate::stats;
 use crate::study::evaluate_results;
 use crate::study::evaluated::EvaluatedStudy;
@@ -37,7 +38,9 @@ pub struct AnalysedResults<'a> {
 impl<'a> AnalysedResults<'a> {
     /// Computes everything that reports show of `results`.
     pub fn of(results: &'a Results) -> Self {
-        let summaries: Vec<Option<Summary>> = results.records.iter().map(summary_of).collect();
+        let full_speed = FullSpeed::of(results);
+        let summaries: Vec<Option<Summary>> =
+            results.records.iter().map(|record| summary_of(record, &full_speed)).collect();
         let with_summaries = || results.records.iter().zip(&summaries);
         let floor_ns: HashMap<&Case, f64> = with_summaries()
             .filter(|(record, _)| record.floor && !has_failed(record))
@@ -90,8 +93,8 @@ impl AnalysedRecord<'_> {
 }
 
 /// The summary in the file, or that of the samples where the file has none.
-fn summary_of(record: &Record) -> Option<Summary> {
-    record.summary.clone().or_else(|| summarise(&record.case, &record.samples))
+fn summary_of(record: &Record, full_speed: &FullSpeed) -> Option<Summary> {
+    record.summary.clone().or_else(|| summarise(&record.case, &record.samples, full_speed))
 }
 
 /// The percentiles of all iterations of `record`, as far as enough iterations lie beyond them.

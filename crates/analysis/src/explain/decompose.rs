@@ -319,6 +319,7 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Option<Estimate> {
 mod tests {
     use super::*;
     use crate::explain::case_observations::CaseObservations;
+    use crate::host_speed::FullSpeed;
     use crate::summary::summarise;
     use model::card::Support;
     use model::floor::operation;
@@ -356,12 +357,12 @@ mod tests {
             schedule: None,
             shares: None,
             lost: None,
-            trial: 0,
+            trial: round,
             speed: None,
             stolen_ns: None,
         };
         let samples: Vec<Sample> = (0..8).map(sample).collect();
-        let summary = summarise(&case, &samples);
+        let summary = summarise(&case, &samples, &FullSpeed::default());
         let outcome = Outcome::Settled;
         Record { case, floor: false, outcome, samples, summary, settings: Vec::new(), warnings: Vec::new() }
     }

@@ -90,6 +90,7 @@ fn is_surely_positive(estimate: &Estimate) -> bool {
 mod tests {
     use super::super::case_observations::CaseObservations;
     use super::*;
+    use crate::host_speed::FullSpeed;
     use crate::summary::summarise;
     use model::case::Case;
     use model::floor::operation;
@@ -106,7 +107,10 @@ mod tests {
 
     fn record(case: Case, iteration_ns: f64) -> Record {
         let samples = (0..8).map(|round| testing::sample(round, iteration_ns, None)).collect::<Vec<_>>();
-        Record { summary: summarise(&case, &samples), ..testing::record(case, samples) }
+        Record {
+            summary: summarise(&case, &samples, &FullSpeed::default()),
+            ..testing::record(case, samples)
+        }
     }
 
     /// Calls of 100 iterations: `count` in all, each asked for `asked` bytes and given `returned`.

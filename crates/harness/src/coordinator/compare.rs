@@ -94,7 +94,7 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
             match (outcome, round) {
                 (Ok(trial), round) => {
                     pair.hints_ns[which] = Some(trial.sample.iteration_ns());
-                    let sample = round.map(|round| Sample { round, ..trial.sample });
+                    let sample = round.map(|round| Sample { trial: round, round, ..trial.sample });
                     pair.samples[which].extend(sample);
                 }
                 (Err(error), _) => {

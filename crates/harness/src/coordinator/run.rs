@@ -56,7 +56,7 @@ pub struct RunFinish {
 }
 
 /// Whether a case is known well enough, from the nanoseconds that an iteration took in each of its trials.
-pub type SettledRule<'a> = &'a dyn Fn(&[f64]) -> bool;
+pub type SettledRule<'a> = &'a dyn Fn(&Case, &[Sample]) -> bool;
 
 /// What bounds a run, beside its time.
 #[derive(Clone, Copy)]
@@ -126,8 +126,7 @@ impl Track {
     }
 
     fn is_settled(&self, settled: SettledRule<'_>) -> bool {
-        let iteration_ns: Vec<f64> = self.samples.iter().map(Sample::iteration_ns).collect();
-        settled(&iteration_ns)
+        settled(&self.case, &self.samples)
     }
 
     /// Notes the outcome of the warm-up trial: the time of an iteration, or the failure.
@@ -143,7 +142,7 @@ impl Track {
         match outcome {
             Ok(report) => {
                 let started_ns = u64::try_from(started.as_nanos()).unwrap_or(u64::MAX);
-                let sample = Sample { round, started_ns, ..report.sample };
+                let sample = Sample { trial: round, round, started_ns, ..report.sample };
                 let iteration_ns = sample.iteration_ns();
                 self.hint_ns = Some(iteration_ns);
                 self.settings = report.settings;
@@ -378,7 +377,7 @@ mod tests {
         Ran { finish, ended, progress, first_floors }
     }
 
-    const NEVER: SettledRule<'static> = &|_| false;
+    const NEVER: SettledRule<'static> = &|_, _| false;
 
     fn same(_: usize, _: &str) -> Result<f64, TrialError> {
         Ok(100.0)
@@ -442,7 +441,9 @@ mod tests {
     #[test]
     fn a_case_stops_when_the_rule_says_so_and_the_run_when_all_have() {
         let trials = FakeTrials::new(&|_, name| Ok(if name == "a" { 1.0 } else { 2.0 }));
-        let rule = |ns: &[f64]| ns.len() >= if ns.contains(&1.0) { 2 } else { 4 };
+        let rule = |_: &Case, samples: &[Sample]| {
+            samples.len() >= if samples.iter().any(|s| s.iteration_ns() == 1.0) { 2 } else { 4 }
+        };
         let ran = run(&plan(&["a", "b"]), &trials, LONG, bounds(&rule, None));
         assert_eq!(ran.outcomes()[..2], [("a", &Outcome::Settled), ("b", &Outcome::Settled)]);
         assert_eq!((ran.case("a").samples.len(), ran.case("b").samples.len()), (2, 4));
@@ -455,7 +456,7 @@ mod tests {
         let plan = plan(&[]);
         let plan = Plan { awaited: plan.floors.clone(), ..plan };
         let trials = FakeTrials::new(&same);
-        let ran = run(&plan, &trials, LONG, bounds(&|ns| ns.len() >= 3, None));
+        let ran = run(&plan, &trials, LONG, bounds(&|_, samples| samples.len() >= 3, None));
         assert_eq!(ran.outcomes(), [(CONTEXT_SWITCH, &Outcome::Settled)]);
         assert_eq!(ran.case(CONTEXT_SWITCH).samples.len(), 3);
     }

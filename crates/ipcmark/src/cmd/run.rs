@@ -11,6 +11,7 @@ use crate::request::{ExplanationRequest, RunRequest};
 use crate::results_file::ResultsFile;
 use crate::rules::{self, LEAST_TRIALS};
 use crate::session::{RunSession, check_slice};
+use analysis::host_speed::FullSpeed;
 use harness::clock::{Timer, wall_clock};
 use harness::coordinator::profile::ProbeSubject;
 use harness::coordinator::run::{self, RunBounds, RunFinish};
@@ -19,7 +20,7 @@ use harness::coordinator::slices::{estimate, slice_for};
 use model::plan::Plan;
 use model::record::{FORMAT, Header, Host, PlanRecord, Results, Settings, Tool, VERSION};
 use model::units::format_ns;
-use model::{Case, Outcome};
+use model::{Case, Outcome, Sample};
 use std::path::Path;
 use std::time::Duration;
 
@@ -158,7 +159,11 @@ fn measure(
     collector: &mut Collector<'_>,
 ) -> RunFinish {
     let precision = settings.precision.0;
-    let settled = |iteration_ns: &[f64]| rules::is_settled(iteration_ns, precision);
+    let settled = |case: &Case, samples: &[Sample]| {
+        // The rule is asked about one case; what other cases saw of the host's full speed comes with the samples as they are reported.
+        let full_speed = FullSpeed::of_records([(case, samples)]);
+        rules::is_settled(case, samples, &full_speed, precision)
+    };
     let bounds = RunBounds {
         settled: &settled,
         rounds: settings.rounds,

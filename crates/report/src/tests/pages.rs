@@ -81,7 +81,11 @@ fn with_empty_messages() -> Results {
     for record in &mut results.records {
         record.case.size_bytes =
             record.case.size_bytes.map(|Size(bytes)| Size(if bytes == 1 { 0 } else { bytes }));
-        record.summary = analysis::summary::summarise(&record.case, &record.samples);
+        record.summary = analysis::summary::summarise(
+            &record.case,
+            &record.samples,
+            &analysis::host_speed::FullSpeed::default(),
+        );
     }
     results
 }

@@ -1,0 +1,187 @@
+//! How fast the host was beside a slice, as a fraction of the full speed that the run saw.
+//!
+//! Only readings are compared here. What a slower host does to times is in `summary`.
+
+use model::Case;
+use model::placement::CpuPair;
+use model::record::{Results, Sample};
+use model::speed::SpeedReading;
+use std::collections::BTreeMap;
+
+/// Readings within this fraction of full speed are of an undisturbed CPU.
+pub const UNDISTURBED_WITHIN: f64 = 0.05;
+
+/// The readings of a run, of each CPU and of each pair of CPUs, and the lowest of them: full speed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FullSpeed {
+    cpus: BTreeMap<u32, Readings>,
+    /// The lower CPU first.
+    pairs: BTreeMap<(u32, u32), Readings>,
+}
+
+impl FullSpeed {
+    /// Of all samples of `results`.
+    pub fn of(results: &Results) -> Self {
+        Self::of_records(results.records.iter().map(|record| (&record.case, record.samples.as_slice())))
+    }
+
+    /// Of the samples of each case.
+    pub fn of_records<'a>(records: impl IntoIterator<Item = (&'a Case, &'a [Sample])>) -> Self {
+        let mut full = Self::default();
+        for (case, samples) in records {
+            samples.iter().for_each(|sample| full.add(case, sample));
+        }
+        full
+    }
+
+    /// Takes the readings of one more sample. The order in which samples come does not matter.
+    pub fn add(&mut self, case: &Case, sample: &Sample) {
+        for (place, reading) in readings(case, sample) {
+            let readings = match place {
+                Place::Cpu(cpu) => self.cpus.entry(cpu).or_default(),
+                Place::Pair(pair) => self.pairs.entry(pair).or_default(),
+            };
+            readings.add(reading.before_ns);
+            readings.add(reading.after_ns);
+        }
+    }
+
+    /// The reading of `cpu` at full speed, in nanoseconds; `None` without readings of it.
+    pub fn cpu_ns(&self, cpu: u32) -> Option<f64> {
+        self.cpus.get(&cpu)?.full_ns()
+    }
+
+    /// The reading of a pair of CPUs at full speed, in nanoseconds; `None` without readings of it.
+    pub fn pair_ns(&self, pair: CpuPair) -> Option<f64> {
+        self.pairs.get(&ordered(pair))?.full_ns()
+    }
+
+    /// What the readings beside a sample of `case` say; `None` without readings.
+    pub fn beside(&self, case: &Case, sample: &Sample) -> Option<SliceSpeed> {
+        let mut slice: Option<SliceSpeed> = None;
+        for (place, reading) in readings(case, sample) {
+            let full_ns = match place {
+                Place::Cpu(cpu) => self.cpu_ns(cpu),
+                Place::Pair((client, server)) => self.pair_ns(CpuPair { client, server }),
+            }?;
+            let slice = slice.get_or_insert(SliceSpeed::FULL);
+            slice.speed = slice.speed.min(full_ns / reading.mean_ns());
+            slice.undisturbed &= reading.slower_ns() <= full_ns * (1.0 + UNDISTURBED_WITHIN);
+            let log = (reading.mean_ns() / full_ns).ln();
+            let half_difference = (reading.before_ns / reading.after_ns).ln() / 2.0;
+            match place {
+                Place::Cpu(_) => slice.cpus.add(log, half_difference),
+                Place::Pair(_) => slice.pair.add(log, half_difference),
+            }
+        }
+        let cpus_read = 1 + u8::from(sample.speed.is_some_and(|speed| speed.server.is_some()));
+        slice.map(|slice| SliceSpeed { cpus: slice.cpus.over(f64::from(cpus_read)), ..slice })
+    }
+
+    /// The speed beside a sample of `case`, of the slowest of what it used, as a fraction of full speed; `None` without readings.
+    pub fn fraction(&self, case: &Case, sample: &Sample) -> Option<f64> {
+        self.beside(case, sample).map(|slice| slice.speed)
+    }
+
+    /// Whether both readings of each CPU that a sample of `case` used, and of their pair, are within
+    /// [`UNDISTURBED_WITHIN`] of full speed; `None` without readings.
+    pub fn undisturbed(&self, case: &Case, sample: &Sample) -> Option<bool> {
+        self.beside(case, sample).map(|slice| slice.undisturbed)
+    }
+}
+
+/// How fast the host was beside one slice.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SliceSpeed {
+    /// The speed of the slowest of what the slice used, as a fraction of full speed.
+    pub speed: f64,
+    /// Whether all readings are within [`UNDISTURBED_WITHIN`] of full speed.
+    pub undisturbed: bool,
+    /// The readings of the CPUs, put together.
+    pub cpus: Slowness,
+    /// The readings of the pair of CPUs.
+    pub pair: Slowness,
+}
+
+impl SliceSpeed {
+    const FULL: Self =
+        Self { speed: f64::INFINITY, undisturbed: true, cpus: Slowness::NONE, pair: Slowness::NONE };
+}
+
+/// Readings over those at full speed, a mean where there are several.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slowness {
+    /// The logarithm of the readings over full speed.
+    pub log: f64,
+    /// Half the logarithm of the reading before over the one after: it varies as the error of `log` does.
+    pub half_difference: f64,
+}
+
+impl Slowness {
+    const NONE: Self = Self { log: 0.0, half_difference: 0.0 };
+
+    fn add(&mut self, log: f64, half_difference: f64) {
+        self.log += log;
+        self.half_difference += half_difference;
+    }
+
+    fn over(self, count: f64) -> Self {
+        Self { log: self.log / count, half_difference: self.half_difference / count }
+    }
+}
+
+/// What was read.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Cpu(u32),
+    Pair((u32, u32)),
+}
+
+/// The readings beside a sample, of CPUs that are known and times that can be compared.
+fn readings<'a>(case: &Case, sample: &'a Sample) -> impl Iterator<Item = (Place, &'a SpeedReading)> {
+    let known = sample.speed.as_ref().zip(case.cpus).map(|(speed, cpus)| {
+        let server = speed.server.as_ref().map(|reading| (Place::Cpu(cpus.server), reading));
+        let pair = speed.pair.as_ref().map(|reading| (Place::Pair(ordered(cpus)), reading));
+        [Some((Place::Cpu(cpus.client), &speed.client)), server, pair]
+    });
+    let is_time = |ns: f64| ns.is_finite() && ns > 0.0;
+    known
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(move |(_, reading)| is_time(reading.before_ns) && is_time(reading.after_ns))
+}
+
+fn ordered(pair: CpuPair) -> (u32, u32) {
+    (pair.client.min(pair.server), pair.client.max(pair.server))
+}
+
+/// How often each reading was seen: buckets that are [`Readings::BUCKET`] wide on the logarithm, so that a run of any length
+/// takes little memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Readings {
+    buckets: BTreeMap<i64, u64>,
+    count: u64,
+}
+
+impl Readings {
+    /// A two-thousandth, well below what readings differ by.
+    const BUCKET: f64 = 0.0005;
+
+    fn add(&mut self, ns: f64) {
+        *self.buckets.entry((ns.ln() / Self::BUCKET).floor() as i64).or_default() += 1;
+        self.count += 1;
+    }
+
+    /// The reading at full speed: one that few are below, because a single low one may be a mistake of the clock, and a
+    /// busy host is at full speed for less than a hundredth of the time.
+    fn full_ns(&self) -> Option<f64> {
+        let below = self.count / 500 + (self.count / 10).min(4);
+        let mut passed = 0;
+        let (bucket, _) = self.buckets.iter().find(|(_, count)| {
+            passed += **count;
+            passed > below
+        })?;
+        Some(((*bucket as f64 + 0.5) * Self::BUCKET).exp())
+    }
+}
