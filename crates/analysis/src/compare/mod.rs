@@ -30,8 +30,10 @@
 //! Two mechanisms measured in one run, in turn, need none of this: see [`compare_paired`].
 
 mod any_time;
+mod case_shifts;
 mod comparison;
 mod discoveries;
+mod mean_ratio;
 mod paired;
 #[cfg(test)]
 mod paired_tests;
@@ -39,6 +41,7 @@ mod pairing;
 mod quadruples;
 mod references;
 mod result;
+mod run_variance;
 #[cfg(test)]
 mod simulation;
 mod statistics;
@@ -49,11 +52,14 @@ mod verdict;
 
 pub use self::comparison::{compare, failures};
 pub use self::paired::{
-    FEWEST_TRIAL_PAIRS, PairedComparison, PairedRatios, PlannedComparison, compare_paired,
+    ComparisonPlan, PairedComparison, PairedRatios, PlannedComparison, compare_paired,
     is_paired_verdict_reached, plan_paired,
 };
+pub use self::mean_ratio::FEWEST_TRIAL_PAIRS;
+pub use self::quadruples::{QuadrupleRatio, QuadrupleSpeed, round_log_ratios};
 pub use self::result::{
     AdjustedRatio, ComparedCase, Comparison, ComparisonOptions, ComparisonTotals, ComparisonVerdict,
-    Difference, Ratio, RunMedian,
+    Difference, Ratio, RunDeviation, RunMedian,
 };
+pub use self::run_variance::RunVarianceSource;
 pub use self::statistics::FEWEST_TRIALS;

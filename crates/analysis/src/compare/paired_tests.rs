@@ -1,9 +1,10 @@
 //! Interleaved comparisons of simulated sides, on hosts whose state changes, with a look after every trial pair.
 
 use super::paired::{PairedComparison, PairedRatios, compare_paired, is_paired_verdict_reached, plan_paired};
-use super::quadruples::{Quadruple, adjusted, quadruples};
+use super::quadruples::{QuadrupleRatio, quadruples};
 use super::result::{ComparisonOptions, ComparisonVerdict};
 use super::simulation::Random;
+use model::floor;
 use model::sample::Sample;
 use model::speed::{SpeedReading, SpeedReadings};
 use model::testing;
@@ -108,9 +109,10 @@ impl Sides {
         samples
     }
 
-    fn log_ratios(self, random: &mut Random) -> Vec<Vec<f64>> {
+    fn trial_pairs(self, random: &mut Random) -> Vec<Vec<QuadrupleRatio>> {
         let [a, b] = self.measure(random);
-        PairedRatios::of(String::new(), String::new(), &a, &b).log_ratios
+        let case = floor::operation("b", 1);
+        quadruples([&case, &case], [&a, &b])
     }
 }
 
@@ -118,16 +120,16 @@ fn options() -> ComparisonOptions {
     ComparisonOptions::interleaved()
 }
 
-fn pair(log_ratios: &[Vec<f64>]) -> PairedRatios {
-    PairedRatios { name: "b against a".to_owned(), mechanism: "b".to_owned(), log_ratios: log_ratios.to_vec() }
+fn pair(trial_pairs: &[Vec<QuadrupleRatio>]) -> PairedRatios {
+    PairedRatios { name: "b against a".to_owned(), mechanism: "b".to_owned(), trial_pairs: trial_pairs.to_vec() }
 }
 
 /// The comparison as it stands when its run stops: at its verdict, or when the time is up.
-fn stopped(log_ratios: &[Vec<f64>], among: usize) -> PairedComparison {
-    let stop = (1..log_ratios.len())
-        .find(|&pairs| is_paired_verdict_reached(&pair(&log_ratios[..pairs]), among, options()))
-        .unwrap_or(log_ratios.len());
-    compare_paired(&[pair(&log_ratios[..stop])], options()).remove(0)
+fn stopped(trial_pairs: &[Vec<QuadrupleRatio>], among: usize) -> PairedComparison {
+    let stop = (1..trial_pairs.len())
+        .find(|&pairs| is_paired_verdict_reached(&pair(&trial_pairs[..pairs]), among, options()))
+        .unwrap_or(trial_pairs.len());
+    compare_paired(&[pair(&trial_pairs[..stop])], options()).remove(0)
 }
 
 #[derive(Debug, Default)]
@@ -141,7 +143,7 @@ fn rates(sides: Sides, runs: u32) -> Rates {
     let mut random = Random(23);
     let mut rates = Rates::default();
     for _ in 0..runs {
-        let found = stopped(&sides.log_ratios(&mut random), 10);
+        let found = stopped(&sides.trial_pairs(&mut random), 10);
         let share = 1.0 / f64::from(runs);
         match found.verdict {
             ComparisonVerdict::Faster | ComparisonVerdict::Slower => rates.different += share,
@@ -160,46 +162,140 @@ fn hosts() -> Vec<Host> {
 }
 
 #[test]
-#[ignore = "explore"]
-fn explore() {
-    for drift in [0.0, 0.002] {
-        for response in [[0.7, 0.7], [0.7, 0.6]] {
-            for host in hosts() {
-                let sides = Sides { host, ratio_drift: drift, response, ..SIDES };
-                let same = rates(sides, 300);
-                let slower = rates(Sides { shift: 1.01f64.ln(), ..sides }, 100);
-                println!("{drift} {response:?} {host:?}: A/A {same:.3?}  A/1.01A {slower:.3?}");
+fn like_sides_are_told_to_be_alike_and_one_percent_is_found_however_the_host_changes() {
+    let mut called = 0.0;
+    for host in hosts() {
+        let sides = Sides { host, ratio_drift: 0.001, ..SIDES };
+        let alike = rates(sides, 60);
+        assert!(alike.different <= 0.034 && alike.same >= 0.95, "{host:?}: {alike:?}");
+        called += alike.different / hosts().len() as f64;
+        let slower = rates(Sides { shift: 1.01f64.ln(), ..sides }, 30);
+        assert!(slower.different >= 0.9, "{host:?}: {slower:?}");
+    }
+    assert!(called <= 0.01, "{called} of like sides are called different");
+}
+
+#[test]
+fn sides_that_a_neighbour_slows_unlike_are_told_by_their_ratio_at_full_speed() {
+    let sides = Sides { host: Host::Neighbour(0.5), response: [0.7, 0.6], ..SIDES };
+    let halves = |readings: bool| {
+        let mut random = Random(5);
+        let found = (0..20).map(|_| {
+            let trial_pairs = Sides { readings, ..sides }.trial_pairs(&mut random);
+            let found = compare_paired(&[pair(&trial_pairs)], options()).remove(0);
+            assert_eq!(found.at_full_speed, readings);
+            let ratio = found.ratio.unwrap();
+            if readings {
+                assert!((ratio.median - 1.0).abs() < 0.006, "{ratio:?}");
             }
-        }
+            ratio.half_width().unwrap()
+        });
+        found.sum::<f64>() / 20.0
+    };
+    let (with, without) = (halves(true), halves(false));
+    assert!(with < 0.5 * without, "{with} with readings, {without} without");
+}
+
+#[test]
+fn to_regress_on_changed_readings_is_better_than_to_leave_their_quadruples_out() {
+    let half = |host: Host, of: &dyn Fn(&QuadrupleRatio) -> Option<QuadrupleRatio>| {
+        let mut random = Random(6);
+        let halves = (0..20).map(|_| {
+            let trial_pairs = Sides { host, ..SIDES }.trial_pairs(&mut random);
+            let chosen: Vec<Vec<_>> =
+                trial_pairs.iter().map(|quadruples| quadruples.iter().filter_map(of).collect()).collect();
+            compare_paired(&[pair(&chosen)], options())[0].ratio.unwrap().half_width().unwrap()
+        });
+        halves.sum::<f64>() / 20.0
+    };
+    let unread = |quadruple: &QuadrupleRatio| QuadrupleRatio { speed: None, ..*quadruple };
+    let is_steady =
+        |quadruple: &QuadrupleRatio| quadruple.speed.is_some_and(|speed| speed.cpus_difference.abs() < 0.02);
+    let (mut regressed, mut left_out) = (0.0, 0.0);
+    for host in [Host::Wander(0.1), Host::Wander(0.5), Host::Wander(2.0)] {
+        regressed += half(host, &|quadruple| Some(*quadruple));
+        left_out += half(host, &|quadruple| is_steady(quadruple).then(|| unread(quadruple)));
+    }
+    assert!(regressed < left_out, "{regressed} regressed, {left_out} left out");
+}
+
+/// Trial pairs of one quadruple each, of a log ratio of `centre` with a ripple of `spread`.
+fn around(mechanism: &str, centre: f64, spread: f64, pairs: u32) -> PairedRatios {
+    let quadruple = |nth: u32| {
+        let log_ratio = centre + spread * (f64::from(nth * 7 % pairs) / f64::from(pairs) - 0.5);
+        vec![QuadrupleRatio { log_ratio, speed: None }]
+    };
+    PairedRatios {
+        name: format!("{mechanism} against pipe"),
+        mechanism: mechanism.to_owned(),
+        trial_pairs: (0..pairs).map(quadruple).collect(),
     }
 }
 
 #[test]
-#[ignore = "explore"]
-fn explore_readings() {
-    for response in [[0.7, 0.7], [0.7, 0.6]] {
-        for host in hosts() {
-            let mut random = Random(5);
-            let mut errors = [0.0; 3];
-            for _ in 0..60 {
-                let [a, b] = Sides { host, response, ..SIDES }.measure(&mut random);
-                let all = quadruples(&a, &b);
-                let plain: Vec<Vec<f64>> = all.iter().map(|p| p.iter().map(|q| q.log_ratio).collect()).collect();
-                let left: Vec<Vec<f64>> = all
-                    .iter()
-                    .map(|p| {
-                        let keep = |q: &&Quadruple| q.readings_log_ratio.unwrap().abs() < 0.02;
-                        p.iter().filter(keep).map(|q| q.log_ratio).collect()
-                    })
-                    .filter(|p: &Vec<f64>| !p.is_empty())
-                    .collect();
-                for (at, logs) in [plain, left, adjusted(&all)].iter().enumerate() {
-                    let found = &compare_paired(&[pair(logs)], options())[0];
-                    let half = found.ratio.and_then(|r| r.half_width()).unwrap_or(1.0);
-                    errors[at] += half / 60.0 * 100.0;
-                }
-            }
-            println!("{response:?} {host:?}: half of plain, left out, adjusted {errors:.3?} %");
-        }
+fn verdicts_follow_from_the_intervals_and_too_few_trial_pairs_allow_none() {
+    let compared = compare_paired(
+        &[
+            around("a", 0.1, 0.02, 20),
+            around("b", -0.1, 0.02, 20),
+            around("c", 0.0, 0.005, 20),
+            around("d", 0.0, 0.5, 20),
+            around("e", 0.1, 0.0, 4),
+            around("f", 0.1, 0.0, 0),
+        ],
+        options(),
+    );
+    let verdicts: Vec<ComparisonVerdict> = compared.iter().map(|pair| pair.verdict).collect();
+    use ComparisonVerdict::{CannotTell, Faster, NoDifference, Slower};
+    assert_eq!(verdicts, [Slower, Faster, NoDifference, CannotTell, CannotTell, CannotTell]);
+    assert!((compared[0].ratio.unwrap().median - 0.1f64.exp()).abs() < 0.003);
+    assert_eq!(compared[3].reason.as_deref(), Some("its interval reaches beyond ±1%: give it more time"));
+    assert_eq!(
+        compared[4].reason.as_deref(),
+        Some("4 pairs of trials are fewer than the 8 needed: give it more time")
+    );
+    assert_eq!((compared[4].trial_pairs, compared[4].ratio, compared[4].finds), (4, None, None));
+    let (finds, ratio) = (compared[2].finds.unwrap().0, compared[2].ratio.unwrap());
+    assert!(finds > ratio.half_width().unwrap() && finds < 0.02, "{finds}");
+}
+
+#[test]
+fn a_verdict_that_is_reached_stands_in_the_report_whatever_the_other_pairs_say() {
+    let mut random = Random(9);
+    let pairs: Vec<PairedRatios> = (0..30)
+        .map(|nth| {
+            let ratio = |_| vec![QuadrupleRatio { log_ratio: 0.0005 * f64::from(nth) + 0.006 * random.normal(), speed: None }];
+            PairedRatios { trial_pairs: (0..20).map(ratio).collect(), ..around(&format!("m{}", nth / 10), 0.0, 0.0, 1) }
+        })
+        .collect();
+    let compared = compare_paired(&pairs, options());
+    let reached: Vec<usize> =
+        (0..30).filter(|at| is_paired_verdict_reached(&pairs[*at], 3 * 10, options())).collect();
+    assert!(reached.len() > 3 && reached.len() < 30, "{reached:?}");
+    assert!(reached.iter().all(|at| compared[*at].verdict != ComparisonVerdict::CannotTell));
+}
+
+#[test]
+fn a_plan_says_how_many_trial_pairs_find_a_difference_and_they_do() {
+    let sides = Sides { host: Host::Neighbour(0.5), ..SIDES };
+    let mut random = Random(31);
+    let (find, mut needed, mut found, runs) = (Percent(0.008), 0, 0, 40);
+    for _ in 0..runs {
+        let pilot = sides.trial_pairs(&mut random);
+        let planned = plan_paired(&[pair(&pilot[..12])], find, 1e8, options()).pairs.remove(0);
+        let pairs = planned.needs_trial_pairs.unwrap();
+        assert!(planned.needs_at_most.unwrap() > pairs);
+        assert_eq!(planned.time_ns, Some(1e8 * f64::from(pairs)));
+        needed += pairs;
     }
+    let pairs = (needed / runs) as usize;
+    assert!((12..TRIAL_PAIRS as usize).contains(&pairs), "{pairs}");
+    for _ in 0..runs {
+        let slower = Sides { shift: find.0.ln_1p(), ..sides }.trial_pairs(&mut random);
+        let compared = compare_paired(&[pair(&slower[..pairs])], options()).remove(0);
+        found += u32::from(compared.verdict == ComparisonVerdict::Slower);
+    }
+    assert!((26..40).contains(&found), "{found} of {runs} with {pairs} trial pairs");
+    let few = plan_paired(&[around("a", 0.0, 0.1, 3)], find, 1e8, options()).pairs.remove(0);
+    assert_eq!((few.needs_trial_pairs, few.time_ns), (None, None));
 }

@@ -1,104 +1,107 @@
-//! The log ratio of each quadruple of slices A B B A, and what a trial pair makes of its quadruples.
+//! The log ratio of each quadruple of slices A B B A, and what the speed readings beside its slices say.
 //!
-//! What drifts evenly over a quadruple drops out of its ratio. What changes within it does not, but the speed readings beside its
-//! slices tell how much faster the CPUs were for one side: see [`adjusted`].
+//! What drifts evenly over a quadruple drops out of its ratio. What the readings explain of the rest is for `mean_ratio`.
 
+use crate::host_speed::{FullSpeed, SliceSpeed};
 use crate::stats;
+use model::case::Case;
 use model::sample::Sample;
-use model::speed::SpeedReadings;
 use std::collections::BTreeMap;
 
-/// One quadruple: ln B − ln A of the times, and of the speed readings where every slice has them.
+/// One quadruple of slices A B B A.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Quadruple {
-    pub(super) log_ratio: f64,
-    pub(super) readings_log_ratio: Option<f64>,
+pub struct QuadrupleRatio {
+    /// ln B − ln A of the times, each side by the mean of its logarithms.
+    pub log_ratio: f64,
+    /// What was read beside its slices; absent where a slice lacks readings.
+    pub speed: Option<QuadrupleSpeed>,
+}
+
+/// The slowness of the host beside the slices of a quadruple: logarithms of readings over those at full speed.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct QuadrupleSpeed {
+    /// Of the CPUs, beside B's slices less beside A's.
+    pub cpus_difference: f64,
+    /// Of the pair of CPUs, likewise.
+    pub pair_difference: f64,
+    /// Of the CPUs, beside all four slices; 0 where all were undisturbed, so that the noise of readings counts for nothing.
+    pub cpus_level: f64,
+    /// Of the pair of CPUs, likewise.
+    pub pair_level: f64,
+}
+
+/// The time of one slice, and what was read beside it.
+struct Slice {
+    log: f64,
+    speed: Option<SliceSpeed>,
 }
 
 /// The quadruples of each trial pair, in order. A quadruple without slices of both sides is left out.
-pub(super) fn quadruples(a: &[Sample], b: &[Sample]) -> Vec<Vec<Quadruple>> {
-    let by_round = |samples: &[Sample]| {
-        let mut slices: BTreeMap<(u32, u32), Vec<(f64, Option<f64>)>> = BTreeMap::new();
-        for sample in samples {
-            let slice = (sample.iteration_ns().ln(), sample.speed.as_ref().map(log_of_readings));
+pub(super) fn quadruples(cases: [&Case; 2], samples: [&[Sample]; 2]) -> Vec<Vec<QuadrupleRatio>> {
+    let full_speed = FullSpeed::of_records(cases.into_iter().zip(samples));
+    let by_quadruple = |side: usize| {
+        let mut slices: BTreeMap<(u32, u32), Vec<Slice>> = BTreeMap::new();
+        for sample in samples[side] {
+            let speed = full_speed.beside(cases[side], sample);
+            let slice = Slice { log: sample.iteration_ns().ln(), speed };
             slices.entry((sample.trial, sample.round)).or_default().push(slice);
         }
         slices
     };
-    let of_b = by_round(b);
-    let mut by_trial: BTreeMap<u32, Vec<Quadruple>> = BTreeMap::new();
-    for ((trial, round), a) in by_round(a) {
+    let of_b = by_quadruple(1);
+    let mut by_trial: BTreeMap<u32, Vec<QuadrupleRatio>> = BTreeMap::new();
+    for ((trial, round), a) in by_quadruple(0) {
         let Some(b) = of_b.get(&(trial, round)) else { continue };
-        by_trial.entry(trial).or_default().push(Quadruple::between(&a, b));
+        by_trial.entry(trial).or_default().push(QuadrupleRatio::between(&a, b));
     }
     by_trial.into_values().collect()
 }
 
-impl Quadruple {
-    /// Between the slices of A and of B, each with the logarithms of its time and of its readings.
-    fn between(a: &[(f64, Option<f64>)], b: &[(f64, Option<f64>)]) -> Self {
-        let time = |slices: &[(f64, Option<f64>)]| {
-            stats::mean(&slices.iter().map(|(log, _)| *log).collect::<Vec<_>>())
-        };
-        let readings = |slices: &[(f64, Option<f64>)]| {
-            slices.iter().map(|(_, reading)| *reading).collect::<Option<Vec<f64>>>().map(|logs| stats::mean(&logs))
-        };
-        Self {
-            log_ratio: time(b) - time(a),
-            readings_log_ratio: readings(a).zip(readings(b)).map(|(a, b)| b - a),
+/// The log ratio of every round in which both sides have slices, in order.
+pub fn round_log_ratios(a: &[Sample], b: &[Sample]) -> Vec<f64> {
+    let by_round = |samples: &[Sample]| {
+        let mut logs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for sample in samples {
+            logs.entry(sample.round).or_default().push(sample.iteration_ns().ln());
         }
+        logs
+    };
+    let of_b = by_round(b);
+    let in_both = by_round(a).into_iter().filter_map(|(round, a)| Some((a, of_b.get(&round)?)));
+    in_both.map(|(a, b)| stats::mean(b) - stats::mean(&a)).collect()
+}
+
+impl QuadrupleRatio {
+    fn between(a: &[Slice], b: &[Slice]) -> Self {
+        let mean_log = |slices: &[Slice]| stats::mean(&slices.iter().map(|slice| slice.log).collect::<Vec<_>>());
+        Self { log_ratio: mean_log(b) - mean_log(a), speed: QuadrupleSpeed::between(a, b) }
     }
 }
 
-/// The mean logarithm of what was read beside one slice, of the CPUs and of their pair.
-fn log_of_readings(readings: &SpeedReadings) -> f64 {
-    let read = [Some(readings.client), readings.server, readings.pair];
-    stats::mean(&read.into_iter().flatten().map(|reading| reading.mean_ns().ln()).collect::<Vec<_>>())
-}
-
-/// The log ratios of the quadruples of each trial pair, less what the readings explain of them: the slope of the log ratio of
-/// times over that of readings, through all quadruples, times the latter.
-///
-/// Simulated, that is better than leaving out the quadruples in which a reading changed: where a host changes every 0.1 s too few are
-/// left, and where it wanders all change a little. With readings that explain nothing the slope is near 0, and nothing changes.
-pub(super) fn adjusted(pairs: &[Vec<Quadruple>]) -> Vec<Vec<f64>> {
-    let all: Vec<&Quadruple> = pairs.iter().flatten().collect();
-    let points: Vec<(f64, f64)> =
-        all.iter().filter_map(|quadruple| Some((quadruple.readings_log_ratio?, quadruple.log_ratio))).collect();
-    let slope = slope(&points);
-    let adjust = |quadruple: &Quadruple| {
-        quadruple.log_ratio - quadruple.readings_log_ratio.map_or(0.0, |readings| slope * readings)
-    };
-    pairs.iter().map(|pair| pair.iter().map(adjust).collect()).collect()
-}
-
-/// The slope of y over x by least squares, of points whose y lies within the outer fences of Tukey (three interquartile ranges
-/// beyond the quartiles), so that an interrupted slice does not tilt it; 0 where x does not vary.
-fn slope(points: &[(f64, f64)]) -> f64 {
-    let mut ys: Vec<f64> = points.iter().map(|(_, y)| *y).collect();
-    ys.sort_unstable_by(f64::total_cmp);
-    let Some((low, high)) = ys.get(ys.len() / 4).zip(ys.get(ys.len() * 3 / 4)) else { return 0.0 };
-    let reach = 3.0 * (high - low);
-    let (x, y): (Vec<f64>, Vec<f64>) =
-        points.iter().filter(|(_, y)| (low - reach..=high + reach).contains(y)).copied().unzip();
-    let (mean_x, mean_y) = (stats::mean(&x), stats::mean(&y));
-    let products: f64 = x.iter().zip(&y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
-    let squares = stats::squares(&x);
-    if squares > 0.0 { products / squares } else { 0.0 }
-}
-
-/// The mean of the middle half of `values`, which no quarter of disturbed quadruples moves far; `None` of nothing.
-pub(super) fn midmean(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let outer = sorted.len() / 4;
-    (!sorted.is_empty()).then(|| stats::mean(&sorted[outer..sorted.len() - outer]))
+impl QuadrupleSpeed {
+    fn between(a: &[Slice], b: &[Slice]) -> Option<Self> {
+        let speeds = |slices: &[Slice]| slices.iter().map(|slice| slice.speed).collect::<Option<Vec<_>>>();
+        let (a, b) = (speeds(a)?, speeds(b)?);
+        let mean = |speeds: &[SliceSpeed], of: fn(&SliceSpeed) -> f64| {
+            stats::mean(&speeds.iter().map(of).collect::<Vec<_>>())
+        };
+        let (cpus, pair) = (|speed: &SliceSpeed| speed.cpus.log, |speed: &SliceSpeed| speed.pair.log);
+        let all = [a.as_slice(), &b].concat();
+        let disturbed = f64::from(u8::from(all.iter().any(|speed| !speed.undisturbed)));
+        Some(Self {
+            cpus_difference: mean(&b, cpus) - mean(&a, cpus),
+            pair_difference: mean(&b, pair) - mean(&a, pair),
+            cpus_level: disturbed * mean(&all, cpus),
+            pair_level: disturbed * mean(&all, pair),
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::speed::SpeedReading;
+    use model::floor;
+    use model::speed::{SpeedReading, SpeedReadings};
     use model::testing;
 
     fn slice(trial: u32, round: u32, ns: f64, reading_ns: Option<f64>) -> Sample {
@@ -110,6 +113,11 @@ mod tests {
         Sample { trial, speed, ..testing::sample(round, ns, None) }
     }
 
+    fn between(a: &[Sample], b: &[Sample]) -> Vec<Vec<QuadrupleRatio>> {
+        let case = floor::operation("pipe", 1);
+        quadruples([&case, &case], [a, b])
+    }
+
     #[test]
     fn drift_within_a_quadruple_drops_out_and_one_that_lacks_a_side_is_left_out() {
         // A B B A under a drift of 2% a slice; B takes 10% more.
@@ -119,35 +127,27 @@ mod tests {
         let a: Vec<Sample> = (0..12).flat_map(|round| [at(round, 0, 100.0), at(round, 3, 100.0)]).collect();
         let mut b: Vec<Sample> = (0..12).flat_map(|round| [at(round, 1, 110.0), at(round, 2, 110.0)]).collect();
         b.truncate(22);
-        let pairs = quadruples(&a, &b);
+        let pairs = between(&a, &b);
         assert_eq!(pairs.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 3]);
         assert!(pairs.iter().flatten().all(|quadruple| (quadruple.log_ratio - 1.1f64.ln()).abs() < 1e-9));
+        assert!(pairs.iter().flatten().all(|quadruple| quadruple.speed.is_none()));
+        assert_eq!(round_log_ratios(&a, &b), pairs.concat().iter().map(|q| q.log_ratio).collect::<Vec<_>>());
     }
 
     #[test]
-    fn what_the_readings_explain_is_taken_out() {
-        // In every third quadruple the host is slower by half for B alone; times follow with a slope of 0.6.
-        let speed = |round: u32| if round % 3 == 0 { 1.5 } else { 1.0 };
-        let a: Vec<Sample> = (0..30).map(|round| slice(round / 10, round, 100.0, Some(7000.0))).collect();
-        let b: Vec<Sample> = (0..30u32)
-            .map(|round| {
-                slice(round / 10, round, 110.0 * f64::powf(speed(round), 0.6), Some(7000.0 * speed(round)))
-            })
-            .collect();
-        let pairs = adjusted(&quadruples(&a, &b));
-        assert!(pairs.iter().flatten().all(|log| (log - 1.1f64.ln()).abs() < 1e-9), "{pairs:?}");
-        // Where nothing was read, or nothing changed, the ratios stay.
-        let steady: Vec<Sample> = b.iter().map(|sample| Sample { speed: a[0].speed, ..sample.clone() }).collect();
-        let found = quadruples(&a, &steady);
-        let logs: Vec<f64> = found.iter().flatten().map(|quadruple| quadruple.log_ratio).collect();
-        assert_eq!(adjusted(&found).concat(), logs);
-    }
-
-    #[test]
-    fn the_middle_half_is_what_counts() {
-        assert_eq!(midmean(&[1.0, 2.0, 3.0, 100.0]), Some(2.5));
-        assert_eq!(midmean(&[5.0]), Some(5.0));
-        assert_eq!(midmean(&[]), None);
-        assert_eq!(slope(&[]), 0.0);
+    fn readings_count_by_their_difference_and_where_they_are_disturbed_by_their_level() {
+        // The host is 1.02 times slower beside B in even rounds, which is within what an undisturbed CPU reads, and 1.5 times
+        // in odd ones.
+        let speed = |round: u32| if round % 2 == 0 { 1.02 } else { 1.5 };
+        let a: Vec<Sample> = (0..200).map(|round| slice(0, round, 100.0, Some(7000.0))).collect();
+        let b: Vec<Sample> = (0..200).map(|round| slice(0, round, 100.0, Some(7000.0 * speed(round)))).collect();
+        let found = between(&a, &b).concat();
+        for (round, quadruple) in (0..200).zip(&found) {
+            let read = quadruple.speed.unwrap();
+            assert!((read.cpus_difference - speed(round).ln()).abs() < 1e-9, "{read:?}");
+            let level = if round % 2 == 0 { 0.0 } else { 1.5f64.ln() / 2.0 };
+            assert!((read.cpus_level - level).abs() < 1e-3, "{read:?}");
+            assert_eq!((read.pair_difference, read.pair_level), (0.0, 0.0));
+        }
     }
 }

@@ -211,7 +211,7 @@ impl World {
         let (mut called, mut same, mut found) = (0, 0, 0);
         for _ in 0..pairs {
             let (a, b) = (self.run(1.0, &mut random), self.run(self.effect, &mut random));
-            let comparison = compare(&a, &b, ComparisonOptions::default());
+            let comparison = compare(&[a], &[b], ComparisonOptions::default());
             let is_called = |case: &&ComparedCase| {
                 matches!(case.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
             };

@@ -1,24 +1,35 @@
 //! Comparisons, as snapshots.
 
 use super::PLAIN;
-use crate::{comparison, fixture, paired};
+use crate::{comparison, fixture, paired, planned};
 use analysis::compare;
+use model::Percent;
 
 fn compared() -> compare::Comparison {
-    compare::compare(&fixture::results(), &fixture::later_results(), compare::ComparisonOptions::default())
+    compare::compare(&[fixture::results()], &[fixture::later_results()], compare::ComparisonOptions::default())
+}
+
+fn ratios() -> Vec<compare::PairedRatios> {
+    let pair = |name: &str, log_ratio: f64, trial_pairs: u32| {
+        let quadruple = |nth: u32| compare::QuadrupleRatio {
+            log_ratio: log_ratio + 0.002 * f64::from(nth % 5),
+            speed: None,
+        };
+        compare::PairedRatios {
+            name: name.to_owned(),
+            mechanism: name.to_owned(),
+            trial_pairs: (0..trial_pairs).map(|nth| vec![quadruple(nth)]).collect(),
+        }
+    };
+    vec![
+        pair("unix-stream against pipe, latency 4K same-core", 0.3, 30),
+        pair("fifo against pipe, latency 4K same-core", -0.004, 30),
+        pair("tcp against pipe, latency 4K same-core", 1.0, 4),
+    ]
 }
 
 fn pairs() -> Vec<compare::PairedComparison> {
-    let pair = |name: &str, log_ratio: f64, rounds: u32| compare::PairedRatios {
-        name: name.to_owned(),
-        log_ratios: (0..rounds).map(|round| log_ratio + 0.01 * f64::from(round % 5)).collect(),
-    };
-    let pairs = [
-        pair("unix-stream against pipe, latency 4K same-core", 0.3, 30),
-        pair("fifo against pipe, latency 4K same-core", -0.02, 30),
-        pair("tcp against pipe, latency 4K same-core", 1.0, 4),
-    ];
-    compare::compare_paired(&pairs, compare::ComparisonOptions::default())
+    compare::compare_paired(&ratios(), compare::ComparisonOptions::interleaved())
 }
 
 #[test]
@@ -115,4 +126,10 @@ fn pairs_in_80_columns() {
       time  time of B over that of A in the same round, median over rounds;
             intervals (±) hold for all pairs together
     "#);
+}
+
+#[test]
+fn a_plan_in_80_columns() {
+    let plan = compare::plan_paired(&ratios(), Percent(0.01), 2e8, compare::ComparisonOptions::interleaved());
+    insta::assert_snapshot!(planned(&plan, &PLAIN), @"");
 }
