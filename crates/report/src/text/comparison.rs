@@ -6,7 +6,7 @@ use super::block::{
     Block, Common, Heading, Row, Tone, comparable, floor_order, grouped, meanings, name, place,
 };
 use super::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section};
-use crate::quantity::{change, time};
+use crate::quantity::{change, percent, time};
 use crate::words::{clean, tight, wrap};
 use analysis::compare::{
     ComparedCase, Comparison, ComparisonOptions, ComparisonPlan, ComparisonTotals, ComparisonVerdict,
@@ -238,9 +238,9 @@ fn notes(sheet: &[Block], options: ComparisonOptions) -> Vec<(String, String)> {
     meanings(sheet).into_iter().chain([("margin".to_owned(), margin)]).collect()
 }
 
-/// A difference that is found.
+/// A difference that is found; `None` of one that nobody would call found.
 fn found(of: Percent) -> Option<String> {
-    change(1.0 + of.0, None).map(|text| text.replace('+', "").trim().trim_end_matches('-').trim().to_owned())
+    (of.0 < 10.0).then(|| percent(of.0))
 }
 
 fn estimate(of: Estimate) -> Option<String> {
