@@ -13,3 +13,5 @@ pub mod process;
 pub(crate) mod sample;
 mod server;
 mod session;
+mod speed;
+mod warm_up;

@@ -3,4 +3,5 @@
 pub mod doctor;
 pub mod facts;
 mod files;
+pub(crate) mod steal;
 pub mod topology;

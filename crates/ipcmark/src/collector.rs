@@ -4,10 +4,9 @@
 
 use crate::progress::{Doing, Progress};
 use crate::results_file::ResultsFile;
-use crate::rules;
-use analysis::host_speed::FullSpeed;
+use crate::rules::RunRules;
+use analysis::summary::recompute;
 use harness::coordinator::run::{FinishedCase, RunEvent};
-use model::Percent;
 use model::observation::profile::ProfileRecord;
 use model::record::{FloorReading, Header, Line, Record, Results, RunEnd};
 use model::warning::Warning;
@@ -16,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The results of a run under way, and its file.
 pub struct Collector<'a> {
     results: Results,
-    full_speed: FullSpeed,
+    rules: &'a RunRules,
     file: Option<ResultsFile>,
     header_written: bool,
     /// The first refusal to write, after which nothing more is written.
@@ -26,20 +25,11 @@ pub struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// Of a run with `header`. Sets `stop` when `file` refuses: the run then ends, and its results are still shown.
-    pub fn new(header: Header, file: Option<ResultsFile>, stop: &'a AtomicBool) -> Self {
+    /// Of a run with `header`, whose rules are `rules`. Sets `stop` when `file` refuses: the run then ends, and its results are still shown.
+    pub fn new(header: Header, rules: &'a RunRules, file: Option<ResultsFile>, stop: &'a AtomicBool) -> Self {
         let results =
             Results { header, records: Vec::new(), profiles: Vec::new(), end: None, notes: Vec::new() };
-        let full_speed = FullSpeed::default();
-        Self {
-            results,
-            full_speed,
-            file,
-            header_written: false,
-            refused: None,
-            stop,
-            progress: Progress::new(),
-        }
+        Self { results, rules, file, header_written: false, refused: None, stop, progress: Progress::new() }
     }
 
     /// Takes what the run reports.
@@ -53,14 +43,14 @@ impl<'a> Collector<'a> {
                 self.results.header.floors = readings.into_iter().map(reading).collect();
                 self.append_header();
             }
+            RunEvent::Sample(case, sample) => self.rules.take(case, sample),
             RunEvent::Progress(progress) => self.progress.show(Doing::Cases, progress),
             RunEvent::Ended(finished) => self.add_record(*finished),
         }
     }
 
     fn add_record(&mut self, finished: FinishedCase) {
-        finished.samples.iter().for_each(|sample| self.full_speed.add(&finished.case, sample));
-        let mut record = rules::record(finished, &self.full_speed, self.results.header.settings.precision.0);
+        let mut record = self.rules.record(finished);
         record.warnings.extend(self.cpu_split_warning(&record));
         self.append_header();
         self.append(&Line::Record(Box::new(record.clone())));
@@ -89,6 +79,8 @@ impl<'a> Collector<'a> {
         self.append_header();
         self.append(&Line::End(end.clone()));
         self.results.end = Some(end);
+        // What is shown knows the full speed of the whole run, also of cases that ended early.
+        recompute(&mut self.results);
         if let Some(failure) = &self.refused {
             self.results.notes.push(format!("the results file is incomplete: {failure}"));
         } else if let Some(file) = &self.file {
@@ -115,28 +107,25 @@ impl<'a> Collector<'a> {
 }
 
 /// The records of cases that are measured to be explained: no file is written of them.
-pub struct Records {
+pub struct Records<'a> {
     records: Vec<Record>,
-    full_speed: FullSpeed,
-    precision: Percent,
+    rules: &'a RunRules,
     progress: Progress,
 }
 
-impl Records {
-    /// None yet, of cases of which `precision` is asked.
-    pub fn new(precision: Percent) -> Self {
-        Self { records: Vec::new(), full_speed: FullSpeed::default(), precision, progress: Progress::new() }
+impl<'a> Records<'a> {
+    /// None yet, of a run whose rules are `rules`.
+    pub fn new(rules: &'a RunRules) -> Self {
+        Self { records: Vec::new(), rules, progress: Progress::new() }
     }
 
     /// Takes what the run reports.
     pub fn take(&mut self, event: RunEvent<'_>) {
         match event {
             RunEvent::Floors(_) => {}
+            RunEvent::Sample(case, sample) => self.rules.take(case, sample),
             RunEvent::Progress(progress) => self.progress.show(Doing::Cases, progress),
-            RunEvent::Ended(finished) => {
-                finished.samples.iter().for_each(|sample| self.full_speed.add(&finished.case, sample));
-                self.records.push(rules::record(*finished, &self.full_speed, self.precision.0));
-            }
+            RunEvent::Ended(finished) => self.records.push(self.rules.record(*finished)),
         }
     }
 

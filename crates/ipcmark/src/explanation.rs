@@ -9,11 +9,10 @@ use crate::output::{print, style};
 use crate::planning::works;
 use crate::progress::{Doing, Progress};
 use crate::request::ExplanationRequest;
-use crate::rules;
+use crate::rules::RunRules;
 use crate::session::RunSession;
 use analysis::analysed::AnalysedExplanation;
 use analysis::explain::{CaseObservations, Explanation, Landmark, control_cases, explain, size_curves};
-use analysis::host_speed::FullSpeed;
 use harness::clock::Timer;
 use harness::coordinator::profile::{self, A_SLICE, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
 use harness::coordinator::run::{self, RunBounds};
@@ -121,14 +120,19 @@ fn bare_plan(gathered: &[CaseObservations]) -> Plan {
 fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Percent) -> Vec<Record> {
     let slice = slice_for(time, plan.cases.len() + plan.floors.len());
     let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    let settled = |case: &Case, samples: &[Sample]| {
-        // The rule is asked about one case; what other cases saw of the host's full speed comes with the samples as they are reported.
-        let full_speed = FullSpeed::of_records([(case, samples)]);
-        rules::is_settled(case, samples, &full_speed, precision.0)
+    let rules = RunRules::new(precision, None);
+    let settled = |case: &Case, samples: &[Sample]| rules.is_settled(case, samples);
+    let slices = |case: &Case, samples: &[Sample]| rules.slices(case, samples);
+    let bounds = RunBounds {
+        settled: &settled,
+        slices: &slices,
+        rounds: None,
+        slice_ns,
+        total: None,
+        iterations: None,
     };
-    let bounds = RunBounds { settled: &settled, rounds: None, slice_ns, total: None, iterations: None };
     let budget = TimeBudget { clock: &Timer::start(), time };
-    let mut records = Records::new(precision);
+    let mut records = Records::new(&rules);
     run::measure(plan, trials, budget, bounds, |event| records.take(event));
     records.finish()
 }

@@ -9,17 +9,58 @@ use analysis::host_view::HostViews;
 use analysis::stats::median_interval;
 use analysis::summary::{summarise, warnings};
 use harness::coordinator::run::FinishedCase;
-use model::Case;
 use model::record::{Outcome, Record, Sample};
+use model::{Case, Percent};
+use std::cell::RefCell;
 
 /// The trials without which no case is called settled: fewer allow no honest 95% interval.
 pub const LEAST_TRIALS: usize = 8;
 
-/// Whether what is shown of `samples` of `case` is known to within the fraction `precision` of it, in a run that was as fast
-/// as `full_speed` so far.
-pub fn is_settled(case: &Case, samples: &[Sample], full_speed: &FullSpeed, precision: f64) -> bool {
-    let views = HostViews::of(case, samples, full_speed);
-    views.and_then(|views| views.iteration_ns.half_width()).is_some_and(|half| half <= precision)
+/// The slices of a trial of which nothing is known yet.
+const SLICES: u32 = 16;
+
+/// The rules of one run, which know how fast its host has been so far.
+#[derive(Debug)]
+pub struct RunRules {
+    full_speed: RefCell<FullSpeed>,
+    precision: f64,
+    rounds: Option<u32>,
+}
+
+impl RunRules {
+    /// For a run of which `precision` is asked, and that may take `rounds`.
+    pub fn new(precision: Percent, rounds: Option<u32>) -> Self {
+        Self { full_speed: RefCell::default(), precision: precision.0, rounds }
+    }
+
+    /// Takes a sample of `case` for what it says of the host.
+    pub fn take(&self, case: &Case, sample: &Sample) {
+        self.full_speed.borrow_mut().add(case, sample);
+    }
+
+    /// Whether what is shown of `samples` of `case` is known well enough.
+    pub fn is_settled(&self, case: &Case, samples: &[Sample]) -> bool {
+        let views = HostViews::of(case, samples, &self.full_speed.borrow());
+        views.and_then(|views| views.iteration_ns.half_width()).is_some_and(|half| half <= self.precision)
+    }
+
+    /// How many slices the next trial of a case has: so many that a run of few rounds still has as many trials as an interval
+    /// needs.
+    pub fn slices(&self, _: &Case, _: &[Sample]) -> u32 {
+        self.rounds.map_or(SLICES, |rounds| rounds / LEAST_TRIALS as u32).clamp(1, SLICES)
+    }
+
+    /// The record of a case that has ended.
+    pub fn record(&self, finished: FinishedCase) -> Record {
+        let FinishedCase { case, floor, outcome, samples, settings } = finished;
+        let summary = summarise(&case, &samples, &self.full_speed.borrow());
+        let outcome = match summary.as_ref().and_then(|summary| summary.missed()) {
+            Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
+            _ => outcome,
+        };
+        let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, self.precision));
+        Record { case, floor, outcome, samples, summary, settings, warnings: warnings.unwrap_or_default() }
+    }
 }
 
 /// Whether the ratio of two cases is known to within the fraction `precision`, from the rounds in which both had trials.
@@ -27,18 +68,6 @@ pub fn is_ratio_settled(before: &[Sample], after: &[Sample], precision: f64) -> 
     let log_ratios = round_log_ratios(before, after);
     let interval = median_interval(&log_ratios).and_then(|estimate| estimate.interval);
     log_ratios.len() >= LEAST_TRIALS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
-}
-
-/// The record of a case that has ended, of which `precision` was asked, in a run that was as fast as `full_speed`.
-pub fn record(finished: FinishedCase, full_speed: &FullSpeed, precision: f64) -> Record {
-    let FinishedCase { case, floor, outcome, samples, settings } = finished;
-    let summary = summarise(&case, &samples, full_speed);
-    let outcome = match summary.as_ref().and_then(|summary| summary.missed()) {
-        Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
-        _ => outcome,
-    };
-    let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, precision)).unwrap_or_default();
-    Record { case, floor, outcome, samples, summary, settings, warnings }
 }
 
 #[cfg(test)]
@@ -92,7 +121,7 @@ mod tests {
         let settled = |iteration_ns: &[f64], precision| {
             let samples: Vec<Sample> =
                 (0..).zip(iteration_ns).map(|(round, ns)| sample(round, *ns, None)).collect();
-            is_settled(&floor::operation("getpid", 0), &samples, &FullSpeed::default(), precision)
+            RunRules::new(Percent(precision), None).is_settled(&floor::operation("getpid", 0), &samples)
         };
         assert!(settled(&[100.0; LEAST_TRIALS], 0.01));
         assert!(!settled(&[100.0; 5], 0.01));
@@ -116,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_summary_and_its_warnings() {
-        let record = record(finished(Outcome::Settled, None), &FullSpeed::default(), 0.01);
+        let record = RunRules::new(Percent(0.01), None).record(finished(Outcome::Settled, None));
         assert_eq!((record.outcome, record.samples.len()), (Outcome::Settled, 8));
         assert_eq!(record.summary.unwrap().iteration_ns.median, 100.0);
         assert!(record.warnings.iter().any(|warning| matches!(warning, Warning::Clamped { .. })));
@@ -124,14 +153,15 @@ mod tests {
             samples: Vec::new(),
             ..finished(Outcome::Failed { error: "no".to_owned() }, None)
         };
-        let record = super::record(failed, &FullSpeed::default(), 0.01);
+        let record = RunRules::new(Percent(0.01), None).record(failed);
         assert!(record.summary.is_none() && record.warnings.is_empty(), "{record:?}");
     }
 
     #[test]
     fn a_rate_that_was_missed_is_the_outcome_unless_the_run_was_interrupted() {
-        let outcome =
-            |outcome, late_ns| record(finished(outcome, Some(late_ns)), &FullSpeed::default(), 0.01).outcome;
+        let outcome = |outcome, late_ns| {
+            RunRules::new(Percent(0.01), None).record(finished(outcome, Some(late_ns))).outcome
+        };
         assert_eq!(outcome(Outcome::Settled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Unsettled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Interrupted, 1e6), Outcome::Interrupted);

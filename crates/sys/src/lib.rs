@@ -26,6 +26,7 @@ pub mod shared_memory;
 pub mod side;
 pub mod signal;
 pub mod socket_option;
+pub mod speed;
 pub mod sysctl;
 pub mod sysv;
 pub mod tracee;

@@ -2,7 +2,7 @@
 
 use harness::clock::Calibration;
 use harness::coordinator::run_directory::RunDirectory;
-use harness::coordinator::schedule::Trials;
+use harness::coordinator::schedule::{Trial, Trials};
 use harness::coordinator::trials::EndpointTrials;
 use harness::protocol::orders::Sizing;
 use mechanisms::registry::CARDS;

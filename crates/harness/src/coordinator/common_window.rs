@@ -6,7 +6,7 @@
 use super::trial_error::TrialError;
 use crate::clock::{Clock, Stamp};
 use crate::endpoint::meters::each;
-use crate::protocol::report::{IterationTimes, TrialReport};
+use crate::protocol::report::{IterationTimes, SliceReport};
 use model::record::{Sample, Usage};
 use model::{Case, Peers};
 
@@ -32,8 +32,8 @@ impl IterationTimes {
 pub(crate) fn in_common_window(
     case: &Case,
     clock: &Clock,
-    reports: Vec<TrialReport>,
-) -> Result<TrialReport, TrialError> {
+    reports: Vec<SliceReport>,
+) -> Result<SliceReport, TrialError> {
     let begun = reports.iter().map(|one| one.iteration_times.first().map(|times| times.start));
     let ended = reports.iter().map(|one| one.iteration_times.last().map(IterationTimes::end));
     let (from, until) = match (begun.max().flatten(), ended.min().flatten()) {
@@ -46,7 +46,7 @@ pub(crate) fn in_common_window(
         return Err(TrialError::NothingTogether);
     }
     // The times of a stream are of messages that came; its iterations are of messages that were sent.
-    let lost_of = |(one, own): (&TrialReport, &InWindow)| {
+    let lost_of = |(one, own): (&SliceReport, &InWindow)| {
         let came = one.sample.iterations.saturating_sub(one.sample.lost?);
         Some(one.sample.lost? * own.iterations / came.max(1))
     };
@@ -58,7 +58,7 @@ pub(crate) fn in_common_window(
     } else {
         iterations as f64 / own.iter().map(InWindow::iterations_per_ns).sum::<f64>()
     };
-    let server_of = |one: &TrialReport| one.sample.server.unwrap_or_default();
+    let server_of = |one: &SliceReport| one.sample.server.unwrap_or_default();
     let server: Usage = match case.peers {
         // One server said to every client what it used during that client's phases: it used the mean of that.
         Peers::FanIn(count) => {
@@ -85,7 +85,7 @@ pub(crate) fn in_common_window(
         ..reports[0].sample.clone()
     };
     let settings = reports.into_iter().next().map(|first| first.settings).unwrap_or_default();
-    Ok(TrialReport { sample, settings, iteration_times: Vec::new(), observation: None })
+    Ok(SliceReport { sample, settings, iteration_times: Vec::new(), observation: None })
 }
 
 /// What one client did in the window.
@@ -99,7 +99,7 @@ struct InWindow {
 }
 
 impl InWindow {
-    fn of(one: &TrialReport, clock: &Clock, from: Stamp, until: Stamp) -> Self {
+    fn of(one: &SliceReport, clock: &Clock, from: Stamp, until: Stamp) -> Self {
         let ticks: Vec<u64> =
             one.iteration_times.iter().flat_map(|times| times.between(from, until)).collect();
         let stride = one.iteration_times.first().map_or(1, |times| times.stride);
@@ -132,10 +132,10 @@ mod tests {
 
     /// The report of a client that began `start` ns after the first and whose iterations took `ticks` ns each, with its CPU busy
     /// throughout.
-    fn client(origin: Stamp, start: u64, iterations: usize, ticks: u64) -> TrialReport {
+    fn client(origin: Stamp, start: u64, iterations: usize, ticks: u64) -> SliceReport {
         let elapsed_ns = iterations as f64 * ticks as f64;
         let busy = Usage { cpu_ns: elapsed_ns as u64, ..Usage::default() };
-        TrialReport {
+        SliceReport {
             sample: crate::endpoint::sample::sample(iterations as u64, elapsed_ns, busy, Some(busy)),
             settings: Vec::new(),
             observation: None,

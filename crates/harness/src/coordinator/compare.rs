@@ -1,20 +1,24 @@
-//! Two cases compared: each round measures A B B A, or B A A B, so that what drifts over the round cancels.
+//! Two cases compared: both have a trial alive at the same time, and each round measures slices A B B A, or B A A B, so that what
+//! drifts over the round cancels. Trials are renewed over the whole comparison.
 //!
 //! It makes samples. Whether their ratio is known well enough is for a rule to say that it is given: nothing here computes a
 //! statistic.
 
-use super::schedule::{Scheduler, Stop, TimeBudget, TrialProgress, Trials};
-use crate::protocol::orders::Sizing;
+use super::schedule::{Scheduler, Stop, TimeBudget, Trial, TrialProgress, Trials};
+use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use model::Case;
 use model::record::Sample;
 use std::time::Duration;
+
+/// How many rounds the trials of a pair have, before fresh ones take their place.
+const ROUNDS_OF_TRIALS: u32 = 16;
 
 /// Two cases to compare.
 #[derive(Debug)]
 pub struct CasePair {
     /// What is compared against, and what is judged.
     pub cases: [Case; 2],
-    /// What was measured of each.
+    /// What was measured of each: two samples a round, with the number of their pair of trials.
     pub samples: [Vec<Sample>; 2],
     /// Why there is no more.
     pub failure: Option<String>,
@@ -31,26 +35,36 @@ impl CasePair {
 /// Whether the ratio of two cases is known well enough, from the samples of both.
 pub type RatioSettledRule<'a> = &'a dyn Fn(&[Sample], &[Sample]) -> bool;
 
-/// Measures `pairs`, interleaved, until `settled` says of each ratio that it is known, or time is up, or it is interrupted.
-pub fn measure(
-    pairs: &mut [CasePair],
-    trials: &dyn Trials,
-    budget: TimeBudget<'_>,
+/// Measures `pairs`, interleaved, until `settled` says of each ratio that it is known, or time is up, or it is interrupted. The
+/// trials of the first of each pair come from `trials[0]`, those of the second from `trials[1]`.
+pub fn measure<'a>(
+    pairs: &'a mut [CasePair],
+    trials: [&'a dyn Trials; 2],
+    budget: TimeBudget<'a>,
     slice: Duration,
-    settled: RatioSettledRule<'_>,
+    settled: RatioSettledRule<'a>,
     report: impl FnMut(TrialProgress),
 ) {
     let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    let mut comparison =
-        Comparison { scheduler: Scheduler::new(trials, budget), pairs, slice_ns, settled, done: 0, report };
+    let scheduler = Scheduler::new(budget);
+    let tracks = pairs.iter_mut().map(|pair| Track { pair, live: None, rounds: 0 }).collect();
+    let mut comparison = Comparison { scheduler, trials, tracks, slice_ns, settled, done: 0, report };
     // To stop early is no error: what was measured by then is the result.
     let _ = comparison.rounds();
+}
+
+/// A pair on its way.
+struct Track<'a> {
+    pair: &'a mut CasePair,
+    live: Option<[Box<dyn Trial + 'a>; 2]>,
+    rounds: u32,
 }
 
 /// A comparison under way.
 struct Comparison<'a, F> {
     scheduler: Scheduler<'a>,
-    pairs: &'a mut [CasePair],
+    trials: [&'a dyn Trials; 2],
+    tracks: Vec<Track<'a>>,
     slice_ns: u64,
     settled: RatioSettledRule<'a>,
     /// How many pairs had ended when the round began.
@@ -60,50 +74,101 @@ struct Comparison<'a, F> {
 
 impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
     fn rounds(&mut self) -> Result<(), Stop> {
-        for round in std::iter::once(None).chain((0..).map(Some)) {
-            let open: Vec<usize> = (0..self.pairs.len()).filter(|&at| self.is_open(at)).collect();
+        loop {
+            let open: Vec<usize> = (0..self.tracks.len()).filter(|&at| self.is_open(at)).collect();
             if open.is_empty() {
                 return Ok(());
             }
-            self.done = self.pairs.len() - open.len();
+            self.done = self.tracks.len() - open.len();
+            // Where not all can stay alive, each pair has all rounds of its trials in a row.
+            let stay_alive = 2 * open.len() <= self.trials[0].most_alive();
+            let rounds = if stay_alive { 1 } else { ROUNDS_OF_TRIALS };
             for at in open {
-                self.round_of_pair(at, round)?;
+                for _ in 0..rounds {
+                    self.round_of_pair(at)?;
+                }
             }
+        }
+    }
+
+    /// Whether the ratio at `at` is not known yet. That is asked when fresh trials are due.
+    fn is_open(&mut self, at: usize) -> bool {
+        let Track { pair: CasePair { samples: [a, b], failure, .. }, live, .. } = &self.tracks[at];
+        failure.is_none() && (live.is_some() || !(self.settled)(a, b))
+    }
+
+    /// One round of one pair. What fails ends it.
+    fn round_of_pair(&mut self, at: usize) -> Result<(), Stop> {
+        if self.tracks[at].pair.failure.is_some() {
+            return Ok(());
+        }
+        if let Err((which, error)) = self.slices(at)? {
+            let Track { pair, live, .. } = &mut self.tracks[at];
+            pair.failure = Some(format!("{}: {error}", pair.cases[which]));
+            *live = None;
         }
         Ok(())
     }
 
-    fn is_open(&self, at: usize) -> bool {
-        let CasePair { samples: [a, b], failure, .. } = &self.pairs[at];
-        failure.is_none() && !(self.settled)(a, b)
-    }
-
-    /// One round of one pair. The first is a warm-up, whose samples are dropped.
-    fn round_of_pair(&mut self, at: usize, round: Option<u32>) -> Result<(), Stop> {
-        let order: &[usize] = match round {
-            None => &[0, 1],
-            Some(even) if even % 2 == 0 => &[0, 1, 1, 0],
-            Some(_) => &[1, 0, 0, 1],
-        };
-        for &which in order {
-            let pair = &mut self.pairs[at];
+    /// Four slices; or which side failed, and why.
+    fn slices(&mut self, at: usize) -> Result<Result<(), (usize, String)>, Stop> {
+        if self.tracks[at].live.is_none()
+            && let Err(failure) = self.start(at)?
+        {
+            return Ok(Err(failure));
+        }
+        let round = self.tracks[at].rounds;
+        let order = if round.is_multiple_of(2) { [0, 1, 1, 0] } else { [1, 0, 0, 1] };
+        let mut samples = [Vec::new(), Vec::new()];
+        for which in order {
+            self.scheduler.check_time()?;
+            let Track { pair, live, .. } = &mut self.tracks[at];
+            let Some(live) = live else { return Ok(Ok(())) };
             let size = Sizing::Slice { slice_ns: self.slice_ns, hint_ns: pair.hints_ns[which] };
-            let outcome = self.scheduler.measure(&pair.cases[which], size)?;
-            (self.report)(self.scheduler.progress(round, self.done, self.pairs.len()));
-            let pair = &mut self.pairs[at];
-            match (outcome, round) {
-                (Ok(trial), round) => {
-                    pair.hints_ns[which] = Some(trial.sample.iteration_ns());
-                    let sample = round.map(|round| Sample { trial: round, round, ..trial.sample });
-                    pair.samples[which].extend(sample);
-                }
-                (Err(error), _) => {
-                    pair.failure = Some(format!("{}: {error}", pair.cases[which]));
-                    return Ok(());
-                }
+            let orders = SliceOrders { size, singly: Singly::Omitted };
+            let started = self.scheduler.elapsed();
+            let report = match self.scheduler.slice(self.trials[which], &mut *live[which], orders)? {
+                Ok(report) => report,
+                Err(error) => return Ok(Err((which, error))),
+            };
+            pair.hints_ns[which] = Some(report.sample.iteration_ns());
+            let started_ns = u64::try_from(started.as_nanos()).unwrap_or(u64::MAX);
+            let trial = round / ROUNDS_OF_TRIALS;
+            samples[which].push(Sample { trial, round, started_ns, ..report.sample });
+            (self.report)(self.scheduler.progress(Some(round), self.done, self.tracks.len()));
+        }
+        // A round counts as a whole or not at all.
+        let Track { pair, rounds, .. } = &mut self.tracks[at];
+        pair.samples.iter_mut().zip(samples).for_each(|(all, of_round)| all.extend(of_round));
+        *rounds += 1;
+        if rounds.is_multiple_of(ROUNDS_OF_TRIALS) { self.end(at) } else { Ok(Ok(())) }
+    }
+
+    fn end(&mut self, at: usize) -> Result<Result<(), (usize, String)>, Stop> {
+        let live = self.tracks[at].live.take();
+        for (which, trial) in live.into_iter().flatten().enumerate() {
+            if let Err(error) = self.scheduler.end(trial)? {
+                return Ok(Err((which, error)));
             }
         }
-        Ok(())
+        Ok(Ok(()))
+    }
+}
+
+impl<'a, F: FnMut(TrialProgress)> Comparison<'a, F> {
+    /// Starts a trial of each side.
+    fn start(&mut self, at: usize) -> Result<Result<(), (usize, String)>, Stop> {
+        self.scheduler.check_time()?;
+        let mut start = |which: usize| -> Result<Result<Box<dyn Trial + 'a>, (usize, String)>, Stop> {
+            let case = &self.tracks[at].pair.cases[which];
+            let trial = self.scheduler.start(self.trials[which], case, None)?;
+            Ok(trial.map_err(|error| (which, error)))
+        };
+        let live = match start(0)? {
+            Err(failure) => Err(failure),
+            Ok(a) => start(1)?.map(|b| [a, b]),
+        };
+        Ok(live.map(|live| self.tracks[at].live = Some(live)))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Trials without endpoints, and a clock that stands still but for them: what the tests of the policies run on.
+//! Trials without endpoints, and a clock that stands still but for their slices: what the tests of the policies run on.
 
-use super::schedule::{RunClock, TimeBudget, Trials};
+use super::schedule::{RunClock, TimeBudget, Trial, Trials};
 use super::trial_error::TrialError;
 use crate::endpoint::sample::sample;
 use crate::protocol::error::EndpointError;
-use crate::protocol::orders::Sizing;
-use crate::protocol::report::TrialReport;
+use crate::protocol::orders::SliceOrders;
+use crate::protocol::report::SliceReport;
 use model::floor;
 use model::observation::{EndpointObservation, Observation, ProbeRequest};
 use model::record::Usage;
@@ -13,23 +13,36 @@ use model::{Case, Workload};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// How long each trial takes by the clock of these trials.
-pub(super) const TRIAL_TIME: Duration = Duration::from_secs(1);
+/// How long each slice takes by the clock of these trials.
+pub(super) const SLICE_TIME: Duration = Duration::from_secs(1);
 /// More time than any test takes.
 pub(super) const LONG: Duration = Duration::from_secs(1 << 30);
 
-/// How a trial answers: from how many there were before it, and its name, to what an iteration takes.
+/// How a slice answers: from how many there were before it, and its name, to what an iteration takes.
 type Answer<'a> = &'a dyn Fn(usize, &str) -> Result<f64, TrialError>;
 
 /// Trials that answer what a test has them answer, and note what was asked of them.
 pub(super) struct FakeTrials<'a> {
     answer: Answer<'a>,
-    /// The name of each trial: its mechanism, and its probe behind a plus.
+    /// The name of each slice: its mechanism, and its probe behind a plus.
     pub(super) names: RefCell<Vec<String>>,
-    /// The size of each trial.
-    pub(super) sizes: RefCell<Vec<Sizing>>,
-    /// After how many trials the run is interrupted.
+    /// The orders of each slice.
+    pub(super) orders: RefCell<Vec<SliceOrders>>,
+    /// The name of each trial that was started.
+    pub(super) started: RefCell<Vec<String>>,
+    /// How many trials are alive, and the most there were.
+    alive: Cell<usize>,
+    pub(super) most_were_alive: Cell<usize>,
+    most_alive: Cell<usize>,
+    /// After how many slices the run is interrupted.
     interrupted_after: Cell<usize>,
+}
+
+/// One of them.
+struct FakeTrial<'a> {
+    trials: &'a FakeTrials<'a>,
+    name: String,
+    is_observed: bool,
 }
 
 impl<'a> FakeTrials<'a> {
@@ -37,13 +50,22 @@ impl<'a> FakeTrials<'a> {
         Self {
             answer,
             names: RefCell::default(),
-            sizes: RefCell::default(),
+            orders: RefCell::default(),
+            started: RefCell::default(),
+            alive: Cell::default(),
+            most_were_alive: Cell::default(),
+            most_alive: Cell::new(usize::MAX),
             interrupted_after: Cell::new(usize::MAX),
         }
     }
 
-    pub(super) fn interrupted_after(self, trials: usize) -> Self {
-        self.interrupted_after.set(trials);
+    pub(super) fn interrupted_after(self, slices: usize) -> Self {
+        self.interrupted_after.set(slices);
+        self
+    }
+
+    pub(super) fn with_most_alive(self, trials: usize) -> Self {
+        self.most_alive.set(trials);
         self
     }
 
@@ -52,58 +74,75 @@ impl<'a> FakeTrials<'a> {
         TimeBudget { clock: self, time }
     }
 
+    /// How many slices there were.
     pub(super) fn count(&self) -> usize {
         self.names.borrow().len()
     }
 
-    /// The names of all trials, with blanks between them.
+    /// The names of all slices, with blanks between them.
     pub(super) fn order(&self) -> String {
         self.names.borrow().join(" ")
-    }
-
-    fn trial(&self, name: String, size: Sizing, number: u64) -> Result<f64, TrialError> {
-        let before = self.count();
-        assert_eq!(number, before as u64, "trials are numbered one after the other");
-        let answer = (self.answer)(before, &name);
-        self.names.borrow_mut().push(name);
-        self.sizes.borrow_mut().push(size);
-        answer
     }
 }
 
 impl Trials for FakeTrials<'_> {
-    fn measure(&self, case: &Case, size: Sizing, number: u64) -> Result<TrialReport, TrialError> {
-        let iteration_ns = self.trial(case.spec.name.clone(), size, number)?;
-        let sample = sample(10, 10.0 * iteration_ns, Usage::default(), None);
-        Ok(TrialReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation: None })
-    }
-
-    fn observe(
-        &self,
+    fn start<'s>(
+        &'s self,
         case: &Case,
-        size: Sizing,
         number: u64,
-        request: &ProbeRequest,
-    ) -> Result<Observation, TrialError> {
-        let probe = request.probe.map_or(String::new(), |probe| format!("+{probe}"));
-        let iteration_ns = self.trial(format!("{}{probe}", case.spec.name), size, number)?;
-        Ok(Observation {
-            iterations: 10,
-            elapsed_ns: 10.0 * iteration_ns,
-            iteration_ends_ns: Vec::new(),
-            client: EndpointObservation::default(),
-            server: None,
-        })
+        probe: Option<&ProbeRequest>,
+    ) -> Result<Box<dyn Trial + 's>, TrialError> {
+        let before = self.started.borrow().len();
+        assert_eq!(number, before as u64, "trials are numbered one after the other");
+        let suffix =
+            probe.and_then(|request| request.probe).map_or(String::new(), |probe| format!("+{probe}"));
+        let name = format!("{}{suffix}", case.spec.name);
+        self.started.borrow_mut().push(name.clone());
+        self.alive.set(self.alive.get() + 1);
+        self.most_were_alive.set(self.most_were_alive.get().max(self.alive.get()));
+        Ok(Box::new(FakeTrial { trials: self, name, is_observed: probe.is_some() }))
     }
 
     fn is_interrupted(&self) -> bool {
         self.count() >= self.interrupted_after.get()
     }
+
+    fn most_alive(&self) -> usize {
+        self.most_alive.get()
+    }
+}
+
+impl Trial for FakeTrial<'_> {
+    fn slice(&mut self, orders: SliceOrders) -> Result<SliceReport, TrialError> {
+        let answer = (self.trials.answer)(self.trials.count(), &self.name);
+        self.trials.names.borrow_mut().push(self.name.clone());
+        self.trials.orders.borrow_mut().push(orders);
+        let iteration_ns = answer?;
+        let observation = self.is_observed.then(|| Observation {
+            iterations: 10,
+            elapsed_ns: 10.0 * iteration_ns,
+            iteration_ends_ns: Vec::new(),
+            client: EndpointObservation::default(),
+            server: None,
+        });
+        let sample = sample(10, 10.0 * iteration_ns, Usage::default(), None);
+        Ok(SliceReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation })
+    }
+
+    fn end(&mut self) -> Result<(), TrialError> {
+        Ok(())
+    }
+}
+
+impl Drop for FakeTrial<'_> {
+    fn drop(&mut self) {
+        self.trials.alive.set(self.trials.alive.get() - 1);
+    }
 }
 
 impl RunClock for FakeTrials<'_> {
     fn elapsed(&self) -> Duration {
-        TRIAL_TIME * self.count() as u32
+        SLICE_TIME * self.count() as u32
     }
 }
 

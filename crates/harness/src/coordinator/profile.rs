@@ -62,15 +62,15 @@ pub struct ObservedTrial<'a> {
 /// Observes each case by each of its probes, round after round, until there were enough rounds, or time is up, or it is
 /// interrupted. A probe that fails on a case is not tried on it again. In the first round, every probe is tried on every case
 /// even if time is up.
-pub fn observe(
-    plan: ProbePlan<'_>,
-    trials: &dyn Trials,
-    budget: TimeBudget<'_>,
+pub fn observe<'a>(
+    plan: ProbePlan<'a>,
+    trials: &'a dyn Trials,
+    budget: TimeBudget<'a>,
     report: impl FnMut(ObservedTrial<'_>),
 ) {
     let tracks = plan.subjects.iter().map(|subject| Track { subject, hint_ns: None, failed: Vec::new() });
     let tracks = tracks.collect();
-    let mut profile = Profiling { scheduler: Scheduler::new(trials, budget), plan, tracks, report };
+    let mut profile = Profiling { scheduler: Scheduler::new(budget), trials, plan, tracks, report };
     // To stop early is no error: what was observed by then is the result.
     let _ = profile.rounds();
 }
@@ -91,6 +91,7 @@ impl Track<'_> {
 /// A profile under way.
 struct Profiling<'a, F> {
     scheduler: Scheduler<'a>,
+    trials: &'a dyn Trials,
     plan: ProbePlan<'a>,
     tracks: Vec<Track<'a>>,
     report: F,
@@ -160,7 +161,7 @@ impl<F: FnMut(ObservedTrial<'_>)> Profiling<'_, F> {
     fn trial(&mut self, at: usize, probe: Option<Probe>) -> Result<TrialOutcome<Observation>, Stop> {
         let Track { subject: ProbeSubject { case, size, .. }, hint_ns, .. } = &self.tracks[at];
         let request = ProbeRequest { probe, counters: self.plan.counters.to_vec() };
-        self.scheduler.observe(case, size_under(*size, probe, *hint_ns), &request)
+        self.scheduler.observe(self.trials, case, size_under(*size, probe, *hint_ns), &request)
     }
 }
 

@@ -1,21 +1,25 @@
-//! A run: rounds of trials until every case is known well enough, or time is up.
+//! A run: rounds of slices until every case is known well enough, or time is up.
 //!
-//! In each round every floor has one trial, then every open case has one, in random order. The floors of the next round close
-//! the bracket: a case is divided by the geometric mean of the floor before it and the floor after it. Whether a case is known
-//! well enough is for a rule to say that the run is given: nothing here computes a statistic.
+//! In each round every open case has one slice, in random order. Trials stay alive over several rounds, their endpoints asleep in
+//! between, and are renewed over the whole run. Where there are more cases than trials may be alive, the trials of a group of
+//! cases have several slices in a row and end.
+//!
+//! Cases that share floors are measured next to each other, in groups, and the floors before and after each group: a case is
+//! divided by the geometric mean of both. Whether a case is known well enough, and how many slices a trial has, is for rules to
+//! say that the run is given: nothing here computes a statistic.
 
-use super::schedule::{Scheduler, Stop, TimeBudget, TrialOutcome, TrialProgress, Trials};
+use super::schedule::{Scheduler, Stop, TimeBudget, Trial, TrialOutcome, TrialProgress, Trials};
 use super::slices::iterations_of_total;
-use crate::protocol::orders::Sizing;
-use crate::protocol::report::TrialReport;
+use crate::protocol::orders::{Singly, Sizing, SliceOrders};
+use crate::protocol::report::SliceReport;
 use model::floor::{Floor, floor_of};
 use model::plan::Plan;
 use model::record::{Outcome, Sample, Setting};
 use model::{Case, Size};
-use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
-use std::collections::HashMap;
+use rand::{Rng, SeedableRng};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// What a run reports while it goes on.
@@ -23,7 +27,9 @@ use std::time::Duration;
 pub enum RunEvent<'a> {
     /// The floors were first measured; in nanoseconds per iteration, where they could be.
     Floors(Vec<(&'a Case, Option<f64>)>),
-    /// A trial is over.
+    /// A slice was measured.
+    Sample(&'a Case, &'a Sample),
+    /// A slice is over, measured or not.
     Progress(TrialProgress),
     /// A case has ended.
     Ended(Box<FinishedCase>),
@@ -34,11 +40,11 @@ pub enum RunEvent<'a> {
 pub struct FinishedCase {
     /// What was measured.
     pub case: Case,
-    /// Whether the case is a floor, which has a trial in every round whether it is settled or not.
+    /// Whether the case is a floor, which has slices in every round whether it is settled or not.
     pub floor: bool,
     /// How it ended.
     pub outcome: Outcome,
-    /// One sample a trial, in the order in which they were taken.
+    /// One sample a slice, in the order in which they were taken.
     pub samples: Vec<Sample>,
     /// What the endpoints set, and what the kernel made of it.
     pub settings: Vec<Setting>,
@@ -53,25 +59,40 @@ pub struct RunFinish {
     pub rounds: u32,
     /// How long it took.
     pub elapsed: Duration,
+    /// The part of it in which trials were started and ended.
+    pub starting: Duration,
 }
 
-/// Whether a case is known well enough, from the nanoseconds that an iteration took in each of its trials.
+/// Whether a case is known well enough, from its samples.
 pub type SettledRule<'a> = &'a dyn Fn(&Case, &[Sample]) -> bool;
+
+/// How many slices the next trial of a case is to have, from the samples of those before.
+pub type SlicesRule<'a> = &'a dyn Fn(&Case, &[Sample]) -> u32;
 
 /// What bounds a run, beside its time.
 #[derive(Clone, Copy)]
 pub struct RunBounds<'a> {
     /// When a case is settled.
     pub settled: SettledRule<'a>,
+    /// How many slices a trial has.
+    pub slices: SlicesRule<'a>,
     /// The rounds that it may take; absent when only time limits it.
     pub rounds: Option<u32>,
-    /// What a trial measures, in nanoseconds.
+    /// What a slice measures, in nanoseconds.
     pub slice_ns: u64,
-    /// How many bytes a trial of a stream sends; absent when as many as fill its slice.
+    /// How many bytes a slice of a stream sends; absent when as many as take its time.
     pub total: Option<Size>,
     /// The exact number of iterations of each phase, if asked for.
     pub iterations: Option<u64>,
 }
+
+/// The most cases between two measurements of their floors: with slices of a few milliseconds, a floor is at most some tens
+/// of milliseconds away.
+const GROUP: usize = 8;
+/// A floor that nobody asked for takes this part of a case's slice.
+const FLOOR_PART: u64 = 4;
+/// How many slices a trial has that must make room for others.
+const SLICES_IN_A_ROW: u32 = 4;
 
 /// Measures the cases and floors of `plan` until all are known, or time or rounds are up, or it is interrupted. Reports each
 /// case when it ends: every case ends.
@@ -82,42 +103,63 @@ pub fn measure(
     bounds: RunBounds<'_>,
     report: impl FnMut(RunEvent<'_>),
 ) -> RunFinish {
-    let floor = |case| Track { awaited: plan.awaited.contains(case), ..Track::new(case, None) };
+    let case = |case| Track { floor: floor_of(case), ..Track::new(case) };
+    let floor = |case| Track { is_floor: true, is_awaited: plan.awaited.contains(case), ..Track::new(case) };
     let run = Run {
-        scheduler: Scheduler::new(trials, budget),
+        scheduler: Scheduler::new(budget),
+        trials,
         bounds,
         report,
         random: SmallRng::from_os_rng(),
         round: None,
-        floors: plan.floors.iter().map(floor).collect(),
-        cases: plan.cases.iter().map(|case| Track::new(case, floor_of(case))).collect(),
-        floor_ns: Vec::new(),
+        tracks: plan.cases.iter().map(case).chain(plan.floors.iter().map(floor)).collect(),
+        brackets: Vec::new(),
     };
     run.finish()
 }
 
-/// One case on its way.
-struct Track {
+/// One case or floor on its way.
+struct Track<'a> {
     case: Case,
+    is_floor: bool,
+    /// Of a floor: whether it was asked for, so that the run goes on until it is settled.
+    is_awaited: bool,
     floor: Option<Floor>,
     samples: Vec<Sample>,
+    /// For each sample, which measurement of the floors came before it.
+    brackets: Vec<usize>,
     settings: Vec<Setting>,
     hint_ns: Option<f64>,
     outcome: Option<Outcome>,
-    /// Of a floor: whether it was asked for, so that the run goes on until it is settled.
-    awaited: bool,
+    /// Whether its end was reported.
+    is_reported: bool,
+    live: Option<LiveTrial<'a>>,
+    trials: u32,
+    slices: u32,
 }
 
-impl Track {
-    fn new(case: &Case, floor: Option<Floor>) -> Self {
+/// A trial that is alive.
+struct LiveTrial<'a> {
+    trial: Box<dyn Trial + 'a>,
+    slices_left: u32,
+}
+
+impl Track<'_> {
+    fn new(case: &Case) -> Self {
         Self {
             case: case.clone(),
-            floor,
+            is_floor: false,
+            is_awaited: false,
+            floor: None,
             samples: Vec::new(),
+            brackets: Vec::new(),
             settings: Vec::new(),
             hint_ns: None,
             outcome: None,
-            awaited: false,
+            is_reported: false,
+            live: None,
+            trials: 0,
+            slices: 0,
         }
     }
 
@@ -129,203 +171,284 @@ impl Track {
         settled(&self.case, &self.samples)
     }
 
-    /// Notes the outcome of the warm-up trial: the time of an iteration, or the failure.
-    fn note_warm_up(&mut self, outcome: TrialOutcome<TrialReport>) {
-        match outcome {
-            Ok(report) => self.hint_ns = Some(report.sample.iteration_ns()),
-            Err(error) => self.outcome = Some(Outcome::Failed { error }),
-        }
+    /// What its next slice is to be.
+    fn orders(&self, bounds: &RunBounds<'_>) -> SliceOrders {
+        let RunBounds { slice_ns, total, iterations, .. } = *bounds;
+        let is_beside = self.is_floor && !self.is_awaited;
+        let slice_ns = if is_beside { slice_ns / FLOOR_PART } else { slice_ns };
+        let size = match iterations.or_else(|| iterations_of_total(&self.case, total)) {
+            Some(iterations) => Sizing::Iterations(iterations),
+            None => Sizing::Slice { slice_ns, hint_ns: self.hint_ns },
+        };
+        let singly = match self.slices % 2 {
+            _ if is_beside => Singly::Omitted,
+            0 => Singly::Last,
+            _ => Singly::First,
+        };
+        SliceOrders { size, singly }
     }
 
-    /// Notes the outcome of a trial. Returns what an iteration took.
-    fn note(&mut self, outcome: TrialOutcome<TrialReport>, round: u32, started: Duration) -> Option<f64> {
+    /// Notes the outcome of a slice.
+    fn note(&mut self, outcome: TrialOutcome<SliceReport>, round: u32, started: Duration, bracket: usize) {
+        self.slices += 1;
         match outcome {
             Ok(report) => {
                 let started_ns = u64::try_from(started.as_nanos()).unwrap_or(u64::MAX);
-                let sample = Sample { trial: round, round, started_ns, ..report.sample };
-                let iteration_ns = sample.iteration_ns();
-                self.hint_ns = Some(iteration_ns);
+                let trial = self.trials.saturating_sub(1);
+                let sample = Sample { trial, round, started_ns, ..report.sample };
+                self.hint_ns = Some(sample.iteration_ns());
                 self.settings = report.settings;
                 self.samples.push(sample);
-                Some(iteration_ns)
+                self.brackets.push(bracket);
             }
-            Err(error) => {
-                self.outcome = Some(Outcome::Failed { error });
-                None
-            }
+            Err(error) => self.fail(error),
         }
+    }
+
+    fn fail(&mut self, error: String) {
+        self.live = None;
+        self.outcome = Some(Outcome::Failed { error });
     }
 }
 
 /// A run under way.
 struct Run<'a, F> {
     scheduler: Scheduler<'a>,
+    trials: &'a dyn Trials,
     bounds: RunBounds<'a>,
     report: F,
     random: SmallRng,
     round: Option<u32>,
-    floors: Vec<Track>,
-    cases: Vec<Track>,
-    /// The floors of each round, in nanoseconds per iteration.
-    floor_ns: Vec<HashMap<Case, f64>>,
-}
-
-/// Which trial is meant: of a floor or of a case, by its place.
-#[derive(Clone, Copy)]
-enum Place {
-    Floor(usize),
-    Case(usize),
+    /// The cases, and behind them the floors.
+    tracks: Vec<Track<'a>>,
+    /// The floors as they were measured one time after the other, in nanoseconds per iteration.
+    brackets: Vec<HashMap<Case, f64>>,
 }
 
 impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
     fn finish(mut self) -> RunFinish {
         // To stop early is no error: what was measured by then is the result.
         let _ = self.rounds();
-        self.close_brackets();
-        let interrupted = self.scheduler.is_interrupted();
-        for at in 0..self.cases.len() {
-            self.end(at, if interrupted { Outcome::Interrupted } else { Outcome::Unsettled });
-        }
-        for floor in std::mem::take(&mut self.floors) {
-            // Whether a floor is settled is found out at the end: it has a trial in every round all the same.
-            let is_settled = floor.is_settled(self.bounds.settled);
-            let by_rule = if is_settled { Outcome::Settled } else { Outcome::Unsettled };
-            let Track { case, samples, settings, outcome, .. } = floor;
-            let outcome = outcome.unwrap_or(by_rule);
-            let finished = FinishedCase { case, floor: true, outcome, samples, settings };
-            (self.report)(RunEvent::Ended(Box::new(finished)));
+        let interrupted = self.trials.is_interrupted();
+        for at in 0..self.tracks.len() {
+            let outcome = match self.tracks[at].is_settled(self.bounds.settled) {
+                true => Outcome::Settled,
+                false if interrupted && !self.tracks[at].is_floor => Outcome::Interrupted,
+                false => Outcome::Unsettled,
+            };
+            self.end(at, outcome);
         }
         let rounds = self.round.map_or(0, |round| round + 1);
-        RunFinish { interrupted, rounds, elapsed: self.scheduler.elapsed() }
+        let (elapsed, starting) = (self.scheduler.elapsed(), self.scheduler.starting());
+        RunFinish { interrupted, rounds, elapsed, starting }
     }
 
     fn rounds(&mut self) -> Result<(), Stop> {
-        self.warm_up()?;
         for round in 0..self.bounds.rounds.unwrap_or(u32::MAX) {
             self.round = Some(round);
-            self.measure_floors()?;
-            self.close_brackets();
-            self.measure_cases()?;
-            if self.cases.iter().all(|track| !track.is_open()) && !self.awaits_floors() {
+            for group in self.groups() {
+                self.measure_group(&group)?;
+            }
+            self.measure_awaited_floors()?;
+            if round == 0 {
+                self.report_first_floors();
+            }
+            if self.open_cases() == 0 && !self.awaits_floors() {
                 return Ok(());
             }
         }
-        self.measure_floors()
+        Ok(())
+    }
+
+    /// The open cases in random order: those with the same floors together, in groups of at most [`GROUP`].
+    fn groups(&mut self) -> Vec<Vec<usize>> {
+        let mut by_floors: BTreeMap<Vec<&Case>, Vec<usize>> = BTreeMap::new();
+        let is_meant = |track: &Track<'_>| !track.is_floor && track.is_open();
+        for (at, track) in self.tracks.iter().enumerate().filter(|(_, track)| is_meant(track)) {
+            let floors = track.floor.iter().flat_map(Floor::cases).collect();
+            by_floors.entry(floors).or_default().push(at);
+        }
+        let mut alike: Vec<Vec<usize>> = by_floors.into_values().collect();
+        alike.iter_mut().for_each(|cases| cases.shuffle(&mut self.random));
+        alike.shuffle(&mut self.random);
+        alike.iter().flat_map(|cases| cases.chunks(GROUP)).map(<[usize]>::to_vec).collect()
+    }
+
+    /// The slices of a round of the cases of `group`, between two measurements of the floors that they share.
+    fn measure_group(&mut self, group: &[usize]) -> Result<(), Stop> {
+        let floor = group.first().and_then(|&at| self.tracks[at].floor.as_ref());
+        let floors: Vec<Case> = floor.iter().flat_map(|floor| floor.cases().cloned()).collect();
+        let stay_alive = self.open_cases() + floors.len() <= self.trials.most_alive();
+        let slices = if stay_alive || self.bounds.rounds.is_some() { 1 } else { SLICES_IN_A_ROW };
+        let first_bracket = self.brackets.len();
+        self.measure_floors(&floors)?;
+        for _ in 0..slices {
+            let bracket = self.brackets.len() - 1;
+            for &at in group {
+                if self.tracks[at].is_open() {
+                    self.slice(at, bracket)?;
+                }
+            }
+            self.measure_floors(&floors)?;
+        }
+        for &at in group {
+            self.divide_by_floors(at, first_bracket);
+            if !stay_alive {
+                self.end_trial(at)?;
+            }
+            self.end_if_known(at);
+        }
+        Ok(())
+    }
+
+    /// Measures the open ones of `floors`.
+    fn measure_floors(&mut self, floors: &[Case]) -> Result<(), Stop> {
+        let is_meant = |track: &Track<'_>| track.is_floor && track.is_open() && floors.contains(&track.case);
+        let mut meant: Vec<usize> = (0..self.tracks.len()).filter(|&at| is_meant(&self.tracks[at])).collect();
+        meant.shuffle(&mut self.random);
+        // Made first: what is measured of it counts even if the run stops in the middle.
+        let bracket = self.brackets.len();
+        self.brackets.push(HashMap::new());
+        for at in meant {
+            self.slice(at, bracket)?;
+            let track = &self.tracks[at];
+            if let Some(iteration_ns) = track.samples.last().filter(|_| track.is_open()) {
+                self.brackets[bracket].insert(track.case.clone(), iteration_ns.iteration_ns());
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures the floors that were asked for and that no case had measured in this round.
+    fn measure_awaited_floors(&mut self) -> Result<(), Stop> {
+        let is_left = |track: &Track<'_>| {
+            let has_been = track.samples.last().is_some_and(|sample| Some(sample.round) == self.round);
+            track.is_awaited && track.is_open() && !has_been
+        };
+        let left = self.tracks.iter().filter(|track| is_left(track)).map(|track| track.case.clone());
+        let left: Vec<Case> = left.collect();
+        self.measure_floors(&left)
+    }
+
+    fn open_cases(&self) -> usize {
+        self.tracks.iter().filter(|track| !track.is_floor && track.is_open()).count()
     }
 
     /// Whether a floor that was asked for is not settled yet.
     fn awaits_floors(&self) -> bool {
-        let unsettled = |track: &Track| track.is_open() && !track.is_settled(self.bounds.settled);
-        self.floors.iter().any(|track| track.awaited && unsettled(track))
+        let unsettled = |track: &Track<'_>| track.is_open() && !track.is_settled(self.bounds.settled);
+        self.tracks.iter().any(|track| track.is_awaited && unsettled(track))
     }
 
-    /// The first trial of everything: it calibrates and warms up, and its sample is dropped.
-    fn warm_up(&mut self) -> Result<(), Stop> {
-        for at in 0..self.floors.len() {
-            let outcome = self.trial(Place::Floor(at))?;
-            self.floors[at].note_warm_up(outcome);
-        }
-        let readings = self.floors.iter().map(|track| (&track.case, track.hint_ns)).collect();
-        (self.report)(RunEvent::Floors(readings));
-        for at in 0..self.cases.len() {
-            let outcome = self.trial(Place::Case(at))?;
-            self.cases[at].note_warm_up(outcome);
-            self.end_if_failed(at);
-        }
-        Ok(())
+    fn report_first_floors(&mut self) {
+        let first_ns = |track: &Track<'_>| track.samples.first().map(Sample::iteration_ns);
+        let floors = self.tracks.iter().filter(|track| track.is_floor);
+        (self.report)(RunEvent::Floors(floors.map(|track| (&track.case, first_ns(track))).collect()));
     }
 
-    fn measure_floors(&mut self) -> Result<(), Stop> {
-        let round = self.floor_ns.len();
-        self.floor_ns.push(HashMap::new());
-        for at in in_random_order(&self.floors, &mut self.random) {
-            let started = self.scheduler.elapsed();
-            let outcome = self.trial(Place::Floor(at))?;
-            let track = &mut self.floors[at];
-            if let Some(iteration_ns) = track.note(outcome, round as u32, started) {
-                self.floor_ns[round].insert(track.case.clone(), iteration_ns);
+    /// One slice of the case or floor at `at`, unless the run is to stop. `bracket` is the last measurement of its floors.
+    fn slice(&mut self, at: usize, bracket: usize) -> Result<(), Stop> {
+        self.scheduler.check_time()?;
+        let outcome = match self.live_trial(at)? {
+            Ok(mut live) => {
+                let started = self.scheduler.elapsed();
+                let orders = self.tracks[at].orders(&self.bounds);
+                let outcome = self.scheduler.slice(self.trials, &mut *live.trial, orders)?;
+                live.slices_left -= 1;
+                self.tracks[at].live = Some(live);
+                outcome.map(|report| (report, started))
             }
-        }
-        Ok(())
-    }
-
-    fn measure_cases(&mut self) -> Result<(), Stop> {
-        for at in in_random_order(&self.cases, &mut self.random) {
-            let started = self.scheduler.elapsed();
-            let outcome = self.trial(Place::Case(at))?;
-            self.cases[at].note(outcome, self.round.unwrap_or(0), started);
-            self.end_if_failed(at);
-        }
-        Ok(())
-    }
-
-    /// One trial, unless the run is to stop.
-    fn trial(&mut self, place: Place) -> Result<TrialOutcome<TrialReport>, Stop> {
-        let Track { case, hint_ns, .. } = match place {
-            Place::Floor(at) => &self.floors[at],
-            Place::Case(at) => &self.cases[at],
+            Err(error) => Err(error),
         };
-        let RunBounds { slice_ns, total, iterations, .. } = self.bounds;
-        let size = match iterations.or_else(|| iterations_of_total(case, total)) {
-            Some(iterations) => Sizing::Iterations(iterations),
-            None => Sizing::Slice { slice_ns, hint_ns: *hint_ns },
-        };
-        let outcome = self.scheduler.measure(case, size)?;
-        let done = self.cases.iter().filter(|track| !track.is_open()).count();
-        let progress = self.scheduler.progress(self.round, done, self.cases.len());
+        let started = outcome.as_ref().map_or(Duration::ZERO, |(_, started)| *started);
+        let track = &mut self.tracks[at];
+        track.note(outcome.map(|(report, _)| report), self.round.unwrap_or(0), started, bracket);
+        if let Some(sample) = track.samples.last().filter(|_| track.outcome.is_none()) {
+            (self.report)(RunEvent::Sample(&track.case, sample));
+        }
+        if self.tracks[at].live.as_ref().is_some_and(|live| live.slices_left == 0) {
+            self.end_trial(at)?;
+        }
+        let cases = self.tracks.iter().filter(|track| !track.is_floor).count();
+        let progress = self.scheduler.progress(self.round, cases - self.open_cases(), cases);
         (self.report)(RunEvent::Progress(progress));
-        Ok(outcome)
+        Ok(())
+    }
+}
+
+impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
+    /// The trial of the case at `at` that is alive, or a new one.
+    fn live_trial(&mut self, at: usize) -> Result<TrialOutcome<LiveTrial<'a>>, Stop> {
+        let track = &mut self.tracks[at];
+        if let Some(live) = track.live.take() {
+            return Ok(Ok(live));
+        }
+        let slices = (self.bounds.slices)(&track.case, &track.samples).max(1);
+        // Of random length at first, so that trials are not renewed all at the same time.
+        let slices_left = if track.trials == 0 { self.random.random_range(1..=slices) } else { slices };
+        track.trials += 1;
+        let started = self.scheduler.start(self.trials, &track.case, None)?;
+        Ok(started.map(|trial| LiveTrial { trial, slices_left }))
     }
 
-    /// Divides the samples by their floors as far as these are known, and ends the cases that are settled.
-    fn close_brackets(&mut self) {
-        for at in 0..self.cases.len() {
-            let track = &mut self.cases[at];
-            if let Some(floor) = &track.floor {
-                for sample in track.samples.iter_mut().filter(|sample| sample.floor_ns.is_none()) {
-                    sample.floor_ns = bracketed(&self.floor_ns, sample.round as usize, floor);
-                }
-            }
-            if track.is_open() && track.is_settled(self.bounds.settled) {
-                self.end(at, Outcome::Settled);
-            }
+    /// Ends the trial of the case at `at`, if one is alive.
+    fn end_trial(&mut self, at: usize) -> Result<(), Stop> {
+        let Some(live) = self.tracks[at].live.take() else { return Ok(()) };
+        if let Err(error) = self.scheduler.end(live.trial)? {
+            self.tracks[at].fail(error);
+        }
+        Ok(())
+    }
+
+    /// Divides the samples since `first_bracket` by the floors before and after them.
+    fn divide_by_floors(&mut self, at: usize, first_bracket: usize) {
+        let Track { samples, brackets, floor: Some(floor), .. } = &mut self.tracks[at] else { return };
+        let since = brackets.partition_point(|bracket| *bracket < first_bracket);
+        for (sample, bracket) in samples.iter_mut().zip(brackets).skip(since) {
+            sample.floor_ns = between(&self.brackets, *bracket, |ns_of| floor.iteration_ns(ns_of));
         }
     }
 
-    fn end_if_failed(&mut self, at: usize) {
-        let failed = |outcome: &mut Outcome| matches!(outcome, Outcome::Failed { .. });
-        if let Some(outcome) = self.cases[at].outcome.take_if(failed) {
-            self.end(at, outcome);
+    /// Ends the case at `at` if it has failed, or is settled when its trial is over.
+    fn end_if_known(&mut self, at: usize) {
+        let track = &self.tracks[at];
+        if let Some(failed) = track.outcome.clone() {
+            self.end(at, failed);
+        } else if track.live.is_none() && track.is_settled(self.bounds.settled) {
+            self.end(at, Outcome::Settled);
         }
     }
 
-    /// Ends the case at `at`, if it has not ended, and reports what was measured of it.
+    /// Ends the case or floor at `at`, unless that was reported before, and reports what was measured of it. One that has failed
+    /// keeps that outcome.
     fn end(&mut self, at: usize, outcome: Outcome) {
-        let track = &mut self.cases[at];
-        if !track.is_open() {
+        let track = &mut self.tracks[at];
+        if std::mem::replace(&mut track.is_reported, true) {
             return;
         }
-        track.outcome = Some(outcome.clone());
+        track.live = None;
+        let outcome = track.outcome.get_or_insert(outcome).clone();
         // What was measured is reported once and not kept: a run of many cases stays small.
-        let samples = std::mem::take(&mut track.samples);
-        let settings = std::mem::take(&mut track.settings);
-        let finished = FinishedCase { case: track.case.clone(), floor: false, outcome, samples, settings };
+        let finished = FinishedCase {
+            case: track.case.clone(),
+            floor: track.is_floor,
+            outcome,
+            samples: std::mem::take(&mut track.samples),
+            settings: std::mem::take(&mut track.settings),
+        };
         (self.report)(RunEvent::Ended(Box::new(finished)));
     }
 }
 
-/// The places of the open ones of `tracks`.
-fn in_random_order(tracks: &[Track], random: &mut SmallRng) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..tracks.len()).filter(|&at| tracks[at].is_open()).collect();
-    order.shuffle(random);
-    order
-}
-
-/// The floor of a sample of `round`: the geometric mean of the floors before and after it, as far as both are known.
-fn bracketed(floors: &[HashMap<Case, f64>], round: usize, floor: &Floor) -> Option<f64> {
-    let of_round =
-        |round: usize| floors.get(round).and_then(|ns| floor.iteration_ns(|case| ns.get(case).copied()));
-    match (of_round(round), of_round(round + 1)) {
+/// The floor of a slice that came after the measurement `bracket` of its parts: the geometric mean of that and the next, as far
+/// as both are known.
+fn between(
+    brackets: &[HashMap<Case, f64>],
+    bracket: usize,
+    sum: impl Fn(&dyn Fn(&Case) -> Option<f64>) -> Option<f64>,
+) -> Option<f64> {
+    let at = |bracket: usize| brackets.get(bracket).and_then(|ns| sum(&|case| ns.get(case).copied()));
+    match (at(bracket), at(bracket + 1)) {
         (Some(before), Some(after)) => Some((before * after).sqrt()),
         (before, after) => before.or(after),
     }
@@ -377,7 +500,7 @@ mod tests {
         Ran { finish, ended, progress, first_floors }
     }
 
-    const NEVER: SettledRule<'static> = &|_, _| false;
+    const NEVER: SettledRule<'static> = &|_| false;
 
     fn same(_: usize, _: &str) -> Result<f64, TrialError> {
         Ok(100.0)
@@ -441,9 +564,7 @@ mod tests {
     #[test]
     fn a_case_stops_when_the_rule_says_so_and_the_run_when_all_have() {
         let trials = FakeTrials::new(&|_, name| Ok(if name == "a" { 1.0 } else { 2.0 }));
-        let rule = |_: &Case, samples: &[Sample]| {
-            samples.len() >= if samples.iter().any(|s| s.iteration_ns() == 1.0) { 2 } else { 4 }
-        };
+        let rule = |ns: &[f64]| ns.len() >= if ns.contains(&1.0) { 2 } else { 4 };
         let ran = run(&plan(&["a", "b"]), &trials, LONG, bounds(&rule, None));
         assert_eq!(ran.outcomes()[..2], [("a", &Outcome::Settled), ("b", &Outcome::Settled)]);
         assert_eq!((ran.case("a").samples.len(), ran.case("b").samples.len()), (2, 4));
@@ -456,7 +577,7 @@ mod tests {
         let plan = plan(&[]);
         let plan = Plan { awaited: plan.floors.clone(), ..plan };
         let trials = FakeTrials::new(&same);
-        let ran = run(&plan, &trials, LONG, bounds(&|_, samples| samples.len() >= 3, None));
+        let ran = run(&plan, &trials, LONG, bounds(&|ns| ns.len() >= 3, None));
         assert_eq!(ran.outcomes(), [(CONTEXT_SWITCH, &Outcome::Settled)]);
         assert_eq!(ran.case(CONTEXT_SWITCH).samples.len(), 3);
     }

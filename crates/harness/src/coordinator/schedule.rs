@@ -1,33 +1,42 @@
-//! The scheduler: starts one trial after the other, within a time, until it is told to stop.
+//! The scheduler: starts trials and measures one slice after the other, within a time, until it is told to stop.
 //!
-//! Which trial comes next is for its three policies to say: [`super::run`] (rounds until settled), [`super::compare`]
-//! (interleaved pairs) and [`super::profile`] (a probe between two bare trials). It knows endpoints by [`Trials`] and time by
-//! [`RunClock`] alone, so that tests need no process and wait for nothing.
+//! Which slice of which trial comes next is for its three policies to say: [`super::run`] (rounds until settled),
+//! [`super::compare`] (interleaved pairs) and [`super::profile`] (a probe between two bare trials). It knows endpoints by
+//! [`Trials`] and time by [`RunClock`] alone, so that tests need no process and wait for nothing.
 
 use super::trial_error::TrialError;
 use crate::clock::Timer;
-use crate::protocol::orders::Sizing;
-use crate::protocol::report::TrialReport;
+use crate::protocol::orders::{Singly, Sizing, SliceOrders};
+use crate::protocol::report::SliceReport;
 use model::Case;
 use model::observation::{Observation, ProbeRequest};
 use std::time::Duration;
 
-/// Where trials come from. Each is of fresh endpoints, which are gone when it is over.
+/// Where trials come from.
 pub trait Trials {
-    /// Measures `case` once. `number` tells this trial's names from those of others, and its parity the order of its phases.
-    fn measure(&self, case: &Case, size: Sizing, number: u64) -> Result<TrialReport, TrialError>;
-
-    /// Has a probe observe `case` once. Such a trial has no sample: observing takes its time.
-    fn observe(
-        &self,
+    /// Starts fresh endpoints of `case`, which wait for their first slice. `number` tells this trial's names from those of others.
+    /// With `probe` the trial has one slice, which that observes and of which there is no time.
+    fn start<'s>(
+        &'s self,
         case: &Case,
-        size: Sizing,
         number: u64,
-        request: &ProbeRequest,
-    ) -> Result<Observation, TrialError>;
+        probe: Option<&ProbeRequest>,
+    ) -> Result<Box<dyn Trial + 's>, TrialError>;
 
     /// Whether the run is to end.
     fn is_interrupted(&self) -> bool;
+
+    /// How many trials may be alive at once.
+    fn most_alive(&self) -> usize;
+}
+
+/// The endpoints of one trial, asleep between slices. They are gone when it is dropped.
+pub trait Trial {
+    /// Measures one slice.
+    fn slice(&mut self, orders: SliceOrders) -> Result<SliceReport, TrialError>;
+
+    /// Has the endpoints end by themselves, so that they remove what they made.
+    fn end(&mut self) -> Result<(), TrialError>;
 }
 
 /// The clock by which a scheduler keeps to its time.
@@ -63,10 +72,10 @@ impl TimeBudget<'_> {
     }
 }
 
-/// How far a scheduler is, after each trial.
+/// How far a scheduler is, after each slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialProgress {
-    /// The round, from 0; `None` in the warm-up.
+    /// The round, from 0; `None` before the first.
     pub round: Option<u32>,
     /// How many cases, or pairs of them, have ended.
     pub done: usize,
@@ -78,42 +87,88 @@ pub struct TrialProgress {
     pub left: Duration,
 }
 
-/// Why a scheduler starts no further trial.
+/// Why a scheduler goes on no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Interrupted,
     TimeIsUp,
 }
 
-/// What a trial came to: its result, or in words why there is none.
+/// What a trial or a slice came to: its result, or in words why there is none.
 pub(crate) type TrialOutcome<T> = Result<T, String>;
 
-/// Starts trials for a policy.
+/// Starts trials and slices for a policy.
 pub(crate) struct Scheduler<'a> {
-    trials: &'a dyn Trials,
     budget: TimeBudget<'a>,
     started: u64,
+    starting: Duration,
 }
 
 impl<'a> Scheduler<'a> {
-    pub(crate) fn new(trials: &'a dyn Trials, budget: TimeBudget<'a>) -> Self {
-        Self { trials, budget, started: 0 }
+    pub(crate) fn new(budget: TimeBudget<'a>) -> Self {
+        Self { budget, started: 0, starting: Duration::ZERO }
     }
 
-    /// One trial of `case`, unless time is up.
-    pub(crate) fn measure(&mut self, case: &Case, size: Sizing) -> Result<TrialOutcome<TrialReport>, Stop> {
-        self.check_time()?;
-        self.start(|trials, number| trials.measure(case, size, number))
+    /// A trial of `case`.
+    pub(crate) fn start<'s>(
+        &mut self,
+        trials: &'s dyn Trials,
+        case: &Case,
+        probe: Option<&ProbeRequest>,
+    ) -> Result<TrialOutcome<Box<dyn Trial + 's>>, Stop> {
+        if trials.is_interrupted() {
+            return Err(Stop::Interrupted);
+        }
+        let number = self.started;
+        self.started += 1;
+        let before = self.elapsed();
+        let trial = trials.start(case, number, probe);
+        self.starting += self.elapsed().saturating_sub(before);
+        in_words(trial)
     }
 
-    /// One trial of `case` with the probe that `request` names, if it names one. The trial is started even if time is up.
+    /// One slice of `trial`, which `trials` has started.
+    pub(crate) fn slice(
+        &mut self,
+        trials: &dyn Trials,
+        trial: &mut dyn Trial,
+        orders: SliceOrders,
+    ) -> Result<TrialOutcome<SliceReport>, Stop> {
+        if trials.is_interrupted() {
+            return Err(Stop::Interrupted);
+        }
+        in_words(trial.slice(orders))
+    }
+
+    /// Ends `trial`. What it took to end counts as starting: both are beside the measurement.
+    pub(crate) fn end(&mut self, mut trial: Box<dyn Trial + '_>) -> Result<TrialOutcome<()>, Stop> {
+        let before = self.elapsed();
+        let ended = trial.end();
+        drop(trial);
+        self.starting += self.elapsed().saturating_sub(before);
+        in_words(ended)
+    }
+
+    /// A trial of one slice with the probe that `request` names, if it names one. It is started even if time is up.
     pub(crate) fn observe(
         &mut self,
+        trials: &dyn Trials,
         case: &Case,
         size: Sizing,
         request: &ProbeRequest,
     ) -> Result<TrialOutcome<Observation>, Stop> {
-        self.start(|trials, number| trials.observe(case, size, number, request))
+        let mut trial = match self.start(trials, case, Some(request))? {
+            Ok(trial) => trial,
+            Err(error) => return Ok(Err(error)),
+        };
+        let orders = SliceOrders { size, singly: Singly::Omitted };
+        let report = match self.slice(trials, &mut *trial, orders)? {
+            Ok(report) => report,
+            Err(error) => return Ok(Err(error)),
+        };
+        let observation =
+            report.observation.ok_or_else(|| TrialError::NotObservable(case.workload).to_string());
+        Ok(self.end(trial)?.and(observation))
     }
 
     /// Stops where time is up.
@@ -121,24 +176,9 @@ impl<'a> Scheduler<'a> {
         if self.budget.is_up() { Err(Stop::TimeIsUp) } else { Ok(()) }
     }
 
-    fn start<T>(
-        &mut self,
-        trial: impl FnOnce(&dyn Trials, u64) -> Result<T, TrialError>,
-    ) -> Result<TrialOutcome<T>, Stop> {
-        if self.trials.is_interrupted() {
-            return Err(Stop::Interrupted);
-        }
-        let number = self.started;
-        self.started += 1;
-        match trial(self.trials, number) {
-            Ok(result) => Ok(Ok(result)),
-            Err(TrialError::Interrupted) => Err(Stop::Interrupted),
-            Err(error) => Ok(Err(error.to_string())),
-        }
-    }
-
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.trials.is_interrupted()
+    /// What starting and ending trials took.
+    pub(crate) fn starting(&self) -> Duration {
+        self.starting
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -150,5 +190,14 @@ impl<'a> Scheduler<'a> {
         let elapsed = self.elapsed();
         let share = elapsed.as_secs_f64() / time.as_secs_f64();
         TrialProgress { round, done, of, share, left: time.saturating_sub(elapsed) }
+    }
+}
+
+/// The outcome with an error in words; an interruption stops the scheduler.
+fn in_words<T>(result: Result<T, TrialError>) -> Result<TrialOutcome<T>, Stop> {
+    match result {
+        Ok(result) => Ok(Ok(result)),
+        Err(TrialError::Interrupted) => Err(Stop::Interrupted),
+        Err(error) => Ok(Err(error.to_string())),
     }
 }

@@ -1,27 +1,28 @@
-//! How long trials are: the slice for a run, and the time that trials of a slice take. For planning only.
+//! How long slices are, and the time that a round of them takes. For planning only.
 
 use model::{Case, Size, Workload};
 use std::time::Duration;
 
-/// The rounds for which a slice is chosen: many short trials beat few long ones.
-const ROUNDS_AIMED_AT: u32 = 40;
-/// What starting and ending the endpoints of one trial costs.
-const TRIAL_COST: Duration = Duration::from_micros(2500);
+/// The rounds for which a slice is chosen: many short slices beat few long ones.
+const ROUNDS_AIMED_AT: u32 = 200;
+/// What a slice costs beside its timed iterations: orders, lead-in, speed readings, the report; and its part of what its trial
+/// costs to start.
+const SLICE_COST: Duration = Duration::from_micros(1000);
 const SHORTEST_SLICE: Duration = Duration::from_micros(1000);
-const LONGEST_SLICE: Duration = Duration::from_millis(10);
+const LONGEST_SLICE: Duration = Duration::from_millis(3);
 
-/// The slice of a run of `trials_a_round` that may take `time`.
-pub fn slice_for(time: Duration, trials_a_round: usize) -> Duration {
-    let trials = u32::try_from(trials_a_round.max(1)).unwrap_or(u32::MAX);
-    (time / ROUNDS_AIMED_AT / trials).saturating_sub(TRIAL_COST).clamp(SHORTEST_SLICE, LONGEST_SLICE)
+/// The slice of a run of `slices_a_round` that may take `time`.
+pub fn slice_for(time: Duration, slices_a_round: usize) -> Duration {
+    let slices = u32::try_from(slices_a_round.max(1)).unwrap_or(u32::MAX);
+    (time / ROUNDS_AIMED_AT / slices).saturating_sub(SLICE_COST).clamp(SHORTEST_SLICE, LONGEST_SLICE)
 }
 
-/// About how long so many trials of `slice` take, with what a trial costs beside its iterations.
-pub fn estimate(trials: usize, slice: Duration) -> Duration {
-    (TRIAL_COST + slice) * u32::try_from(trials).unwrap_or(u32::MAX)
+/// About how long so many slices of `slice` take, with what they cost beside their iterations.
+pub fn estimate(slices: usize, slice: Duration) -> Duration {
+    (SLICE_COST + slice) * u32::try_from(slices).unwrap_or(u32::MAX)
 }
 
-/// How many messages of `case` make the `total` that a trial of a stream is to send, if one was asked for.
+/// How many messages of `case` make the `total` that a slice of a stream is to send, if one was asked for.
 pub fn iterations_of_total(case: &Case, total: Option<Size>) -> Option<u64> {
     let total = total.filter(|_| case.workload == Workload::Throughput)?;
     // No number of empty messages makes any total: as many as fill the slice are sent.
@@ -34,13 +35,13 @@ mod tests {
     use model::floor;
 
     #[test]
-    fn a_slice_shrinks_with_the_number_of_trials_within_its_bounds() {
+    fn a_slice_shrinks_with_the_number_of_slices_within_its_bounds() {
         let time = Duration::from_secs(60);
         assert_eq!(slice_for(time, 1), LONGEST_SLICE);
         assert_eq!(slice_for(time, 0), LONGEST_SLICE);
         assert_eq!(slice_for(time, 10_000), SHORTEST_SLICE);
-        assert!(slice_for(time, 200) < slice_for(time, 150));
-        assert_eq!(estimate(4, Duration::from_micros(500)), Duration::from_millis(12));
+        assert!(slice_for(time, 120) < slice_for(time, 100));
+        assert_eq!(estimate(4, Duration::from_micros(500)), Duration::from_millis(6));
     }
 
     #[test]

@@ -20,6 +20,11 @@ pub enum TrialError {
         /// How, as the kernel says.
         status: String,
     },
+    /// What an endpoint said cannot be read.
+    Unreadable {
+        /// Why.
+        failure: Failure,
+    },
     /// The endpoints made no report in time.
     Silent {
         /// How long they had.
@@ -43,6 +48,9 @@ impl fmt::Display for TrialError {
             Self::Coordinator(failure) => failure.fmt(f),
             Self::Died { status } => {
                 write!(f, "an endpoint died without a report ({status}); what it said is on standard error")
+            }
+            Self::Unreadable { failure } => {
+                write!(f, "an endpoint was killed: what it reported cannot be read: {failure}")
             }
             Self::Silent { limit } => write!(
                 f,

@@ -1,19 +1,22 @@
-//! Trials of real endpoints: it starts the processes of one trial, takes their reports under a deadline, and ends them.
+//! Trials of real endpoints: it starts the processes of one trial, has them measure slice by slice under a deadline, and ends
+//! them.
 
 use super::common_window::in_common_window;
 use super::reexecution::reexecution;
 use super::run_directory::RunDirectory;
-use super::schedule::Trials;
+use super::schedule::{Trial, Trials};
 use super::trial_error::TrialError;
 use crate::clock::{Clock, Timer};
+use crate::host::steal::stolen_ns;
 use crate::protocol::channel::{Channel, channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::{COMMAND, Orders, Role, Sizing};
-use crate::protocol::report::{EndpointMessage, TrialReport};
-use model::observation::{Observation, ProbeRequest};
+use crate::protocol::orders::{COMMAND, Orders, Role, Sizing, SliceOrders};
+use crate::protocol::report::{EndpointMessage, SliceReport};
+use model::observation::ProbeRequest;
 use model::record::ClockSource;
-use model::{Case, Endpoints, Peers};
+use model::{Case, Endpoints, Peers, Sample};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -34,50 +37,20 @@ pub struct EndpointTrials<'a> {
     pub timeout: Duration,
 }
 
+/// What one trial may need of descriptors in the coordinator: a channel to each endpoint, and links while it starts.
+const FDS_A_TRIAL: usize = 4;
+/// The descriptors that are left for everything else.
+const FDS_BESIDE: usize = 64;
+/// The most trials that are alive at once, so that endpoints take some hundred megabytes at most.
+const MOST_ALIVE: usize = 256;
+
 impl Trials for EndpointTrials<'_> {
-    fn measure(&self, case: &Case, size: Sizing, number: u64) -> Result<TrialReport, TrialError> {
-        self.trial(case, size, number, None)
-    }
-
-    fn observe(
-        &self,
+    fn start<'s>(
+        &'s self,
         case: &Case,
-        size: Sizing,
-        number: u64,
-        request: &ProbeRequest,
-    ) -> Result<Observation, TrialError> {
-        let report = self.trial(case, size, number, Some(request))?;
-        report.observation.ok_or(TrialError::NotObservable(case.workload))
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
-    }
-}
-
-/// An endpoint process. Whatever happens, it is dead and reaped when this is dropped.
-struct EndpointProcess {
-    child: Child,
-    control: Channel,
-    reported: bool,
-}
-
-impl Drop for EndpointProcess {
-    fn drop(&mut self) {
-        // It may hang, even after its report, which is the last that it is needed for; or it may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl EndpointTrials<'_> {
-    fn trial(
-        &self,
-        case: &Case,
-        size: Sizing,
         number: u64,
         probe: Option<&ProbeRequest>,
-    ) -> Result<TrialReport, TrialError> {
+    ) -> Result<Box<dyn Trial + 's>, TrialError> {
         let orders = |role, pair| Orders {
             case: case.clone(),
             role,
@@ -85,66 +58,145 @@ impl EndpointTrials<'_> {
             directory: self.directory.path().to_owned(),
             number,
             pair,
-            size,
             check: self.check,
             probe: probe.cloned(),
         };
         let processes = processes(case)?;
         let processes = processes.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links));
-        let processes: Vec<_> = processes.collect::<Result<_, _>>()?;
-        let limit = self.timeout.saturating_add(expected_time(size) * case.peers.pairs());
-        let reports = take_reports(case, processes, limit, self.interrupted)?;
-        if case.peers.clients() > 1 {
-            return in_common_window(case, &Clock::new(self.clock), reports);
-        }
-        reports.into_iter().next().ok_or(TrialError::NoSample)
+        let processes = processes.collect::<Result<_, _>>()?;
+        let mut trial = EndpointTrial { run: self, case: case.clone(), processes };
+        trial.converse(Until::Connected, self.timeout)?;
+        Ok(Box::new(trial))
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn most_alive(&self) -> usize {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let fds = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        (fds.saturating_sub(FDS_BESIDE) / FDS_A_TRIAL).clamp(1, MOST_ALIVE)
     }
 }
 
-/// Takes each process's report, and has several clients begin together. The first failure ends them all.
-fn take_reports(
-    case: &Case,
-    mut processes: Vec<EndpointProcess>,
-    limit: Duration,
-    interrupted: &AtomicBool,
-) -> Result<Vec<TrialReport>, TrialError> {
-    let timer = Timer::start();
-    let (mut reports, mut waiting_clients) = (Vec::new(), Vec::new());
-    while let Some(unreported) = unreported(&processes) {
-        if interrupted.load(Ordering::Relaxed) {
-            return Err(TrialError::Interrupted);
-        }
-        let channels: Vec<&Channel> = unreported.iter().map(|&at| &processes[at].control).collect();
-        let ready = match wait_any(&channels, timer.left_of(limit)) {
-            Ok(Some(ready)) => unreported[ready],
-            Ok(None) => return Err(TrialError::Silent { limit }),
-            Err(Errno::INTR) => continue,
-            Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
+/// An endpoint process. Whatever happens, it is dead and reaped when this is dropped.
+struct EndpointProcess {
+    child: Child,
+    control: Channel,
+    /// Whether the coordinator tells it when a slice begins: a client, both endpoints in one process, or an operation.
+    is_led: bool,
+    is_done: bool,
+}
+
+impl Drop for EndpointProcess {
+    fn drop(&mut self) {
+        // It may hang, even after its last word; or it may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One trial.
+struct EndpointTrial<'a> {
+    run: &'a EndpointTrials<'a>,
+    case: Case,
+    processes: Vec<EndpointProcess>,
+}
+
+impl Trial for EndpointTrial<'_> {
+    fn slice(&mut self, orders: SliceOrders) -> Result<SliceReport, TrialError> {
+        let stolen = || self.case.cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
+        let stolen_before = stolen();
+        self.lead(&Some(orders))?;
+        let limit = self.run.timeout.saturating_add(expected_time(orders.size) * self.case.peers.pairs());
+        let reports = self.converse(Until::Slices, limit)?;
+        let report = match self.case.peers.clients() {
+            1 => reports.into_iter().next().ok_or(TrialError::NoSample)?,
+            _ => in_common_window(&self.case, &Clock::new(self.run.clock), reports)?,
         };
-        let process = &mut processes[ready];
-        match process.control.receive::<EndpointMessage>() {
-            // No client says the second before all have said the first; one that did not wait has ended.
-            Ok((EndpointMessage::Ready | EndpointMessage::MeasuredOnePhase, _)) => {
-                waiting_clients.push(ready);
-                if waiting_clients.len() == case.peers.clients() as usize {
-                    let mut alive = waiting_clients.drain(..).filter(|&at| !processes[at].reported);
-                    alive.try_for_each(|at| processes[at].control.send(&(), &[]))?;
-                }
+        let stolen = || self.case.cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
+        let stolen_ns = stolen_before.zip(stolen()).map(|(before, after)| after.saturating_sub(before));
+        Ok(SliceReport { sample: Sample { stolen_ns, ..report.sample }, ..report })
+    }
+
+    fn end(&mut self) -> Result<(), TrialError> {
+        self.lead(&None)?;
+        self.converse(Until::AllDone, self.run.timeout).map(drop)
+    }
+}
+
+/// What the coordinator waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// Every led endpoint is ready for its first slice.
+    Connected,
+    /// Every led endpoint has reported its slice.
+    Slices,
+    /// Every endpoint has ended.
+    AllDone,
+}
+
+impl EndpointTrial<'_> {
+    /// Tells the led endpoints what comes next: a slice, or nothing.
+    fn lead(&self, orders: &Option<SliceOrders>) -> Result<(), Failure> {
+        let mut led = self.processes.iter().filter(|process| process.is_led);
+        led.try_for_each(|process| process.control.send(orders, &[]))
+    }
+
+    fn led(&self) -> usize {
+        self.processes.iter().filter(|process| process.is_led).count()
+    }
+
+    /// Takes what the endpoints say, and has several clients begin together, until what is waited for has come. Each may be
+    /// silent for `limit`, and for longer when it has said so. The first failure ends the trial.
+    fn converse(&mut self, until: Until, mut limit: Duration) -> Result<Vec<SliceReport>, TrialError> {
+        let mut timer = Timer::start();
+        let (mut reports, mut waiting_clients, mut connected) = (Vec::new(), Vec::new(), 0);
+        while let Some(alive) = alive(&self.processes) {
+            let has_come = match until {
+                Until::Connected => connected == self.led(),
+                Until::Slices => reports.len() == self.led(),
+                Until::AllDone => false,
+            };
+            if has_come {
+                return Ok(reports);
             }
-            Ok((EndpointMessage::Done(report), _)) => {
-                process.reported = true;
-                match *report {
-                    Ok(report) => reports.extend(report),
-                    Err(error) => {
-                        processes.retain(|process| !process.reported);
-                        return Err(root_cause(error, &mut processes));
+            if self.run.is_interrupted() {
+                return Err(TrialError::Interrupted);
+            }
+            let channels: Vec<&Channel> = alive.iter().map(|&at| &self.processes[at].control).collect();
+            let ready = match wait_any(&channels, timer.left_of(limit)) {
+                Ok(Some(ready)) => alive[ready],
+                Ok(None) => return Err(TrialError::Silent { limit }),
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
+            };
+            timer = Timer::start();
+            match self.processes[ready].control.receive::<EndpointMessage>() {
+                Ok((EndpointMessage::Connected, _)) => connected += 1,
+                Ok((EndpointMessage::Expect { ns }, _)) => {
+                    limit = self.run.timeout.saturating_add(Duration::from_nanos(ns) * GENEROSITY);
+                }
+                // No client says the second before all have said the first; one that did not wait has reported.
+                Ok((EndpointMessage::Ready | EndpointMessage::MeasuredOnePhase, _)) => {
+                    waiting_clients.push(ready);
+                    if waiting_clients.len() == self.case.peers.clients() as usize {
+                        let mut clients = waiting_clients.drain(..);
+                        clients.try_for_each(|at| self.processes[at].control.send(&(), &[]))?;
                     }
                 }
+                Ok((EndpointMessage::Slice(report), _)) => reports.push(*report),
+                Ok((EndpointMessage::Done(Ok(())), _)) => self.processes[ready].is_done = true,
+                Ok((EndpointMessage::Done(Err(error)), _)) => {
+                    self.processes.remove(ready);
+                    return Err(root_cause(error, &mut self.processes));
+                }
+                Err(failure) => return Err(lost(&mut self.processes[ready].child, &failure)),
             }
-            Err(_) => return Err(died(&mut process.child)),
         }
+        Ok(reports)
     }
-    Ok(reports)
 }
 
 /// The processes of a trial of `case`, each with its role, the number of its first pair, and its links.
@@ -182,39 +234,55 @@ fn root_cause(error: EndpointError, others: &mut [EndpointProcess]) -> TrialErro
         let Ok(Some(ready)) = wait_any(&channels, timer.left_of(GRACE)) else {
             return TrialError::Endpoint(error);
         };
-        let at = silent.remove(ready);
+        let at = silent[ready];
         match others[at].control.receive::<EndpointMessage>() {
-            Ok((EndpointMessage::Done(report), _)) => {
-                if let Err(theirs) = *report {
+            Ok((EndpointMessage::Done(result), _)) => {
+                silent.remove(ready);
+                if let Err(theirs) = result {
                     blames_a_peer = theirs.blame == Blame::Peer;
                     cause = TrialError::Endpoint(theirs);
                 }
             }
             Ok(_) => {}
-            Err(_) => return died(&mut others[at].child),
+            Err(failure) => return lost(&mut others[at].child, &failure),
         }
     }
     cause
 }
 
-/// The places of the processes that have not reported; `None` when all have.
-fn unreported(processes: &[EndpointProcess]) -> Option<Vec<usize>> {
-    let waiting: Vec<usize> = (0..processes.len()).filter(|&at| !processes[at].reported).collect();
-    (!waiting.is_empty()).then_some(waiting)
+/// The places of the processes that have not ended; `None` when all have.
+fn alive(processes: &[EndpointProcess]) -> Option<Vec<usize>> {
+    let alive: Vec<usize> = (0..processes.len()).filter(|&at| !processes[at].is_done).collect();
+    (!alive.is_empty()).then_some(alive)
 }
 
-/// What the iterations themselves should take, generously.
+/// How many times as long as expected iterations may take.
+const GENEROSITY: u32 = 10;
+
+/// What the iterations themselves should take, generously. Of a number of iterations the endpoint says it when it knows.
 fn expected_time(size: Sizing) -> Duration {
     match size {
-        Sizing::Slice { slice_ns, .. } => Duration::from_nanos(slice_ns) * 10,
-        Sizing::Iterations(iterations) => Duration::from_micros(iterations),
+        Sizing::Slice { slice_ns, .. } => Duration::from_nanos(slice_ns) * GENEROSITY,
+        Sizing::Iterations(_) => Duration::ZERO,
     }
 }
 
-/// What became of a process that closed its channel without a report.
-fn died(child: &mut Child) -> TrialError {
-    let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-    TrialError::Died { status }
+/// What became of a process whose control channel gave `failure` instead of a message: it has ended, or what it said cannot be
+/// read, and then it is killed, for it may wait for ever for somebody who listens.
+fn lost(child: &mut Child, failure: &Failure) -> TrialError {
+    const GRACE: Duration = Duration::from_secs(1);
+    let is_closed = matches!(failure.errno, Some(Errno::PIPE | Errno::CONNRESET));
+    let timer = Timer::start();
+    while timer.elapsed() < GRACE {
+        match child.try_wait() {
+            Ok(Some(status)) => return TrialError::Died { status: status.to_string() },
+            Ok(None) if is_closed => std::thread::sleep(Duration::from_millis(1)),
+            Ok(None) => break,
+            Err(error) => return TrialError::Died { status: error.to_string() },
+        }
+    }
+    let _ = child.kill();
+    TrialError::Unreadable { failure: failure.clone() }
 }
 
 /// Starts this very program as an endpoint, and gives it its orders.
@@ -223,7 +291,8 @@ fn start(orders: &Orders, links: Vec<Channel>) -> Result<EndpointProcess, Failur
     let mut command = reexecution(COMMAND);
     command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
     let child = command.spawn().or_fail("start", "an endpoint (/proc/self/exe)")?;
-    let process = EndpointProcess { child, control: ours, reported: false };
+    let is_led = orders.role != Role::Server;
+    let process = EndpointProcess { child, control: ours, is_led, is_done: false };
     let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
     process.control.send(orders, &fds)?;
     Ok(process)

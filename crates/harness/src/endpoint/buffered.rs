@@ -26,6 +26,8 @@ pub(crate) struct BufferedEndpoint<E> {
     in_place: InPlace,
     /// How many messages of the last stream never came; only of endpoints that lose some.
     pub(crate) lost: u64,
+    /// The message beyond the last stream that ended it; only of endpoints that lose some.
+    pub(super) early: Option<u64>,
 }
 
 impl<E: Endpoint> BufferedEndpoint<E> {
@@ -52,6 +54,7 @@ impl<E: Endpoint> BufferedEndpoint<E> {
             check: Check::Nothing,
             in_place,
             lost: 0,
+            early: None,
         })
     }
 

@@ -6,32 +6,29 @@ use super::loops::{ask_all, stream_to_all};
 use super::meters::{
     CallLog, IterationLog, StepLog, StepMeter, Unmetered, Unwatched, Watch, call_counts, each,
 };
-use super::pacer::{Pacer, wall_ns};
+use super::pacer::Pacer;
 use super::sample::{sample, usage_between};
-use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
+use super::session::{Outcome, Session, observed_iterations};
+use super::speed::SpeedReader;
+use super::warm_up::{LEAST_COMMON_PHASE_NS, MOST_ITERATIONS, PhaseIterations};
 use crate::clock::{Clock, Stamp};
 use crate::protocol::channel::Channel;
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::Sizing;
+use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
-use crate::protocol::report::{IterationTimes, TrialReport};
+use crate::protocol::report::{EndpointMessage, IterationTimes, SliceReport};
 use mechanisms::{Endpoint, NoTrace};
 use model::observation::{Observation, Probe, ProbeRequest};
 use model::record::{ClockSource, Each, Sample, Setting, StepSamples, TimedCalls, Usage};
+use model::speed::{SpeedReading, SpeedReadings};
 use model::{Case, Pace, Peers, Workload};
+use rand::Rng;
+use rand::rngs::SmallRng;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use sys::usage::of_this_thread;
 
-/// The most iterations of a phase, however short they are.
-const MOST_ITERATIONS: u64 = 1 << 32;
-/// The share of a trial's slice that goes to the `total` iterations; the rest goes to iterations, calls or steps timed singly.
-const TOTAL_SHARE: f64 = 0.6;
-
-/// What a phase of several peers takes at least: some time slices of the kernel's scheduler, or else peers that share a CPU
-/// would do their iterations one after the other.
-const LEAST_COMMON_PHASE_NS: f64 = 20e6;
 /// How many iterations of its last phases a client remembers while it goes on for other clients, which are served less often.
 /// That is many short phases: where CPUs are busy, the message that all are done comes late.
 const MOST_REMEMBERED: usize = 1 << 18;
@@ -46,95 +43,130 @@ pub(crate) struct Client<'a, E> {
     pub(crate) endpoints: Vec<Box<BufferedEndpoint<E>>>,
     /// What goes with each message of a `session`.
     pub(crate) fds: Vec<OwnedFd>,
-    /// How many iterations there were so far, in all phases.
-    pub(crate) trial_iterations: u64,
+    pub(crate) speed: SpeedReader,
+    /// How many iterations there were since the last slice, in all phases.
+    pub(crate) iterations_so_far: u64,
+    /// What an unchecked iteration took when it was last timed, in nanoseconds; absent until the trial is warm.
+    pub(crate) iteration_ns: Option<f64>,
+    /// Draws how many messages of a stream come before those that are timed.
+    pub(crate) random: SmallRng,
 }
 
 /// What the client measured around the iterations of one phase.
-struct ClientPhase {
-    elapsed_ns: f64,
+pub(super) struct ClientPhase {
+    /// The timed iterations together. Of a stream in its steady state, by the server's clock.
+    pub(super) elapsed_ns: f64,
     usage: Usage,
+    speed: Option<SpeedReadings>,
 }
 
 impl<E: Endpoint> Client<'_, E> {
-    pub(crate) fn measure(mut self) -> Outcome<TrialReport> {
+    /// Measures one slice after the other until the coordinator wants no more.
+    pub(crate) fn serve(mut self) -> Outcome<()> {
         let server_settings: Vec<Vec<Setting>> = self.receive_from_all()?;
+        self.session.tell(&EndpointMessage::Connected)?;
+        while let Some(orders) = self.session.next_slice()? {
+            let report = self.slice(orders, &server_settings)?;
+            self.session.tell(&EndpointMessage::Slice(Box::new(report)))?;
+        }
+        self.send_to_all(&Phase { kind: PhaseKind::End, iterations: 0, check: false, reads_speed: false })
+    }
+
+    fn slice(&mut self, orders: SliceOrders, server_settings: &[Vec<Setting>]) -> Outcome<SliceReport> {
         let Case { pace, peers, .. } = self.session.orders.case;
         let (sample, iteration_times, observation) = match (&self.session.orders.probe, peers, pace) {
             (Some(request), ..) => {
-                let (sample, observation) = self.observed(request)?;
+                let (sample, observation) = self.observed(orders, request)?;
                 (sample, Vec::new(), Some(observation))
             }
-            (None, Peers::Pair, Pace::BackToBack) => (self.back_to_back()?, Vec::new(), None),
-            (None, Peers::Pair, pace) => (self.paced(pace)?, Vec::new(), None),
+            (None, Peers::Pair, Pace::BackToBack) => (self.back_to_back(orders)?, Vec::new(), None),
+            (None, Peers::Pair, pace) => (self.paced(orders, pace)?, Vec::new(), None),
             _ => {
-                let (sample, iteration_times) = self.among_peers()?;
+                let (sample, iteration_times) = self.among_peers(orders)?;
                 (sample, iteration_times, None)
             }
         };
-        self.send_to_all(&Phase { kind: PhaseKind::End, iterations: 0, check: false })?;
-        let sample = Sample { trial_iterations: self.trial_iterations, ..sample };
+        let sample = Sample { trial_iterations: std::mem::take(&mut self.iterations_so_far), ..sample };
         let client_settings = self.endpoints.iter().flat_map(|endpoint| endpoint.inner.settings());
-        Ok(TrialReport {
+        Ok(SliceReport {
             sample,
-            settings: once_each(client_settings.chain(server_settings.into_iter().flatten())),
+            settings: once_each(client_settings.chain(server_settings.iter().flatten().cloned())),
             iteration_times,
             observation,
         })
     }
 
-    /// The phases of iterations that follow at once on one another. Which comes first alternates from trial to trial.
-    fn back_to_back(&mut self) -> Outcome<Sample> {
-        let (total_iterations, single_iterations) = self.warm_up()?;
+    /// The phases of iterations that follow at once on one another.
+    fn back_to_back(&mut self, orders: SliceOrders) -> Outcome<Sample> {
+        let PhaseIterations { together, singly } = self.phase_iterations(orders)?;
         let (mut total, mut each, mut calls, mut steps) = (None, None, None, None);
-        let singly_first = self.session.orders.number % 2 == 1;
-        let order = if singly_first { [false, true] } else { [true, false] };
+        let order: &[bool] = match orders.singly {
+            Singly::First => &[false, true],
+            Singly::Last => &[true, false],
+            Singly::Omitted => &[true],
+        };
         for is_total in order {
-            match (is_total, self.session.workload()) {
-                (true, _) => {
-                    total = Some(self.phase(PhaseKind::Total, total_iterations, false, &mut Unwatched)?);
-                }
-                (false, Workload::Throughput) => calls = Some(self.calls(single_iterations)?),
+            match (*is_total, self.session.workload()) {
+                (true, _) => total = Some(self.total(together, &mut Unwatched)?),
+                (false, Workload::Throughput) => calls = Some(self.calls(singly)?),
                 (false, Workload::Session(_)) => {
-                    each = Some(self.each(single_iterations.div_ceil(2))?);
-                    steps = Some(self.steps(single_iterations.div_ceil(2))?);
+                    each = Some(self.each(singly.div_ceil(2))?);
+                    steps = Some(self.steps(singly.div_ceil(2))?);
                 }
-                (false, _) => each = Some(self.each(single_iterations)?),
+                (false, _) => each = Some(self.each(singly)?),
             }
         }
         let (client, server) =
-            total.ok_or_else(|| EndpointError::bug("measure", "the trial", "its total phase is missing"))?;
+            total.ok_or_else(|| EndpointError::bug("measure", "the slice", "its total phase is missing"))?;
+        self.iteration_ns = Some(client.elapsed_ns / together as f64);
         Ok(Sample {
             each,
             calls,
             steps,
             lost: server.lost,
-            ..sample(total_iterations, client.elapsed_ns, client.usage, Some(server.usage))
+            speed: client.speed,
+            ..sample(together, client.elapsed_ns, client.usage, Some(server.usage))
         })
     }
 
     /// The one phase of iterations before which the client waits: each is timed, so that the waits do not count.
-    fn paced(&mut self, pace: Pace) -> Outcome<Sample> {
-        let (iterations, _) = self.warm_up()?;
-        let seed = self.session.orders.number;
-        let mut pacer = Pacer::new(pace, self.clock, iterations, seed)
+    fn paced(&mut self, orders: SliceOrders, pace: Pace) -> Outcome<Sample> {
+        let PhaseIterations { together, .. } = self.phase_iterations(orders)?;
+        let mut pacer = Pacer::new(pace, self.clock, together, self.random.random())
             .ok_or_else(|| EndpointError::bug("pace", "the iterations", "they have no pace"))?;
-        let (client, server) = self.phase(PhaseKind::Total, iterations, false, &mut pacer)?;
+        let (client, server) = self.total(together, &mut pacer)?;
         let elapsed_ns = self.clock.ns(pacer.ticks.iter().sum());
         let each = Some(each(&self.clock, &pacer.ticks));
         Ok(Sample {
             each,
             schedule: pacer.schedule(),
-            ..sample(iterations, elapsed_ns, client.usage, Some(server.usage))
+            speed: client.speed,
+            ..sample(together, elapsed_ns, client.usage, Some(server.usage))
         })
+    }
+
+    /// The phase in which iterations are timed together, with the speed of the CPUs before and after it.
+    fn total(&mut self, iterations: u64, watch: &mut impl Watch) -> Outcome<(ClientPhase, ServerPhase)> {
+        let is_stream = self.session.workload() == Workload::Throughput;
+        let is_paced = self.session.orders.case.pace != Pace::BackToBack;
+        let kind = match is_stream && !is_paced {
+            // Of random length, so that the buffers are not at the same point of their cycle in every slice.
+            true => {
+                PhaseKind::Steady { run_up: self.random.random_range(iterations / 4..=iterations * 3 / 4) }
+            }
+            false => PhaseKind::Total,
+        };
+        let reads_speed = self.session.reads_speed();
+        self.phase(Phase { kind, iterations, check: false, reads_speed }, watch)
     }
 
     /// Several peers at once: each client goes on, phase after phase, until every client has measured one whole phase. It notes
     /// when its iterations were over, or the server when its messages came, so that the coordinator can tell what all did at
     /// the same time.
-    fn among_peers(&mut self) -> Outcome<(Sample, Vec<IterationTimes>)> {
+    fn among_peers(&mut self, orders: SliceOrders) -> Outcome<(Sample, Vec<IterationTimes>)> {
         let is_answered = self.session.workload().is_answered();
-        let iterations = self.iterations_among_peers(is_answered)?;
+        let iterations = self.iterations_among_peers(orders, is_answered)?;
+        let phase = Phase { kind: PhaseKind::Common, iterations, check: false, reads_speed: false };
         let (mut all, mut times) = (sample(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
         self.session.wait_for_the_others()?;
         // One more phase when all have measured one, so that every client was at work while the last of them measured.
@@ -142,11 +174,8 @@ impl<E: Endpoint> Client<'_, E> {
         loop {
             let mut log = IterationLog::new(self.clock, if is_answered { iterations } else { 0 });
             // Where iterations are not answered, the server notes when messages came, which is when they are over.
-            let (client, server) = if is_answered {
-                self.phase(PhaseKind::Common, iterations, false, &mut log)?
-            } else {
-                self.phase(PhaseKind::Common, iterations, false, &mut Unwatched)?
-            };
+            let (client, server) =
+                if is_answered { self.phase(phase, &mut log)? } else { self.phase(phase, &mut Unwatched)? };
             times.push(match server.times {
                 None => IterationTimes { start: log.start, ticks: log.ticks, stride: 1 },
                 Some(arrivals) => arrivals,
@@ -177,83 +206,75 @@ impl<E: Endpoint> Client<'_, E> {
     }
 
     /// How many iterations a phase of several peers is to have.
-    fn iterations_among_peers(&mut self, is_answered: bool) -> Outcome<u64> {
-        let (iterations, _) = self.warm_up()?;
-        let Sizing::Slice { slice_ns, .. } = self.session.orders.size else { return Ok(iterations) };
-        let longer = (LEAST_COMMON_PHASE_NS / (slice_ns as f64 * TOTAL_SHARE)).max(1.0);
-        Ok(((iterations as f64 * longer) as u64).min(if is_answered {
-            IterationLog::CAPACITY
-        } else {
-            MOST_ITERATIONS
-        }))
-    }
-
-    /// Does iterations back to back, with every byte checked, until there were enough of them and they took long enough.
-    /// Returns how many iterations the phases are to have in which iterations are timed together, and singly.
-    fn warm_up(&mut self) -> Outcome<(u64, u64)> {
-        let (slice_ns, hint_ns) = match self.session.orders.size {
-            Sizing::Iterations(iterations) => {
-                self.phase(PhaseKind::Total, iterations, true, &mut Unwatched)?;
-                return Ok((iterations, iterations.min(IterationLog::CAPACITY)));
-            }
-            Sizing::Slice { slice_ns, hint_ns } => (slice_ns as f64, hint_ns),
+    fn iterations_among_peers(&mut self, orders: SliceOrders, is_answered: bool) -> Outcome<u64> {
+        let Sizing::Slice { slice_ns, hint_ns } = orders.size else {
+            return Ok(self.phase_iterations(orders)?.together);
         };
-        let enough_ns = slice_ns * WARM_UP_SHARE;
-        let fitting = |ns: f64, iteration_ns: f64| ((ns / iteration_ns) as u64).max(1);
-        let mut iterations = hint_ns
-            .map_or(LEAST_WARM_UP_ITERATIONS, |hint| fitting(enough_ns, hint).max(LEAST_WARM_UP_ITERATIONS));
-        let (mut iterations_so_far, mut ns_so_far) = (0, 0.0);
-        loop {
-            // One slow iteration may fill a slice: a warm-up of many would take longer than the measurement.
-            let (phase, _) = self.phase(PhaseKind::Total, iterations, true, &mut Unwatched)?;
-            iterations_so_far += iterations;
-            ns_so_far += phase.elapsed_ns;
-            let iteration_ns = phase.elapsed_ns.max(1.0) / iterations as f64;
-            let warm = iterations_so_far >= LEAST_WARM_UP_ITERATIONS && ns_so_far >= enough_ns;
-            if warm || ns_so_far >= slice_ns || iterations == MOST_ITERATIONS {
-                let wall_ns = wall_ns(self.session.orders.case.pace, iteration_ns);
-                let single_iterations =
-                    fitting(slice_ns * (1.0 - TOTAL_SHARE), wall_ns).min(IterationLog::CAPACITY);
-                return Ok((
-                    fitting(slice_ns * TOTAL_SHARE, wall_ns).min(MOST_ITERATIONS),
-                    single_iterations,
-                ));
-            }
-            iterations = fitting(enough_ns, iteration_ns)
-                .clamp(iterations, iterations.saturating_mul(16))
-                .min(MOST_ITERATIONS);
-        }
+        let size = Sizing::Slice { slice_ns: slice_ns.max(LEAST_COMMON_PHASE_NS), hint_ns };
+        let orders = SliceOrders { size, singly: Singly::Omitted };
+        let PhaseIterations { together, .. } = self.phase_iterations(orders)?;
+        Ok(together.min(if is_answered { IterationLog::CAPACITY } else { MOST_ITERATIONS }))
     }
 
     /// Announces a phase to the server, runs the client's side of it, and takes the server's account of it.
-    fn phase<W: Watch>(
+    pub(super) fn phase<W: Watch>(
         &mut self,
-        kind: PhaseKind,
-        iterations: u64,
-        check: bool,
+        phase: Phase,
         watch: &mut W,
     ) -> Outcome<(ClientPhase, ServerPhase)> {
-        self.announce(kind, iterations, check)?;
-        let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
+        self.announce(phase)?;
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
+        let is_steady = matches!(phase.kind, PhaseKind::Steady { .. });
+        self.iterations(lead_in, &mut Unwatched)?;
+        let pair_before_ns = phase.reads_speed.then(|| self.speed.pair_ns()).flatten();
+        let cpu_before_ns = phase.reads_speed.then(|| self.speed.cpu_ns());
+
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
         let (workload, endpoints) = (self.session.workload(), &mut self.endpoints[..]);
-        run(endpoints, workload, lead_in, &fds, &mut NoTrace, &mut Unwatched)?;
-        watch.start();
-        let before = of_this_thread();
-        let start = self.clock.now();
-        run(endpoints, workload, timed, &fds, &mut NoTrace, watch)?;
-        let end = self.clock.now();
-        let usage = usage_between(before, of_this_thread());
-        run(endpoints, workload, lead_out, &fds, &mut NoTrace, &mut Unwatched)?;
+        let (before, start, end, after);
+        if is_steady && let [endpoint] = endpoints {
+            endpoint.stream(settling, &mut Unmetered, &mut Unwatched)?;
+            before = of_this_thread();
+            watch.start();
+            start = self.clock.now();
+            endpoint.stream(timed, &mut Unmetered, watch)?;
+            end = self.clock.now();
+            after = of_this_thread();
+        } else {
+            run(endpoints, workload, settling, &fds, &mut NoTrace, &mut Unwatched)?;
+            before = of_this_thread();
+            watch.start();
+            start = self.clock.now();
+            run(endpoints, workload, timed, &fds, &mut NoTrace, watch)?;
+            end = self.clock.now();
+            after = of_this_thread();
+        }
+
+        // Of a stream, the messages are still on their way: their speed is read when all have come.
+        let cpu_after_ns = (phase.reads_speed && !is_steady).then(|| self.speed.cpu_ns());
+        self.iterations(lead_out, &mut Unwatched)?;
+        let cpu_after_ns = cpu_after_ns.or_else(|| phase.reads_speed.then(|| self.speed.cpu_ns()));
+        let pair_after_ns = phase.reads_speed.then(|| self.speed.pair_ns()).flatten();
         let server = self.server_phase()?;
-        Ok((ClientPhase { elapsed_ns: self.clock.ns_between(start, end), usage }, server))
+        let reading = |before: Option<f64>, after: Option<f64>| {
+            Some(SpeedReading { before_ns: before?, after_ns: after? })
+        };
+        let speed = reading(cpu_before_ns, cpu_after_ns).map(|client| SpeedReadings {
+            client,
+            server: server.speed,
+            pair: reading(pair_before_ns, pair_after_ns),
+        });
+        let elapsed_ns = server.steady_ns.unwrap_or_else(|| self.clock.ns_between(start, end));
+        Ok((ClientPhase { elapsed_ns, usage: usage_between(before, after), speed }, server))
     }
 
     /// The phase in which a probe observes both endpoints. It is switched on after the lead-in and off before the lead-out, so
     /// that it sees the timed iterations and nothing else.
-    fn observed(&mut self, request: &ProbeRequest) -> Outcome<(Sample, Observation)> {
-        let iterations = observed_iterations(self.warm_up()?.0, self.session.orders.size, request);
-        self.announce(PhaseKind::Observed, iterations, false)?;
+    fn observed(&mut self, orders: SliceOrders, request: &ProbeRequest) -> Outcome<(Sample, Observation)> {
+        let PhaseIterations { together, .. } = self.phase_iterations(orders)?;
+        let iterations = observed_iterations(together, orders.size, request);
+        let phase = Phase { kind: PhaseKind::Observed, iterations, check: false, reads_speed: false };
+        self.announce(phase)?;
         let [endpoint] = self.endpoints.as_slice() else {
             return Err(EndpointError {
                 remedy: "leave out --peers".to_owned(),
@@ -262,10 +283,11 @@ impl<E: Endpoint> Client<'_, E> {
         };
         let mut probe = self.session.attach(endpoint)?;
         self.receive_from_all::<()>()?;
-        let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
         // By the clock of all that probes see, so that iterations can be laid beside it.
         let mut log = IterationLog::new(Clock::new(ClockSource::MonotonicRaw), iterations);
         self.iterations(lead_in, &mut Unwatched)?;
+        self.iterations(settling, &mut Unwatched)?;
         probe.begin()?;
         log.start();
         let start = self.clock.now();
@@ -296,22 +318,29 @@ impl<E: Endpoint> Client<'_, E> {
     /// The phase in which every iteration is timed.
     fn each(&mut self, iterations: u64) -> Outcome<Each> {
         let mut log = IterationLog::new(self.clock, iterations);
-        self.phase(PhaseKind::Total, iterations, false, &mut log)?;
+        let phase = Phase { kind: PhaseKind::Total, iterations, check: false, reads_speed: false };
+        self.phase(phase, &mut log)?;
         Ok(each(&self.clock, &log.ticks))
     }
 
     /// The phase in which every send and receive call is timed.
     fn calls(&mut self, messages: u64) -> Outcome<TimedCalls> {
         let mut log = CallLog::new(self.clock);
-        self.announce(PhaseKind::Calls, messages, false)?;
-        let Iterations { lead_in, timed, lead_out } = Iterations::of(messages);
+        let phase = Phase { kind: PhaseKind::Calls, iterations: messages, check: false, reads_speed: false };
+        self.announce(phase)?;
         // One server only: calls are not timed where there are several peers.
         let [endpoint] = self.endpoints.as_mut_slice() else {
             return Err(EndpointError::bug("time", "single calls", "there are several servers"));
         };
-        endpoint.stream(lead_in, &mut Unmetered, &mut Unwatched)?;
-        endpoint.stream(timed, &mut log, &mut Unwatched)?;
-        endpoint.stream(lead_out, &mut Unmetered, &mut Unwatched)?;
+        let iterations = Iterations::of(&phase);
+        for range in iterations.ranges() {
+            let end = range.end;
+            match range == iterations.timed {
+                true => endpoint.stream(range, &mut log, &mut Unwatched)?,
+                false => endpoint.stream(range, &mut Unmetered, &mut Unwatched)?,
+            }
+            endpoint.await_word(end)?;
+        }
         let server = self.server_phase()?;
         let receive = server.calls.ok_or_else(|| missing("calls"))?;
         Ok(TimedCalls { messages, send: call_counts(&log, &self.clock), receive })
@@ -320,22 +349,25 @@ impl<E: Endpoint> Client<'_, E> {
     /// The phase in which every step of every message is timed.
     fn steps(&mut self, sessions: u64) -> Outcome<StepSamples> {
         let mut log = StepLog::new(self.clock);
-        self.announce(PhaseKind::Steps, sessions, false)?;
-        let Iterations { lead_in, timed, lead_out } = Iterations::of(sessions);
+        let phase = Phase { kind: PhaseKind::Steps, iterations: sessions, check: false, reads_speed: false };
+        self.announce(phase)?;
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
         let (workload, endpoints) = (self.session.workload(), &mut self.endpoints[..]);
         run(endpoints, workload, lead_in, &fds, &mut NoTrace, &mut Unwatched)?;
+        run(endpoints, workload, settling, &fds, &mut NoTrace, &mut Unwatched)?;
         run(endpoints, workload, timed, &fds, &mut log, &mut Unwatched)?;
         run(endpoints, workload, lead_out, &fds, &mut NoTrace, &mut Unwatched)?;
         let server = self.server_phase()?;
         Ok(StepSamples { client: log.by_name(), server: server.steps.ok_or_else(|| missing("steps"))? })
     }
 
-    fn announce(&mut self, kind: PhaseKind, iterations: u64, check: bool) -> Outcome<()> {
-        self.trial_iterations += Iterations::in_all(iterations);
-        let checks = self.session.check(check);
+    fn announce(&mut self, phase: Phase) -> Outcome<()> {
+        self.iterations_so_far += Iterations::of(&phase).count();
+        self.session.expect(phase.iterations, self.iteration_ns.unwrap_or(0.0))?;
+        let checks = self.session.check(phase.check);
         self.endpoints.iter_mut().for_each(|endpoint| endpoint.check(checks));
-        self.send_to_all(&Phase { kind, iterations, check })
+        self.send_to_all(&phase)
     }
 
     fn send_to_all(&self, phase: &Phase) -> Outcome<()> {
@@ -371,7 +403,11 @@ fn run<E: Endpoint>(
     watch: &mut impl Watch,
 ) -> Result<(), LoopError> {
     match (workload, endpoints) {
-        (Workload::Throughput, [endpoint]) => endpoint.stream(iterations, &mut Unmetered, watch),
+        (Workload::Throughput, [endpoint]) => {
+            let end = iterations.end;
+            endpoint.stream(iterations, &mut Unmetered, watch)?;
+            endpoint.await_word(end)
+        }
         (Workload::Throughput, endpoints) => stream_to_all(endpoints, iterations),
         (Workload::Session(session), [endpoint]) => {
             endpoint.send_sessions(iterations, session, fds, steps, watch)

@@ -126,7 +126,7 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
         client.endpoint.check(self.session.check(phase.check));
         let is_noted = phase.kind == PhaseKind::Common && !self.session.workload().is_answered();
         client.phase = Some(RunningPhase {
-            iterations: Iterations::of(phase.iterations),
+            iterations: Iterations::of(&phase),
             next: 0,
             before: of_this_thread(),
             usage: None,
@@ -141,8 +141,8 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
         let client = &mut self.clients[at];
         let Some(phase) = &mut client.phase else { return Ok(()) };
         let iteration = phase.next;
-        let Iterations { lead_in, timed, lead_out } = &phase.iterations;
-        let ends = [lead_in.end, timed.end, lead_out.end].contains(&(iteration + 1));
+        let Iterations { timed, lead_out, .. } = &phase.iterations;
+        let ends = phase.iterations.ranges().iter().any(|range| range.end == iteration + 1);
         let answer = if is_answered { Some(iteration) } else { ends.then_some(iteration + 1) };
         if iteration + 1 == timed.start {
             phase.before = of_this_thread();

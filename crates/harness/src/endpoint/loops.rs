@@ -45,7 +45,7 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         Ok(())
     }
 
-    /// The client's iterations of `throughput`: messages one after the other, then the server's word that the last byte has come.
+    /// The client's iterations of `throughput`: messages one after the other.
     #[inline(never)]
     pub(crate) fn stream(
         &mut self,
@@ -53,16 +53,22 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         meter: &mut impl Meter,
         watch: &mut impl Watch,
     ) -> Result<(), LoopError> {
-        let end_of_iterations = iterations.end;
         for iteration in iterations {
             watch.before();
             self.send(iteration, meter)?;
             watch.after();
         }
-        self.receive(end_of_iterations, &mut Unmetered)
+        Ok(())
+    }
+
+    /// Waits for the server's word that all messages up to `next` have come, which is numbered so.
+    pub(crate) fn await_word(&mut self, next: u64) -> Result<(), LoopError> {
+        self.receive(next, &mut Unmetered)
     }
 
     /// The server's iterations of `throughput`. `between` runs after each message.
+    ///
+    /// Where messages may be lost, a message beyond `iterations` ends them too, and is the first of the next.
     #[inline(never)]
     pub(crate) fn drain(
         &mut self,
@@ -70,16 +76,20 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         meter: &mut impl Meter,
         between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), LoopError> {
-        let end_of_iterations = iterations.end;
         if E::LOSES {
-            self.receive_lossy(iterations, meter, between)?;
-        } else {
-            for iteration in iterations {
-                self.receive(iteration, meter)?;
-                between();
-            }
+            return self.receive_lossy(iterations, meter, between);
         }
-        self.send(end_of_iterations, &mut Unmetered)
+        for iteration in iterations {
+            self.receive(iteration, meter)?;
+            between();
+        }
+        Ok(())
+    }
+
+    /// Tells the client that all messages up to `next` have come, or were lost.
+    pub(crate) fn send_word(&mut self, next: u64) -> Result<(), LoopError> {
+        self.early = None;
+        self.send(next, &mut Unmetered)
     }
 
     /// The messages of a stream of which some may be lost, but none doubled, changed or overtaken.
@@ -92,7 +102,11 @@ impl<E: Endpoint> BufferedEndpoint<E> {
     ) -> Result<(), LoopError> {
         let (mut next, mut came) = (iterations.start, 0);
         let all = iterations.end - iterations.start;
-        while next < iterations.end {
+        if let Some(early) = self.early.take_if(|early| iterations.contains(early)) {
+            (next, came) = (early + 1, 1);
+            between();
+        }
+        while next < iterations.end && self.early.is_none() {
             let began = meter.start();
             let start = self.incoming.start;
             let bytes = match self.inner.receive(&mut self.memory[start..self.room_end]) {
@@ -102,10 +116,11 @@ impl<E: Endpoint> BufferedEndpoint<E> {
             meter.end(began, bytes);
             // Empty messages have no numbers: what was lost of them is taken for the last ones.
             let iteration = number_from(&self.memory[self.incoming.clone()], next);
-            if iteration >= iterations.end {
-                return Err(LoopError::Payload { iteration: next, at: 0 });
-            }
             self.verify_received(start + bytes, iteration)?;
+            if iteration >= iterations.end {
+                self.early = Some(iteration);
+                break;
+            }
             between();
             (next, came) = (iteration + 1, came + 1);
         }
@@ -136,7 +151,7 @@ pub(crate) fn ask_all<E: Endpoint>(
 }
 
 /// The client's iterations of `throughput` with several servers: each message to every one, then the word of all that the last
-/// byte has come. A slow server delays the others when its buffers are full, as it would in any program.
+/// has come. A slow server delays the others when its buffers are full, as it would in any program.
 #[inline(never)]
 pub(crate) fn stream_to_all<E: Endpoint>(
     endpoints: &mut [Box<BufferedEndpoint<E>>],

@@ -2,82 +2,140 @@
 
 use super::loop_error::LoopError;
 use super::sample::{sample, usage_between};
-use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, WARM_UP_SHARE, observed_iterations};
+use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
+use super::speed::SpeedReader;
 use crate::clock::Clock;
-use crate::protocol::orders::{Orders, Sizing};
+use crate::protocol::orders::Sizing;
+use crate::protocol::report::{EndpointMessage, SliceReport};
 use mechanisms::{Operation, TimerKind};
+use model::Workload;
 use model::observation::{Observation, ProbeRequest};
 use model::record::{ClockSource, Sample, TimerSample, Usage};
+use model::speed::{SpeedReading, SpeedReadings};
 use std::ops::Range;
 use std::time::Duration;
 use sys::Errno;
 use sys::usage::of_this_thread;
 
-/// A trial of `cost`.
-pub(crate) fn cost(orders: &Orders, mut operation: impl Operation) -> Result<Sample, LoopError> {
-    let (iterations, warm_up_iterations) = warm_up(orders, &mut operation)?;
-    let (elapsed_ns, client) = timed(orders, &mut operation, iterations)?;
-    Ok(Sample {
-        trial_iterations: warm_up_iterations + iterations,
-        ..sample(iterations, elapsed_ns, client, None)
-    })
+/// A trial of an operation.
+pub(crate) struct OperationTrial<'a, O> {
+    session: &'a Session,
+    clock: Clock,
+    speed: SpeedReader,
+    operation: O,
+    /// How many iterations there were since the last slice.
+    iterations_so_far: u64,
+    /// What an iteration took when it was last timed; absent until the trial is warm.
+    iteration_ns: Option<f64>,
 }
 
-/// A trial of `cost` with a probe: its sample is of the observed iterations.
-pub(crate) fn observed_cost(
-    orders: &Orders,
-    mut operation: impl Operation,
-    request: &ProbeRequest,
-) -> Outcome<(Sample, Option<Observation>)> {
-    let (iterations, _) = warm_up(orders, &mut operation)?;
-    let iterations = observed_iterations(iterations, orders.size, request);
-    let clock = Clock::new(orders.clock);
-    let mut probe = observe::attach(request, 0..0)?;
-    probe.begin()?;
-    let start = clock.now();
-    repeat(&mut operation, 0..iterations)?;
-    let elapsed_ns = clock.ns_between(start, clock.now());
-    probe.end()?;
-    let client = probe.observation()?;
-    let observation =
-        Observation { iterations, elapsed_ns, iteration_ends_ns: Vec::new(), client, server: None };
-    Ok((sample(iterations, elapsed_ns, Usage::default(), None), Some(observation)))
-}
+impl<'a, O: Operation> OperationTrial<'a, O> {
+    pub(crate) fn new(session: &'a Session, operation: O) -> Self {
+        let clock = Clock::new(session.orders.clock);
+        let speed = SpeedReader::new(clock, None);
+        Self { session, clock, speed, operation, iterations_so_far: 0, iteration_ns: None }
+    }
 
-/// Repeats the operation until it is warm. Returns how many iterations the trial is to have, and how many there were.
-fn warm_up(orders: &Orders, operation: &mut impl Operation) -> Result<(u64, u64), LoopError> {
-    match orders.size {
-        Sizing::Iterations(iterations) => {
-            timed(orders, operation, iterations).map(|_| (iterations, iterations))
+    /// Measures one slice after the other until the coordinator wants no more.
+    pub(crate) fn serve(mut self) -> Outcome<()> {
+        self.session.tell(&EndpointMessage::Connected)?;
+        while let Some(orders) = self.session.next_slice()? {
+            let (sample, observation) = match (self.session.workload(), &self.session.orders.probe) {
+                (Workload::Accuracy, _) => (self.accuracy(orders.size)?, None),
+                (_, None) => (self.cost(orders.size)?, None),
+                (_, Some(request)) => self.observed_cost(orders.size, request)?,
+            };
+            let report =
+                SliceReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation };
+            self.session.tell(&EndpointMessage::Slice(Box::new(report)))?;
         }
-        Sizing::Slice { slice_ns, .. } => {
-            let enough_ns = slice_ns as f64 * WARM_UP_SHARE;
-            let (mut iterations, mut trial_iterations) = (LEAST_WARM_UP_ITERATIONS, 0);
-            loop {
-                let (elapsed_ns, _) = timed(orders, operation, iterations)?;
-                trial_iterations += iterations;
-                if elapsed_ns >= enough_ns {
-                    let fitting = iterations as f64 * slice_ns as f64 / elapsed_ns;
-                    return Ok(((fitting as u64).max(1), trial_iterations));
+        Ok(())
+    }
+
+    /// A slice of `cost`.
+    fn cost(&mut self, size: Sizing) -> Outcome<Sample> {
+        let iterations = self.iterations(size)?;
+        let before_ns = self.speed.cpu_ns();
+        let (elapsed_ns, client) = self.time(iterations)?;
+        let client_speed = SpeedReading { before_ns, after_ns: self.speed.cpu_ns() };
+        let speed = SpeedReadings { client: client_speed, server: None, pair: None };
+        Ok(Sample {
+            trial_iterations: std::mem::take(&mut self.iterations_so_far),
+            speed: self.session.reads_speed().then_some(speed),
+            ..sample(iterations, elapsed_ns, client, None)
+        })
+    }
+
+    /// A slice of `cost` with a probe: its sample is of the observed iterations.
+    fn observed_cost(
+        &mut self,
+        size: Sizing,
+        request: &ProbeRequest,
+    ) -> Outcome<(Sample, Option<Observation>)> {
+        let iterations = observed_iterations(self.iterations(size)?, size, request);
+        let mut probe = observe::attach(request, 0..0)?;
+        probe.begin()?;
+        let start = self.clock.now();
+        repeat(&mut self.operation, 0..iterations)?;
+        let elapsed_ns = self.clock.ns_between(start, self.clock.now());
+        probe.end()?;
+        let client = probe.observation()?;
+        let observation =
+            Observation { iterations, elapsed_ns, iteration_ends_ns: Vec::new(), client, server: None };
+        Ok((sample(iterations, elapsed_ns, Usage::default(), None), Some(observation)))
+    }
+
+    /// How many iterations a slice is to have. The first slice of a trial begins with a warm-up.
+    fn iterations(&mut self, size: Sizing) -> Outcome<u64> {
+        match size {
+            Sizing::Iterations(iterations) => {
+                if self.iteration_ns.is_none() {
+                    self.warm_up_exactly(iterations)?;
                 }
-                iterations *= 2;
+                Ok(iterations)
+            }
+            Sizing::Slice { slice_ns, .. } => {
+                if self.iteration_ns.is_none() {
+                    self.warm_up(slice_ns as f64 * WARM_UP_SHARE)?;
+                }
+                let fitting = slice_ns as f64 / self.iteration_ns.unwrap_or(slice_ns as f64);
+                Ok((fitting as u64).max(1))
             }
         }
     }
-}
 
-/// How long `iterations` took, and what they used.
-fn timed(
-    orders: &Orders,
-    operation: &mut impl Operation,
-    iterations: u64,
-) -> Result<(f64, Usage), LoopError> {
-    let clock = Clock::new(orders.clock);
-    let before = of_this_thread();
-    let start = clock.now();
-    repeat(operation, 0..iterations)?;
-    let end = clock.now();
-    Ok((clock.ns_between(start, end), usage_between(before, of_this_thread())))
+    /// In pieces that grow, so that the coordinator can be told how long the next takes.
+    fn warm_up_exactly(&mut self, iterations: u64) -> Outcome<()> {
+        let (mut left, mut piece) = (iterations, LEAST_WARM_UP_ITERATIONS);
+        while left > 0 {
+            piece = piece.min(left);
+            self.time(piece)?;
+            left -= piece;
+            piece = piece.saturating_mul(16);
+        }
+        Ok(())
+    }
+
+    /// Repeats the operation until that took `enough_ns`.
+    fn warm_up(&mut self, enough_ns: f64) -> Outcome<()> {
+        let mut iterations = LEAST_WARM_UP_ITERATIONS;
+        while self.time(iterations)?.0 < enough_ns {
+            iterations *= 2;
+        }
+        Ok(())
+    }
+
+    /// How long `iterations` took, and what they used.
+    fn time(&mut self, iterations: u64) -> Outcome<(f64, Usage)> {
+        self.iterations_so_far += iterations;
+        self.session.expect(iterations, self.iteration_ns.unwrap_or(0.0))?;
+        let before = of_this_thread();
+        let start = self.clock.now();
+        repeat(&mut self.operation, 0..iterations)?;
+        let elapsed_ns = self.clock.ns_between(start, self.clock.now());
+        self.iteration_ns = Some(elapsed_ns.max(1.0) / iterations as f64);
+        Ok((elapsed_ns, usage_between(before, of_this_thread())))
+    }
 }
 
 /// The iterations of `cost`.
@@ -94,47 +152,49 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// The fewest intervals of a trial: of fewer the deviation says little.
 const LEAST_INTERVALS: u64 = 10;
 
-/// A trial of `accuracy`: a timer is read before and after intervals of a known length.
-///
-/// The process sleeps for each interval, as in the study, where the timer goes on meanwhile; where the timer counts CPU time,
-/// the process works for the interval by the run's clock.
-pub(crate) fn accuracy(orders: &Orders, mut operation: impl Operation) -> Result<Sample, LoopError> {
-    let clock = Clock::new(orders.clock);
-    let timer =
-        operation.timer().ok_or(LoopError::Call { name: "read the timer", errno: Errno::OPNOTSUPP })?;
-    let interval_ns = INTERVAL.as_nanos() as f64;
-    let intervals = match orders.size {
-        Sizing::Iterations(iterations) => iterations,
-        Sizing::Slice { slice_ns, .. } => (slice_ns as f64 / interval_ns) as u64,
-    };
-    let intervals = intervals.max(LEAST_INTERVALS);
-    let resolution_ticks = resolution(&mut operation, &clock)?;
+impl<O: Operation> OperationTrial<'_, O> {
+    /// A slice of `accuracy`: a timer is read before and after intervals of a known length.
+    ///
+    /// The process sleeps for each interval, as in the study, where the timer goes on meanwhile; where the timer counts CPU time,
+    /// the process works for the interval by the run's clock.
+    fn accuracy(&mut self, size: Sizing) -> Result<Sample, LoopError> {
+        let (clock, operation) = (self.clock, &mut self.operation);
+        let timer =
+            operation.timer().ok_or(LoopError::Call { name: "read the timer", errno: Errno::OPNOTSUPP })?;
+        let interval_ns = INTERVAL.as_nanos() as f64;
+        let intervals = match size {
+            Sizing::Iterations(iterations) => iterations,
+            Sizing::Slice { slice_ns, .. } => (slice_ns as f64 / interval_ns) as u64,
+        };
+        let intervals = intervals.max(LEAST_INTERVALS);
+        let resolution_ticks = resolution(operation, &clock)?;
 
-    let before = of_this_thread();
-    let (mut ticks, mut clock_ns) = (Vec::new(), Vec::new());
-    for _ in 0..intervals {
-        let start = clock.now();
-        let first = read(&mut operation)?;
-        if timer.counts_sleep {
-            std::thread::sleep(INTERVAL);
-        } else {
-            clock.work_for(INTERVAL);
+        let before = of_this_thread();
+        let (mut ticks, mut clock_ns) = (Vec::new(), Vec::new());
+        for _ in 0..intervals {
+            let start = clock.now();
+            let first = read(operation)?;
+            if timer.counts_sleep {
+                std::thread::sleep(INTERVAL);
+            } else {
+                clock.work_for(INTERVAL);
+            }
+            let last = read(operation)?;
+            clock_ns.push(clock.ns_between(start, clock.now()));
+            ticks.push(last.wrapping_sub(first) as f64);
         }
-        let last = read(&mut operation)?;
-        clock_ns.push(clock.ns_between(start, clock.now()));
-        ticks.push(last.wrapping_sub(first) as f64);
-    }
-    let usage = usage_between(before, of_this_thread());
+        let usage = usage_between(before, of_this_thread());
 
-    let tick_ns = tick_ns(timer, orders.clock, ticks.iter().sum(), clock_ns.iter().sum());
-    let said_ns: Vec<f64> = ticks.iter().map(|ticks| ticks * tick_ns).collect();
-    let timer = TimerSample {
-        error_ns: mean(&said_ns) - interval_ns,
-        deviation_ns: deviation(&said_ns),
-        off_clock_ns: mean(&said_ns) - mean(&clock_ns),
-        resolution_ns: resolution_ticks * tick_ns,
-    };
-    Ok(Sample { timer: Some(timer), ..sample(intervals, clock_ns.iter().sum(), usage, None) })
+        let tick_ns = tick_ns(timer, self.session.orders.clock, ticks.iter().sum(), clock_ns.iter().sum());
+        let said_ns: Vec<f64> = ticks.iter().map(|ticks| ticks * tick_ns).collect();
+        let timer = TimerSample {
+            error_ns: mean(&said_ns) - interval_ns,
+            deviation_ns: deviation(&said_ns),
+            off_clock_ns: mean(&said_ns) - mean(&clock_ns),
+            resolution_ns: resolution_ticks * tick_ns,
+        };
+        Ok(Sample { timer: Some(timer), ..sample(intervals, clock_ns.iter().sum(), usage, None) })
+    }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -184,7 +244,9 @@ fn tick_ns(timer: TimerKind, clock: ClockSource, ticks: f64, clock_ns: f64) -> f
 
 #[cfg(test)]
 mod tests {
+    use super::super::session::testing::session;
     use super::*;
+    use crate::protocol::orders::Role;
     use mechanisms::TrialContext;
     use model::card::Card;
     use model::floor;
@@ -225,18 +287,9 @@ mod tests {
     #[test]
     fn a_timer_that_runs_fast_and_in_steps_is_found_out() {
         let clock = Clock::new(ClockSource::MonotonicRaw);
-        let orders = Orders {
-            case: floor::operation("fast", 0),
-            role: crate::protocol::orders::Role::Alone,
-            clock: ClockSource::MonotonicRaw,
-            directory: std::env::temp_dir(),
-            number: 0,
-            pair: 0,
-            size: Sizing::Iterations(20),
-            check: false,
-            probe: None,
-        };
-        let sample = accuracy(&orders, Fast(clock, clock.now())).unwrap();
+        let session = session(floor::operation("fast", 0), Role::Alone, None);
+        let mut trial = OperationTrial::new(&session, Fast(clock, clock.now()));
+        let sample = trial.accuracy(Sizing::Iterations(20)).unwrap();
         let timer = sample.timer.unwrap();
         let slept_ns = sample.iteration_ns();
         assert_eq!((sample.iterations, timer.resolution_ns), (20, 5000.0));

@@ -6,17 +6,20 @@
 use super::buffered::BufferedEndpoint;
 use super::client::Client;
 use super::fan_in::FanInServer;
-use super::operation::{accuracy, cost, observed_cost};
+use super::operation::OperationTrial;
 use super::server::Server;
 use super::session::{Outcome, Session};
+use super::speed::SpeedReader;
 use crate::clock::Clock;
 use crate::protocol::channel::Channel;
 use crate::protocol::error::EndpointError;
 use crate::protocol::orders::{Orders, Role};
-use crate::protocol::report::{EndpointMessage, EndpointReport, TrialReport};
+use crate::protocol::report::{EndpointMessage, EndpointResult};
 use mechanisms::{Mechanism, Operation, Visitor, registry};
+use model::Size;
 use model::card::Payload;
-use model::{Size, Workload};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use rustix::fd::OwnedFd;
 use sys::{Failure, OrFail};
 
@@ -32,30 +35,29 @@ pub fn main(coordinator: &str) -> Result<(), Failure> {
     let control = Channel::from(control);
     let (orders, links): (Orders, Vec<OwnedFd>) = control.receive()?;
     let links = links.into_iter().map(Channel::from).collect();
-    let report = obey(orders, links, &control);
-    control.send(&EndpointMessage::Done(Box::new(report)), &[])
+    let result = obey(orders, links, &control);
+    control.send(&EndpointMessage::Done(result), &[])
 }
 
 /// Does what `orders` say. The first failure ends it: a thread whose peer failed may wait forever.
-fn obey(orders: Orders, links: Vec<Channel>, control: &Channel) -> EndpointReport {
+fn obey(orders: Orders, links: Vec<Channel>, control: &Channel) -> EndpointResult {
     if orders.role != Role::Both {
         let control = control.try_clone()?;
         return take_part(orders.clone(), orders.role, links, Some(control));
     }
     let mut links = links.into_iter();
-    let (reports, outcomes) = std::sync::mpsc::channel();
-    for role in [Role::Client, Role::Server] {
-        let (orders, link, reports) = (orders.clone(), links.next(), reports.clone());
+    let (results, outcomes) = std::sync::mpsc::channel();
+    for (role, control) in [(Role::Client, Some(control.try_clone()?)), (Role::Server, None)] {
+        let (orders, link, results) = (orders.clone(), links.next(), results.clone());
         std::thread::spawn(move || {
             // Nobody listens any more when the other endpoint has failed.
-            let _ = reports.send(take_part(orders, role, Vec::from_iter(link), None));
+            let _ = results.send(take_part(orders, role, Vec::from_iter(link), control));
         });
     }
-    drop(reports);
+    drop(results);
     let panicked = |_| EndpointError::bug("run", "an endpoint", "it panicked");
-    let first = outcomes.recv().map_err(panicked)??;
-    let second = outcomes.recv().map_err(panicked)??;
-    Ok(first.or(second))
+    outcomes.recv().map_err(panicked)??;
+    outcomes.recv().map_err(panicked)?
 }
 
 fn take_part(
@@ -63,7 +65,7 @@ fn take_part(
     role: Role,
     links: Vec<Channel>,
     control: Option<Channel>,
-) -> EndpointReport {
+) -> EndpointResult {
     let name = orders.case.spec.name.clone();
     let message = orders.case.size_bytes.unwrap_or(Size(1));
     orders.case.spec.params = orders.case.spec.params.matched(message);
@@ -81,9 +83,9 @@ fn take_part(
 struct TakePart(Session);
 
 impl Visitor for TakePart {
-    type Output = EndpointReport;
+    type Output = EndpointResult;
 
-    fn mechanism<M: Mechanism>(self) -> EndpointReport {
+    fn mechanism<M: Mechanism>(self) -> EndpointResult {
         let session = self.0;
         let is_client = session.role == Role::Client;
         let cpu = session.orders.case.cpus.map(|pair| if is_client { pair.client } else { pair.server });
@@ -94,42 +96,47 @@ impl Visitor for TakePart {
         if is_client {
             let buffered = |endpoint| BufferedEndpoint::new(endpoint, message, answer);
             let endpoints = links().map(|(link, pair)| session.accept::<M>(link, pair).map(buffered));
+            let endpoints = endpoints.collect::<Outcome<_>>()?;
+            let speed = match session.links.as_slice() {
+                [link] if session.reads_pair() => SpeedReader::of_client(clock, link)?,
+                _ => SpeedReader::new(clock, None),
+            };
             let client = Client {
                 session: &session,
                 links: &session.links,
                 clock,
-                endpoints: endpoints.collect::<Outcome<_>>()?,
+                endpoints,
                 fds: session.fds()?,
-                trial_iterations: 0,
+                speed,
+                iterations_so_far: 0,
+                iteration_ns: None,
+                random: SmallRng::seed_from_u64(session.orders.number),
             };
-            return client.measure().map(Some);
+            return client.serve();
         }
         let buffered = |endpoint| BufferedEndpoint::new(endpoint, answer, message);
         let endpoints = links().map(|(link, pair)| session.connect::<M>(link, pair).map(buffered));
         let mut endpoints: Vec<_> = endpoints.collect::<Outcome<_>>()?;
         match (endpoints.pop(), session.links.as_slice()) {
-            (Some(endpoint), [link]) => Server { session: &session, link, clock, endpoint }.serve()?,
+            (Some(endpoint), [link]) => {
+                let speed = match session.reads_pair() {
+                    true => SpeedReader::of_server(clock, link)?,
+                    false => SpeedReader::new(clock, None),
+                };
+                Server { session: &session, link, clock, endpoint, speed }.serve()
+            }
             (Some(last), links) => {
                 endpoints.push(last);
-                FanInServer::new(&session, links, endpoints, clock)?.serve()?;
+                FanInServer::new(&session, links, endpoints, clock)?.serve()
             }
-            (None, _) => {
-                return Err(EndpointError::bug("connect", "the endpoint", "it has no link to a peer"));
-            }
+            (None, _) => Err(EndpointError::bug("connect", "the endpoint", "it has no link to a peer")),
         }
-        Ok(None)
     }
 
-    fn operation<O: Operation>(self) -> EndpointReport {
-        let Session { orders, .. } = &self.0;
-        orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(pair.client))?;
+    fn operation<O: Operation>(self) -> EndpointResult {
+        self.0.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(pair.client))?;
         let operation = O::prepare(&self.0.context(0))?;
-        let (sample, observation) = match (orders.case.workload, &orders.probe) {
-            (Workload::Accuracy, _) => (accuracy(orders, operation)?, None),
-            (_, None) => (cost(orders, operation)?, None),
-            (_, Some(request)) => observed_cost(orders, operation, request)?,
-        };
-        Ok(Some(TrialReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation }))
+        OperationTrial::new(&self.0, operation).serve()
     }
 }
 
@@ -163,7 +170,7 @@ mod tests {
     }
 
     /// Both endpoints of `case` as threads of this process, where nobody pins them.
-    fn both(case: Case, iterations: u64) -> EndpointReport {
+    fn both(case: Case, iterations: u64) -> EndpointResult {
         let case = Case { cpus: None, ..case };
         let (client, server) = channel().unwrap();
         let (_coordinator, control) = channel().unwrap();

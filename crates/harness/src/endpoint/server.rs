@@ -5,11 +5,13 @@ use super::loop_error::LoopError;
 use super::meters::{ArrivalLog, CallLog, StepLog, Unmetered, call_counts};
 use super::sample::usage_between;
 use super::session::{Outcome, Session};
+use super::speed::SpeedReader;
 use crate::clock::Clock;
 use crate::protocol::channel::Channel;
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use mechanisms::{Endpoint, NoTrace};
 use model::Workload;
+use model::speed::SpeedReading;
 use std::ops::Range;
 use sys::usage::of_this_thread;
 
@@ -19,6 +21,7 @@ pub(crate) struct Server<'a, E> {
     pub(crate) link: &'a Channel,
     pub(crate) clock: Clock,
     pub(crate) endpoint: Box<BufferedEndpoint<E>>,
+    pub(crate) speed: SpeedReader,
 }
 
 impl<E: Endpoint> Server<'_, E> {
@@ -29,103 +32,140 @@ impl<E: Endpoint> Server<'_, E> {
             self.endpoint.check(self.session.check(phase.check));
             let done = match phase.kind {
                 PhaseKind::End => return Ok(()),
-                PhaseKind::Total => self.total(phase.iterations, None)?,
+                PhaseKind::Total => self.total(&phase, None)?,
+                PhaseKind::Steady { .. } => self.steady(&phase)?,
                 PhaseKind::Common => {
                     let is_answered = self.session.workload().is_answered();
                     let log = (!is_answered).then(|| ArrivalLog::new(self.clock, phase.iterations));
-                    self.total(phase.iterations, log)?
+                    self.total(&phase, log)?
                 }
-                PhaseKind::Calls => self.calls(phase.iterations)?,
-                PhaseKind::Steps => self.steps(phase.iterations)?,
-                PhaseKind::Observed => self.observed(phase.iterations)?,
+                PhaseKind::Calls => self.calls(&phase)?,
+                PhaseKind::Steps => self.steps(&phase)?,
+                PhaseKind::Observed => self.observed(&phase)?,
             };
             self.link.send(&done, &[])?;
         }
     }
 
-    /// Its usage is taken when the last message of the lead-in and the first of the lead-out have come: it is that of the
+    /// Its usage is taken when the last message before the timed ones and the first after them have come: it is that of the
     /// timed iterations, and noting it delays none of them.
     ///
     /// Where iterations are not answered, the server alone knows when a message came: it notes that in `log`.
-    fn total(&mut self, iterations: u64, mut log: Option<ArrivalLog>) -> Result<ServerPhase, LoopError> {
-        let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
+    fn total(&mut self, phase: &Phase, mut log: Option<ArrivalLog>) -> Result<ServerPhase, LoopError> {
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
         let (mut before, mut after) = (of_this_thread(), None);
+        self.iterations(lead_in, &mut nothing)?;
+        let before_ns = self.speed_before(phase);
         // As `dyn`: so the loop that the timed iterations run is compiled apart from these closures.
-        let note_start: &mut dyn FnMut() = &mut || before = of_this_thread();
-        let note_end: &mut dyn FnMut() = &mut || {
-            after.get_or_insert_with(of_this_thread);
-        };
-        let (mut lost, endpoint) = (None, &mut *self.endpoint);
-        match self.session.workload() {
-            Workload::Throughput => {
-                endpoint.drain(lead_in, &mut Unmetered, note_start)?;
-                match &mut log {
-                    None => endpoint.drain(timed, &mut Unmetered, &mut nothing)?,
-                    Some(log) => {
-                        log.start();
-                        let note_arrival: &mut dyn FnMut() = &mut || log.arrived();
-                        endpoint.drain(timed, &mut Unmetered, note_arrival)?;
-                    }
-                }
-                lost = E::LOSES.then_some(endpoint.lost);
-                endpoint.drain(lead_out, &mut Unmetered, note_end)?;
-            }
-            Workload::Session(session) => {
-                endpoint.receive_sessions(lead_in, session, &mut NoTrace, note_start)?;
-                endpoint.receive_sessions(timed, session, &mut NoTrace, &mut nothing)?;
-                endpoint.receive_sessions(lead_out, session, &mut NoTrace, note_end)?;
-            }
-            _ => {
-                endpoint.answer(lead_in, note_start)?;
-                endpoint.answer(timed, &mut nothing)?;
-                endpoint.answer(lead_out, note_end)?;
+        self.iterations(settling, &mut || before = of_this_thread())?;
+        match &mut log {
+            None => self.iterations(timed, &mut nothing)?,
+            Some(log) => {
+                log.start();
+                self.iterations(timed, &mut || log.arrived())?;
             }
         }
+        let lost =
+            (self.session.workload() == Workload::Throughput && E::LOSES).then_some(self.endpoint.lost);
+        self.iterations(lead_out, &mut || {
+            after.get_or_insert_with(of_this_thread);
+        })?;
+        let speed = self.speed_after(phase, before_ns);
         let usage = usage_between(before, after.unwrap_or(before));
-        let times = log.map(ArrivalLog::times);
-        Ok(ServerPhase { usage, times, lost, ..ServerPhase::default() })
+        Ok(ServerPhase { usage, speed, times: log.map(ArrivalLog::times), lost, ..ServerPhase::default() })
+    }
+
+    /// A stream in its steady state: from the arrival of the last message of the run-up to that of the last timed one.
+    fn steady(&mut self, phase: &Phase) -> Result<ServerPhase, LoopError> {
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
+        self.iterations(lead_in, &mut nothing)?;
+        let before_ns = self.speed_before(phase);
+        let endpoint = &mut *self.endpoint;
+        let nothing: &mut dyn FnMut() = &mut nothing;
+        endpoint.drain(settling, &mut Unmetered, nothing)?;
+        let before = of_this_thread();
+        let start = self.clock.now();
+        endpoint.drain(timed, &mut Unmetered, nothing)?;
+        let end = self.clock.now();
+        let usage = usage_between(before, of_this_thread());
+        let lost = E::LOSES.then_some(endpoint.lost);
+        let next = lead_out.end;
+        endpoint.drain(lead_out, &mut Unmetered, nothing)?;
+        endpoint.send_word(next)?;
+        let speed = self.speed_after(phase, before_ns);
+        let steady_ns = Some(self.clock.ns_between(start, end));
+        Ok(ServerPhase { usage, steady_ns, speed, lost, ..ServerPhase::default() })
+    }
+
+    /// What the server's CPU takes for the mix before the timed iterations, if `phase` asks for that and the CPU is its own.
+    fn speed_before(&mut self, phase: &Phase) -> Option<f64> {
+        let reads_speed = phase.reads_speed && !self.session.has_one_cpu();
+        reads_speed.then(|| {
+            self.speed.answer_pair();
+            self.speed.cpu_ns()
+        })
+    }
+
+    /// The reading after the timed iterations, with that before.
+    fn speed_after(&mut self, phase: &Phase, before_ns: Option<f64>) -> Option<SpeedReading> {
+        let after_ns = before_ns.map(|_| self.speed.cpu_ns());
+        if phase.reads_speed && !self.session.has_one_cpu() {
+            self.speed.answer_pair();
+        }
+        Some(SpeedReading { before_ns: before_ns?, after_ns: after_ns? })
     }
 
     /// The phase in which a probe observes both endpoints: it sees what the server does in the timed iterations, and no more.
-    fn observed(&mut self, iterations: u64) -> Outcome<ServerPhase> {
+    fn observed(&mut self, phase: &Phase) -> Outcome<ServerPhase> {
         let mut probe = self.session.attach(&self.endpoint)?;
         // The client begins when the server is ready.
         self.link.send(&(), &[])?;
-        let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
-        self.iterations(lead_in)?;
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
+        self.iterations(lead_in, &mut nothing)?;
+        self.iterations(settling, &mut nothing)?;
         probe.begin()?;
-        self.iterations(timed)?;
+        self.iterations(timed, &mut nothing)?;
         probe.end()?;
-        self.iterations(lead_out)?;
+        self.iterations(lead_out, &mut nothing)?;
         Ok(ServerPhase { observation: Some(probe.observation()?), ..ServerPhase::default() })
     }
 
-    /// The server's side of `iterations`.
-    fn iterations(&mut self, iterations: Range<u64>) -> Result<(), LoopError> {
-        let nothing: &mut dyn FnMut() = &mut nothing;
+    /// The server's side of `iterations`. `between` runs after each message and before its answer; where messages are not
+    /// answered, the client gets the word that all have come.
+    fn iterations(&mut self, iterations: Range<u64>, between: &mut dyn FnMut()) -> Result<(), LoopError> {
         match self.session.workload() {
-            Workload::Throughput => self.endpoint.drain(iterations, &mut Unmetered, nothing),
-            Workload::Session(session) => {
-                self.endpoint.receive_sessions(iterations, session, &mut NoTrace, nothing)
+            Workload::Throughput => {
+                let next = iterations.end;
+                self.endpoint.drain(iterations, &mut Unmetered, between)?;
+                self.endpoint.send_word(next)
             }
-            _ => self.endpoint.answer(iterations, nothing),
+            Workload::Session(session) => {
+                self.endpoint.receive_sessions(iterations, session, &mut NoTrace, between)
+            }
+            _ => self.endpoint.answer(iterations, between),
         }
     }
 
-    fn calls(&mut self, iterations: u64) -> Result<ServerPhase, LoopError> {
-        let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
+    fn calls(&mut self, phase: &Phase) -> Result<ServerPhase, LoopError> {
         let mut log = CallLog::new(self.clock);
-        self.endpoint.drain(lead_in, &mut Unmetered, &mut nothing)?;
-        self.endpoint.drain(timed, &mut log, &mut nothing)?;
-        self.endpoint.drain(lead_out, &mut Unmetered, &mut nothing)?;
+        let iterations = Iterations::of(phase);
+        for range in iterations.ranges() {
+            let next = range.end;
+            match range == iterations.timed {
+                true => self.endpoint.drain(range, &mut log, &mut nothing)?,
+                false => self.endpoint.drain(range, &mut Unmetered, &mut nothing)?,
+            }
+            self.endpoint.send_word(next)?;
+        }
         Ok(ServerPhase { calls: Some(call_counts(&log, &self.clock)), ..ServerPhase::default() })
     }
 
-    fn steps(&mut self, iterations: u64) -> Result<ServerPhase, LoopError> {
+    fn steps(&mut self, phase: &Phase) -> Result<ServerPhase, LoopError> {
         let mut log = StepLog::new(self.clock);
         if let Workload::Session(session) = self.session.workload() {
-            let Iterations { lead_in, timed, lead_out } = Iterations::of(iterations);
+            let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
             self.endpoint.receive_sessions(lead_in, session, &mut NoTrace, &mut nothing)?;
+            self.endpoint.receive_sessions(settling, session, &mut NoTrace, &mut nothing)?;
             self.endpoint.receive_sessions(timed, session, &mut log, &mut nothing)?;
             self.endpoint.receive_sessions(lead_out, session, &mut NoTrace, &mut nothing)?;
         }

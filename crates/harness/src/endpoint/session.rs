@@ -4,7 +4,7 @@ use super::buffered::BufferedEndpoint;
 use super::payload::{Check, answer_bytes};
 use crate::protocol::channel::{Channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::{Orders, Role, Sizing};
+use crate::protocol::orders::{Orders, Role, Sizing, SliceOrders};
 use crate::protocol::report::EndpointMessage;
 use mechanisms::{Endpoint, Mechanism, Shape, Ticket, TrialContext};
 use model::observation::{Probe, ProbeRequest};
@@ -17,9 +17,9 @@ use sys::{Errno, Failure, OrFail};
 pub(crate) type Outcome<T> = Result<T, EndpointError>;
 
 /// The least iterations of a warm-up.
-pub(crate) const LEAST_WARM_UP_ITERATIONS: u64 = 16;
-/// The share of a trial's slice that the warm-up must fill.
-pub(crate) const WARM_UP_SHARE: f64 = 0.1;
+pub(crate) const LEAST_WARM_UP_ITERATIONS: u64 = 4;
+/// The share of a slice that the warm-up of a trial must fill.
+pub(crate) const WARM_UP_SHARE: f64 = 0.25;
 /// The most iterations of a trial of which each event is recorded: they must find room.
 const MOST_RECORDED_ITERATIONS: u64 = 2000;
 /// The fewest iterations that are observed, though a warm-up that was disturbed may have allowed for less.
@@ -43,7 +43,7 @@ pub(crate) struct Session {
     pub(crate) role: Role,
     /// To every peer: one, unless there are several clients or servers.
     pub(crate) links: Vec<Channel>,
-    /// To the coordinator, which has several clients begin together.
+    /// To the coordinator; only of a client or an operation, which it tells when a slice begins.
     pub(crate) control: Option<Channel>,
     /// Whether the mechanism carries bytes, so that they can be checked.
     pub(crate) carries_bytes: bool,
@@ -77,6 +77,41 @@ impl Session {
         let endpoint = M::connect(&self.context(pair), Ticket { address, fds })?;
         link.send(&endpoint.settings(), &[])?;
         Ok(endpoint)
+    }
+
+    /// Sleeps until the coordinator wants a further slice; `None` when it wants no more.
+    pub(crate) fn next_slice(&self) -> Outcome<Option<SliceOrders>> {
+        let control = self.control.as_ref().ok_or_else(|| {
+            EndpointError::bug("receive", "the orders of a slice", "there is no control channel")
+        })?;
+        control.receive().map(|(slice, _)| slice).map_err(by_coordinator)
+    }
+
+    /// Tells the coordinator something.
+    pub(crate) fn tell(&self, message: &EndpointMessage) -> Outcome<()> {
+        self.control.as_ref().map_or(Ok(()), |control| control.send(message, &[])).map_err(by_coordinator)
+    }
+
+    /// Tells the coordinator that `iterations` of `iteration_ns` come now, where that is long enough to be waited for.
+    pub(crate) fn expect(&self, iterations: u64, iteration_ns: f64) -> Outcome<()> {
+        const WORTH_SAYING_NS: f64 = 1e8;
+        let ns = iterations as f64 * iteration_ns;
+        if ns < WORTH_SAYING_NS { Ok(()) } else { self.tell(&EndpointMessage::Expect { ns: ns as u64 }) }
+    }
+
+    /// Whether the speed of CPUs is read beside slices: not of several peers, whose iterations are not of one CPU or two.
+    pub(crate) fn reads_speed(&self) -> bool {
+        self.orders.case.peers == Peers::Pair && self.orders.probe.is_none()
+    }
+
+    /// Whether the way between the CPUs is read too: where they are two and known.
+    pub(crate) fn reads_pair(&self) -> bool {
+        self.reads_speed() && self.orders.case.cpus.is_some_and(|cpus| cpus.client != cpus.server)
+    }
+
+    /// Whether the endpoints are on one CPU.
+    pub(crate) fn has_one_cpu(&self) -> bool {
+        self.orders.case.cpus.is_some_and(|cpus| cpus.client == cpus.server)
     }
 
     /// Waits until every client is as far as this one, where there are several.
@@ -164,14 +199,15 @@ fn by_coordinator(failure: Failure) -> EndpointError {
     if error.blame == Blame::Peer { error.blaming(Blame::Coordinator) } else { error }
 }
 
+/// A session for tests.
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use super::*;
-    use crate::protocol::channel::channel;
+    use model::Case;
     use model::record::ClockSource;
-    use model::{Case, floor};
 
-    fn session(case: Case, role: Role, control: Option<Channel>) -> Session {
+    /// The session of an endpoint of trial 3.
+    pub(crate) fn session(case: Case, role: Role, control: Option<Channel>) -> Session {
         let orders = Orders {
             case,
             role,
@@ -179,12 +215,19 @@ mod tests {
             directory: std::env::temp_dir(),
             number: 3,
             pair: 0,
-            size: Sizing::Iterations(10),
             check: false,
             probe: None,
         };
         Session { orders, role, links: Vec::new(), control, carries_bytes: true }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::session;
+    use super::*;
+    use crate::protocol::channel::channel;
+    use model::{Case, floor};
 
     fn case(workload: Workload, peers: Peers) -> Case {
         Case { workload, peers, ..floor::operation("pipe", 64) }

@@ -1,4 +1,4 @@
-//! What the coordinator tells an endpoint to do.
+//! What the coordinator tells an endpoint to do: once for its trial, and then slice by slice.
 
 use model::Case;
 use model::observation::ProbeRequest;
@@ -17,11 +17,10 @@ pub(crate) struct Orders {
     pub(crate) clock: ClockSource,
     /// Where names in the file system go.
     pub(crate) directory: PathBuf,
-    /// The number of the trial in its run. Its parity gives the order of the phases, so that drift within a trial cancels.
+    /// The number of the trial in its run.
     pub(crate) number: u64,
     /// The number of the pair to which the first link belongs, if there are several.
     pub(crate) pair: u32,
-    pub(crate) size: Sizing,
     /// Whether every byte is checked in the timed iterations too.
     pub(crate) check: bool,
     /// The probe that observes the endpoints, in the one phase that such a trial has beside its warm-up.
@@ -41,14 +40,35 @@ pub(crate) enum Role {
     Alone,
 }
 
-/// How many iterations a trial has.
+/// The next slice of a client or an operation. Between slices it sleeps on its control channel, and its server on the link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SliceOrders {
+    /// How many iterations it has.
+    pub size: Sizing,
+    /// When iterations are timed one by one.
+    pub singly: Singly,
+}
+
+/// When in a slice iterations, calls or steps are timed one by one. The first two alternate from slice to slice of a case, so that
+/// drift within a slice cancels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Singly {
+    /// Before those that are timed together.
+    First,
+    /// After them.
+    Last,
+    /// Not at all: the slice is for its total alone.
+    Omitted,
+}
+
+/// How many iterations a slice has.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Sizing {
-    /// As many as fill a slice.
+    /// As many as take a given time.
     Slice {
         /// What the timed iterations of all phases should take together, in nanoseconds.
         slice_ns: u64,
-        /// What an iteration took in an earlier trial, to begin with.
+        /// What an iteration took in an earlier slice of the case, to begin with.
         hint_ns: Option<f64>,
     },
     /// Exactly so many in each phase.

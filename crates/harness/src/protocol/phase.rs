@@ -3,21 +3,30 @@
 use super::report::IterationTimes;
 use model::observation::EndpointObservation;
 use model::record::{CallCounts, StepSample, Usage};
+use model::speed::SpeedReading;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Iterations before the timed ones of each phase, so that both endpoints are under way when the clock starts.
-const LEAD_IN_ITERATIONS: u64 = 8;
+const LEAD_IN_ITERATIONS: u64 = 4;
 
-/// Iterations after the timed ones, so that both endpoints still are when it stops.
-const LEAD_OUT_ITERATIONS: u64 = 8;
+/// Iterations between the speed readings and the timed ones: the readings are no iteration's business.
+const SETTLING_ITERATIONS: u64 = 1;
+
+/// Iterations after the timed ones, so that both endpoints still are under way when it stops.
+const LEAD_OUT_ITERATIONS: u64 = 2;
+
+/// The least messages of a stream before and after those that are timed.
+const LEAST_STREAMED: u64 = 8;
 
 /// From the client to the server: the phase that comes next.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Phase {
     pub(crate) kind: PhaseKind,
     pub(crate) iterations: u64,
     pub(crate) check: bool,
+    /// Whether the speed of the CPUs is read before and after the timed iterations.
+    pub(crate) reads_speed: bool,
 }
 
 /// What is noted in a phase.
@@ -25,6 +34,12 @@ pub(crate) struct Phase {
 pub(crate) enum PhaseKind {
     /// The time of all iterations together.
     Total,
+    /// The messages of a stream in its steady state: the server notes when the first and the last of them came, and nothing
+    /// but messages passes before, between and after them.
+    Steady {
+        /// How many messages come before those that are timed, and fill what buffers there are.
+        run_up: u64,
+    },
     /// The server's calls, one by one.
     Calls,
     /// The steps of the server's messages.
@@ -42,6 +57,11 @@ pub(crate) enum PhaseKind {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServerPhase {
     pub(crate) usage: Usage,
+    /// From the arrival of the last message before the timed ones to that of the last timed one, in nanoseconds; only of a
+    /// stream in its steady state.
+    pub(crate) steady_ns: Option<f64>,
+    /// How fast the server's CPU was, where it is not the client's.
+    pub(crate) speed: Option<SpeedReading>,
     pub(crate) calls: Option<CallCounts>,
     pub(crate) steps: Option<Vec<StepSample>>,
     pub(crate) times: Option<IterationTimes>,
@@ -52,21 +72,45 @@ pub(crate) struct ServerPhase {
 }
 
 /// The iterations of one phase, numbered on from the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Iterations {
     pub(crate) lead_in: Range<u64>,
+    /// After the speed readings. Of a stream in its steady state, the run-up.
+    pub(crate) settling: Range<u64>,
     pub(crate) timed: Range<u64>,
     pub(crate) lead_out: Range<u64>,
 }
 
 impl Iterations {
-    pub(crate) fn of(timed: u64) -> Self {
-        let (start, end) = (LEAD_IN_ITERATIONS, LEAD_IN_ITERATIONS + timed);
-        Self { lead_in: 0..start, timed: start..end, lead_out: end..end + LEAD_OUT_ITERATIONS }
+    /// Those of `phase`.
+    pub(crate) fn of(phase: &Phase) -> Self {
+        match phase.kind {
+            // As many follow as went before, so that the client still sends while the last timed ones are received.
+            PhaseKind::Steady { run_up } => {
+                Self::with(phase.iterations, 1, run_up.max(LEAST_STREAMED), run_up.max(LEAST_STREAMED))
+            }
+            _ => Self::with(phase.iterations, LEAD_IN_ITERATIONS, SETTLING_ITERATIONS, LEAD_OUT_ITERATIONS),
+        }
     }
 
-    /// How many iterations a phase has in all, of which `timed` are timed.
-    pub(crate) fn in_all(timed: u64) -> u64 {
-        Self::of(timed).lead_out.end
+    fn with(timed: u64, lead_in: u64, settling: u64, lead_out: u64) -> Self {
+        let (settled, end) = (lead_in + settling, lead_in + settling + timed);
+        Self {
+            lead_in: 0..lead_in,
+            settling: lead_in..settled,
+            timed: settled..end,
+            lead_out: end..end + lead_out,
+        }
+    }
+
+    /// How many they are in all.
+    pub(crate) fn count(&self) -> u64 {
+        self.lead_out.end
+    }
+
+    /// The four ranges in their order.
+    pub(crate) fn ranges(&self) -> [Range<u64>; 4] {
+        [self.lead_in.clone(), self.settling.clone(), self.timed.clone(), self.lead_out.clone()]
     }
 }
 
@@ -76,10 +120,28 @@ mod tests {
 
     #[test]
     fn the_iterations_of_a_phase_are_numbered_without_a_break() {
-        let Iterations { lead_in, timed, lead_out } = Iterations::of(100);
-        assert_eq!((lead_in.start, lead_in.end), (0, timed.start));
-        assert_eq!((timed.end - timed.start, timed.end), (100, lead_out.start));
-        assert_eq!(Iterations::in_all(100), lead_out.end);
-        assert_eq!(Iterations::in_all(0), LEAD_IN_ITERATIONS + LEAD_OUT_ITERATIONS);
+        for kind in [PhaseKind::Total, PhaseKind::Steady { run_up: 3 }, PhaseKind::Steady { run_up: 50 }] {
+            for timed in [0, 1, 100] {
+                let phase = Phase { kind, iterations: timed, check: false, reads_speed: true };
+                let iterations = Iterations::of(&phase);
+                let mut next = 0;
+                for range in iterations.ranges() {
+                    assert_eq!(range.start, next);
+                    next = range.end;
+                }
+                assert_eq!(
+                    (iterations.count(), iterations.timed.end - iterations.timed.start),
+                    (next, timed)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_has_as_many_messages_after_the_timed_ones_as_before() {
+        let kind = PhaseKind::Steady { run_up: 50 };
+        let Iterations { settling, lead_out, .. } =
+            Iterations::of(&Phase { kind, iterations: 100, check: false, reads_speed: false });
+        assert_eq!((settling.end - settling.start, lead_out.end - lead_out.start), (50, 50));
     }
 }

@@ -6,10 +6,10 @@ use model::observation::Observation;
 use model::record::{Sample, Setting};
 use serde::{Deserialize, Serialize};
 
-/// What a trial measured.
+/// What a slice of a trial measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct TrialReport {
-    /// What was measured. `round`, `started_ns` and `floor_ns` are the coordinator's to fill in.
+pub struct SliceReport {
+    /// What was measured. `trial`, `round`, `started_ns`, `stolen_ns` and `floor_ns` are the coordinator's to fill in.
     pub sample: Sample,
     /// What both endpoints set, and what the kernel made of it.
     pub settings: Vec<Setting>,
@@ -32,16 +32,25 @@ pub(crate) struct IterationTimes {
     pub(crate) stride: u64,
 }
 
-/// What an endpoint reports at its end: a client what was measured, a server nothing, and either its failure.
-pub(crate) type EndpointReport = Result<Option<TrialReport>, EndpointError>;
+/// What an endpoint came to at its end.
+pub(crate) type EndpointResult = Result<(), EndpointError>;
 
 /// What an endpoint says to the coordinator.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum EndpointMessage {
+    /// It is a client or an operation, and is ready for its first slice.
+    Connected,
     /// It is one of several clients, and is warm. It goes on when the coordinator says `()`, which it does when all are.
     Ready,
     /// It is one of several clients, and has measured one whole phase. The coordinator says `()` when all have.
     MeasuredOnePhase,
+    /// The iterations that come now should take so long, in nanoseconds: the coordinator is to wait for them.
+    Expect {
+        /// How long.
+        ns: u64,
+    },
+    /// A slice is over.
+    Slice(Box<SliceReport>),
     /// It has done what it was told to do, or failed.
-    Done(Box<EndpointReport>),
+    Done(EndpointResult),
 }

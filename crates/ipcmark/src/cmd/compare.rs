@@ -103,7 +103,7 @@ fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession)
     let trials = session.trials(false, timeout);
     let budget = TimeBudget { clock: &Timer::start(), time };
     let mut progress = Progress::new();
-    compare::measure(pairs, &trials, budget, slice, &settled, |reached| {
+    compare::measure(pairs, [&trials, &trials], budget, slice, &settled, |reached| {
         progress.show(Doing::Pairs, reached);
     });
     progress.finish();

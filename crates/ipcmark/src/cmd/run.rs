@@ -9,9 +9,8 @@ use crate::planning::{plan_some, requested};
 use crate::profile;
 use crate::request::{ExplanationRequest, RunRequest};
 use crate::results_file::ResultsFile;
-use crate::rules::{self, LEAST_TRIALS};
+use crate::rules::{LEAST_TRIALS, RunRules};
 use crate::session::{RunSession, check_slice};
-use analysis::host_speed::FullSpeed;
 use harness::clock::{Timer, wall_clock};
 use harness::coordinator::profile::ProbeSubject;
 use harness::coordinator::run::{self, RunBounds, RunFinish};
@@ -44,8 +43,9 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     // Made last: a run that is refused must not leave an empty file, which would stop the next one.
     let file = request.output.as_deref().map(ResultsFile::create).transpose()?;
     let header = header(&request, settings.clone(), &plan, host, &session);
-    let mut collector = Collector::new(header, file, session.stop());
-    let finish = measure(&request, &settings, &plan, timer, &session, &mut collector);
+    let rules = RunRules::new(settings.precision, settings.rounds);
+    let mut collector = Collector::new(header, &rules, file, session.stop());
+    let finish = measure(&request, &settings, &plan, timer, &session, &rules, &mut collector);
     if !session.is_stopped() && settings.observe_ns > 0 {
         let observe = Duration::from_nanos(settings.observe_ns);
         let trials = session.trials(request.check, request.timeout);
@@ -156,16 +156,14 @@ fn measure(
     plan: &Plan,
     timer: Timer,
     session: &RunSession,
+    rules: &RunRules,
     collector: &mut Collector<'_>,
 ) -> RunFinish {
-    let precision = settings.precision.0;
-    let settled = |case: &Case, samples: &[Sample]| {
-        // The rule is asked about one case; what other cases saw of the host's full speed comes with the samples as they are reported.
-        let full_speed = FullSpeed::of_records([(case, samples)]);
-        rules::is_settled(case, samples, &full_speed, precision)
-    };
+    let settled = |case: &Case, samples: &[Sample]| rules.is_settled(case, samples);
+    let slices = |case: &Case, samples: &[Sample]| rules.slices(case, samples);
     let bounds = RunBounds {
         settled: &settled,
+        slices: &slices,
         rounds: settings.rounds,
         slice_ns: settings.slice_ns,
         total: settings.total_bytes,

@@ -1,0 +1,39 @@
+//! What the hypervisor took of single CPUs, as the kernel counts it. Over all CPUs it is among the host's facts.
+
+use super::files::text;
+use model::CpuPair;
+use std::path::Path;
+
+/// What was stolen of the CPUs of `cpus` since boot, in nanoseconds, each counted once; `None` where `/proc/stat` does not say.
+/// See `proc_stat(5)`. The kernel counts in clock ticks: most slices see none, and a few see one of 10 ms.
+pub(crate) fn stolen_ns(root: &Path, cpus: CpuPair) -> Option<u64> {
+    let stat = text(root, "proc/stat").ok()?;
+    let of_cpu = |cpu: u32| -> Option<u64> {
+        let name = format!("cpu{cpu} ");
+        let ticks = stat.lines().find_map(|line| line.strip_prefix(&name))?;
+        ticks.split_whitespace().nth(7)?.parse().ok()
+    };
+    let server = if cpus.server == cpus.client { 0 } else { of_cpu(cpus.server)? };
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    Some((of_cpu(cpus.client)? + server) * tick_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stolen_ticks_of_the_cpus_in_use_are_added_up() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        let stat = "cpu  1 2 3 4 5 6 7 900 0 0\ncpu0 1 2 3 4 5 6 7 3 0 0\ncpu1 1 2 3 4 5 6 7 5 0 0\ncpu10 1 1 1 1 1 1 1 100 0 0\n";
+        std::fs::write(root.path().join("proc/stat"), stat).unwrap();
+        let of = |client, server| stolen_ns(root.path(), CpuPair { client, server });
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        assert_eq!((of(0, 0), of(1, 0)), (Some(3 * tick_ns), Some(8 * tick_ns)));
+        assert_eq!(
+            (of(0, 2), stolen_ns(Path::new("/nowhere"), CpuPair { client: 0, server: 0 })),
+            (None, None)
+        );
+    }
+}
