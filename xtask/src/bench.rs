@@ -56,7 +56,7 @@ fn ring(bench: &Bench) -> Result<(), String> {
             bench.case(spin, Workload::Throughput, 32, two)?,
         ),
     ];
-    let settled = |a: &[Sample], b: &[Sample]| is_known(&round_log_ratios(a, b), 8);
+    let settled = |pair: &CasePair| is_known(&round_log_ratios(&pair.samples[0], &pair.samples[1]), 8);
     let budget = TimeBudget { clock: &Timer::start(), time: 3 * TIME };
     compare::measure(&mut pairs, &bench.trials(), budget, SLICE, &settled, |_| {});
     for pair in &pairs {
@@ -150,8 +150,8 @@ fn repeat_default_suite() -> Result<(), String> {
             continue;
         }
         let compared = analysis::compare::compare(
-            &read(run - 1)?,
-            &read(run)?,
+            &[read(run - 1)?],
+            &[read(run)?],
             analysis::compare::ComparisonOptions::default(),
         );
         let totals = &compared.totals;

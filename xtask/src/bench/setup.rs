@@ -45,6 +45,7 @@ impl Bench {
             check: false,
             interrupted: &self.interrupted,
             timeout: Duration::from_secs(5),
+            program: None,
         }
     }
 

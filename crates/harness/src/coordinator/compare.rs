@@ -32,8 +32,8 @@ impl CasePair {
     }
 }
 
-/// Whether the ratio of two cases is known well enough, from the samples of both.
-pub type RatioSettledRule<'a> = &'a dyn Fn(&[Sample], &[Sample]) -> bool;
+/// Whether the ratio of two cases is known well enough, from what was measured of both.
+pub type RatioSettledRule<'a> = &'a dyn Fn(&CasePair) -> bool;
 
 /// Measures `pairs`, interleaved, until `settled` says of each ratio that it is known, or time is up, or it is interrupted. The
 /// trials of the first of each pair come from `trials[0]`, those of the second from `trials[1]`.
@@ -93,8 +93,8 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
 
     /// Whether the ratio at `at` is not known yet. That is asked when fresh trials are due.
     fn is_open(&mut self, at: usize) -> bool {
-        let Track { pair: CasePair { samples: [a, b], failure, .. }, live, .. } = &self.tracks[at];
-        failure.is_none() && (live.is_some() || !(self.settled)(a, b))
+        let Track { pair, live, .. } = &self.tracks[at];
+        pair.failure.is_none() && (live.is_some() || !(self.settled)(pair))
     }
 
     /// One round of one pair. What fails ends it.
@@ -206,7 +206,7 @@ mod tests {
     fn rounds_go_a_b_b_a_and_b_a_a_b_after_a_warm_up_of_each() {
         let trials = FakeTrials::new(&same);
         let mut pairs = [pair("a", "b")];
-        run(&mut pairs, &trials, LONG, &|a, _| a.len() >= 4);
+        run(&mut pairs, &trials, LONG, &|pair| pair.samples[0].len() >= 4);
         assert_eq!(trials.order(), "a b a b b a b a a b");
         assert_eq!(rounds(&pairs[0].samples[0]), [0, 0, 1, 1]);
         assert_eq!(rounds(&pairs[0].samples[1]), [0, 0, 1, 1]);
@@ -216,7 +216,8 @@ mod tests {
     fn a_pair_whose_ratio_is_known_leaves_and_the_others_go_on() {
         let trials = FakeTrials::new(&|_, name| Ok(if name == "a" { 1.0 } else { 2.0 }));
         let mut pairs = [pair("a", "b"), pair("c", "d")];
-        let rule = |a: &[Sample], _: &[Sample]| {
+        let rule = |pair: &CasePair| {
+            let a = &pair.samples[0];
             a.len() >= if a.first().is_some_and(|sample| sample.iteration_ns() == 1.0) { 2 } else { 6 }
         };
         let progress = run(&mut pairs, &trials, LONG, &rule);
@@ -228,8 +229,8 @@ mod tests {
     #[test]
     fn pairs_of_which_all_is_known_need_no_trial() {
         let trials = FakeTrials::new(&same);
-        run(&mut [pair("a", "b")], &trials, LONG, &|_, _| true);
-        run(&mut [], &trials, LONG, &|_, _| false);
+        run(&mut [pair("a", "b")], &trials, LONG, &|_| true);
+        run(&mut [], &trials, LONG, &|_| false);
         assert_eq!(trials.count(), 0);
     }
 
@@ -240,7 +241,7 @@ mod tests {
         };
         let trials = FakeTrials::new(&fails);
         let mut pairs = [pair("a", "b"), pair("c", "d")];
-        run(&mut pairs, &trials, LONG, &|a, _| a.len() >= 2);
+        run(&mut pairs, &trials, LONG, &|pair| pair.samples[0].len() >= 2);
         let why = pairs[0].failure.as_deref().unwrap();
         assert!(why.starts_with("b ") && why.contains("it broke"), "{why}");
         assert_eq!((pairs[0].samples[0].len(), pairs[0].samples[1].len()), (1, 0));
@@ -252,7 +253,7 @@ mod tests {
         for trials_that_fit in 0..8 {
             let trials = FakeTrials::new(&same);
             let mut pairs = [pair("a", "b")];
-            run(&mut pairs, &trials, TRIAL_TIME * trials_that_fit, &|_, _| false);
+            run(&mut pairs, &trials, TRIAL_TIME * trials_that_fit, &|_| false);
             assert_eq!(trials.count(), trials_that_fit as usize);
             let samples = pairs[0].samples.iter().map(Vec::len).sum::<usize>();
             assert_eq!(samples, trials_that_fit.saturating_sub(2) as usize);
@@ -269,7 +270,7 @@ mod tests {
             let between = FakeTrials::new(&same).interrupted_after(interrupted_at);
             for trials in [between, FakeTrials::new(&answer)] {
                 let mut pairs = [pair("a", "b")];
-                run(&mut pairs, &trials, LONG, &|_, _| false);
+                run(&mut pairs, &trials, LONG, &|_| false);
                 let samples = pairs[0].samples.iter().map(Vec::len).sum::<usize>();
                 assert_eq!((samples, &pairs[0].failure), (interrupted_at.saturating_sub(2), &None));
             }

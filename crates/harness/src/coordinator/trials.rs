@@ -10,7 +10,7 @@ use crate::clock::{Clock, Timer};
 use crate::host::steal::stolen_ns;
 use crate::protocol::channel::{Channel, channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::{COMMAND, Orders, Role, Sizing, SliceOrders};
+use crate::protocol::orders::{VERSION, COMMAND, Orders, Role, Sizing, SliceOrders};
 use crate::protocol::report::{EndpointMessage, SliceReport};
 use model::observation::ProbeRequest;
 use model::record::ClockSource;
@@ -35,6 +35,8 @@ pub struct EndpointTrials<'a> {
     pub interrupted: &'a AtomicBool,
     /// The time that a trial may take beyond the iterations that it was told to do.
     pub timeout: Duration,
+    /// The build that the endpoints are of, which [`super::other_build::check`] found to speak this protocol; this very program if absent.
+    pub program: Option<&'a Path>,
 }
 
 /// What one trial may need of descriptors in the coordinator: a channel to each endpoint, and links while it starts.
@@ -52,6 +54,7 @@ impl Trials for EndpointTrials<'_> {
         probe: Option<&ProbeRequest>,
     ) -> Result<Box<dyn Trial + 's>, TrialError> {
         let orders = |role, pair| Orders {
+            version: VERSION,
             case: case.clone(),
             role,
             clock: self.clock,
@@ -62,7 +65,7 @@ impl Trials for EndpointTrials<'_> {
             probe: probe.cloned(),
         };
         let processes = processes(case)?;
-        let processes = processes.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links));
+        let processes = processes.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links, self.program));
         let processes = processes.collect::<Result<_, _>>()?;
         let mut trial = EndpointTrial { run: self, case: case.clone(), processes };
         trial.converse(Until::Connected, self.timeout)?;
@@ -285,12 +288,13 @@ fn lost(child: &mut Child, failure: &Failure) -> TrialError {
     TrialError::Unreadable { failure: failure.clone() }
 }
 
-/// Starts this very program as an endpoint, and gives it its orders.
-fn start(orders: &Orders, links: Vec<Channel>) -> Result<EndpointProcess, Failure> {
+/// Starts `program`, or this very program, as an endpoint, and gives it its orders.
+fn start(orders: &Orders, links: Vec<Channel>, program: Option<&Path>) -> Result<EndpointProcess, Failure> {
     let (ours, theirs) = channel()?;
-    let mut command = reexecution(COMMAND);
+    let mut command = reexecution(COMMAND, program);
     command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
-    let child = command.spawn().or_fail("start", "an endpoint (/proc/self/exe)")?;
+    let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
+    let child = command.spawn().or_fail("start", format!("an endpoint ({of})"))?;
     let is_led = orders.role != Role::Server;
     let process = EndpointProcess { child, control: ours, is_led, is_done: false };
     let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
