@@ -205,8 +205,18 @@ impl From<ShowOptions> for ShowRequest {
 impl CompareRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: CompareArguments) -> Result<Self, Invalid> {
-        let CompareArguments { before, after, against, mechanisms, plan, find, fail_above, json, axes, effort } =
-            arguments;
+        let CompareArguments {
+            before,
+            after,
+            against,
+            mechanisms,
+            plan,
+            find,
+            fail_above,
+            json,
+            axes,
+            effort,
+        } = arguments;
         let find = plan.then_some(find);
         let axes = Axes::try_from(axes)?;
         if let Some(program) = against {
@@ -483,7 +493,12 @@ mod tests {
         assert_eq!(all.blocks[0], suites::find(suites::DEFAULT).unwrap().blocks);
         let planned = sides("compare --against old/ipcmark --plan --find 2%");
         assert_eq!((planned.find, planned.time), (Some(Percent(0.02)), PILOT_TIME));
-        for line in ["compare pipe", "compare pipe fifo --against x", "compare pipe fifo -m tcp", "compare pipe fifo --find 2%"] {
+        for line in [
+            "compare pipe",
+            "compare pipe fifo --against x",
+            "compare pipe fifo -m tcp",
+            "compare pipe fifo --find 2%",
+        ] {
             Cli::try_parse_from(format!("ipcmark {line}").split_whitespace()).unwrap_err();
         }
         compare("compare a.jsonl b.jsonl --plan").unwrap_err();

@@ -41,7 +41,12 @@ impl RunSession {
     }
 
     /// The same with the endpoints of another build, `program`.
-    pub fn trials_of<'a>(&'a self, program: Option<&'a Path>, check: bool, timeout: Duration) -> EndpointTrials<'a> {
+    pub fn trials_of<'a>(
+        &'a self,
+        program: Option<&'a Path>,
+        check: bool,
+        timeout: Duration,
+    ) -> EndpointTrials<'a> {
         EndpointTrials {
             program,
             clock: self.clock().source,

@@ -39,7 +39,9 @@ mod tests {
 
     #[test]
     fn the_probability_is_that_of_the_interval_whose_end_is_at_zero() {
-        for (miss, degrees, blocks) in [(0.05, 9.0, 10.0), (0.01, 20.0, 40.0), (1e-4, 100.0, 200.0), (0.01, 4.0, 8.0)] {
+        for (miss, degrees, blocks) in
+            [(0.05, 9.0, 10.0), (0.01, 20.0, 40.0), (1e-4, 100.0, 200.0), (0.01, 4.0, 8.0)]
+        {
             let errors = student_quantile(tail_at_any_time(miss, blocks), degrees);
             let p = p_at_any_time(errors, degrees, blocks);
             assert!((p / miss - 1.0).abs() < 1e-3, "{miss} {degrees} {blocks}: {p}");

@@ -110,8 +110,7 @@ impl<'a> CaseShifts<'a> {
             .filter_map(|reference| Some((reference.case.spec.name.as_str(), reference.shift(pair)?)))
             .collect();
         // A case without a floor of its own, such as an operation, is held against the bare system call.
-        let stand_in =
-            || others.iter().position(|(name, _)| *name == SYSCALL).map(|at| others.remove(at));
+        let stand_in = || others.iter().position(|(name, _)| *name == SYSCALL).map(|at| others.remove(at));
         let adjusted = own.or_else(stand_in);
         Some(Self { time, adjusted, floor_is_alike, others })
     }

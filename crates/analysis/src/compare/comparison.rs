@@ -52,8 +52,7 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
         judge_floor(pair, shifts.as_ref(), Caution { times: floor_times, ..caution(level) })
     };
     let cases: Vec<JudgedCase> = cases.iter().zip(&of_cases).zip(case_levels).map(judged_case).collect();
-    let floors: Vec<JudgedCase> =
-        floors.iter().zip(&of_floors).zip(floor_levels).map(judged_floor).collect();
+    let floors: Vec<JudgedCase> = floors.iter().zip(&of_floors).zip(floor_levels).map(judged_floor).collect();
     let totals = totals(&cases, &floors, [times, multiples, floor_times]);
     Comparison {
         options,

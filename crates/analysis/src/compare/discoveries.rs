@@ -54,8 +54,8 @@ mod tests {
     fn levels_are_those_of_the_published_rules() {
         // Benjamini and Hochberg 1995, their example of 15 probabilities: four are called at 5%.
         let ps = [
-            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
-            0.7590, 1.0,
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
+            0.6528, 0.7590, 1.0,
         ];
         assert!((benjamini_hochberg(&ps, 0.05) - 0.05 * 4.0 / 15.0).abs() < 1e-12);
         assert!((simes(&[0.01, 0.04, 0.5]) - 0.03).abs() < 1e-12);

@@ -94,10 +94,16 @@ impl MeanRatio {
     pub(super) fn needed_pairs(self, log: f64, times: f64, level: f64) -> u32 {
         let with = |pairs: u32| {
             let n = f64::from(pairs);
-            Self { pairs: n, degrees: degrees(n), error: times * self.error * (self.pairs / n).sqrt(), ..self }
+            Self {
+                pairs: n,
+                degrees: degrees(n),
+                error: times * self.error * (self.pairs / n).sqrt(),
+                ..self
+            }
         };
-        let more =
-            std::iter::successors(Some(FEWEST_TRIAL_PAIRS as u32), |pairs| pairs.checked_add(pairs.div_ceil(50)));
+        let more = std::iter::successors(Some(FEWEST_TRIAL_PAIRS as u32), |pairs| {
+            pairs.checked_add(pairs.div_ceil(50))
+        });
         more.into_iter().find(|pairs| with(*pairs).finds(level) <= log).unwrap_or(u32::MAX)
     }
 
@@ -127,7 +133,8 @@ fn kept(rows: &[Vec<(Terms, f64)>], terms: usize) -> Vec<Normal> {
     let mut blocks: Vec<Normal> = rows.iter().map(|rows| sums(rows, &|_| true)).collect();
     for _ in 0..2 {
         let solution = blocks.iter().fold(Normal::default(), |sum, block| sum.plus(block, 1.0)).solve(terms);
-        let rest = |(x, y): &(Terms, f64)| y - x.iter().zip(&solution).map(|(x, slope)| x * slope).sum::<f64>();
+        let rest =
+            |(x, y): &(Terms, f64)| y - x.iter().zip(&solution).map(|(x, slope)| x * slope).sum::<f64>();
         let mut all: Vec<f64> = rows.iter().flatten().map(rest).collect();
         all.sort_unstable_by(f64::total_cmp);
         let (low, high) = (all[all.len() / 4], all[all.len() * 3 / 4]);
@@ -157,7 +164,10 @@ impl Normal {
     fn plus(mut self, other: &Self, times: f64) -> Self {
         for at in 0..TERMS {
             self.right[at] += times * other.right[at];
-            self.products[at].iter_mut().zip(&other.products[at]).for_each(|(sum, more)| *sum += times * more);
+            self.products[at]
+                .iter_mut()
+                .zip(&other.products[at])
+                .for_each(|(sum, more)| *sum += times * more);
         }
         self
     }

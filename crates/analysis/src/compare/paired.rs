@@ -173,7 +173,8 @@ pub fn plan_paired(
         let (needs_trial_pairs, needs_at_most) = (
             needs(|_| 1.0),
             needs(|mean| {
-                ChiSquared::new(mean.degrees()).map_or(1.0, |chi| (mean.degrees() / chi.inverse_cdf(LUCK)).sqrt())
+                ChiSquared::new(mean.degrees())
+                    .map_or(1.0, |chi| (mean.degrees() / chi.inverse_cdf(LUCK)).sqrt())
             }),
         );
         PlannedComparison {

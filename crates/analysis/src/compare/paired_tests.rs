@@ -33,7 +33,8 @@ struct Sides {
     readings: bool,
 }
 
-const SIDES: Sides = Sides { host: Host::Rest, shift: 0.0, response: [0.7; 2], ratio_drift: 0.0, readings: true };
+const SIDES: Sides =
+    Sides { host: Host::Rest, shift: 0.0, response: [0.7; 2], ratio_drift: 0.0, readings: true };
 const SLICE_S: f64 = 0.0013;
 const START_S: f64 = 0.01;
 const QUADRUPLES: u32 = 24;
@@ -51,7 +52,13 @@ impl State {
     fn new(host: Host, random: &mut Random) -> Self {
         let log = match host {
             Host::Rest => 0.0,
-            Host::Neighbour(_) => if random.unit() < 0.5 { 1.5f64.ln() } else { 0.0 },
+            Host::Neighbour(_) => {
+                if random.unit() < 0.5 {
+                    1.5f64.ln()
+                } else {
+                    0.0
+                }
+            }
             Host::Wander(_) => 0.15 * random.normal(),
         };
         let left_s = if let Host::Neighbour(dwell_s) = host { random.exponential(dwell_s) } else { 0.0 };
@@ -102,7 +109,11 @@ impl Sides {
                     let client = SpeedReading { before_ns: read(before), after_ns: read(state.log) };
                     let speed = self.readings.then_some(SpeedReadings { client, server: None, pair: None });
                     let round = trial * QUADRUPLES + nth;
-                    samples[side].push(Sample { trial, speed, ..testing::sample(round, 1000.0 * log.exp(), None) });
+                    samples[side].push(Sample {
+                        trial,
+                        speed,
+                        ..testing::sample(round, 1000.0 * log.exp(), None)
+                    });
                 }
             }
         }
@@ -121,7 +132,11 @@ fn options() -> ComparisonOptions {
 }
 
 fn pair(trial_pairs: &[Vec<QuadrupleRatio>]) -> PairedRatios {
-    PairedRatios { name: "b against a".to_owned(), mechanism: "b".to_owned(), trial_pairs: trial_pairs.to_vec() }
+    PairedRatios {
+        name: "b against a".to_owned(),
+        mechanism: "b".to_owned(),
+        trial_pairs: trial_pairs.to_vec(),
+    }
 }
 
 /// The comparison as it stands when its run stops: at its verdict, or when the time is up.
@@ -264,8 +279,16 @@ fn a_verdict_that_is_reached_stands_in_the_report_whatever_the_other_pairs_say()
     let mut random = Random(9);
     let pairs: Vec<PairedRatios> = (0..30)
         .map(|nth| {
-            let ratio = |_| vec![QuadrupleRatio { log_ratio: 0.0005 * f64::from(nth) + 0.006 * random.normal(), speed: None }];
-            PairedRatios { trial_pairs: (0..20).map(ratio).collect(), ..around(&format!("m{}", nth / 10), 0.0, 0.0, 1) }
+            let ratio = |_| {
+                vec![QuadrupleRatio {
+                    log_ratio: 0.0005 * f64::from(nth) + 0.006 * random.normal(),
+                    speed: None,
+                }]
+            };
+            PairedRatios {
+                trial_pairs: (0..20).map(ratio).collect(),
+                ..around(&format!("m{}", nth / 10), 0.0, 0.0, 1)
+            }
         })
         .collect();
     let compared = compare_paired(&pairs, options());

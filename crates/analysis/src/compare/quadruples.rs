@@ -73,7 +73,8 @@ pub fn round_log_ratios(a: &[Sample], b: &[Sample]) -> Vec<f64> {
 
 impl QuadrupleRatio {
     fn between(a: &[Slice], b: &[Slice]) -> Self {
-        let mean_log = |slices: &[Slice]| stats::mean(&slices.iter().map(|slice| slice.log).collect::<Vec<_>>());
+        let mean_log =
+            |slices: &[Slice]| stats::mean(&slices.iter().map(|slice| slice.log).collect::<Vec<_>>());
         Self { log_ratio: mean_log(b) - mean_log(a), speed: QuadrupleSpeed::between(a, b) }
     }
 }
@@ -125,7 +126,8 @@ mod tests {
             slice(round / 4, round, ns * (0.02 * f64::from(4 * round + place)).exp(), None)
         };
         let a: Vec<Sample> = (0..12).flat_map(|round| [at(round, 0, 100.0), at(round, 3, 100.0)]).collect();
-        let mut b: Vec<Sample> = (0..12).flat_map(|round| [at(round, 1, 110.0), at(round, 2, 110.0)]).collect();
+        let mut b: Vec<Sample> =
+            (0..12).flat_map(|round| [at(round, 1, 110.0), at(round, 2, 110.0)]).collect();
         b.truncate(22);
         let pairs = between(&a, &b);
         assert_eq!(pairs.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 3]);
@@ -140,7 +142,8 @@ mod tests {
         // in odd ones.
         let speed = |round: u32| if round % 2 == 0 { 1.02 } else { 1.5 };
         let a: Vec<Sample> = (0..200).map(|round| slice(0, round, 100.0, Some(7000.0))).collect();
-        let b: Vec<Sample> = (0..200).map(|round| slice(0, round, 100.0, Some(7000.0 * speed(round)))).collect();
+        let b: Vec<Sample> =
+            (0..200).map(|round| slice(0, round, 100.0, Some(7000.0 * speed(round)))).collect();
         let found = between(&a, &b).concat();
         for (round, quadruple) in (0..200).zip(&found) {
             let read = quadruple.speed.unwrap();

@@ -20,7 +20,8 @@ impl<'a> Reference<'a> {
     /// The floor of `pair`, if it is one that other cases can be measured against.
     pub(super) fn of(pair: &CasePair<'a>) -> Option<Self> {
         let by_round = |side: &super::pairing::CaseRuns<'a>| {
-            let samples = side.records.iter().flat_map(|(run, record)| record.samples.iter().map(|s| (*run, s)));
+            let samples =
+                side.records.iter().flat_map(|(run, record)| record.samples.iter().map(|s| (*run, s)));
             samples.map(|(run, sample)| ((run, sample.round), sample.iteration_ns())).collect()
         };
         let case = pair.a.case();

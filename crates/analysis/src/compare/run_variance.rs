@@ -44,7 +44,8 @@ impl RunVariance {
             let variance = (degrees * variance.max(0.0) + Self::ASSUMED_DEGREES * assumed) / together;
             Self { variance, degrees: together, source }
         };
-        let replicates = shifts.iter().map(|shift| shift.replicates).fold(Replicates::default(), |sum, more| sum + more);
+        let replicates =
+            shifts.iter().map(|shift| shift.replicates).fold(Replicates::default(), |sum, more| sum + more);
         if replicates.degrees > 0.0 {
             let variance = (replicates.squares - replicates.within) / replicates.degrees;
             return estimated(variance, replicates.degrees, RunVarianceSource::Replicates);
@@ -60,7 +61,11 @@ impl RunVariance {
             let between = deviation.powi(2) - stats::median(&within).unwrap_or(0.0);
             let mean_share = stats::mean(&shifts.iter().map(|shift| shift.run_share).collect::<Vec<_>>());
             // Such a deviation is worth that of a little more than a third as many cases.
-            return estimated(between / mean_share, 0.37 * shifts.len() as f64, RunVarianceSource::Differences);
+            return estimated(
+                between / mean_share,
+                0.37 * shifts.len() as f64,
+                RunVarianceSource::Differences,
+            );
         }
         Self { variance: assumed, degrees: f64::INFINITY, source: RunVarianceSource::Assumed }
     }

@@ -247,7 +247,8 @@ fn hosts_that_differ_are_named() {
 fn a_gate_fails_on_a_slow_down_beyond_its_limit_of_the_mechanism_not_of_the_host() {
     let before = run(20, 1000.0, Some(500.0));
     let failing = |after: &Results, above: f64| {
-        failures(&compare(from_ref(&before), from_ref(after), ComparisonOptions::default()), Percent(above)).len()
+        failures(&compare(from_ref(&before), from_ref(after), ComparisonOptions::default()), Percent(above))
+            .len()
     };
     let slower = run(20, 1120.0, Some(500.0));
     assert_eq!((failing(&slower, 0.05), failing(&slower, 0.15)), (1, 0));
@@ -275,7 +276,9 @@ fn words_and_json_are_those_of_the_manual() {
         r#"["faster","slower","no-difference","cannot-tell"]"#
     );
     let before = run(20, 1000.0, Some(500.0));
-    let json = serde_json::to_value(compare(from_ref(&before), from_ref(&before), ComparisonOptions::default())).unwrap();
+    let json =
+        serde_json::to_value(compare(from_ref(&before), from_ref(&before), ComparisonOptions::default()))
+            .unwrap();
     assert_eq!(json["cases"][0]["verdict"], "no-difference");
     assert_eq!(json["cases"][0]["ratio"]["ratio"], 1.0);
     assert_eq!(json["options"]["margin"], 0.05);
@@ -326,9 +329,8 @@ fn a_faster_host_does_not_hide_a_slower_mechanism() {
 
 #[test]
 fn several_runs_of_one_side_say_how_much_runs_differ() {
-    let runs = |times_ns: &[f64]| -> Vec<Results> {
-        times_ns.iter().map(|ns| run(20, *ns, Some(500.0))).collect()
-    };
+    let runs =
+        |times_ns: &[f64]| -> Vec<Results> { times_ns.iter().map(|ns| run(20, *ns, Some(500.0))).collect() };
     let of = |a: &[f64], b: &[f64]| compare(&runs(a), &runs(b), ComparisonOptions::default());
     let close = of(&[1000.0, 1004.0, 996.0], &[1030.0, 1034.0, 1027.0]);
     assert_eq!(close.run_deviation.source, RunVarianceSource::Replicates);
@@ -374,6 +376,10 @@ fn slices_at_full_speed_are_compared_where_both_sides_have_them() {
         Results { records: vec![record], ..testing::results() }
     };
     let case = only_case(&run(0), &run(2));
-    assert_eq!((case.view, case.verdict), (HostView::Undisturbed, ComparisonVerdict::NoDifference), "{case:?}");
+    assert_eq!(
+        (case.view, case.verdict),
+        (HostView::Undisturbed, ComparisonVerdict::NoDifference),
+        "{case:?}"
+    );
     assert_eq!((case.a.trials, case.b.trials), (60, 20));
 }

@@ -68,7 +68,9 @@ pub(super) fn notes(a: &[Results], b: &[Results], cases: &[JudgedCase]) -> Vec<S
     const MANY: usize = 4;
 
     let mut notes = Vec::new();
-    for (run, results) in [("A", a), ("B", b)].into_iter().flat_map(|(side, runs)| runs.iter().map(move |run| (side, run))) {
+    for (run, results) in
+        [("A", a), ("B", b)].into_iter().flat_map(|(side, runs)| runs.iter().map(move |run| (side, run)))
+    {
         if results.end.as_ref().is_none_or(|end| end.interrupted) {
             notes.push(format!("run {run} was cut off: its cases have fewer trials than planned"));
         }

@@ -70,7 +70,11 @@ pub(super) fn judge_case(
 }
 
 /// The verdict of a floor. It measures the host itself, so that its time is all there is to judge.
-pub(super) fn judge_floor(pair: &ChosenPair<'_>, shifts: Option<&CaseShifts<'_>>, caution: Caution) -> JudgedCase {
+pub(super) fn judge_floor(
+    pair: &ChosenPair<'_>,
+    shifts: Option<&CaseShifts<'_>>,
+    caution: Caution,
+) -> JudgedCase {
     let Some(shifts) = shifts else {
         return judged_case(pair, None, None, Judgement::cannot_tell(too_few_trials(pair)));
     };
@@ -142,7 +146,10 @@ fn undecided(view: ShiftEstimate, caution: Caution) -> Judgement {
             view.half.exp_m1() * 100.0
         )
     } else {
-        format!("its interval reaches beyond ±{}: give both runs more time, or more runs", caution.options.margin)
+        format!(
+            "its interval reaches beyond ±{}: give both runs more time, or more runs",
+            caution.options.margin
+        )
     })
 }
 
@@ -166,7 +173,8 @@ fn too_few_trials(pair: &ChosenPair<'_>) -> String {
     };
     let [a, b] = &pair.sides;
     let [failures_a, failures_b] = &pair.failures;
-    let reasons: Vec<String> = [of("A", a, failures_a), of("B", b, failures_b)].into_iter().flatten().collect();
+    let reasons: Vec<String> =
+        [of("A", a, failures_a), of("B", b, failures_b)].into_iter().flatten().collect();
     reasons.join("; ")
 }
 

@@ -20,7 +20,10 @@ pub fn check(program: &Path) -> Result<(), Invalid> {
     match said.trim().strip_prefix("ipcmark-endpoint ") {
         Some(_) if said.trim() == own => Ok(()),
         Some(version) => Err(Invalid::new(
-            format!("{} speaks version {version} of the endpoint protocol, and this build {VERSION}", program.display()),
+            format!(
+                "{} speaks version {version} of the endpoint protocol, and this build {VERSION}",
+                program.display()
+            ),
             "compare results files of both instead: ipcmark compare A.jsonl B.jsonl",
         )),
         None => Err(Invalid::new(

@@ -10,7 +10,7 @@ use crate::clock::{Clock, Timer};
 use crate::host::steal::stolen_ns;
 use crate::protocol::channel::{Channel, channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::{VERSION, COMMAND, Orders, Role, Sizing, SliceOrders};
+use crate::protocol::orders::{COMMAND, Orders, Role, Sizing, SliceOrders, VERSION};
 use crate::protocol::report::{EndpointMessage, SliceReport};
 use model::observation::ProbeRequest;
 use model::record::ClockSource;
@@ -65,7 +65,8 @@ impl Trials for EndpointTrials<'_> {
             probe: probe.cloned(),
         };
         let processes = processes(case)?;
-        let processes = processes.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links, self.program));
+        let processes =
+            processes.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links, self.program));
         let processes = processes.collect::<Result<_, _>>()?;
         let mut trial = EndpointTrial { run: self, case: case.clone(), processes };
         trial.converse(Until::Connected, self.timeout)?;

@@ -48,7 +48,9 @@ fn understood(orders: serde_json::Value) -> Result<Orders, EndpointError> {
     let version = orders.get("version").and_then(serde_json::Value::as_u64);
     if version != Some(u64::from(VERSION)) {
         let theirs = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
-        return Err(refused(format!("the coordinator speaks version {theirs} of the endpoint protocol, this build {VERSION}")));
+        return Err(refused(format!(
+            "the coordinator speaks version {theirs} of the endpoint protocol, this build {VERSION}"
+        )));
     }
     serde_json::from_value(orders).map_err(|error| refused(error.to_string()))
 }
@@ -186,11 +188,13 @@ mod tests {
 
     #[test]
     fn orders_of_another_version_are_refused_whatever_their_form() {
-        let own = serde_json::to_value(orders(connected("pipe", Workload::Latency, 1), Role::Client, 1)).unwrap();
+        let own =
+            serde_json::to_value(orders(connected("pipe", Workload::Latency, 1), Role::Client, 1)).unwrap();
         understood(own.clone()).unwrap();
-        for (orders, theirs) in
-            [(serde_json::json!({"version": VERSION + 1, "task": 3}), "version 2"), (serde_json::json!({}), "version none")]
-        {
+        for (orders, theirs) in [
+            (serde_json::json!({"version": VERSION + 1, "task": 3}), "version 2"),
+            (serde_json::json!({}), "version none"),
+        ] {
             let refused = understood(orders).unwrap_err().to_string();
             assert!(refused.contains(theirs) && refused.contains("this build 1"), "{refused}");
         }

@@ -6,8 +6,8 @@ use crate::output::{print, style};
 use crate::planning::{nothing_left, plan_here, requested};
 use crate::progress::{Doing, Progress};
 use crate::request::{CompareRequest, RatioRequest, Sides};
-use crate::session::RunSession;
 use crate::results_file;
+use crate::session::RunSession;
 use analysis::compare::{
     ComparisonOptions, ComparisonVerdict, PairedRatios, compare_paired, failures, is_paired_verdict_reached,
     plan_paired,
@@ -40,8 +40,7 @@ fn compare_files(
     let read = |paths: &[PathBuf]| -> Result<Vec<Results>, Error> {
         paths.iter().map(|path| Ok(results_file::read(path)?)).collect()
     };
-    let comparison =
-        analysis::compare::compare(&read(before)?, &read(after)?, ComparisonOptions::default());
+    let comparison = analysis::compare::compare(&read(before)?, &read(after)?, ComparisonOptions::default());
     print(&match json {
         true => format!("{:#}\n", serde_json::json!(comparison)),
         false => report::comparison(&comparison, &style()),
@@ -108,7 +107,8 @@ fn plan(
     request: &RatioRequest,
     json: bool,
 ) -> Result<(), Error> {
-    let started = || pairs.iter().flat_map(|pair| pair.samples.iter().flatten()).map(|sample| sample.started_ns);
+    let started =
+        || pairs.iter().flat_map(|pair| pair.samples.iter().flatten()).map(|sample| sample.started_ns);
     let span_ns = started().max().unwrap_or(0) - started().min().unwrap_or(0);
     let trial_pairs: usize = ratios.iter().map(|pair| pair.trial_pairs.len()).sum();
     let trial_pair_ns = span_ns as f64 / trial_pairs.max(1) as f64;
@@ -157,8 +157,7 @@ fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession)
         // A pilot takes all its time.
         find.is_none() && is_paired_verdict_reached(&ratios_of(pair), different * alike, options(request))
     };
-    let trials =
-        [request.against.as_deref(), None].map(|program| session.trials_of(program, false, timeout));
+    let trials = [request.against.as_deref(), None].map(|program| session.trials_of(program, false, timeout));
     let budget = TimeBudget { clock: &Timer::start(), time };
     let mut progress = Progress::new();
     compare::measure(pairs, [&trials[0], &trials[1]], budget, slice, &settled, |reached| {

@@ -53,8 +53,9 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
 /// Pairs that one run measured interleaved: the second of each pair against the first.
 pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
     let style = &style.for_tables();
-    const RATIO: Heading = Heading::new("time")
-        .meaning("time of B over that of A in slices side by side; intervals (±) hold at whatever time one stops");
+    const RATIO: Heading = Heading::new("time").meaning(
+        "time of B over that of A in slices side by side; intervals (±) hold at whatever time one stops",
+    );
     let row = |pair: &PairedComparison| Row {
         name: clean(&pair.name),
         cells: vec![
@@ -101,9 +102,11 @@ pub fn planned(plan: &ComparisonPlan, style: &Style) -> String {
         heading: format!("to find a difference of {} with a chance of 80%", plan.find),
         rows_are: "pair",
         columns: vec![
-            Heading::new("trials").meaning("pairs of trials alive at once; absent where the pilot had too few of them"),
+            Heading::new("trials")
+                .meaning("pairs of trials alive at once; absent where the pilot had too few of them"),
             Heading::new("time").meaning("what they take beside the other pairs, as the pilot went"),
-            Heading::new("at most").meaning("the same if the pilot had an easy time: one in ten has a worse one"),
+            Heading::new("at most")
+                .meaning("the same if the pilot had an easy time: one in ten has a worse one"),
         ],
         rows: plan.pairs.iter().map(row).collect(),
         below: Vec::new(),
@@ -112,7 +115,10 @@ pub fn planned(plan: &ComparisonPlan, style: &Style) -> String {
     let sheet = [block];
     let all = |ns: f64| time(ns).unwrap_or_default();
     let together = plan.time_ns.zip(plan.time_at_most_ns).map(|(ns, most)| {
-        ("all".to_owned(), format!("give the comparison --time {}, or {} to be safe", tight(&all(ns)), tight(&all(most))))
+        (
+            "all".to_owned(),
+            format!("give the comparison --time {}, or {} to be safe", tight(&all(ns)), tight(&all(most))),
+        )
     });
     let notes: Vec<(String, String)> = meanings(&sheet).into_iter().chain(together).collect();
     let parts = [blocks(&sheet, style), section("notes", labelled(&notes, style), style)];
@@ -143,7 +149,9 @@ fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
     let runs = &comparison.run_deviation;
     let source = match runs.source {
         RunVarianceSource::Replicates => "from the runs of each side",
-        RunVarianceSource::Differences => "from the differences of all cases, most of which are taken not to differ",
+        RunVarianceSource::Differences => {
+            "from the differences of all cases, most of which are taken not to differ"
+        }
         RunVarianceSource::Assumed => "assumed: too few cases and runs",
     };
     let deviation = |percent: Percent| format!("{:.1}%", 100.0 * percent.0);
