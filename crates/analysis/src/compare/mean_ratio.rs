@@ -34,9 +34,8 @@ impl MeanRatio {
     /// The log ratio is regressed on the differences of the speed readings, and, for the ratio at full speed, on their levels:
     /// where the host slows one side more than the other, the ratio over all states of the host varies with them. Of both, that
     /// with the narrower interval is taken. Quadruples beyond Tukey's fences, of which one slice was interrupted, are left out.
-    /// Simulated, a regression on the differences is better than leaving out each quadruple in which a reading changed: where a
-    /// host changes every 0.1 s few are left, and where it wanders all change a little. Where readings explain nothing, or
-    /// never change, the result is that without them.
+    /// Simulated, to leave out each quadruple in which a reading changed is worse on a host that wanders fast, and about the same
+    /// elsewhere. Where readings never change, the result is that without them.
     pub(super) fn of(pairs: &[Vec<QuadrupleRatio>]) -> Option<Self> {
         let pairs: Vec<&Vec<QuadrupleRatio>> = pairs.iter().filter(|pair| !pair.is_empty()).collect();
         if pairs.len() < FEWEST_TRIAL_PAIRS {
