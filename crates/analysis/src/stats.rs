@@ -132,6 +132,11 @@ pub(crate) fn student_quantile(tail: f64, degrees: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees).map_or(f64::INFINITY, |t| -t.inverse_cdf(tail))
 }
 
+/// The probability that a Student variable of `degrees` of freedom exceeds `value`.
+pub(crate) fn student_tail(value: f64, degrees: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, degrees.clamp(1.0, 1e4)).map_or(1.0, |t| t.sf(value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

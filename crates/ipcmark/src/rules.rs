@@ -4,10 +4,8 @@
 //! Nothing is measured here, and nothing is written.
 
 use analysis::allocation::slices_per_trial;
-use analysis::compare::round_log_ratios;
 use analysis::host_speed::FullSpeed;
 use analysis::host_view::HostViews;
-use analysis::stats::median_interval;
 use analysis::stopping::{self, LEAST_TRIALS};
 use analysis::summary::{summarise, warnings};
 use harness::coordinator::run::{FinishedCase, TrialCost};
@@ -70,13 +68,6 @@ impl RunRules {
     }
 }
 
-/// Whether the ratio of two cases is known to within the fraction `precision`, from the rounds in which both had trials.
-pub fn is_ratio_settled(before: &[Sample], after: &[Sample], precision: f64) -> bool {
-    let log_ratios = round_log_ratios(before, after);
-    let interval = median_interval(&log_ratios).and_then(|estimate| estimate.interval);
-    log_ratios.len() >= LEAST_TRIALS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,19 +127,6 @@ mod tests {
         let spread: Vec<f64> = (0..20).map(|n| 100.0 + f64::from(n * 7 % 20)).collect();
         assert!(settled(&spread, 0.1) && !settled(&spread, 0.01));
         assert!(!settled(&[], 1.0));
-    }
-
-    #[test]
-    fn a_ratio_is_settled_by_enough_rounds_that_have_both() {
-        let of = |rounds: u32, ns: f64| (0..rounds).map(|round| sample(round, ns, None)).collect::<Vec<_>>();
-        assert!(is_ratio_settled(&of(8, 100.0), &of(9, 150.0), 0.01));
-        assert!(!is_ratio_settled(&of(7, 100.0), &of(9, 150.0), 0.01));
-        // Both wander alike, so that the ratio stands still.
-        let wandering = |times: f64| {
-            (0..8).map(|round| sample(round, times * f64::from(100 + round), None)).collect::<Vec<_>>()
-        };
-        assert!(is_ratio_settled(&wandering(1.0), &wandering(2.0), 0.01));
-        assert!(!is_ratio_settled(&of(8, 100.0), &wandering(2.0), 0.01));
     }
 
     #[test]
