@@ -260,11 +260,11 @@ fn measure(
     // The first rounds warm up, and size the slices.
     for round in -2.. {
         let mut times = vec![[f64::NAN; 2]; count];
-        for pair in 0..count {
-            times[pair][0] = slice(pair)?;
+        for (pair, times) in times.iter_mut().enumerate() {
+            times[0] = slice(pair)?;
         }
-        for pair in (0..count).rev() {
-            times[pair][1] = slice(pair)?;
+        for (pair, times) in times.iter_mut().enumerate().rev() {
+            times[1] = slice(pair)?;
         }
         if round >= 0 {
             rounds.push(times);
