@@ -321,7 +321,7 @@ pub struct CompareArguments {
     pub against: Option<PathBuf>,
     /// With --against: mechanism or operation to compare, as NAME or NAME:key=value,…; repeat for several [default: those of
     /// the default suite]
-    #[arg(short, long = "mechanism", value_name = "MECHANISM", requires = "against")]
+    #[arg(short, long = "mechanism", value_name = "MECHANISM", requires = "against", conflicts_with_all = ["before", "after"])]
     pub mechanisms: Vec<String>,
     /// Say how long it takes to find the difference of --find, from a pilot of a few seconds, and stop
     #[arg(long)]

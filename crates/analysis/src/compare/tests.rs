@@ -43,7 +43,9 @@ fn a_real_change_is_found_as_far_as_the_noise_permits() {
         let (ten, fifteen) = (found(1.10, world), found(1.15, world));
         assert!(ten >= least_10 && fifteen >= least_15, "{drift:?}: {ten} of 10%, {fifteen} of 15%");
     }
-    assert!(found(1.15, World { drift: Drift::Modes(10.0), ..WORLD }) >= 0.6);
+    let restless = found(1.15, World { drift: Drift::Modes(10.0), ..WORLD });
+    // Without speed readings nothing tells a state of the host from a change: intervals that hold find less here.
+    assert!(restless >= 0.4, "{restless}");
 }
 
 #[test]
