@@ -6,19 +6,20 @@ pub mod by_hand;
 mod others;
 mod page;
 pub mod probes;
+mod ring;
 mod setup;
+pub mod speed;
 
 use crate::steps::{cargo, root, step};
-use analysis::compare::{ComparisonVerdict, round_log_ratios};
-use analysis::stats::{median, median_interval};
+use analysis::compare::ComparisonVerdict;
+use analysis::stats::median;
 use harness::clock::Timer;
-use harness::coordinator::compare::{self, CasePair};
-use harness::coordinator::schedule::{TimeBudget, Trials};
+use harness::coordinator::schedule::Trials;
 use harness::coordinator::trial_error::TrialError;
 use harness::protocol::orders::{Singly, SliceOrders};
 use model::units::format_ns;
-use model::{Case, Placement, Sample, Size, Workload};
-use setup::{Bench, PRECISION, SLICE, TIME, filling, shown};
+use model::{Placement, Workload};
+use setup::{Bench, SLICE, filling};
 use std::process::Stdio;
 
 /// Runs the benchmark `name`; `others` runs only the programs whose name begins with `program`.
@@ -32,76 +33,14 @@ pub fn run(name: &str, program: &str) -> Result<(), String> {
     let bench = Bench::new()?;
     match name {
         "bare" => by_hand::run(&bench),
-        "ring" => ring(&bench),
+        "ring" => ring::run(&bench),
         "trial" => trial_cost(&bench),
         "same" => repeat_default_suite(),
         "others" => others::run(&bench, program),
         "probes" => probes::run(&bench),
-        _ => Err("known benchmarks: bare, ring, trial, same, others, probes, page".to_owned()),
+        "speed" => speed::run(&bench),
+        _ => Err("known benchmarks: bare, ring, trial, same, others, probes, page, speed".to_owned()),
     }
-}
-
-/// Prints the times of the ring over those of a cache line that changes hands and of memcpy.
-fn ring(bench: &Bench) -> Result<(), String> {
-    let two = Placement::SameLlc;
-    let spin = "shm-ring:wait=spin";
-    let copy = Case { placement: Placement::SameCore, ..bench.case("memcpy", Workload::Cost, 65_536, two)? };
-    let mut pairs = [
-        CasePair::new(
-            bench.case("cache-line", Workload::Latency, 1, two)?,
-            bench.case(spin, Workload::Latency, 1, two)?,
-        ),
-        CasePair::new(copy, bench.case(spin, Workload::Throughput, 65_536, two)?),
-        CasePair::new(
-            bench.case("cache-line", Workload::Latency, 1, two)?,
-            bench.case(spin, Workload::Throughput, 32, two)?,
-        ),
-    ];
-    let settled = |a: &[Sample], b: &[Sample]| is_known(&round_log_ratios(a, b), 8);
-    let budget = TimeBudget { clock: &Timer::start(), time: 3 * TIME };
-    let trials = bench.trials();
-    compare::measure(&mut pairs, [&trials, &trials], budget, SLICE, &settled, |_| {});
-    for pair in &pairs {
-        if let Some(failure) = &pair.failure {
-            return Err(failure.clone());
-        }
-        let ns = |which: usize| {
-            let iterations: Vec<f64> = pair.samples[which].iter().map(model::Sample::iteration_ns).collect();
-            (median(&iterations).unwrap_or(f64::NAN), analysis::stats::mean(&iterations))
-        };
-        let log_ratios = round_log_ratios(&pair.samples[0], &pair.samples[1]);
-        let ratio = median_interval(&log_ratios).map(|estimate| estimate.map(f64::exp));
-        let ((a, a_mean), (b, b_mean)) = (ns(0), ns(1));
-        println!("{} over {}", pair.cases[1], pair.cases[0]);
-        println!(
-            "  median {} over {}, mean {} over {}: ratio {} in {} rounds",
-            format_ns(b),
-            format_ns(a),
-            format_ns(b_mean),
-            format_ns(a_mean),
-            shown(ratio),
-            log_ratios.len()
-        );
-        match (pair.cases[1].workload, pair.cases[1].size_bytes) {
-            (Workload::Throughput, Some(Size(32))) => println!(
-                "  {:.1} million messages a second, where a hand-over one way takes {}",
-                1e3 / b,
-                format_ns(a / 2.0)
-            ),
-            (Workload::Throughput, _) => println!(
-                "  {:.2} of what two copies by memcpy allow",
-                2.0 / ratio.map_or(f64::NAN, |ratio| ratio.median)
-            ),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether the ratio of which `log_ratios` has one a round is known to within [`PRECISION`].
-fn is_known(log_ratios: &[f64], least_rounds: usize) -> bool {
-    let interval = median_interval(log_ratios).and_then(|estimate| estimate.interval);
-    log_ratios.len() >= least_rounds && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= PRECISION)
 }
 
 /// Prints what a trial and a slice of it cost beside the iterations that are timed.

@@ -60,6 +60,7 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
         ["bench", name] => bench::run(name, ""),
         ["bench", "others", program] => bench::run("others", program),
         [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
+        [bench::speed::ECHO, cpu] => bench::speed::echo(cpu),
         [bench::by_hand::BY_HAND, rest @ ..] => bench::by_hand::endpoint(rest),
         _ => Err(USAGE.to_owned()),
     }

@@ -7,6 +7,7 @@
 pub mod analysed;
 pub mod compare;
 pub mod explain;
+pub mod floor_drift;
 pub mod host_speed;
 pub mod host_view;
 pub mod interval;

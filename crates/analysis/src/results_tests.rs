@@ -55,6 +55,7 @@ fn case(name: &str) -> Case {
         cpus: Some(CpuPair { client: 1, server: 1 }),
         endpoints: Endpoints::Processes,
         pace: model::Pace::BackToBack,
+        inject: None,
         peers: model::Peers::Pair,
         spec: Spec::plain(name),
     }
@@ -316,6 +317,7 @@ fn samples() -> impl Strategy<Value = Vec<Sample>> {
     let one = one.prop_map(|(iterations, iteration_ns, floor_ns, each, client, server, calls)| Sample {
         iterations,
         elapsed_ns: iteration_ns * iterations as f64,
+        wake_floor_ns: floor_ns.map(|ns| ns * 2.0),
         floor_ns,
         each,
         client,

@@ -2,6 +2,7 @@
 //!
 //! Pure: a summary is recomputed from a results file at any time.
 
+use crate::floor_drift::floor_drift;
 use crate::host_speed::FullSpeed;
 use crate::host_view::{ChosenSlices, HostViews};
 use crate::stats;
@@ -33,6 +34,8 @@ pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Opt
             .median_ratio(|s| s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns()))
             .filter(|_| case.peers == Peers::Pair),
         floor_multiple: chosen.median_ratio(|s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
+        wake_floor_multiple: chosen.median_ratio(|s| s.wake_floor_ns.map(|floor| s.iteration_ns() / floor)),
+        floor_drift: floor_drift(samples),
         client: per_iteration(samples.iter().map(|s| s.client), iterations),
         server: samples
             .first()?
@@ -257,7 +260,7 @@ mod tests {
     #[test]
     fn a_rate_that_was_not_achieved_is_missed() {
         let with = |late_ns| {
-            let schedule = Some(ScheduleSample { span_ns: 1e6, late_ns });
+            let schedule = Some(ScheduleSample { span_ns: 1e6, late_ns, backlog_slope: None });
             let samples: Vec<_> = trials(9).into_iter().map(|sample| Sample { schedule, ..sample }).collect();
             of(Workload::Latency, &samples)
         };

@@ -3,6 +3,7 @@
 mod buffered;
 mod client;
 mod fan_in;
+mod injected;
 mod loop_error;
 mod loops;
 pub(crate) mod meters;

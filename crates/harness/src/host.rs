@@ -3,5 +3,6 @@
 pub mod doctor;
 pub mod facts;
 mod files;
+pub mod speed;
 pub(crate) mod steal;
 pub mod topology;

@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use model::observation::{Probe, parse_probe};
 use model::suite::parse_total;
 use model::units::{parse_duration, parse_sizes, parse_some_time};
-use model::{Invalid, Peers, Percent, Placements, Size, Workload};
+use model::{Inject, Invalid, Peers, Percent, Placements, Size, Workload};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -90,6 +90,10 @@ pub struct RunArguments {
     /// [default: the suite's, shortened as --quick and --time shorten the run]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "mechanisms")]
     pub observe: Option<Duration>,
+    /// Delay every iteration by this much, as 5% (of what the case takes without) or 200ns; it is in the name of every case,
+    /// and shows what a gate of yours would find
+    #[arg(long, value_name = "DELAY", conflicts_with = "explain", allow_hyphen_values = true)]
+    pub inject: Option<Inject>,
     /// Check every byte of every message in the timed phases too; without this, only sequence numbers are checked there
     #[arg(long)]
     pub check: bool,
@@ -320,6 +324,9 @@ pub struct CompareArguments {
     pub json: bool,
     #[command(flatten, next_help_heading = "If A and B are mechanisms")]
     pub axes: AxesOptions,
+    /// Delay every iteration of B by this much, as 5% (of what B takes without) or 200ns; A and B may be the same
+    #[arg(long, value_name = "DELAY", allow_hyphen_values = true)]
+    pub inject: Option<Inject>,
     #[command(flatten)]
     pub effort: EffortOptions,
 }

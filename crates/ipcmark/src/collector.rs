@@ -139,10 +139,10 @@ impl<'a> Records<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::floor;
     use model::record::{
         ClockRecord, ClockSource, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION,
     };
+    use model::{Percent, floor};
     use std::path::Path;
 
     fn header() -> Header {
@@ -184,6 +184,10 @@ mod tests {
         }
     }
 
+    fn rules() -> RunRules {
+        RunRules::new(Percent(0.02), None)
+    }
+
     fn ended() -> RunEvent<'static> {
         RunEvent::Ended(Box::new(FinishedCase {
             case: floor::operation("getpid", 0),
@@ -204,7 +208,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("results.jsonl");
         let stop = AtomicBool::new(false);
-        let mut collector = Collector::new(header(), Some(ResultsFile::create(&path).unwrap()), &stop);
+        let (rules, file) = (rules(), ResultsFile::create(&path).unwrap());
+        let mut collector = Collector::new(header(), &rules, Some(file), &stop);
         let case = floor::operation("syscall", 0);
         collector.take(RunEvent::Floors(vec![(&case, Some(5.0))]));
         collector.take(ended());
@@ -220,7 +225,8 @@ mod tests {
     fn a_file_that_refuses_stops_the_run_and_the_results_are_kept() {
         let stop = AtomicBool::new(false);
         let file = ResultsFile::create(Path::new("/dev/full")).unwrap();
-        let mut collector = Collector::new(header(), Some(file), &stop);
+        let rules = rules();
+        let mut collector = Collector::new(header(), &rules, Some(file), &stop);
         collector.take(ended());
         assert!(stop.load(Ordering::Relaxed));
         let (results, refused) = collector.finish(end());
@@ -231,7 +237,8 @@ mod tests {
 
     #[test]
     fn records_without_a_file_are_kept_in_their_order() {
-        let mut records = Records::new(Percent(0.02));
+        let rules = rules();
+        let mut records = Records::new(&rules);
         records.take(ended());
         assert_eq!(records.finish().len(), 1);
     }

@@ -108,9 +108,15 @@ fn bare_plan(gathered: &[CaseObservations]) -> Plan {
     };
     for gathered in gathered {
         add(&mut plan.cases, &gathered.case);
-        gathered.control_cases().iter().for_each(|(_, case)| add(&mut plan.cases, case));
-        let floor = floor_of(&gathered.case);
-        floor.iter().flat_map(|floor| floor.cases()).for_each(|case| add(&mut plan.floors, case));
+        let control_cases = gathered.control_cases();
+        control_cases.iter().for_each(|(_, case)| add(&mut plan.cases, case));
+        // Of control cases too: the hand-over alone is the floor of one byte.
+        for floor in std::iter::once(&gathered.case)
+            .chain(control_cases.iter().map(|(_, case)| case))
+            .filter_map(floor_of)
+        {
+            floor.cases().for_each(|case| add(&mut plan.floors, case));
+        }
     }
     plan.cases.retain(|case| !plan.floors.contains(case));
     plan

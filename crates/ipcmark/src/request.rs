@@ -12,7 +12,7 @@ use mechanisms::registry::{self, CARDS};
 use model::block::Block;
 use model::observation::Probe;
 use model::suite::Suite;
-use model::{Endpoints, Invalid, Percent, Placements, Spec};
+use model::{Endpoints, Inject, Invalid, Percent, Placements, Spec};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct RunRequest {
     pub suite_name: Option<String>,
     /// The exact number of iterations of each phase of a trial.
     pub iterations: Option<u64>,
+    /// The delay in every iteration of every case.
+    pub inject: Option<Inject>,
     /// Whether every byte is checked in the timed phases too.
     pub check: bool,
     /// How long a trial may go without a report.
@@ -83,6 +85,8 @@ pub enum Sides {
 pub struct RatioRequest {
     /// The cases of A and of B.
     pub blocks: [Vec<Block>; 2],
+    /// The delay in every iteration of B.
+    pub inject: Option<Inject>,
     /// What client and server are.
     pub endpoints: Endpoints,
     /// The half-width of its interval at which a ratio is settled.
@@ -160,6 +164,7 @@ impl RunRequest {
             suite_name: is_named.then(|| suite.name.clone()),
             suite,
             iterations: arguments.iterations,
+            inject: arguments.inject,
             check: arguments.check,
             timeout,
             dry_run: arguments.dry_run,
@@ -200,10 +205,17 @@ impl From<ShowOptions> for ShowRequest {
 impl CompareRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: CompareArguments) -> Result<Self, Invalid> {
-        let CompareArguments { before, after, fail_above, json, axes, effort } = arguments;
+        let CompareArguments { before, after, fail_above, json, axes, inject, effort } = arguments;
         let sides = match (mechanism(&before), mechanism(&after)) {
             (Some(before), Some(after)) => {
-                Sides::Mechanisms(RatioRequest::new([&before?, &after?], axes, effort)?)
+                let request = RatioRequest::new([&before?, &after?], axes, effort)?;
+                Sides::Mechanisms(RatioRequest { inject, ..request })
+            }
+            (None, None) if inject.is_some() => {
+                return Err(Invalid::new(
+                    "no delay can be injected in what was measured already",
+                    "give --inject to 'ipcmark run'; its cases pair with those of a run without",
+                ));
             }
             (None, None) => Sides::Files([before.into(), after.into()]),
             _ => {
@@ -230,6 +242,7 @@ impl RatioRequest {
         let blocks = |spec: &Spec| by_hand(&[spec.to_string()], &axes).map(|suite| suite.blocks);
         Ok(Self {
             blocks: [blocks(specs[0])?, blocks(specs[1])?],
+            inject: None,
             endpoints: effort.endpoints.map(Into::into).unwrap_or_default(),
             precision: effort.precision.unwrap_or(RATIO_PRECISION),
             time: effort.time.unwrap_or(RATIO_TIME),

@@ -3,6 +3,7 @@
 
 use crate::exit::Error;
 use harness::clock::Calibration;
+use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::run::RunFinish;
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::trials::EndpointTrials;
@@ -43,6 +44,7 @@ impl RunSession {
             check,
             interrupted: &self.stop,
             timeout,
+            plain_times: PlainTimes::default(),
         }
     }
 

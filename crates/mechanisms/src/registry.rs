@@ -90,6 +90,8 @@ registry! {
         Introduced<mechanisms::pidfd_signal::PidfdSignal>,
         mechanisms::null::Null,
         floors::cache_line::CacheLine,
+        floors::shared_copy::SharedCopy,
+        floors::remote_wake::RemoteWake,
         floors::context_switch::ContextSwitch,
     ;
     operations:

@@ -1,6 +1,7 @@
 //! The case: mechanism with parameters × workload × size × placement. The unit of plans and results.
 
 use crate::endpoint::Endpoints;
+use crate::inject::Inject;
 use crate::pace::Pace;
 use crate::peers::Peers;
 use crate::placement::{CpuPair, Placement};
@@ -32,6 +33,9 @@ pub struct Case {
     /// How many endpoints communicate at once, and who with whom.
     #[serde(default, skip_serializing_if = "is_default")]
     pub peers: Peers,
+    /// The delay that is injected in each of its iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inject: Option<Inject>,
     /// The mechanism or operation, with parameters.
     pub spec: Spec,
 }
@@ -49,7 +53,8 @@ impl Case {
         let threads = if self.endpoints == Endpoints::Threads { " threads" } else { "" };
         let pace = if is_default(&self.pace) { String::new() } else { format!(" {}", self.pace) };
         let peers = if is_default(&self.peers) { String::new() } else { format!(" {}", self.peers) };
-        format!("{} {}{size} {}{threads}{pace}{peers}", self.spec, self.workload, self.placement)
+        let inject = self.inject.map(|inject| format!(" inject={inject}")).unwrap_or_default();
+        format!("{} {}{size} {}{threads}{pace}{peers}{inject}", self.spec, self.workload, self.placement)
     }
 }
 

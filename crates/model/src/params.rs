@@ -59,6 +59,11 @@ impl Params {
         self.0.get("wait").is_some_and(|wait| wait == "spin")
     }
 
+    /// Whether the endpoints always sleep while they wait: they neither spin nor spin for a while first.
+    pub fn sleeps(&self) -> bool {
+        self.0.get("wait").is_none_or(|wait| !wait.starts_with("spin"))
+    }
+
     /// The text of `name`: as given, else the card's default, else `None` for the kernel's.
     pub fn text<'a>(&'a self, card: &'a Card, name: &str) -> Option<&'a str> {
         let given = self.0.get(name).map(String::as_str);
@@ -153,6 +158,7 @@ mod tests {
         }
         assert!(parse("wait=block").unwrap().is_empty());
         assert!(parse("wait=spin").unwrap().spins() && !parse("capacity=1").unwrap().spins());
+        assert!(!parse("wait=spin").unwrap().sleeps() && parse("capacity=1").unwrap().sleeps());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::card::{Card, CardKind, Framing, Support};
 use crate::case::Case;
 use crate::endpoint::Endpoints;
 use crate::floor;
+use crate::inject::Inject;
 use crate::pace::Pace;
 use crate::peers::Peers;
 use crate::placement::{CpuPair, Placement, Placements};
@@ -126,6 +127,7 @@ impl Plan {
                             endpoints: endpoints_of(entry.card.kind, endpoints),
                             pace,
                             peers,
+                            inject: None,
                             spec: entry.spec.clone(),
                         };
                         match unpeerable(entry, &case, topology) {
@@ -136,6 +138,19 @@ impl Plan {
                 }
             }
         }
+    }
+
+    /// The same with `inject` in every case that was asked for, floors too, and in no floor that others are measured
+    /// against. What no delay can be injected in is dropped.
+    pub fn injected(self, inject: Inject) -> Self {
+        let mut plan = Self { cases: Vec::new(), awaited: Vec::new(), ..self };
+        for case in self.cases.into_iter().chain(self.awaited) {
+            match uninjectable(&case) {
+                None => plan.cases.push(Case { inject: Some(inject), ..case }),
+                Some(reason) => plan.dropped.push(Dropped { case: case.key(), reason: reason.to_owned() }),
+            }
+        }
+        plan
     }
 
     /// Adds `case` of `entry`, once, unless it has no message of that size.
@@ -236,6 +251,17 @@ fn unpeerable(entry: &PlanEntry, case: &Case, topology: &Topology) -> Option<Str
     Some(reason.to_owned())
 }
 
+/// Why no delay can be injected in the iterations of `case`, if none can.
+fn uninjectable(case: &Case) -> Option<&'static str> {
+    match (case.workload, case.peers) {
+        (Workload::Accuracy, _) => {
+            Some("it measures how a timer sees an interval, to which a delay adds nothing")
+        }
+        (_, Peers::Pair) => None,
+        _ => Some("a delay is injected in cases of one client and one server only"),
+    }
+}
+
 /// An operation has one endpoint, which is a process.
 fn endpoints_of(kind: CardKind, asked: Endpoints) -> Endpoints {
     if kind == CardKind::Operation { Endpoints::Processes } else { asked }
@@ -261,7 +287,10 @@ fn unplaceable(entry: &PlanEntry, cpus: Option<CpuPair>, topology: &Topology) ->
         return Some("two endpoints that spin on one CPU proceed only at the scheduler's tick".to_owned());
     }
     match (name, cpus) {
-        (floor::CACHE_LINE, _) if one_cpu => Some("on one CPU no cache line is handed over".to_owned()),
+        (floor::CACHE_LINE | floor::SHARED_COPY, _) if one_cpu => {
+            Some("on one CPU no cache line is handed over".to_owned())
+        }
+        (floor::REMOTE_WAKE, _) if one_cpu => Some("on one CPU no other CPU is woken".to_owned()),
         (floor::CONTEXT_SWITCH, Some(_)) if !one_cpu => {
             Some("on two CPUs no context switch is needed".to_owned())
         }

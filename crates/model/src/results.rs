@@ -380,6 +380,7 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     check(sample.trial_iterations <= LARGEST_COUNT, "trial_iterations", A_COUNT)?;
     check(is_time(sample.elapsed_ns) && is_time(sample.iteration_ns()), "elapsed_ns", A_TIME)?;
     check(sample.floor_ns.is_none_or(is_time), "floor_ns", A_TIME)?;
+    check(sample.wake_floor_ns.is_none_or(is_time), "wake_floor_ns", A_TIME)?;
     check(sample.each.as_ref().is_none_or(|each| is_time(each.mean_ns)), "each.mean_ns", A_TIME)?;
     for usage in std::iter::once(&sample.client).chain(&sample.server) {
         let counts = [
@@ -417,10 +418,13 @@ fn checked_summary(summary: &Summary) -> Result<(), Broken> {
         summary.bytes_per_s,
         summary.each_over_total,
         summary.floor_multiple,
+        summary.wake_floor_multiple,
         summary.quantiles.map(|quantiles| quantiles.p99_by_trial_ns),
     ];
     check(summary.iteration_ns.median > 0.0, "summary.iteration_ns", A_TIME)?;
     check(estimates.into_iter().flatten().all(is_estimate), "summary", "of numbers not below 0, in order")?;
+    let drift = summary.floor_drift.is_none_or(|drift| drift.is_finite() && drift >= 0.0);
+    check(drift, "summary.floor_drift", "a number not below 0")?;
     let is_part = |part: f64| (0.0..=1.0).contains(&part);
     check(summary.achieved.is_none_or(is_part), "summary.achieved", "from 0 to 1")?;
     let steps = summary.steps.iter().flat_map(|steps| steps.client.iter().chain(&steps.server));

@@ -32,6 +32,9 @@ pub struct Sample {
     pub elapsed_ns: f64,
     /// What the floor of this case took for the same work in the same round, in nanoseconds per iteration.
     pub floor_ns: Option<f64>,
+    /// The same for the floor that wakes a sleeper on the other CPU. Only of cases that sleep, on two CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake_floor_ns: Option<f64>,
     /// The `each` phase: a clock reading every iteration. Absent for `cost` and `throughput`.
     pub each: Option<Each>,
     /// What the client used in the `total` phase.
@@ -139,12 +142,19 @@ pub struct ScheduleSample {
     pub span_ns: f64,
     /// How late the last iteration began, in nanoseconds.
     pub late_ns: f64,
+    /// By how much later iterations began for each nanosecond of the schedule: from the median of the first third of them to that
+    /// of the last third. A queue that grows has a slope, one slow iteration has none. Absent of fewer than six iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_slope: Option<f64>,
 }
 
 impl ScheduleSample {
     /// The share of the rate asked for that was achieved.
     pub fn achieved(&self) -> f64 {
-        self.span_ns / (self.span_ns + self.late_ns)
+        match self.backlog_slope {
+            Some(slope) => 1.0 / (1.0 + slope.max(0.0)),
+            None => self.span_ns / (self.span_ns + self.late_ns),
+        }
     }
 }
 

@@ -44,6 +44,7 @@ pub fn sample(round: u32, iteration_ns: f64, floor_ns: Option<f64>) -> Sample {
         trial_iterations: 1200,
         elapsed_ns: iteration_ns * 1000.0,
         floor_ns,
+        wake_floor_ns: None,
         each: None,
         client: Usage::default(),
         server: Some(Usage::default()),

@@ -200,6 +200,7 @@ fn case(name: &str, size: u64) -> Case {
         cpus: None,
         endpoints: Endpoints::default(),
         pace: Pace::default(),
+        inject: None,
         peers: Peers::default(),
         spec: Spec::plain(name),
     }

@@ -3,7 +3,7 @@
 use analysis::host_speed::FullSpeed;
 use analysis::summary;
 use model::Placement;
-use model::floor;
+use model::floor::{self, floor_of};
 use model::record::{
     ClockRecord, ClockSource, Dropped, Each, Fact, Host, Outcome, PlanRecord, Results, RunEnd, Sample,
     Settings, Tool, Usage,
@@ -72,6 +72,11 @@ pub(crate) fn results() -> Results {
     };
     let on_client = |name| floor::operation(name, 1);
     let sized = |name, size| Case { size_bytes: Some(Size(size)), ..on_client(name) };
+    let apart = |workload, name: &str, size, ns| {
+        let case = pair(workload, name, size, APART);
+        record(Measurement { case, iteration_ns: steady(ns), floor_ns: None, server: true, each: true })
+    };
+    let wake = apart(Workload::Latency, floor::REMOTE_WAKE, 1, 20_000.0);
     let floors = [
         cost(
             Case { workload: Workload::Latency, size_bytes: Some(Size(1)), ..on_client(floor::NULL) },
@@ -81,14 +86,10 @@ pub(crate) fn results() -> Results {
         latency(floor::CONTEXT_SWITCH, 1, wandering(1_540.0), None),
         cost(sized(floor::MEMCPY, 4096), steady(82.0)),
         cost(sized(floor::MEMCPY, 1), steady(1.6)),
-        cost(sized(floor::MEMCPY, 65_536), steady(9_000.0)),
-        record(Measurement {
-            case: pair(Workload::Latency, floor::CACHE_LINE, 1, APART),
-            iteration_ns: steady(142.0),
-            floor_ns: None,
-            server: true,
-            each: true,
-        }),
+        apart(Workload::Throughput, floor::SHARED_COPY, 65_536, 9_000.0),
+        apart(Workload::Transfer, floor::SHARED_COPY, 65_536, 9_100.0),
+        apart(Workload::Latency, floor::CACHE_LINE, 1, 142.0),
+        Record { case: Case { size_bytes: None, ..wake.case.clone() }, ..wake },
     ]
     .map(|record| Record { floor: true, ..record });
 
@@ -141,6 +142,7 @@ fn pair(workload: Workload, spec: &str, size: u64, (placement, cpus): (Placement
         cpus: Some(cpus),
         endpoints: Endpoints::Processes,
         pace: Pace::BackToBack,
+        inject: None,
         peers: Peers::Pair,
         spec: Spec { name: name.to_owned(), params },
     }
@@ -149,6 +151,7 @@ fn pair(workload: Workload, spec: &str, size: u64, (placement, cpus): (Placement
 fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measurement) -> Record {
     const ITERATIONS: u64 = 1000;
     let spins = case.spec.params.spins();
+    let wakes = floor_of(&case).is_some_and(|floor| floor.wake_text().is_some());
     let usage = |ns: f64| Usage {
         cpu_ns: (ns * ITERATIONS as f64 * if spins { 1.0 } else { 0.49 }) as u64,
         voluntary_switches: if spins { 0 } else { ITERATIONS },
@@ -161,6 +164,8 @@ fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measuremen
         trial_iterations: ITERATIONS,
         elapsed_ns: ns * ITERATIONS as f64,
         floor_ns,
+        // What a wake-up takes there and back, in the stead of a cache line.
+        wake_floor_ns: floor_ns.filter(|_| wakes).map(|floor| floor + 20_000.0 - 142.0),
         each: each.then(|| timed(ns * 1.012)),
         client: usage(ns),
         server: server.then(|| usage(ns)),

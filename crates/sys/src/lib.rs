@@ -6,6 +6,7 @@
 pub mod accounting;
 pub mod address;
 pub mod anonymous;
+pub mod busy;
 pub mod byte_queue;
 pub mod delay;
 pub mod failure;
@@ -23,6 +24,7 @@ pub mod sealed;
 pub mod segment;
 pub mod send_completion;
 pub mod shared_memory;
+pub mod shared_slots;
 pub mod side;
 pub mod signal;
 pub mod socket_option;

@@ -3,10 +3,11 @@
 //! The loops, in `endpoint`, are a source of trials of their own: two processes that stay alive, so that their slices are
 //! interleaved with ipcmark's as those of two mechanisms are.
 
+pub(super) mod descriptors;
 mod endpoint;
 mod trials;
 
-use super::setup::{Bench, SLICE, TIME, shown};
+use super::setup::{Bench, PRECISION, SLICE, TIME, shown};
 use analysis::compare::round_log_ratios;
 use analysis::stats::{median, median_interval};
 use harness::clock::Timer;
@@ -49,7 +50,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
 
 fn against_loop(bench: &Bench, case: &Case) -> Result<(), String> {
     let mut pairs = [CasePair::new(case.clone(), case.clone())];
-    let known = |a: &[Sample], b: &[Sample]| super::is_known(&round_log_ratios(a, b), 100);
+    let known = |a: &[Sample], b: &[Sample]| is_known(&round_log_ratios(a, b));
     let budget = TimeBudget { clock: &Timer::start(), time: TIME };
     compare::measure(&mut pairs, [&ByHandTrials, &bench.trials()], budget, SLICE, &known, |_| {});
     let [CasePair { samples: [by_hand, ours], failure, .. }] = &pairs;
@@ -64,4 +65,11 @@ fn against_loop(bench: &Bench, case: &Case) -> Result<(), String> {
     let ratio = median_interval(&logs).map(|estimate| estimate.map(f64::exp));
     println!("{:<34} {:>11} {:>11}  {}, {}", case.key(), time(by_hand), time(ours), shown(ratio), logs.len());
     Ok(())
+}
+
+/// Whether the ratio of which `log_ratios` has one a round is known to within [`PRECISION`].
+fn is_known(log_ratios: &[f64]) -> bool {
+    const LEAST_ROUNDS: usize = 100;
+    let interval = median_interval(log_ratios).and_then(|estimate| estimate.interval);
+    log_ratios.len() >= LEAST_ROUNDS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= PRECISION)
 }

@@ -1,6 +1,7 @@
 //! What every benchmark needs of the harness: a run directory, a clock, the topology, trials of one slice.
 
-use harness::clock::Calibration;
+use harness::clock::{Calibration, Clock};
+use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::schedule::Trials;
 use harness::coordinator::trial_error::TrialError;
@@ -11,7 +12,7 @@ use mechanisms::registry::CARDS;
 use model::estimate::Estimate;
 use model::observation::ProbeRequest;
 use model::topology::Topology;
-use model::{Case, Endpoints, Pace, Peers, Placement, Size, Spec, Workload};
+use model::{Case, CpuPair, Endpoints, Pace, Peers, Placement, Size, Spec, Workload};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -41,6 +42,10 @@ impl Bench {
         })
     }
 
+    pub fn clock(&self) -> Clock {
+        self.calibration.clock
+    }
+
     pub fn trials(&self) -> EndpointTrials<'_> {
         EndpointTrials {
             clock: self.calibration.record.source,
@@ -48,7 +53,12 @@ impl Bench {
             check: false,
             interrupted: &self.interrupted,
             timeout: Duration::from_secs(5),
+            plain_times: PlainTimes::default(),
         }
+    }
+
+    pub fn cpus(&self, placement: Placement) -> Result<CpuPair, String> {
+        self.topology.place(placement)?.ok_or_else(|| format!("{placement}: no CPUs"))
     }
 
     pub fn case(
@@ -65,6 +75,7 @@ impl Bench {
             cpus: self.topology.place(placement)?,
             endpoints: Endpoints::Processes,
             pace: Pace::BackToBack,
+            inject: None,
             peers: Peers::Pair,
             spec: Spec::parse(spec, CARDS).map_err(|invalid| invalid.to_string())?,
         })

@@ -24,4 +24,6 @@ pub struct AnalysedFloor {
     pub floor: Floor,
     /// What it took in this run; absent where a part of it was not measured.
     pub iteration_ns: Option<f64>,
+    /// The same where each endpoint sleeps until its peer on another CPU wakes it; absent also for cases that do not sleep.
+    pub wake_iteration_ns: Option<f64>,
 }

@@ -59,6 +59,7 @@ impl<'a> AnalysedResults<'a> {
                 summary,
                 floor: floor_of(&record.case).map(|floor| AnalysedFloor {
                     iteration_ns: floor.iteration_ns(|case| floor_ns.get(case).copied()),
+                    wake_iteration_ns: floor.wake_iteration_ns(|case| floor_ns.get(case).copied()),
                     floor,
                 }),
                 percentiles_ns: percentiles_ns(record),

@@ -348,6 +348,7 @@ mod tests {
             trial_iterations: 100,
             elapsed_ns: iteration_ns as f64 * 100.0,
             floor_ns: None,
+            wake_floor_ns: None,
             each: None,
             client: usage(client_ns),
             server: Some(usage(server_ns)),

@@ -249,7 +249,7 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
             for group in self.groups() {
                 self.measure_group(&group)?;
             }
-            self.measure_awaited_floors()?;
+            self.measure_other_floors()?;
             if round == 0 {
                 self.report_first_floors();
             }
@@ -317,15 +317,15 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         Ok(())
     }
 
-    /// Measures the floors that were asked for and that no case had measured in this round.
-    fn measure_awaited_floors(&mut self) -> Result<(), Stop> {
+    /// Measures the floors that no case had measured in this round: they are shown by themselves.
+    fn measure_other_floors(&mut self) -> Result<(), Stop> {
         let is_left = |track: &Track<'_>| {
             let has_been = track.samples.last().is_some_and(|sample| Some(sample.round) == self.round);
-            track.is_awaited && track.is_open() && !has_been
+            track.is_floor && track.is_open() && !has_been
         };
         let left = self.tracks.iter().filter(|track| is_left(track)).map(|track| track.case.clone());
         let left: Vec<Case> = left.collect();
-        self.measure_floors(&left)
+        if left.is_empty() { Ok(()) } else { self.measure_floors(&left) }
     }
 
     fn open_cases(&self) -> usize {
@@ -403,6 +403,7 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         let Track { samples, brackets, floor: Some(floor), .. } = &mut self.tracks[at] else { return };
         for (sample, bracket) in samples.iter_mut().zip(brackets) {
             sample.floor_ns = between(&self.brackets, *bracket, |ns_of| floor.iteration_ns(ns_of));
+            sample.wake_floor_ns = between(&self.brackets, *bracket, |ns_of| floor.wake_iteration_ns(ns_of));
         }
     }
 

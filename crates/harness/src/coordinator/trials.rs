@@ -2,6 +2,7 @@
 //! them.
 
 use super::common_window::in_common_window;
+use super::plain_times::PlainTimes;
 use super::reexecution::reexecution;
 use super::run_directory::RunDirectory;
 use super::schedule::{Trial, Trials};
@@ -10,11 +11,11 @@ use crate::clock::{Clock, Timer};
 use crate::host::steal::stolen_ns;
 use crate::protocol::channel::{Channel, channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::{COMMAND, Orders, Role, Sizing, SliceOrders};
+use crate::protocol::orders::{COMMAND, Orders, Role, Singly, Sizing, SliceOrders};
 use crate::protocol::report::{EndpointMessage, SliceReport};
 use model::observation::ProbeRequest;
 use model::record::ClockSource;
-use model::{Case, Endpoints, Peers, Sample};
+use model::{Case, Endpoints, Inject, Peers, Sample};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -35,6 +36,8 @@ pub struct EndpointTrials<'a> {
     pub interrupted: &'a AtomicBool,
     /// The time that a trial may take beyond the iterations that it was told to do.
     pub timeout: Duration,
+    /// What cases take without the delay that is injected in them.
+    pub plain_times: PlainTimes,
 }
 
 /// What one trial may need of descriptors in the coordinator: a channel to each endpoint, and links while it starts.
@@ -51,6 +54,7 @@ impl Trials for EndpointTrials<'_> {
         number: u64,
         probe: Option<&ProbeRequest>,
     ) -> Result<Box<dyn Trial + 's>, TrialError> {
+        let inject_ns = self.inject_ns(case)?;
         let orders = |role, pair| Orders {
             case: case.clone(),
             role,
@@ -58,6 +62,7 @@ impl Trials for EndpointTrials<'_> {
             directory: self.directory.path().to_owned(),
             number,
             pair,
+            inject_ns,
             check: self.check,
             probe: probe.cloned(),
         };
@@ -77,6 +82,31 @@ impl Trials for EndpointTrials<'_> {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let fds = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         (fds.saturating_sub(FDS_BESIDE) / FDS_A_TRIAL).clamp(1, MOST_ALIVE)
+    }
+}
+
+impl EndpointTrials<'_> {
+    /// The delay of each iteration of `case`, in nanoseconds. One in percent is of what the case takes without, which is
+    /// measured first.
+    fn inject_ns(&self, case: &Case) -> Result<Option<f64>, TrialError> {
+        /// What each of the trials without a delay measures.
+        const SLICE_NS: u64 = 2_000_000;
+        /// Trials of runs have lower numbers, so that no two have one number.
+        const FIRST_NUMBER: u64 = 1 << 48;
+
+        let plain = Case { inject: None, ..case.clone() };
+        let measure = |hint_ns, number| -> Result<f64, TrialError> {
+            let mut trial = self.start(&plain, FIRST_NUMBER + number, None)?;
+            let size = Sizing::Slice { slice_ns: SLICE_NS, hint_ns };
+            let report = trial.slice(SliceOrders { size, singly: Singly::Omitted })?;
+            trial.end()?;
+            Ok(report.sample.iteration_ns())
+        };
+        Ok(match case.inject {
+            None => None,
+            Some(Inject::Ns(ns)) => Some(ns as f64),
+            Some(share) => Some(share.delay_ns(self.plain_times.ns(&plain, measure)?)),
+        })
     }
 }
 
@@ -351,6 +381,7 @@ mod tests {
             check: false,
             interrupted: &AtomicBool::new(interrupted),
             timeout: limit,
+            plain_times: PlainTimes::default(),
         };
         EndpointTrial { run: &run, case, processes }.converse(until, limit)
     }

@@ -1,6 +1,7 @@
 //! The client's side of a connected trial: it announces one phase after the other, keeps the clock and makes the sample.
 
 use super::buffered::BufferedEndpoint;
+use super::injected::{Injected, InjectedDelay};
 use super::loop_error::LoopError;
 use super::loops::{ask_all, stream_to_all};
 use super::meters::{
@@ -43,6 +44,8 @@ pub(crate) struct Client<'a, E> {
     pub(crate) endpoints: Vec<Box<BufferedEndpoint<E>>>,
     /// What goes with each message of a `session`.
     pub(crate) fds: Vec<OwnedFd>,
+    /// What is injected in each iteration, if anything is.
+    pub(crate) delay: Option<InjectedDelay>,
     pub(crate) speed: SpeedReader,
     /// How many iterations there were since the last slice, in all phases.
     pub(crate) iterations_so_far: u64,
@@ -233,11 +236,11 @@ impl<E: Endpoint> Client<'_, E> {
         let (workload, endpoints) = (self.session.workload(), &mut self.endpoints[..]);
         let (before, start, end, after);
         if is_steady && let [endpoint] = endpoints {
-            endpoint.stream(settling, &mut Unmetered, &mut Unwatched)?;
+            stream_injected(endpoint, settling, self.delay, &mut Unwatched)?;
             before = of_this_thread();
             watch.start();
             start = self.clock.now();
-            endpoint.stream(timed, &mut Unmetered, watch)?;
+            stream_injected(endpoint, timed, self.delay, watch)?;
             end = self.clock.now();
             after = of_this_thread();
         } else {
@@ -245,7 +248,7 @@ impl<E: Endpoint> Client<'_, E> {
             before = of_this_thread();
             watch.start();
             start = self.clock.now();
-            run(endpoints, workload, timed, &fds, &mut NoTrace, watch)?;
+            run_injected(endpoints, workload, timed, &fds, self.delay, watch)?;
             end = self.clock.now();
             after = of_this_thread();
         }
@@ -311,7 +314,7 @@ impl<E: Endpoint> Client<'_, E> {
     /// The client's side of `iterations`.
     fn iterations(&mut self, iterations: Range<u64>, watch: &mut impl Watch) -> Outcome<()> {
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
-        run(&mut self.endpoints, self.session.workload(), iterations, &fds, &mut NoTrace, watch)
+        run_injected(&mut self.endpoints, self.session.workload(), iterations, &fds, self.delay, watch)
             .map_err(EndpointError::from)
     }
 
@@ -414,6 +417,36 @@ fn run<E: Endpoint>(
         }
         (_, [endpoint]) => endpoint.ask(iterations, watch),
         (_, endpoints) => ask_all(endpoints, iterations, watch.log()),
+    }
+}
+
+/// The same with `delay` in each iteration. Without one it is the same code as without this function.
+fn run_injected<E: Endpoint>(
+    endpoints: &mut [Box<BufferedEndpoint<E>>],
+    workload: Workload,
+    iterations: Range<u64>,
+    fds: &[BorrowedFd<'_>],
+    delay: Option<InjectedDelay>,
+    watch: &mut impl Watch,
+) -> Result<(), LoopError> {
+    match delay {
+        None => run(endpoints, workload, iterations, fds, &mut NoTrace, watch),
+        Some(delay) => {
+            run(endpoints, workload, iterations, fds, &mut NoTrace, &mut Injected { delay, watch })
+        }
+    }
+}
+
+/// The messages of a stream, each with `delay`, and no word after them.
+fn stream_injected<E: Endpoint>(
+    endpoint: &mut BufferedEndpoint<E>,
+    iterations: Range<u64>,
+    delay: Option<InjectedDelay>,
+    watch: &mut impl Watch,
+) -> Result<(), LoopError> {
+    match delay {
+        None => endpoint.stream(iterations, &mut Unmetered, watch),
+        Some(delay) => endpoint.stream(iterations, &mut Unmetered, &mut Injected { delay, watch }),
     }
 }
 

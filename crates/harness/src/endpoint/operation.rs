@@ -1,5 +1,6 @@
 //! A trial of an operation: it has one endpoint, and no phases to agree on.
 
+use super::injected::InjectedDelay;
 use super::loop_error::LoopError;
 use super::sample::{sample, usage_between};
 use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
@@ -23,6 +24,8 @@ pub(crate) struct OperationTrial<'a, O> {
     clock: Clock,
     speed: SpeedReader,
     operation: O,
+    /// What is injected in each iteration, if anything is.
+    delay: Option<InjectedDelay>,
     /// How many iterations there were since the last slice.
     iterations_so_far: u64,
     /// What an iteration took when it was last timed; absent until the trial is warm.
@@ -33,7 +36,8 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
     pub(crate) fn new(session: &'a Session, operation: O) -> Self {
         let clock = Clock::new(session.orders.clock);
         let speed = SpeedReader::new(clock, None);
-        Self { session, clock, speed, operation, iterations_so_far: 0, iteration_ns: None }
+        let delay = session.orders.inject_ns.map(|ns| InjectedDelay::new(ns, &clock));
+        Self { session, clock, speed, operation, delay, iterations_so_far: 0, iteration_ns: None }
     }
 
     /// Measures one slice after the other until the coordinator wants no more.
@@ -76,7 +80,7 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         let mut probe = observe::attach(request, 0..0)?;
         probe.begin()?;
         let start = self.clock.now();
-        repeat(&mut self.operation, 0..iterations)?;
+        repeat(&mut self.operation, 0..iterations, self.delay)?;
         let elapsed_ns = self.clock.ns_between(start, self.clock.now());
         probe.end()?;
         let client = probe.observation()?;
@@ -131,18 +135,33 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         self.session.expect(iterations, self.iteration_ns.unwrap_or(0.0))?;
         let before = of_this_thread();
         let start = self.clock.now();
-        repeat(&mut self.operation, 0..iterations)?;
+        repeat(&mut self.operation, 0..iterations, self.delay)?;
         let elapsed_ns = self.clock.ns_between(start, self.clock.now());
         self.iteration_ns = Some(elapsed_ns.max(1.0) / iterations as f64);
         Ok((elapsed_ns, usage_between(before, of_this_thread())))
     }
 }
 
-/// The iterations of `cost`.
+/// The iterations of `cost`, with `delay` in each. Without one they are the same code as without the parameter.
 #[inline(always)]
-fn repeat(operation: &mut impl Operation, iterations: Range<u64>) -> Result<(), LoopError> {
-    for _ in iterations {
-        operation.call().map_err(|errno| LoopError::Call { name: "call", errno })?;
+fn repeat(
+    operation: &mut impl Operation,
+    iterations: Range<u64>,
+    delay: Option<InjectedDelay>,
+) -> Result<(), LoopError> {
+    let mut call = || operation.call().map_err(|errno| LoopError::Call { name: "call", errno });
+    match delay {
+        None => {
+            for _ in iterations {
+                call()?;
+            }
+        }
+        Some(delay) => {
+            for _ in iterations {
+                delay.wait();
+                call()?;
+            }
+        }
     }
     Ok(())
 }

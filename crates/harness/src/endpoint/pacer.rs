@@ -35,7 +35,8 @@ struct Due {
     iteration: usize,
     start: Stamp,
     due_ticks: f64,
-    late_ticks: u64,
+    /// How late each iteration began, in memory set aside before the iterations.
+    late_ticks: Vec<u64>,
 }
 
 /// How many random distances are drawn before the iterations: to draw them within would take time of the iterations.
@@ -54,11 +55,10 @@ impl Pacer {
                 iteration: 0,
                 start: now,
                 due_ticks: 0.0,
-                late_ticks: 0,
+                late_ticks: set_aside(iterations),
             }),
         };
-        let mut ticks = vec![1; iterations as usize];
-        ticks.clear();
+        let ticks = set_aside(iterations);
         Some(Self { clock, waits, began: now, ticks })
     }
 
@@ -68,7 +68,8 @@ impl Pacer {
             Waits::ThinkTime(_) => None,
             Waits::Due(due) => Some(ScheduleSample {
                 span_ns: self.clock.ns(due.due_ticks as u64),
-                late_ns: self.clock.ns(due.late_ticks),
+                late_ns: self.clock.ns(due.late_ticks.last().copied().unwrap_or(0)),
+                backlog_slope: backlog_slope(&due.late_ticks, due.due_ticks),
             }),
         }
     }
@@ -81,6 +82,28 @@ pub(crate) fn wall_ns(pace: Pace, iteration_ns: f64) -> f64 {
         Pace::ThinkTime(think_time_ns) => iteration_ns + think_time_ns as f64,
         Pace::Rate(rate) => iteration_ns.max(rate.interval_ns()),
     }
+}
+
+/// Room for `count` values, with every page of it touched.
+fn set_aside(count: u64) -> Vec<u64> {
+    let mut room = vec![1; count as usize];
+    room.clear();
+    room
+}
+
+/// By how much later iterations began for each tick of a schedule of `span_ticks`: between the medians of the first and the last
+/// third of `late_ticks`, which are two thirds of the schedule apart.
+fn backlog_slope(late_ticks: &[u64], span_ticks: f64) -> Option<f64> {
+    const LEAST_ITERATIONS: usize = 6;
+    let third = late_ticks.len() / 3;
+    let median = |late: &[u64]| {
+        let mut sorted = late.to_vec();
+        sorted.sort_unstable();
+        sorted[sorted.len() / 2] as f64
+    };
+    let between = || median(&late_ticks[late_ticks.len() - third..]) - median(&late_ticks[..third]);
+    let distance = 1.0 - third as f64 / late_ticks.len().max(1) as f64;
+    (late_ticks.len() >= LEAST_ITERATIONS).then(|| between() / (span_ticks * distance))
 }
 
 fn distances(arrivals: Arrivals, seed: u64) -> Vec<f64> {
@@ -120,7 +143,7 @@ impl Watch for Pacer {
                     std::hint::spin_loop();
                     now = self.clock.now();
                 }
-                due.late_ticks = Clock::ticks_between(is_due, now);
+                due.late_ticks.push(Clock::ticks_between(is_due, now));
                 self.began = is_due;
             }
         }
@@ -179,6 +202,30 @@ mod tests {
         assert!(pacer.ticks[0] >= 20_000_000 && pacer.ticks[1] >= 18_000_000 && pacer.ticks[2] >= 16_000_000);
         let schedule = pacer.schedule().unwrap();
         assert!((schedule.span_ns - 6e6).abs() < 1e3 && schedule.late_ns >= 16e6);
+    }
+
+    #[test]
+    fn a_queue_that_grows_has_a_slope_and_one_slow_iteration_has_none() {
+        // Due every 100 ticks; each takes 102, so that each begins 2 later than the one before.
+        let growing: Vec<u64> = (0..3000).map(|iteration| 2 * iteration).collect();
+        let slope = backlog_slope(&growing, 300_000.0).unwrap();
+        assert!((slope - 0.02).abs() < 1e-4, "{slope}");
+        let late = |slow: std::ops::Range<usize>| {
+            let late: Vec<u64> = (0..3000).map(|at| if slow.contains(&at) { 50_000 } else { 5 }).collect();
+            backlog_slope(&late, 300_000.0).unwrap()
+        };
+        assert_eq!((late(0..0), late(2700..3000), late(0..300)), (0.0, 0.0, 0.0));
+        assert_eq!(backlog_slope(&[1; 5], 500.0), None);
+    }
+
+    /// A slice was as short as any other, and what its last iteration was late by passed for one slow iteration.
+    #[test]
+    fn an_overload_of_two_percent_is_seen() {
+        let clock = Clock::new(ClockSource::MonotonicRaw);
+        let overloaded =
+            paced(rate(10_000, Arrivals::Uniform), 2000, |_| clock.work_for(Duration::from_micros(102)));
+        let achieved = overloaded.schedule().unwrap().achieved();
+        assert!(achieved < 0.985, "{achieved}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::buffered::BufferedEndpoint;
 use super::client::Client;
 use super::fan_in::FanInServer;
+use super::injected::InjectedDelay;
 use super::operation::OperationTrial;
 use super::server::Server;
 use super::session::{Outcome, Session};
@@ -107,6 +108,7 @@ impl Visitor for TakePart {
                 clock,
                 endpoints,
                 fds: session.fds()?,
+                delay: session.orders.inject_ns.map(|ns| InjectedDelay::new(ns, &clock)),
                 speed,
                 iterations_so_far: 0,
                 iteration_ns: None,
@@ -158,6 +160,7 @@ mod tests {
             directory: std::env::temp_dir(),
             number: 0,
             pair: 0,
+            inject_ns: None,
             check: true,
             probe: None,
         }
@@ -211,6 +214,54 @@ mod tests {
                 let counts: Vec<u64> = reports.iter().map(|report| report.sample.trial_iterations).collect();
                 assert_eq!(counts, [20 + 2 * 20 + 4 * 7, 2 * 30 + 2 * 7]);
             }
+        }
+    }
+
+    /// The differences between slices with a delay of `inject_ns` and those without, trial by trial, which alternate.
+    fn injected_ns(inject_ns: f64, trial: impl Fn(Option<f64>) -> Vec<SliceReport>) -> Vec<f64> {
+        let iteration_ns = |inject| trial(inject)[0].sample.iteration_ns();
+        let pair = |at| match at % 2 {
+            0 => -iteration_ns(None) + iteration_ns(Some(inject_ns)),
+            _ => iteration_ns(Some(inject_ns)) - iteration_ns(None),
+        };
+        (0..21).map(pair).collect()
+    }
+
+    /// The median of `values`, and the median of their distances from it.
+    fn median_and_spread(values: &[f64]) -> (f64, f64) {
+        let median = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        let middle = median(values.to_vec());
+        (middle, median(values.iter().map(|value| (value - middle).abs()).collect()))
+    }
+
+    #[test]
+    fn an_injected_delay_is_found_in_what_an_iteration_takes() {
+        let syscall = |inject_ns| {
+            let case = Case { cpus: None, ..floor::operation(floor::SYSCALL, 1) };
+            slices(Orders { inject_ns, ..orders(case, Role::Alone) }, Vec::new(), &[2000]).0
+        };
+        let pipe = |workload| {
+            move |inject_ns| {
+                let case = Case { cpus: None, ..connected("pipe", workload, 64) };
+                let (client, server) = channel().unwrap();
+                slices(Orders { inject_ns, ..orders(case, Role::Both) }, vec![client, server], &[300]).0
+            }
+        };
+        let found = [
+            (2_000.0, injected_ns(2_000.0, syscall)),
+            (200_000.0, injected_ns(200_000.0, pipe(Workload::Latency))),
+            // The client is what limits a stream that it delays by so much.
+            (100_000.0, injected_ns(100_000.0, pipe(Workload::Throughput))),
+        ];
+        for (inject_ns, differences) in found {
+            let (median, spread) = median_and_spread(&differences);
+            // Of other work on the host, the spread knows. The calibration may be off by some percent.
+            let bound = 5.0 * spread + 0.2 * inject_ns;
+            assert!((median - inject_ns).abs() < bound, "{median} of {inject_ns}, spread {spread}");
+            assert!(median > 0.3 * inject_ns, "{median} of {inject_ns}");
         }
     }
 

@@ -12,6 +12,7 @@ pub fn sample(iterations: u64, elapsed_ns: f64, client: Usage, server: Option<Us
         trial_iterations: iterations,
         elapsed_ns,
         floor_ns: None,
+        wake_floor_ns: None,
         each: None,
         client,
         server,

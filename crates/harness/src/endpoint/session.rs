@@ -135,10 +135,15 @@ impl Session {
     /// Whether every client has measured one whole phase by now.
     pub(crate) fn others_are_done(&self) -> Outcome<bool> {
         let Some(control) = self.shared_control() else { return Ok(true) };
-        match wait_any(&[control], Duration::ZERO) {
-            Err(Errno::INTR) => Ok(false),
-            ready => Ok(ready.or_fail("poll", "control channel")?.is_some()),
+        let is_said = match wait_any(&[control], Duration::ZERO) {
+            Err(Errno::INTR) => false,
+            ready => ready.or_fail("poll", "control channel")?.is_some(),
+        };
+        // It is taken off the channel: what comes next there is the next slice.
+        if is_said {
+            control.receive::<()>().map_err(by_coordinator)?;
         }
+        Ok(is_said)
     }
 
     /// The channel to the coordinator, where it has several clients keep together.
@@ -216,6 +221,7 @@ pub(super) mod testing {
             number: 3,
             pair: 0,
             check: false,
+            inject_ns: None,
             probe: None,
         };
         Session { orders, role, links: Vec::new(), control, carries_bytes: true }

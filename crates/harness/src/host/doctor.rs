@@ -11,6 +11,7 @@ mod observation;
 mod power;
 pub mod rules;
 mod security;
+mod speed;
 #[cfg(test)]
 mod testing;
 mod virtualisation;

@@ -21,6 +21,8 @@ pub(crate) struct Orders {
     pub(crate) number: u64,
     /// The number of the pair to which the first link belongs, if there are several.
     pub(crate) pair: u32,
+    /// The delay that the client injects in each iteration, in nanoseconds, if the case has one.
+    pub(crate) inject_ns: Option<f64>,
     /// Whether every byte is checked in the timed iterations too.
     pub(crate) check: bool,
     /// The probe that observes the endpoints, in the one phase that such a trial has beside its warm-up.

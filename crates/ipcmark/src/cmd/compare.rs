@@ -83,14 +83,18 @@ fn pairs_here(request: &RatioRequest) -> Result<Vec<CasePair>, Invalid> {
     let topology = harness::host::facts::read(Path::new("/")).topology;
     let [before, after] =
         request.blocks.each_ref().map(|blocks| plan_here(blocks, request.endpoints, &topology));
+    let after = match request.inject {
+        Some(inject) => after.injected(inject),
+        None => after,
+    };
     let pairs = pairs_of(&before, &after);
     if pairs.is_empty() { Err(nothing_left(&[before.dropped, after.dropped].concat())) } else { Ok(pairs) }
 }
 
-/// The cases of both plans that differ by nothing but the mechanism.
+/// The cases of both plans that differ by nothing but the mechanism, and what is injected in it.
 fn pairs_of(before: &Plan, after: &Plan) -> Vec<CasePair> {
     let pair = |a: &Case| {
-        let is_same = |b: &&Case| Case { spec: a.spec.clone(), ..(*b).clone() } == *a;
+        let is_same = |b: &&Case| Case { spec: a.spec.clone(), inject: a.inject, ..(*b).clone() } == *a;
         requested(after).find(is_same).map(|b| CasePair::new(a.clone(), b.clone()))
     };
     requested(before).filter_map(pair).collect()
@@ -111,7 +115,8 @@ fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession)
 
 fn pair_name(pair: &CasePair) -> String {
     let [a, b] = &pair.cases;
-    format!("{} against {a}", b.spec)
+    let inject = b.inject.map(|inject| format!(" inject={inject}")).unwrap_or_default();
+    format!("{}{inject} against {a}", b.spec)
 }
 
 #[cfg(test)]
@@ -130,5 +135,8 @@ mod tests {
             names,
             ["memset against memcpy cost 1 same-core", "memset against memcpy cost 3 same-core"]
         );
+        let delayed = plan(vec![case("memcpy", 2)]).injected(model::Inject::Ns(5));
+        let names: Vec<String> = pairs_of(&before, &delayed).iter().map(pair_name).collect();
+        assert_eq!(names, ["memcpy inject=5ns against memcpy cost 2 same-core"]);
     }
 }

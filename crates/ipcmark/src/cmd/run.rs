@@ -30,6 +30,10 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let suite = &request.suite;
     let host = harness::host::facts::read(Path::new("/"));
     let plan = plan_some(&suite.blocks, suite.endpoints.unwrap_or_default(), &host.topology)?;
+    let plan = match request.inject {
+        Some(inject) => plan.injected(inject),
+        None => plan,
+    };
     let study = suite.study.as_ref();
     let subjects = study.map_or_else(Vec::new, |study| profile::subjects(study, &plan, suite.total));
     let settings = settings(&request, &plan, !subjects.is_empty());

@@ -2,3 +2,5 @@
 
 pub(crate) mod cache_line;
 pub(crate) mod context_switch;
+pub(crate) mod remote_wake;
+pub(crate) mod shared_copy;

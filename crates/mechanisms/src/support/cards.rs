@@ -7,7 +7,7 @@ use model::card::{Card, CardKind, Framing, Payload, Reach};
 use model::{Session, Workload};
 
 /// What can be measured of whatever carries bytes both ways.
-const EXCHANGES: &[Workload] = &[Workload::Latency, Workload::Throughput, Workload::Transfer];
+pub(crate) const EXCHANGES: &[Workload] = &[Workload::Latency, Workload::Throughput, Workload::Transfer];
 
 /// Likewise, where the message may carry descriptors.
 pub(crate) const EXCHANGES_AND_SESSION: &[Workload] =

@@ -1,9 +1,9 @@
 //! What endpoints in shared memory sleep on: a futex, or an object for each endpoint that remembers a wake-up. Not a
 //! mechanism itself.
 //!
-//! A sleep on the futex ends after 100 ms at the latest; the endpoint then polls and sleeps again. The other sleeps have
-//! no timeout: an endpoint that closes wakes its peer, and an object that remembers a wake-up cannot lose it. A peer
-//! that is killed wakes nobody; the coordinator's deadline ends that wait.
+//! No sleep has a timeout: an endpoint that closes wakes its peer, the futex's flag is set before the last poll, and an
+//! object that remembers a wake-up cannot lose it. A peer that is killed wakes nobody; the coordinator's deadline ends
+//! that wait.
 
 use crate::contract::{Ticket, TrialContext};
 use crate::support::names::{Registered, probe_names};

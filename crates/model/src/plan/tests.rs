@@ -24,6 +24,8 @@ const CARDS: &[Card] = &[
     card("null", CardKind::Mechanism, TWO_ENDED, true),
     card("context-switch", CardKind::Floor, &[Workload::Latency], true),
     card("cache-line", CardKind::Floor, &[Workload::Latency], true),
+    card("shared-copy", CardKind::Floor, TWO_ENDED, true),
+    card("remote-wake", CardKind::Floor, &[Workload::Latency], false),
     card("memcpy", CardKind::Operation, &[Workload::Cost], true),
     card("syscall", CardKind::Operation, &[Workload::Cost], false),
     card("getpid", CardKind::Operation, &[Workload::Cost], false),
@@ -101,10 +103,13 @@ fn floors_are_what_the_cases_need_each_once() {
             "syscall cost same-core",
             "context-switch latency 1 same-core",
             "memcpy cost 64 same-core",
+            "shared-copy latency 64 same-llc",
+            "remote-wake latency same-llc",
             "cache-line latency 1 same-llc",
+            "shared-copy throughput 64 same-llc",
         ]
     );
-    let cache_line = plan.floors.last().unwrap();
+    let cache_line = &plan.floors[6];
     assert_eq!(cache_line.cpus, Some(CpuPair { client: 1, server: 0 }));
 }
 
@@ -254,6 +259,8 @@ fn what_cannot_be_had_is_dropped_with_its_reason() {
         "no vmsplice; take a newer kernel"
     );
     assert!(only_reason(&of(&["cache-line"], latency, &[1], "same-core")).contains("no cache line"));
+    assert!(only_reason(&of(&["shared-copy"], latency, &[1], "same-core")).contains("no cache line"));
+    assert!(only_reason(&of(&["remote-wake"], latency, &[], "same-core")).contains("no other CPU"));
     assert!(only_reason(&of(&["context-switch"], latency, &[1], "same-llc")).contains("no context switch"));
     assert!(only_reason(&of(&["pipe"], latency, &[], "same-core")).contains("needs message sizes"));
     let limited = of(&["mq"], latency, &[1, 8192, 8193], "same-core");
@@ -306,6 +313,29 @@ fn one_cpu_is_one_cpu_when_nothing_is_pinned_too() {
 }
 
 #[test]
+fn a_delay_is_injected_in_what_was_asked_for_and_in_no_floor() {
+    let inject = Inject::Ns(200);
+    let of = |rows: &[&str]| {
+        let block = block(rows, &[Workload::Latency, Workload::Accuracy], &[64], &["same-core"]);
+        planned(block, &cores(2)).injected(inject)
+    };
+    let plan = of(&["pipe", "context-switch"]);
+    let names =
+        ["pipe latency 64 same-core inject=200ns", "context-switch latency 64 same-core inject=200ns"];
+    assert_eq!(keys(&plan.cases), names);
+    assert!(plan.floors.iter().all(|floor| floor.inject.is_none()) && plan.awaited.is_empty());
+    // A case with a delay is divided by the same floor.
+    let plain = Case { inject: None, ..plan.cases[0].clone() };
+    assert_eq!(floor::floor_of(&plan.cases[0]), floor::floor_of(&plain));
+    let several = Block {
+        peers: vec![Peers::Pairs(2)],
+        ..block(&["pipe"], &[Workload::Latency], &[64], &["same-core"])
+    };
+    let plan = planned(several, &cores(2)).injected(inject);
+    assert!(plan.cases.is_empty() && plan.dropped[0].reason.contains("one client"), "{plan:?}");
+}
+
+#[test]
 fn unpinned_cases_alone_have_unpinned_floors() {
     let plan = planned(block(&["pipe"], &[Workload::Latency], &[1], &["unpinned"]), &cores(2));
     assert_eq!(keys(&plan.floors), ["null latency 1 unpinned", "syscall cost unpinned"]);
@@ -314,7 +344,7 @@ fn unpinned_cases_alone_have_unpinned_floors() {
 
 #[test]
 fn copies_on_different_cpus_have_different_keys() {
-    let placements = ["same-core", "cpus=0,2"];
+    let placements = ["same-core", "cpus=0,0"];
     let plan = planned(block(&["pipe"], &[Workload::Latency], &[64], &placements), &cores(3));
     let mut keys = keys(&plan.floors);
     assert!(keys.contains(&"memcpy cost 64 cpus=0,0".to_owned()), "{keys:?}");

@@ -90,6 +90,10 @@ const COLUMNS: &[Column] = &[
         Some(row.analysed.record.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     }),
     ("error", |row| error(&row.analysed.record.outcome)),
+    ("wake_floor_multiple_median", |row| row.and(|s| Some(s.wake_floor_multiple?.median))),
+    ("wake_floor_multiple_low", |row| row.and(|s| low(s.wake_floor_multiple?))),
+    ("wake_floor_multiple_high", |row| row.and(|s| high(s.wake_floor_multiple?))),
+    ("floor_drift", |row| row.and(|s| s.floor_drift)),
 ];
 
 impl Row<'_> {

@@ -127,7 +127,7 @@ const timeOf = (some) => {
 const METRICS = {
   'round trip': 'round trip', 'rtt/2': 'half a round trip', time: 'time', rate: 'throughput', p99: '99th percentile',
   'p99.9': '99.9th percentile', cpu: 'CPU time, both endpoints', switches: 'context switches', faults: 'page faults',
-  '×floor': 'multiple of the floor', user: 'user CPU time', system: 'system CPU time', 'all/s': 'iterations a second, all peers',
+  '×floor': 'multiple of the floor', '×wake': 'multiple of the floor that wakes a sleeper', drift: 'drift that the floor leaves', user: 'user CPU time', system: 'system CPU time', 'all/s': 'iterations a second, all peers',
   lost: 'part of the messages lost', least: 'iterations of the client with the fewest', most: 'iterations of the client with the most',
 };
 /** Of these more is better. */

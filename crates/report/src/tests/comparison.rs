@@ -25,7 +25,7 @@ fn pairs() -> Vec<compare::PairedComparison> {
 fn a_comparison_in_80_columns() {
     insta::assert_snapshot!(comparison(&compared(), &PLAIN), @r#"
     B against A, 13 cases: 1 faster, 0 slower, 6 no difference found, 6 cannot tell
-      on average  time +1.8% ±8.4%, ×floor +1.7% ±12%, floors +1.0% ±2.2%
+      on average  time +1.8% ±8.4%, ×floor +1.7% ±12%, floors +1.0% ±2.0%
       differs     kernel: 6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
                   in A, 6.13.1 #1 SMP PREEMPT_DYNAMIC in B
 
@@ -73,13 +73,15 @@ fn a_comparison_in_80_columns() {
 
     floors: how the host changed
       floor                          A         time        on
-      null                    0.424 ns  +1.0% ±6.0%     cpu 1  no difference found
-      syscall                  61.5 ns  +1.0% ±6.0%     cpu 1  no difference found
-      context-switch           1.89 µs  +1.0% ±7.9%     cpu 1  cannot tell
-      cache-line                143 ns  +1.0% ±6.0%  cpus 1,0  no difference found
-      memcpy 1                 1.61 ns  +1.0% ±6.0%     cpu 1  no difference found
-      memcpy 4K                82.7 ns  +1.0% ±6.0%     cpu 1  no difference found
-      memcpy 64K               9.08 µs  +1.0% ±6.0%     cpu 1  no difference found
+      null                    0.424 ns  +1.0% ±6.1%     cpu 1  no difference found
+      syscall                  61.5 ns  +1.0% ±6.1%     cpu 1  no difference found
+      context-switch           1.89 µs  +1.0% ±8.2%     cpu 1  cannot tell
+      cache-line                143 ns  +1.0% ±6.1%  cpus 1,0  no difference found
+      remote-wake              20.2 µs  +1.0% ±6.1%  cpus 1,0  no difference found
+      shared-copy 64K          9.08 µs  +1.0% ±6.1%  cpus 1,0  no difference found
+      shared-copy 64K          9.18 µs  +1.0% ±6.1%  cpus 1,0  no difference found
+      memcpy 1                 1.61 ns  +1.0% ±6.1%     cpu 1  no difference found
+      memcpy 4K                82.7 ns  +1.0% ±6.1%     cpu 1  no difference found
       context-switch: its interval reaches beyond ±5%: give both runs more time
 
     notes

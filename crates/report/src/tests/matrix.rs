@@ -117,45 +117,46 @@ fn places_stand_side_by_side_where_they_fit() {
       note        the last line was cut off; it is left out
 
     at a glance: the fastest, smallest and largest messages (+n: n others as good)
-      latency, same-core     1 byte unix-seqpacket 4.78 µs; 64K tcp 41.3 µs (+4)
-      latency, same-llc      1 byte udp 6.55 µs (+1); 64K fifo 39.6 µs (+5)
-      throughput, same-core  4K tcp 954 MB/s; 64K pipe 253 MB/s (+1)
-      throughput, same-llc   4K unix-seqpacket 1.44 GB/s; 64K tcp 253 MB/s
+      latency, same-core     1 byte tcp 6.55 µs (+1); 64K pipe 39.6 µs (+4)
+      latency, same-llc      1 byte fifo 4.78 µs (+1); 64K tcp 39.6 µs (+5)
+      throughput, same-core  4K unix-stream 1.44 GB/s; 64K unix-dgram 253 MB/s
+      throughput, same-llc   4K and 64K tcp 1.15 GB/s and 232 MB/s
 
     latency: round trip   same-core (cpu 1)             same-llc (cpus 1,0)
                            1 byte        4K       64K    1 byte        4K       64K
-      unix-seqpacket      4.78 µs   8.72 µs   43.1 µs!  18.9 µs!  22.9 µs   57.2 µs
-      fifo                6.55 µs!  10.5 µs   44.9 µs   20.7 µs   24.6 µs!  39.6 µs
-      udp                 11.8 µs   15.8 µs         -   6.55 µs!  10.5 µs         -
-      unix-dgram          13.6 µs!  17.6 µs   51.9 µs   8.31 µs   12.3 µs!  46.6 µs
-      unix-stream         15.4 µs   19.3 µs!  53.7 µs   10.1 µs   14.0 µs   48.4 µs!
-      pipe                17.2 µs   21.1 µs   55.5 µs!  11.8 µs!  15.8 µs   50.2 µs
-      shm-ring            17.2 µs   21.1 µs   55.5 µs!  11.8 µs!  15.8 µs   50.2 µs
-      tcp                 22.5 µs   6.95 µs!  41.3 µs   17.2 µs   21.1 µs   55.5 µs!
-      shm-ring:wait=spin        -         -         -   20.7 µs   24.6 µs!  39.6 µs
+      tcp                 6.55 µs   10.5 µs   44.9 µs!  20.7 µs!  24.6 µs   39.6 µs
+      unix-seqpacket      8.31 µs!  12.3 µs   46.6 µs   22.5 µs   6.95 µs!  41.3 µs
+      fifo                10.1 µs   14.0 µs!  48.4 µs   4.78 µs   8.72 µs   43.1 µs!
+      udp                 15.4 µs!  19.3 µs         -   10.1 µs   14.0 µs!        -
+      unix-dgram          17.2 µs   21.1 µs!  55.5 µs   11.8 µs   15.8 µs   50.2 µs!
+      unix-stream         18.9 µs   22.9 µs   57.2 µs!  13.6 µs!  17.6 µs   51.9 µs
+      pipe                20.7 µs!  24.6 µs   39.6 µs   15.4 µs   19.3 µs!  53.7 µs
+      shm-ring            20.7 µs!  24.6 µs   39.6 µs   15.4 µs   19.3 µs!  53.7 µs
+      shm-ring:wait=spin        -         -         -   4.78 µs   8.72 µs   43.1 µs!
 
     throughput: rate      same-core (cpu 1)       same-llc (cpus 1,0)
                                  4K         64K          4K         64K
-      tcp                  954 MB/s    223 MB/s!   406 MB/s    253 MB/s
-      unix-seqpacket       817 MB/s    215 MB/s   1.44 GB/s!   242 MB/s
-      fifo                 714 MB/s!   207 MB/s   1.15 GB/s    232 MB/s!
-      udp                  570 MB/s!          -    817 MB/s           -
-      unix-dgram           475 MB/s!   180 MB/s    634 MB/s    200 MB/s!
-      unix-stream          438 MB/s    175 MB/s!   570 MB/s    193 MB/s
-      pipe                 406 MB/s    253 MB/s    518 MB/s!   186 MB/s
-      shm-ring             406 MB/s    253 MB/s    518 MB/s!   186 MB/s
-      shm-ring:wait=spin          -           -   1.15 GB/s    232 MB/s!
+      unix-stream         1.44 GB/s    242 MB/s    475 MB/s!   180 MB/s
+      pipe                1.15 GB/s!   232 MB/s    438 MB/s    175 MB/s!
+      shm-ring            1.15 GB/s!   232 MB/s    438 MB/s    175 MB/s!
+      tcp                  714 MB/s    207 MB/s   1.15 GB/s!   232 MB/s
+      unix-seqpacket       634 MB/s!   200 MB/s    954 MB/s    223 MB/s!
+      fifo                 570 MB/s    193 MB/s!   817 MB/s    215 MB/s
+      udp                  475 MB/s           -    634 MB/s           -
+      unix-dgram           406 MB/s    253 MB/s!   518 MB/s    186 MB/s
+      shm-ring:wait=spin          -           -    817 MB/s    215 MB/s
 
     cost, same-core (cpu 1): time
-      clock_gettime:wait=monotonic-coarse 214 ns!
-      clock_gettime:wait=realtime 293 ns   clock_gettime:wait=boottime 372 ns
-      clock_gettime:wait=process-cpu 451 ns!   clock_gettime:wait=thread-cpu 530 ns
-      syscall 689 ns   tsc 768 ns   tsc:wait=bare 847 ns!   clock_gettime 926 ns
-      clock_gettime:wait=monotonic-raw 1.01 µs
+      clock_gettime 214 ns!   clock_gettime:wait=monotonic-raw 293 ns
+      clock_gettime:wait=monotonic-coarse 372 ns
+      clock_gettime:wait=realtime 451 ns!   clock_gettime:wait=boottime 530 ns
+      clock_gettime:wait=process-cpu 610 ns   clock_gettime:wait=thread-cpu 689 ns!
+      syscall 847 ns!   tsc 926 ns   tsc:wait=bare 1.01 µs
 
     floors: the least that this machine takes
       null 0.424 ns   syscall 61.5 ns   context-switch 1.89 µs!   cache-line 143 ns
-      memcpy 1 1.61 ns   memcpy 4K 82.7 ns   memcpy 64K 9.08 µs
+      remote-wake 20.2 µs   shared-copy 64K (throughput) 9.08 µs
+      shared-copy 64K (transfer) 9.18 µs   memcpy 1 1.61 ns   memcpy 4K 82.7 ns
 
     not measured
       udp, 3 cases: its largest message here is 65507 bytes; 65507 bytes a datagram
@@ -233,7 +234,8 @@ fn the_fixture_in_80_columns() {
 
     floors: the least that this machine takes
       null 0.424 ns   syscall 61.5 ns   context-switch 1.89 µs!   cache-line 143 ns
-      memcpy 1 1.61 ns   memcpy 4K 82.7 ns   memcpy 64K 9.08 µs
+      remote-wake 20.2 µs   shared-copy 64K (throughput) 9.08 µs
+      shared-copy 64K (transfer) 9.18 µs   memcpy 1 1.61 ns   memcpy 4K 82.7 ns
 
     not measured
       posix-mq, 4 cases: its largest message here is 8192 bytes;

@@ -25,25 +25,28 @@ fn the_table_in_80_columns() {
       note        the last line was cut off; it is left out
 
     latency, no payload, same-core (cpu 1), per round trip
-      mechanism                  round trip      p99      cpu  switches
-      eventfd                 2.34 µs ±0.7%  3.79 µs  2.29 µs      2.00
+      mechanism             round trip      p99      cpu  switches
+      eventfd            2.34 µs ±0.7%  3.79 µs  2.29 µs      2.00
       floor: context-switch = 1.89 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
-      mechanism                  round trip      p99      cpu  switches  ×floor
-      shm-ring:wait=futex     2.14 µs ±0.7%  3.46 µs  2.10 µs      2.00    ×1.4
-      pipe                    2.83 µs  ±25%  4.58 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream             4.78 µs  ±14%  7.58 µs  4.68 µs      2.00    ×3.1  !
+      mechanism             round trip      p99      cpu  switches  ×floor
+      shm-ring:          2.14 µs ±0.7%  3.46 µs  2.10 µs      2.00    ×1.4
+        wait=futex
+      pipe               2.83 µs  ±25%  4.58 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream        4.78 µs  ±14%  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
       m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
-      mechanism                  round trip      p99      cpu  switches  ×floor
-      pipe                    3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  !m
-      fifo                    3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  !m
-      unix-stream:buffer=8M,  4.45 µs ±0.7%  7.20 µs  4.36 µs      2.00    ×2.3  c
-        wait=spin-then-block
-      posix-mq                       failed        -        -         -       -
+      mechanism             round trip      p99      cpu  switches  ×floor
+      pipe               3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  !m
+      fifo               3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  !m
+      unix-stream:       4.45 µs ±0.7%  7.20 µs  4.36 µs      2.00    ×2.3  c
+        buffer=8M,
+        wait=spin-then-
+        block
+      posix-mq                  failed        -        -         -       -
       floor: context-switch + 4 × memcpy = 2.22 µs
       m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60%
         of trials, else 5.15 µs
@@ -53,31 +56,36 @@ fn the_table_in_80_columns() {
         queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q
 
     throughput, 64K, same-llc (cpus 1,0), per message
-      mechanism                          rate     time      cpu  switches  ×floor
-      shm-ring:wait=spin      4.78 GB/s  ±15%  13.7 µs  27.4 µs         0    ×1.5  !
-      pipe:capacity=1M        2.10 GB/s ±0.7%  31.3 µs  30.7 µs      2.00    ×3.5
-      floor: 1 × memcpy = 9.08 µs
+      mechanism                     rate     time      cpu  switches  ×floor
+      shm-ring:          4.78 GB/s  ±15%  13.7 µs  27.4 µs         0    ×1.5  !
+        wait=spin
+      pipe:capacity=1M   2.10 GB/s ±0.7%  31.3 µs  30.7 µs      2.00    ×3.5
+      floor: shared-copy = 9.08 µs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
-      mechanism                          rate      p99      cpu  switches  ×floor
-      shm-ring:wait=spin      5.11 GB/s ±0.7%  20.7 µs  25.6 µs         0    ×1.4
-      pipe:capacity=1M        1.71 GB/s ±0.7%  62.0 µs  37.6 µs      2.00    ×4.3
-      floor: cache-line + 1 × memcpy = 9.22 µs
+      mechanism                     rate      p99      cpu  switches  ×floor   ×wake
+      shm-ring:          5.11 GB/s ±0.7%  20.7 µs  25.6 µs         0    ×1.4       -
+        wait=spin
+      pipe:capacity=1M   1.71 GB/s ±0.7%  62.0 µs  37.6 µs      2.00    ×4.3    ×1.3
+      floor: shared-copy = 9.18 µs; of those that sleep: remote-wake + shared-copy -
+        cache-line = 29.2 µs
 
     cost, same-core (cpu 1), per operation
-      operation                        time      cpu  switches
-      getpid                  58.5 ns ±0.7%  28.7 ns      1.00
-      write-devnull 4K         214 ns ±0.7%   105 ns      1.00
+      operation                   time      cpu  switches
+      getpid             58.5 ns ±0.7%  28.7 ns      1.00
+      write-devnull 4K    214 ns ±0.7%   105 ns      1.00
 
     floors: the least that this machine takes
-      floor                             time      of one        on
-      null                    0.424 ns ±0.7%  round trip     cpu 1
-      syscall                  61.5 ns ±0.7%   operation     cpu 1
-      context-switch           1.89 µs  ±14%  round trip     cpu 1  !
-      cache-line                143 ns ±0.7%  round trip  cpus 1,0
-      memcpy 1                 1.61 ns ±0.7%   operation     cpu 1
-      memcpy 4K                82.7 ns ±0.7%   operation     cpu 1
-      memcpy 64K               9.08 µs ±0.7%   operation     cpu 1
+      floor                        time                of one        on
+      null               0.424 ns ±0.7%            round trip     cpu 1
+      syscall             61.5 ns ±0.7%             operation     cpu 1
+      context-switch      1.89 µs  ±14%            round trip     cpu 1  !
+      cache-line           143 ns ±0.7%            round trip  cpus 1,0
+      remote-wake         20.2 µs ±0.7%            round trip  cpus 1,0
+      shared-copy 64K     9.08 µs ±0.7%               message  cpus 1,0
+      shared-copy 64K     9.18 µs ±0.7%  acknowledged message  cpus 1,0
+      memcpy 1            1.61 ns ±0.7%             operation     cpu 1
+      memcpy 4K           82.7 ns ±0.7%             operation     cpu 1
 
     notes
       ±       half the 95% interval of the median over trials
@@ -85,6 +93,10 @@ fn the_table_in_80_columns() {
               together
       cpu     CPU time of both endpoints; switches: context switches of both
       ×floor  time over that of the floor in the same round; median over rounds
+      drift   what dividing by the floor leaves of the variance of the time: 0
+              nothing, 1 all of it
+      ×wake   time over that of the floor that wakes a sleeper on the other CPU;
+              only of cases that sleep
       !       unsettled: the 95% interval is wider than was asked for; give it more
               --time, or measure fewer cases
       m       two modes: the trials fall into a fast and a slow group; the fast mode
@@ -113,25 +125,25 @@ fn the_table_in_120_columns() {
       note        the last line was cut off; it is left out
 
     latency, no payload, same-core (cpu 1), per round trip
-      mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  faults
-      eventfd                             2.34 µs ±0.7%  1.17 µs  3.79 µs  3.83 µs  2.29 µs      2.00       0
+      mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches
+      eventfd                             2.34 µs ±0.7%  1.17 µs  3.79 µs  3.83 µs  2.29 µs      2.00
       floor: context-switch = 1.89 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
-      mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  faults  ×floor
-      shm-ring:wait=futex                 2.14 µs ±0.7%  1.07 µs  3.46 µs  3.50 µs  2.10 µs      2.00       0    ×1.4
-      pipe                                2.83 µs  ±25%  1.42 µs  4.58 µs  6.89 µs  3.32 µs      2.00       0    ×1.8  !m
-      unix-stream                         4.78 µs  ±14%  2.39 µs  7.58 µs  9.16 µs  4.68 µs      2.00       0    ×3.1  !
+      mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
+      shm-ring:wait=futex                 2.14 µs ±0.7%  1.07 µs  3.46 µs  3.50 µs  2.10 µs      2.00    ×1.4
+      pipe                                2.83 µs  ±25%  1.42 µs  4.58 µs  6.89 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream                         4.78 µs  ±14%  2.39 µs  7.58 µs  9.16 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
       m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
-      mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  faults  ×floor
-      pipe                                3.32 µs  ±25%  1.66 µs  5.38 µs  8.09 µs  3.90 µs      2.00       0    ×1.7  !m
-      fifo                                3.45 µs  ±25%  1.72 µs  5.58 µs  8.38 µs  4.04 µs      2.00       0    ×1.8  !m
-      unix-stream:buffer=8M,              4.45 µs ±0.7%  2.22 µs  7.20 µs  7.27 µs  4.36 µs      2.00       0    ×2.3  c
+      mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
+      pipe                                3.32 µs  ±25%  1.66 µs  5.38 µs  8.09 µs  3.90 µs      2.00    ×1.7  !m
+      fifo                                3.45 µs  ±25%  1.72 µs  5.58 µs  8.38 µs  4.04 µs      2.00    ×1.8  !m
+      unix-stream:buffer=8M,              4.45 µs ±0.7%  2.22 µs  7.20 µs  7.27 µs  4.36 µs      2.00    ×2.3  c
         wait=spin-then-block
-      posix-mq                                   failed        -        -        -        -         -       -       -
+      posix-mq                                   failed        -        -        -        -         -       -
       floor: context-switch + 4 × memcpy = 2.22 µs
       m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60% of trials, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M, got 416K
@@ -139,37 +151,41 @@ fn the_table_in_120_columns() {
         RLIMIT_MSGQUEUE: raise it with ulimit -q
 
     throughput, 64K, same-llc (cpus 1,0), per message
-      mechanism                                      rate     time      cpu  switches  faults  ×floor
-      shm-ring:wait=spin                  4.78 GB/s  ±15%  13.7 µs  27.4 µs         0       0    ×1.5  !
-      pipe:capacity=1M                    2.10 GB/s ±0.7%  31.3 µs  30.7 µs      2.00       0    ×3.5
-      floor: 1 × memcpy = 9.08 µs
+      mechanism                                      rate     time      cpu  switches  ×floor
+      shm-ring:wait=spin                  4.78 GB/s  ±15%  13.7 µs  27.4 µs         0    ×1.5  !
+      pipe:capacity=1M                    2.10 GB/s ±0.7%  31.3 µs  30.7 µs      2.00    ×3.5
+      floor: shared-copy = 9.08 µs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
-      mechanism                                      rate     time      p99    p99.9      cpu  switches  faults  ×floor
-      shm-ring:wait=spin                  5.11 GB/s ±0.7%  12.8 µs  20.7 µs  20.9 µs  25.6 µs         0       0    ×1.4
-      pipe:capacity=1M                    1.71 GB/s ±0.7%  38.3 µs  62.0 µs  62.7 µs  37.6 µs      2.00       0    ×4.3
-      floor: cache-line + 1 × memcpy = 9.22 µs
+      mechanism                                      rate     time      p99    p99.9      cpu  switches  ×floor   ×wake
+      shm-ring:wait=spin                  5.11 GB/s ±0.7%  12.8 µs  20.7 µs  20.9 µs  25.6 µs         0    ×1.4       -
+      pipe:capacity=1M                    1.71 GB/s ±0.7%  38.3 µs  62.0 µs  62.7 µs  37.6 µs      2.00    ×4.3    ×1.3
+      floor: shared-copy = 9.18 µs; of those that sleep: remote-wake + shared-copy - cache-line = 29.2 µs
 
     cost, same-core (cpu 1), per operation
-      operation                                    time      cpu  switches  faults
-      getpid                              58.5 ns ±0.7%  28.7 ns      1.00       0
-      write-devnull 4K                     214 ns ±0.7%   105 ns      1.00       0
+      operation                                    time      cpu  switches
+      getpid                              58.5 ns ±0.7%  28.7 ns      1.00
+      write-devnull 4K                     214 ns ±0.7%   105 ns      1.00
 
     floors: the least that this machine takes
-      floor                                         time      of one        on
-      null                                0.424 ns ±0.7%  round trip     cpu 1
-      syscall                              61.5 ns ±0.7%   operation     cpu 1
-      context-switch                       1.89 µs  ±14%  round trip     cpu 1  !
-      cache-line                            143 ns ±0.7%  round trip  cpus 1,0
-      memcpy 1                             1.61 ns ±0.7%   operation     cpu 1
-      memcpy 4K                            82.7 ns ±0.7%   operation     cpu 1
-      memcpy 64K                           9.08 µs ±0.7%   operation     cpu 1
+      floor                                         time                of one        on
+      null                                0.424 ns ±0.7%            round trip     cpu 1
+      syscall                              61.5 ns ±0.7%             operation     cpu 1
+      context-switch                       1.89 µs  ±14%            round trip     cpu 1  !
+      cache-line                            143 ns ±0.7%            round trip  cpus 1,0
+      remote-wake                          20.2 µs ±0.7%            round trip  cpus 1,0
+      shared-copy 64K                      9.08 µs ±0.7%               message  cpus 1,0
+      shared-copy 64K                      9.18 µs ±0.7%  acknowledged message  cpus 1,0
+      memcpy 1                             1.61 ns ±0.7%             operation     cpu 1
+      memcpy 4K                            82.7 ns ±0.7%             operation     cpu 1
 
     notes
       ±       half the 95% interval of the median over trials
       p99     99% of iterations take at most this; every iteration timed, all trials together
       cpu     CPU time of both endpoints; switches: context switches of both
       ×floor  time over that of the floor in the same round; median over rounds
+      drift   what dividing by the floor leaves of the variance of the time: 0 nothing, 1 all of it
+      ×wake   time over that of the floor that wakes a sleeper on the other CPU; only of cases that sleep
       !       unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
       m       two modes: the trials fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the
               host, or run again
@@ -189,12 +205,14 @@ fn colour_adds_only_escapes() {
     let painted = table(&fixture::results(), &Style { width: 80, color: true, detail: true });
     insta::assert_snapshot!(one_block(&painted).replace('\u{1b}', "ESC"), @r#"
     latency, 4K, same-core (cpu 1), per round tripESC[0m
-    ESC[2m  mechanism                  round trip      p99      cpu  switches  ×floorESC[0m
-      pipe                    3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
-      fifo                    3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  ESC[33m!mESC[0m
-      unix-stream:buffer=8M,  4.45 µs ±0.7%  7.20 µs  4.36 µs      2.00    ×2.3  ESC[33mcESC[0m
-        wait=spin-then-block
-    ESC[31m  posix-mq                       failed        -        -         -       -ESC[0m
+    ESC[2m  mechanism             round trip      p99      cpu  switches  ×floorESC[0m
+      pipe               3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
+      fifo               3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  ESC[33m!mESC[0m
+      unix-stream:       4.45 µs ±0.7%  7.20 µs  4.36 µs      2.00    ×2.3  ESC[33mcESC[0m
+        buffer=8M,
+        wait=spin-then-
+        block
+    ESC[31m  posix-mq                  failed        -        -         -       -ESC[0m
       floor: context-switch + 4 × memcpy = 2.22 µs
       m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60%
         of trials, else 5.15 µs
@@ -246,6 +264,8 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
               together
       cpu     CPU time of both endpoints; switches: context switches of both
       ×floor  time over that of the floor in the same round; median over rounds
+      drift   what dividing by the floor leaves of the variance of the time: 0
+              nothing, 1 all of it
       !       unsettled: the 95% interval is wider than was asked for; give it more
               --time, or measure fewer cases
       m       two modes: the trials fall into a fast and a slow group; the fast mode
@@ -258,7 +278,7 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
       pipe latency smt: smt: this process may use no core with two hardware threads
         (CPUs 0,1)
       shm-ring:wait=futex latency 1 same-core, eventfd latency same-core,
-        unix-stream:buffer=8M,wait=spin-then-block latency 4K same-core and 17 more:
+        unix-stream:buffer=8M,wait=spin-then-block latency 4K same-core and 19 more:
         not finished when the run ended
     "#);
 }

@@ -191,18 +191,28 @@ pub(crate) fn comparable<T>(items: &[T], case: impl Fn(&T) -> &Case) -> BTreeMap
     groups
 }
 
-/// The name of the row of `case`: what the heading of its block leaves open.
+/// The name of the row of `case`: what the heading of its block leaves open. The block of floors has `shared-copy` in
+/// several sizes.
 pub(crate) fn name(case: &Case) -> String {
-    let size = case.size_bytes.filter(|_| case.workload.is_alone());
-    let size = size.map(|size| format!(" {size}")).unwrap_or_default();
-    clean(&format!("{}{size}", case.spec))
+    let has_sizes = case.workload.is_alone() || case.spec.name == floor::SHARED_COPY;
+    let size = case.size_bytes.filter(|_| has_sizes).map(|size| format!(" {size}")).unwrap_or_default();
+    let inject = case.inject.map(|inject| format!(" inject={inject}")).unwrap_or_default();
+    clean(&format!("{}{size}{inject}", case.spec))
 }
 
 /// The order of floors: the instrument itself, a system call, handing over, copies from the smallest.
 pub(crate) fn floor_order(case: &Case) -> impl Ord + use<> {
-    let order = [floor::NULL, floor::SYSCALL, floor::CONTEXT_SWITCH, floor::CACHE_LINE, floor::MEMCPY];
+    let order = [
+        floor::NULL,
+        floor::SYSCALL,
+        floor::CONTEXT_SWITCH,
+        floor::CACHE_LINE,
+        floor::REMOTE_WAKE,
+        floor::SHARED_COPY,
+        floor::MEMCPY,
+    ];
     let rank = order.iter().position(|name| *name == case.spec.name);
-    (rank.is_none(), rank, case.cpus, case.endpoints, case.size_bytes)
+    (rank.is_none(), rank, case.cpus, case.endpoints, case.workload, case.size_bytes)
 }
 
 /// Where `case` runs, for a row whose block does not say it.

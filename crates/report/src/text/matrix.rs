@@ -350,16 +350,21 @@ fn floors(mut floors: Vec<&AnalysedRecord<'_>>, style: &Style) -> Vec<String> {
 
 /// Names and values, as many in a line as fit.
 fn items(cases: &[&AnalysedRecord<'_>], column: &Column, style: &Style) -> Vec<String> {
-    let names: Vec<String> = cases.iter().map(|case| name(&case.record.case)).collect();
-    let item = |(case, name): (&&AnalysedRecord<'_>, &String)| {
-        // What was measured in several places says where.
-        let several = names.iter().filter(|other| *other == name).count() > 1;
-        let place = if several { format!(" ({})", place(&case.record.case)) } else { String::new() };
-        let Cell { value, signs } = Cell::of(Some(case), column);
-        format!("{name}{place} {value}{signs}")
+    let item = |analysed: &&AnalysedRecord<'_>| {
+        let case = &analysed.record.case;
+        let namesakes =
+            || cases.iter().map(|other| &other.record.case).filter(|other| name(other) == name(case));
+        // What was measured in several workloads or places says in which.
+        let workload =
+            namesakes().any(|other| other.workload != case.workload).then(|| case.workload.to_string());
+        let place = namesakes().any(|other| place(other) != place(case)).then(|| place(case));
+        let differs = workload.into_iter().chain(place).collect::<Vec<_>>().join(", ");
+        let differs = if differs.is_empty() { differs } else { format!(" ({differs})") };
+        let Cell { value, signs } = Cell::of(Some(analysed), column);
+        format!("{}{differs} {value}{signs}", name(case))
     };
     let mut lines: Vec<String> = Vec::new();
-    for item in cases.iter().zip(&names).map(item) {
+    for item in cases.iter().map(item) {
         match lines.last_mut().filter(|line| INDENT.len() + width(line) + 3 + width(&item) <= style.width) {
             Some(line) => *line = format!("{line}   {item}"),
             None => lines.push(item),

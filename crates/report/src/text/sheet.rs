@@ -136,8 +136,12 @@ fn floor_line(common: Common, rows: &[&Numbered<'_>]) -> Option<String> {
             _ => Some("floor: none, for these are floors".to_owned()),
         };
     };
-    let iteration = floor.iteration_ns.and_then(time).map(|time| format!(" = {time}"));
-    Some(format!("floor: {}{}", floor.floor, iteration.unwrap_or_default()))
+    let is = |ns: Option<f64>| ns.and_then(time).map(|time| format!(" = {time}")).unwrap_or_default();
+    let sleeping = rows.iter().find_map(|(_, row)| {
+        let floor = row.floor.as_ref()?;
+        Some(format!("; of those that sleep: {}{}", floor.floor.wake_text()?, is(floor.wake_iteration_ns)))
+    });
+    Some(format!("floor: {}{}{}", floor.floor, is(floor.iteration_ns), sleeping.unwrap_or_default()))
 }
 
 /// What the signs of `rows` stand for here, and why the failed ones failed.

@@ -100,8 +100,10 @@ impl Memory for Cells {
         }
     }
 
-    // As in the kernel, the comparison and falling asleep are one step under the lock that the waker takes. Here the
-    // sleep has no timeout, so that a lost wake-up is a deadlock, which loom reports.
+    unsafe fn fetch_lines(&self, _: usize, _: usize) {}
+
+    // As in the kernel, the comparison and falling asleep are one step under the lock that the waker takes. A lost
+    // wake-up is a deadlock, which loom reports.
     unsafe fn sleep(&self, at: usize) {
         let line = self.line(at);
         let bucket = line.bucket.lock().unwrap();

@@ -42,6 +42,13 @@ pub(super) trait Memory {
     /// As for [`write`](Self::write).
     unsafe fn dirty_lines(&self, at: usize, length_bytes: usize);
 
+    /// Asks for the lines of the `length_bytes` at `at`, to be read and then written. It may do nothing.
+    ///
+    /// # Safety
+    ///
+    /// All bytes are inside.
+    unsafe fn fetch_lines(&self, at: usize, length_bytes: usize);
+
     /// Sleeps while the flag at `at` is 1. May return early, and without a reason.
     ///
     /// # Safety

@@ -2,15 +2,15 @@
 //!
 //! Bytes arrive in order; message boundaries are not kept. There is one producer and one consumer for each direction.
 //! The ring does not survive a peer that dies in the middle: the other endpoint then waits for ever, because only an
-//! endpoint that closes says so. What an endpoint that sleeps on the flag does every 100 ms is to poll again; it does
-//! not check whether the peer is alive.
+//! endpoint that closes says so.
 //!
 //! # How it works
 //!
 //! - A **slot** is one cache line: a header and up to 56 bytes. The consumer polls the header of its next slot, so
 //!   that a small message costs the transfer of one line. A header holds the message's sequence number. So nobody
 //!   takes a slot of an earlier lap for a new one, and no handshake is needed to clear it.
-//! - Longer messages go in **pieces** through the bulk area, in order and never across its end. The slot then holds
+//! - Longer messages go in **pieces** through the bulk area, in order and never across its end. Pieces of a stream are
+//!   large, those of a request or a reply small. The slot then holds
 //!   the length alone. Both endpoints know where the next piece lies.
 //! - The **mailbox slot** is one more slot, a longer one, that both directions share. The endpoint that holds the
 //!   **token** may write it, and passes the token on with whatever it sends next; the client holds it at first. So a
@@ -19,7 +19,8 @@
 //!   ring, and always before it waits. The producer loads it only when the ring seems full.
 //! - The consumer **dirties** what it has read: it writes a byte into each line. The line is then in the consumer's
 //!   cache alone, and the producer takes it from there in one transfer. If the line stayed shared, every store of the
-//!   producer would first have to invalidate the other copy. Measured, that is three to ten times as slow.
+//!   producer would first have to invalidate the other copy. Measured, that is three to ten times as slow. Pieces of more
+//!   than 8 KiB are not dirtied: large copies take whole lines without waiting for each.
 //! - An endpoint that may sleep has a flag in the memory. Its peer checks the flag after it has published anything,
 //!   and **notifies** it, that is wakes it, only when the flag is set.
 //!

@@ -3,8 +3,8 @@
 
 use super::atomic::Ordering;
 use super::layout::{
-    HEADER_BYTES, LINE_BYTES, LONGEST_IN_SLOTS, MAILBOX, MAILBOX_BYTES, PASSES_TOKEN, SEQUENCE_SHIFT,
-    SLOT_BYTES,
+    HEADER_BYTES, LINE_BYTES, LONGEST_IN_SLOTS, MAILBOX, MAILBOX_BYTES, PASSES_TOKEN, RingGeometry,
+    SEQUENCE_SHIFT, SLOT_BYTES,
 };
 use super::memory::Memory;
 use super::protocol::{Engine, Place, Reservation};
@@ -82,7 +82,15 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
     fn find_room(&mut self, most_bytes: usize) -> Result<(usize, usize), Errno> {
         let offset = self.bulk_offset(self.outgoing.bulk);
         let to_end = self.geometry.bulk_bytes - offset;
-        let length_bytes = most_bytes.min(self.geometry.piece_bytes).min(to_end);
+        self.outgoing.is_awaited |= self.holds_token;
+        let piece_bytes = if self.outgoing.is_awaited {
+            self.geometry.piece_bytes.min(RingGeometry::AWAITED_PIECE_BYTES)
+        } else {
+            self.geometry.piece_bytes
+        };
+        let length_bytes = most_bytes.min(piece_bytes).min(to_end);
+        // This piece is the last one if it holds all that is left.
+        self.outgoing.is_awaited &= length_bytes < most_bytes;
         let room_bytes = length_bytes.next_multiple_of(LINE_BYTES) as u64;
         let used_bytes = self.outgoing.bulk - self.outgoing.bulk_freed;
         if self.geometry.bulk_bytes as u64 - used_bytes < room_bytes {

@@ -40,6 +40,9 @@ pub(super) struct Outgoing {
     /// How many of them are free again, as far as is known.
     pub(super) bulk_freed: u64,
     pub(super) reservation: Reservation,
+    /// Whether the message that is being sent began with the token: it is a request or a reply, and somebody waits for
+    /// its end. Without the token it belongs to a stream.
+    pub(super) is_awaited: bool,
 }
 
 /// What was reserved last. It ends when anything is sent, which changes the header.
@@ -129,6 +132,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
                 bulk_freed: 0,
                 // No message has this header.
                 reservation: Reservation { header: 0, place: Place::Nowhere, length_bytes: 0 },
+                is_awaited: false,
             },
             incoming: Incoming {
                 lane: Lane::of(side.peer(), &geometry),

@@ -3,7 +3,7 @@
 
 use super::atomic::Ordering;
 use super::endpoint::RingEndpoint;
-use super::layout::{HEADER_BYTES, LENGTH, MAILBOX, PAGE_BYTES, RingGeometry};
+use super::layout::{HEADER_BYTES, LENGTH, MAILBOX, MAILBOX_BYTES, PAGE_BYTES, RingGeometry};
 use super::mapping::Region;
 use super::memory::Memory;
 use super::protocol::Engine;
@@ -120,14 +120,38 @@ fn capacities_are_rounded_up_to_powers_of_two() {
     assert_eq!([1, 4096, 4097, 5000, 1 << 20].map(got), [4096, 4096, 8192, 8192, 1 << 20]);
     assert_eq!(got(usize::MAX), 1 << 30);
     assert_eq!(RingGeometry::with_bulk(4096).piece_bytes(), 1024);
-    assert_eq!(RingGeometry::with_bulk(1 << 20).piece_bytes(), 8192);
+    assert_eq!(RingGeometry::with_bulk(1 << 20).piece_bytes(), 65_536);
 }
 
 #[test]
 fn every_class_of_size_passes_over_many_laps() {
     let laps = if cfg!(miri) { 1 } else { 8 };
-    let sizes =
-        [1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 32, 33, 55, 56, 57, 64, 112, 113, 255, 256, 257, 1000, 1016, 1017];
+    let sizes = [
+        1,
+        2,
+        3,
+        4,
+        7,
+        8,
+        9,
+        16,
+        17,
+        31,
+        32,
+        33,
+        55,
+        56,
+        57,
+        64,
+        112,
+        113,
+        255,
+        256,
+        257,
+        1000,
+        MAILBOX_BYTES,
+        8193,
+    ];
     let sizes: Vec<usize> = sizes.into_iter().cycle().take(sizes.len() * laps).collect();
     stream::<SpinWait>(256, &sizes, usize::MAX / 2);
     stream::<SpinWait>(256, &sizes, 5);
@@ -141,7 +165,7 @@ fn every_class_of_size_passes_over_many_laps() {
 fn requests_and_replies_use_the_mailbox_slot_alone() {
     let (mut client, mut server) = pair::<SpinWait>(256);
     for iteration in 0..20 {
-        let request = content(iteration, [1, 56, 57, 1016][iteration % 4]);
+        let request = content(iteration, [1, 56, 57, MAILBOX_BYTES][iteration % 4]);
         send_all(&mut client, &request);
         assert_eq!(receive_all(&mut server, request.len(), 600), request);
         send_all(&mut server, &request);
@@ -152,15 +176,36 @@ fn requests_and_replies_use_the_mailbox_slot_alone() {
 
 #[test]
 fn the_token_is_passed_on_with_messages_that_do_not_fit_the_mailbox_slot() {
-    let (mut client, mut server) = pair::<SpinWait>(4096);
-    send_all(&mut client, &content(0, 2000));
+    let (mut client, mut server) = pair::<SpinWait>(32_768);
+    send_all(&mut client, &content(0, 9000));
     assert!(!client.holds_token);
-    assert_eq!(receive_all(&mut server, 2000, 2000), content(0, 2000));
+    assert_eq!(receive_all(&mut server, 9000, 9000), content(0, 9000));
     assert!(server.holds_token);
     send_all(&mut server, &[9]);
     assert_eq!(server.outgoing.slots, 0, "the reply went through a slot");
     assert_eq!(receive_all(&mut client, 1, 1), [9]);
     assert!(client.holds_token);
+}
+
+#[test]
+fn a_message_that_is_awaited_goes_in_smaller_pieces_than_a_stream() {
+    let (mut client, mut server) = pair::<SpinWait>(65_536);
+    let message = content(0, 40_000);
+    let pieces = |endpoint: &mut Small, bytes: &[u8]| -> Vec<usize> {
+        let mut sent = 0;
+        std::iter::from_fn(|| {
+            let count = endpoint.send(&bytes[sent..]).unwrap();
+            sent += count;
+            (count > 0).then_some(count)
+        })
+        .collect()
+    };
+    // The first passes the token; the second belongs to a stream.
+    assert_eq!(pieces(&mut client, &message[..20_000]), [8192, 8192, 3616]);
+    assert_eq!(receive_all(&mut server, 20_000, 20_000), message[..20_000]);
+    assert_eq!(pieces(&mut client, &message[..20_000]), [16_384, 3616]);
+    assert_eq!(receive_all(&mut server, 20_000, 20_000), message[..20_000]);
+    assert_eq!(pieces(&mut server, &message[..9000]), [8192, 808]);
 }
 
 #[test]
@@ -240,8 +285,8 @@ fn stream_in_place<W: WaitStrategy + Default + Send>(
 
 #[test]
 fn every_class_of_size_passes_in_place() {
-    let sizes = [1, 8, 55, 56, 57, 64, 112, 113, 200, 256, 257, 1000, 1016, 1017, 2000];
-    let sizes: Vec<usize> = sizes.into_iter().cycle().take(if cfg!(miri) { 15 } else { 150 }).collect();
+    let sizes = [1, 8, 55, 56, 57, 64, 112, 113, 200, 256, 257, 1000, MAILBOX_BYTES, 8193, 10_000];
+    let sizes: Vec<usize> = sizes.into_iter().cycle().take(if cfg!(miri) { 16 } else { 160 }).collect();
     stream_in_place::<SpinWait>(&sizes, usize::MAX, usize::MAX);
     stream_in_place::<SpinWait>(&sizes, 100, 7);
     if !cfg!(miri) {
@@ -283,7 +328,7 @@ fn a_token_that_comes_after_a_slot_was_reserved_is_passed_on() {
 fn more_than_was_reserved_or_peeked_is_neither_committed_nor_released() {
     let (mut client, mut server) = pair::<SpinWait>(256);
     assert_eq!(client.commit(1), Err(Errno::INVAL), "nothing was reserved");
-    for size in [3, 200, 2000] {
+    for size in [3, 200, 2000, 20_000] {
         let reserved = client.reserve(size).unwrap().len();
         assert_eq!([client.commit(0), client.commit(reserved + 1)], [Err(Errno::INVAL); 2]);
         send_all(&mut client, b"else");
@@ -344,7 +389,7 @@ fn a_side_is_claimed_once_and_only_with_one_way_of_waiting() {
 /// Values that a hostile peer may put into the words that this endpoint reads.
 #[test]
 fn lengths_and_cursors_that_no_endpoint_writes_are_refused() {
-    let hostile = [1017, 1023, LENGTH];
+    let hostile = [8193, 8200, LENGTH];
     for length in hostile {
         for at_mailbox in [true, false] {
             let (client, mut server) = pair::<SpinWait>(256);
@@ -354,7 +399,7 @@ fn lengths_and_cursors_that_no_endpoint_writes_are_refused() {
             assert_eq!(server.receive(&mut [0; 4096]), Err(Errno::BADMSG), "{length} at {at}");
         }
     }
-    for length in [57, 63, 64, 1016] {
+    for length in [57, 63, 64, 8192] {
         let (client, mut server) = pair::<SpinWait>(256);
         // SAFETY: slots are inside.
         unsafe { client.memory.word(client.outgoing.lane.slots) }
@@ -401,6 +446,7 @@ proptest! {
 #[cfg(not(miri))]
 mod mapped_memory {
     use super::*;
+    use crate::usage::of_this_thread;
 
     fn endpoints<W: WaitStrategy + Default>(geometry: RingGeometry) -> (RingEndpoint<W>, RingEndpoint<W>) {
         let (memory, fd) = SharedMemory::create("test", geometry.memory_bytes()).unwrap();
@@ -453,6 +499,23 @@ mod mapped_memory {
         assert!(
             RingEndpoint::claim(memory, RingGeometry::with_bulk(4096), MemorySide::Client, SpinWait).is_err()
         );
+    }
+
+    #[test]
+    fn an_endpoint_sleeps_until_it_is_woken_and_no_clock_wakes_it() {
+        let (mut client, mut server) = endpoints::<FutexWait>(RingGeometry::with_bulk(4096));
+        std::thread::scope(|threads| {
+            let consumer = threads.spawn(move || {
+                let before = of_this_thread().voluntary_switches;
+                server.receive(&mut [0]).unwrap();
+                of_this_thread().voluntary_switches - before
+            });
+            std::thread::sleep(std::time::Duration::from_millis(550));
+            client.send(&[1]).unwrap();
+            // One switch is the sleep; something else of the kernel's may cause another.
+            let switches = consumer.join().unwrap();
+            assert!(switches <= 2, "{switches} switches");
+        });
     }
 
     #[test]

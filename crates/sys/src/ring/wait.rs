@@ -18,7 +18,7 @@ pub trait WaitStrategy {
         0
     }
 
-    /// Sleeps until the peer wakes this endpoint. `on_flag` sleeps on the flag in shared memory: for at most 100 ms.
+    /// Sleeps until the peer wakes this endpoint. `on_flag` sleeps on the flag in shared memory.
     ///
     /// It may return early, because its caller polls again. A wake-up that comes before the sleep must end it: an
     /// object other than the flag must keep the wake-up until somebody sleeps. An error says that the peer will never
@@ -44,8 +44,7 @@ impl WaitStrategy for SpinWait {
     const SLEEPS: bool = false;
 }
 
-/// Polls once, then sleeps on a futex until the peer wakes it. Every 100 ms it wakes by itself, polls and sleeps
-/// again.
+/// Polls once, then sleeps on a futex until the peer wakes it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FutexWait;
 

@@ -2,12 +2,12 @@
 //!
 //! A loop is what somebody would write who wants to time the mechanism and nothing else. It checks nothing that it receives.
 
+use super::descriptors::{Io, WORDS_BYTES, read_all, write_all};
 use harness::clock::Clock;
 use model::Workload;
 use model::record::ClockSource;
 use model::speed::SpeedReading;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::{read, write};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::thread::futex;
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
@@ -24,9 +24,6 @@ pub const BY_HAND: &str = "__by_hand";
 const LEAD_IN: u64 = 4;
 const SETTLING: u64 = 1;
 const LEAD_OUT: u64 = 2;
-
-/// The memory that holds the futex word.
-const WORDS_BYTES: usize = 4096;
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,13 +81,6 @@ impl FromStr for Answer {
     }
 }
 
-/// Memory for both processes of a loop over a futex.
-pub(super) fn shared_words() -> Outcome<OwnedFd> {
-    Ok(SharedMemory::create("by-hand", WORDS_BYTES)?.1)
-}
-
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
 /// One process of a loop written by hand: iterations until nobody wants more.
 pub fn main(arguments: &[&str]) -> Result<(), String> {
     let [role, mechanism, workload, size_bytes, cpu, reads_speed] = arguments else {
@@ -123,7 +113,7 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn over_descriptors(&self) -> Outcome<()> {
+    fn over_descriptors(&self) -> Io<()> {
         let (input, output) = (std::io::stdin(), std::io::stdout());
         let (input, output) = (input.as_fd(), output.as_fd());
         let mut memory = vec![1; self.size_bytes + 4096];
@@ -148,7 +138,7 @@ impl Endpoint {
         }
     }
 
-    fn over_futex(&self) -> Outcome<()> {
+    fn over_futex(&self) -> Io<()> {
         let memory = SharedMemory::open(std::io::stdin().as_fd(), WORDS_BYTES)?;
         let word = memory.u32_at(0);
         match self.is_client {
@@ -158,7 +148,7 @@ impl Endpoint {
     }
 
     /// Slices of round trips.
-    fn serve_round_trips(&self, iterate: &mut dyn FnMut(u64) -> Result<(), Errno>) -> Outcome<()> {
+    fn serve_round_trips(&self, iterate: &mut dyn FnMut(u64) -> Result<(), Errno>) -> Io<()> {
         serve(|orders| {
             iterate(LEAD_IN)?;
             let before_ns = self.speed_ns();
@@ -179,7 +169,7 @@ impl Endpoint {
         &self,
         iterate: &mut dyn FnMut(u64) -> Result<(), Errno>,
         word: &mut dyn FnMut() -> Result<(), Errno>,
-    ) -> Outcome<()> {
+    ) -> Io<()> {
         serve(|orders| {
             iterate(LEAD_IN)?;
             word()?;
@@ -210,7 +200,7 @@ impl Endpoint {
 }
 
 /// Does what each line on the control channel orders, until there is none.
-fn serve(mut slice: impl FnMut(Orders) -> Result<Answer, Errno>) -> Outcome<()> {
+fn serve(mut slice: impl FnMut(Orders) -> Result<Answer, Errno>) -> Io<()> {
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 3)?);
     let mut answers = control.try_clone()?;
     for orders in BufReader::new(control).lines() {
@@ -294,27 +284,6 @@ fn await_turn(word: &AtomicU32, parity: u32) {
         }
         let _ = futex::wait(word, futex::Flags::empty(), value, None);
     }
-}
-
-#[inline(always)]
-fn write_all(output: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
-    let mut sent = 0;
-    while sent < bytes.len() {
-        sent += write(output, &bytes[sent..])?;
-    }
-    Ok(())
-}
-
-#[inline(always)]
-fn read_all(input: BorrowedFd<'_>, into: &mut [u8]) -> Result<(), Errno> {
-    let mut received = 0;
-    while received < into.len() {
-        match read(input, &mut into[received..])? {
-            0 => return Err(Errno::PIPE),
-            count => received += count,
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! Standard input and output of each process are its side of the mechanism; its standard error is its control channel.
 
-use super::endpoint::{Answer, BY_HAND, Orders, shared_words};
+use super::descriptors::{Io, open};
+use super::endpoint::{Answer, BY_HAND, Orders};
 use harness::coordinator::schedule::{Trial, Trials};
 use harness::coordinator::trial_error::TrialError;
 use harness::endpoint::sample::sample;
@@ -14,7 +15,6 @@ use model::speed::SpeedReadings;
 use model::{Case, Sample, Workload};
 use rustix::fd::OwnedFd;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
 use sys::Failure;
@@ -112,7 +112,7 @@ impl ByHandTrial {
 
     fn iterate(&mut self, iterations: u64) -> Result<Sample, TrialError> {
         let orders = Orders { iterations, run_up: self.run_up(iterations) };
-        let mut both = || -> Outcome<[Answer; 2]> {
+        let mut both = || -> Io<[Answer; 2]> {
             self.server.tell(orders)?;
             self.client.tell(orders)?;
             Ok([self.client.answer()?, self.server.answer()?])
@@ -142,8 +142,6 @@ struct Process {
     control: Option<BufReader<UnixStream>>,
 }
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
 impl Process {
     fn start(words: impl Iterator<Item = String>, [input, output]: [OwnedFd; 2]) -> std::io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
@@ -152,22 +150,22 @@ impl Process {
         Ok(Self { child: command.spawn()?, control: Some(BufReader::new(ours)) })
     }
 
-    fn control(&mut self) -> Outcome<&mut BufReader<UnixStream>> {
+    fn control(&mut self) -> Io<&mut BufReader<UnixStream>> {
         self.control.as_mut().ok_or_else(|| "it has ended".into())
     }
 
-    fn tell(&mut self, orders: Orders) -> Outcome<()> {
+    fn tell(&mut self, orders: Orders) -> Io<()> {
         Ok(writeln!(self.control()?.get_mut(), "{orders}")?)
     }
 
-    fn answer(&mut self) -> Outcome<Answer> {
+    fn answer(&mut self) -> Io<Answer> {
         let mut said = String::new();
         self.control()?.read_line(&mut said)?;
         said.parse().map_err(|_| format!("it said '{}'", said.trim()).into())
     }
 
     /// It ends when its control channel does.
-    fn end(&mut self) -> Outcome<()> {
+    fn end(&mut self) -> Io<()> {
         self.control = None;
         let status = self.child.wait()?;
         if status.success() { Ok(()) } else { Err(status.to_string().into()) }
@@ -180,32 +178,4 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The input and the output of the client, and those of the server.
-fn open(mechanism: &str) -> Outcome<[[OwnedFd; 2]; 2]> {
-    Ok(match mechanism {
-        "pipe" => {
-            let ((server_input, client_output), (client_input, server_output)) =
-                (std::io::pipe()?, std::io::pipe()?);
-            [[client_input.into(), client_output.into()], [server_input.into(), server_output.into()]]
-        }
-        "unix-stream" => {
-            let (client, server) = UnixStream::pair()?;
-            [[client.try_clone()?.into(), client.into()], [server.try_clone()?.into(), server.into()]]
-        }
-        "tcp" => {
-            let listener = TcpListener::bind("127.0.0.1:0")?;
-            let client = TcpStream::connect(listener.local_addr()?)?;
-            let (server, _) = listener.accept()?;
-            client.set_nodelay(true)?;
-            server.set_nodelay(true)?;
-            [[client.try_clone()?.into(), client.into()], [server.try_clone()?.into(), server.into()]]
-        }
-        "context-switch" => {
-            let memory = shared_words()?;
-            [[memory.try_clone()?, memory.try_clone()?], [memory.try_clone()?, memory]]
-        }
-        other => return Err(format!("there is no loop written by hand for {other}").into()),
-    })
 }

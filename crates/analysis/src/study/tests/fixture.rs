@@ -77,6 +77,7 @@ pub(super) fn case(name: &str, workload: Workload, size: Option<u64>) -> Case {
         cpus: Some(CpuPair { client: 0, server: 0 }),
         endpoints: Endpoints::Processes,
         pace: Pace::BackToBack,
+        inject: None,
         peers: Peers::Pair,
         spec: Spec::plain(name),
     }

@@ -1,14 +1,16 @@
-//! What the rules are given: the recorded facts of the host, and what else the kernel shows in files.
+//! What the rules are given: the recorded facts of the host, speed readings, and what else the kernel shows in files.
 
 use crate::host::files::text;
+use crate::host::speed::CpuReadings;
 use crate::host::topology::{CPUS, cpulist};
 use model::record::Host;
 use std::path::Path;
 
-/// The host as the rules see it: the facts that are recorded, and the files below the root.
+/// The host as the rules see it: the facts that are recorded, the files below the root, and what was read of each CPU's speed.
 pub(super) struct Here<'a> {
     pub(super) host: &'a Host,
     pub(super) root: &'a Path,
+    pub(super) readings: &'a [CpuReadings],
 }
 
 impl Here<'_> {

@@ -107,7 +107,7 @@ mod tests {
         let devices = |name: &str| {
             let root = root(&[(&format!("sys/bus/event_source/devices/{name}/type"), "8\n")]);
             std::fs::remove_dir_all(root.path().join("sys/bus/event_source/devices/cpu")).unwrap();
-            hardware_counters(&Here { host: &good(), root: root.path() })
+            hardware_counters(&Here { host: &good(), root: root.path(), readings: &[] })
         };
         assert_finds(devices("software"), Severity::Limits, "no hardware counters", None);
         for name in ["cpu_atom", "armv8_cortex_a72", "apple_icestorm_pmu"] {

@@ -1,18 +1,20 @@
 //! All rules of the doctor, and what they find on a host.
 //!
 //! Each rule is one function from the host to at most one finding, in the file of its subsystem. Rules read the recorded
-//! [`Host`] and what else the kernel shows in files; they change nothing, measure nothing and read no clock. A rule that cannot
+//! [`Host`], speed readings that the caller took, and what else the kernel shows in files; they change nothing, measure nothing and read no clock. A rule that cannot
 //! decide finds nothing: it does not guess.
 
 use super::finding::Finding;
 use super::here::Here;
-use super::{clock, cpu, ipc_limits, memory, network, observation, power, security, virtualisation};
+use super::{clock, cpu, ipc_limits, memory, network, observation, power, security, speed, virtualisation};
+use crate::host::speed::CpuReadings;
 use model::record::Host;
 use std::path::Path;
 
-/// What bears on measurements on `host`, whose files lie below `root` (`/` but in tests), the worst first.
-pub fn findings(host: &Host, root: &Path) -> Vec<Finding> {
-    let here = Here { host, root };
+/// What bears on measurements on `host`, of whose CPUs there are `readings` and whose files lie below `root` (`/` but in tests),
+/// the worst first.
+pub fn findings(host: &Host, readings: &[CpuReadings], root: &Path) -> Vec<Finding> {
+    let here = Here { host, root, readings };
     let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule(&here)).collect();
     findings.sort_by_key(|finding| finding.severity);
     findings
@@ -20,7 +22,7 @@ pub fn findings(host: &Host, root: &Path) -> Vec<Finding> {
 
 type Rule = fn(&Here<'_>) -> Option<Finding>;
 
-const RULES: [Rule; 33] = [
+const RULES: [Rule; 34] = [
     virtualisation::emulation,
     virtualisation::kernel_imitation,
     observation::tracer,
@@ -28,6 +30,7 @@ const RULES: [Rule; 33] = [
     virtualisation::virtualisation,
     cpu::cpu_quota,
     cpu::load,
+    speed::speed,
     power::battery,
     power::governor,
     power::turbo,
@@ -59,18 +62,25 @@ const RULES: [Rule; 33] = [
 #[cfg(test)]
 mod tests {
     use super::super::finding::Severity;
-    use super::super::testing::{good, root};
+    use super::super::testing::{good, readings, root};
     use super::*;
     use model::record::Fact;
 
     #[test]
     fn a_good_host_has_nothing_against_it() {
-        let findings = findings(&good(), root(&[]).path());
+        let findings = findings(&good(), &readings(), root(&[]).path());
         let bad: Vec<_> = findings.iter().filter(|finding| finding.severity != Severity::Fine).collect();
         assert!(bad.is_empty(), "{bad:#?}");
         let fine: Vec<&str> = findings.iter().map(|finding| finding.subject.as_str()).collect();
-        let expected =
-            ["virtualisation", "clock-source", "cpu-split", "perf-events", "address-layout", "mitigations"];
+        let expected = [
+            "virtualisation",
+            "speed",
+            "clock-source",
+            "cpu-split",
+            "perf-events",
+            "address-layout",
+            "mitigations",
+        ];
         assert_eq!(fine, expected);
     }
 
@@ -85,7 +95,7 @@ mod tests {
         (host.mitigations, host.tick_ns) = (Fact::Unknown(String::new()), Fact::Unknown(String::new()));
         host.transparent_huge_pages = Fact::Unknown(String::new());
         let root = tempfile::tempdir().unwrap();
-        let found = findings(&host, root.path());
+        let found = findings(&host, &[], root.path());
         let subjects: Vec<&str> = found.iter().map(|finding| finding.subject.as_str()).collect();
         assert_eq!(subjects, ["proc", "topology", "cpu-split"]);
         assert_eq!(found[0].command.as_deref(), Some("sudo mount -t proc proc /proc"));
@@ -98,7 +108,7 @@ mod tests {
         host.load = Fact::Known(7.0);
         host.smt = Fact::Known(true);
         let severities: Vec<_> =
-            findings(&host, root(&[]).path()).iter().map(|found| found.severity).collect();
+            findings(&host, &readings(), root(&[]).path()).iter().map(|found| found.severity).collect();
         assert!(severities.is_sorted() && severities.first() == Some(&Severity::Spoils), "{severities:?}");
     }
 }

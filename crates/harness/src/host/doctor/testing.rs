@@ -2,6 +2,7 @@
 
 use super::finding::{Finding, Severity};
 use super::here::Here;
+use crate::host::speed::CpuReadings;
 use model::record::{Fact, Host};
 use model::topology::{Cpu, Topology};
 use std::collections::BTreeMap;
@@ -42,6 +43,11 @@ pub(super) fn good() -> Host {
     }
 }
 
+/// Of two CPUs whose speed does not change.
+pub(super) fn readings() -> [CpuReadings; 2] {
+    [0, 1].map(|cpu| CpuReadings { cpu, readings_ns: vec![5000.0; 50] })
+}
+
 pub(super) const STATUS: &str = "Name:\tipcmark\nTracerPid:\t0\nUid:\t1000\t1000\t1000\t1000\n\
                       CapEff:\t0000000000000000\nSeccomp:\t0\nSeccomp_filters:\t0\n";
 
@@ -76,7 +82,7 @@ pub(super) fn finding(rule: Rule, change: impl FnOnce(&mut Host), files: &[(&str
     let mut host = good();
     change(&mut host);
     let root = root(files);
-    rule(&Here { host: &host, root: root.path() })
+    rule(&Here { host: &host, root: root.path(), readings: &readings() })
 }
 
 #[track_caller]

@@ -1,0 +1,107 @@
+//! A delay in every iteration of the client, inside what is timed: a number of dependent multiplications, calibrated once
+//! for each endpoint. How long the delay is to be is for the coordinator to say.
+
+use super::meters::{IterationLog, Watch};
+use crate::clock::Clock;
+use sys::busy::multiply;
+
+/// The delay of each iteration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InjectedDelay {
+    steps: u64,
+}
+
+impl InjectedDelay {
+    /// A delay of `delay_ns` by `clock`, for the CPU on which this runs.
+    pub(crate) fn new(delay_ns: f64, clock: &Clock) -> Self {
+        Self { steps: (delay_ns * steps_per_ns(clock)).round() as u64 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn wait(self) {
+        multiply(self.steps);
+    }
+}
+
+/// How many multiplications take a nanosecond: in the fastest of several tries, because nothing makes them faster than they
+/// are, and much makes them slower. It takes some hundred microseconds.
+fn steps_per_ns(clock: &Clock) -> f64 {
+    const STEPS: u64 = 20_000;
+    const TRIES: u32 = 25;
+    let one = |_| {
+        let start = clock.now();
+        multiply(STEPS);
+        clock.ns_between(start, clock.now())
+    };
+    STEPS as f64 / (0..TRIES).map(one).fold(f64::INFINITY, f64::min).max(1.0)
+}
+
+/// A [`Watch`] that delays each iteration when it has begun.
+pub(crate) struct Injected<'a, W> {
+    pub(crate) delay: InjectedDelay,
+    pub(crate) watch: &'a mut W,
+}
+
+impl<W: Watch> Watch for Injected<'_, W> {
+    fn start(&mut self) {
+        self.watch.start();
+    }
+
+    #[inline(always)]
+    fn before(&mut self) {
+        self.watch.before();
+        self.delay.wait();
+    }
+
+    #[inline(always)]
+    fn after(&mut self) {
+        self.watch.after();
+    }
+
+    fn log(&mut self) -> Option<&mut IterationLog> {
+        self.watch.log()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::record::ClockSource;
+
+    #[test]
+    fn a_delay_is_as_long_as_was_asked_for() {
+        let clock = Clock::new(ClockSource::MonotonicRaw);
+        for delay_ns in [2_000.0, 50_000.0] {
+            let delay = InjectedDelay::new(delay_ns, &clock);
+            let one = |_| {
+                let start = clock.now();
+                delay.wait();
+                clock.ns_between(start, clock.now())
+            };
+            // The clock's own cost is in it, and interruptions only add to it.
+            let fastest_ns = (0..500).map(one).fold(f64::INFINITY, f64::min);
+            assert!((0.9..1.15).contains(&(fastest_ns / delay_ns)), "{fastest_ns} of {delay_ns}");
+        }
+    }
+
+    #[test]
+    fn each_iteration_is_delayed_after_it_began() {
+        struct Counted(u32, u32);
+        impl Watch for Counted {
+            fn before(&mut self) {
+                self.0 += 1;
+            }
+            fn after(&mut self) {
+                self.1 += 1;
+            }
+        }
+        let mut counted = Counted(0, 0);
+        let mut injected = Injected { delay: InjectedDelay { steps: 10 }, watch: &mut counted };
+        injected.start();
+        injected.before();
+        injected.after();
+        injected.before();
+        assert!(injected.log().is_none());
+        assert_eq!((counted.0, counted.1), (2, 1));
+    }
+}

@@ -1,0 +1,59 @@
+//! Work of a fixed number of steps that takes the same time whatever a neighbour does on the other thread of the core. It
+//! reads no clock: how long a step takes is for the user to find out.
+
+/// Multiplies `steps` times, each time what the multiplication before gave.
+///
+/// Each step waits for the one before: its time is the multiplier's latency, which a thread that shares the core does not
+/// change as long as it leaves some of the multiplier's slots.
+#[inline(always)]
+pub fn multiply(steps: u64) {
+    let mut product = 3_u64;
+    for _ in 0..steps {
+        product = dependent(product);
+    }
+    std::hint::black_box(product);
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+fn dependent(factor: u64) -> u64 {
+    let mut product = factor;
+    // SAFETY: it touches one register and the flags. In assembly, because the compiler would make one multiplication of
+    // several.
+    unsafe { std::arch::asm!("imul {0}, {0}", inout(reg) product, options(nomem, nostack)) };
+    product
+}
+
+#[cfg(any(not(target_arch = "x86_64"), miri))]
+#[inline(always)]
+fn dependent(factor: u64) -> u64 {
+    std::hint::black_box(factor.wrapping_mul(factor))
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    /// The fastest of some tries of `steps` steps, in nanoseconds.
+    fn fastest_ns(steps: u64) -> f64 {
+        let one = || {
+            let start = Instant::now();
+            multiply(steps);
+            start.elapsed().as_nanos() as f64
+        };
+        (0..200).map(|_| one()).fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn twice_the_steps_take_twice_the_time() {
+        let ratio = fastest_ns(40_000) / fastest_ns(20_000);
+        assert!((1.8..2.2).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn no_step_is_left_out() {
+        // No processor multiplies faster than once a cycle, or has more than 8 cycles in a nanosecond.
+        assert!(fastest_ns(80_000) > 80_000.0 / 8.0);
+    }
+}
