@@ -15,10 +15,11 @@ use analysis::compare::ComparisonVerdict;
 use analysis::stats::median;
 use harness::clock::Timer;
 use harness::coordinator::schedule::Trials;
-use harness::protocol::orders::Sizing;
+use harness::coordinator::trial_error::TrialError;
+use harness::protocol::orders::{Singly, SliceOrders};
 use model::units::format_ns;
 use model::{Placement, Workload};
-use setup::{Bench, SLICE};
+use setup::{Bench, SLICE, filling};
 use std::process::Stdio;
 
 /// Runs the benchmark `name`; `others` runs only the programs whose name begins with `program`.
@@ -42,32 +43,46 @@ pub fn run(name: &str, program: &str) -> Result<(), String> {
     }
 }
 
-/// Prints what a trial costs beyond the iterations that it measures.
+/// Prints what a trial and a slice of it cost beside the iterations that are timed.
 fn trial_cost(bench: &Bench) -> Result<(), String> {
-    const TRIALS: u64 = 200;
+    const TRIALS: u64 = 40;
+    const SLICES: usize = 16;
+    let trials = bench.trials();
+    println!("{TRIALS} trials of {SLICES} slices of {SLICE:?} each; medians");
     for placement in [Placement::SameCore, Placement::SameLlc] {
         let case = bench.case("pipe", Workload::Latency, 1, placement)?;
-        let (mut whole, mut timed) = (Vec::new(), Vec::new());
-        let mut hint_ns = None;
+        let (mut starting, mut first, mut further) = (Vec::new(), Vec::new(), Vec::new());
+        let said = |error: TrialError| format!("{case}: {error}");
         for number in 0..TRIALS {
-            let timer = Timer::start();
-            let size = Sizing::Slice { slice_ns: SLICE.as_nanos() as u64, hint_ns };
-            let sample =
-                bench.trials().measure(&case, size, number).map_err(|error| error.to_string())?.sample;
-            whole.push(timer.elapsed().as_nanos() as f64);
-            timed.push(sample.trial_iterations as f64 * sample.iteration_ns());
-            hint_ns = Some(sample.iteration_ns());
+            let (trial, start_ns) = timed(|| trials.start(&case, number, None));
+            let mut trial = trial.map_err(said)?;
+            for slice in 0..SLICES {
+                let orders = SliceOrders { size: filling(SLICE, None), singly: Singly::Omitted };
+                let (report, whole_ns) = timed(|| trial.slice(orders));
+                let beside_ns = whole_ns - report.map_err(said)?.sample.elapsed_ns;
+                // The first slice of a trial begins with its warm-up.
+                if slice == 0 { first.push(beside_ns) } else { further.push(beside_ns) }
+            }
+            let (ended, end_ns) = timed(|| trial.end());
+            ended.map_err(said)?;
+            starting.push(start_ns + end_ns);
         }
-        let overhead: Vec<f64> = whole.iter().zip(&timed).map(|(whole, timed)| whole - timed).collect();
         let time = |values: &[f64]| format_ns(median(values).unwrap_or(f64::NAN));
         println!(
-            "{case}: a trial takes {}, of which iterations {}, the rest {}",
-            time(&whole),
-            time(&timed),
-            time(&overhead)
+            "{case}: to start and to end a trial takes {}; beside its timed iterations its first slice takes {}, each further {}",
+            time(&starting),
+            time(&first),
+            time(&further)
         );
     }
     Ok(())
+}
+
+/// What `work` returns, and how long it took in nanoseconds.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let timer = Timer::start();
+    let done = work();
+    (done, timer.elapsed().as_nanos() as f64)
 }
 
 /// Runs the default suite eleven times and compares each run with the next.

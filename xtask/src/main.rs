@@ -24,7 +24,7 @@ usage: cargo xtask TASK
   tidy           check what no compiler checks: words, names, imports, lengths of files
   docs           write the generated documentation again
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
-                 bare, ring, same, trial, others, probes, speed;
+                 bare, ring, same, trial, others, probes;
                  others PROGRAM: one program of them;
                  page: the time to make and to open a report of ten thousand cases
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain";
@@ -61,7 +61,7 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
         ["bench", "others", program] => bench::run("others", program),
         [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
         [bench::speed::ECHO, cpu] => bench::speed::echo(cpu),
-        [bench::by_hand::BARE, rest @ ..] => bench::by_hand::bare_peer(rest),
+        [bench::by_hand::BY_HAND, rest @ ..] => bench::by_hand::endpoint(rest),
         _ => Err(USAGE.to_owned()),
     }
 }

@@ -11,7 +11,7 @@ mod operation;
 mod pacer;
 mod payload;
 pub mod process;
-pub(crate) mod sample;
+pub mod sample;
 mod server;
 mod session;
 mod speed;

@@ -4,7 +4,6 @@
 
 use super::setup::{Bench, shown};
 use analysis::stats::median_interval;
-use harness::coordinator::schedule::Trials;
 use harness::protocol::orders::Sizing;
 use model::estimate::Estimate;
 use model::observation::{Probe, ProbeRequest};
@@ -81,8 +80,8 @@ fn ratio(
 
 fn by(bench: &Bench, case: &Case, probe: Option<Probe>, number: u64) -> Result<f64, String> {
     let request = ProbeRequest { probe, counters: Vec::new() };
-    let observation = bench.trials().observe(case, ITERATIONS, number, &request);
-    observation.map(|observation| observation.iteration_ns()).map_err(|error| error.to_string())
+    let observation = bench.trial(case, ITERATIONS, number, Some(&request))?.observation;
+    observation.map(|observation| observation.iteration_ns()).ok_or_else(|| format!("{case}: no observation"))
 }
 
 /// The time of an iteration in a program that strace follows, with all its endpoints.

@@ -1,14 +1,16 @@
-//! What every benchmark needs of the harness: a run directory, a clock, the topology, single trials.
+//! What every benchmark needs of the harness: a run directory, a clock, the topology, trials of one slice.
 
-use harness::clock::Calibration;
 use harness::clock::{Calibration, Clock};
 use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::run_directory::RunDirectory;
-use harness::coordinator::schedule::{Trial, Trials};
+use harness::coordinator::schedule::Trials;
+use harness::coordinator::trial_error::TrialError;
 use harness::coordinator::trials::EndpointTrials;
-use harness::protocol::orders::Sizing;
+use harness::protocol::orders::{Singly, Sizing, SliceOrders};
+use harness::protocol::report::SliceReport;
 use mechanisms::registry::CARDS;
 use model::estimate::Estimate;
+use model::observation::ProbeRequest;
 use model::topology::Topology;
 use model::{Case, CpuPair, Endpoints, Pace, Peers, Placement, Size, Spec, Workload};
 use std::path::Path;
@@ -18,8 +20,8 @@ use std::time::Duration;
 /// The time that one ratio may take, and how well it is to be known.
 pub const TIME: Duration = Duration::from_secs(15);
 pub const PRECISION: f64 = 0.005;
-/// What one trial measures.
-pub const SLICE: Duration = Duration::from_millis(6);
+/// What one slice measures.
+pub const SLICE: Duration = Duration::from_millis(1);
 
 /// What every benchmark needs of the harness.
 pub struct Bench {
@@ -79,13 +81,34 @@ impl Bench {
         })
     }
 
+    /// What a trial of one slice of `case` says, with the probe that `probe` names.
+    pub fn trial(
+        &self,
+        case: &Case,
+        size: Sizing,
+        number: u64,
+        probe: Option<&ProbeRequest>,
+    ) -> Result<SliceReport, String> {
+        let report = || {
+            let trials = self.trials();
+            let mut trial = trials.start(case, number, probe)?;
+            let report = trial.slice(SliceOrders { size, singly: Singly::Omitted })?;
+            trial.end()?;
+            Ok(report)
+        };
+        report().map_err(|error: TrialError| format!("{case}: {error}"))
+    }
+
     /// What an iteration of `case` takes in trial `number`, which measures for `slice`.
     pub fn iteration_ns(&self, case: &Case, slice: Duration, number: u64) -> Result<f64, String> {
-        let size = Sizing::Slice { slice_ns: slice.as_nanos() as u64, hint_ns: None };
-        let yielded =
-            self.trials().measure(case, size, number).map_err(|error| format!("{case}: {error}"))?;
-        Ok(yielded.sample.iteration_ns())
+        let report = self.trial(case, filling(slice, None), number, None)?;
+        Ok(report.sample.iteration_ns())
     }
+}
+
+/// As many iterations as fill `slice`, if one took `hint_ns` before.
+pub fn filling(slice: Duration, hint_ns: Option<f64>) -> Sizing {
+    Sizing::Slice { slice_ns: slice.as_nanos() as u64, hint_ns }
 }
 
 pub fn shown(ratio: Option<Estimate>) -> String {

@@ -1,10 +1,10 @@
-//! A sample with what every workload has, for an endpoint to fill in.
+//! A sample with what every workload has, for an endpoint, or what stands in for one, to fill in.
 
 use model::record::{Sample, Usage};
 use sys::usage::ThreadUsage;
 
 /// A sample of `iterations` that took `elapsed_ns`. What else there is to say is for the caller.
-pub(crate) fn sample(iterations: u64, elapsed_ns: f64, client: Usage, server: Option<Usage>) -> Sample {
+pub fn sample(iterations: u64, elapsed_ns: f64, client: Usage, server: Option<Usage>) -> Sample {
     Sample {
         round: 0,
         started_ns: 0,

@@ -18,7 +18,14 @@ pub struct SliceReport {
     pub(crate) iteration_times: Vec<IterationTimes>,
     /// What a probe saw of the iterations, if the trial had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) observation: Option<Observation>,
+    pub observation: Option<Observation>,
+}
+
+impl SliceReport {
+    /// Of a slice of which there is nothing to say but its sample.
+    pub fn of(sample: Sample) -> Self {
+        Self { sample, settings: Vec::new(), iteration_times: Vec::new(), observation: None }
+    }
 }
 
 /// When the iterations of one phase of one client were over.

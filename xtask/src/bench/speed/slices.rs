@@ -1,7 +1,7 @@
 //! Slices of round trips and copies on one CPU, with one candidate timed directly before and directly after each.
 
 use super::candidates::{Arena, CANDIDATES};
-use crate::bench::by_hand::{Io, open, read_all, write_all};
+use crate::bench::by_hand::descriptors::{Io, open, read_all, write_all};
 use harness::clock::{Clock, Timer};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
