@@ -7,8 +7,8 @@ use crate::stats;
 use model::record::Sample;
 use std::collections::BTreeMap;
 
-/// The fewest slices of a trial: a pair of them shows how slices vary.
-pub const FEWEST_SLICES: u32 = 2;
+/// The fewest slices of a trial: of few slices, the variances are known so badly that they would have many trials started by chance.
+pub const FEWEST_SLICES: u32 = 8;
 /// The most slices of a trial: beyond, a case has too few trials to show how trials vary.
 pub const MOST_SLICES: u32 = 30;
 /// What is taken before trials and slices show how they vary.
@@ -77,11 +77,11 @@ mod tests {
 
     #[test]
     fn costs_and_variances_are_weighed() {
-        // The square root of 4 · (0.02 / 0.01)² is 4.
-        let count = slices_per_trial(4e6, 1e6, &samples(0.01, 0.02));
-        assert!((3..=5).contains(&count), "{count}");
-        let count = slices_per_trial(4e6, 1e6, &samples(0.01, 0.04));
-        assert!((7..=9).contains(&count), "{count}");
+        // The square root of 9 · (0.04 / 0.01)² is 12, and of 25 · (0.04 / 0.01)² it is 20.
+        let count = slices_per_trial(9e6, 1e6, &samples(0.01, 0.04));
+        assert!((10..=14).contains(&count), "{count}");
+        let count = slices_per_trial(25e6, 1e6, &samples(0.01, 0.04));
+        assert!((18..=23).contains(&count), "{count}");
     }
 
     #[test]

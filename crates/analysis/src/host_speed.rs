@@ -11,6 +11,10 @@ use std::collections::BTreeMap;
 /// Readings within this fraction of full speed are of an undisturbed CPU.
 pub const UNDISTURBED_WITHIN: f64 = 0.05;
 
+/// How far a pair's reading may be from the fastest. A reading of a few hand-overs varies by a fifth by itself; two virtual CPUs
+/// that are on two cores at one time and on one at another differ by a factor of some five.
+pub const PAIR_WITHIN: f64 = 0.5;
+
 /// The readings of a run, of each CPU and of each pair of CPUs, and the lowest of them: full speed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FullSpeed {
@@ -65,8 +69,15 @@ impl FullSpeed {
                 Place::Pair((client, server)) => self.pair_ns(CpuPair { client, server }),
             }?;
             let slice = slice.get_or_insert(SliceSpeed::FULL);
-            slice.speed = slice.speed.min(full_ns / reading.mean_ns());
-            slice.undisturbed &= reading.slower_ns() <= full_ns * (1.0 + UNDISTURBED_WITHIN);
+            let within = match place {
+                Place::Cpu(_) => UNDISTURBED_WITHIN,
+                Place::Pair(_) => PAIR_WITHIN,
+            };
+            let is_within = reading.slower_ns() <= full_ns * (1.0 + within);
+            slice.undisturbed &= is_within;
+            if matches!(place, Place::Cpu(_)) || !is_within {
+                slice.speed = slice.speed.min(full_ns / reading.mean_ns());
+            }
             let log = (reading.mean_ns() / full_ns).ln();
             let half_difference = (reading.before_ns / reading.after_ns).ln() / 2.0;
             match place {
@@ -83,8 +94,8 @@ impl FullSpeed {
         self.beside(case, sample).map(|slice| slice.speed)
     }
 
-    /// Whether both readings of each CPU that a sample of `case` used, and of their pair, are within
-    /// [`UNDISTURBED_WITHIN`] of full speed; `None` without readings.
+    /// Whether both readings of each CPU that a sample of `case` used are within [`UNDISTURBED_WITHIN`] of full speed, and those
+    /// of their pair within [`PAIR_WITHIN`]; `None` without readings.
     pub fn undisturbed(&self, case: &Case, sample: &Sample) -> Option<bool> {
         self.beside(case, sample).map(|slice| slice.undisturbed)
     }
@@ -95,7 +106,7 @@ impl FullSpeed {
 pub struct SliceSpeed {
     /// The speed of the slowest of what the slice used, as a fraction of full speed.
     pub speed: f64,
-    /// Whether all readings are within [`UNDISTURBED_WITHIN`] of full speed.
+    /// Whether all readings are as near to full speed as [`FullSpeed::undisturbed`] says.
     pub undisturbed: bool,
     /// The readings of the CPUs, put together.
     pub cpus: Slowness,

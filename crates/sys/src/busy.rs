@@ -5,7 +5,9 @@
 ///
 /// Each step waits for the one before: its time is the multiplier's latency, which a thread that shares the core does not
 /// change as long as it leaves some of the multiplier's slots.
-#[inline(always)]
+///
+/// It is never inlined: calibrated in one place and used in another, it must be the same code in both.
+#[inline(never)]
 pub fn multiply(steps: u64) {
     let mut product = 3_u64;
     for _ in 0..steps {

@@ -30,6 +30,10 @@ use serde::de::DeserializeOwned;
 use std::ops::Range;
 use sys::usage::of_this_thread;
 
+/// How often the server of a stream waits at least while its messages are timed, where both endpoints share a CPU.
+const LEAST_CYCLES: u64 = 16;
+/// The most times as many messages as fill a slice.
+const MOST_STRETCH: u64 = 32;
 /// How many iterations of its last phases a client remembers while it goes on for other clients, which are served less often.
 /// That is many short phases: where CPUs are busy, the message that all are done comes late.
 const MOST_REMEMBERED: usize = 1 << 18;
@@ -49,6 +53,8 @@ pub(crate) struct Client<'a, E> {
     pub(crate) speed: SpeedReader,
     /// How many iterations there were since the last slice, in all phases.
     pub(crate) iterations_so_far: u64,
+    /// How many times as many messages of a stream are timed as fill a slice.
+    pub(crate) stretch: u64,
     /// What an unchecked iteration took when it was last timed, in nanoseconds; absent until the trial is warm.
     pub(crate) iteration_ns: Option<f64>,
     /// Draws how many messages of a stream come before those that are timed.
@@ -110,7 +116,8 @@ impl<E: Endpoint> Client<'_, E> {
         };
         for is_total in order {
             match (*is_total, self.session.workload()) {
-                (true, _) => total = Some(self.total(together, &mut Unwatched)?),
+                (true, Workload::Throughput) => total = Some(self.stream(together, orders.size)?),
+                (true, _) => total = Some((self.total(together, &mut Unwatched)?, together)),
                 (false, Workload::Throughput) => calls = Some(self.calls(singly)?),
                 (false, Workload::Session(_)) => {
                     each = Some(self.each(singly.div_ceil(2))?);
@@ -119,7 +126,7 @@ impl<E: Endpoint> Client<'_, E> {
                 (false, _) => each = Some(self.each(singly)?),
             }
         }
-        let (client, server) =
+        let ((client, server), together) =
             total.ok_or_else(|| EndpointError::bug("measure", "the slice", "its total phase is missing"))?;
         self.iteration_ns = Some(client.elapsed_ns / together as f64);
         Ok(Sample {
@@ -130,6 +137,24 @@ impl<E: Endpoint> Client<'_, E> {
             speed: client.speed,
             ..sample(together, client.elapsed_ns, client.usage, Some(server.usage))
         })
+    }
+
+    /// The messages of a stream, timed together, and how many there were.
+    ///
+    /// On one CPU the client fills the buffers and the server empties them, one after the other. Where a few such cycles are timed,
+    /// the result is where in a cycle the clock was read: then more messages are timed, in this slice and in those after it.
+    fn stream(&mut self, together: u64, size: Sizing) -> Outcome<((ClientPhase, ServerPhase), u64)> {
+        let is_exact = matches!(size, Sizing::Iterations(_));
+        loop {
+            let messages = together.saturating_mul(self.stretch).min(MOST_ITERATIONS);
+            let (client, server) = self.total(messages, &mut Unwatched)?;
+            let waits = server.usage.voluntary_switches + server.usage.involuntary_switches;
+            let is_enough = !self.session.has_one_cpu() || waits >= LEAST_CYCLES;
+            if is_enough || is_exact || self.stretch >= MOST_STRETCH {
+                return Ok(((client, server), messages));
+            }
+            self.stretch *= 2;
+        }
     }
 
     /// The one phase of iterations before which the client waits: each is timed, so that the waits do not count.

@@ -127,6 +127,7 @@ impl Visitor for TakePart {
                 delay: session.orders.inject_ns.map(|ns| InjectedDelay::new(ns, &clock)),
                 speed,
                 iterations_so_far: 0,
+                stretch: 1,
                 iteration_ns: None,
                 random: SmallRng::seed_from_u64(session.orders.number),
             };

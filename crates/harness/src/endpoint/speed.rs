@@ -13,7 +13,7 @@ const MEMORY_BYTES: usize = 4096;
 /// How often the line goes to and fro before it is timed: at first it may lie anywhere.
 const WARM_UP_ROUND_TRIPS: u64 = 2;
 /// How often it does while it is timed.
-const TIMED_ROUND_TRIPS: u64 = 8;
+const TIMED_ROUND_TRIPS: u64 = 16;
 /// How many values of the word belong to one reading.
 const VALUES: u64 = 2 * (1 + WARM_UP_ROUND_TRIPS + TIMED_ROUND_TRIPS);
 /// How long an endpoint waits for the other: one that is not there by then has lost its CPU, and there is no reading.
