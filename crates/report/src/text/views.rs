@@ -84,6 +84,7 @@ pub(super) fn note(analysed: &AnalysedResults<'_>) -> Option<String> {
     let count = |view| speeds.iter().filter(|speed| speed.shown == view).count();
     let others = [(HostView::Adjusted, "adjusted to it"), (HostView::AsFound, "as found")];
     let others = others.map(|(view, what)| (count(view), what)).into_iter().filter(|(count, _)| *count > 0);
+    let cases = if speeds.len() == 1 { "case" } else { "cases" };
     let others: Vec<String> = others.map(|(count, what)| format!("{count} {what}")).collect();
     let how_often = match speeds.iter().any(|speed| speed.undisturbed_share > 0.0) {
         true => "seldom",
@@ -95,7 +96,7 @@ pub(super) fn note(analysed: &AnalysedResults<'_>) -> Option<String> {
             Some("times are of slices with the host at full speed".to_owned())
         }
         (all, others) => {
-            Some(format!("the host was {how_often} at full speed: of {all} cases {others} (see --detail)"))
+            Some(format!("the host was {how_often} at full speed: of {all} {cases} {others} (see --detail)"))
         }
     }
 }
