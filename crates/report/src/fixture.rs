@@ -8,6 +8,8 @@ use model::record::{
     ClockRecord, ClockSource, Dropped, Each, Fact, Host, Outcome, PlanRecord, Results, RunEnd, Sample,
     Settings, Tool, Usage,
 };
+use model::speed::{SpeedReading, SpeedReadings};
+use model::summary::{HostView, SpeedSummary};
 use model::topology::{Cpu, CpuPair, Topology};
 use model::warning::Warning;
 use model::{Case, Endpoints, Header, Histogram, Pace, Peers, Percent, Record, Size, Spec, Workload};
@@ -272,6 +274,33 @@ fn header(plan: PlanRecord) -> Header {
         floors: Vec::new(),
         study: None,
     }
+}
+
+/// The same on a host that slows down in the second half of the run, with `shown` in every case and `share` of its slices
+/// undisturbed.
+pub(crate) fn on_a_shared_host(shown: HostView, share: f64) -> Results {
+    let reading = |ns: f64| SpeedReading { before_ns: ns, after_ns: ns * 1.01 };
+    let mut results = results();
+    for record in &mut results.records {
+        let count = record.samples.len();
+        for (at, sample) in record.samples.iter_mut().enumerate() {
+            let client = reading(if at < count / 2 { 5_500.0 } else { 7_700.0 });
+            sample.speed = Some(SpeedReadings { client, server: None, pair: None });
+        }
+        let Some(summary) = &mut record.summary else { continue };
+        let times = |factor: f64| Some(summary.iteration_ns.map(|ns| ns * factor));
+        summary.speed = Some(SpeedSummary {
+            shown,
+            undisturbed: times(1.0).filter(|_| share > 0.0),
+            adjusted: times(1.02).filter(|_| shown != HostView::AsFound),
+            as_found: times(1.21),
+            undisturbed_share: share,
+            median_speed: 0.84,
+            slope: None,
+            pair_slope: None,
+        });
+    }
+    results
 }
 
 /// The same a day later: `fifo` is half as slow again, `shm-ring` by futex a quarter faster, and `tcp` is new.

@@ -4,12 +4,14 @@
 //! measured is in `model`; how a number is written and drawn is decided in `report`.
 
 mod explanation;
+mod host;
 mod leaders;
 mod record;
 mod results;
 mod timeline;
 
 pub use explanation::{AnalysedExplanation, TimeQuantiles};
+pub use host::{AnalysedSlice, CpuSpeed, SpeedSpan};
 pub use leaders::Leader;
 pub use record::{AnalysedFloor, AnalysedRecord};
 pub use results::{AnalysedResults, PERCENTILES};

@@ -1,5 +1,6 @@
 //! A record with everything that is computed from it. How it is computed is in `results`.
 
+use super::host::AnalysedSlice;
 use model::floor::Floor;
 use model::record::Record;
 use model::summary::Summary;
@@ -15,6 +16,9 @@ pub struct AnalysedRecord<'a> {
     pub floor: Option<AnalysedFloor>,
     /// The first of [`PERCENTILES`](super::PERCENTILES) in nanoseconds, all trials together, as far as enough iterations lie beyond them.
     pub percentiles_ns: Vec<u64>,
+    /// Slices in the order of time with the host's speed beside them, no more than a picture can show; none where no speed
+    /// readings were taken.
+    pub slices: Vec<AnalysedSlice>,
 }
 
 /// The floor of a case.

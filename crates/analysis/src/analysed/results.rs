@@ -1,5 +1,6 @@
 //! A results file with everything that is computed from it.
 
+use super::host::{CpuSpeed, cpu_speeds, slices};
 use super::leaders::{Leader, leaders};
 use super::record::{AnalysedFloor, AnalysedRecord};
 use crate::host_speed::FullSpeed;
@@ -31,6 +32,8 @@ pub struct AnalysedResults<'a> {
     pub leaders: Vec<Leader>,
     /// The median over cases of what a clock reading per iteration changes, as a factor.
     pub instrument_effect: Option<f64>,
+    /// The speed of each CPU over the run; none where no speed readings were taken.
+    pub cpu_speeds: Vec<CpuSpeed>,
     /// The study that the run repeats, with this run's numbers in it.
     pub study: Option<EvaluatedStudy>,
 }
@@ -63,6 +66,7 @@ impl<'a> AnalysedResults<'a> {
                     floor,
                 }),
                 percentiles_ns: percentiles_ns(record),
+                slices: slices(record, results.records.len(), &full_speed),
             })
             .collect();
         Self {
@@ -70,6 +74,7 @@ impl<'a> AnalysedResults<'a> {
             leaders: leaders(&records),
             records,
             instrument_effect: stats::median(&effects),
+            cpu_speeds: cpu_speeds(results, &full_speed),
             study: evaluate_results(results),
         }
     }

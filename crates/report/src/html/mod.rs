@@ -3,5 +3,6 @@
 pub(crate) mod explanation;
 mod number;
 pub(crate) mod page;
+mod speed;
 mod study;
 pub(crate) mod template;

@@ -721,6 +721,42 @@ const blockTable = (block, label) => make('div', { className: 'card' }, tableOf(
   })),
 }, { sortable: true }), ...block.below.map((text) => make('p', { className: 'quiet' }, text)));
 
+/** An SVG file as an image, which can run nothing, whatever the results file says. */
+const picture = (svg, alt) => make('img', { className: 'picture', alt, src: `data:image/svg+xml,${encodeURIComponent(svg)}` });
+
+/** The views of a group of cases, each with its slices. */
+const viewsTable = (block) => tableOf({
+  caption: block.heading,
+  columns: [{ title: block.rows_are }, ...block.columns.map(([title, meaning]) => ({ title, meaning })), { title: 'slices over the run', words: true }],
+  rows: block.rows.map((row) => ({
+    head: row.name, why: row.shown,
+    cells: [
+      ...row.cells.map(([text, number]) => ({ text: text ?? '-', value: [number].flat()[0] })),
+      { text: row.slices ? picture(row.slices, `slices of ${row.name}`) : '-' },
+    ],
+  })),
+}, { sortable: true });
+
+/** The speed of the host of one run, and what each of its cases takes with and without regard to it. */
+function fillSpeed(speed, label) {
+  const key = speed.key.map(([color, meaning]) => {
+    const swatch = make('span', { ariaHidden: 'true' }, '■ ');
+    swatch.style.color = color;
+    return make('li', {}, swatch, meaning);
+  });
+  const card = make('div', { className: 'card' }, ...(label ? [make('h3', { className: 'as-is' }, label)] : []),
+    picture(speed.chart, 'speed of each CPU over the run, as a fraction of full speed'),
+    make('p', { className: 'quiet' }, 'Slices are coloured by the speed beside them:'), make('ul', { className: 'key' }, ...key));
+  for (const block of speed.blocks) {
+    const details = make('details', {}, make('summary', {}, block.heading));
+    // Most are never opened, and there may be ten thousand cases.
+    details.addEventListener('toggle', () => details.append(viewsTable(block)), { once: true });
+    card.append(details);
+  }
+  byId('speed').append(card);
+  byId('speed').hidden = false;
+}
+
 function fillStudy(study, run, at) {
   const section = make('section', {}, make('h2', {}, study.title), make('p', { className: 'quiet' }, `${study.source}. Measured here: ${run.label}.`));
   if (study.conclusions.length) {
@@ -731,8 +767,7 @@ function fillStudy(study, run, at) {
   byId('studies').append(section);
   study.figures.forEach((figure, index) => {
     const chart = ofStudy(figure, `study-${at}-${index}`);
-    // As images the pictures can run nothing, whatever the results file says.
-    const pictures = figure.pictures.map(([alt, svg]) => make('img', { className: 'picture', alt, src: `data:image/svg+xml,${encodeURIComponent(svg)}` }));
+    const pictures = figure.pictures.map(([alt, svg]) => picture(svg, alt));
     if (figure.series.length) place(chart, section);
     else section.append(make('figure', {}, make('h3', {}, chart.title()), make('p', { className: 'lead' }, chart.lead()), ...pictures));
   });
@@ -791,6 +826,7 @@ function start() {
   byId('theme').addEventListener('click', () => setTheme(document.documentElement.dataset.theme !== 'dark'));
   fillWords();
   data.runs.forEach((run, at) => run.study && fillStudy(run.study, run, at));
+  data.runs.forEach((run) => run.speed && fillSpeed(run.speed, data.runs.length > 1 ? run.label : ''));
   fillAnswers();
   figures.forEach((figure) => {
     figure.heading.textContent = figure.chart.title();

@@ -7,6 +7,7 @@
 //! Every number carries the words that the terminal table has for it: both are made by `quantity`.
 
 use super::number::Number;
+use super::speed::{self, SpeedData};
 use super::study::{self, StudyData};
 use super::template::{STYLE, escape, filled, shell_words, tight_cell};
 use crate::quantity::{percent, time};
@@ -102,6 +103,7 @@ struct Run {
     blocks: Vec<BlockData>,
     answers: Vec<AnswerData>,
     study: Option<StudyData>,
+    speed: Option<SpeedData>,
 }
 
 /// The best mechanism of a workload in one place.
@@ -213,6 +215,7 @@ fn run(analysed: &AnalysedResults<'_>, sheet: Sheet, label: &str, styles: &LineS
         blocks: blocks.collect(),
         answers: analysed.leaders.iter().filter_map(|leader| answer(analysed, leader)).collect(),
         study: analysed.study.as_ref().map(study::data),
+        speed: speed::data(analysed, sheet.views),
         title: sheet.title,
         head: sheet.head,
         notes: sheet.notes,

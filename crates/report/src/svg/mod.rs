@@ -8,5 +8,6 @@ pub(crate) mod figures;
 pub(crate) mod flame;
 pub(crate) mod line_style;
 pub(crate) mod png;
+pub(crate) mod speed;
 pub(crate) mod sums;
 pub(crate) mod timeline;

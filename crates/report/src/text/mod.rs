@@ -18,3 +18,4 @@ pub(crate) mod plot;
 pub(crate) mod sheet;
 pub(crate) mod study;
 pub(crate) mod table;
+pub(crate) mod views;

@@ -6,13 +6,13 @@
 use super::block::{Block, Common, Row, Tone, comparable, floor_order, grouped, meanings, name};
 use super::columns::{self, Column};
 use super::study::{self, PUBLISHED, StudyWords};
-use super::{head, marks};
-use crate::quantity::{percent, time};
+use super::{head, marks, views};
+use crate::quantity::time;
 use crate::words::clean;
 use analysis::analysed::{AnalysedRecord, AnalysedResults};
 use model::estimate::Estimate;
 use model::record::{Outcome, Results};
-use model::summary::{HostView, StepTime};
+use model::summary::StepTime;
 use model::{Case, Peers};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -27,6 +27,8 @@ pub(crate) struct Sheet {
     pub(crate) study: Option<StudyWords>,
     /// The results.
     pub(crate) blocks: Vec<Block>,
+    /// The views of the host of what can be compared, block by block; none where no speed readings were taken.
+    pub(crate) views: Vec<Block>,
     /// What the signs and the columns mean, each with the sign or the column.
     pub(crate) notes: Vec<(String, String)>,
     /// What was asked for and is not in the results, with the reason.
@@ -51,24 +53,28 @@ pub(crate) fn sheet(analysed: &AnalysedResults<'_>) -> Sheet {
     let (floors, cases): (Vec<_>, Vec<_>) =
         analysed.records.iter().enumerate().partition(|(_, analysed)| analysed.record.floor);
     let groups = comparable(&cases, |(_, analysed)| &analysed.record.case);
-    let mut blocks: Vec<Block> = groups.into_iter().map(|(common, rows)| block(common, rows)).collect();
+    let (mut blocks, views): (Vec<Block>, Vec<Option<Block>>) =
+        groups.into_iter().map(|(common, rows)| block(common, rows)).unzip();
+    let views: Vec<Block> = views.into_iter().flatten().collect();
     blocks.extend(floors_block(&floors));
     Sheet {
         title: head::title(&analysed.results.header),
         head: head::lines(analysed),
         study: None,
-        notes: notes(analysed.results, &blocks),
+        notes: notes(analysed.results, &blocks, &views),
         blocks,
+        views,
         missing: missing(analysed.results),
     }
 }
 
-fn block(common: Common, mut rows: Vec<&Numbered<'_>>) -> Block {
+/// The block of `rows`, and that of their views of the host.
+fn block(common: Common, mut rows: Vec<&Numbered<'_>>) -> (Block, Option<Block>) {
     rows.sort_by(|(_, a), (_, b)| fastest_first(a, b));
     let floor = floor_line(common, &rows);
     let below = floor.into_iter().chain(remarks(&rows)).collect();
     let block = of_rows(common.heading(), common.rows_are(), columns::of(common.workload), &rows, below);
-    Block { common: Some(common), ..block }
+    (Block { common: Some(common), ..block }, views::block(common, &rows))
 }
 
 fn floors_block(floors: &[Numbered<'_>]) -> Option<Block> {
@@ -200,29 +206,17 @@ fn steps(rows: &[&Numbered<'_>]) -> Vec<String> {
 }
 
 /// What the columns and the signs mean, for those that occur.
-fn notes(results: &Results, blocks: &[Block]) -> Vec<(String, String)> {
+fn notes(results: &Results, blocks: &[Block], views: &[Block]) -> Vec<(String, String)> {
     let spread = ("±".to_owned(), "half the 95% interval of the median".to_owned());
-    let views = views(results).into_iter().map(|line| ("times".to_owned(), line));
+    let times = views::lines(results).into_iter().map(|line| ("times".to_owned(), line));
     let warnings = results.records.iter().flat_map(|record| &record.warnings);
     let kinds = grouped(warnings.map(|warning| (marks::mark(warning), warning.advice())));
     let signs = kinds.into_iter().map(|(mark, advice)| {
         let sign = mark.sign.map(String::from).unwrap_or_default();
         (sign, format!("{}: {}; {}", mark.title, mark.meaning, advice[0]))
     });
-    [spread].into_iter().chain(meanings(blocks)).chain(views).chain(signs).collect()
-}
-
-/// A line for each view of the host that times are shown in: of how many cases, why, and how many slices were undisturbed.
-fn views(results: &Results) -> Vec<String> {
-    let speeds = results.records.iter().filter_map(|record| record.summary.as_ref()?.speed);
-    let line = |(view, shares): (HostView, Vec<f64>)| {
-        let least = shares.iter().copied().fold(1.0, f64::min);
-        let most = shares.iter().copied().fold(0.0, f64::max);
-        let (cases, meaning) = (shares.len(), view.meaning());
-        let (least, most) = (percent(least), percent(most));
-        format!("of {cases} cases {view}, {meaning} ({least} to {most} of their slices were undisturbed)")
-    };
-    grouped(speeds.map(|speed| (speed.shown, speed.undisturbed_share))).into_iter().map(line).collect()
+    let meanings = meanings(blocks).into_iter().chain(meanings(views));
+    [spread].into_iter().chain(meanings).chain(times).chain(signs).collect()
 }
 
 /// The cases that were planned and have no record, by reason.

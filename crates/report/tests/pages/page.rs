@@ -9,6 +9,7 @@ use analysis::analysed::AnalysedResults;
 use analysis::study::evaluated::EvaluatedStudy;
 use model::Placement;
 use model::record::{Fact, Outcome, Results};
+use model::summary::HostView;
 use model::warning::Warning;
 use report::{Style, html, table};
 use serde_json::{Value, json};
@@ -116,6 +117,25 @@ fn charts_draw_what_was_measured() {
     assert!(y.len() >= 7 && y.windows(2).all(|pair| pair[0].as_f64() <= pair[1].as_f64()), "{y:?}");
     let cells = browser.evaluate("byId('heat').data[0].text.flat().filter(Boolean).length");
     assert!(cells.as_u64().unwrap() >= 5);
+}
+
+#[test]
+fn the_speed_of_the_host_is_drawn_and_each_case_has_its_views_and_slices() {
+    let Some(mut browser) = browser() else { return };
+    let results = fixture::on_a_shared_host(HostView::Adjusted, 0.03);
+    open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
+    let drawn = "Promise.all([...document.querySelectorAll('#speed img')].map((i) => i.decode().then(() => i.naturalWidth > 0)))";
+    assert_eq!(browser.evaluate(drawn), json!([true]));
+    browser.evaluate("document.querySelectorAll('#speed details').forEach((d) => { d.open = true; })");
+    // The browser tells of the toggle a moment later.
+    browser.evaluate("new Promise((done) => setTimeout(done, 100))");
+    let rows = results.records.iter().filter(|record| !record.floor && record.summary.is_some()).count();
+    let all = browser.evaluate(drawn);
+    assert_eq!(all, json!(vec![true; 1 + rows]));
+    let words = browser.evaluate("byId('speed').innerText");
+    assert!(words.as_str().unwrap().contains("adjusted: reduced to full speed"), "{words}");
+    assert_clean(&mut browser);
+    keep("speed.png", &browser.screenshot());
 }
 
 #[test]

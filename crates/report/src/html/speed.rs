@@ -1,0 +1,70 @@
+//! The host's speed for the page: a chart of the run, and for each case the three views with a picture of its slices.
+//!
+//! What the views say is decided in `text::views`, how pictures look in `svg::speed`.
+
+use super::number::Number;
+use super::template::tight_cell;
+use crate::svg::speed::{host_speed, slice_key, slices};
+use crate::text::block::{Block, Row};
+use crate::text::views::shown;
+use analysis::analysed::AnalysedResults;
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub(crate) struct SpeedData {
+    /// The speed of each CPU over the run, as SVG.
+    chart: String,
+    /// The colours of slices, each with what it stands for.
+    key: [(&'static str, &'static str); 4],
+    blocks: Vec<ViewsData>,
+}
+
+/// The views of cases that can be compared.
+#[derive(Serialize)]
+struct ViewsData {
+    heading: String,
+    rows_are: &'static str,
+    /// Titles and what they mean.
+    columns: Vec<(&'static str, Option<&'static str>)>,
+    rows: Vec<ViewsRow>,
+}
+
+/// The views of one case.
+#[derive(Serialize)]
+struct ViewsRow {
+    name: String,
+    /// Which view is shown, and why.
+    shown: String,
+    /// What the cells say, each with its number.
+    cells: Vec<(Option<String>, Option<Number>)>,
+    /// The slices as SVG, with what the picture shows in words.
+    slices: Option<String>,
+}
+
+/// The speed of the host of `analysed`, of which the sheet has `views`; `None` where no speed readings were taken.
+pub(crate) fn data(analysed: &AnalysedResults<'_>, views: Vec<Block>) -> Option<SpeedData> {
+    let block = |block: Block| ViewsData {
+        heading: block.heading,
+        rows_are: block.rows_are,
+        columns: block.columns.iter().map(|column| (column.title, column.meaning)).collect(),
+        rows: block.rows.into_iter().filter_map(|of| row(of, analysed)).collect(),
+    };
+    Some(SpeedData {
+        chart: host_speed(&analysed.cpu_speeds)?,
+        key: slice_key(),
+        blocks: views.into_iter().map(block).collect(),
+    })
+}
+
+fn row(row: Row, analysed: &AnalysedResults<'_>) -> Option<ViewsRow> {
+    let record = analysed.records.get(row.record?)?;
+    let summary = record.summary.as_ref()?;
+    let numbers = row.numbers.into_iter().map(|number| number.and_then(Number::of));
+    let cells = row.cells.into_iter().map(|cell| cell.map(|text| tight_cell(&text)));
+    Some(ViewsRow {
+        shown: shown(&summary.speed?),
+        cells: cells.zip(numbers).collect(),
+        slices: slices(&record.slices, &row.name, summary.slices),
+        name: row.name,
+    })
+}

@@ -1,0 +1,52 @@
+//! The host's speed in every form that shows it.
+
+use super::{PLAIN, columns, island, markdown, matrix, page, table};
+use crate::{Style, fixture};
+use model::summary::HostView;
+
+/// The lines of `text` that have `word`, with as many lines after each.
+fn around(text: &str, word: &str, after: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let found = lines.iter().position(|line| line.contains(word)).unwrap();
+    lines[found..=found + after].join("\n")
+}
+
+#[test]
+fn the_views_of_each_case_fit_80_columns() {
+    let results = fixture::on_a_shared_host(HostView::Adjusted, 0.03);
+    let text = table(&results, &PLAIN);
+    assert!(text.lines().all(|line| columns(line) <= 80), "{text}");
+    insta::assert_snapshot!(around(&text, "1 byte, per round trip: views of the host", 5), @"");
+    insta::assert_snapshot!(around(&text, "of 22 cases", 2), @"");
+    assert!(markdown(&results).contains(": views of the host"));
+    assert!(!table(&fixture::results(), &PLAIN).contains("views of the host"));
+}
+
+#[test]
+fn the_matrix_says_in_a_line_how_fast_the_host_was() {
+    let style = Style { detail: false, ..PLAIN };
+    let note = |shown, share| {
+        let text = matrix(&fixture::on_a_shared_host(shown, share), &style);
+        around(&text, "full speed", 0)
+    };
+    insta::assert_snapshot!(note(HostView::Undisturbed, 0.4), @"");
+    insta::assert_snapshot!(note(HostView::Adjusted, 0.03), @"");
+    insta::assert_snapshot!(note(HostView::AsFound, 0.0), @"");
+    assert!(!matrix(&fixture::results(), &style).contains("full speed"));
+}
+
+#[test]
+fn the_page_has_the_views_and_pictures_that_can_be_parsed() {
+    let data = island(&page(&fixture::on_a_shared_host(HostView::AsFound, 0.0)));
+    let speed = &data["runs"][0]["speed"];
+    let chart = speed["chart"].as_str().unwrap();
+    assert!(chart.contains("CPU 0") && chart.contains("100%"), "{chart}");
+    let row = &speed["blocks"][0]["rows"][0];
+    assert!(row["shown"].as_str().unwrap().starts_with("as-found: as they were measured"), "{row}");
+    insta::assert_snapshot!(row["cells"].to_string(), @"");
+    let slices = row["slices"].as_str().unwrap();
+    // Five slices at full speed, five slower ones in the colour of theirs.
+    assert!(slices.contains("undisturbed") && slices.contains("at 70% or more"), "{slices}");
+    assert_eq!(slices.matches('M').count(), 10, "{slices}");
+    assert!(island(&page(&fixture::results()))["runs"][0]["speed"].is_null());
+}
