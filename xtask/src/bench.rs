@@ -22,8 +22,8 @@ use model::{Placement, Workload};
 use setup::{Bench, SLICE, filling};
 use std::process::Stdio;
 
-/// Runs the benchmark `name`; `others` runs only the programs whose name begins with `program`.
-pub fn run(name: &str, program: &str) -> Result<(), String> {
+/// Runs the benchmark `name`. Of `bare` and `others` it runs only the cases or the programs whose name begins with `only`.
+pub fn run(name: &str, only: &str) -> Result<(), String> {
     if cfg!(debug_assertions) {
         return Err("this build is not optimised: run `cargo xtask bench`".to_owned());
     }
@@ -32,11 +32,11 @@ pub fn run(name: &str, program: &str) -> Result<(), String> {
     }
     let bench = Bench::new()?;
     match name {
-        "bare" => by_hand::run(&bench),
+        "bare" => by_hand::run(&bench, only),
         "ring" => ring::run(&bench),
         "trial" => trial_cost(&bench),
         "same" => repeat_default_suite(),
-        "others" => others::run(&bench, program),
+        "others" => others::run(&bench, only),
         "probes" => probes::run(&bench),
         "speed" => speed::run(&bench),
         _ => Err("known benchmarks: bare, ring, trial, same, others, probes, page, speed".to_owned()),

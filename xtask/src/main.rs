@@ -58,7 +58,7 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
     match words {
         ["docs"] => docs::write(),
         ["bench", name] => bench::run(name, ""),
-        ["bench", "others", program] => bench::run("others", program),
+        ["bench", name @ ("bare" | "others"), only] => bench::run(name, only),
         [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
         [bench::speed::ECHO, cpu] => bench::speed::echo(cpu),
         [bench::by_hand::BY_HAND, rest @ ..] => bench::by_hand::endpoint(rest),

@@ -29,8 +29,8 @@ const CASES: [(&str, Workload, u64); 6] = [
     ("unix-stream", Workload::Throughput, 65_536),
 ];
 
-/// Prints the time of ipcmark over that of each loop.
-pub fn run(bench: &Bench) -> Result<(), String> {
+/// Prints the time of ipcmark over that of each loop whose case begins with `only`.
+pub fn run(bench: &Bench, only: &str) -> Result<(), String> {
     println!("ipcmark over a minimal loop written by hand, both alive, slices of {SLICE:?} in ABBA order");
     println!("{:<34} {:>11} {:>11}  ratio (95% interval), rounds", "", "by hand", "ipcmark");
     for placement in [Placement::SameCore, Placement::SameLlc] {
@@ -40,6 +40,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
                 continue;
             }
             match bench.case(spec, workload, size, placement) {
+                Ok(case) if !case.key().starts_with(only) => {}
                 Ok(case) => against_loop(bench, &case)?,
                 Err(reason) => println!("{reason}"),
             }
