@@ -118,7 +118,8 @@ pub struct Slowness {
 }
 
 impl Slowness {
-    const NONE: Self = Self { log: 0.0, half_difference: 0.0 };
+    /// Of nothing that was read.
+    pub const NONE: Self = Self { log: 0.0, half_difference: 0.0 };
 
     fn add(&mut self, log: f64, half_difference: f64) {
         self.log += log;
@@ -173,15 +174,24 @@ impl Readings {
         self.count += 1;
     }
 
-    /// The reading at full speed: one that few are below, because a single low one may be a mistake of the clock, and a
-    /// busy host is at full speed for less than a hundredth of the time.
+    /// The reading at full speed: the median of those within [`UNDISTURBED_WITHIN`] of the lowest. The lowest is one that few
+    /// are below, because a single low one may be a mistake of the clock; but a busy host may be at full speed for less than a
+    /// hundredth of the time.
     fn full_ns(&self) -> Option<f64> {
-        let below = self.count / 500 + (self.count / 10).min(4);
-        let mut passed = 0;
-        let (bucket, _) = self.buckets.iter().find(|(_, count)| {
-            passed += **count;
-            passed > below
-        })?;
-        Some(((*bucket as f64 + 0.5) * Self::BUCKET).exp())
+        let lowest = bucket_at(&self.buckets, self.count / 500 + (self.count / 10).min(4))?;
+        let near = self.buckets.range(..=lowest + (UNDISTURBED_WITHIN / Self::BUCKET) as i64);
+        let count: u64 = near.clone().map(|(_, count)| count).sum();
+        let middle = bucket_at(near, count / 2)?;
+        Some(((middle as f64 + 0.5) * Self::BUCKET).exp())
     }
+}
+
+/// The bucket of the reading that has so many below it.
+fn bucket_at<'a>(buckets: impl IntoIterator<Item = (&'a i64, &'a u64)>, below: u64) -> Option<i64> {
+    let mut passed = 0;
+    let found = buckets.into_iter().find(|(_, count)| {
+        passed += **count;
+        passed > below
+    });
+    found.map(|(bucket, _)| *bucket)
 }

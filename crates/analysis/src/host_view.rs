@@ -3,13 +3,20 @@
 //!
 //! What one interval is worth is in `interval`; what a reading says in `host_speed`.
 
-use crate::host_speed::{FullSpeed, SliceSpeed};
+use crate::host_speed::{FullSpeed, SliceSpeed, Slowness};
 use crate::interval::median_over_trials;
+use crate::slope::{FittedSlope, TimedReading, fit_slope};
 use crate::stats;
 use model::Case;
 use model::estimate::Estimate;
 use model::record::Sample;
 use model::summary::{HostView, SpeedSummary};
+use std::collections::HashMap;
+
+/// With fewer undisturbed slices the view is not shown first, though it may have an interval.
+pub const FEWEST_UNDISTURBED: usize = 20;
+/// Speeds that differ by less than this, as a fraction, are the same: the clock's grain.
+const LEAST_CHANGE: f64 = 0.002;
 
 /// Slices of a case in the order of time, each with what its time is multiplied by.
 #[derive(Debug, Clone)]
@@ -20,16 +27,8 @@ pub struct ChosenSlices<'a> {
 
 impl<'a> ChosenSlices<'a> {
     fn of(slices: impl IntoIterator<Item = (&'a Sample, f64)>) -> Self {
-        let mut slices: Vec<(&Sample, f64)> = slices.into_iter().collect();
-        slices.sort_by_key(|(sample, _)| (sample.started_ns, sample.trial, sample.round));
-        let mut trials: Vec<(u32, Vec<(&Sample, f64)>)> = Vec::new();
-        for slice in slices {
-            match trials.iter_mut().rev().find(|(trial, _)| *trial == slice.0.trial) {
-                Some((_, slices)) => slices.push(slice),
-                None => trials.push((slice.0.trial, vec![slice])),
-            }
-        }
-        Self { trials: trials.into_iter().map(|(_, slices)| slices).collect() }
+        let slices = slices.into_iter().map(|(sample, factor)| (sample, (sample, factor)));
+        Self { trials: by_trial(slices.collect()) }
     }
 
     /// The samples.
@@ -37,23 +36,24 @@ impl<'a> ChosenSlices<'a> {
         self.trials.iter().flatten().map(|(sample, _)| *sample)
     }
 
-    /// The median with its interval of the times in nanoseconds that `time_ns` takes of samples, reduced to full speed where the slices are.
+    /// The median with its interval of the times in nanoseconds that `time_ns` takes of samples, reduced to full speed where
+    /// the slices are.
     pub fn median_time(&self, time_ns: impl Fn(&Sample) -> Option<f64>) -> Option<Estimate> {
-        self.median(|sample, factor| Some(time_ns(sample)? * factor))
+        median_over_trials(&self.values(|sample, factor| Some(time_ns(sample)? * factor)))
     }
 
-    /// The median with its interval of the ratios that `ratio` takes of samples.
+    /// The median with its interval of the ratios that `ratio` takes of samples. It is that of their logarithms: of an even number
+    /// of slices the middle between 1/2 and 2 is 1.
     pub fn median_ratio(&self, ratio: impl Fn(&Sample) -> Option<f64>) -> Option<Estimate> {
-        self.median(|sample, _| ratio(sample))
+        let logs = self.values(|sample, _| Some(ratio(sample)?.ln()).filter(|log| log.is_finite()));
+        median_over_trials(&logs).map(|logs| logs.map(f64::exp))
     }
 
-    fn median(&self, value: impl Fn(&Sample, f64) -> Option<f64>) -> Option<Estimate> {
-        let log = |(sample, factor): &(&Sample, f64)| {
-            Some(value(sample, *factor)?.ln()).filter(|log| log.is_finite())
+    fn values(&self, value: impl Fn(&Sample, f64) -> Option<f64>) -> Vec<Vec<f64>> {
+        let of_trial = |trial: &Vec<(&Sample, f64)>| {
+            trial.iter().filter_map(|(sample, factor)| value(sample, *factor)).collect()
         };
-        let logs: Vec<Vec<f64>> =
-            self.trials.iter().map(|trial| trial.iter().filter_map(log).collect()).collect();
-        median_over_trials(&logs).map(|logs| logs.map(f64::exp))
+        self.trials.iter().map(of_trial).collect()
     }
 }
 
@@ -72,27 +72,137 @@ impl<'a> HostViews<'a> {
     /// Of `samples` of `case`, in a run that was as fast as `full_speed`; `None` without samples.
     pub fn of(case: &Case, samples: &'a [Sample], full_speed: &FullSpeed) -> Option<Self> {
         let as_found = ChosenSlices::of(samples.iter().map(|sample| (sample, 1.0)));
-        let iteration_ns = as_found.median_time(|sample| Some(sample.iteration_ns()))?;
-        let beside: Vec<Option<SliceSpeed>> = samples.iter().map(|s| full_speed.beside(case, s)).collect();
-        let speeds: Vec<f64> = beside.iter().flatten().map(|slice| slice.speed).collect();
+        let as_found_ns = as_found.median_time(iteration_ns)?;
+        let Some(speeds) = speeds(case, samples, full_speed) else {
+            return Some(Self { chosen: as_found, iteration_ns: as_found_ns, speed: None });
+        };
+        let with_speeds = || samples.iter().zip(&speeds);
         let undisturbed =
-            samples.iter().zip(&beside).filter(|(_, slice)| slice.is_some_and(|s| s.undisturbed));
-        let undisturbed = ChosenSlices::of(undisturbed.map(|(sample, _)| (sample, 1.0)));
-        let undisturbed_ns = undisturbed.median_time(|sample| Some(sample.iteration_ns()));
-        let shown = undisturbed_ns.filter(|estimate| estimate.interval.is_some());
-        let speed = stats::median(&speeds).map(|median_speed| SpeedSummary {
-            shown: if shown.is_some() { HostView::Undisturbed } else { HostView::AsFound },
-            undisturbed: undisturbed_ns,
-            adjusted: None,
-            as_found: Some(iteration_ns),
-            undisturbed_share: undisturbed.samples().count() as f64 / samples.len() as f64,
-            median_speed,
-            slope: None,
-            pair_slope: None,
+            ChosenSlices::of(with_speeds().filter(|(_, s)| s.undisturbed).map(|(sample, _)| (sample, 1.0)));
+        let undisturbed_ns = undisturbed.median_time(iteration_ns);
+        let adjustment = Adjustment::of(samples, &speeds);
+        let adjusted = adjustment.as_ref().map(|adjustment| {
+            ChosenSlices::of(with_speeds().map(|(sample, speed)| (sample, adjustment.factor(speed))))
         });
-        Some(match shown {
-            Some(iteration_ns) => Self { chosen: undisturbed, iteration_ns, speed },
-            None => Self { chosen: as_found, iteration_ns, speed },
-        })
+        let adjusted_ns = adjusted
+            .as_ref()
+            .zip(adjustment.as_ref())
+            .and_then(|(slices, adjustment)| Some(adjustment.widen(slices.median_time(iteration_ns)?)));
+        let is_known = |estimate: Option<Estimate>| estimate.is_some_and(|e| e.interval.is_some());
+        let count = undisturbed.samples().count();
+        let (shown, chosen, iteration_ns) = match (undisturbed_ns, adjusted, adjusted_ns) {
+            (Some(ns), ..) if is_known(undisturbed_ns) && count >= FEWEST_UNDISTURBED => {
+                (HostView::Undisturbed, undisturbed, ns)
+            }
+            (_, Some(slices), Some(ns)) if is_known(adjusted_ns) => (HostView::Adjusted, slices, ns),
+            _ => (HostView::AsFound, as_found, as_found_ns),
+        };
+        let speed = SpeedSummary {
+            shown,
+            undisturbed: undisturbed_ns,
+            adjusted: adjusted_ns,
+            as_found: Some(as_found_ns),
+            undisturbed_share: count as f64 / samples.len() as f64,
+            median_speed: stats::median(&speeds.iter().map(|slice| slice.speed).collect::<Vec<_>>())?,
+            slope: adjustment.as_ref().and_then(|a| a.cpus).map(Into::into),
+            pair_slope: adjustment.as_ref().and_then(|a| a.pair).map(Into::into),
+        };
+        Some(Self { chosen, iteration_ns, speed: Some(speed) })
     }
+}
+
+fn iteration_ns(sample: &Sample) -> Option<f64> {
+    Some(sample.iteration_ns())
+}
+
+/// The speed beside each sample; `None` where one of them has no readings, or where none differ.
+fn speeds(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Option<Vec<SliceSpeed>> {
+    let speeds: Option<Vec<SliceSpeed>> =
+        samples.iter().map(|sample| full_speed.beside(case, sample)).collect();
+    let differ = |slice: &SliceSpeed| (slice.speed - 1.0).abs() > LEAST_CHANGE;
+    speeds.filter(|speeds| speeds.iter().any(differ))
+}
+
+/// What reduces times to full speed.
+struct Adjustment {
+    cpus: Option<FittedSlope>,
+    pair: Option<FittedSlope>,
+}
+
+impl Adjustment {
+    /// Of slices that were timed at such speeds; `None` where neither reading allows a slope.
+    fn of(samples: &[Sample], speeds: &[SliceSpeed]) -> Option<Self> {
+        /// Each slope is fitted to what the other leaves, in turn, until neither moves.
+        const ROUNDS: usize = 4;
+        let has_pair = speeds.iter().any(|slice| slice.pair != Slowness::NONE);
+        let mut both = Self { cpus: None, pair: None };
+        for _ in 0..if has_pair { ROUNDS } else { 1 } {
+            both.cpus = fit(samples, speeds, |slice| slice.cpus, |slice| log_factor(both.pair, slice.pair));
+            both.pair = fit(samples, speeds, |slice| slice.pair, |slice| log_factor(both.cpus, slice.cpus));
+        }
+        (both.cpus.is_some() || both.pair.is_some()).then_some(both)
+    }
+
+    /// What a time at such a speed is multiplied by.
+    fn factor(&self, speed: &SliceSpeed) -> f64 {
+        (log_factor(self.cpus, speed.cpus) + log_factor(self.pair, speed.pair)).exp()
+    }
+
+    /// The estimate of adjusted times, with what the slopes' errors add to its interval.
+    fn widen(&self, estimate: Estimate) -> Estimate {
+        let error = |slope: Option<FittedSlope>| slope.map_or(0.0, |slope| slope.half * slope.mean_log);
+        let slopes = error(self.cpus).hypot(error(self.pair));
+        let wider = |bound: f64| {
+            let log = (bound / estimate.median).ln();
+            estimate.median * log.hypot(slopes).copysign(log).exp()
+        };
+        let interval = estimate.interval.map(|(low, high)| {
+            // A bound that is the median itself is the lower or the upper one all the same.
+            (
+                wider(low).min(estimate.median * (-slopes).exp()),
+                wider(high).max(estimate.median * slopes.exp()),
+            )
+        });
+        Estimate { interval, ..estimate }
+    }
+}
+
+/// The slope of times, each multiplied by what `known` is the logarithm of.
+fn fit(
+    samples: &[Sample],
+    speeds: &[SliceSpeed],
+    reading: impl Fn(&SliceSpeed) -> Slowness,
+    known: impl Fn(&SliceSpeed) -> f64,
+) -> Option<FittedSlope> {
+    let slices: Vec<(&Sample, TimedReading)> = samples
+        .iter()
+        .zip(speeds)
+        .map(|(sample, speed)| {
+            let Slowness { log, half_difference } = reading(speed);
+            (
+                sample,
+                TimedReading { log_time: sample.iteration_ns().ln() + known(speed), log, half_difference },
+            )
+        })
+        .collect();
+    fit_slope(&by_trial(slices))
+}
+
+fn log_factor(slope: Option<FittedSlope>, reading: Slowness) -> f64 {
+    -slope.map_or(0.0, |slope| slope.slope * reading.log)
+}
+
+/// What goes with each sample, by trial, in the order of time.
+fn by_trial<T>(mut slices: Vec<(&Sample, T)>) -> Vec<Vec<T>> {
+    slices.sort_by_key(|(sample, _)| (sample.started_ns, sample.trial, sample.round));
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    let mut trials: Vec<Vec<T>> = Vec::new();
+    for (sample, value) in slices {
+        let place = *places.entry(sample.trial).or_insert(trials.len());
+        if place == trials.len() {
+            trials.push(Vec::new());
+        }
+        trials[place].push(value);
+    }
+    trials
 }

@@ -4,6 +4,7 @@
 //! Pure: it reads no clock, starts nothing and opens no file. How a result is laid out is `report`'s affair.
 #![forbid(unsafe_code)]
 
+pub mod allocation;
 pub mod analysed;
 pub mod compare;
 pub mod explain;
@@ -13,7 +14,11 @@ pub mod host_view;
 pub mod interval;
 #[cfg(test)]
 mod results_tests;
+#[cfg(test)]
+mod simulated;
+mod slope;
 pub mod stats;
+pub mod stopping;
 pub mod study;
 pub mod summary;
 pub mod traces;

@@ -356,7 +356,12 @@ fn files() -> impl Strategy<Value = Results> {
                     got: text,
                     clamped: floor,
                 }],
-                warnings: vec![Warning::TwoModes { fast_ns: ns, slow_ns: ns * 1.5, fast_share: 0.3 }],
+                warnings: vec![Warning::TwoModes {
+                    fast_ns: ns,
+                    slow_ns: ns * 1.5,
+                    fast_share: 0.3,
+                    slow_speed: None,
+                }],
                 ..record(&format!("row-{nth}"), samples)
             })
             .collect();

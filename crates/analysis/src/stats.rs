@@ -69,10 +69,11 @@ fn lower_rank(n: usize, most_tail: f64) -> Option<usize> {
 ///
 /// The split is the one that leaves the least variance within the groups (on logarithms). It counts
 /// as two modes when each group holds a fifth of the values and at least three, the slow median is
-/// 10% above the fast one, and Ashman's D, the distance of the means in units of spread, is above 4
-/// (a uniform distribution split in half has 3.5, a normal one 2.7).
-pub fn two_modes(values: &[f64]) -> Option<Modes> {
-    const LEAST_D: f64 = 4.0;
+/// 10% above the fast one, and Ashman's D, the distance of the means in units of spread, is above what the best split of
+/// `independent` values of one mode has by chance in 2 of 100 cases: 4 of many (a uniform distribution split in half
+/// has 3.5, a normal one 2.7), and more of few. Values that resemble each other within trials are as independent as the trials.
+pub fn two_modes(values: &[f64], independent: usize) -> Option<Modes> {
+    let least_d = 4.0 + 50.0 / independent as f64;
     const LEAST_RATIO: f64 = 1.1;
 
     let n = values.len();
@@ -82,18 +83,28 @@ pub fn two_modes(values: &[f64]) -> Option<Modes> {
     }
     let mut logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
     logs.sort_unstable_by(f64::total_cmp);
-    let split = (least..=n - least).min_by(|a, b| {
-        let within = |at: usize| squares(&logs[..at]) + squares(&logs[at..]);
-        within(*a).total_cmp(&within(*b))
-    })?;
+    // The split with the least variance within is the one with the most between.
+    let sums: Vec<f64> = logs
+        .iter()
+        .scan(0.0, |sum, log| {
+            *sum += log - logs[0];
+            Some(*sum)
+        })
+        .collect();
+    let between = |at: usize| {
+        let (fast, all) = (sums[at - 1], sums[n - 1]);
+        fast * fast / at as f64 + (all - fast).powi(2) / (n - at) as f64
+    };
+    let split = (least..=n - least).max_by(|a, b| between(*a).total_cmp(&between(*b)))?;
     let (fast, slow) = logs.split_at(split);
     let spread = squares(fast) / fast.len() as f64 + squares(slow) / slow.len() as f64;
     let d = std::f64::consts::SQRT_2 * (mean(slow) - mean(fast)) / spread.sqrt();
     let (fast_ns, slow_ns) = (median_of_sorted(fast)?.exp(), median_of_sorted(slow)?.exp());
-    (d > LEAST_D && slow_ns / fast_ns > LEAST_RATIO).then(|| Modes {
+    (d > least_d && slow_ns / fast_ns > LEAST_RATIO).then(|| Modes {
         fast: fast_ns,
         slow: slow_ns,
         fast_share: fast.len() as f64 / n as f64,
+        slow_speed: None,
     })
 }
 
@@ -121,9 +132,15 @@ pub(crate) fn student_quantile(tail: f64, degrees: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees).map_or(f64::INFINITY, |t| -t.inverse_cdf(tail))
 }
 
+/// The probability that a Student variable of `degrees` of freedom exceeds `value`.
+pub(crate) fn student_tail(value: f64, degrees: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, degrees.clamp(1.0, 1e4)).map_or(1.0, |t| t.sf(value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulated::Random;
     use proptest::prelude::*;
 
     #[test]
@@ -170,11 +187,40 @@ mod tests {
     fn two_modes_are_seen_and_one_is_not() {
         let two: Vec<f64> =
             (0..40).map(|i| if i % 3 == 0 { 4.3 } else { 2.8 } + f64::from(i) * 0.001).collect();
-        let modes = two_modes(&two).unwrap();
+        let modes = two_modes(&two, two.len()).unwrap();
         assert!((modes.fast - 2.8).abs() < 0.1 && (modes.slow - 4.3).abs() < 0.1, "{modes:?}");
         let uniform: Vec<f64> = (0..40).map(|i| 2.8 + f64::from(i) * 0.04).collect();
-        assert_eq!(two_modes(&uniform), None);
-        assert_eq!(two_modes(&[1.0; 40]), None);
+        assert_eq!(two_modes(&uniform, 40), None);
+        assert_eq!(two_modes(&[1.0; 40], 40), None);
+    }
+
+    #[test]
+    fn one_mode_is_seldom_called_two() {
+        type Shape = fn(&mut Random) -> f64;
+        // On logarithms: normal is the lognormal, exponential has a power law for a tail.
+        let shapes: [(&str, Shape); 6] = [
+            ("lognormal", |random| 0.3 * random.normal()),
+            ("uniform", |random| random.unit()),
+            ("a floor with a lognormal tail", |random| (10.0 + 5.0 * random.normal().exp()).ln()),
+            ("power law", |random| random.exponential(0.3)),
+            ("Gumbel", |random| -0.3 * random.exponential(1.0).ln()),
+            ("one in twenty late", |random| {
+                0.02 * random.normal() + if random.unit() < 0.05 { random.exponential(0.5) } else { 0.0 }
+            }),
+        ];
+        let mut random = Random(5);
+        for n in [6, 7, 8, 10, 12, 16, 20, 30, 60, 150, 500] {
+            for (name, shape) in shapes {
+                let runs = if n < 100 { 3000 } else { 300 };
+                let called = (0..runs)
+                    .filter(|_| {
+                        let values: Vec<f64> = (0..n).map(|_| 100.0 * shape(&mut random).exp()).collect();
+                        two_modes(&values, n).is_some()
+                    })
+                    .count();
+                assert!(called as f64 <= 0.02 * f64::from(runs), "{name}, {n} values: {called} of {runs}");
+            }
+        }
     }
 
     #[test]
@@ -217,9 +263,9 @@ mod tests {
 
         #[test]
         fn order_does_not_matter(mut values in proptest::collection::vec(0.1..1e9f64, 1..50)) {
-            let before = (median_interval(&values), two_modes(&values));
+            let before = (median_interval(&values), two_modes(&values, values.len()));
             values.reverse();
-            prop_assert_eq!(before, (median_interval(&values), two_modes(&values)));
+            prop_assert_eq!(before, (median_interval(&values), two_modes(&values, values.len())));
         }
     }
 }

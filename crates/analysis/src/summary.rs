@@ -6,7 +6,7 @@ use crate::floor_drift::floor_drift;
 use crate::host_speed::FullSpeed;
 use crate::host_view::{ChosenSlices, HostViews};
 use crate::stats;
-use model::estimate::Estimate;
+use model::estimate::{Estimate, Modes};
 use model::histogram::Histogram;
 use model::record::{Results, Sample, Setting, StepSample, StepSamples, TimerSample, Usage};
 use model::summary::{Fairness, PerIteration, Quantiles, StepTime, StepTimes, Summary};
@@ -20,8 +20,9 @@ pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Opt
     let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
     let iteration_bytes =
         case.iteration_bytes().filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
+    let trials = samples.iter().map(|sample| sample.trial).collect::<BTreeSet<_>>().len();
     Some(Summary {
-        trials: count(samples.iter().map(|sample| sample.trial).collect::<BTreeSet<_>>().len()),
+        trials: count(trials),
         slices: count(samples.len()),
         iterations,
         iteration_ns,
@@ -41,7 +42,7 @@ pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Opt
             .first()?
             .server
             .map(|_| per_iteration(samples.iter().filter_map(|s| s.server), iterations)),
-        modes: stats::two_modes(&samples.iter().map(Sample::iteration_ns).collect::<Vec<_>>()),
+        modes: modes(case, samples, trials, full_speed),
         achieved: achieved(samples),
         iterations_per_s: (case.peers != Peers::Pair && case.workload.is_answered())
             .then(|| f64::from(case.peers.clients()) / iteration_ns.median * 1e9),
@@ -56,6 +57,23 @@ fn rate(slices: &ChosenSlices<'_>, iteration_bytes: f64) -> Option<Estimate> {
     // Of the times, not of the rates: the median of an even number of slices is the same as in the table.
     let estimate = slices.median_time(|sample| Some(sample.elapsed_ns / sample.came().max(1) as f64))?;
     Some(estimate.map(|ns| iteration_bytes / ns * 1e9))
+}
+
+/// The two groups of slices, and how much slower the host was beside the slow ones, if that explains them.
+fn modes(case: &Case, samples: &[Sample], trials: usize, full_speed: &FullSpeed) -> Option<Modes> {
+    /// How much of what lies between the groups, on the logarithm, the readings must account for.
+    const EXPLAINED: f64 = 0.5;
+    let iteration_ns: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
+    let modes = stats::two_modes(&iteration_ns, trials)?;
+    let border_ns = (modes.fast * modes.slow).sqrt();
+    let speed = |is_slow: bool| {
+        let group = samples.iter().filter(|sample| (sample.iteration_ns() > border_ns) == is_slow);
+        stats::median(&group.filter_map(|sample| full_speed.fraction(case, sample)).collect::<Vec<_>>())
+    };
+    let slow_speed = speed(true).zip(speed(false)).map(|(slow, fast)| slow / fast);
+    let between = (modes.slow / modes.fast).ln();
+    let explains = |slow_speed: &f64| -slow_speed.ln() >= EXPLAINED * between;
+    Some(Modes { slow_speed: slow_speed.filter(explains), ..modes })
 }
 
 fn count(of: usize) -> u32 {
@@ -187,6 +205,7 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
             fast_ns: modes.fast,
             slow_ns: modes.slow,
             fast_share: modes.fast_share,
+            slow_speed: modes.slow_speed,
         });
     }
     warnings.extend(settings.iter().filter(|setting| setting.clamped).map(|setting| Warning::Clamped {

@@ -17,6 +17,10 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<Result<
     let command = arguments.next()?;
     let first = || arguments.next().unwrap_or_default();
     match command.to_str()? {
+        orders::PROTOCOL => {
+            println!("{}", orders::protocol_line(orders::VERSION));
+            Some(Ok(()))
+        }
         orders::COMMAND => Some(process::main(&text(first))),
         observe::ptrace::COMMAND => Some(observe::ptrace::main(&text(first))),
         observe::TRY => Some(observe::try_probe(&text(first))),

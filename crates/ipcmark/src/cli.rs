@@ -36,7 +36,7 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Show results files, or make pages and figures of them
     Report(ReportArguments),
-    /// Compare two results files, or two mechanisms measured side by side
+    /// Compare results files, or two mechanisms or two builds measured interleaved
     Compare(CompareArguments),
     /// Explain where the time of a case goes, and what to try
     Explain(ExplainArguments),
@@ -155,8 +155,8 @@ pub struct AxesOptions {
 /// How precise results are to be, and what measuring may take.
 #[derive(Debug, Args)]
 pub struct EffortOptions {
-    /// A case is settled when its 95% interval is within ± this [default: the suite's, or 2%; compare: 1%; explain:
-    /// measures until its time is up]
+    /// A case is settled when its 95% interval is within ± this [default: the suite's, or 2%; compare: 1%, the margin of
+    /// no difference; explain: measures until its time is up]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub precision: Option<Percent>,
     /// Time that measuring may take [default: the suite's, or 60s; compare: 30s; explain: 12s a case]
@@ -310,19 +310,32 @@ pub struct ReportArguments {
 #[derive(Debug, Args)]
 #[command(after_long_help = exit::CODES)]
 pub struct CompareArguments {
-    /// Results file, or mechanism, to compare against
-    #[arg(value_name = "A")]
-    pub before: String,
-    /// Results file, or mechanism, that is compared with A
-    #[arg(value_name = "B")]
-    pub after: String,
+    /// Results file, or mechanism, to compare against; several files of like runs, with commas between, say how much runs differ
+    #[arg(value_name = "A", required_unless_present = "against")]
+    pub before: Option<String>,
+    /// Results file, or mechanism, that is compared with A; several files likewise
+    #[arg(value_name = "B", required_unless_present = "against")]
+    pub after: Option<String>,
+    /// Compare this build with another, interleaved: A is this ipcmark binary, B the one that runs
+    #[arg(long, value_name = "BINARY", conflicts_with_all = ["before", "after"])]
+    pub against: Option<PathBuf>,
+    /// With --against: mechanism or operation to compare, as NAME or NAME:key=value,…; repeat for several [default: those of
+    /// the default suite]
+    #[arg(short, long = "mechanism", value_name = "MECHANISM", requires = "against", conflicts_with_all = ["before", "after"])]
+    pub mechanisms: Vec<String>,
+    /// Say how long it takes to find the difference of --find, from a pilot of a few seconds, and stop
+    #[arg(long)]
+    pub plan: bool,
+    /// The difference that --plan plans for
+    #[arg(long, value_name = "PERCENT", default_value = "5%", requires = "plan")]
+    pub find: Percent,
     /// Exit with status 3 if B is slower than A by more than this in any case
     #[arg(long, value_name = "PERCENT")]
     pub fail_above: Option<Percent>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    #[command(flatten, next_help_heading = "If A and B are mechanisms")]
+    #[command(flatten, next_help_heading = "If mechanisms or builds are compared")]
     pub axes: AxesOptions,
     /// Delay every iteration of B by this much, as 5% (of what B takes without) or 200ns; A and B may be the same
     #[arg(long, value_name = "DELAY", allow_hyphen_values = true)]

@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn rules() -> RunRules {
-        RunRules::new(Percent(0.02), None)
+        RunRules::new(Percent(0.02), 100)
     }
 
     fn ended() -> RunEvent<'static> {

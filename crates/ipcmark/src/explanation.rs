@@ -15,9 +15,9 @@ use analysis::analysed::AnalysedExplanation;
 use analysis::explain::{CaseObservations, Explanation, Landmark, control_cases, explain, size_curves};
 use harness::clock::Timer;
 use harness::coordinator::profile::{self, A_SLICE, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
-use harness::coordinator::run::{self, RunBounds};
+use harness::coordinator::run::{self, RunBounds, TrialCost};
 use harness::coordinator::schedule::{TimeBudget, Trials};
-use harness::coordinator::slices::slice_for;
+use harness::coordinator::slices::{estimate, slice_for};
 use harness::protocol::orders::Sizing;
 use mechanisms::registry::CARDS;
 use model::card::Support;
@@ -126,11 +126,15 @@ fn bare_plan(gathered: &[CaseObservations]) -> Plan {
 fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Percent) -> Vec<Record> {
     let slice = slice_for(time, plan.cases.len() + plan.floors.len());
     let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    let rules = RunRules::new(precision, None);
+    let round = estimate(plan.cases.len() + plan.floors.len(), slice);
+    let slices = (time.as_secs_f64() / round.as_secs_f64()) as u32;
+    let rules = RunRules::new(precision, slices);
     let settled = |case: &Case, samples: &[Sample]| rules.is_settled(case, samples);
-    let slices = |case: &Case, samples: &[Sample]| rules.slices(case, samples);
+    let ends_early = |case: &Case, samples: &[Sample]| rules.ends_early(case, samples);
+    let slices = |samples: &[Sample], cost: TrialCost| rules.slices(samples, cost);
     let bounds = RunBounds {
         settled: &settled,
+        ends_early: &ends_early,
         slices: &slices,
         rounds: None,
         slice_ns,

@@ -16,9 +16,10 @@ use model::{Endpoints, Inject, Invalid, Percent, Placements, Spec};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The precision of a ratio, and the time to measure it, where none is given.
-const RATIO_PRECISION: Percent = Percent(0.01);
+/// What is no difference between two sides measured interleaved, and the time to measure them and a pilot, where none is given.
+const RATIO_MARGIN: Percent = Percent(0.01);
 const RATIO_TIME: Duration = Duration::from_secs(30);
+const PILOT_TIME: Duration = Duration::from_secs(5);
 /// The precision that no case reaches, so that each takes all its time.
 const NEVER_SETTLED: Percent = Percent(0.0);
 
@@ -74,23 +75,27 @@ pub struct CompareRequest {
 /// What is compared: A and B.
 #[derive(Debug)]
 pub enum Sides {
-    /// Two results files.
-    Files([PathBuf; 2]),
-    /// Two mechanisms, measured for it.
-    Mechanisms(RatioRequest),
+    /// The results files of each side.
+    Files([Vec<PathBuf>; 2]),
+    /// Two mechanisms or two builds, measured for it.
+    Interleaved(RatioRequest),
 }
 
-/// How two mechanisms are measured to be compared.
+/// How two mechanisms, or two builds, are measured to be compared.
 #[derive(Debug)]
 pub struct RatioRequest {
     /// The cases of A and of B.
     pub blocks: [Vec<Block>; 2],
     /// The delay in every iteration of B.
     pub inject: Option<Inject>,
+    /// The build whose endpoints A has; that which runs if absent.
+    pub against: Option<PathBuf>,
+    /// The difference to plan for, where only a plan is asked for.
+    pub find: Option<Percent>,
     /// What client and server are.
     pub endpoints: Endpoints,
-    /// The half-width of its interval at which a ratio is settled.
-    pub precision: Percent,
+    /// Differences within this are none.
+    pub margin: Percent,
     /// How long measuring may take.
     pub time: Duration,
     /// How long a trial may go without a report.
@@ -205,11 +210,35 @@ impl From<ShowOptions> for ShowRequest {
 impl CompareRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: CompareArguments) -> Result<Self, Invalid> {
-        let CompareArguments { before, after, fail_above, json, axes, inject, effort } = arguments;
+        let CompareArguments {
+            before,
+            after,
+            against,
+            mechanisms,
+            plan,
+            find,
+            fail_above,
+            json,
+            axes,
+            inject,
+            effort,
+        } = arguments;
+        let find = plan.then_some(find);
+        let axes = Axes::try_from(axes)?;
+        if let Some(program) = against {
+            let blocks = match mechanisms.is_empty() {
+                true => restrict(suites::find(suites::DEFAULT)?, &axes)?.blocks,
+                false => by_hand(&mechanisms, &axes)?.blocks,
+            };
+            let request = RatioRequest::new([blocks.clone(), blocks], Some(program), find, inject, effort);
+            return Ok(Self { sides: Sides::Interleaved(request), fail_above, json });
+        }
+        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
         let sides = match (mechanism(&before), mechanism(&after)) {
             (Some(before), Some(after)) => {
-                let request = RatioRequest::new([&before?, &after?], axes, effort)?;
-                Sides::Mechanisms(RatioRequest { inject, ..request })
+                let blocks = |spec: Spec| by_hand(&[spec.to_string()], &axes).map(|suite| suite.blocks);
+                let blocks = [blocks(before?)?, blocks(after?)?];
+                Sides::Interleaved(RatioRequest::new(blocks, None, find, inject, effort))
             }
             (None, None) if inject.is_some() => {
                 return Err(Invalid::new(
@@ -217,7 +246,13 @@ impl CompareRequest {
                     "give --inject to 'ipcmark run'; its cases pair with those of a run without",
                 ));
             }
-            (None, None) => Sides::Files([before.into(), after.into()]),
+            (None, None) if plan => {
+                return Err(Invalid::new(
+                    "--plan plans what is to be measured, and results files are measured already",
+                    "name two mechanisms, or give --against BINARY",
+                ));
+            }
+            (None, None) => Sides::Files([files(&before), files(&after)]),
             _ => {
                 return Err(Invalid::new(
                     format!("'{before}' and '{after}' are not of one kind"),
@@ -229,6 +264,14 @@ impl CompareRequest {
     }
 }
 
+/// The files that `text` names: one whose name has commas in it, or those between commas.
+fn files(text: &str) -> Vec<PathBuf> {
+    if Path::new(text).exists() {
+        return vec![text.into()];
+    }
+    text.split(',').map(PathBuf::from).collect()
+}
+
 /// The mechanism or operation that `text` names, unless it is the name of a file; `None` for files.
 fn mechanism(text: &str) -> Option<Result<Spec, Invalid>> {
     let name = text.split(':').next().unwrap_or(text);
@@ -237,17 +280,24 @@ fn mechanism(text: &str) -> Option<Result<Spec, Invalid>> {
 }
 
 impl RatioRequest {
-    fn new(specs: [&Spec; 2], axes: AxesOptions, effort: EffortOptions) -> Result<Self, Invalid> {
-        let axes = Axes::try_from(axes)?;
-        let blocks = |spec: &Spec| by_hand(&[spec.to_string()], &axes).map(|suite| suite.blocks);
-        Ok(Self {
-            blocks: [blocks(specs[0])?, blocks(specs[1])?],
-            inject: None,
+    fn new(
+        blocks: [Vec<Block>; 2],
+        against: Option<PathBuf>,
+        find: Option<Percent>,
+        inject: Option<Inject>,
+        effort: EffortOptions,
+    ) -> Self {
+        let time = if find.is_some() { PILOT_TIME } else { RATIO_TIME };
+        Self {
+            blocks,
+            against,
+            find,
+            inject,
             endpoints: effort.endpoints.map(Into::into).unwrap_or_default(),
-            precision: effort.precision.unwrap_or(RATIO_PRECISION),
-            time: effort.time.unwrap_or(RATIO_TIME),
+            margin: effort.precision.unwrap_or(RATIO_MARGIN),
+            time: effort.time.unwrap_or(time),
             timeout: effort.timeout,
-        })
+        }
     }
 }
 
@@ -419,7 +469,7 @@ mod tests {
     #[test]
     fn two_mechanisms_are_measured_and_two_other_names_are_files() {
         let request = compare("compare pipe unix-stream:wait=spin -w throughput --fail-above 5%").unwrap();
-        let Sides::Mechanisms(ratio) = &request.sides else { panic!("{request:?}") };
+        let Sides::Interleaved(ratio) = &request.sides else { panic!("{request:?}") };
         let [a, b] = &ratio.blocks;
         assert_eq!((a[0].specs[0].to_string(), b[0].specs[0].to_string()), {
             ("pipe".to_owned(), "unix-stream:wait=spin".to_owned())
@@ -428,17 +478,44 @@ mod tests {
             (&a[0].workloads, &b[0].workloads),
             (&vec![Workload::Throughput], &vec![Workload::Throughput])
         );
-        assert_eq!((ratio.precision, ratio.time), (RATIO_PRECISION, RATIO_TIME));
+        assert_eq!((ratio.margin, ratio.time), (RATIO_MARGIN, RATIO_TIME));
         assert_eq!((request.fail_above, request.json), (Some(Percent(0.05)), false));
 
         let request = compare("compare before.jsonl after.jsonl --json").unwrap();
         assert!(
-            matches!(&request.sides, Sides::Files([a, b]) if a.ends_with("before.jsonl") && b.ends_with("after.jsonl"))
+            matches!(&request.sides, Sides::Files([a, b]) if a[0].ends_with("before.jsonl") && b[0].ends_with("after.jsonl"))
         );
         assert!(request.json);
+        let request = compare("compare one.jsonl,two.jsonl after.jsonl").unwrap();
+        assert!(matches!(&request.sides, Sides::Files([a, b]) if a.len() == 2 && b.len() == 1));
         compare("compare pipe after.jsonl").unwrap_err();
         compare("compare before.jsonl pipe").unwrap_err();
         compare("compare pipe pipe:wait=sleep").unwrap_err();
+    }
+
+    #[test]
+    fn two_builds_are_compared_in_the_same_cases_of_the_default_suite_unless_mechanisms_are_named() {
+        let sides = |line: &str| {
+            let Sides::Interleaved(request) = compare(line).unwrap().sides else { panic!("{line}") };
+            assert_eq!(request.blocks[0], request.blocks[1]);
+            assert_eq!(request.against.as_deref(), Some(Path::new("old/ipcmark")));
+            request
+        };
+        let named = sides("compare --against old/ipcmark -m pipe -m tcp -s 64");
+        assert_eq!((named.blocks[0].len(), named.find), (2, None));
+        let all = sides("compare --against old/ipcmark");
+        assert_eq!(all.blocks[0], suites::find(suites::DEFAULT).unwrap().blocks);
+        let planned = sides("compare --against old/ipcmark --plan --find 2%");
+        assert_eq!((planned.find, planned.time), (Some(Percent(0.02)), PILOT_TIME));
+        for line in [
+            "compare pipe",
+            "compare pipe fifo --against x",
+            "compare pipe fifo -m tcp",
+            "compare pipe fifo --find 2%",
+        ] {
+            Cli::try_parse_from(format!("ipcmark {line}").split_whitespace()).unwrap_err();
+        }
+        compare("compare a.jsonl b.jsonl --plan").unwrap_err();
     }
 
     #[test]

@@ -3,34 +3,29 @@
 //!
 //! Nothing is measured here, and nothing is written.
 
-use analysis::compare::round_log_ratios;
+use analysis::allocation::slices_per_trial;
 use analysis::host_speed::FullSpeed;
 use analysis::host_view::HostViews;
-use analysis::stats::median_interval;
+use analysis::stopping::{self, LEAST_TRIALS};
 use analysis::summary::{summarise, warnings};
-use harness::coordinator::run::FinishedCase;
+use harness::coordinator::run::{FinishedCase, TrialCost};
+use model::estimate::Estimate;
 use model::record::{Outcome, Record, Sample};
 use model::{Case, Percent};
 use std::cell::RefCell;
-
-/// The trials without which no case is called settled: fewer allow no honest 95% interval.
-pub const LEAST_TRIALS: usize = 8;
-
-/// The slices of a trial of which nothing is known yet.
-const SLICES: u32 = 16;
 
 /// The rules of one run, which know how fast its host has been so far.
 #[derive(Debug)]
 pub struct RunRules {
     full_speed: RefCell<FullSpeed>,
     precision: f64,
-    rounds: Option<u32>,
+    slices: u32,
 }
 
 impl RunRules {
-    /// For a run of which `precision` is asked, and that may take `rounds`.
-    pub fn new(precision: Percent, rounds: Option<u32>) -> Self {
-        Self { full_speed: RefCell::default(), precision: precision.0, rounds }
+    /// For a run of which `precision` is asked, and in which a case has about `slices` slices.
+    pub fn new(precision: Percent, slices: u32) -> Self {
+        Self { full_speed: RefCell::default(), precision: precision.0, slices }
     }
 
     /// Takes a sample of `case` for what it says of the host.
@@ -38,16 +33,26 @@ impl RunRules {
         self.full_speed.borrow_mut().add(case, sample);
     }
 
-    /// Whether what is shown of `samples` of `case` is known well enough.
+    /// Whether what is shown of `samples` of `case` is known well enough when the run is over.
     pub fn is_settled(&self, case: &Case, samples: &[Sample]) -> bool {
-        let views = HostViews::of(case, samples, &self.full_speed.borrow());
-        views.and_then(|views| views.iteration_ns.half_width()).is_some_and(|half| half <= self.precision)
+        stopping::is_settled(samples, self.precision, || self.shown(case, samples))
     }
 
-    /// How many slices the next trial of a case has: so many that a run of few rounds still has as many trials as an interval
-    /// needs.
-    pub fn slices(&self, _: &Case, _: &[Sample]) -> u32 {
-        self.rounds.map_or(SLICES, |rounds| rounds / LEAST_TRIALS as u32).clamp(1, SLICES)
+    /// Whether it is known so well that the case needs no further slice.
+    pub fn ends_early(&self, case: &Case, samples: &[Sample]) -> bool {
+        stopping::ends_early(samples, self.precision, || self.shown(case, samples))
+    }
+
+    fn shown(&self, case: &Case, samples: &[Sample]) -> Option<Estimate> {
+        Some(HostViews::of(case, samples, &self.full_speed.borrow())?.iteration_ns)
+    }
+
+    /// How many slices the next trial of a case has: so many as its costs and variances ask for, and so few that the run still
+    /// has the trials that an interval needs, and some to spare.
+    pub fn slices(&self, samples: &[Sample], cost: TrialCost) -> u32 {
+        let best = slices_per_trial(cost.start.as_nanos() as f64, cost.slice.as_nanos() as f64, samples);
+        let trials = LEAST_TRIALS as u32 + if self.slices > 4 * LEAST_TRIALS as u32 { 4 } else { 0 };
+        best.clamp(1, (self.slices / trials).max(1))
     }
 
     /// The record of a case that has ended.
@@ -63,13 +68,6 @@ impl RunRules {
     }
 }
 
-/// Whether the ratio of two cases is known to within the fraction `precision`, from the rounds in which both had trials.
-pub fn is_ratio_settled(before: &[Sample], after: &[Sample], precision: f64) -> bool {
-    let log_ratios = round_log_ratios(before, after);
-    let interval = median_interval(&log_ratios).and_then(|estimate| estimate.interval);
-    log_ratios.len() >= LEAST_TRIALS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= precision)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,7 +78,7 @@ mod tests {
     fn sample(round: u32, iteration_ns: f64, late_ns: Option<f64>) -> Sample {
         Sample {
             round,
-            started_ns: 0,
+            started_ns: u64::from(round) * 5_000_000_000,
             iterations: 10,
             trial_iterations: 10,
             elapsed_ns: 10.0 * iteration_ns,
@@ -122,7 +120,7 @@ mod tests {
         let settled = |iteration_ns: &[f64], precision| {
             let samples: Vec<Sample> =
                 (0..).zip(iteration_ns).map(|(round, ns)| sample(round, *ns, None)).collect();
-            RunRules::new(Percent(precision), None).is_settled(&floor::operation("getpid", 0), &samples)
+            RunRules::new(Percent(precision), 100).is_settled(&floor::operation("getpid", 0), &samples)
         };
         assert!(settled(&[100.0; LEAST_TRIALS], 0.01));
         assert!(!settled(&[100.0; 5], 0.01));
@@ -132,21 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_settled_by_enough_rounds_that_have_both() {
-        let of = |rounds: u32, ns: f64| (0..rounds).map(|round| sample(round, ns, None)).collect::<Vec<_>>();
-        assert!(is_ratio_settled(&of(8, 100.0), &of(9, 150.0), 0.01));
-        assert!(!is_ratio_settled(&of(7, 100.0), &of(9, 150.0), 0.01));
-        // Both wander alike, so that the ratio stands still.
-        let wandering = |times: f64| {
-            (0..8).map(|round| sample(round, times * f64::from(100 + round), None)).collect::<Vec<_>>()
-        };
-        assert!(is_ratio_settled(&wandering(1.0), &wandering(2.0), 0.01));
-        assert!(!is_ratio_settled(&of(8, 100.0), &wandering(2.0), 0.01));
-    }
-
-    #[test]
     fn a_record_has_the_summary_and_its_warnings() {
-        let record = RunRules::new(Percent(0.01), None).record(finished(Outcome::Settled, None));
+        let record = RunRules::new(Percent(0.01), 100).record(finished(Outcome::Settled, None));
         assert_eq!((record.outcome, record.samples.len()), (Outcome::Settled, 8));
         assert!((record.summary.unwrap().iteration_ns.median - 100.0).abs() < 1e-9);
         assert!(record.warnings.iter().any(|warning| matches!(warning, Warning::Clamped { .. })));
@@ -154,14 +139,14 @@ mod tests {
             samples: Vec::new(),
             ..finished(Outcome::Failed { error: "no".to_owned() }, None)
         };
-        let record = RunRules::new(Percent(0.01), None).record(failed);
+        let record = RunRules::new(Percent(0.01), 100).record(failed);
         assert!(record.summary.is_none() && record.warnings.is_empty(), "{record:?}");
     }
 
     #[test]
     fn a_rate_that_was_missed_is_the_outcome_unless_the_run_was_interrupted() {
         let outcome = |outcome, late_ns| {
-            RunRules::new(Percent(0.01), None).record(finished(outcome, Some(late_ns))).outcome
+            RunRules::new(Percent(0.01), 100).record(finished(outcome, Some(late_ns))).outcome
         };
         assert_eq!(outcome(Outcome::Settled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Unsettled, 1e6), Outcome::Missed { achieved: 0.5 });

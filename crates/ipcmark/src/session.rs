@@ -38,7 +38,18 @@ impl RunSession {
     /// Starts trials, each of which may go `timeout` without a report. With `check`, every byte is checked in the timed phases
     /// too; without, in the warm-up alone.
     pub fn trials(&self, check: bool, timeout: Duration) -> EndpointTrials<'_> {
+        self.trials_of(None, check, timeout)
+    }
+
+    /// The same with the endpoints of another build, `program`.
+    pub fn trials_of<'a>(
+        &'a self,
+        program: Option<&'a Path>,
+        check: bool,
+        timeout: Duration,
+    ) -> EndpointTrials<'a> {
         EndpointTrials {
+            program,
             clock: self.clock().source,
             directory: &self.directory,
             check,

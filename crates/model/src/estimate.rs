@@ -1,4 +1,4 @@
-//! What a number is worth: a median with its interval, and the two groups that trials may fall into.
+//! What a number is worth: a median with its interval, and the two groups that slices may fall into.
 //!
 //! Only the types. How they are worked out of trials is in `analysis`.
 
@@ -27,13 +27,16 @@ impl Estimate {
     }
 }
 
-/// Two groups of trials.
+/// Two groups of slices.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Modes {
     /// The median of the fast group.
     pub fast: f64,
     /// The median of the slow group.
     pub slow: f64,
-    /// The fraction of trials in the fast group.
+    /// The fraction of slices in the fast group.
     pub fast_share: f64,
+    /// The host's speed beside the slow group over that beside the fast one, where the speed readings explain the groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_speed: Option<f64>,
 }

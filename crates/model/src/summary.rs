@@ -4,6 +4,7 @@ use crate::estimate::{Estimate, Modes};
 use crate::sample::TimerSample;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The summary of one case. Intervals are taken over trials, never over iterations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +41,7 @@ pub struct Summary {
     pub client: PerIteration,
     /// What one iteration costs the server.
     pub server: Option<PerIteration>,
-    /// The two groups of trials, where there are two.
+    /// The two groups of slices, where there are two.
     pub modes: Option<Modes>,
     /// The share of the rate asked for that the median trial achieved; only where iterations are due at a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,6 +73,31 @@ pub enum HostView {
     Adjusted,
     /// All slices as they were measured.
     AsFound,
+}
+
+impl fmt::Display for HostView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            HostView::Undisturbed => "undisturbed",
+            HostView::Adjusted => "adjusted",
+            HostView::AsFound => "as-found",
+        })
+    }
+}
+
+impl HostView {
+    /// What the times are of, and why these are shown.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            HostView::Undisturbed => "of slices beside which the host was at full speed",
+            HostView::Adjusted => {
+                "reduced to full speed by the slope of time over speed reading: too few slices were undisturbed"
+            }
+            HostView::AsFound => {
+                "as they were measured: too few slices were undisturbed, and the speed readings give no slope"
+            }
+        }
+    }
 }
 
 /// The host's speed beside the slices of a case, and what the case takes with and without regard to it.

@@ -15,14 +15,17 @@ pub enum Warning {
         /// The half-width asked for, as a fraction.
         asked: f64,
     },
-    /// The trials fall into two groups, as on a machine that changes speed.
+    /// The slices fall into two groups, as on a machine that changes speed.
     TwoModes {
         /// The median of the fast group, in nanoseconds per iteration.
         fast_ns: f64,
         /// The median of the slow group, in nanoseconds per iteration.
         slow_ns: f64,
-        /// The fraction of trials in the fast group.
+        /// The fraction of slices in the fast group.
         fast_share: f64,
+        /// The host's speed beside the slow group over that beside the fast one, where the speed readings explain the groups.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slow_speed: Option<f64>,
     },
     /// The kernel gave something else than was asked.
     Clamped {
@@ -62,13 +65,22 @@ impl fmt::Display for Warning {
             Warning::Unsettled { reached: None, .. } => {
                 f.write_str("unsettled: too few trials for an interval")
             }
-            Warning::TwoModes { fast_ns, slow_ns, fast_share } => write!(
-                f,
-                "two modes: {} in {:.0}% of trials, {} in the others",
-                crate::units::format_ns(*fast_ns),
-                fast_share * 100.0,
-                crate::units::format_ns(*slow_ns)
-            ),
+            Warning::TwoModes { fast_ns, slow_ns, fast_share, slow_speed } => {
+                write!(
+                    f,
+                    "two modes: {} in {:.0}% of slices, {} in the others",
+                    crate::units::format_ns(*fast_ns),
+                    fast_share * 100.0,
+                    crate::units::format_ns(*slow_ns)
+                )?;
+                slow_speed.map_or(Ok(()), |speed| {
+                    write!(
+                        f,
+                        "; the host was slower in those, at {:.0}% of its speed in the first",
+                        speed * 100.0
+                    )
+                })
+            }
             Warning::Clamped { name, asked, got } => write!(f, "{name}: asked for {asked}, got {got}"),
             Warning::Preempted { per_iteration } => {
                 write!(f, "an endpoint that spins lost its CPU {per_iteration:.4} times per iteration")

@@ -34,7 +34,7 @@ pub use self::svg::figures::{Chart, Drawing, SideBySide, drawings, file_name, it
 pub use self::svg::flame::{flame_graph, flame_graph_difference, folded};
 pub use self::svg::timeline::timeline;
 pub use self::text::columns::parse_metric;
-pub use self::text::comparison::{comparison, paired};
+pub use self::text::comparison::{comparison, paired, planned};
 pub use self::text::explanation::explanations;
 pub use self::text::layout::{Style, wrapped};
 pub use self::text::markdown::markdown;

@@ -1,14 +1,16 @@
 //! `cargo xtask bench ring`: the ring beside its floor and beside other rings, as ratios of one interleaved run.
 //!
 //! All pairs of one size are alive at once, on the same two CPUs, and slices of a millisecond of each follow one another.
-//! What the endpoints are is in `endpoints`.
+//! What the endpoints are is in `endpoints`, what they do in `loops`.
 
 mod endpoints;
+mod loops;
 
 use super::setup::{Bench, shown};
 use analysis::stats::{median, median_interval};
-use endpoints::{Maker, Messenger, OnLine, Outcome, Pair};
+use endpoints::{Maker, OnLine, Pair};
 use harness::clock::{Clock, Timer};
+use loops::{Order, Outcome, Runs, Traffic};
 use model::record::ClockSource;
 use model::units::format_ns;
 use model::{CpuPair, Placement};
@@ -25,15 +27,6 @@ const ROUNDS_PER_BATCH: usize = 16;
 
 /// The floor of a round trip of eight bytes. In the other lines it says how far apart the two CPUs were.
 const CACHE_LINE: &str = "cache line";
-
-/// What the endpoints do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Traffic {
-    /// A message, and an answer as long.
-    RoundTrip,
-    /// Messages one after the other.
-    Stream,
-}
 
 /// The lines of the benchmark.
 const LINES: [(Traffic, usize); 4] =
@@ -136,71 +129,6 @@ fn log_ratios(rounds: &[Round], over: usize, under: usize) -> Vec<f64> {
 
 // ---- two threads ----
 
-/// What both endpoints of a pair do next.
-#[derive(Debug, Clone, Copy)]
-struct Order {
-    /// Which pair.
-    pair: usize,
-    traffic: Traffic,
-    /// The number of the first message.
-    first: u64,
-    /// How many messages or round trips come before those that are timed, and how many after.
-    lead: u64,
-    iterations: u64,
-}
-
-impl Order {
-    fn end(&self) -> u64 {
-        self.first + self.lead + self.iterations + self.lead
-    }
-}
-
-/// An endpoint of any kind: one call for a slice, so that its loops are compiled for its kind.
-trait Runs {
-    /// The client's part. Nanoseconds of an iteration, of round trips.
-    fn run_client(&mut self, order: Order, clock: Clock) -> Outcome<f64>;
-    /// The server's part. Nanoseconds of an iteration, of a stream.
-    fn run_server(&mut self, order: Order, clock: Clock) -> Outcome<f64>;
-}
-
-impl<E: Messenger> Runs for E {
-    fn run_client(&mut self, order: Order, clock: Clock) -> Outcome<f64> {
-        if order.traffic == Traffic::Stream {
-            (order.first..order.end()).try_for_each(|number| self.send(number))?;
-            return Ok(f64::NAN);
-        }
-        timed(order, clock, |number| {
-            self.send(number)?;
-            self.receive(number)
-        })
-    }
-
-    fn run_server(&mut self, order: Order, clock: Clock) -> Outcome<f64> {
-        if order.traffic == Traffic::Stream {
-            // Where messages arrive, the rate is the steady one: the ring has filled by then and does not drain yet.
-            return timed(order, clock, |number| self.receive(number));
-        }
-        for number in order.first..order.end() {
-            self.receive(number)?;
-            self.send(number)?;
-        }
-        Ok(f64::NAN)
-    }
-}
-
-/// Nanoseconds of an iteration between the lead-in and the lead-out.
-#[inline(always)]
-fn timed(order: Order, clock: Clock, mut iteration: impl FnMut(u64) -> Outcome<()>) -> Outcome<f64> {
-    let start_at = order.first + order.lead;
-    let end_at = start_at + order.iterations;
-    (order.first..start_at).try_for_each(&mut iteration)?;
-    let start = clock.now();
-    (start_at..end_at).try_for_each(&mut iteration)?;
-    let end = clock.now();
-    (end_at..order.end()).try_for_each(&mut iteration)?;
-    Ok(clock.ns_between(start, end) / order.iterations as f64)
-}
-
 fn make(makers: Vec<Maker>, cpu: u32) -> Outcome<Vec<Box<dyn Runs>>> {
     sys::process::pin_to(cpu).map_err(|failure| failure.to_string())?;
     makers.into_iter().map(|make| make()).collect()
@@ -260,11 +188,11 @@ fn measure(
     // The first rounds warm up, and size the slices.
     for round in -2.. {
         let mut times = vec![[f64::NAN; 2]; count];
-        for pair in 0..count {
-            times[pair][0] = slice(pair)?;
+        for (pair, times) in times.iter_mut().enumerate() {
+            times[0] = slice(pair)?;
         }
-        for pair in (0..count).rev() {
-            times[pair][1] = slice(pair)?;
+        for (pair, times) in times.iter_mut().enumerate().rev() {
+            times[1] = slice(pair)?;
         }
         if round >= 0 {
             rounds.push(times);

@@ -1,33 +1,63 @@
-//! Two runs compared, case by case.
+//! The runs of two sides compared, case by case.
 
-use super::pairing::{RecordPair, pair};
+use super::case_shifts::{CaseShifts, ChosenPair};
+use super::discoveries::levels;
+use super::pairing::{CasePair, pair};
 use super::references::{Neighbours, Reference};
-use super::result::{ComparedCase, Comparison, ComparisonOptions, ComparisonVerdict, Ratio};
-use super::statistics::Caution;
+use super::result::{ComparedCase, Comparison, ComparisonOptions, ComparisonVerdict, Ratio, RunDeviation};
+use super::run_variance::RunVariance;
+use super::statistics::{Caution, Shift};
 use super::totals::{differences, notes, totals};
 use super::verdict::{JudgedCase, judge_case, judge_floor};
+use crate::host_speed::FullSpeed;
 use model::record::Results;
 use model::units::Percent;
 
-/// Compares run `b` with run `a`. Cases are paired by `Case::key`, and where several share one, by CPUs.
-pub fn compare(a: &Results, b: &Results, options: ComparisonOptions) -> Comparison {
-    let (pairs, only_in_a, only_in_b) = pair(&a.records, &b.records);
-    let (floors, cases): (Vec<RecordPair<'_>>, Vec<RecordPair<'_>>) =
-        pairs.into_iter().partition(|pair| pair.a.floor || pair.b.floor);
+/// Compares the runs `b`, which are alike, with the runs `a`, which are alike; there is at least one of each. Cases are paired by
+/// `Case::key`, and where several share one, by CPUs.
+pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comparison {
+    let (pairs, only_in_a, only_in_b) = pair(a, b);
+    let full_speeds = [a, b].map(|runs| runs.iter().map(FullSpeed::of).collect::<Vec<_>>());
+    let (floors, cases): (Vec<CasePair<'_>>, Vec<CasePair<'_>>) =
+        pairs.into_iter().partition(CasePair::is_floor);
     let references: Vec<Reference<'_>> = floors.iter().filter_map(Reference::of).collect();
-    let caution = |pairs: &[RecordPair<'_>]| Caution {
-        together: pairs.iter().filter(|pair| pair.is_comparable()).count(),
-        options,
+    let full_speeds = full_speeds.each_ref().map(Vec::as_slice);
+    let cases: Vec<ChosenPair<'_>> = cases.iter().map(|pair| ChosenPair::of(pair, full_speeds)).collect();
+    let floors: Vec<ChosenPair<'_>> = floors.iter().map(|pair| ChosenPair::of(pair, full_speeds)).collect();
+    let shifts_of = |pairs: &[ChosenPair<'_>]| -> Vec<Option<CaseShifts<'_>>> {
+        pairs.iter().map(|pair| CaseShifts::of(pair, &references)).collect()
     };
-    let (of_cases, of_floors) = (caution(&cases), caution(&floors));
-    let neighbours = Neighbours::of(&cases);
-    let cases: Vec<JudgedCase> =
-        cases.iter().map(|pair| judge_case(pair, &references, &neighbours, of_cases)).collect();
-    let floors: Vec<JudgedCase> = floors.iter().map(|pair| judge_floor(pair, of_floors)).collect();
-    let totals = totals(&cases, &floors, options);
+    let (of_cases, of_floors) = (shifts_of(&cases), shifts_of(&floors));
+
+    let times: Vec<Shift> = of_cases.iter().flatten().map(|shifts| shifts.time).collect();
+    let multiples: Vec<Shift> =
+        of_cases.iter().flatten().filter_map(|shifts| Some(shifts.adjusted?.1)).collect();
+    let (times, multiples) = (RunVariance::of(&times, options), RunVariance::of(&multiples, options));
+    let of_floor_times: Vec<Shift> = of_floors.iter().flatten().map(|shifts| shifts.time).collect();
+    let floor_times = RunVariance::of(&of_floor_times, options);
+
+    let caution = |level| Caution { level, times, multiples, options };
+    let p = |shifts: &CaseShifts<'_>| shifts.p(times, multiples);
+    let case_levels = levels_of(&cases, &of_cases, &p, options);
+    let judged_by_time = |shifts: &CaseShifts<'_>| Some(shifts.time.p(floor_times));
+    let floor_levels = levels_of(&floors, &of_floors, &judged_by_time, options);
+    let moved = cases.iter().zip(&of_cases);
+    let neighbours =
+        Neighbours::of(moved.filter_map(|(pair, shifts)| Some((pair.case, shifts.as_ref()?.time))));
+
+    let judged_case = |((pair, shifts), level): ((&ChosenPair<'_>, &Option<CaseShifts<'_>>), f64)| {
+        judge_case(pair, shifts.as_ref(), &neighbours, caution(level))
+    };
+    let judged_floor = |((pair, shifts), level): ((&ChosenPair<'_>, &Option<CaseShifts<'_>>), f64)| {
+        judge_floor(pair, shifts.as_ref(), Caution { times: floor_times, ..caution(level) })
+    };
+    let cases: Vec<JudgedCase> = cases.iter().zip(&of_cases).zip(case_levels).map(judged_case).collect();
+    let floors: Vec<JudgedCase> = floors.iter().zip(&of_floors).zip(floor_levels).map(judged_floor).collect();
+    let totals = totals(&cases, &floors, [times, multiples, floor_times]);
     Comparison {
         options,
-        differences: differences(&a.header, &b.header),
+        run_deviation: RunDeviation::of(times, multiples),
+        differences: differences(a, b),
         notes: notes(a, b, &cases),
         cases: cases.into_iter().map(|judged| judged.compared).collect(),
         floors: floors.into_iter().map(|judged| judged.compared).collect(),
@@ -35,6 +65,22 @@ pub fn compare(a: &Results, b: &Results, options: ComparisonOptions) -> Comparis
         only_in_b,
         totals,
     }
+}
+
+/// The level of each case, from its mechanism and its probability.
+fn levels_of(
+    pairs: &[ChosenPair<'_>],
+    shifts: &[Option<CaseShifts<'_>>],
+    p: &dyn Fn(&CaseShifts<'_>) -> Option<f64>,
+    options: ComparisonOptions,
+) -> Vec<f64> {
+    let of = |(pair, shifts): (&ChosenPair<'_>, &Option<CaseShifts<'_>>)| {
+        (pair.case.spec.name.clone(), shifts.as_ref().and_then(p))
+    };
+    let probabilities: Vec<(String, Option<f64>)> = pairs.iter().zip(shifts).map(of).collect();
+    let probabilities: Vec<(&str, Option<f64>)> =
+        probabilities.iter().map(|(mechanism, p)| (mechanism.as_str(), *p)).collect();
+    levels(&probabilities, options.false_discoveries.0)
 }
 
 /// The cases for which `comparison` fails a limit of `above` on slowing down, as in a CI gate.

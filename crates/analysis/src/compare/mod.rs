@@ -11,29 +11,37 @@
 //!    from the variance *between* batches, which neighbours that resemble each other do not shrink
 //!    (batch means: Law, *Simulation Modeling and Analysis*, 9.5.3). Degrees of freedom are
 //!    Welch's and Satterthwaite's, quantiles Student's.
-//! 3. Each run adds the variance of [`ComparisonOptions::repeatability`]: what no trial of one run can show,
-//!    such as the layout of the binary in memory.
-//! 4. The interval of a verdict is simultaneous over all cases compared (Bonferroni).
+//! 3. Each run adds the variance between runs, from replicates or from the differences of all cases (`run_variance`).
+//! 4. Which cases are called different is decided over mechanisms and their cases, so that few of those called are false
+//!    (`discoveries`); the interval of each is of the level by which it is judged.
 //! 5. Each case is judged by several ratios: of its time, of its time as a multiple of its floor in the
 //!    same round, and as multiples of the run's other floors that resemble it. It is faster or slower
 //!    when its multiple of the floor is, and its time is too, and nothing else explains the change:
 //!    neither another floor nor the other mechanisms with its workload and placement, if they moved as
 //!    much. Where the time varied too much to say, and the floor is a switch on one CPU as the case is,
-//!    it is enough that the time does not contradict; but then the floor has a repeatability of its own.
-//! 6. There is no difference when the case's own 95% interval lies within [`ComparisonOptions::margin`]. Neither
-//!    the correction for many cases nor repeatability enters: they guard against a false "different".
+//!    it is enough that the time does not contradict; but then the floor has a variance between runs of its own.
+//! 6. There is no difference when the case's own 95% interval, of its multiple of the floor where it has one, lies within
+//!    [`ComparisonOptions::margin`].
 //!
 //! What this cannot tell: a speed that changes from run to run for one mechanism alone looks like a change of that
 //! mechanism; and a real change of all mechanisms with one workload and placement that no floor shares is taken for one of
 //! the host. Only further runs of A and B, in turn, can tell.
 //!
-//! Two mechanisms measured in one run, in turn, need none of this: see [`compare_paired`].
+//! Two sides measured interleaved need none of this: see [`compare_paired`].
 
+mod any_time;
+mod case_shifts;
 mod comparison;
+mod discoveries;
+mod mean_ratio;
 mod paired;
+#[cfg(test)]
+mod paired_tests;
 mod pairing;
+mod quadruples;
 mod references;
 mod result;
+mod run_variance;
 #[cfg(test)]
 mod simulation;
 mod statistics;
@@ -43,9 +51,15 @@ mod totals;
 mod verdict;
 
 pub use self::comparison::{compare, failures};
-pub use self::paired::{PairedComparison, PairedRatios, compare_paired, round_log_ratios};
+pub use self::mean_ratio::FEWEST_TRIAL_PAIRS;
+pub use self::paired::{
+    ComparisonPlan, PairedComparison, PairedRatios, PlannedComparison, compare_paired,
+    is_paired_verdict_reached, plan_paired,
+};
+pub use self::quadruples::{QuadrupleRatio, QuadrupleSpeed, round_log_ratios};
 pub use self::result::{
     AdjustedRatio, ComparedCase, Comparison, ComparisonOptions, ComparisonTotals, ComparisonVerdict,
-    Difference, Ratio, RunMedian,
+    Difference, Ratio, RunDeviation, RunMedian,
 };
+pub use self::run_variance::RunVarianceSource;
 pub use self::statistics::FEWEST_TRIALS;

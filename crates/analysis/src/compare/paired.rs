@@ -1,169 +1,196 @@
-//! Two mechanisms that one run measured in turn.
+//! Two cases that one run measured interleaved: the verdict on each pair, and how long one will take.
+//!
+//! Both sides of a quadruple had the same host within milliseconds, so that no floor is needed.
 
+use super::discoveries::levels;
+use super::mean_ratio::{FEWEST_TRIAL_PAIRS, MeanRatio};
+use super::quadruples::{QuadrupleRatio, quadruples};
 use super::result::{ComparisonOptions, ComparisonVerdict};
-use super::statistics::{Caution, FEWEST_TRIALS};
-use crate::stats;
+use super::statistics::MISS;
+use model::case::Case;
 use model::estimate::Estimate;
 use model::sample::Sample;
+use model::units::Percent;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// Two cases measured in turn in every round of one run.
+/// Two cases measured interleaved in one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairedRatios {
     /// What is compared, such as `pipe against unix-stream, latency 64`.
     pub name: String,
-    /// One log-ratio a round, in order, from [`round_log_ratios`].
-    pub log_ratios: Vec<f64>,
+    /// The mechanism, of which one run may compare several cases.
+    pub mechanism: String,
+    /// The quadruples of slices of each trial pair, in order.
+    pub trial_pairs: Vec<Vec<QuadrupleRatio>>,
 }
 
-/// The comparison of two cases measured in turn.
+impl PairedRatios {
+    /// Of the slices of both sides: [`Sample::trial`] is the number of the trial pair, [`Sample::round`] that of the quadruple.
+    pub fn of(name: String, cases: [&Case; 2], samples: [&[Sample]; 2]) -> Self {
+        Self { name, mechanism: cases[1].spec.name.clone(), trial_pairs: quadruples(cases, samples) }
+    }
+}
+
+/// The comparison of two cases measured interleaved.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PairedComparison {
     /// What is compared.
     pub name: String,
-    /// How many rounds had both.
-    pub rounds: u32,
-    /// B's time over A's: the median round, with an interval of 95% for all pairs together; absent with no rounds.
+    /// How many pairs of trials there were.
+    pub trial_pairs: u32,
+    /// How many quadruples of slices.
+    pub quadruples: u32,
+    /// B's time over A's, with the interval by which it is called different; absent with too few trial pairs.
     pub ratio: Option<Estimate>,
+    /// Whether that is the ratio at the host's full speed; otherwise it is over all states in which the host was.
+    pub at_full_speed: bool,
+    /// Its 95% interval by which no difference is found.
+    pub own_interval: Option<(f64, f64)>,
+    /// The smallest difference that this comparison finds with a chance of 80%.
+    pub finds: Option<Percent>,
     /// What follows.
     pub verdict: ComparisonVerdict,
     /// Why it cannot be told.
     pub reason: Option<String>,
 }
 
-/// The log-ratio of every round in which both have a trial: the mean logarithm of B's trials less
-/// that of A's. In the order A B B A a drift that is linear over the round drops out.
-pub fn round_log_ratios(a: &[Sample], b: &[Sample]) -> Vec<f64> {
-    let logs_by_round = |samples: &[Sample]| {
-        let mut logs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for sample in samples {
-            logs.entry(sample.round).or_default().push(sample.iteration_ns().ln());
-        }
-        logs
-    };
-    let of_b = logs_by_round(b);
-    let in_both = logs_by_round(a).into_iter().filter_map(|(round, a)| Some((a, of_b.get(&round)?)));
-    in_both.map(|(a, b)| stats::mean(b) - stats::mean(&a)).collect()
+/// What a pilot says of how long a comparison takes.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PlannedComparison {
+    /// What is compared.
+    pub name: String,
+    /// How many trial pairs the pilot had.
+    pub trial_pairs: u32,
+    /// How many find the difference asked for with a chance of 80%; absent where the pilot had too few to tell.
+    pub needs_trial_pairs: Option<u32>,
+    /// The same if the pilot was lucky: with the variance at the upper end of its one-sided 90% interval.
+    pub needs_at_most: Option<u32>,
+    /// How long `needs_trial_pairs` take of this pair alone, in nanoseconds.
+    pub time_ns: Option<f64>,
+    /// How long `needs_at_most` take, in nanoseconds.
+    pub time_at_most_ns: Option<f64>,
 }
 
-/// Compares two mechanisms, in one or more cases, that one run measured in turn.
+/// Compares two mechanisms, in one or more cases, that one run measured interleaved.
 ///
-/// Both sides of a round had the same host, so that nothing has to be adjusted: the ratio is that of
-/// the median round, its interval is of order statistics and holds for all pairs together
-/// (Bonferroni). Every round has fresh endpoints, so that what differs from run to run differs from
-/// round to round and is in the interval. It assumes that the *ratio* of one round says nothing of
-/// the next.
+/// The intervals hold at whatever time the run stopped, also because of them. Which pairs are called different is decided so that
+/// of those called at most the share [`ComparisonOptions::false_discoveries`] is false, over mechanisms and their cases.
 pub fn compare_paired(pairs: &[PairedRatios], options: ComparisonOptions) -> Vec<PairedComparison> {
-    let together = pairs.iter().filter(|pair| pair.log_ratios.len() >= FEWEST_TRIALS).count();
-    let caution = Caution { together, options };
-    pairs.iter().map(|pair| judge_paired(pair, caution)).collect()
+    let means: Vec<Option<MeanRatio>> = pairs.iter().map(|pair| MeanRatio::of(&pair.trial_pairs)).collect();
+    let cases: Vec<(&str, Option<f64>)> = pairs
+        .iter()
+        .zip(&means)
+        .map(|(pair, mean)| (pair.mechanism.as_str(), mean.map(MeanRatio::p)))
+        .collect();
+    let levels = levels(&cases, options.false_discoveries.0);
+    let judged = pairs.iter().zip(means).zip(levels);
+    judged.map(|((pair, mean), level)| judge_paired(pair, mean, level, options)).collect()
 }
 
-fn judge_paired(pair: &PairedRatios, caution: Caution) -> PairedComparison {
-    let estimate = stats::median_interval_at(&pair.log_ratios, 1.0 - 2.0 * caution.tail());
-    let margin = caution.options.margin;
-    let (verdict, reason) = match estimate.and_then(|estimate| estimate.interval) {
-        None => {
-            let why =
-                format!("{} rounds are too few for {} pairs", pair.log_ratios.len(), caution.together.max(1));
-            (ComparisonVerdict::CannotTell, Some(why))
+/// Whether the verdict on a pair is reached, whatever the other pairs of the run turn out to be: its interval excludes 0 at the least
+/// level that it can be judged by, or lies within the margin. `among` is how many mechanisms the run compares times the cases of
+/// the pair's mechanism.
+pub fn is_paired_verdict_reached(pair: &PairedRatios, among: usize, options: ComparisonOptions) -> bool {
+    let level = options.false_discoveries.0 / among.max(1) as f64;
+    MeanRatio::of(&pair.trial_pairs)
+        .is_some_and(|mean| verdict(mean, level, options) != ComparisonVerdict::CannotTell)
+}
+
+fn verdict(mean: MeanRatio, level: f64, options: ComparisonOptions) -> ComparisonVerdict {
+    let within_margin = mean.log.abs() + mean.half(MISS) <= options.margin.0.ln_1p();
+    match () {
+        () if mean.log.abs() > mean.half(level) && mean.log > 0.0 => ComparisonVerdict::Slower,
+        () if mean.log.abs() > mean.half(level) => ComparisonVerdict::Faster,
+        () if within_margin => ComparisonVerdict::NoDifference,
+        () => ComparisonVerdict::CannotTell,
+    }
+}
+
+fn judge_paired(
+    pair: &PairedRatios,
+    mean: Option<MeanRatio>,
+    level: f64,
+    options: ComparisonOptions,
+) -> PairedComparison {
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let ends = |mean: MeanRatio, half: f64| ((mean.log - half).exp(), (mean.log + half).exp());
+    let verdict = mean.map_or(ComparisonVerdict::CannotTell, |mean| verdict(mean, level, options));
+    let reason = match (verdict, mean) {
+        (ComparisonVerdict::CannotTell, Some(_)) => {
+            Some(format!("its interval reaches beyond ±{}: give it more time", options.margin))
         }
-        Some((low, _)) if low > 0.0 => (ComparisonVerdict::Slower, None),
-        Some((_, high)) if high < 0.0 => (ComparisonVerdict::Faster, None),
-        Some((low, high)) if caution.within_margin(low, 0.0) && caution.within_margin(high, 0.0) => {
-            (ComparisonVerdict::NoDifference, None)
-        }
-        Some(_) => (
-            ComparisonVerdict::CannotTell,
-            Some(format!("its interval reaches beyond ±{margin}: give it more time")),
-        ),
+        (ComparisonVerdict::CannotTell, None) => Some(format!(
+            "{} pairs of trials are fewer than the {FEWEST_TRIAL_PAIRS} needed: give it more time",
+            pair.trial_pairs.len()
+        )),
+        _ => None,
     };
     PairedComparison {
         name: pair.name.clone(),
-        rounds: u32::try_from(pair.log_ratios.len()).unwrap_or(u32::MAX),
-        ratio: estimate.map(|estimate| estimate.map(f64::exp)),
+        trial_pairs: count(pair.trial_pairs.len()),
+        quadruples: count(pair.trial_pairs.iter().map(Vec::len).sum()),
+        ratio: mean
+            .map(|mean| Estimate { median: mean.log.exp(), interval: Some(ends(mean, mean.half(level))) }),
+        at_full_speed: mean.is_some_and(|mean| mean.at_full_speed),
+        own_interval: mean.map(|mean| ends(mean, mean.half(MISS))),
+        finds: mean.map(|mean| Percent(mean.finds(level).exp_m1())),
         verdict,
         reason,
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::simulation::Random;
-    use super::*;
-    use model::testing;
+/// What a pilot says of a comparison of several pairs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparisonPlan {
+    /// The difference to find.
+    pub find: Percent,
+    /// Each pair.
+    pub pairs: Vec<PlannedComparison>,
+    /// How long all take, in nanoseconds; absent where the pilot had too few trial pairs of one.
+    pub time_ns: Option<f64>,
+    /// How long all take if the pilot was lucky, in nanoseconds.
+    pub time_at_most_ns: Option<f64>,
+}
 
-    #[test]
-    fn drift_within_a_round_drops_out_of_abba() {
-        // A B B A under a drift of 2% a trial; B takes 10% more.
-        let trial = |round: u32, place: u32, ns: f64| {
-            let drift = (0.02 * f64::from(4 * round + place)).exp();
-            Sample { started_ns: u64::from(4 * round + place), ..testing::sample(round, ns * drift, None) }
+/// How many trial pairs, and how much time, finding a difference of `find` takes, from a pilot in which one trial pair took
+/// `trial_pair_ns`.
+pub fn plan_paired(
+    pilot: &[PairedRatios],
+    find: Percent,
+    trial_pair_ns: f64,
+    options: ComparisonOptions,
+) -> ComparisonPlan {
+    /// The part of pilots whose variance is lower than the upper end says.
+    const LUCK: f64 = 0.1;
+    let level = options.false_discoveries.0 / pilot.len().max(1) as f64;
+    let planned = |pair: &PairedRatios| {
+        let mean = MeanRatio::of(&pair.trial_pairs);
+        let needs = |times: fn(MeanRatio) -> f64| {
+            mean.map(|mean| mean.needed_pairs(find.0.ln_1p(), times(mean), level))
         };
-        let a: Vec<Sample> =
-            (0..12).flat_map(|round| [trial(round, 0, 100.0), trial(round, 3, 100.0)]).collect();
-        let mut b: Vec<Sample> =
-            (0..12).flat_map(|round| [trial(round, 1, 110.0), trial(round, 2, 110.0)]).collect();
-        b.truncate(22);
-        let ratios = round_log_ratios(&a, &b);
-        assert_eq!(ratios.len(), 11);
-        assert!(ratios.iter().all(|log| (log - 1.1f64.ln()).abs() < 1e-9), "{ratios:?}");
-    }
-
-    fn paired(log_ratios: Vec<f64>) -> PairedRatios {
-        PairedRatios { name: "pipe against fifo".to_owned(), log_ratios }
-    }
-
-    #[test]
-    fn paired_verdicts_come_from_the_median_round() {
-        let around = |centre: f64, spread: f64, n: u32| {
-            paired(
-                (0..n).map(|nth| centre + spread * (f64::from(nth * 7 % n) / f64::from(n) - 0.5)).collect(),
-            )
-        };
-        let verdicts = |pairs: &[PairedRatios]| -> Vec<ComparisonVerdict> {
-            compare_paired(pairs, ComparisonOptions::default()).iter().map(|pair| pair.verdict).collect()
-        };
-        assert_eq!(
-            verdicts(&[
-                around(0.1, 0.05, 20),
-                around(-0.1, 0.05, 20),
-                around(0.0, 0.05, 20),
-                around(0.0, 0.5, 20),
-                around(0.1, 0.0, 4),
-            ]),
-            [
-                ComparisonVerdict::Slower,
-                ComparisonVerdict::Faster,
-                ComparisonVerdict::NoDifference,
-                ComparisonVerdict::CannotTell,
-                ComparisonVerdict::CannotTell
-            ]
+        let (needs_trial_pairs, needs_at_most) = (
+            needs(|_| 1.0),
+            needs(|mean| {
+                ChiSquared::new(mean.degrees())
+                    .map_or(1.0, |chi| (mean.degrees() / chi.inverse_cdf(LUCK)).sqrt())
+            }),
         );
-        let alone = compare_paired(&[around(0.1, 0.05, 8)], ComparisonOptions::default());
-        assert_eq!(alone[0].verdict, ComparisonVerdict::Slower);
-        assert!((alone[0].ratio.unwrap().median - 1.1).abs() < 0.01);
-        // Eight rounds allow one interval of 95%, and not twenty that hold together.
-        let many = compare_paired(&vec![around(0.1, 0.05, 8); 20], ComparisonOptions::default());
-        assert_eq!(many[0].verdict, ComparisonVerdict::CannotTell);
-        assert_eq!(many[0].reason.as_deref(), Some("8 rounds are too few for 20 pairs"));
-        assert_eq!(verdicts(&[paired(Vec::new())]), [ComparisonVerdict::CannotTell]);
-    }
-
-    #[test]
-    fn paired_intervals_hold_together() {
-        let mut random = Random(11);
-        let mut any = 0;
-        for _ in 0..300 {
-            let pairs: Vec<PairedRatios> =
-                (0..10).map(|_| paired((0..30).map(|_| 0.05 * random.normal()).collect())).collect();
-            let called = |pair: &PairedComparison| {
-                matches!(pair.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
-            };
-            any += usize::from(compare_paired(&pairs, ComparisonOptions::default()).iter().any(called));
+        PlannedComparison {
+            name: pair.name.clone(),
+            trial_pairs: u32::try_from(pair.trial_pairs.len()).unwrap_or(u32::MAX),
+            needs_trial_pairs,
+            needs_at_most,
+            time_ns: needs_trial_pairs.map(|pairs| f64::from(pairs) * trial_pair_ns),
+            time_at_most_ns: needs_at_most.map(|pairs| f64::from(pairs) * trial_pair_ns),
         }
-        assert!(any <= 21, "{any} of 300 families have a false call");
+    };
+    let pairs: Vec<PlannedComparison> = pilot.iter().map(planned).collect();
+    ComparisonPlan {
+        find,
+        time_ns: pairs.iter().map(|pair| pair.time_ns).sum(),
+        time_at_most_ns: pairs.iter().map(|pair| pair.time_at_most_ns).sum(),
+        pairs,
     }
 }

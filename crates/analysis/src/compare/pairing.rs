@@ -1,53 +1,90 @@
-//! Which records of two runs are of the same case.
+//! Which records of the runs of two sides are of the same case.
 
-use super::statistics::FEWEST_TRIALS;
-use model::Case;
-use model::record::Record;
+use model::case::Case;
+use model::record::{Record, Results};
 use std::collections::HashMap;
 
-/// One case in both runs.
-#[derive(Clone, Copy)]
-pub(super) struct RecordPair<'a> {
-    pub(super) a: &'a Record,
-    pub(super) b: &'a Record,
+/// The records of one case in the runs of one side, each with the number of its run.
+#[derive(Clone)]
+pub(super) struct CaseRuns<'a> {
+    pub(super) records: Vec<(usize, &'a Record)>,
 }
 
-impl RecordPair<'_> {
-    /// Whether both runs have enough trials of it.
-    pub(super) fn is_comparable(&self) -> bool {
-        self.a.samples.len() >= FEWEST_TRIALS && self.b.samples.len() >= FEWEST_TRIALS
+impl<'a> CaseRuns<'a> {
+    /// The case as the first run that has it names it.
+    pub(super) fn case(&self) -> &'a Case {
+        &self.records[0].1.case
+    }
+
+    fn is_floor(&self) -> bool {
+        self.records.iter().any(|(_, record)| record.floor)
+    }
+}
+
+/// One case in both sides.
+#[derive(Clone)]
+pub(super) struct CasePair<'a> {
+    pub(super) a: CaseRuns<'a>,
+    pub(super) b: CaseRuns<'a>,
+}
+
+impl CasePair<'_> {
+    pub(super) fn is_floor(&self) -> bool {
+        self.a.is_floor() || self.b.is_floor()
     }
 }
 
 /// The pairs in A's order, and the keys that only A and only B have.
+pub(super) fn pair<'a>(a: &'a [Results], b: &'a [Results]) -> (Vec<CasePair<'a>>, Vec<String>, Vec<String>) {
+    let (a, b) = (of_side(a), of_side(b));
+    let cases = |side: &[CaseRuns<'a>]| side.iter().map(CaseRuns::case).collect::<Vec<_>>();
+    let partners = partners(&cases(&a), &cases(&b));
+    let keys_of = |side: &[CaseRuns<'_>], is_alone: &dyn Fn(usize) -> bool| {
+        (0..side.len()).filter(|at| is_alone(*at)).map(|at| side[at].case().key()).collect()
+    };
+    let only_in_a = keys_of(&a, &|at| partners[at].is_none());
+    let only_in_b = keys_of(&b, &|at| !partners.contains(&Some(at)));
+    let both = a.iter().zip(&partners).filter_map(|(a, at)| Some((a, &b[(*at)?])));
+    (both.map(|(a, b)| CasePair { a: a.clone(), b: b.clone() }).collect(), only_in_a, only_in_b)
+}
+
+/// The cases of the runs of one side: those of the first run, and after them what later runs add.
+fn of_side(runs: &[Results]) -> Vec<CaseRuns<'_>> {
+    let mut side: Vec<CaseRuns<'_>> = Vec::new();
+    for (run, results) in runs.iter().enumerate() {
+        let known: Vec<&Case> = side.iter().map(CaseRuns::case).collect();
+        let of_run: Vec<&Case> = results.records.iter().map(|record| &record.case).collect();
+        for (record, at) in results.records.iter().zip(partners(&of_run, &known)) {
+            match at {
+                Some(at) => side[at].records.push((run, record)),
+                None => side.push(CaseRuns { records: vec![(run, record)] }),
+            }
+        }
+    }
+    side
+}
+
+/// For each of `cases` the place of its partner in `others`.
 ///
 /// A key names no CPUs unless they were asked for, so that a run can have two cases of one key, such
-/// as the same copy on two CPUs. These pair by CPUs first, and what is left in order. What has no partner then pairs
-/// with a case that differs by an injected delay alone.
-pub(super) fn pair<'a>(a: &'a [Record], b: &'a [Record]) -> (Vec<RecordPair<'a>>, Vec<String>, Vec<String>) {
-    let mut left: Vec<&Record> = b.iter().collect();
-    let mut partners: Vec<Option<&Record>> = vec![None; a.len()];
+/// as the same copy on two CPUs. These pair by CPUs first, and what is left in order. What has no partner then pairs with a case
+/// that differs by an injected delay alone.
+fn partners(cases: &[&Case], others: &[&Case]) -> Vec<Option<usize>> {
+    let mut partners: Vec<Option<usize>> = vec![None; cases.len()];
     for key_of in [|case: &Case| case.key(), |case: &Case| Case { inject: None, ..case.clone() }.key()] {
-        let mut by_key: HashMap<String, Vec<&Record>> = HashMap::new();
-        for record in left.iter().rev() {
-            by_key.entry(key_of(&record.case)).or_default().push(record);
+        let mut left: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, other) in others.iter().enumerate().rev().filter(|(at, _)| !partners.contains(&Some(*at))) {
+            left.entry(key_of(other)).or_default().push(at);
         }
         for any_cpus in [false, true] {
-            for (record, partner) in a.iter().zip(&mut partners).filter(|(_, partner)| partner.is_none()) {
-                let Some(candidates) = by_key.get_mut(&key_of(&record.case)) else { continue };
-                let found = candidates.iter().rposition(|b| any_cpus || b.case.cpus == record.case.cpus);
+            for (case, partner) in cases.iter().zip(&mut partners).filter(|(_, partner)| partner.is_none()) {
+                let Some(candidates) = left.get_mut(&key_of(case)) else { continue };
+                let found = candidates.iter().rposition(|at| any_cpus || others[*at].cpus == case.cpus);
                 *partner = found.map(|at| candidates.remove(at));
             }
         }
-        left.retain(|record| {
-            let unpaired = by_key.get(&key_of(&record.case));
-            unpaired.is_some_and(|unpaired| unpaired.iter().any(|other| std::ptr::eq(*other, *record)))
-        });
     }
-    let pairs = a.iter().zip(&partners).filter_map(|(a, b)| b.map(|b| RecordPair { a, b })).collect();
-    let only_in_a = a.iter().zip(&partners).filter(|(_, b)| b.is_none()).map(|(a, _)| a.case.key()).collect();
-    let only_in_b = left.iter().map(|record| record.case.key()).collect();
-    (pairs, only_in_a, only_in_b)
+    partners
 }
 
 #[cfg(test)]
@@ -55,43 +92,48 @@ mod tests {
     use super::*;
     use model::{floor, testing};
 
+    fn run(cases: &[(&str, u32)]) -> Results {
+        let record = |(name, cpu): &(&str, u32)| testing::record(floor::operation(name, *cpu), Vec::new());
+        Results { records: cases.iter().map(record).collect(), ..testing::results() }
+    }
+
+    fn clients(side: &CaseRuns<'_>) -> Vec<(usize, u32)> {
+        side.records.iter().map(|(run, record)| (*run, record.case.cpus.unwrap().client)).collect()
+    }
+
     #[test]
     fn pairs_are_made_by_key_then_by_cpus() {
-        let on = |name: &str, cpu: u32| testing::record(floor::operation(name, cpu), Vec::new());
-        let a = [on("x", 0), on("memcpy", 7), on("memcpy", 3), on("old", 0), on("y", 1)];
-        let b = [on("memcpy", 3), on("new", 0), on("memcpy", 7), on("y", 9), on("x", 0)];
+        let a = [run(&[("x", 0), ("memcpy", 7), ("memcpy", 3), ("old", 0), ("y", 1)])];
+        let b = [run(&[("memcpy", 3), ("new", 0), ("memcpy", 7), ("y", 9), ("x", 0)])];
         let (pairs, only_in_a, only_in_b) = pair(&a, &b);
         let cpus: Vec<(&str, u32, u32)> = pairs
             .iter()
-            .map(|pair| {
-                let client = |record: &Record| record.case.cpus.unwrap().client;
-                (pair.a.case.spec.name.as_str(), client(pair.a), client(pair.b))
-            })
+            .map(|pair| (pair.a.case().spec.name.as_str(), clients(&pair.a)[0].1, clients(&pair.b)[0].1))
             .collect();
         assert_eq!(cpus, [("x", 0, 0), ("memcpy", 7, 7), ("memcpy", 3, 3), ("y", 1, 9)]);
         assert_eq!(only_in_a, ["old cost same-core"]);
         assert_eq!(only_in_b, ["new cost same-core"]);
     }
+
     #[test]
     fn a_case_with_a_delay_pairs_with_the_same_without_unless_it_has_its_own_partner() {
-        let on = |name: &str, inject: Option<&str>| {
-            let inject = inject.map(|text| text.parse().unwrap());
-            testing::record(Case { inject, ..floor::operation(name, 0) }, Vec::new())
+        let on = |name: &str, inject: Option<&str>| Case {
+            inject: inject.map(|text| text.parse().unwrap()),
+            ..floor::operation(name, 0)
         };
         let a = [on("x", None), on("y", None), on("y", Some("5%")), on("z", Some("5%"))];
         let b = [on("y", Some("5%")), on("x", Some("5%")), on("y", None), on("w", Some("5%"))];
+        assert_eq!(partners(&a.each_ref(), &b.each_ref()), [Some(1), Some(2), Some(0), None]);
+    }
+
+    #[test]
+    fn the_runs_of_one_side_are_put_together_and_what_a_later_run_adds_counts() {
+        let a = [run(&[("memcpy", 3), ("memcpy", 7)]), run(&[("late", 0), ("memcpy", 7), ("memcpy", 3)])];
+        let b = [run(&[("late", 0), ("memcpy", 7)])];
         let (pairs, only_in_a, only_in_b) = pair(&a, &b);
-        let keys: Vec<_> = pairs.iter().map(|pair| (pair.a.case.key(), pair.b.case.key())).collect();
-        let key = |key: &str| key.to_owned();
-        assert_eq!(
-            keys,
-            [
-                (key("x cost same-core"), key("x cost same-core inject=5%")),
-                (key("y cost same-core"), key("y cost same-core")),
-                (key("y cost same-core inject=5%"), key("y cost same-core inject=5%")),
-            ]
-        );
-        assert_eq!(only_in_a, ["z cost same-core inject=5%"]);
-        assert_eq!(only_in_b, ["w cost same-core inject=5%"]);
+        let found: Vec<_> = pairs.iter().map(|pair| (clients(&pair.a), clients(&pair.b))).collect();
+        assert_eq!(found, [(vec![(0, 7), (1, 7)], vec![(0, 7)]), (vec![(1, 0)], vec![(0, 0)])]);
+        assert_eq!(only_in_a, ["memcpy cost same-core"]);
+        assert!(only_in_b.is_empty());
     }
 }

@@ -1,26 +1,32 @@
 //! What else a change can be measured against: other floors, and the other cases of the same place.
 
-use super::pairing::RecordPair;
-use super::statistics::{Caution, Shift, ShiftEstimate, logs, times};
+use super::case_shifts::ChosenPair;
+use super::pairing::CasePair;
+use super::statistics::Shift;
 use crate::stats;
 use model::case::Case;
 use model::floor::{CACHE_LINE, CONTEXT_SWITCH, SYSCALL};
-use model::record::Record;
 use model::workload::Workload;
 use std::collections::{BTreeMap, HashMap};
 
-/// A floor that ran in every round of both runs.
+/// A floor that ran in every round of the runs of both sides.
 pub(super) struct Reference<'a> {
     pub(super) case: &'a Case,
-    ns_by_round: [HashMap<u32, f64>; 2],
+    /// What it took, by run and round, of A and of B.
+    ns_by_round: [HashMap<(usize, u32), f64>; 2],
 }
 
 impl<'a> Reference<'a> {
     /// The floor of `pair`, if it is one that other cases can be measured against.
-    pub(super) fn of(pair: &RecordPair<'a>) -> Option<Self> {
-        let by_round = |record: &Record| record.samples.iter().map(|s| (s.round, s.iteration_ns())).collect();
-        let is_one = [SYSCALL, CONTEXT_SWITCH, CACHE_LINE].contains(&pair.a.case.spec.name.as_str());
-        is_one.then(|| Self { case: &pair.a.case, ns_by_round: [by_round(pair.a), by_round(pair.b)] })
+    pub(super) fn of(pair: &CasePair<'a>) -> Option<Self> {
+        let by_round = |side: &super::pairing::CaseRuns<'a>| {
+            let samples =
+                side.records.iter().flat_map(|(run, record)| record.samples.iter().map(|s| (*run, s)));
+            samples.map(|(run, sample)| ((run, sample.round), sample.iteration_ns())).collect()
+        };
+        let case = pair.a.case();
+        let is_one = [SYSCALL, CONTEXT_SWITCH, CACHE_LINE].contains(&case.spec.name.as_str());
+        is_one.then(|| Self { case, ns_by_round: [by_round(&pair.a), by_round(&pair.b)] })
     }
 
     /// Whether a change of this floor could be a change of `case`: every case enters the kernel, and a
@@ -31,11 +37,8 @@ impl<'a> Reference<'a> {
     }
 
     /// The shift of `pair` as a multiple of this floor.
-    pub(super) fn estimate(&self, pair: &RecordPair<'_>, caution: Caution) -> Option<ShiftEstimate> {
-        let logs = |record: &Record, run: usize| {
-            logs(&record.samples, |sample| self.ns_by_round[run].get(&sample.round).copied())
-        };
-        ShiftEstimate::of(&logs(pair.a, 0), &logs(pair.b, 1), caution)
+    pub(super) fn shift(&self, pair: &ChosenPair<'_>) -> Option<Shift> {
+        pair.shift(|side, run, sample| self.ns_by_round[side].get(&(run, sample.round)).copied())
     }
 }
 
@@ -51,12 +54,12 @@ impl Neighbours {
     /// The fewest other mechanisms whose common movement says something of the host.
     const FEWEST: usize = 3;
 
-    pub(super) fn of(cases: &[RecordPair<'_>]) -> Self {
+    /// Of the shifts of the times of all cases.
+    pub(super) fn of<'a>(times: impl Iterator<Item = (&'a Case, Shift)>) -> Self {
         let mut shifts: HashMap<(Workload, String), BTreeMap<String, Vec<f64>>> = HashMap::new();
-        for pair in cases {
-            let Some(shift) = Shift::between(&times(pair.a), &times(pair.b)) else { continue };
-            let mechanisms = shifts.entry(Self::place(&pair.a.case)).or_default();
-            mechanisms.entry(pair.a.case.spec.name.clone()).or_default().push(shift.log);
+        for (case, shift) in times {
+            let mechanisms = shifts.entry(Self::place(case)).or_default();
+            mechanisms.entry(case.spec.name.clone()).or_default().push(shift.log);
         }
         let median_of = |(name, logs): (String, Vec<f64>)| Some((name, stats::median(&logs)?));
         let mechanisms = shifts
@@ -71,11 +74,11 @@ impl Neighbours {
     }
 
     /// `time`, the shift of `case`, less what the other mechanisms of its place moved; `None` with too few of them.
-    pub(super) fn less_common_shift(&self, case: &Case, time: ShiftEstimate) -> Option<ShiftEstimate> {
+    pub(super) fn less_common_shift(&self, case: &Case, time: Shift) -> Option<Shift> {
         let mechanisms = self.mechanisms.get(&Self::place(case))?;
         let others: Vec<f64> =
             mechanisms.iter().filter(|(name, _)| **name != case.spec.name).map(|(_, log)| *log).collect();
         let moved = stats::median(&others).filter(|_| others.len() >= Self::FEWEST)?;
-        Some(ShiftEstimate { shift: Shift { log: time.shift.log - moved, ..time.shift }, ..time })
+        Some(Shift { log: time.log - moved, ..time })
     }
 }

@@ -1,7 +1,9 @@
 //! What a comparison comes to: verdicts, ratios and totals, as reports show them.
 
+use super::run_variance::{RunVariance, RunVarianceSource};
 use model::case::Case;
 use model::estimate::Estimate;
+use model::summary::HostView;
 use model::units::Percent;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,16 +14,26 @@ use std::fmt;
 pub struct ComparisonOptions {
     /// Ratios within 1 ± this are no difference worth the name.
     pub margin: Percent,
-    /// The standard deviation by which one run of a case differs from the next on a host at rest,
-    /// for reasons that trials within a run do not show: the layout of the binary, physical pages,
-    /// the state of the host. With 1.5%, a case alone is never called different below 4.2%, and one of
-    /// 20 cases never below 6.4%.
+    /// The standard deviation by which one run of a case differs from the next for reasons that trials within a run do not show:
+    /// physical pages, the state of the host. It is assumed where there are neither replicates nor ten cases to estimate it
+    /// from. With 1%, a case alone is never called different below 2.8%.
     pub repeatability: Percent,
+    /// The expected share of false ones among the cases that are called different.
+    pub false_discoveries: Percent,
 }
 
 impl Default for ComparisonOptions {
+    /// For runs that are compared after the event.
     fn default() -> Self {
-        Self { margin: Percent(0.05), repeatability: Percent(0.015) }
+        Self { margin: Percent(0.05), repeatability: Percent(0.01), false_discoveries: Percent(0.02) }
+    }
+}
+
+impl ComparisonOptions {
+    /// For cases that one run measures interleaved: what differs from run to run differs from trial to trial, and is in the
+    /// interval.
+    pub fn interleaved() -> Self {
+        Self { margin: Percent(0.01), repeatability: Percent(0.0), false_discoveries: Percent(0.01) }
     }
 }
 
@@ -50,11 +62,13 @@ impl fmt::Display for ComparisonVerdict {
     }
 }
 
-/// Two runs side by side: A before, B after.
+/// Two sides, of one run or more each: A before, B after.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// What counts as the same.
     pub options: ComparisonOptions,
+    /// By how much one run differs from the next.
+    pub run_deviation: RunDeviation,
     /// In what the runs differ that bears on results: kernels, processors, builds.
     pub differences: Vec<Difference>,
     /// The cases of both runs, in the order of A.
@@ -69,6 +83,24 @@ pub struct Comparison {
     pub totals: ComparisonTotals,
     /// What a reader must know.
     pub notes: Vec<String>,
+}
+
+/// The standard deviation of a case between two runs of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct RunDeviation {
+    /// Of its time.
+    pub time: Percent,
+    /// Of its multiple of the floor.
+    pub adjusted: Percent,
+    /// Where both are from.
+    pub source: RunVarianceSource,
+}
+
+impl RunDeviation {
+    pub(super) fn of(times: RunVariance, multiples: RunVariance) -> Self {
+        let percent = |runs: RunVariance| Percent(runs.variance.sqrt());
+        Self { time: percent(times), adjusted: percent(multiples), source: times.source }
+    }
 }
 
 /// A fact about the runs that differs.
@@ -89,6 +121,8 @@ pub struct ComparedCase {
     pub key: String,
     /// The case as A has it.
     pub case: Case,
+    /// Which slices are compared: those at full speed, or all.
+    pub view: HostView,
     /// What A measured.
     pub a: RunMedian,
     /// What B measured.
@@ -97,6 +131,8 @@ pub struct ComparedCase {
     pub ratio: Option<Ratio>,
     /// The same as multiples of a floor in the same rounds; absent where no floor ran in both.
     pub adjusted: Option<AdjustedRatio>,
+    /// The smallest difference that is found with a chance of 80%; absent with too few trials.
+    pub finds: Option<Percent>,
     /// What follows.
     pub verdict: ComparisonVerdict,
     /// Whether the times differ only because the floors do: the host changed, not the mechanism.
@@ -105,12 +141,14 @@ pub struct ComparedCase {
     pub reason: Option<String>,
 }
 
-/// What one run measured of a case.
+/// What the runs of one side measured of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RunMedian {
-    /// The median trial, in nanoseconds per iteration; absent without trials.
+    /// The median of the slices that are compared, in nanoseconds per iteration; absent without any.
     pub median_ns: Option<f64>,
-    /// How many trials.
+    /// How many runs.
+    pub runs: u32,
+    /// How many trials they had together.
     pub trials: u32,
 }
 
@@ -119,10 +157,10 @@ pub struct RunMedian {
 pub struct Ratio {
     /// The ratio: the geometric mean over each run's batches of trials, each batch by its median.
     pub ratio: f64,
-    /// The interval by which a case is called different: 95% simultaneously for all cases compared,
-    /// with the repeatability of runs in it.
+    /// The interval by which a case is called different, with the variance between runs in it. Its level is such that of the
+    /// cases that are called at most the share [`ComparisonOptions::false_discoveries`] is false.
     pub interval: (f64, f64),
-    /// The 95% interval of this case alone, from the trials alone, by which no difference is found.
+    /// The 95% interval of this case alone, with the variance between runs in it, by which no difference is found.
     pub own_interval: (f64, f64),
 }
 
@@ -138,7 +176,7 @@ pub struct AdjustedRatio {
 /// All cases together.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ComparisonTotals {
-    /// How many cases have enough trials in both runs; the intervals hold for so many together.
+    /// How many cases have enough trials in both sides.
     pub compared: u32,
     /// How many are faster in B.
     pub faster: u32,

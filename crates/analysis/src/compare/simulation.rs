@@ -16,7 +16,7 @@ use model::workload::Workload;
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn unit(&mut self) -> f64 {
+    pub(super) fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -29,7 +29,7 @@ impl Random {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    fn exponential(&mut self, mean: f64) -> f64 {
+    pub(super) fn exponential(&mut self, mean: f64) -> f64 {
         -mean * self.unit().ln()
     }
 }
@@ -211,7 +211,7 @@ impl World {
         let (mut called, mut same, mut found) = (0, 0, 0);
         for _ in 0..pairs {
             let (a, b) = (self.run(1.0, &mut random), self.run(self.effect, &mut random));
-            let comparison = compare(&a, &b, ComparisonOptions::default());
+            let comparison = compare(&[a], &[b], ComparisonOptions::default());
             let is_called = |case: &&ComparedCase| {
                 matches!(case.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
             };

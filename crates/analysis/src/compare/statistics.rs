@@ -1,34 +1,28 @@
-//! Shifts between two runs, on logarithms, with the intervals by which they are judged.
+//! Shifts between the runs of two sides, on logarithms, with the intervals by which they are judged.
 
 use super::result::{ComparisonOptions, ComparisonVerdict, Ratio};
-use crate::stats::{self, student_quantile};
-use model::record::Record;
-use model::sample::Sample;
+use super::run_variance::RunVariance;
+use crate::stats::{self, student_quantile, student_tail};
 
 /// The fewest trials of a case, in each run, that allow a verdict.
 pub const FEWEST_TRIALS: usize = 6;
-/// The probability that any interval of a comparison misses what it should cover.
+/// The probability that the interval of a case alone misses what it should cover.
 pub(super) const MISS: f64 = 0.05;
+/// The chance of not finding the smallest difference that a comparison is said to find.
+pub(super) const POWER_TAIL: f64 = 0.2;
 
-/// How cautiously to judge.
+/// How cautiously to judge one case.
 #[derive(Clone, Copy)]
 pub(super) struct Caution {
-    /// Over how many cases the intervals hold together.
-    pub(super) together: usize,
+    /// The probability that the interval by which the case is called different misses, from `discoveries`.
+    pub(super) level: f64,
+    /// How times differ from run to run, and how multiples of a floor do.
+    pub(super) times: RunVariance,
+    pub(super) multiples: RunVariance,
     pub(super) options: ComparisonOptions,
 }
 
 impl Caution {
-    /// The variance of a shift between two runs by `quantities` that differ from run to run.
-    pub(super) fn repeat_variance(self, quantities: f64) -> f64 {
-        2.0 * quantities * self.options.repeatability.0.powi(2)
-    }
-
-    /// The probability on each side of a simultaneous interval.
-    pub(super) fn tail(self) -> f64 {
-        MISS / 2.0 / self.together.max(1) as f64
-    }
-
     /// Whether a shift of `log` with an interval of half-width `half` lies within the margin.
     pub(super) fn within_margin(self, log: f64, half: f64) -> bool {
         log.abs() + half <= self.options.margin.0.ln_1p()
@@ -64,6 +58,61 @@ impl BatchMean {
     }
 }
 
+/// The runs of one side: the mean of their means.
+#[derive(Clone, Copy)]
+struct SideMean {
+    mean: f64,
+    variance: f64,
+    spread: f64,
+    runs: f64,
+    replicates: Replicates,
+}
+
+/// What several runs of one side say of the variance between runs.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Replicates {
+    /// The squared distances of the runs' means from the mean of their side.
+    pub(super) squares: f64,
+    /// What the variance within runs adds to them.
+    pub(super) within: f64,
+    /// How many runs there are beyond the first of each side.
+    pub(super) degrees: f64,
+}
+
+impl std::ops::Add for Replicates {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            squares: self.squares + other.squares,
+            within: self.within + other.within,
+            degrees: self.degrees + other.degrees,
+        }
+    }
+}
+
+impl SideMean {
+    /// Of the logarithms of each run that has enough; `None` where no run has.
+    fn of(runs: &[Vec<f64>]) -> Option<Self> {
+        let runs: Vec<BatchMean> = runs.iter().filter_map(|logs| BatchMean::of(logs)).collect();
+        let count = runs.len() as f64;
+        let sum = |of: &dyn Fn(&BatchMean) -> f64| runs.iter().map(of).sum::<f64>();
+        let means: Vec<f64> = runs.iter().map(|run| run.mean).collect();
+        let within = sum(&|run| run.variance);
+        (!runs.is_empty()).then(|| Self {
+            mean: stats::mean(&means),
+            variance: within / count.powi(2),
+            spread: sum(&|run| (run.variance / count.powi(2)).powi(2) / run.degrees),
+            runs: count,
+            replicates: Replicates {
+                squares: stats::squares(&means),
+                within: within * (1.0 - 1.0 / count),
+                degrees: count - 1.0,
+            },
+        })
+    }
+}
+
 /// ln B − ln A, with its variance from the trials.
 #[derive(Clone, Copy)]
 pub(super) struct Shift {
@@ -71,24 +120,56 @@ pub(super) struct Shift {
     pub(super) variance: f64,
     /// The sum of squared variances, each over its degrees of freedom.
     pub(super) spread: f64,
+    /// How much of the variance between runs it has: 2 where each side has one run.
+    pub(super) run_share: f64,
+    pub(super) replicates: Replicates,
 }
 
 impl Shift {
-    /// Between the logarithms of two runs, in time order; `None` where either has too few.
-    pub(super) fn between(a: &[f64], b: &[f64]) -> Option<Self> {
-        let (a, b) = (BatchMean::of(a)?, BatchMean::of(b)?);
+    /// Between the logarithms of the runs of two sides, each in time order; `None` where a side has too few.
+    pub(super) fn between(a: &[Vec<f64>], b: &[Vec<f64>]) -> Option<Self> {
+        let (a, b) = (SideMean::of(a)?, SideMean::of(b)?);
         Some(Self {
             log: b.mean - a.mean,
             variance: a.variance + b.variance,
-            spread: a.variance.powi(2) / a.degrees + b.variance.powi(2) / b.degrees,
+            spread: a.spread + b.spread,
+            run_share: 1.0 / a.runs + 1.0 / b.runs,
+            replicates: a.replicates + b.replicates,
         })
     }
 
-    /// Half the width of the interval that misses with `tail` on each side, with the variance
-    /// `known` beside that of the trials.
-    pub(super) fn half(self, known: f64, tail: f64) -> f64 {
-        let variance = self.variance + known;
-        student_quantile(tail, variance.powi(2) / self.spread) * variance.sqrt()
+    /// Its variance with that between runs in it, and the degrees of freedom by Welch and Satterthwaite.
+    fn with_runs(self, runs: RunVariance) -> (f64, f64) {
+        let between = runs.variance * self.run_share;
+        let variance = self.variance + between;
+        (variance, variance.powi(2) / (self.spread + between.powi(2) / runs.degrees))
+    }
+
+    /// Half the width of the interval that misses with `tail` on each side.
+    pub(super) fn half(self, runs: RunVariance, tail: f64) -> f64 {
+        let (variance, degrees) = self.with_runs(runs);
+        student_quantile(tail, degrees) * variance.sqrt()
+    }
+
+    /// The probability of a shift so far from 0 by chance.
+    pub(super) fn p(self, runs: RunVariance) -> f64 {
+        let (variance, degrees) = self.with_runs(runs);
+        match variance > 0.0 {
+            true => 2.0 * student_tail(self.log.abs() / variance.sqrt(), degrees),
+            false if self.log == 0.0 => 1.0,
+            false => f64::MIN_POSITIVE,
+        }
+    }
+
+    /// With the intervals by which it is judged.
+    pub(super) fn judged(self, runs: RunVariance, caution: Caution) -> ShiftEstimate {
+        ShiftEstimate {
+            shift: self,
+            half: self.half(runs, caution.level / 2.0),
+            strict_half: self.half(runs.doubled(), caution.level / 2.0),
+            own_half: self.half(runs, MISS / 2.0),
+            finds: self.half(runs, caution.level / 2.0) + self.half(runs, POWER_TAIL),
+        }
     }
 }
 
@@ -96,26 +177,17 @@ impl Shift {
 #[derive(Clone, Copy)]
 pub(super) struct ShiftEstimate {
     pub(super) shift: Shift,
-    /// Of the simultaneous interval with repeatability.
+    /// Of the interval by which the case is called different.
     pub(super) half: f64,
-    /// The same with the floor's repeatability too.
+    /// The same with the floor's own variance between runs too.
     pub(super) strict_half: f64,
-    /// Of the case's own interval, from the trials alone.
+    /// Of the 95% interval of the case alone.
     pub(super) own_half: f64,
+    /// The shift that is found with a chance of 80%.
+    pub(super) finds: f64,
 }
 
 impl ShiftEstimate {
-    /// Of the logarithms of each run, in time order; `None` where either has too few.
-    pub(super) fn of(a: &[f64], b: &[f64], caution: Caution) -> Option<Self> {
-        let shift = Shift::between(a, b)?;
-        Some(Self {
-            shift,
-            half: shift.half(caution.repeat_variance(1.0), caution.tail()),
-            strict_half: shift.half(caution.repeat_variance(2.0), caution.tail()),
-            own_half: shift.half(0.0, MISS / 2.0),
-        })
-    }
-
     /// Faster or slower, if the whole interval lies on one side of 1.
     pub(super) fn direction(self) -> Option<ComparisonVerdict> {
         direction(self.shift.log, self.half)
@@ -140,17 +212,4 @@ pub(super) fn direction(log: f64, half: f64) -> Option<ComparisonVerdict> {
         () if log + half < 0.0 => Some(ComparisonVerdict::Faster),
         () => None,
     }
-}
-
-/// The logarithms of `samples` as multiples of `floor_ns`, in time order; without those that have no floor.
-pub(super) fn logs(samples: &[Sample], floor_ns: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
-    let mut timed: Vec<(u64, f64)> =
-        samples.iter().filter_map(|s| Some((s.started_ns, (s.iteration_ns() / floor_ns(s)?).ln()))).collect();
-    timed.sort_by_key(|(started_ns, _)| *started_ns);
-    timed.into_iter().map(|(_, log)| log).collect()
-}
-
-/// The logarithms of the times of a record.
-pub(super) fn times(record: &Record) -> Vec<f64> {
-    logs(&record.samples, |_| Some(1.0))
 }

@@ -10,10 +10,13 @@ use model::placement::CpuPair;
 use model::record::{Outcome, Record, Results};
 use model::sample::Sample;
 use model::spec::Spec;
+use model::speed::{SpeedReading, SpeedReadings};
+use model::summary::HostView;
 use model::testing;
 use model::units::{Percent, Size};
 use model::workload::Workload;
 use proptest::prelude::*;
+use std::slice::from_ref;
 
 #[test]
 fn at_most_one_unchanged_case_in_20_is_called_different_however_the_host_drifts() {
@@ -33,20 +36,22 @@ fn a_real_change_is_found_as_far_as_the_noise_permits() {
     for (drift, least_10, least_15) in [
         (Drift::Rest, 0.75, 0.95),
         (Drift::Wander(15.0), 0.5, 0.8),
-        (Drift::Modes(10.0), 0.3, 0.85),
+        (Drift::Modes(10.0), 0.3, 0.75),
         (Drift::Modes(30.0), 0.45, 0.8),
     ] {
         let world = World { drift, ..calm };
         let (ten, fifteen) = (found(1.10, world), found(1.15, world));
         assert!(ten >= least_10 && fifteen >= least_15, "{drift:?}: {ten} of 10%, {fifteen} of 15%");
     }
-    assert!(found(1.15, World { drift: Drift::Modes(10.0), ..WORLD }) >= 0.6);
+    let restless = found(1.15, World { drift: Drift::Modes(10.0), ..WORLD });
+    // Without speed readings nothing tells a state of the host from a change: intervals that hold find less here.
+    assert!(restless >= 0.4, "{restless}");
 }
 
 #[test]
 fn on_a_host_at_rest_most_cases_show_no_difference() {
-    let rates = WORLD.rates(20);
-    assert!(rates.same > 0.7, "{rates:?}");
+    let rates = World { case_shift: 0.008, floor_shift: 0.004, ..WORLD }.rates(20);
+    assert!(rates.same > 0.6, "{rates:?}");
 }
 
 /// A run with one latency case and the floors `syscall` and `context-switch`, each of `trials` trials
@@ -67,7 +72,7 @@ fn run(trials: u32, case_ns: f64, floor_ns: Option<f64>) -> Results {
 }
 
 fn only_case(a: &Results, b: &Results) -> ComparedCase {
-    compare(a, b, ComparisonOptions::default()).cases[0].clone()
+    compare(from_ref(a), from_ref(b), ComparisonOptions::default()).cases[0].clone()
 }
 
 #[test]
@@ -77,11 +82,11 @@ fn a_change_of_the_case_alone_is_called_and_one_of_the_host_is_not() {
     assert_eq!((slower.verdict, slower.floors_differ), (ComparisonVerdict::Slower, false), "{slower:?}");
     let ratio = slower.ratio.unwrap();
     assert!((ratio.ratio - 1.3).abs() < 1e-9 && ratio.interval.0 > 1.2 && ratio.interval.1 < 1.4);
-    assert!(ratio.interval.0 < ratio.own_interval.0 && ratio.own_interval.1 < ratio.interval.1);
+    assert!(ratio.interval.0 <= ratio.own_interval.0 && ratio.own_interval.1 <= ratio.interval.1);
     let faster = only_case(&run(20, 1300.0, Some(500.0)), &before);
     assert_eq!(faster.verdict, ComparisonVerdict::Faster);
 
-    let host = compare(&before, &run(20, 1300.0, Some(650.0)), ComparisonOptions::default());
+    let host = compare(from_ref(&before), &[run(20, 1300.0, Some(650.0))], ComparisonOptions::default());
     let case = &host.cases[0];
     assert_eq!((case.verdict, case.floors_differ), (ComparisonVerdict::NoDifference, true), "{case:?}");
     assert!(host.floors.iter().all(|floor| floor.verdict == ComparisonVerdict::Slower), "{:?}", host.floors);
@@ -160,14 +165,14 @@ fn what_cannot_be_told_says_why() {
     let slight = only_case(&before, &run(20, 1060.0, Some(500.0)));
     assert_eq!(slight.verdict, ComparisonVerdict::Slower, "a case alone: {slight:?}");
     let cautious = ComparisonOptions { repeatability: Percent(0.03), ..ComparisonOptions::default() };
-    let slight = compare(&before, &run(20, 1060.0, Some(500.0)), cautious).cases[0].clone();
-    assert!(slight.reason.clone().unwrap().contains("two runs of 1 cases can differ by (±8."), "{slight:?}");
+    let slight = compare(from_ref(&before), &[run(20, 1060.0, Some(500.0))], cautious).cases[0].clone();
+    assert!(slight.reason.clone().unwrap().contains("its interval reaches beyond ±5%"), "{slight:?}");
 }
 
 #[test]
 fn a_run_is_no_different_from_itself() {
     let results = WORLD.run(1.0, &mut Random(3));
-    let comparison = compare(&results, &results, ComparisonOptions::default());
+    let comparison = compare(from_ref(&results), from_ref(&results), ComparisonOptions::default());
     assert_eq!((comparison.totals.faster, comparison.totals.slower), (0, 0));
     assert_eq!((comparison.only_in_a.len(), comparison.only_in_b.len()), (0, 0));
     assert_eq!((comparison.cases.len(), comparison.floors.len()), (CASES, 3));
@@ -185,7 +190,7 @@ fn mechanisms_that_move_together_without_their_floors_are_not_called_and_noted()
     for record in b.records.iter_mut().filter(|record| !record.floor) {
         record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= 1.4);
     }
-    let comparison = compare(&a, &b, ComparisonOptions::default());
+    let comparison = compare(from_ref(&a), from_ref(&b), ComparisonOptions::default());
     // Of the two operations each has only one other in its place, which is too few to blame the host.
     let called: Vec<&str> = slower(&comparison);
     assert_eq!(called, ["row-9", "row-19"]);
@@ -218,7 +223,7 @@ fn all_sizes_of_one_mechanism_may_change_for_one_reason() {
     for record in &mut b.records[..4] {
         record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= 1.4);
     }
-    assert_eq!(slower(&compare(&a, &b, ComparisonOptions::default())), ["pipe"; 4]);
+    assert_eq!(slower(&compare(from_ref(&a), from_ref(&b), ComparisonOptions::default())), ["pipe"; 4]);
 }
 
 fn slower(comparison: &Comparison) -> Vec<&str> {
@@ -235,7 +240,7 @@ fn hosts_that_differ_are_named() {
     let difference =
         |what: &str, a: &str, b: &str| Difference { what: what.to_owned(), a: a.to_owned(), b: b.to_owned() };
     assert_eq!(
-        compare(&a, &b, ComparisonOptions::default()).differences,
+        compare(from_ref(&a), from_ref(&b), ComparisonOptions::default()).differences,
         [difference("governor", "unknown", "powersave"), difference("kernel", "6.1", "6.2")]
     );
 }
@@ -244,7 +249,8 @@ fn hosts_that_differ_are_named() {
 fn a_gate_fails_on_a_slow_down_beyond_its_limit_of_the_mechanism_not_of_the_host() {
     let before = run(20, 1000.0, Some(500.0));
     let failing = |after: &Results, above: f64| {
-        failures(&compare(&before, after, ComparisonOptions::default()), Percent(above)).len()
+        failures(&compare(from_ref(&before), from_ref(after), ComparisonOptions::default()), Percent(above))
+            .len()
     };
     let slower = run(20, 1120.0, Some(500.0));
     assert_eq!((failing(&slower, 0.05), failing(&slower, 0.15)), (1, 0));
@@ -272,7 +278,9 @@ fn words_and_json_are_those_of_the_manual() {
         r#"["faster","slower","no-difference","cannot-tell"]"#
     );
     let before = run(20, 1000.0, Some(500.0));
-    let json = serde_json::to_value(compare(&before, &before, ComparisonOptions::default())).unwrap();
+    let json =
+        serde_json::to_value(compare(from_ref(&before), from_ref(&before), ComparisonOptions::default()))
+            .unwrap();
     assert_eq!(json["cases"][0]["verdict"], "no-difference");
     assert_eq!(json["cases"][0]["ratio"]["ratio"], 1.0);
     assert_eq!(json["options"]["margin"], 0.05);
@@ -310,4 +318,70 @@ proptest! {
             prop_assert!(there.interval.0 <= there.ratio && there.ratio <= there.interval.1);
         }
     }
+}
+
+#[test]
+fn a_faster_host_does_not_hide_a_slower_mechanism() {
+    // The host is 8% faster and the mechanism 8% slower: its time is the same, and its multiple of the floor is not.
+    let case = only_case(&run(20, 1000.0, Some(540.0)), &run(20, 1000.0, Some(500.0)));
+    assert_eq!(case.verdict, ComparisonVerdict::CannotTell, "{case:?}");
+    let finds = case.finds.unwrap().0;
+    assert!(finds > 0.028 && finds < 0.1, "{finds}");
+}
+
+#[test]
+fn several_runs_of_one_side_say_how_much_runs_differ() {
+    let runs =
+        |times_ns: &[f64]| -> Vec<Results> { times_ns.iter().map(|ns| run(20, *ns, Some(500.0))).collect() };
+    let of = |a: &[f64], b: &[f64]| compare(&runs(a), &runs(b), ComparisonOptions::default());
+    let close = of(&[1000.0, 1004.0, 996.0], &[1030.0, 1034.0, 1027.0]);
+    assert_eq!(close.run_deviation.source, RunVarianceSource::Replicates);
+    assert!(close.run_deviation.adjusted.0 < 0.009, "{:?}", close.run_deviation);
+    assert_eq!(close.cases[0].verdict, ComparisonVerdict::Slower, "{:?}", close.cases[0]);
+    assert_eq!((close.cases[0].a.runs, close.cases[0].a.trials), (3, 60));
+    let far = of(&[1000.0, 1100.0, 950.0], &[1030.0, 1130.0, 980.0]);
+    assert!(far.run_deviation.adjusted.0 > 0.035, "{:?}", far.run_deviation);
+    assert_eq!(far.cases[0].verdict, ComparisonVerdict::CannotTell);
+    assert_eq!(of(&[1000.0], &[1000.0]).run_deviation.source, RunVarianceSource::Assumed);
+}
+
+#[test]
+fn where_there_are_no_replicates_most_cases_say_how_much_runs_differ() {
+    for deviation in [0.008, 0.03] {
+        let mut random = Random(13);
+        let world = World { case_shift: deviation, effect: 1.3, ..WORLD };
+        let found: Vec<f64> = (0..10)
+            .map(|_| {
+                let (a, b) = (world.run(1.0, &mut random), world.run(world.effect, &mut random));
+                let comparison = compare(&[a], &[b], ComparisonOptions::default());
+                assert_eq!(comparison.run_deviation.source, RunVarianceSource::Differences);
+                comparison.run_deviation.time.0
+            })
+            .collect();
+        let mean = stats::mean(&found);
+        assert!(mean > 0.6 * deviation && mean < 1.5 * deviation, "{mean} for {deviation}");
+    }
+}
+
+#[test]
+fn slices_at_full_speed_are_compared_where_both_sides_have_them() {
+    // B ran while the host was slow for two thirds of the time; at full speed both take the same.
+    let run = |slow_trials: u32| {
+        let sample = |nth: u32| {
+            let slow = if nth % 3 < slow_trials { 1.4 } else { 1.0 };
+            let reading = SpeedReading { before_ns: 7000.0 * slow, after_ns: 7000.0 * slow };
+            let speed = SpeedReadings { client: reading, server: None, pair: None };
+            let ripple = 1.0 + 0.001 * f64::from(nth * 7 % 5);
+            Sample { speed: Some(speed), ..testing::sample(nth, 1000.0 * slow * ripple, None) }
+        };
+        let record = testing::record(on_cpu("pipe", Workload::Latency), (0..60).map(sample).collect());
+        Results { records: vec![record], ..testing::results() }
+    };
+    let case = only_case(&run(0), &run(2));
+    assert_eq!(
+        (case.view, case.verdict),
+        (HostView::Undisturbed, ComparisonVerdict::NoDifference),
+        "{case:?}"
+    );
+    assert_eq!((case.a.trials, case.b.trials), (60, 20));
 }

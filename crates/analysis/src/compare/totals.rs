@@ -1,7 +1,8 @@
 //! All cases of a comparison together, and what a reader must know of the two runs.
 
-use super::result::{ComparisonOptions, ComparisonTotals, ComparisonVerdict, Difference, Ratio};
-use super::statistics::{Caution, Shift};
+use super::result::{ComparisonTotals, ComparisonVerdict, Difference, Ratio};
+use super::run_variance::RunVariance;
+use super::statistics::{MISS, Replicates, Shift};
 use super::verdict::JudgedCase;
 use crate::stats;
 use model::estimate::Estimate;
@@ -14,7 +15,7 @@ use std::fmt;
 pub(super) fn totals(
     cases: &[JudgedCase],
     floors: &[JudgedCase],
-    options: ComparisonOptions,
+    [times_between, multiples_between, floors_between]: [RunVariance; 3],
 ) -> ComparisonTotals {
     let count = |verdict: ComparisonVerdict| {
         let found = cases.iter().filter(|case| case.compared.verdict == verdict).count();
@@ -29,27 +30,32 @@ pub(super) fn totals(
         slower: count(ComparisonVerdict::Slower),
         no_difference: count(ComparisonVerdict::NoDifference),
         cannot_tell: count(ComparisonVerdict::CannotTell),
-        ratio: geometric_mean(&times, options),
-        adjusted: geometric_mean(&adjusted, options),
-        floors: geometric_mean(&floors, options),
+        ratio: geometric_mean(&times, times_between),
+        adjusted: geometric_mean(&adjusted, multiples_between),
+        floors: geometric_mean(&floors, floors_between),
     }
 }
 
 /// The geometric mean of ratios. The cases of a run drift together, so that their errors are added as if
 /// all were one error (the standard deviation of a mean is at most the mean of the standard
-/// deviations, however the parts hang together); only repeatability is each case's own.
-fn geometric_mean(shifts: &[Shift], options: ComparisonOptions) -> Option<Estimate> {
+/// deviations, however the parts hang together); only the variance between runs is each case's own.
+fn geometric_mean(shifts: &[Shift], runs: RunVariance) -> Option<Estimate> {
     if shifts.is_empty() {
         return None;
     }
-    let caution = Caution { together: 1, options };
     let of = |value: fn(&Shift) -> f64| stats::mean(&shifts.iter().map(value).collect::<Vec<_>>());
     let deviation = of(|shift| shift.variance.sqrt());
     let degrees =
         shifts.iter().map(|shift| shift.variance.powi(2) / shift.spread).fold(f64::INFINITY, f64::min);
     let variance = deviation.powi(2);
-    let mean = Shift { log: of(|shift| shift.log), variance, spread: variance.powi(2) / degrees };
-    let half = mean.half(caution.repeat_variance(1.0) / shifts.len() as f64, caution.tail());
+    let mean = Shift {
+        log: of(|shift| shift.log),
+        variance,
+        spread: variance.powi(2) / degrees,
+        run_share: of(|shift| shift.run_share) / shifts.len() as f64,
+        replicates: Replicates::default(),
+    };
+    let half = mean.half(runs, MISS / 2.0);
     Some(Estimate {
         median: mean.log.exp(),
         interval: Some(((mean.log - half).exp(), (mean.log + half).exp())),
@@ -57,12 +63,14 @@ fn geometric_mean(shifts: &[Shift], options: ComparisonOptions) -> Option<Estima
 }
 
 /// What a reader must know of the comparison as a whole.
-pub(super) fn notes(a: &Results, b: &Results, cases: &[JudgedCase]) -> Vec<String> {
+pub(super) fn notes(a: &[Results], b: &[Results], cases: &[JudgedCase]) -> Vec<String> {
     /// Where so many cases are compared and most of them move together, that is no accident.
     const MANY: usize = 4;
 
     let mut notes = Vec::new();
-    for (run, results) in [("A", a), ("B", b)] {
+    for (run, results) in
+        [("A", a), ("B", b)].into_iter().flat_map(|(side, runs)| runs.iter().map(move |run| (side, run)))
+    {
         if results.end.as_ref().is_none_or(|end| end.interrupted) {
             notes.push(format!("run {run} was cut off: its cases have fewer trials than planned"));
         }
@@ -82,8 +90,10 @@ pub(super) fn notes(a: &Results, b: &Results, cases: &[JudgedCase]) -> Vec<Strin
     notes
 }
 
-/// The facts that differ between two runs and bear on the results.
-pub(super) fn differences(a: &Header, b: &Header) -> Vec<Difference> {
+/// The facts that differ between the first runs of both sides and bear on the results.
+pub(super) fn differences(a: &[Results], b: &[Results]) -> Vec<Difference> {
+    let (Some(a), Some(b)) = (a.first(), b.first()) else { return Vec::new() };
+    let (a, b) = (&a.header, &b.header);
     let facts = |header: &Header| {
         let host = &header.host;
         BTreeMap::from([

@@ -1,15 +1,12 @@
 //! The verdict of one case: its time and its multiples of floors weighed against each other.
 
-use super::pairing::RecordPair;
-use super::references::{Neighbours, Reference};
+use super::case_shifts::{CaseShifts, ChosenPair, trials};
+use super::references::Neighbours;
 use super::result::{AdjustedRatio, ComparedCase, ComparisonVerdict, RunMedian};
-use super::statistics::{Caution, FEWEST_TRIALS, Shift, ShiftEstimate, direction, logs, times};
+use super::statistics::{Caution, FEWEST_TRIALS, Shift, ShiftEstimate, direction};
 use crate::stats;
-use model::case::Case;
-use model::floor::SYSCALL;
-use model::record::{Outcome, Record};
 use model::sample::Sample;
-use model::workload::Workload;
+use model::units::Percent;
 
 /// A verdict with the shifts behind it, for the totals.
 pub(super) struct JudgedCase {
@@ -42,62 +39,51 @@ struct OtherCause {
     rest: ShiftEstimate,
 }
 
-/// The verdict of the case of `pair`.
+/// The verdict of a case.
 pub(super) fn judge_case(
-    pair: &RecordPair<'_>,
-    references: &[Reference<'_>],
+    pair: &ChosenPair<'_>,
+    shifts: Option<&CaseShifts<'_>>,
     neighbours: &Neighbours,
     caution: Caution,
 ) -> JudgedCase {
-    let Some(time) = time_shift(pair, caution) else {
+    let Some(shifts) = shifts else {
         return judged_case(pair, None, None, Judgement::cannot_tell(too_few_trials(pair)));
     };
-    let own_floor = |record: &Record| logs(&record.samples, |sample| sample.floor_ns);
-    let own =
-        ShiftEstimate::of(&own_floor(pair.a), &own_floor(pair.b), caution).map(|rest| ("its floor", rest));
-    let floor_is_alike = own.is_some() && is_switch(&pair.a.case) && is_switch(&pair.b.case);
-    let mut floors: Vec<(&str, ShiftEstimate)> = references
-        .iter()
-        .filter(|reference| reference.resembles(&pair.a.case))
-        .filter_map(|reference| Some((reference.case.spec.name.as_str(), reference.estimate(pair, caution)?)))
-        .collect();
-    // A case without a floor of its own, such as an operation, is held against the bare system call.
-    let stand_in = || floors.iter().position(|(name, _)| *name == SYSCALL).map(|at| floors.remove(at));
-    let Some(adjusted) = own.or_else(stand_in) else {
+    let time = shifts.time.judged(caution.times, caution);
+    let of_floor = |shift: Shift| shift.judged(caution.multiples, caution);
+    let Some((by, adjusted)) = shifts.adjusted.map(|(by, shift)| (by, of_floor(shift))) else {
         return judged_case(pair, Some(time), None, without_floor(time, caution));
     };
-    let of_floor = |(name, rest)| OtherCause { what: format!("the floor '{name}'"), is_floor: true, rest };
-    let of_neighbours = |rest| OtherCause {
+    let floors = shifts.others.iter().map(|(name, shift)| OtherCause {
+        what: format!("the floor '{name}'"),
+        is_floor: true,
+        rest: of_floor(*shift),
+    });
+    let neighbours = neighbours.less_common_shift(pair.case, shifts.time).map(|shift| OtherCause {
         what: "the other mechanisms with this workload and placement".to_owned(),
         is_floor: false,
-        rest,
-    };
-    let neighbours = neighbours.less_common_shift(&pair.a.case, time).map(of_neighbours);
-    let others: Vec<OtherCause> = floors.into_iter().map(of_floor).chain(neighbours).collect();
-    let judgement = weigh(time, adjusted.1, floor_is_alike, &others, caution);
-    judged_case(pair, Some(time), Some(adjusted), judgement)
-}
-
-/// Whether an iteration of `case` hands over and back by switching on one CPU.
-fn is_switch(case: &Case) -> bool {
-    matches!(case.workload, Workload::Latency | Workload::Transfer)
-        && case.cpus.is_some_and(|cpus| cpus.client == cpus.server)
+        rest: shift.judged(caution.times, caution),
+    });
+    let others: Vec<OtherCause> = floors.chain(neighbours).collect();
+    let judgement = weigh(time, adjusted, shifts.floor_is_alike, &others, caution);
+    judged_case(pair, Some(time), Some((by, adjusted)), judgement)
 }
 
 /// The verdict of a floor. It measures the host itself, so that its time is all there is to judge.
-pub(super) fn judge_floor(pair: &RecordPair<'_>, caution: Caution) -> JudgedCase {
-    let Some(time) = time_shift(pair, caution) else {
+pub(super) fn judge_floor(
+    pair: &ChosenPair<'_>,
+    shifts: Option<&CaseShifts<'_>>,
+    caution: Caution,
+) -> JudgedCase {
+    let Some(shifts) = shifts else {
         return judged_case(pair, None, None, Judgement::cannot_tell(too_few_trials(pair)));
     };
+    let time = shifts.time.judged(caution.times, caution);
     let judgement = match time.direction() {
         Some(direction) => Judgement::plain(direction),
-        None => undecided(time, time, caution),
+        None => undecided(time, caution),
     };
     judged_case(pair, Some(time), None, judgement)
-}
-
-fn time_shift(pair: &RecordPair<'_>, caution: Caution) -> Option<ShiftEstimate> {
-    ShiftEstimate::of(&times(pair.a), &times(pair.b), caution)
 }
 
 /// The verdict of a case from its time, its multiple of its floor, and its multiples of `others`.
@@ -128,14 +114,14 @@ fn weigh(
                 .to_owned(),
         ),
         _ if time.direction().is_some() => only_the_time_differs(time, adjusted, caution),
-        _ => undecided(time, adjusted, caution),
+        _ => undecided(adjusted, caution),
     }
 }
 
 /// The time is on one side of 1 and the multiple of the floor is not: because the floor moved with
 /// it, or because the multiple is too uncertain to say.
 fn only_the_time_differs(time: ShiftEstimate, adjusted: ShiftEstimate, caution: Caution) -> Judgement {
-    let undecided = undecided(time, adjusted, caution);
+    let undecided = undecided(adjusted, caution);
     let as_ever = caution.within_margin(adjusted.shift.log, adjusted.own_half);
     let floors_differ = as_ever || !adjusted.allows(time);
     let reason = if floors_differ {
@@ -146,28 +132,31 @@ fn only_the_time_differs(time: ShiftEstimate, adjusted: ShiftEstimate, caution: 
     Judgement { floors_differ, reason: Some(reason.to_owned()), ..undecided }
 }
 
-/// The case is not called different: there is no difference, or it cannot be told.
-fn undecided(time: ShiftEstimate, adjusted: ShiftEstimate, caution: Caution) -> Judgement {
-    let same = |shift: ShiftEstimate| caution.within_margin(shift.shift.log, shift.own_half);
-    if same(adjusted) || same(time) {
+/// The case is not called different by `view`, which is as adjusted as there is one: there is no difference, or it cannot be told.
+///
+/// The time alone does not do: where a host is 8% faster and a mechanism 8% slower, it is the same.
+fn undecided(view: ShiftEstimate, caution: Caution) -> Judgement {
+    if caution.within_margin(view.shift.log, view.own_half) {
         return Judgement::plain(ComparisonVerdict::NoDifference);
     }
-    let away = direction(adjusted.shift.log, adjusted.own_half).is_some();
+    let away = direction(view.shift.log, view.own_half).is_some();
     Judgement::cannot_tell(if away {
         format!(
-            "the difference is within what two runs of {} cases can differ by (±{:.1}%)",
-            caution.together,
-            adjusted.half.exp_m1() * 100.0
+            "the difference is within what so many cases can differ by by chance (±{:.1}%)",
+            view.half.exp_m1() * 100.0
         )
     } else {
-        format!("its interval reaches beyond ±{}: give both runs more time", caution.options.margin)
+        format!(
+            "its interval reaches beyond ±{}: give both runs more time, or more runs",
+            caution.options.margin
+        )
     })
 }
 
 /// Without any floor a change of the host cannot be told from one of the mechanism.
 fn without_floor(time: ShiftEstimate, caution: Caution) -> Judgement {
     match time.direction() {
-        None => undecided(time, time, caution),
+        None => undecided(time, caution),
         Some(_) => Judgement::cannot_tell(
             "no floor was measured beside it in both runs: the host may have changed instead".to_owned(),
         ),
@@ -175,43 +164,49 @@ fn without_floor(time: ShiftEstimate, caution: Caution) -> Judgement {
 }
 
 /// Why a pair cannot be compared at all.
-fn too_few_trials(pair: &RecordPair<'_>) -> String {
-    let of = |run: &str, record: &Record| {
-        let trials = record.samples.len();
-        let failure = match &record.outcome {
-            Outcome::Failed { error } => format!(" ({error})"),
-            _ => String::new(),
-        };
-        (trials < FEWEST_TRIALS)
-            .then(|| format!("{run} has {trials} of the {FEWEST_TRIALS} trials needed{failure}"))
+fn too_few_trials(pair: &ChosenPair<'_>) -> String {
+    let of = |side: &str, runs: &[(usize, Vec<&Sample>)], failures: &[&str]| {
+        let most = runs.iter().map(|(_, samples)| trials(samples)).max().unwrap_or(0);
+        let failure = failures.first().map(|error| format!(" ({error})")).unwrap_or_default();
+        (most < FEWEST_TRIALS)
+            .then(|| format!("{side} has {most} of the {FEWEST_TRIALS} trials needed{failure}"))
     };
-    let reasons: Vec<String> = [of("A", pair.a), of("B", pair.b)].into_iter().flatten().collect();
+    let [a, b] = &pair.sides;
+    let [failures_a, failures_b] = &pair.failures;
+    let reasons: Vec<String> =
+        [of("A", a, failures_a), of("B", b, failures_b)].into_iter().flatten().collect();
     reasons.join("; ")
 }
 
 /// The pair as reports show it, with its shifts.
 fn judged_case(
-    pair: &RecordPair<'_>,
+    pair: &ChosenPair<'_>,
     time: Option<ShiftEstimate>,
     adjusted: Option<(&str, ShiftEstimate)>,
     judgement: Judgement,
 ) -> JudgedCase {
-    let median = |record: &Record| {
-        let iterations_ns: Vec<f64> = record.samples.iter().map(Sample::iteration_ns).collect();
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let median = |runs: &[(usize, Vec<&Sample>)]| {
+        let samples = || runs.iter().flat_map(|(_, samples)| samples);
+        let iterations_ns: Vec<f64> = samples().map(|sample| sample.iteration_ns()).collect();
         RunMedian {
             median_ns: stats::median(&iterations_ns),
-            trials: u32::try_from(iterations_ns.len()).unwrap_or(u32::MAX),
+            runs: count(runs.len()),
+            trials: count(runs.iter().map(|(_, samples)| trials(samples)).sum()),
         }
     };
+    let deciding = adjusted.map(|(_, estimate)| estimate).or(time);
     JudgedCase {
         compared: ComparedCase {
-            key: pair.a.case.key(),
-            case: pair.a.case.clone(),
-            a: median(pair.a),
-            b: median(pair.b),
+            key: pair.case.key(),
+            case: pair.case.clone(),
+            view: pair.view,
+            a: median(&pair.sides[0]),
+            b: median(&pair.sides[1]),
             ratio: time.map(ShiftEstimate::ratio),
             adjusted: adjusted
                 .map(|(by, estimate)| AdjustedRatio { by: by.to_owned(), ratio: estimate.ratio() }),
+            finds: deciding.map(|estimate| Percent(estimate.finds.exp_m1())),
             verdict: judgement.verdict,
             floors_differ: judgement.floors_differ,
             reason: judgement.reason,

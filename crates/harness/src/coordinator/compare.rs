@@ -32,8 +32,8 @@ impl CasePair {
     }
 }
 
-/// Whether the ratio of two cases is known well enough, from the samples of both.
-pub type RatioSettledRule<'a> = &'a dyn Fn(&[Sample], &[Sample]) -> bool;
+/// Whether the ratio of two cases is known well enough, from what was measured of both.
+pub type RatioSettledRule<'a> = &'a dyn Fn(&CasePair) -> bool;
 
 /// Measures `pairs`, interleaved, until `settled` says of each ratio that it is known, or time is up, or it is interrupted. The
 /// trials of the first of each pair come from `trials[0]`, those of the second from `trials[1]`.
@@ -93,8 +93,8 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
 
     /// Whether the ratio at `at` is not known yet. That is asked when fresh trials are due.
     fn is_open(&mut self, at: usize) -> bool {
-        let Track { pair: CasePair { samples: [a, b], failure, .. }, live, .. } = &self.tracks[at];
-        failure.is_none() && (live.is_some() || !(self.settled)(a, b))
+        let Track { pair, live, .. } = &self.tracks[at];
+        pair.failure.is_none() && (live.is_some() || !(self.settled)(pair))
     }
 
     /// One round of one pair. What fails ends it.
@@ -208,7 +208,7 @@ mod tests {
     fn rounds_go_a_b_b_a_and_b_a_a_b() {
         let trials = FakeTrials::new(&same);
         let mut pairs = [pair("a", "b")];
-        run(&mut pairs, &trials, 8 * SLICE_TIME, &|_, _| false);
+        run(&mut pairs, &trials, 8 * SLICE_TIME, &|_| false);
         assert_eq!(trials.order(), "a b b a b a a b");
         assert_eq!(rounds(&pairs[0].samples[0]), [0, 0, 1, 1]);
         assert_eq!(rounds(&pairs[0].samples[1]), [0, 0, 1, 1]);
@@ -218,7 +218,7 @@ mod tests {
     fn both_sides_are_alive_at_once_and_trials_are_renewed() {
         let trials = FakeTrials::new(&same);
         let mut pairs = [pair("a", "b")];
-        run(&mut pairs, &trials, LONG, &|a, _| a.len() as u32 >= 2 * 3 * ROUNDS_OF_TRIALS);
+        run(&mut pairs, &trials, LONG, &|pair| pair.samples[0].len() as u32 >= 2 * 3 * ROUNDS_OF_TRIALS);
         assert_eq!(*trials.started.borrow(), ["a", "b"].repeat(3));
         assert_eq!(trials.most_were_alive.get(), 2);
         for samples in &pairs[0].samples {
@@ -232,10 +232,10 @@ mod tests {
     fn pairs_take_turns_where_all_can_stay_alive_and_else_follow_each_other() {
         let slices = 8 * ROUNDS_OF_TRIALS as usize;
         let trials = FakeTrials::new(&same);
-        run(&mut [pair("a", "b"), pair("c", "d")], &trials, 8 * SLICE_TIME, &|_, _| false);
+        run(&mut [pair("a", "b"), pair("c", "d")], &trials, 8 * SLICE_TIME, &|_| false);
         assert_eq!(trials.order(), "a b b a c d d c");
         let trials = FakeTrials::new(&same).with_most_alive(3);
-        run(&mut [pair("a", "b"), pair("c", "d")], &trials, slices as u32 * SLICE_TIME, &|_, _| false);
+        run(&mut [pair("a", "b"), pair("c", "d")], &trials, slices as u32 * SLICE_TIME, &|_| false);
         assert_eq!((trials.most_were_alive.get(), trials.count()), (2, slices));
         assert_eq!(*trials.started.borrow(), ["a", "b", "c", "d"]);
     }
@@ -246,7 +246,7 @@ mod tests {
         let mut pairs = [pair("a", "b")];
         // The clock is that of the first, which has two slices of each round.
         let budget = before.budget(4 * SLICE_TIME);
-        measure(&mut pairs, [&before, &after], budget, Duration::from_millis(1), &|_, _| false, |_| {});
+        measure(&mut pairs, [&before, &after], budget, Duration::from_millis(1), &|_| false, |_| {});
         assert_eq!((before.order().as_str(), after.order().as_str()), ("a a a a", "b b b"));
     }
 
@@ -255,7 +255,8 @@ mod tests {
         let trials = FakeTrials::new(&|_, name| Ok(if name == "a" { 1.0 } else { 2.0 }));
         let mut pairs = [pair("a", "b"), pair("c", "d")];
         let most = 2 * ROUNDS_OF_TRIALS as usize;
-        let rule = |a: &[Sample], _: &[Sample]| {
+        let rule = |pair: &CasePair| {
+            let a = &pair.samples[0];
             a.len()
                 >= if a.first().is_some_and(|sample| sample.iteration_ns() == 1.0) { most } else { 3 * most }
         };
@@ -268,8 +269,8 @@ mod tests {
     #[test]
     fn pairs_of_which_all_is_known_need_no_trial() {
         let trials = FakeTrials::new(&same);
-        run(&mut [pair("a", "b")], &trials, LONG, &|_, _| true);
-        run(&mut [], &trials, LONG, &|_, _| false);
+        run(&mut [pair("a", "b")], &trials, LONG, &|_| true);
+        run(&mut [], &trials, LONG, &|_| false);
         assert_eq!(trials.count(), 0);
     }
 
@@ -280,7 +281,7 @@ mod tests {
         };
         let trials = FakeTrials::new(&fails);
         let mut pairs = [pair("a", "b"), pair("c", "d")];
-        run(&mut pairs, &trials, LONG, &|a, _| a.len() >= 2);
+        run(&mut pairs, &trials, LONG, &|pair| pair.samples[0].len() >= 2);
         let why = pairs[0].failure.as_deref().unwrap();
         assert!(why.starts_with("b ") && why.contains("it broke"), "{why}");
         // The round that failed has no samples.
@@ -296,7 +297,7 @@ mod tests {
         for slices_that_fit in 0..10 {
             let trials = FakeTrials::new(&same);
             let mut pairs = [pair("a", "b")];
-            run(&mut pairs, &trials, SLICE_TIME * slices_that_fit, &|_, _| false);
+            run(&mut pairs, &trials, SLICE_TIME * slices_that_fit, &|_| false);
             assert_eq!(trials.count(), slices_that_fit as usize);
             let samples = pairs[0].samples.each_ref().map(|samples| samples.len() as u32);
             assert_eq!(samples, [slices_that_fit / 4 * 2; 2]);
@@ -313,7 +314,7 @@ mod tests {
             let between = FakeTrials::new(&same).interrupted_after(interrupted_at);
             for trials in [between, FakeTrials::new(&answer)] {
                 let mut pairs = [pair("a", "b")];
-                run(&mut pairs, &trials, LONG, &|_, _| false);
+                run(&mut pairs, &trials, LONG, &|_| false);
                 let samples = pairs[0].samples.each_ref().map(Vec::len);
                 assert_eq!((samples, &pairs[0].failure), ([interrupted_at / 4 * 2; 2], &None));
             }

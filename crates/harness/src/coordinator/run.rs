@@ -66,14 +66,25 @@ pub struct RunFinish {
 /// Whether a case is known well enough, from its samples.
 pub type SettledRule<'a> = &'a dyn Fn(&Case, &[Sample]) -> bool;
 
-/// How many slices the next trial of a case is to have, from the samples of those before.
-pub type SlicesRule<'a> = &'a dyn Fn(&Case, &[Sample]) -> u32;
+/// What a trial of a case costs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TrialCost {
+    /// To start and end it.
+    pub start: Duration,
+    /// One slice, with all that is beside its timed iterations.
+    pub slice: Duration,
+}
+
+/// How many slices the next trial of a case is to have, from the samples of those before and what they cost.
+pub type SlicesRule<'a> = &'a dyn Fn(&[Sample], TrialCost) -> u32;
 
 /// What bounds a run, beside its time.
 #[derive(Clone, Copy)]
 pub struct RunBounds<'a> {
-    /// When a case is settled.
+    /// When a case is settled, if the run is over.
     pub settled: SettledRule<'a>,
+    /// When it is so well settled that it ends before the run.
+    pub ends_early: SettledRule<'a>,
     /// How many slices a trial has.
     pub slices: SlicesRule<'a>,
     /// The rounds that it may take; absent when only time limits it.
@@ -136,6 +147,9 @@ struct Track<'a> {
     live: Option<LiveTrial<'a>>,
     trials: u32,
     slices: u32,
+    /// What starting its trials took, and their slices.
+    starting: Duration,
+    measuring: Duration,
 }
 
 /// A trial that is alive.
@@ -160,6 +174,8 @@ impl Track<'_> {
             live: None,
             trials: 0,
             slices: 0,
+            starting: Duration::ZERO,
+            measuring: Duration::ZERO,
         }
     }
 
@@ -169,6 +185,11 @@ impl Track<'_> {
 
     fn is_settled(&self, settled: SettledRule<'_>) -> bool {
         settled(&self.case, &self.samples)
+    }
+
+    /// What its trials have cost so far, on the average.
+    fn cost(&self) -> TrialCost {
+        TrialCost { start: self.starting / self.trials.max(1), slice: self.measuring / self.slices.max(1) }
     }
 
     /// What its next slice is to be.
@@ -334,7 +355,7 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
 
     /// Whether a floor that was asked for is not settled yet.
     fn awaits_floors(&self) -> bool {
-        let unsettled = |track: &Track<'_>| track.is_open() && !track.is_settled(self.bounds.settled);
+        let unsettled = |track: &Track<'_>| track.is_open() && !track.is_settled(self.bounds.ends_early);
         self.tracks.iter().any(|track| track.is_awaited && unsettled(track))
     }
 
@@ -353,6 +374,7 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
                 let orders = self.tracks[at].orders(&self.bounds);
                 let outcome = self.scheduler.slice(self.trials, &mut *live.trial, orders)?;
                 live.slices_left -= 1;
+                self.tracks[at].measuring += self.scheduler.elapsed().saturating_sub(started);
                 self.tracks[at].live = Some(live);
                 outcome.map(|report| (report, started))
             }
@@ -381,11 +403,13 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         if let Some(live) = track.live.take() {
             return Ok(Ok(live));
         }
-        let slices = (self.bounds.slices)(&track.case, &track.samples).max(1);
+        let slices = (self.bounds.slices)(&track.samples, track.cost()).max(1);
         // Of random length at first, so that trials are not renewed all at the same time.
         let slices_left = if track.trials == 0 { self.random.random_range(1..=slices) } else { slices };
         track.trials += 1;
+        let before = self.scheduler.elapsed();
         let started = self.scheduler.start(self.trials, &track.case, None)?;
+        track.starting += self.scheduler.elapsed().saturating_sub(before);
         Ok(started.map(|trial| LiveTrial { trial, slices_left }))
     }
 
@@ -412,7 +436,7 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         let track = &self.tracks[at];
         if let Some(failed) = track.outcome.clone() {
             self.end(at, failed);
-        } else if track.live.is_none() && track.is_settled(self.bounds.settled) {
+        } else if track.live.is_none() && track.is_settled(self.bounds.ends_early) {
             self.end(at, Outcome::Settled);
         }
     }
@@ -487,7 +511,15 @@ mod tests {
     }
 
     fn bounds<'a>(settled: SettledRule<'a>, rounds: Option<u32>) -> RunBounds<'a> {
-        RunBounds { settled, slices: &|_, _| 1, rounds, slice_ns: 1000, total: None, iterations: None }
+        RunBounds {
+            settled,
+            ends_early: settled,
+            slices: &|_, _| 1,
+            rounds,
+            slice_ns: 1000,
+            total: None,
+            iterations: None,
+        }
     }
 
     fn run(plan: &Plan, trials: &FakeTrials<'_>, time: Duration, bounds: RunBounds<'_>) -> Ran {

@@ -86,7 +86,7 @@ fn lock(path: &Path) -> Result<OwnedFd, Failure> {
 
 fn start_janitor(path: &Path) -> Result<OwnedFd, Failure> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the janitor's pipe")?;
-    let mut command = reexecution(JANITOR);
+    let mut command = reexecution(JANITOR, None);
     command.arg(path).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().or_fail("start", "the janitor (/proc/self/exe)")?;
     Ok(ours)

@@ -11,7 +11,7 @@ use crate::clock::{Clock, Timer};
 use crate::host::steal::stolen_ns;
 use crate::protocol::channel::{Channel, channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::{COMMAND, Orders, Role, Singly, Sizing, SliceOrders};
+use crate::protocol::orders::{COMMAND, Orders, Role, Singly, Sizing, SliceOrders, VERSION};
 use crate::protocol::report::{EndpointMessage, SliceReport};
 use model::observation::ProbeRequest;
 use model::record::ClockSource;
@@ -38,6 +38,8 @@ pub struct EndpointTrials<'a> {
     pub timeout: Duration,
     /// What cases take without the delay that is injected in them.
     pub plain_times: PlainTimes,
+    /// The build that the endpoints are of, which [`super::other_build::check`] found to speak this protocol; this very program if absent.
+    pub program: Option<&'a Path>,
 }
 
 /// What one trial may need of descriptors in the coordinator: a channel to each endpoint, and links while it starts.
@@ -56,6 +58,7 @@ impl Trials for EndpointTrials<'_> {
     ) -> Result<Box<dyn Trial + 's>, TrialError> {
         let inject_ns = self.inject_ns(case)?;
         let orders = |role, pair| Orders {
+            version: VERSION,
             case: case.clone(),
             role,
             clock: self.clock,
@@ -67,7 +70,8 @@ impl Trials for EndpointTrials<'_> {
             probe: probe.cloned(),
         };
         let processes = processes(case)?;
-        let processes = processes.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links));
+        let processes =
+            processes.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links, self.program));
         let processes = processes.collect::<Result<_, _>>()?;
         let mut trial = EndpointTrial { run: self, case: case.clone(), processes };
         trial.converse(Until::Connected, self.timeout)?;
@@ -315,12 +319,13 @@ fn lost(child: &mut Child, failure: &Failure) -> TrialError {
     TrialError::Unreadable { failure: failure.clone() }
 }
 
-/// Starts this very program as an endpoint, and gives it its orders.
-fn start(orders: &Orders, links: Vec<Channel>) -> Result<EndpointProcess, Failure> {
+/// Starts `program`, or this very program, as an endpoint, and gives it its orders.
+fn start(orders: &Orders, links: Vec<Channel>, program: Option<&Path>) -> Result<EndpointProcess, Failure> {
     let (ours, theirs) = channel()?;
-    let mut command = reexecution(COMMAND);
+    let mut command = reexecution(COMMAND, program);
     command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
-    let child = command.spawn().or_fail("start", "an endpoint (/proc/self/exe)")?;
+    let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
+    let child = command.spawn().or_fail("start", format!("an endpoint ({of})"))?;
     let is_led = orders.role != Role::Server;
     let process = EndpointProcess { child, control: ours, is_led, is_done: false };
     let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
@@ -382,6 +387,7 @@ mod tests {
             interrupted: &AtomicBool::new(interrupted),
             timeout: limit,
             plain_times: PlainTimes::default(),
+            program: None,
         };
         EndpointTrial { run: &run, case, processes }.converse(until, limit)
     }

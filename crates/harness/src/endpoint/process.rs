@@ -14,7 +14,7 @@ use super::speed::SpeedReader;
 use crate::clock::Clock;
 use crate::protocol::channel::Channel;
 use crate::protocol::error::EndpointError;
-use crate::protocol::orders::{Orders, Role};
+use crate::protocol::orders::{Orders, Role, VERSION};
 use crate::protocol::report::{EndpointMessage, EndpointResult};
 use mechanisms::{Mechanism, Operation, Visitor, registry};
 use model::Size;
@@ -34,10 +34,26 @@ pub fn main(coordinator: &str) -> Result<(), Failure> {
     }
     let control = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3).or_fail("dup", "control channel")?;
     let control = Channel::from(control);
-    let (orders, links): (Orders, Vec<OwnedFd>) = control.receive()?;
+    let (orders, links): (serde_json::Value, Vec<OwnedFd>) = control.receive()?;
     let links = links.into_iter().map(Channel::from).collect();
-    let result = obey(orders, links, &control);
+    let result = understood(orders).and_then(|orders| obey(orders, links, &control));
     control.send(&EndpointMessage::Done(result), &[])
+}
+
+/// The orders, if they are of the version of the protocol that this build speaks. Those of another may have any form.
+fn understood(orders: serde_json::Value) -> Result<Orders, EndpointError> {
+    let refused = |answer: String| EndpointError {
+        remedy: "compare results files of both builds instead".to_owned(),
+        ..EndpointError::bug("take", "orders", &answer)
+    };
+    let version = orders.get("version").and_then(serde_json::Value::as_u64);
+    if version != Some(u64::from(VERSION)) {
+        let theirs = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+        return Err(refused(format!(
+            "the coordinator speaks version {theirs} of the endpoint protocol, this build {VERSION}"
+        )));
+    }
+    serde_json::from_value(orders).map_err(|error| refused(error.to_string()))
 }
 
 /// Does what `orders` say. The first failure ends it: a thread whose peer failed may wait forever.
@@ -154,6 +170,7 @@ mod tests {
 
     fn orders(case: Case, role: Role) -> Orders {
         Orders {
+            version: VERSION,
             case,
             role,
             clock: ClockSource::MonotonicRaw,
@@ -188,6 +205,23 @@ mod tests {
         let spec = Spec::plain(name);
         let size_bytes = Some(Size(size_bytes));
         Case { spec, workload, size_bytes, endpoints: Endpoints::Threads, ..floor::operation(name, 1) }
+    }
+
+    #[test]
+    fn orders_of_another_version_are_refused_whatever_their_form() {
+        let own =
+            serde_json::to_value(orders(connected("pipe", Workload::Latency, 1), Role::Client)).unwrap();
+        understood(own.clone()).unwrap();
+        for (orders, theirs) in [
+            (serde_json::json!({"version": VERSION + 1, "task": 3}), "version 2"),
+            (serde_json::json!({}), "version none"),
+        ] {
+            let refused = understood(orders).unwrap_err().to_string();
+            assert!(refused.contains(theirs) && refused.contains("this build 1"), "{refused}");
+        }
+        let mut damaged = own;
+        damaged["role"] = serde_json::json!("spectator");
+        understood(damaged).unwrap_err();
     }
 
     /// Both endpoints of `case` as threads of this process, where nobody pins them.

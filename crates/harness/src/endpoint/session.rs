@@ -214,6 +214,7 @@ pub(super) mod testing {
     /// The session of an endpoint of trial 3.
     pub(crate) fn session(case: Case, role: Role, control: Option<Channel>) -> Session {
         let orders = Orders {
+            version: crate::protocol::orders::VERSION,
             case,
             role,
             clock: ClockSource::MonotonicRaw,

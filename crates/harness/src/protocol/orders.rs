@@ -8,10 +8,21 @@ use std::path::PathBuf;
 
 /// The hidden sub-command by which the binary becomes an endpoint; the coordinator's process id follows it.
 pub const COMMAND: &str = "__endpoint";
+/// The hidden sub-command that prints which protocol the endpoints of the binary speak.
+pub const PROTOCOL: &str = "__protocol";
+/// The version of the protocol, which changes with any message between coordinator and endpoint.
+pub const VERSION: u32 = 1;
+
+/// What [`PROTOCOL`] prints.
+pub(crate) fn protocol_line(version: u32) -> String {
+    format!("ipcmark-endpoint {version}")
+}
 
 /// The first message to an endpoint; the links to its peers come with it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Orders {
+    /// The version of the protocol that the coordinator speaks: [`VERSION`].
+    pub(crate) version: u32,
     pub(crate) case: Case,
     pub(crate) role: Role,
     pub(crate) clock: ClockSource,

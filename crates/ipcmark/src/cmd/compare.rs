@@ -1,4 +1,4 @@
-//! `ipcmark compare`: from the request to two results files, or to two mechanisms measured side by side, and to the verdicts.
+//! `ipcmark compare`: from the request to results files, or to two mechanisms or builds measured interleaved, and to the verdicts.
 
 use crate::cli::CompareArguments;
 use crate::exit::{Error, Exit};
@@ -6,36 +6,41 @@ use crate::output::{print, style};
 use crate::planning::{nothing_left, plan_here, requested};
 use crate::progress::{Doing, Progress};
 use crate::request::{CompareRequest, RatioRequest, Sides};
+use crate::results_file;
 use crate::session::RunSession;
-use crate::{results_file, rules};
 use analysis::compare::{
-    ComparisonOptions, ComparisonVerdict, PairedRatios, compare_paired, failures, round_log_ratios,
+    ComparisonOptions, ComparisonVerdict, PairedRatios, compare_paired, failures, is_paired_verdict_reached,
+    plan_paired,
 };
 use harness::clock::Timer;
 use harness::coordinator::compare::{self, CasePair};
+use harness::coordinator::other_build;
 use harness::coordinator::schedule::TimeBudget;
 use harness::coordinator::slices::slice_for;
 use model::plan::Plan;
-use model::{Case, Invalid, Percent, Sample};
+use model::record::Results;
+use model::{Case, Invalid, Percent};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Compares the files, or the mechanisms, that are named.
+/// Compares the files, the mechanisms or the builds that are named.
 pub fn run(arguments: CompareArguments) -> Result<Exit, Error> {
     let CompareRequest { sides, fail_above, json } = CompareRequest::new(arguments)?;
     match sides {
         Sides::Files(paths) => compare_files(&paths, fail_above, json),
-        Sides::Mechanisms(request) => compare_mechanisms(&request, fail_above, json),
+        Sides::Interleaved(request) => compare_interleaved(&request, fail_above, json),
     }
 }
 
 fn compare_files(
-    [before, after]: &[PathBuf; 2],
+    [before, after]: &[Vec<PathBuf>; 2],
     fail_above: Option<Percent>,
     json: bool,
 ) -> Result<Exit, Error> {
-    let before = results_file::read(before)?;
-    let after = results_file::read(after)?;
-    let comparison = analysis::compare::compare(&before, &after, ComparisonOptions::default());
+    let read = |paths: &[PathBuf]| -> Result<Vec<Results>, Error> {
+        paths.iter().map(|path| Ok(results_file::read(path)?)).collect()
+    };
+    let comparison = analysis::compare::compare(&read(before)?, &read(after)?, ComparisonOptions::default());
     print(&match json {
         true => format!("{:#}\n", serde_json::json!(comparison)),
         false => report::comparison(&comparison, &style()),
@@ -44,21 +49,43 @@ fn compare_files(
     Ok(if slower { Exit::Slower } else { Exit::Success })
 }
 
-fn compare_mechanisms(
+fn compare_interleaved(
     request: &RatioRequest,
     fail_above: Option<Percent>,
     json: bool,
 ) -> Result<Exit, Error> {
     let mut pairs = pairs_here(request)?;
+    if let Some(program) = &request.against {
+        other_build::check(program)?;
+    }
     let session = RunSession::open()?;
     measure(&mut pairs, request, &session);
 
-    let log_ratios = |pair: &CasePair| PairedRatios {
-        name: pair_name(pair),
-        log_ratios: round_log_ratios(&pair.samples[0], &pair.samples[1]),
+    let ratios: Vec<PairedRatios> = pairs.iter().map(ratios_of).collect();
+    let slower = match request.find {
+        Some(find) => {
+            plan(&pairs, &ratios, find, request, json)?;
+            false
+        }
+        None => judge(&pairs, &ratios, request, fail_above, json)?,
     };
-    let mut compared =
-        compare_paired(&pairs.iter().map(log_ratios).collect::<Vec<_>>(), ComparisonOptions::default());
+    Ok(match () {
+        () if session.is_stopped() => Exit::Interrupted,
+        () if pairs.iter().any(|pair| pair.failure.is_some()) => Exit::CaseFailed,
+        () if slower => Exit::Slower,
+        () => Exit::Success,
+    })
+}
+
+/// Prints the verdicts, and says whether any is slower than `fail_above` allows.
+fn judge(
+    pairs: &[CasePair],
+    ratios: &[PairedRatios],
+    request: &RatioRequest,
+    fail_above: Option<Percent>,
+    json: bool,
+) -> Result<bool, Error> {
+    let mut compared = compare_paired(ratios, options(request));
     for (pair, compared) in pairs.iter().zip(&mut compared) {
         compared.reason = pair.failure.clone().or(compared.reason.take());
     }
@@ -67,15 +94,38 @@ fn compare_mechanisms(
         false => report::paired(&compared, &style()),
     })?;
     let above = 1.0 + fail_above.map_or(f64::INFINITY, |above| above.0);
-    let slower = compared.iter().any(|pair| {
+    Ok(compared.iter().any(|pair| {
         pair.verdict == ComparisonVerdict::Slower && pair.ratio.is_some_and(|ratio| ratio.median > above)
-    });
-    Ok(match () {
-        () if session.is_stopped() => Exit::Interrupted,
-        () if pairs.iter().any(|pair| pair.failure.is_some()) => Exit::CaseFailed,
-        () if slower => Exit::Slower,
-        () => Exit::Success,
+    }))
+}
+
+/// Prints how long it takes to find a difference of `find`, by what the pilot measured and how long its trials took.
+fn plan(
+    pairs: &[CasePair],
+    ratios: &[PairedRatios],
+    find: Percent,
+    request: &RatioRequest,
+    json: bool,
+) -> Result<(), Error> {
+    let started =
+        || pairs.iter().flat_map(|pair| pair.samples.iter().flatten()).map(|sample| sample.started_ns);
+    let span_ns = started().max().unwrap_or(0) - started().min().unwrap_or(0);
+    let trial_pairs: usize = ratios.iter().map(|pair| pair.trial_pairs.len()).sum();
+    let trial_pair_ns = span_ns as f64 / trial_pairs.max(1) as f64;
+    let plan = plan_paired(ratios, find, trial_pair_ns, options(request));
+    print(&match json {
+        true => format!("{:#}\n", serde_json::json!(plan)),
+        false => report::planned(&plan, &style()),
     })
+}
+
+fn options(request: &RatioRequest) -> ComparisonOptions {
+    ComparisonOptions { margin: request.margin, ..ComparisonOptions::interleaved() }
+}
+
+fn ratios_of(pair: &CasePair) -> PairedRatios {
+    let [a, b] = &pair.samples;
+    PairedRatios::of(pair_name(pair), pair.cases.each_ref(), [a, b])
 }
 
 /// The pairs of cases that this host can measure, refused where there is none.
@@ -101,13 +151,20 @@ fn pairs_of(before: &Plan, after: &Plan) -> Vec<CasePair> {
 }
 
 fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession) {
-    let RatioRequest { time, precision, timeout, .. } = *request;
+    let RatioRequest { time, timeout, find, .. } = *request;
     let slice = slice_for(time, 4 * pairs.len());
-    let settled = |before: &[Sample], after: &[Sample]| rules::is_ratio_settled(before, after, precision.0);
-    let trials = session.trials(false, timeout);
+    // What the verdict on a pair depends on beside the pair: how many mechanisms there are, and how many cases of its own.
+    let mechanisms: Vec<String> = pairs.iter().map(|pair| pair.cases[1].spec.name.clone()).collect();
+    let different = mechanisms.iter().collect::<BTreeSet<_>>().len();
+    let settled = |pair: &CasePair| {
+        let alike = mechanisms.iter().filter(|name| **name == pair.cases[1].spec.name).count();
+        // A pilot takes all its time.
+        find.is_none() && is_paired_verdict_reached(&ratios_of(pair), different * alike, options(request))
+    };
+    let trials = [request.against.as_deref(), None].map(|program| session.trials_of(program, false, timeout));
     let budget = TimeBudget { clock: &Timer::start(), time };
     let mut progress = Progress::new();
-    compare::measure(pairs, [&trials, &trials], budget, slice, &settled, |reached| {
+    compare::measure(pairs, [&trials[0], &trials[1]], budget, slice, &settled, |reached| {
         progress.show(Doing::Pairs, reached);
     });
     progress.finish();
@@ -115,6 +172,10 @@ fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession)
 
 fn pair_name(pair: &CasePair) -> String {
     let [a, b] = &pair.cases;
+    // Of two builds the case is the same.
+    if a == b {
+        return a.to_string();
+    }
     let inject = b.inject.map(|inject| format!(" inject={inject}")).unwrap_or_default();
     format!("{}{inject} against {a}", b.spec)
 }

@@ -9,11 +9,12 @@ use crate::planning::{plan_some, requested};
 use crate::profile;
 use crate::request::{ExplanationRequest, RunRequest};
 use crate::results_file::ResultsFile;
-use crate::rules::{LEAST_TRIALS, RunRules};
+use crate::rules::RunRules;
 use crate::session::{RunSession, check_slice};
+use analysis::stopping::LEAST_TRIALS;
 use harness::clock::{Timer, wall_clock};
 use harness::coordinator::profile::ProbeSubject;
-use harness::coordinator::run::{self, RunBounds, RunFinish};
+use harness::coordinator::run::{self, RunBounds, RunFinish, TrialCost};
 use harness::coordinator::schedule::TimeBudget;
 use harness::coordinator::slices::{estimate, slice_for};
 use model::plan::Plan;
@@ -47,7 +48,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     // Made last: a run that is refused must not leave an empty file, which would stop the next one.
     let file = request.output.as_deref().map(ResultsFile::create).transpose()?;
     let header = header(&request, settings.clone(), &plan, host, &session);
-    let rules = RunRules::new(settings.precision, settings.rounds);
+    let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan));
     let mut collector = Collector::new(header, &rules, file, session.stop());
     let finish = measure(&request, &settings, &plan, timer, &session, &rules, &mut collector);
     if !session.is_stopped() && settings.observe_ns > 0 {
@@ -81,6 +82,13 @@ fn settings(request: &RunRequest, plan: &Plan, has_subjects: bool) -> Settings {
         total_bytes: suite.total,
         observe_ns: if has_subjects { ns(suite.observe.unwrap_or_default()) } else { 0 },
     }
+}
+
+/// About how many slices a case has if it does not end early.
+fn slices_of_a_case(settings: &Settings, plan: &Plan) -> u32 {
+    let round = estimate(plan.cases.len() + plan.floors.len(), Duration::from_nanos(settings.slice_ns));
+    let fitting = settings.time_ns as f64 / round.as_nanos().max(1) as f64;
+    settings.rounds.unwrap_or(u32::MAX).min(fitting as u32)
 }
 
 /// What would be measured, and what would not.
@@ -164,9 +172,11 @@ fn measure(
     collector: &mut Collector<'_>,
 ) -> RunFinish {
     let settled = |case: &Case, samples: &[Sample]| rules.is_settled(case, samples);
-    let slices = |case: &Case, samples: &[Sample]| rules.slices(case, samples);
+    let ends_early = |case: &Case, samples: &[Sample]| rules.ends_early(case, samples);
+    let slices = |samples: &[Sample], cost: TrialCost| rules.slices(samples, cost);
     let bounds = RunBounds {
         settled: &settled,
+        ends_early: &ends_early,
         slices: &slices,
         rounds: settings.rounds,
         slice_ns: settings.slice_ns,

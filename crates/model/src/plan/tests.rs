@@ -106,7 +106,6 @@ fn floors_are_what_the_cases_need_each_once() {
             "shared-copy latency 64 same-llc",
             "remote-wake latency same-llc",
             "cache-line latency 1 same-llc",
-            "shared-copy throughput 64 same-llc",
         ]
     );
     let cache_line = &plan.floors[6];

@@ -9,7 +9,7 @@ use analysis::analysed::{AnalysedRecord, AnalysedResults};
 use model::Case;
 use model::estimate::Estimate;
 use model::record::Outcome;
-use model::summary::{PerIteration, Quantiles, Summary};
+use model::summary::{PerIteration, Quantiles, SpeedSummary, Summary};
 use std::io;
 
 /// One case on its way to a line.
@@ -50,10 +50,24 @@ const COLUMNS: &[Column] = &[
     ("floor", |row| Some(row.analysed.record.floor.to_string())),
     ("outcome", |row| Some(row.analysed.outcome_name().to_owned())),
     ("trials", |row| row.of(|s| s.trials)),
+    ("slices", |row| row.of(|s| s.slices)),
     ("iterations", |row| row.of(|s| s.iterations)),
     ("iteration_ns_median", |row| row.of(|s| s.iteration_ns.median)),
     ("iteration_ns_low", |row| row.and(|s| low(s.iteration_ns))),
     ("iteration_ns_high", |row| row.and(|s| high(s.iteration_ns))),
+    ("view", |row| row.speed(|speed| Some(speed.shown.to_string()))),
+    ("undisturbed_ns_median", |row| row.view(|s| s.undisturbed, |e| Some(e.median))),
+    ("undisturbed_ns_low", |row| row.view(|s| s.undisturbed, low)),
+    ("undisturbed_ns_high", |row| row.view(|s| s.undisturbed, high)),
+    ("adjusted_ns_median", |row| row.view(|s| s.adjusted, |e| Some(e.median))),
+    ("adjusted_ns_low", |row| row.view(|s| s.adjusted, low)),
+    ("adjusted_ns_high", |row| row.view(|s| s.adjusted, high)),
+    ("as_found_ns_median", |row| row.view(|s| s.as_found, |e| Some(e.median))),
+    ("as_found_ns_low", |row| row.view(|s| s.as_found, low)),
+    ("as_found_ns_high", |row| row.view(|s| s.as_found, high)),
+    ("undisturbed_share", |row| row.speed(|speed| Some(speed.undisturbed_share.to_string()))),
+    ("host_speed_median", |row| row.speed(|speed| Some(speed.median_speed.to_string()))),
+    ("speed_slope", |row| row.speed(|speed| Some(speed.slope?.slope.to_string()))),
     ("rate_bytes_per_s_median", |row| row.and(|s| Some(s.bytes_per_s?.median))),
     ("rate_bytes_per_s_low", |row| row.and(|s| low(s.bytes_per_s?))),
     ("rate_bytes_per_s_high", |row| row.and(|s| high(s.bytes_per_s?))),
@@ -107,6 +121,18 @@ impl Row<'_> {
 
     fn and(&self, value: fn(&Summary) -> Option<f64>) -> Option<String> {
         self.analysed.summary.as_ref().and_then(value).map(|value| value.to_string())
+    }
+
+    fn speed(&self, value: fn(SpeedSummary) -> Option<String>) -> Option<String> {
+        value(self.analysed.summary.as_ref()?.speed?)
+    }
+
+    fn view(
+        &self,
+        view: fn(SpeedSummary) -> Option<Estimate>,
+        value: fn(Estimate) -> Option<f64>,
+    ) -> Option<String> {
+        value(view(self.analysed.summary.as_ref()?.speed?)?).map(|value| value.to_string())
     }
 
     fn quantile(&self, value: fn(Quantiles) -> u64) -> Option<String> {

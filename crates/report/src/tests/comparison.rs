@@ -1,55 +1,76 @@
 //! Comparisons, as snapshots.
 
 use super::PLAIN;
-use crate::{comparison, fixture, paired};
+use crate::{comparison, fixture, paired, planned};
 use analysis::compare;
+use model::Percent;
 
 fn compared() -> compare::Comparison {
-    compare::compare(&fixture::results(), &fixture::later_results(), compare::ComparisonOptions::default())
+    compare::compare(
+        &[fixture::results()],
+        &[fixture::later_results()],
+        compare::ComparisonOptions::default(),
+    )
+}
+
+fn ratios() -> Vec<compare::PairedRatios> {
+    let pair = |name: &str, log_ratio: f64, trial_pairs: u32| {
+        let quadruple = |nth: u32| compare::QuadrupleRatio {
+            log_ratio: log_ratio + 0.002 * f64::from(nth % 5),
+            speed: None,
+        };
+        compare::PairedRatios {
+            name: name.to_owned(),
+            mechanism: name.to_owned(),
+            trial_pairs: (0..trial_pairs).map(|nth| vec![quadruple(nth)]).collect(),
+        }
+    };
+    vec![
+        pair("unix-stream against pipe, latency 4K same-core", 0.3, 30),
+        pair("fifo against pipe, latency 4K same-core", -0.004, 30),
+        pair("tcp against pipe, latency 4K same-core", 1.0, 4),
+    ]
 }
 
 fn pairs() -> Vec<compare::PairedComparison> {
-    let pair = |name: &str, log_ratio: f64, rounds: u32| compare::PairedRatios {
-        name: name.to_owned(),
-        log_ratios: (0..rounds).map(|round| log_ratio + 0.01 * f64::from(round % 5)).collect(),
-    };
-    let pairs = [
-        pair("unix-stream against pipe, latency 4K same-core", 0.3, 30),
-        pair("fifo against pipe, latency 4K same-core", -0.02, 30),
-        pair("tcp against pipe, latency 4K same-core", 1.0, 4),
-    ];
-    compare::compare_paired(&pairs, compare::ComparisonOptions::default())
+    compare::compare_paired(&ratios(), compare::ComparisonOptions::interleaved())
 }
 
 #[test]
 fn a_comparison_in_80_columns() {
     insta::assert_snapshot!(comparison(&compared(), &PLAIN), @r#"
     B against A, 13 cases: 1 faster, 0 slower, 6 no difference found, 6 cannot tell
-      on average  time +1.8% ±8.4%, ×floor +1.7% ±12%, floors +1.0% ±2.0%
+      on average  time +1.8% ±8.5%, ×floor +1.7% ±12%, floors +1.0% ±2.0%
+      run to run  time 0.8%, ×floor 0.8%, from the differences of all cases, most of
+                  which are taken not to differ
       differs     kernel: 6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
                   in A, 6.13.1 #1 SMP PREEMPT_DYNAMIC in B
 
     latency, no payload, same-core (cpu 1), per round trip
-      mechanism                     A         time       ×floor
-      eventfd                 2.34 µs  +1.0% ±6.3%  +0.0% ±6.1%  no difference found
+      mechanism             A         time       ×floor   finds
+      eventfd         2.34 µs  +1.0% ±4.3%  +0.0% ±4.1%    5.2%  no difference found
 
     latency, 1 byte, same-core (cpu 1), per round trip
-      mechanism                     A         time       ×floor
-      shm-ring:wait=futex     2.14 µs   -25% ±4.7%   -25% ±4.7%  faster
-      pipe                    2.83 µs  +1.0%  ±58%  +1.0%  ±58%  cannot tell
-      unix-stream             4.78 µs  +1.0% ±8.5%  +1.0% ±8.5%  cannot tell
-      pipe, unix-stream: its interval reaches beyond ±5%: give both runs more time
+      mechanism             A         time       ×floor   finds
+      shm-ring:       2.14 µs   -25% ±3.7%   -25% ±3.7%    6.2%  faster
+        wait=futex
+      pipe            2.83 µs  +1.0%  ±97%  +1.0%  ±97%    158%  cannot tell
+      unix-stream     4.78 µs  +1.0% ±9.5%  +1.0% ±9.5%     12%  cannot tell
+      pipe, unix-stream: its interval reaches beyond ±5%: give both runs more time,
+        or more runs
 
     latency, 4K, same-core (cpu 1), per round trip
-      mechanism                     A         time       ×floor
-      pipe                    3.32 µs  +1.0%  ±58%  +1.0%  ±58%  cannot tell
-      fifo                    3.45 µs   +50%  ±86%   +50%  ±86%  cannot tell
-      unix-stream:buffer=8M,  4.45 µs  +1.0% ±6.3%  +1.0% ±6.3%  no difference found
-        wait=spin-then-block
-      posix-mq                      -            -            -  cannot tell
-      pipe: its interval reaches beyond ±5%: give both runs more time
-      fifo: the difference is within what two runs of 12 cases can differ by
-        (±72.1%)
+      mechanism             A         time       ×floor   finds
+      pipe            3.32 µs  +1.0%  ±97%  +1.0%  ±97%    158%  cannot tell
+      fifo            3.45 µs   +50%  ±95%   +50%  ±95%     99%  cannot tell
+      unix-stream:    4.45 µs  +1.0% ±4.8%  +1.0% ±4.8%    6.0%  no difference found
+        buffer=8M,
+        wait=spin-th
+        en-block
+      posix-mq              -            -            -       -  cannot tell
+      pipe: its interval reaches beyond ±5%: give both runs more time, or more runs
+      fifo: the difference is within what so many cases can differ by by chance
+        (±81.8%)
       posix-mq: A has 0 of the 6 trials needed (mq_open /ipcmark-4f2a-0: too many
         open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise
         it with ulimit -q); B has 0 of the 6 trials needed (mq_open /ipcmark-4f2a-0:
@@ -57,38 +78,45 @@ fn a_comparison_in_80_columns() {
         RLIMIT_MSGQUEUE: raise it with ulimit -q)
 
     throughput, 64K, same-llc (cpus 1,0), per message
-      mechanism                     A         time       ×floor
-      shm-ring:wait=spin      13.7 µs  +1.0% ±8.5%  +1.0% ±8.5%  cannot tell
-      pipe:capacity=1M        31.3 µs  +1.0% ±6.3%  +1.0% ±6.3%  no difference found
-      shm-ring:wait=spin: its interval reaches beyond ±5%: give both runs more time
+      mechanism             A         time       ×floor   finds
+      shm-ring:       13.7 µs  +1.0%  ±10%  +1.0%  ±10%     13%  cannot tell
+        wait=spin
+      pipe:           31.3 µs  +1.0% ±5.2%  +1.0% ±5.2%    6.4%  no difference found
+        capacity=1M
+      shm-ring:wait=spin: its interval reaches beyond ±5%: give both runs more time,
+        or more runs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
-      mechanism                     A         time       ×floor
-      shm-ring:wait=spin      12.8 µs  +1.0% ±6.3%  +1.0% ±6.3%  no difference found
-      pipe:capacity=1M        38.3 µs  +1.0% ±6.3%  +1.0% ±6.3%  no difference found
+      mechanism             A         time       ×floor   finds
+      shm-ring:       12.8 µs  +1.0% ±5.0%  +1.0% ±5.0%    6.2%  no difference found
+        wait=spin
+      pipe:           38.3 µs  +1.0% ±5.2%  +1.0% ±5.2%    6.4%  no difference found
+        capacity=1M
 
     cost, same-core (cpu 1), per operation
-      operation                     A         time       ×floor
-      getpid                  58.5 ns  +1.0% ±6.3%  +0.0% ±6.1%  no difference found
+      operation             A         time       ×floor   finds
+      getpid          58.5 ns  +1.0% ±4.3%  +0.0% ±4.1%    5.2%  no difference found
 
     floors: how the host changed
-      floor                          A         time        on
-      null                    0.424 ns  +1.0% ±6.1%     cpu 1  no difference found
-      syscall                  61.5 ns  +1.0% ±6.1%     cpu 1  no difference found
-      context-switch           1.89 µs  +1.0% ±8.2%     cpu 1  cannot tell
-      cache-line                143 ns  +1.0% ±6.1%  cpus 1,0  no difference found
-      remote-wake              20.2 µs  +1.0% ±6.1%  cpus 1,0  no difference found
-      shared-copy 64K          9.08 µs  +1.0% ±6.1%  cpus 1,0  no difference found
-      shared-copy 64K          9.18 µs  +1.0% ±6.1%  cpus 1,0  no difference found
-      memcpy 1                 1.61 ns  +1.0% ±6.1%     cpu 1  no difference found
-      memcpy 4K                82.7 ns  +1.0% ±6.1%     cpu 1  no difference found
-      context-switch: its interval reaches beyond ±5%: give both runs more time
+      floor                  A         time        on   finds
+      null            0.424 ns  +1.0% ±4.4%     cpu 1    5.8%  no difference found
+      syscall          61.5 ns  +1.0% ±4.4%     cpu 1    5.8%  no difference found
+      context-switch   1.89 µs  +1.0% ±7.9%     cpu 1     10%  cannot tell
+      cache-line        143 ns  +1.0% ±4.4%  cpus 1,0    5.8%  no difference found
+      memcpy 1         1.61 ns  +1.0% ±4.9%     cpu 1    6.4%  no difference found
+      memcpy 4K        82.7 ns  +1.0% ±4.9%     cpu 1    6.4%  no difference found
+      memcpy 64K       9.08 µs  +1.0% ±4.9%     cpu 1    6.4%  no difference found
+      context-switch: its interval reaches beyond ±5%: give both runs more time, or
+        more runs
 
     notes
-      time    time of B over that of A; intervals (±) hold for all cases together
-              and include the variance between runs
+      time    time of B over that of A; intervals (±) have the variance between runs
+              in them, and are such that few of the cases called faster or slower
+              are neither
       ×floor  the same for the time over the floor in each round (for operations:
               over a bare system call), which leaves out how the host changed
+      finds   the smallest difference that this comparison finds with a chance of
+              80%
       margin  no difference found: the 95% interval of the case alone lies within
               ±5%
 
@@ -103,18 +131,43 @@ fn a_comparison_in_80_columns() {
 #[test]
 fn pairs_in_80_columns() {
     insta::assert_snapshot!(paired(&pairs(), &PLAIN), @r#"
-    B against A, measured in the same rounds
-      pair                                rounds         time
-      unix-stream against pipe, latency       30   +38% ±1.4%  slower
+    B against A, interleaved
+      pair                          trials         time   finds
+      unix-stream against pipe,         30   +36% ±0.4%    0.3%  slower
+        latency 4K same-core
+      fifo against pipe, latency        30  +0.0% ±0.3%    0.3%  no difference found
         4K same-core
-      fifo against pipe, latency 4K           30  +0.0% ±1.0%  no difference found
+      tcp against pipe, latency 4K       4            -       -  cannot tell
         same-core
-      tcp against pipe, latency 4K             4  +176%     -  cannot tell
-        same-core
-      tcp against pipe, latency 4K same-core: 4 rounds are too few for 2 pairs
+      tcp against pipe, latency 4K same-core: 4 pairs of trials are fewer than the 8
+        needed: give it more time
 
     notes
-      time  time of B over that of A in the same round, median over rounds;
-            intervals (±) hold for all pairs together
+      trials  pairs of trials alive at once
+      time    time of B over that of A in slices side by side; intervals (±) hold at
+              whatever time one stops
+      finds   the smallest difference that this comparison finds with a chance of
+              80%
+    "#);
+}
+
+#[test]
+fn a_plan_in_80_columns() {
+    let plan = compare::plan_paired(&ratios(), Percent(0.01), 2e8, compare::ComparisonOptions::interleaved());
+    insta::assert_snapshot!(planned(&plan, &PLAIN), @r#"
+    to find a difference of 1% with a chance of 80%
+      pair                                trials    time  at most
+      unix-stream against pipe, latency       13  2.60 s   3.20 s
+        4K same-core
+      fifo against pipe, latency 4K           13  2.60 s   3.20 s
+        same-core
+      tcp against pipe, latency 4K             -       -        -
+        same-core
+
+    notes
+      trials   pairs of trials alive at once; absent where the pilot had too few of
+               them
+      time     what they take beside the other pairs, as the pilot went
+      at most  the same if the pilot had an easy time: one in ten has a worse one
     "#);
 }

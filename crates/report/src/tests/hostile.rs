@@ -51,7 +51,12 @@ fn hostile(text: &str, number: f64, size: u64) -> Results {
         let (name, asked, got) = (text.to_owned(), text.to_owned(), text.to_owned());
         record.warnings.extend([
             Warning::Clamped { name, asked, got },
-            Warning::TwoModes { fast_ns: number, slow_ns: number, fast_share: number },
+            Warning::TwoModes {
+                fast_ns: number,
+                slow_ns: number,
+                fast_share: number,
+                slow_speed: Some(number),
+            },
             Warning::Preempted { per_iteration: number },
             Warning::InstrumentEffect { ratio: number },
             Warning::SampledCpuSplit { tick_ns: size },
@@ -73,9 +78,13 @@ proptest! {
         let results = hostile(&text, number, size);
         let style = Style { width, color: false, detail: true };
         let table = table(&results, &style);
-        let compare = |other| comparison(&compare::compare(&results, other, compare::ComparisonOptions::default()), &style);
+        let compare = |other| {
+            let compared = compare::compare(std::slice::from_ref(&results), std::slice::from_ref(other), compare::ComparisonOptions::default());
+            comparison(&compared, &style)
+        };
         let compared = compare(&results) + &compare(&fixture::results());
-        let pair = compare::PairedRatios { name: text.clone(), log_ratios: vec![number; 10] };
+        let quadruple = compare::QuadrupleRatio { log_ratio: number, speed: None };
+        let pair = compare::PairedRatios { name: text.clone(), mechanism: text.clone(), trial_pairs: vec![vec![quadruple]; 10] };
         let paired = paired(&compare::compare_paired(&[pair], compare::ComparisonOptions::default()), &style);
         for line in matrix(&results, &style).lines() {
             prop_assert!(columns(line) <= width.max(60), "{} columns: {line}", columns(line));

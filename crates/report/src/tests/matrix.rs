@@ -50,7 +50,12 @@ fn as_large_as_the_default_suite(odd: bool) -> Results {
             record.outcome = Outcome::Unsettled;
         }
         if odd && records.len().is_multiple_of(9) {
-            record.warnings.push(Warning::TwoModes { fast_ns: 1.0, slow_ns: 2.0, fast_share: 0.5 });
+            record.warnings.push(Warning::TwoModes {
+                fast_ns: 1.0,
+                slow_ns: 2.0,
+                fast_share: 0.5,
+                slow_speed: None,
+            });
         }
         records.push(record);
     };

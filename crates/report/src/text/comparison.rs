@@ -1,4 +1,4 @@
-//! Comparisons for the terminal: two runs side by side, or two mechanisms measured in the same rounds.
+//! Comparisons for the terminal: runs side by side, two mechanisms measured interleaved, or what that will take.
 //!
 //! It prints the verdicts of `analysis::compare`; it reaches none of its own.
 
@@ -6,21 +6,28 @@ use super::block::{
     Block, Common, Heading, Row, Tone, comparable, floor_order, grouped, meanings, name, place,
 };
 use super::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section};
-use crate::quantity::{change, time};
+use crate::quantity::{change, percent, time};
 use crate::words::{clean, tight, wrap};
 use analysis::compare::{
-    ComparedCase, Comparison, ComparisonOptions, ComparisonTotals, ComparisonVerdict, PairedComparison,
+    ComparedCase, Comparison, ComparisonOptions, ComparisonPlan, ComparisonTotals, ComparisonVerdict,
+    PairedComparison, PlannedComparison, RunVarianceSource,
 };
 use model::estimate::Estimate;
+use model::units::Percent;
 
 const A: Heading = Heading::new("A");
 const B: Heading = Heading::new("B").spare();
-const CHANGE: Heading = Heading::new("time")
-    .meaning("time of B over that of A; intervals (±) hold for all cases together and include the variance between runs");
+const CHANGE: Heading = Heading::new("time").meaning(
+    "time of B over that of A; intervals (±) have the variance between runs in them, and are such that few of the \
+         cases called faster or slower are neither",
+);
 const ADJUSTED: Heading = Heading::new("×floor").meaning(
     "the same for the time over the floor in each round (for operations: over a bare system call), \
          which leaves out how the host changed",
 );
+
+const FINDS: Heading =
+    Heading::new("finds").meaning("the smallest difference that this comparison finds with a chance of 80%");
 
 /// How each case changed from run A to run B, in blocks as in the table of results.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
@@ -43,14 +50,19 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     finish(&parts.concat())
 }
 
-/// Pairs that one run measured in the same rounds: the second of each pair against the first.
+/// Pairs that one run measured interleaved: the second of each pair against the first.
 pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
     let style = &style.for_tables();
-    const RATIO: Heading = Heading::new("time")
-        .meaning("time of B over that of A in the same round, median over rounds; intervals (±) hold for all pairs together");
+    const RATIO: Heading = Heading::new("time").meaning(
+        "time of B over that of A in slices side by side; intervals (±) hold at whatever time one stops",
+    );
     let row = |pair: &PairedComparison| Row {
         name: clean(&pair.name),
-        cells: vec![Some(pair.rounds.to_string()), pair.ratio.and_then(estimate)],
+        cells: vec![
+            Some(pair.trial_pairs.to_string()),
+            pair.ratio.and_then(estimate),
+            pair.finds.and_then(found),
+        ],
         numbers: Vec::new(),
         record: None,
         tail: pair.verdict.to_string(),
@@ -58,9 +70,9 @@ pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
     };
     let reasons = pairs.iter().filter_map(|pair| Some((pair.reason.as_deref()?, clean(&pair.name))));
     let block = Block {
-        heading: "B against A, measured in the same rounds".to_owned(),
+        heading: "B against A, interleaved".to_owned(),
         rows_are: "pair",
-        columns: vec![Heading::new("rounds"), RATIO],
+        columns: vec![Heading::new("trials").meaning("pairs of trials alive at once"), RATIO, FINDS],
         rows: pairs.iter().map(row).collect(),
         below: remarks(reasons),
         common: None,
@@ -68,6 +80,48 @@ pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
     let sheet = [block];
     let parts = [blocks(&sheet, style), section("notes", labelled(&meanings(&sheet), style), style)];
     // The first line is the empty one that parts a block from what stands before it.
+    finish(&parts.concat()[1..])
+}
+
+/// How long it takes to find a difference of `find` in each pair.
+pub fn planned(plan: &ComparisonPlan, style: &Style) -> String {
+    let style = &style.for_tables();
+    let row = |pair: &PlannedComparison| Row {
+        name: clean(&pair.name),
+        cells: vec![
+            pair.needs_trial_pairs.map(|pairs| pairs.to_string()),
+            pair.time_ns.and_then(time),
+            pair.time_at_most_ns.and_then(time),
+        ],
+        numbers: Vec::new(),
+        record: None,
+        tail: String::new(),
+        tone: Tone::Plain,
+    };
+    let block = Block {
+        heading: format!("to find a difference of {} with a chance of 80%", plan.find),
+        rows_are: "pair",
+        columns: vec![
+            Heading::new("trials")
+                .meaning("pairs of trials alive at once; absent where the pilot had too few of them"),
+            Heading::new("time").meaning("what they take beside the other pairs, as the pilot went"),
+            Heading::new("at most")
+                .meaning("the same if the pilot had an easy time: one in ten has a worse one"),
+        ],
+        rows: plan.pairs.iter().map(row).collect(),
+        below: Vec::new(),
+        common: None,
+    };
+    let sheet = [block];
+    let all = |ns: f64| time(ns).unwrap_or_default();
+    let together = plan.time_ns.zip(plan.time_at_most_ns).map(|(ns, most)| {
+        (
+            "all".to_owned(),
+            format!("give the comparison --time {}, or {} to be safe", tight(&all(ns)), tight(&all(most))),
+        )
+    });
+    let notes: Vec<(String, String)> = meanings(&sheet).into_iter().chain(together).collect();
+    let parts = [blocks(&sheet, style), section("notes", labelled(&notes, style), style)];
     finish(&parts.concat()[1..])
 }
 
@@ -92,11 +146,21 @@ fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
         .filter_map(|(what, mean)| Some(format!("{what} {}", tight(&mean.and_then(estimate)?))));
     let means = means.collect::<Vec<_>>().join(", ");
     let on_average = (!means.is_empty()).then_some(("on average", means));
+    let runs = &comparison.run_deviation;
+    let source = match runs.source {
+        RunVarianceSource::Replicates => "from the runs of each side",
+        RunVarianceSource::Differences => {
+            "from the differences of all cases, most of which are taken not to differ"
+        }
+        RunVarianceSource::Assumed => "assumed: too few cases and runs",
+    };
+    let deviation = |percent: Percent| format!("{:.1}%", 100.0 * percent.0);
+    let between = format!("time {}, ×floor {}, {source}", deviation(runs.time), deviation(runs.adjusted));
     let differs = comparison.differences.iter().map(|fact| {
         ("differs", format!("{}: {} in A, {} in B", clean(&fact.what), clean(&fact.a), clean(&fact.b)))
     });
     let notes = comparison.notes.iter().map(|note| ("note", clean(note)));
-    on_average.into_iter().chain(differs).chain(notes).collect()
+    on_average.into_iter().chain([("run to run", between)]).chain(differs).chain(notes).collect()
 }
 
 fn case_block(common: Common, mut cases: Vec<&ComparedCase>) -> Block {
@@ -110,7 +174,7 @@ fn case_block(common: Common, mut cases: Vec<&ComparedCase>) -> Block {
     Block {
         heading: common.heading(),
         rows_are: common.rows_are(),
-        columns: vec![A, B, CHANGE, ADJUSTED],
+        columns: vec![A, B, CHANGE, ADJUSTED, FINDS],
         rows: cases.iter().map(row).collect(),
         below: reasons(&cases),
         common: None,
@@ -125,19 +189,25 @@ fn floor_block(floors: &[ComparedCase]) -> Option<Block> {
     (!floors.is_empty()).then(|| Block {
         heading: "floors: how the host changed".to_owned(),
         rows_are: "floor",
-        columns: vec![A, B, CHANGE, Heading::new("on")],
+        columns: vec![A, B, CHANGE, Heading::new("on"), FINDS],
         rows: floors.iter().map(row).collect(),
         below: reasons(&floors),
         common: None,
     })
 }
 
-/// The row of `compared`: its times, their ratio, and one more cell.
+/// The row of `compared`: its times, their ratio, one more cell, and what would have been found.
 fn row(compared: &ComparedCase, last: Option<String>) -> Row {
     let ratio = compared.ratio.and_then(|of| change(of.ratio, Some(of.interval)));
     Row {
         name: name(&compared.case),
-        cells: vec![compared.a.median_ns.and_then(time), compared.b.median_ns.and_then(time), ratio, last],
+        cells: vec![
+            compared.a.median_ns.and_then(time),
+            compared.b.median_ns.and_then(time),
+            ratio,
+            last,
+            compared.finds.and_then(found),
+        ],
         numbers: Vec::new(),
         record: None,
         tail: compared.verdict.to_string(),
@@ -174,6 +244,11 @@ fn notes(sheet: &[Block], options: ComparisonOptions) -> Vec<(String, String)> {
         options.margin
     );
     meanings(sheet).into_iter().chain([("margin".to_owned(), margin)]).collect()
+}
+
+/// A difference that is found; `None` of one that nobody would call found.
+fn found(of: Percent) -> Option<String> {
+    (of.0 < 10.0).then(|| percent(of.0))
 }
 
 fn estimate(of: Estimate) -> Option<String> {

@@ -30,7 +30,7 @@ impl Mark {
 pub(crate) fn mark(warning: &Warning) -> Mark {
     let (sign, title, meaning) = match warning {
         Warning::Unsettled { .. } => (Some('!'), "unsettled", "the 95% interval is wider than was asked for"),
-        Warning::TwoModes { .. } => (Some('m'), "two modes", "the trials fall into a fast and a slow group"),
+        Warning::TwoModes { .. } => (Some('m'), "two modes", "the slices fall into a fast and a slow group"),
         Warning::Clamped { .. } => {
             (Some('c'), "clamped", "the kernel granted another value than was asked for")
         }
@@ -55,11 +55,13 @@ pub(crate) fn mark(warning: &Warning) -> Mark {
 pub(crate) fn numbers(warning: &Warning) -> Option<String> {
     match warning {
         Warning::Unsettled { .. } | Warning::SampledCpuSplit { .. } => None,
-        Warning::TwoModes { fast_ns, slow_ns, fast_share } => Some(format!(
-            "{} in {:.0}% of trials, else {}",
+        Warning::TwoModes { fast_ns, slow_ns, fast_share, slow_speed } => Some(format!(
+            "{} in {:.0}% of slices, else {}{}",
             format_ns(*fast_ns),
             fast_share * 100.0,
-            format_ns(*slow_ns)
+            format_ns(*slow_ns),
+            slow_speed
+                .map_or(String::new(), |speed| format!(", the host then at {} of its speed", percent(speed)))
         )),
         Warning::Clamped { name, asked, got } => {
             Some(format!("{} asked for {}, got {}", clean(name), clean(asked), clean(got)))

@@ -7,12 +7,12 @@ use super::block::{Block, Common, Row, Tone, comparable, floor_order, grouped, m
 use super::columns::{self, Column};
 use super::study::{self, PUBLISHED, StudyWords};
 use super::{head, marks};
-use crate::quantity::time;
+use crate::quantity::{percent, time};
 use crate::words::clean;
 use analysis::analysed::{AnalysedRecord, AnalysedResults};
 use model::estimate::Estimate;
 use model::record::{Outcome, Results};
-use model::summary::StepTime;
+use model::summary::{HostView, StepTime};
 use model::{Case, Peers};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -201,14 +201,28 @@ fn steps(rows: &[&Numbered<'_>]) -> Vec<String> {
 
 /// What the columns and the signs mean, for those that occur.
 fn notes(results: &Results, blocks: &[Block]) -> Vec<(String, String)> {
-    let spread = ("±".to_owned(), "half the 95% interval of the median over trials".to_owned());
+    let spread = ("±".to_owned(), "half the 95% interval of the median".to_owned());
+    let views = views(results).into_iter().map(|line| ("times".to_owned(), line));
     let warnings = results.records.iter().flat_map(|record| &record.warnings);
     let kinds = grouped(warnings.map(|warning| (marks::mark(warning), warning.advice())));
     let signs = kinds.into_iter().map(|(mark, advice)| {
         let sign = mark.sign.map(String::from).unwrap_or_default();
         (sign, format!("{}: {}; {}", mark.title, mark.meaning, advice[0]))
     });
-    [spread].into_iter().chain(meanings(blocks)).chain(signs).collect()
+    [spread].into_iter().chain(meanings(blocks)).chain(views).chain(signs).collect()
+}
+
+/// A line for each view of the host that times are shown in: of how many cases, why, and how many slices were undisturbed.
+fn views(results: &Results) -> Vec<String> {
+    let speeds = results.records.iter().filter_map(|record| record.summary.as_ref()?.speed);
+    let line = |(view, shares): (HostView, Vec<f64>)| {
+        let least = shares.iter().copied().fold(1.0, f64::min);
+        let most = shares.iter().copied().fold(0.0, f64::max);
+        let (cases, meaning) = (shares.len(), view.meaning());
+        let (least, most) = (percent(least), percent(most));
+        format!("of {cases} cases {view}, {meaning} ({least} to {most} of their slices were undisturbed)")
+    };
+    grouped(speeds.map(|speed| (speed.shown, speed.undisturbed_share))).into_iter().map(line).collect()
 }
 
 /// The cases that were planned and have no record, by reason.

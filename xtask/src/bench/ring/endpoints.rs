@@ -1,9 +1,10 @@
-//! The endpoints that `bench ring` measures: the ring, its floor, and two other rings. The loops are elsewhere.
+//! The endpoints that `bench ring` measures: the ring, its floor, and two other rings. What they do in a slice is in `loops`.
 //!
 //! All of them wait awake, and both endpoints of a pair are threads of one process, because rtrb has no other way. The
 //! ring maps its memory once for each endpoint, as two processes would; iceoryx2 does the same. Each ring holds as
 //! many messages as the others.
 
+use super::loops::{Messenger, Outcome, Runs};
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::{BackpressureStrategy, LogLevel, NodeBuilder, ServiceName, ipc, set_log_level};
@@ -14,19 +15,8 @@ use sys::ring::{RingEndpoint, RingGeometry, SpinWait};
 use sys::shared_memory::SharedMemory;
 use sys::side::MemorySide;
 
-/// What went wrong, in words.
-pub(super) type Outcome<T> = Result<T, String>;
-
-/// An endpoint that sends and receives messages of one size. Each carries its number in its first eight bytes.
-pub(super) trait Messenger {
-    /// Sends the message of `number`.
-    fn send(&mut self, number: u64) -> Outcome<()>;
-    /// Receives a message, and verifies that it is that of `number`.
-    fn receive(&mut self, number: u64) -> Outcome<()>;
-}
-
 /// What makes an endpoint in the thread that will use it.
-pub(super) type Maker = Box<dyn FnOnce() -> Outcome<Box<dyn super::Runs>> + Send>;
+pub(super) type Maker = Box<dyn FnOnce() -> Outcome<Box<dyn Runs>> + Send>;
 
 /// The two endpoints of a pair, the client's first.
 pub(super) type Pair = [Maker; 2];

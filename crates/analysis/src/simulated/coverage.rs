@@ -1,0 +1,159 @@
+//! How often the interval that a run ends with covers the truth, on hosts of many kinds.
+
+use super::host::Motion;
+use super::random::Random;
+use super::run::{READING_NS, WORLD, World, case};
+use crate::host_speed::FullSpeed;
+use crate::host_view::HostViews;
+use crate::stats;
+use crate::stopping::ends_early;
+use model::record::Sample;
+use model::summary::HostView;
+
+const RUNS: usize = 400;
+
+/// What an endless run would find, in nanoseconds, in each view.
+struct Truth {
+    undisturbed: Option<f64>,
+    adjusted: f64,
+    as_found: f64,
+}
+
+impl Truth {
+    fn of(world: World) -> Self {
+        let mut random = Random(1);
+        let far = World { trials: 100_000, slices: 1, trial_s: 1000.0, ..world };
+        let samples = far.samples(&mut random);
+        let full_speed = FullSpeed::of_records([(&case(), samples.as_slice())]);
+        let median = |of: &dyn Fn(&&Sample) -> bool| {
+            stats::median(&samples.iter().filter(of).map(Sample::iteration_ns).collect::<Vec<_>>())
+        };
+        let rest = World { motion: Motion::Rest, ..far }.samples(&mut random);
+        let rest: Vec<f64> = rest.iter().map(Sample::iteration_ns).collect();
+        Self {
+            undisturbed: median(&|s| full_speed.undisturbed(&case(), s) == Some(true)),
+            adjusted: stats::median(&rest).unwrap()
+                * full_speed.cpu_ns(1).map_or(1.0, |ns| (ns / READING_NS).powf(world.slope)),
+            as_found: median(&|_| true).unwrap(),
+        }
+    }
+
+    fn in_view(&self, view: HostView) -> f64 {
+        match view {
+            HostView::Undisturbed => self.undisturbed.unwrap(),
+            HostView::Adjusted => self.adjusted,
+            HostView::AsFound => self.as_found,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Rates {
+    runs: usize,
+    known: usize,
+    covered: usize,
+    stopped: usize,
+    views: [usize; 3],
+    widths: Vec<f64>,
+    misses: [usize; 2],
+}
+
+fn rates(world: World, precision: Option<f64>) -> Rates {
+    let truth = Truth::of(world);
+    let mut random = Random(7);
+    let mut rates = Rates::default();
+    for _ in 0..RUNS {
+        let (samples, others) = world.run(&mut random);
+        let fewest = if precision.is_some() { 8 } else { world.trials };
+        let (mut last, mut full_speed, case) = (None, FullSpeed::default(), case());
+        for (nth, others) in others.iter().enumerate() {
+            let so_far = &samples[..(nth + 1) * world.slices];
+            so_far[nth * world.slices..]
+                .iter()
+                .chain(others)
+                .for_each(|sample| full_speed.add(&case, sample));
+            if nth + 1 < fewest {
+                continue;
+            }
+            last = HostViews::of(&case, so_far, &full_speed);
+            let views = last.as_ref().unwrap();
+            if precision.is_some_and(|precision| ends_early(so_far, precision, || Some(views.iteration_ns))) {
+                rates.stopped += 1;
+                break;
+            }
+        }
+        let views = last.unwrap();
+        let view = views.speed.map_or(HostView::AsFound, |speed| speed.shown);
+        rates.runs += 1;
+        rates.views[view as usize] += 1;
+        if let Some((low, high)) = views.iteration_ns.interval {
+            let truth = truth.in_view(view);
+            rates.known += 1;
+            rates.covered += usize::from(low <= truth && truth <= high);
+            rates.misses[0] += usize::from(truth < low);
+            rates.misses[1] += usize::from(truth > high);
+            rates.widths.push(views.iteration_ns.half_width().unwrap());
+        }
+    }
+    rates
+}
+
+fn worlds() -> Vec<(String, World)> {
+    let modes = |dwell_s, share| Motion::Modes { slow: 0.35, share, dwell_s };
+    let mut motions = vec![("rest".to_owned(), Motion::Rest)];
+    for dwell_s in [0.1, 1.0, 10.0] {
+        motions.push((format!("modes 60% {dwell_s} s"), modes(dwell_s, 0.6)));
+        motions.push((format!("modes 90% {dwell_s} s"), modes(dwell_s, 0.9)));
+        motions
+            .push((format!("drift {dwell_s} s"), Motion::Drift { deviation: 0.2, correlation_s: dwell_s }));
+    }
+    motions.push(("bursts".to_owned(), Motion::Bursts { per_s: 1.0, length_s: 0.1, slow: 0.4 }));
+    let mut worlds = Vec::new();
+    for (name, motion) in motions {
+        for (layout, trials, trial_s) in [("suite", 10, 6.0), ("two cases", 60, 1.0)] {
+            for reading_noise in [Some(0.01), None] {
+                let world = World { motion, trials, trial_s, reading_noise, ..WORLD };
+                let read = if reading_noise.is_some() { "read" } else { "no readings" };
+                worlds.push((format!("{name}, {layout}, {read}"), world));
+            }
+        }
+    }
+    for (name, world) in [
+        ("trials 3%", World { trial_deviation: 0.03, ..WORLD }),
+        ("trials 0%", World { trial_deviation: 0.0, ..WORLD }),
+        ("slow trials 30%", World { slow_trials: 0.3, ..WORLD }),
+        ("slow trials 10%", World { slow_trials: 0.1, ..WORLD }),
+        ("late 30%", World { late: 0.3, ..WORLD }),
+        ("8 trials", World { trials: 8, ..WORLD }),
+        ("12 trials", World { trials: 12, ..WORLD }),
+    ] {
+        worlds.push((name.to_owned(), world));
+    }
+    worlds
+}
+
+#[test]
+#[ignore = "prints"]
+fn the_table_of_coverages() {
+    let filter = std::env::var("WORLD").unwrap_or_default();
+    println!(
+        "{:36} {:>6} {:>6} {:>7} {:>7} | {:>6} {:>6} {:>8}",
+        "world", "known", "cover", "half", "view", "known", "cover", "stopped"
+    );
+    for (name, world) in worlds().into_iter().filter(|(name, _)| name.contains(&filter)) {
+        let fixed = rates(world, None);
+        let stopping = rates(world, Some(0.02));
+        let percent = |a: usize, b: usize| 100.0 * a as f64 / b.max(1) as f64;
+        println!(
+            "{name:36} {:6.1} {:6.1} {:6.2}% {:?} {:?} | {:6.1} {:6.1} {:8.1}",
+            percent(fixed.known, fixed.runs),
+            percent(fixed.covered, fixed.known),
+            100.0 * stats::median(&fixed.widths).unwrap_or(f64::NAN),
+            fixed.views.map(|v| percent(v, fixed.runs).round()),
+            fixed.misses,
+            percent(stopping.known, stopping.runs),
+            percent(stopping.covered, stopping.known),
+            percent(stopping.stopped, stopping.runs),
+        );
+    }
+}
