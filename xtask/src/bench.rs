@@ -9,9 +9,8 @@ pub mod probes;
 mod ring;
 mod setup;
 pub mod speed;
+mod verdicts;
 
-use crate::steps::{cargo, root, step};
-use analysis::compare::ComparisonVerdict;
 use analysis::stats::median;
 use harness::clock::Timer;
 use harness::coordinator::schedule::Trials;
@@ -20,26 +19,25 @@ use harness::protocol::orders::{Singly, SliceOrders};
 use model::units::format_ns;
 use model::{Placement, Workload};
 use setup::{Bench, SLICE, filling};
-use std::process::Stdio;
 
-/// Runs the benchmark `name`; `others` runs only the programs whose name begins with `program`.
-pub fn run(name: &str, program: &str) -> Result<(), String> {
+/// Runs the benchmark `name` with what is said behind it.
+pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
     if cfg!(debug_assertions) {
         return Err("this build is not optimised: run `cargo xtask bench`".to_owned());
     }
-    if name == "page" {
-        return page::bench();
-    }
-    let bench = Bench::new()?;
+    // Only the cases, or the programs, whose name begins with it.
+    let only = arguments.first().copied().unwrap_or_default();
     match name {
-        "bare" => by_hand::run(&bench),
-        "ring" => ring::run(&bench),
-        "trial" => trial_cost(&bench),
-        "same" => repeat_default_suite(),
-        "others" => others::run(&bench, program),
-        "probes" => probes::run(&bench),
-        "speed" => speed::run(&bench),
-        _ => Err("known benchmarks: bare, ring, trial, same, others, probes, page, speed".to_owned()),
+        "page" => page::bench(),
+        "same" => verdicts::same(arguments),
+        "power" => verdicts::power(arguments),
+        "bare" => by_hand::run(&Bench::new()?, only),
+        "ring" => ring::run(&Bench::new()?),
+        "trial" => trial_cost(&Bench::new()?),
+        "others" => others::run(&Bench::new()?, only),
+        "probes" => probes::run(&Bench::new()?),
+        "speed" => speed::run(&Bench::new()?),
+        _ => Err("known benchmarks: bare, ring, trial, same, power, others, probes, page, speed".to_owned()),
     }
 }
 
@@ -83,54 +81,4 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let timer = Timer::start();
     let done = work();
     (done, timer.elapsed().as_nanos() as f64)
-}
-
-/// Runs the default suite eleven times and compares each run with the next.
-fn repeat_default_suite() -> Result<(), String> {
-    const RUNS: usize = 11;
-    let directory = root().join("target/bench-same");
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
-    let file = |run: usize| directory.join(format!("{run}.jsonl"));
-    let read = |run: usize| -> Result<model::record::Results, String> {
-        let file = std::fs::File::open(file(run)).map_err(|error| error.to_string())?;
-        model::results::parse(std::io::BufReader::new(file), "run").map_err(|invalid| invalid.to_string())
-    };
-    let (mut cases, mut different) = (0, 0);
-    for run in 0..RUNS {
-        let mut command =
-            cargo(&["run", "--quiet", "--release", "--package", "ipcmark", "--", "run", "--output"]);
-        step(&format!("run {run}"), command.arg(file(run)).stdout(Stdio::null()).stderr(Stdio::null()))?;
-        if run == 0 {
-            continue;
-        }
-        let compared = analysis::compare::compare(
-            &read(run - 1)?,
-            &read(run)?,
-            analysis::compare::ComparisonOptions::default(),
-        );
-        let totals = &compared.totals;
-        cases += compared.cases.len();
-        different += (totals.faster + totals.slower) as usize;
-        println!(
-            "pair {run}: {} cases, {} faster, {} slower, {} no difference, {} cannot tell",
-            compared.cases.len(),
-            totals.faster,
-            totals.slower,
-            totals.no_difference,
-            totals.cannot_tell
-        );
-        for case in compared
-            .cases
-            .iter()
-            .filter(|case| matches!(case.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower))
-        {
-            println!("  {} {} {}", case.key, case.verdict, case.ratio.map_or(f64::NAN, |ratio| ratio.ratio));
-        }
-    }
-    println!(
-        "{different} of {cases} cases called different: 1 in {:.0}",
-        cases as f64 / different.max(1) as f64
-    );
-    Ok(())
 }

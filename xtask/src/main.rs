@@ -24,8 +24,10 @@ usage: cargo xtask TASK
   tidy           check what no compiler checks: words, names, imports, lengths of files
   docs           write the generated documentation again
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
-                 bare, ring, same, trial, others, probes;
-                 others PROGRAM: one program of them;
+                 bare, ring, trial, others, probes, speed;
+                 bare CASE, others PROGRAM: those whose names begin so;
+                 same [RUNS [SECONDS]]: what ipcmark says of runs that differ in nothing;
+                 power [REPETITIONS [SECONDS]]: how often it finds a delay that is injected;
                  page: the time to make and to open a report of ten thousand cases
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain";
 
@@ -57,8 +59,7 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
     }
     match words {
         ["docs"] => docs::write(),
-        ["bench", name] => bench::run(name, ""),
-        ["bench", "others", program] => bench::run("others", program),
+        ["bench", name, arguments @ ..] => bench::run(name, arguments),
         [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
         [bench::speed::ECHO, cpu] => bench::speed::echo(cpu),
         [bench::by_hand::BY_HAND, rest @ ..] => bench::by_hand::endpoint(rest),

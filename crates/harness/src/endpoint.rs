@@ -6,6 +6,7 @@ mod fan_in;
 mod injected;
 mod loop_error;
 mod loops;
+mod messages;
 pub(crate) mod meters;
 mod operation;
 mod pacer;

@@ -8,11 +8,12 @@ mod endpoint;
 mod trials;
 
 use super::setup::{Bench, PRECISION, SLICE, TIME, shown};
-use analysis::compare::round_log_ratios;
-use analysis::stats::{median, median_interval};
+use analysis::compare::{ComparisonOptions, PairedComparison, PairedRatios, compare_paired};
+use analysis::stats::median;
 use harness::clock::Timer;
 use harness::coordinator::compare::{self, CasePair};
 use harness::coordinator::schedule::TimeBudget;
+use model::estimate::Estimate;
 use model::units::format_ns;
 use model::{Case, Placement, Sample, Workload};
 use trials::ByHandTrials;
@@ -29,10 +30,10 @@ const CASES: [(&str, Workload, u64); 6] = [
     ("unix-stream", Workload::Throughput, 65_536),
 ];
 
-/// Prints the time of ipcmark over that of each loop.
-pub fn run(bench: &Bench) -> Result<(), String> {
+/// Prints the time of ipcmark over that of each loop whose case begins with `only`.
+pub fn run(bench: &Bench, only: &str) -> Result<(), String> {
     println!("ipcmark over a minimal loop written by hand, both alive, slices of {SLICE:?} in ABBA order");
-    println!("{:<34} {:>11} {:>11}  ratio (95% interval), rounds", "", "by hand", "ipcmark");
+    println!("{:<34} {:>11} {:>11}  ratio (95% interval), quadruples of slices", "", "by hand", "ipcmark");
     for placement in [Placement::SameCore, Placement::SameLlc] {
         for (spec, workload, size) in CASES {
             // Two CPUs need no context switch, so that this floor exists on one CPU only.
@@ -40,6 +41,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
                 continue;
             }
             match bench.case(spec, workload, size, placement) {
+                Ok(case) if !case.key().starts_with(only) => {}
                 Ok(case) => against_loop(bench, &case)?,
                 Err(reason) => println!("{reason}"),
             }
@@ -50,26 +52,37 @@ pub fn run(bench: &Bench) -> Result<(), String> {
 
 fn against_loop(bench: &Bench, case: &Case) -> Result<(), String> {
     let mut pairs = [CasePair::new(case.clone(), case.clone())];
-    let known = |a: &[Sample], b: &[Sample]| is_known(&round_log_ratios(a, b));
     let budget = TimeBudget { clock: &Timer::start(), time: TIME };
-    compare::measure(&mut pairs, [&ByHandTrials, &bench.trials()], budget, SLICE, &known, |_| {});
-    let [CasePair { samples: [by_hand, ours], failure, .. }] = &pairs;
-    if let Some(failure) = failure {
+    compare::measure(&mut pairs, [&ByHandTrials, &bench.trials()], budget, SLICE, &is_known, |_| {});
+    let [pair] = &pairs;
+    if let Some(failure) = &pair.failure {
         return Err(failure.clone());
     }
     let time = |samples: &[Sample]| {
         let times: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
         format_ns(median(&times).unwrap_or(f64::NAN))
     };
-    let logs = round_log_ratios(by_hand, ours);
-    let ratio = median_interval(&logs).map(|estimate| estimate.map(f64::exp));
-    println!("{:<34} {:>11} {:>11}  {}, {}", case.key(), time(by_hand), time(ours), shown(ratio), logs.len());
+    let [by_hand, ours] = pair.samples.each_ref().map(|samples| time(samples));
+    let compared = compared(pair);
+    let ratio = compared.ratio.map(|ratio| Estimate { interval: compared.own_interval, ..ratio });
+    println!(
+        "{:<34} {by_hand:>11} {ours:>11}  {}, {}{}",
+        case.key(),
+        shown(ratio),
+        compared.quadruples,
+        if compared.at_full_speed { ", at full speed" } else { "" }
+    );
     Ok(())
 }
 
-/// Whether the ratio of which `log_ratios` has one a round is known to within [`PRECISION`].
-fn is_known(log_ratios: &[f64]) -> bool {
-    const LEAST_ROUNDS: usize = 100;
-    let interval = median_interval(log_ratios).and_then(|estimate| estimate.interval);
-    log_ratios.len() >= LEAST_ROUNDS && interval.is_some_and(|(low, high)| (high - low) / 2.0 <= PRECISION)
+fn compared(pair: &CasePair) -> PairedComparison {
+    let [a, b] = &pair.samples;
+    let ratios = PairedRatios::of(pair.cases[1].key(), pair.cases.each_ref(), [a, b]);
+    let mut compared = compare_paired(&[ratios], ComparisonOptions::interleaved());
+    compared.remove(0)
+}
+
+/// Whether the ratio is known to within [`PRECISION`].
+fn is_known(pair: &CasePair) -> bool {
+    compared(pair).own_interval.is_some_and(|(low, high)| (high - low) / 2.0 <= PRECISION)
 }

@@ -54,6 +54,7 @@ impl Bench {
             interrupted: &self.interrupted,
             timeout: Duration::from_secs(5),
             plain_times: PlainTimes::default(),
+            program: None,
         }
     }
 

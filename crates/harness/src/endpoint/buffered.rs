@@ -5,23 +5,22 @@
 //! cache and every page that an iteration touches were looked up anew. So everything here is inlined into the loops.
 
 use super::loop_error::LoopError;
+use super::messages::Messages;
 use super::meters::{Meter, StepMeter};
-use super::payload::{Check, make, verify};
+use super::payload::{Check, MessageNumber, make, make_all, verify, verify_all};
 use mechanisms::{Arrived, Endpoint, InPlace};
 use rustix::fd::BorrowedFd;
 use std::ops::Range;
 
 /// An endpoint of a mechanism, and the memory from which it sends and into which it receives.
 ///
-/// It lives in one place of the heap, so that an iteration touches few pages.
+/// It lives in one place of the heap with its small messages, and on a boundary of its own size, so that an iteration touches
+/// one page of data beside its stack.
+#[repr(align(512))]
 pub(crate) struct BufferedEndpoint<E> {
     pub(crate) inner: E,
-    pub(super) memory: Vec<u8>,
-    outgoing: Range<usize>,
-    pub(super) incoming: Range<usize>,
-    /// Where the room for an incoming message ends: with the message, unless that is empty. Then there is room for one byte:
-    /// a call that is given none may return at once, and a message that is not empty would not be noticed.
-    pub(super) room_end: usize,
+    pub(super) messages: Messages,
+    number: MessageNumber,
     check: Check,
     in_place: InPlace,
     /// How many messages of the last stream never came; only of endpoints that lose some.
@@ -32,25 +31,12 @@ pub(crate) struct BufferedEndpoint<E> {
 
 impl<E: Endpoint> BufferedEndpoint<E> {
     /// `inner` with room for messages of `sends_bytes` to send and of `receives_bytes` to receive.
-    ///
-    /// Messages begin on a cache line, and where they are as large as a page on a page: their alignment changes the speed of
-    /// a copy by some percent, and would else be left to the allocator.
     pub(crate) fn new(inner: E, sends_bytes: usize, receives_bytes: usize) -> Box<Self> {
-        const LINE_BYTES: usize = 64;
-        const PAGE_BYTES: usize = 4096;
-        let align = if sends_bytes.max(receives_bytes) < PAGE_BYTES { LINE_BYTES } else { PAGE_BYTES };
-        let incoming_offset = sends_bytes.next_multiple_of(align);
-        // Written, not just reserved, so that no page is first touched inside an iteration.
-        let memory = vec![0xa5; align + incoming_offset + receives_bytes.max(1)];
-        let start = memory.as_ptr().align_offset(align);
         let in_place = if E::IN_PLACE { inner.in_place() } else { InPlace::default() };
-        let incoming_start = start + incoming_offset;
         Box::new(Self {
             inner,
-            memory,
-            outgoing: start..start + sends_bytes,
-            incoming: incoming_start..incoming_start + receives_bytes,
-            room_end: incoming_start + receives_bytes.max(1),
+            messages: Messages::new(sends_bytes, receives_bytes),
+            number: MessageNumber::of(0, Check::Nothing),
             check: Check::Nothing,
             in_place,
             lost: 0,
@@ -60,12 +46,12 @@ impl<E: Endpoint> BufferedEndpoint<E> {
 
     /// Where its messages lie.
     pub(crate) fn addresses(&self) -> Range<u64> {
-        let start = self.memory.as_ptr().addr() as u64;
-        start..start + self.memory.len() as u64
+        self.messages.addresses()
     }
 
     pub(crate) fn check(&mut self, check: Check) {
         self.check = check;
+        self.number = MessageNumber::of(self.messages.incoming.len(), check);
     }
 }
 
@@ -73,16 +59,16 @@ impl<E: Endpoint> BufferedEndpoint<E> {
     /// Makes the message of `iteration` and sends it.
     #[inline(always)]
     pub(super) fn send(&mut self, iteration: u64, meter: &mut impl Meter) -> Result<(), LoopError> {
-        let Range { mut start, end } = self.outgoing;
+        let Range { mut start, end } = self.messages.outgoing;
         if E::IN_PLACE && self.in_place.outgoing {
             let size_bytes = end - start;
             return self.send_in_place(size_bytes, iteration, meter);
         }
-        make(&mut self.memory[start..end], 0, iteration, self.check, false);
+        self.make_message(iteration);
         // An empty message is sent, too: once, and then there is nothing left of it.
         loop {
             let began = meter.start();
-            let bytes = self.inner.send(&self.memory[start..end]);
+            let bytes = self.inner.send(&self.messages.bytes()[start..end]);
             let bytes = bytes.map_err(|errno| LoopError::Call { name: "send", errno })?;
             meter.end(began, bytes);
             start += bytes;
@@ -90,6 +76,16 @@ impl<E: Endpoint> BufferedEndpoint<E> {
                 return Ok(());
             }
         }
+    }
+
+    /// Makes the message of `iteration` where it is sent from.
+    #[inline(always)]
+    fn make_message(&mut self, iteration: u64) {
+        if self.check == Check::Everything {
+            let outgoing = self.messages.outgoing.clone();
+            make_all(&mut self.messages.bytes_mut()[outgoing], 0, iteration);
+        }
+        self.messages.set_number(iteration);
     }
 
     #[inline(always)]
@@ -116,14 +112,15 @@ impl<E: Endpoint> BufferedEndpoint<E> {
     /// Receives the message of `iteration` and verifies that it is that.
     #[inline(always)]
     pub(super) fn receive(&mut self, iteration: u64, meter: &mut impl Meter) -> Result<(), LoopError> {
-        let Range { mut start, end } = self.incoming;
+        let Range { mut start, end } = self.messages.incoming;
         if E::IN_PLACE && self.in_place.incoming {
             let size_bytes = end - start;
             return self.receive_in_place(size_bytes, iteration, meter);
         }
+        let room_end = self.messages.room_end;
         loop {
             let began = meter.start();
-            let bytes = self.inner.receive(&mut self.memory[start..self.room_end]);
+            let bytes = self.inner.receive(&mut self.messages.bytes_mut()[start..room_end]);
             let bytes = bytes.map_err(|errno| LoopError::Call { name: "receive", errno })?;
             meter.end(began, bytes);
             start += bytes;
@@ -137,11 +134,17 @@ impl<E: Endpoint> BufferedEndpoint<E> {
     /// Verifies that what was received, up to `received_end`, is the message of `iteration`.
     #[inline(always)]
     pub(super) fn verify_received(&self, received_end: usize, iteration: u64) -> Result<(), LoopError> {
-        let Range { start, end } = self.incoming;
+        let Range { start, end } = self.messages.incoming;
         if received_end > end {
             return Err(LoopError::Payload { iteration, at: end - start });
         }
-        verify(&self.memory[start..end], 0, iteration, self.check, false)
+        if !self.number.is_that_of(iteration, self.messages.number()) {
+            return Err(LoopError::Payload { iteration, at: 0 });
+        }
+        if self.check == Check::Everything {
+            return verify_all(&self.messages.bytes()[start..end], 0, iteration);
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -174,11 +177,11 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         mut fds: &[BorrowedFd<'_>],
         steps: &mut impl StepMeter,
     ) -> Result<(), LoopError> {
-        let Range { mut start, end } = self.outgoing;
-        make(&mut self.memory[start..end], 0, number, self.check, false);
+        let Range { mut start, end } = self.messages.outgoing;
+        self.make_message(number);
         steps.begin();
         loop {
-            let bytes = self.inner.send_with(&self.memory[start..end], fds, steps);
+            let bytes = self.inner.send_with(&self.messages.bytes()[start..end], fds, steps);
             start += bytes.map_err(|errno| LoopError::Call { name: "send", errno })?;
             if start >= end {
                 return Ok(());
@@ -195,11 +198,11 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         fds: usize,
         steps: &mut impl StepMeter,
     ) -> Result<(), LoopError> {
-        let Range { mut start, end } = self.incoming;
-        let mut came = 0;
+        let Range { mut start, end } = self.messages.incoming;
+        let (mut came, room_end) = (0, self.messages.room_end);
         steps.begin();
         loop {
-            let arrived = self.inner.receive_with(&mut self.memory[start..self.room_end], steps);
+            let arrived = self.inner.receive_with(&mut self.messages.bytes_mut()[start..room_end], steps);
             let Arrived { bytes, fds } =
                 arrived.map_err(|errno| LoopError::Call { name: "receive", errno })?;
             start += bytes;

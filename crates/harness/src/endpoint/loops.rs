@@ -108,14 +108,14 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         }
         while next < iterations.end && self.early.is_none() {
             let began = meter.start();
-            let start = self.incoming.start;
-            let bytes = match self.inner.receive(&mut self.memory[start..self.room_end]) {
+            let (start, room_end) = (self.messages.incoming.start, self.messages.room_end);
+            let bytes = match self.inner.receive(&mut self.messages.bytes_mut()[start..room_end]) {
                 Err(Errno::NODATA) => break,
                 answer => answer.map_err(|errno| LoopError::Call { name: "receive", errno })?,
             };
             meter.end(began, bytes);
             // Empty messages have no numbers: what was lost of them is taken for the last ones.
-            let iteration = number_from(&self.memory[self.incoming.clone()], next);
+            let iteration = number_from(&self.messages.bytes()[self.messages.incoming.clone()], next);
             self.verify_received(start + bytes, iteration)?;
             if iteration >= iterations.end {
                 self.early = Some(iteration);

@@ -14,13 +14,35 @@ pub(crate) enum Check {
     Everything,
 }
 
+/// As much of the number of a message as the message holds and the endpoint checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MessageNumber {
+    mask: u64,
+}
+
+impl MessageNumber {
+    /// That of a message of `size_bytes`.
+    pub(super) fn of(size_bytes: usize, check: Check) -> Self {
+        let bits = match check {
+            Check::Nothing => 0,
+            Check::Sequence | Check::Everything => 8 * size_bytes.min(8) as u32,
+        };
+        Self { mask: u64::MAX.checked_shr(64 - bits).unwrap_or(0) }
+    }
+
+    /// Whether `found` is the number of the message of `iteration`, as far as it is checked. It has no branch, and is the same
+    /// for messages of every size.
+    #[inline(always)]
+    pub(super) fn is_that_of(self, iteration: u64, found: u64) -> bool {
+        (found ^ iteration) & self.mask == 0
+    }
+}
+
 /// Makes the part of the message of `iteration` that begins at its byte `offset`: all of it, or its number alone.
 #[inline(always)]
 pub(super) fn make(part: &mut [u8], offset: usize, iteration: u64, check: Check, whole: bool) {
     if check == Check::Everything {
-        for (at, byte) in part.iter_mut().enumerate() {
-            *byte = expected(iteration, offset + at);
-        }
+        make_all(part, offset, iteration);
     } else if whole {
         part.fill(iteration as u8);
     }
@@ -31,6 +53,15 @@ pub(super) fn make(part: &mut [u8], offset: usize, iteration: u64, check: Check,
                 *byte = (iteration >> (8 * (offset + at))) as u8;
             }
         }
+    }
+}
+
+/// Every byte but for the number. Out of the loops, so that what they run every time lies in few lines.
+#[cold]
+#[inline(never)]
+pub(super) fn make_all(part: &mut [u8], offset: usize, iteration: u64) {
+    for (at, byte) in part.iter_mut().enumerate() {
+        *byte = expected(iteration, offset + at);
     }
 }
 
@@ -67,8 +98,10 @@ pub(super) fn verify(
     Ok(())
 }
 
+/// Verifies every byte but for the number.
 #[cold]
-fn verify_all(part: &[u8], offset: usize, iteration: u64) -> Result<(), LoopError> {
+#[inline(never)]
+pub(super) fn verify_all(part: &[u8], offset: usize, iteration: u64) -> Result<(), LoopError> {
     let bytes = part.iter().zip(offset..).skip_while(|(_, at)| *at < 8);
     let wrong = bytes.into_iter().find(|(byte, at)| **byte != expected(iteration, *at));
     wrong.map_or(Ok(()), |(_, at)| Err(LoopError::Payload { iteration, at }))
@@ -112,6 +145,19 @@ mod tests {
                 make(&mut message, 0, 300, check, false);
                 assert!(verify(&message, 0, 300, check, false).is_ok(), "{check:?} {length}");
                 assert!(verify(&message, 0, 301, check, false).is_err(), "{check:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_number_as_much_is_checked_as_the_message_holds() {
+        for size_bytes in 0..=9 {
+            let number = MessageNumber::of(size_bytes, Check::Sequence);
+            assert_eq!(MessageNumber::of(size_bytes, Check::Everything), number);
+            for bit in 0..64 {
+                let is_held = bit < 8 * size_bytes;
+                assert_eq!(number.is_that_of(300, 300 ^ (1 << bit)), !is_held, "{size_bytes} {bit}");
+                assert!(MessageNumber::of(size_bytes, Check::Nothing).is_that_of(300, 300 ^ (1 << bit)));
             }
         }
     }

@@ -1,0 +1,298 @@
+//! `cargo xtask bench same` and `bench power`: what `ipcmark compare` says where nothing differs, and where something does.
+//!
+//! They use ipcmark as people do, by its command line. How long they take is for who runs them to say: many short comparisons
+//! say how often a verdict comes, one long comparison does not.
+
+use crate::steps::{cargo, root, step};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// What is compared: a round trip of a byte.
+const MECHANISMS: [&str; 10] = [
+    "pipe",
+    "fifo",
+    "unix-stream",
+    "unix-dgram",
+    "unix-seqpacket",
+    "tcp",
+    "udp",
+    "posix-mq",
+    "pty",
+    "eventfd",
+];
+
+/// Where, and with what delay a comparison is to be tried: interleaved, and between two runs.
+const PLACES: [Place; 2] = [
+    Place { placement: "same-core", interleaved: "1%", between_runs: "5%" },
+    Place { placement: "same-llc", interleaved: "3%", between_runs: "10%" },
+];
+
+struct Place {
+    placement: &'static str,
+    /// The delay that an interleaved comparison is to find, and within which it is to find none.
+    interleaved: &'static str,
+    /// The delay that a comparison of two runs is to find.
+    between_runs: &'static str,
+}
+
+/// Compares runs of the default suite, each with the next, and each mechanism with itself. Arguments: how many runs (2), and the
+/// seconds of a run and of the interleaved comparisons of one placement (60).
+pub fn same(arguments: &[&str]) -> Result<(), String> {
+    let [runs, seconds] = numbers(arguments, [2, 60])?;
+    let ipcmark = Ipcmark::build("bench-same")?;
+    let time = format!("{seconds}s");
+    for run in 0..runs {
+        ipcmark.run(&["--time", &time], &run.to_string())?;
+        if run > 0 {
+            let verdicts = ipcmark.compare_runs(&(run - 1).to_string(), &run.to_string())?;
+            println!("run {run} and the one before: {}", Counts::of(&verdicts));
+            verdicts
+                .iter()
+                .filter(|verdict| verdict.is_different())
+                .for_each(|verdict| println!("  {verdict}"));
+        }
+    }
+    for Place { placement, interleaved, .. } in PLACES {
+        let mut verdicts = Vec::new();
+        for mechanism in MECHANISMS {
+            verdicts.extend(ipcmark.compare(mechanism, placement, seconds, &["--precision", interleaved])?);
+        }
+        println!("{placement}, each with itself, within {interleaved}: {}", Counts::of(&verdicts));
+        verdicts.iter().for_each(|verdict| println!("  {verdict}"));
+    }
+    Ok(())
+}
+
+/// Compares each mechanism with itself and an injected delay, interleaved and in two runs. Arguments: how many repetitions of
+/// each (20), and the seconds of a run and of the interleaved comparisons of one repetition (60).
+pub fn power(arguments: &[&str]) -> Result<(), String> {
+    let [repetitions, seconds] = numbers(arguments, [20, 60])?;
+    let ipcmark = Ipcmark::build("bench-power")?;
+    for Place { placement, interleaved, between_runs } in PLACES {
+        let (mut beside, mut apart) = (Vec::new(), Vec::new());
+        for _ in 0..repetitions {
+            for mechanism in MECHANISMS {
+                beside.extend(ipcmark.compare(mechanism, placement, seconds, &["--inject", interleaved])?);
+            }
+            apart.extend(ipcmark.two_runs(placement, seconds, between_runs)?);
+        }
+        println!("{placement}, {interleaved} injected, interleaved: {}", Counts::of(&beside));
+        by_mechanism(&beside, repetitions);
+        println!("{placement}, {between_runs} injected, two runs: {}", Counts::of(&apart));
+        by_mechanism(&apart, repetitions);
+    }
+    Ok(())
+}
+
+fn by_mechanism(verdicts: &[Verdict], repetitions: u64) {
+    for mechanism in MECHANISMS {
+        let of = verdicts.iter().filter(|verdict| verdict.name.split(' ').next() == Some(mechanism));
+        println!(
+            "  {mechanism:<16} found in {} of {repetitions}",
+            of.filter(|verdict| verdict.is_slower()).count()
+        );
+    }
+}
+
+/// The numbers that are given, and the defaults of the others.
+fn numbers<const N: usize>(arguments: &[&str], defaults: [u64; N]) -> Result<[u64; N], String> {
+    let mut numbers = defaults;
+    for (number, text) in numbers.iter_mut().zip(arguments) {
+        *number = text.parse().map_err(|_| format!("'{text}' is not a number"))?;
+    }
+    Ok(numbers)
+}
+
+/// What a comparison says of one case.
+struct Verdict {
+    name: String,
+    verdict: String,
+    ratio: Option<f64>,
+}
+
+impl Verdict {
+    /// Of the JSON of a case, or of an interleaved pair, that has its name in `name` and its ratio at the pointer `ratio`.
+    fn of(case: &Value, name: &str, ratio: &str) -> Result<Self, String> {
+        let text = |key: &str| {
+            let text = case[key].as_str().ok_or_else(|| format!("ipcmark said no '{key}': {case}"))?;
+            Ok::<String, String>(text.to_owned())
+        };
+        Ok(Self {
+            name: text(name)?,
+            verdict: text("verdict")?,
+            ratio: case.pointer(ratio).and_then(Value::as_f64),
+        })
+    }
+
+    fn is_slower(&self) -> bool {
+        self.verdict == "slower"
+    }
+
+    fn is_different(&self) -> bool {
+        self.is_slower() || self.verdict == "faster"
+    }
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ratio = self.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+        write!(f, "{:<60} {ratio:>6}  {}", self.name, self.verdict)
+    }
+}
+
+/// How often each verdict came.
+struct Counts {
+    of: usize,
+    faster: usize,
+    slower: usize,
+    no_difference: usize,
+}
+
+impl Counts {
+    fn of(verdicts: &[Verdict]) -> Self {
+        let count = |verdict: &str| verdicts.iter().filter(|one| one.verdict == verdict).count();
+        Self {
+            of: verdicts.len(),
+            faster: count("faster"),
+            slower: count("slower"),
+            no_difference: count("no-difference"),
+        }
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { of, faster, slower, no_difference } = self;
+        let cannot_tell = of - faster - slower - no_difference;
+        write!(
+            f,
+            "{faster} faster, {slower} slower, {no_difference} no difference, {cannot_tell} cannot tell, of {of}"
+        )
+    }
+}
+
+/// The ipcmark that is tried, and where its results go.
+struct Ipcmark {
+    program: PathBuf,
+    directory: PathBuf,
+}
+
+impl Ipcmark {
+    /// Builds it, unless IPCMARK names one. Results go to `directory` in the target directory, which is emptied.
+    fn build(directory: &str) -> Result<Self, String> {
+        let ours = std::env::current_exe().map_err(|error| error.to_string())?;
+        let program = match std::env::var_os("IPCMARK") {
+            Some(program) => program.into(),
+            None => {
+                step("build ipcmark", &mut cargo(&["build", "--release", "--package", "ipcmark"]))?;
+                ours.with_file_name("ipcmark")
+            }
+        };
+        let directory = root().join("target").join(directory);
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        Ok(Self { program, directory })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.jsonl"))
+    }
+
+    /// Measures into the file `name`.
+    fn run(&self, arguments: &[&str], name: &str) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        command.arg("run").args(arguments).arg("--output").arg(self.file(name));
+        self.said_by(&mut command).map(drop)
+    }
+
+    /// The verdicts on the cases of two runs.
+    fn compare_runs(&self, a: &str, b: &str) -> Result<Vec<Verdict>, String> {
+        let mut command = Command::new(&self.program);
+        let said = self.said_by(command.arg("compare").arg(self.file(a)).arg(self.file(b)).arg("--json"))?;
+        let comparison: Value = serde_json::from_str(&said).map_err(|error| format!("{error}: {said}"))?;
+        let cases = comparison["cases"].as_array().ok_or("ipcmark compared no cases")?;
+        cases.iter().map(|case| Verdict::of(case, "key", "/ratio/ratio")).collect()
+    }
+
+    /// The verdicts on a run of all mechanisms, and one with `inject` in each iteration.
+    fn two_runs(&self, placement: &str, seconds: u64, inject: &str) -> Result<Vec<Verdict>, String> {
+        let time = format!("{seconds}s");
+        let mut arguments = vec!["-w", "latency", "-s", "1", "-p", placement, "--time", &time];
+        MECHANISMS.iter().for_each(|mechanism| arguments.extend(["-m", mechanism]));
+        self.run(&arguments, "without")?;
+        self.run(&[&arguments[..], &["--inject", inject]].concat(), "with")?;
+        self.compare_runs("without", "with")
+    }
+
+    /// The verdict on a mechanism beside itself, interleaved, in its part of `seconds`.
+    fn compare(
+        &self,
+        mechanism: &str,
+        placement: &str,
+        seconds: u64,
+        further: &[&str],
+    ) -> Result<Vec<Verdict>, String> {
+        let time = format!("{}ms", 1000 * seconds / MECHANISMS.len() as u64);
+        let mut command = Command::new(&self.program);
+        command
+            .args(["compare", mechanism, mechanism, "--json", "-w", "latency", "-s", "1", "-p", placement]);
+        let said = self.said_by(command.args(["--time", &time]).args(further))?;
+        let pairs: Vec<Value> = serde_json::from_str(&said).map_err(|error| format!("{error}: {said}"))?;
+        pairs.iter().map(|pair| Verdict::of(pair, "name", "/ratio/median")).collect()
+    }
+
+    /// What `command` prints. Cases that fail are in it; what cannot be measured at all is an error.
+    fn said_by(&self, command: &mut Command) -> Result<String, String> {
+        let output =
+            command.stderr(Stdio::piped()).output().map_err(|error| format!("{command:?}: {error}"))?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(format!(
+                "{command:?}: {}: {}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr).trim()
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn verdicts_are_counted_by_what_ipcmark_calls_them() {
+        let case =
+            |verdict: &str| json!({"key": "pipe latency 1", "verdict": verdict, "ratio": {"ratio": 1.25}});
+        let verdicts: Vec<Verdict> = ["slower", "slower", "faster", "no-difference", "cannot-tell"]
+            .map(|verdict| Verdict::of(&case(verdict), "key", "/ratio/ratio").unwrap())
+            .into();
+        let counts = Counts::of(&verdicts).to_string();
+        assert_eq!(counts, "1 faster, 2 slower, 1 no difference, 1 cannot tell, of 5");
+        assert_eq!(
+            (verdicts[0].ratio, verdicts[0].is_slower(), verdicts[3].is_different()),
+            (Some(1.25), true, false)
+        );
+        assert!(Verdict::of(&json!({"key": "pipe"}), "key", "/ratio").is_err());
+    }
+
+    /// The names of verdicts are ipcmark's own.
+    #[test]
+    fn the_verdicts_of_a_comparison_have_these_names() {
+        use analysis::compare::ComparisonVerdict::{CannotTell, Faster, NoDifference, Slower};
+        assert_eq!(
+            json!([Slower, Faster, NoDifference, CannotTell]),
+            json!(["slower", "faster", "no-difference", "cannot-tell"])
+        );
+    }
+
+    #[test]
+    fn numbers_that_are_not_given_have_their_defaults() {
+        assert_eq!(numbers(&[], [2, 60]), Ok([2, 60]));
+        assert_eq!(numbers(&["3"], [2, 60]), Ok([3, 60]));
+        assert_eq!(numbers(&["3", "10"], [2, 60]), Ok([3, 10]));
+        assert!(numbers(&["many"], [2, 60]).is_err());
+    }
+}
