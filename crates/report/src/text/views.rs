@@ -95,9 +95,7 @@ pub(super) fn note(analysed: &AnalysedResults<'_>) -> Option<String> {
         (_, others) if others.is_empty() => {
             Some("times are of slices with the host at full speed".to_owned())
         }
-        (all, others) => {
-            Some(format!("the host was {how_often} at full speed: of {all} {cases} {others} (see --detail)"))
-        }
+        (all, others) => Some(format!("the host was {how_often} at full speed: of {all} {cases} {others}")),
     }
 }
 
