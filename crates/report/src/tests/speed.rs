@@ -41,22 +41,16 @@ fn the_matrix_says_in_a_line_how_fast_the_host_was() {
     let style = Style { detail: false, ..PLAIN };
     let note = |shown, share| {
         let text = matrix(&fixture::on_a_shared_host(shown, share), &style);
-        around(&text, "full speed", 0)
+        around(&text, "full speed", 0).trim_start().to_owned()
     };
-    insta::assert_snapshot!(note(HostView::Undisturbed, 0.4), @r"
-      times are of slices with the host at full speed
-    ");
-    insta::assert_snapshot!(note(HostView::Adjusted, 0.03), @r"
-      the host was seldom at full speed: of 13 cases 13 adjusted to it
-    ");
-    insta::assert_snapshot!(note(HostView::AsFound, 0.0), @r"
-      the host was never at full speed: of 13 cases 13 as found
-    ");
+    insta::assert_snapshot!(note(HostView::Undisturbed, 0.4), @"times are of slices with the host at full speed");
+    insta::assert_snapshot!(note(HostView::Adjusted, 0.03), @"the host was seldom at full speed: of 13 times 13 are adjusted to it");
+    insta::assert_snapshot!(note(HostView::AsFound, 0.0), @"the host was never at full speed: of 13 times 13 are as found");
     assert!(!matrix(&fixture::results(), &style).contains("full speed"));
 }
 
 #[test]
-fn the_page_has_the_views_and_pictures_that_can_be_parsed() {
+fn the_page_has_the_views_and_a_picture_of_each_cases_slices() {
     let data = island(&page(&fixture::on_a_shared_host(HostView::AsFound, 0.0)));
     let speed = &data["runs"][0]["speed"];
     let chart = speed["chart"].as_str().unwrap();
