@@ -286,6 +286,7 @@ pub(crate) fn on_a_shared_host(shown: HostView, share: f64) -> Results {
         for (at, sample) in record.samples.iter_mut().enumerate() {
             let client = reading(if at < count / 2 { 5_500.0 } else { 7_700.0 });
             sample.speed = Some(SpeedReadings { client, server: None, pair: None });
+            sample.started_ns = 100_000_000 * at as u64;
         }
         let Some(summary) = &mut record.summary else { continue };
         let times = |factor: f64| Some(summary.iteration_ns.map(|ns| ns * factor));

@@ -1,6 +1,6 @@
 //! The host's speed for the page: a chart of the run, and for each case the three views with a picture of its slices.
 //!
-//! What the views say is decided in `text::views`, how pictures look in `svg::speed`.
+//! What the views say is decided in `text::views`, how pictures are drawn in `svg::speed`.
 
 use super::number::Number;
 use super::template::tight_cell;

@@ -38,9 +38,9 @@ fn pairs() -> Vec<compare::PairedComparison> {
 
 #[test]
 fn a_comparison_in_80_columns() {
-    insta::assert_snapshot!(comparison(&compared(), &PLAIN), @r#"
+    insta::assert_snapshot!(comparison(&compared(), &PLAIN), @r"
     B against A, 13 cases: 1 faster, 0 slower, 6 no difference found, 6 cannot tell
-      on average  time +1.8% ±8.5%, ×floor +1.7% ±12%, floors +1.0% ±2.0%
+      on average  time +1.8% ±8.5%, ×floor +1.7% ±12%, floors +1.0% ±1.8%
       run to run  time 0.8%, ×floor 0.8%, from the differences of all cases, most of
                   which are taken not to differ
       differs     kernel: 6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
@@ -99,13 +99,17 @@ fn a_comparison_in_80_columns() {
 
     floors: how the host changed
       floor                  A         time        on   finds
-      null            0.424 ns  +1.0% ±4.4%     cpu 1    5.8%  no difference found
-      syscall          61.5 ns  +1.0% ±4.4%     cpu 1    5.8%  no difference found
-      context-switch   1.89 µs  +1.0% ±7.9%     cpu 1     10%  cannot tell
-      cache-line        143 ns  +1.0% ±4.4%  cpus 1,0    5.8%  no difference found
-      memcpy 1         1.61 ns  +1.0% ±4.9%     cpu 1    6.4%  no difference found
-      memcpy 4K        82.7 ns  +1.0% ±4.9%     cpu 1    6.4%  no difference found
-      memcpy 64K       9.08 µs  +1.0% ±4.9%     cpu 1    6.4%  no difference found
+      null            0.424 ns  +1.0% ±4.6%     cpu 1    6.0%  no difference found
+      syscall          61.5 ns  +1.0% ±4.6%     cpu 1    6.0%  no difference found
+      context-switch   1.89 µs  +1.0% ±8.3%     cpu 1     11%  cannot tell
+      cache-line        143 ns  +1.0% ±4.6%  cpus 1,0    6.0%  no difference found
+      remote-wake      20.2 µs  +1.0% ±4.6%  cpus 1,0    6.0%  no difference found
+      shared-copy      9.08 µs  +1.0% ±4.9%  cpus 1,0    6.3%  no difference found
+        64K
+      shared-copy      9.18 µs  +1.0% ±4.9%  cpus 1,0    6.3%  no difference found
+        64K
+      memcpy 1         1.61 ns  +1.0% ±4.9%     cpu 1    6.3%  no difference found
+      memcpy 4K        82.7 ns  +1.0% ±4.9%     cpu 1    6.3%  no difference found
       context-switch: its interval reaches beyond ±5%: give both runs more time, or
         more runs
 
@@ -125,7 +129,7 @@ fn a_comparison_in_80_columns() {
 
     only in B
       tcp latency 4K same-core
-    "#);
+    ");
 }
 
 #[test]

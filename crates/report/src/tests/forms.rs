@@ -7,7 +7,7 @@ use model::record::Results;
 
 #[test]
 fn markdown_says_what_the_table_says() {
-    insta::assert_snapshot!(markdown(&fixture::results()), @r#"
+    insta::assert_snapshot!(markdown(&fixture::results()), @r"
     ## ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
 
     - **host** vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
@@ -33,7 +33,7 @@ fn markdown_says_what_the_table_says() {
     | unix-stream | 4.78 µs ±14% | 2.39 µs | 7.58 µs | 9.16 µs | 4.68 µs | 2.00 | 0 | ×3.1 | 1.000 | \! |
 
     - floor: context-switch + 4 × memcpy = 1.89 µs
-    - m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
+    - m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     ### latency, 4K, same-core (cpu 1), per round trip
 
@@ -45,7 +45,7 @@ fn markdown_says_what_the_table_says() {
     | posix-mq | failed | - | - | - | - | - | - | - | - |  |
 
     - floor: context-switch + 4 × memcpy = 2.22 µs
-    - m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60% of trials, else 5.15 µs
+    - m two modes: pipe 3.31 µs in 60% of slices, else 4.97 µs; fifo 3.44 µs in 60% of slices, else 5.15 µs
     - c clamped: unix-stream:buffer=8M,wait=spin-then-block SO\_SNDBUF asked for 8M, got 416K
     - posix-mq failed: mq\_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT\_MSGQUEUE: raise it with ulimit -q
 
@@ -90,14 +90,14 @@ fn markdown_says_what_the_table_says() {
 
     ### notes
 
-    - **±** half the 95% interval of the median over trials
+    - **±** half the 95% interval of the median
     - **p99** 99% of iterations take at most this; every iteration timed, all trials together
     - **cpu** CPU time of both endpoints; switches: context switches of both
-    - **×floor** time over that of the floor in the same round; median over rounds
+    - **×floor** time over that of the floor beside it; median over slices
     - **drift** what dividing by the floor leaves of the variance of the time: 0 nothing, 1 all of it
     - **×wake** time over that of the floor that wakes a sleeper on the other CPU; only of cases that sleep
     - **\!** unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
-    - **m** two modes: the trials fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the host, or run again
+    - **m** two modes: the slices fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the host, or run again
     - **c** clamped: the kernel granted another value than was asked for; ask for less, or raise the limit that 'ipcmark list' names
 
     ### not measured
@@ -105,7 +105,7 @@ fn markdown_says_what_the_table_says() {
     - posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq latency 256K same-core and 1 more: its largest message here is 8192 bytes; /proc/sys/fs/mqueue/msgsize\_max
     - pipe latency smt: smt: this process may use no core with two hardware threads (CPUs 0,1)
     - tcp latency 4K same-core: not finished when the run ended
-    "#);
+    ");
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn csv_has_a_line_a_case() {
         .records
         .retain(|record| record.case.spec.name == "unix-stream" || record.case.spec.name == "posix-mq");
     insta::assert_snapshot!(bytes(Format::Csv, &results), @r#"
-    run,workload,size_bytes,placement,cpu_client,cpu_server,endpoints,name,params,floor,outcome,trials,iterations,iteration_ns_median,iteration_ns_low,iteration_ns_high,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,p99_by_trial_ns_median,p99_by_trial_ns_low,p99_by_trial_ns_high,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,client_cpu_ns,client_user_ns,client_system_ns,client_voluntary_switches,client_involuntary_switches,client_faults,server_cpu_ns,server_user_ns,server_system_ns,server_voluntary_switches,server_involuntary_switches,server_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error,wake_floor_multiple_median,wake_floor_multiple_low,wake_floor_multiple_high,floor_drift
-    4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10000,4777.5,4095,5460,,,,4835,5611,7579,9159,9159,7737,6631,8847,1.012,1.012,1.012,3.0895892615958584,2.6487710219922382,3.531694695989651,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±14.3%, and ±2.0% was asked for",,,,,0.9999999999999962
-    4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10000,4449.6900000000005,4418.82,4480.56,,,,4419,4455,7199,7271,7271,7207,7155,7255,1.012,1.012,1.012,2.3419409550881323,2.325694736842105,2.358189473684211,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",,,,,0.9999999999999734
-    4f2a,latency,4096,same-core,1,1,processes,posix-mq,,false,failed,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q,,,,
+    run,workload,size_bytes,placement,cpu_client,cpu_server,endpoints,name,params,floor,outcome,trials,slices,iterations,iteration_ns_median,iteration_ns_low,iteration_ns_high,view,undisturbed_ns_median,undisturbed_ns_low,undisturbed_ns_high,adjusted_ns_median,adjusted_ns_low,adjusted_ns_high,as_found_ns_median,as_found_ns_low,as_found_ns_high,undisturbed_share,host_speed_median,speed_slope,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,p99_by_trial_ns_median,p99_by_trial_ns_low,p99_by_trial_ns_high,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,client_cpu_ns,client_user_ns,client_system_ns,client_voluntary_switches,client_involuntary_switches,client_faults,server_cpu_ns,server_user_ns,server_system_ns,server_voluntary_switches,server_involuntary_switches,server_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error,wake_floor_multiple_median,wake_floor_multiple_low,wake_floor_multiple_high,floor_drift
+    4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10,10000,4777.5,4095,5460,,,,,,,,,,,,,,,,,4835,5611,7579,9159,9159,7735.386544963346,6630.999999999997,8847.000000000004,1.012,1.012,1.012,3.0895892615958584,2.6487710219922382,3.531694695989651,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±14.3%, and ±2.0% was asked for",,,,,0.9999999999999962
+    4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10,10000,4449.6900000000005,4418.82,4480.56,,,,,,,,,,,,,,,,,4419,4455,7199,7271,7271,7206.995559870972,7154.999999999999,7255.000000000001,1.012,1.012,1.012,2.3419409550881323,2.325694736842105,2.358189473684211,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",,,,,0.9999999999999734
+    4f2a,latency,4096,same-core,1,1,processes,posix-mq,,false,failed,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q,,,,
     "#);
 }
 
@@ -248,10 +248,10 @@ fn json_has_summaries_and_no_samples() {
           "p999_ns": 9159,
           "p99_by_trial_ns": {
             "interval": [
-              6631.0,
-              8847.0
+              6630.999999999997,
+              8847.000000000004
             ],
-            "median": 7737.0
+            "median": 7735.386544963346
           },
           "p99_ns": 7579
         },
@@ -263,6 +263,7 @@ fn json_has_summaries_and_no_samples() {
           "user_ns": 0.0,
           "voluntary_switches": 1.0
         },
+        "slices": 10,
         "trials": 10
       },
       "warnings": [

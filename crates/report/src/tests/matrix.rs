@@ -186,22 +186,22 @@ fn a_narrow_terminal_has_one_place_at_a_time_and_as_many_sizes_as_fit() {
     results.header.plan.dropped.clear();
     results.header.plan.cases.clear();
     let text = matrix(&results, &Style { width: 60, ..PLAIN });
-    insta::assert_snapshot!(text.split_once("latency, same-core (").unwrap().1, @r#"
+    insta::assert_snapshot!(text.split_once("latency, same-core (").unwrap().1, @r"
     cpu 1): round trip
                1 byte     64 bytes           8K           1M
       pipe    2.83 µs!m    2.83 µs!m    2.83 µs!m    2.83 µs!m
       4 of 21 sizes; --detail shows all
 
       !  unsettled: the 95% interval is wider than was asked for
-      m  two modes: the trials fall into a fast and a slow group
+      m  two modes: the slices fall into a fast and a slow group
       --detail shows every case with intervals, percentiles and
         CPU time
-    "#);
+    ");
 }
 
 #[test]
 fn the_fixture_in_80_columns() {
-    insta::assert_snapshot!(matrix(&fixture::results(), &PLAIN), @r#"
+    insta::assert_snapshot!(matrix(&fixture::results(), &PLAIN), @r"
     ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
@@ -253,8 +253,8 @@ fn the_fixture_in_80_columns() {
         ulimit -q
 
       !  unsettled: the 95% interval is wider than was asked for
-      m  two modes: the trials fall into a fast and a slow group
+      m  two modes: the slices fall into a fast and a slow group
       c  clamped: the kernel granted another value than was asked for
       --detail shows every case with intervals, percentiles and CPU time
-    "#);
+    ");
 }

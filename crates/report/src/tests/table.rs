@@ -14,7 +14,7 @@ fn one_block(text: &str) -> String {
 
 #[test]
 fn the_table_in_80_columns() {
-    insta::assert_snapshot!(table(&fixture::results(), &PLAIN), @r#"
+    insta::assert_snapshot!(table(&fixture::results(), &PLAIN), @r"
     ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
@@ -36,7 +36,7 @@ fn the_table_in_80_columns() {
       pipe               2.83 µs  ±25%  4.58 µs  3.32 µs      2.00    ×1.8  !m
       unix-stream        4.78 µs  ±14%  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
-      m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
+      m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches  ×floor
@@ -48,8 +48,8 @@ fn the_table_in_80_columns() {
         block
       posix-mq                  failed        -        -         -       -
       floor: context-switch + 4 × memcpy = 2.22 µs
-      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60%
-        of trials, else 5.15 µs
+      m two modes: pipe 3.31 µs in 60% of slices, else 4.97 µs; fifo 3.44 µs in 60%
+        of slices, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
         got 416K
       posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the
@@ -88,18 +88,18 @@ fn the_table_in_80_columns() {
       memcpy 4K           82.7 ns ±0.7%             operation     cpu 1
 
     notes
-      ±       half the 95% interval of the median over trials
+      ±       half the 95% interval of the median
       p99     99% of iterations take at most this; every iteration timed, all trials
               together
       cpu     CPU time of both endpoints; switches: context switches of both
-      ×floor  time over that of the floor in the same round; median over rounds
+      ×floor  time over that of the floor beside it; median over slices
       drift   what dividing by the floor leaves of the variance of the time: 0
               nothing, 1 all of it
       ×wake   time over that of the floor that wakes a sleeper on the other CPU;
               only of cases that sleep
       !       unsettled: the 95% interval is wider than was asked for; give it more
               --time, or measure fewer cases
-      m       two modes: the trials fall into a fast and a slow group; the fast mode
+      m       two modes: the slices fall into a fast and a slow group; the fast mode
               is the mechanism undisturbed; quiet the host, or run again
       c       clamped: the kernel granted another value than was asked for; ask for
               less, or raise the limit that 'ipcmark list' names
@@ -111,12 +111,12 @@ fn the_table_in_80_columns() {
       pipe latency smt: smt: this process may use no core with two hardware threads
         (CPUs 0,1)
       tcp latency 4K same-core: not finished when the run ended
-    "#);
+    ");
 }
 
 #[test]
 fn the_table_in_120_columns() {
-    insta::assert_snapshot!(table(&fixture::results(), &Style { width: 120, color: false, detail: true }), @r#"
+    insta::assert_snapshot!(table(&fixture::results(), &Style { width: 120, color: false, detail: true }), @r"
     ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
@@ -135,7 +135,7 @@ fn the_table_in_120_columns() {
       pipe                                2.83 µs  ±25%  1.42 µs  4.58 µs  6.89 µs  3.32 µs      2.00    ×1.8  !m
       unix-stream                         4.78 µs  ±14%  2.39 µs  7.58 µs  9.16 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
-      m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
+      m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
@@ -145,7 +145,7 @@ fn the_table_in_120_columns() {
         wait=spin-then-block
       posix-mq                                   failed        -        -        -        -         -       -
       floor: context-switch + 4 × memcpy = 2.22 µs
-      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60% of trials, else 5.15 µs
+      m two modes: pipe 3.31 µs in 60% of slices, else 4.97 µs; fifo 3.44 µs in 60% of slices, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M, got 416K
       posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to
         RLIMIT_MSGQUEUE: raise it with ulimit -q
@@ -180,14 +180,14 @@ fn the_table_in_120_columns() {
       memcpy 4K                            82.7 ns ±0.7%             operation     cpu 1
 
     notes
-      ±       half the 95% interval of the median over trials
+      ±       half the 95% interval of the median
       p99     99% of iterations take at most this; every iteration timed, all trials together
       cpu     CPU time of both endpoints; switches: context switches of both
-      ×floor  time over that of the floor in the same round; median over rounds
+      ×floor  time over that of the floor beside it; median over slices
       drift   what dividing by the floor leaves of the variance of the time: 0 nothing, 1 all of it
       ×wake   time over that of the floor that wakes a sleeper on the other CPU; only of cases that sleep
       !       unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
-      m       two modes: the trials fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the
+      m       two modes: the slices fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the
               host, or run again
       c       clamped: the kernel granted another value than was asked for; ask for less, or raise the limit that 'ipcmark
               list' names
@@ -197,13 +197,13 @@ fn the_table_in_120_columns() {
         largest message here is 8192 bytes; /proc/sys/fs/mqueue/msgsize_max
       pipe latency smt: smt: this process may use no core with two hardware threads (CPUs 0,1)
       tcp latency 4K same-core: not finished when the run ended
-    "#);
+    ");
 }
 
 #[test]
 fn colour_adds_only_escapes() {
     let painted = table(&fixture::results(), &Style { width: 80, color: true, detail: true });
-    insta::assert_snapshot!(one_block(&painted).replace('\u{1b}', "ESC"), @r#"
+    insta::assert_snapshot!(one_block(&painted).replace('\u{1b}', "ESC"), @r"
     latency, 4K, same-core (cpu 1), per round tripESC[0m
     ESC[2m  mechanism             round trip      p99      cpu  switches  ×floorESC[0m
       pipe               3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
@@ -214,13 +214,13 @@ fn colour_adds_only_escapes() {
         block
     ESC[31m  posix-mq                  failed        -        -         -       -ESC[0m
       floor: context-switch + 4 × memcpy = 2.22 µs
-      m two modes: pipe 3.31 µs in 60% of trials, else 4.97 µs; fifo 3.44 µs in 60%
-        of trials, else 5.15 µs
+      m two modes: pipe 3.31 µs in 60% of slices, else 4.97 µs; fifo 3.44 µs in 60%
+        of slices, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
         got 416K
       posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the
         queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q
-    "#);
+    ");
     let bare: Vec<&str> =
         painted.split('\u{1b}').map(|part| part.split_once('m').map_or(part, |(_, text)| text)).collect();
     let first = painted.split('\u{1b}').next().unwrap();
@@ -240,7 +240,7 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
         .collect();
     results.records.truncate(2);
     results.end = None;
-    insta::assert_snapshot!(table(&results, &PLAIN), @r#"
+    insta::assert_snapshot!(table(&results, &PLAIN), @r"
     ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
@@ -256,19 +256,19 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
       pipe         2.83 µs  ±25%  1.42 µs  4.58 µs  3.32 µs      2.00    ×1.8  !m
       unix-stream  4.78 µs  ±14%  2.39 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy
-      m two modes: pipe 2.82 µs in 60% of trials, else 4.23 µs
+      m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     notes
-      ±       half the 95% interval of the median over trials
+      ±       half the 95% interval of the median
       p99     99% of iterations take at most this; every iteration timed, all trials
               together
       cpu     CPU time of both endpoints; switches: context switches of both
-      ×floor  time over that of the floor in the same round; median over rounds
+      ×floor  time over that of the floor beside it; median over slices
       drift   what dividing by the floor leaves of the variance of the time: 0
               nothing, 1 all of it
       !       unsettled: the 95% interval is wider than was asked for; give it more
               --time, or measure fewer cases
-      m       two modes: the trials fall into a fast and a slow group; the fast mode
+      m       two modes: the slices fall into a fast and a slow group; the fast mode
               is the mechanism undisturbed; quiet the host, or run again
 
     not measured
@@ -280,7 +280,7 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
       shm-ring:wait=futex latency 1 same-core, eventfd latency same-core,
         unix-stream:buffer=8M,wait=spin-then-block latency 4K same-core and 19 more:
         not finished when the run ended
-    "#);
+    ");
 }
 
 #[test]

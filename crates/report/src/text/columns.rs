@@ -180,7 +180,7 @@ const FAULTS: Column = Column::number("faults", Kind::Count, |s| {
 })
 .spare();
 const FLOOR: Column = Column::number("×floor", Kind::Multiple, |s| s.floor_multiple)
-    .meaning("time over that of the floor in the same round; median over rounds");
+    .meaning("time over that of the floor beside it; median over slices");
 
 const WAKE_FLOOR: Column = Column::number("×wake", Kind::Multiple, |s| s.wake_floor_multiple)
     .meaning("time over that of the floor that wakes a sleeper on the other CPU; only of cases that sleep");

@@ -83,22 +83,22 @@ pub(super) fn note(analysed: &AnalysedResults<'_>) -> Option<String> {
     let speeds: Vec<SpeedSummary> = cases.filter_map(|analysed| analysed.trusted()?.speed).collect();
     let count = |view| speeds.iter().filter(|speed| speed.shown == view).count();
     let others = [(HostView::Adjusted, "adjusted to it"), (HostView::AsFound, "as found")];
-    let others = others.map(|(view, what)| (count(view), what)).into_iter().filter(|(count, _)| *count > 0);
-    let cases = if speeds.len() == 1 { "case" } else { "cases" };
-    let others: Vec<String> = others.map(|(count, what)| format!("{count} {what}")).collect();
+    let others = others.map(|(view, what)| (count(view), what)).into_iter();
+    let others: Vec<(usize, &str)> = others.filter(|(count, _)| *count > 0).collect();
     let how_often = match speeds.iter().any(|speed| speed.undisturbed_share > 0.0) {
         true => "seldom",
         false => "never",
     };
-    match (speeds.len(), others.join(", ")) {
-        (0, _) => None,
-        (_, others) if others.is_empty() => {
-            Some("times are of slices with the host at full speed".to_owned())
+    let times = match (speeds.as_slice(), others.as_slice()) {
+        ([], _) => return None,
+        (_, []) => return Some("times are of slices with the host at full speed".to_owned()),
+        ([_], [(_, what), ..]) => format!("the time is {what}"),
+        (all, [(count, what), rest @ ..]) => {
+            let rest: String = rest.iter().map(|(count, what)| format!(", {count} {what}")).collect();
+            format!("of {} times {count} are {what}{rest}", all.len())
         }
-        (all, others) => {
-            Some(format!("the host was {how_often} at full speed: of {all} {cases} {others} (see --detail)"))
-        }
-    }
+    };
+    Some(format!("the host was {how_often} at full speed: {times}"))
 }
 
 /// Which view of a case is shown, and why.
