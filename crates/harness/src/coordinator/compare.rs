@@ -60,6 +60,9 @@ struct Track<'a> {
     rounds: u32,
 }
 
+/// What came of one side: a result, or which side failed, and why.
+type SideOutcome<T> = Result<T, (usize, String)>;
+
 /// A comparison under way.
 struct Comparison<'a, F> {
     scheduler: Scheduler<'a>,
@@ -111,7 +114,7 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
     }
 
     /// Four slices; or which side failed, and why.
-    fn slices(&mut self, at: usize) -> Result<Result<(), (usize, String)>, Stop> {
+    fn slices(&mut self, at: usize) -> Result<SideOutcome<()>, Stop> {
         if self.tracks[at].live.is_none()
             && let Err(failure) = self.start(at)?
         {
@@ -144,7 +147,7 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
         if rounds.is_multiple_of(ROUNDS_OF_TRIALS) { self.end(at) } else { Ok(Ok(())) }
     }
 
-    fn end(&mut self, at: usize) -> Result<Result<(), (usize, String)>, Stop> {
+    fn end(&mut self, at: usize) -> Result<SideOutcome<()>, Stop> {
         let live = self.tracks[at].live.take();
         for (which, trial) in live.into_iter().flatten().enumerate() {
             if let Err(error) = self.scheduler.end(trial)? {
@@ -157,9 +160,9 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
 
 impl<'a, F: FnMut(TrialProgress)> Comparison<'a, F> {
     /// Starts a trial of each side.
-    fn start(&mut self, at: usize) -> Result<Result<(), (usize, String)>, Stop> {
+    fn start(&mut self, at: usize) -> Result<SideOutcome<()>, Stop> {
         self.scheduler.check_time()?;
-        let mut start = |which: usize| -> Result<Result<Box<dyn Trial + 'a>, (usize, String)>, Stop> {
+        let mut start = |which: usize| -> Result<SideOutcome<Box<dyn Trial + 'a>>, Stop> {
             let case = &self.tracks[at].pair.cases[which];
             let trial = self.scheduler.start(self.trials[which], case, None)?;
             Ok(trial.map_err(|error| (which, error)))

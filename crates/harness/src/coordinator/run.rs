@@ -102,8 +102,8 @@ pub struct RunBounds<'a> {
 const GROUP: usize = 8;
 /// A floor that nobody asked for takes this part of a case's slice.
 const FLOOR_PART: u64 = 4;
-/// The slices of a trial of such a floor.
-const FLOOR_SLICES: u32 = 64;
+/// How many times as many slices as a case's a trial of such a floor has.
+const FLOOR_TIMES: u32 = 2;
 /// How many slices a trial has that must make room for others.
 const SLICES_IN_A_ROW: u32 = 4;
 
@@ -405,11 +405,9 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         if let Some(live) = track.live.take() {
             return Ok(Ok(live));
         }
-        let slices = match track.is_floor && !track.is_awaited {
-            // Nobody asked how far it is known: only what starting its trials costs counts.
-            true => FLOOR_SLICES,
-            false => (self.bounds.slices)(&track.samples, track.cost()).max(1),
-        };
+        let slices = (self.bounds.slices)(&track.samples, track.cost()).max(1);
+        // Of a floor there are many slices, and to start a trial costs as much as several of them.
+        let slices = if track.is_floor && !track.is_awaited { slices * FLOOR_TIMES } else { slices };
         // Of random length at first, so that trials are not renewed all at the same time.
         let slices_left = if track.trials == 0 { self.random.random_range(1..=slices) } else { slices };
         track.trials += 1;
