@@ -201,8 +201,11 @@ impl Ipcmark {
 
     /// Measures into the file `name`.
     fn run(&self, arguments: &[&str], name: &str) -> Result<(), String> {
+        let file = self.file(name);
+        // One of an earlier repetition may be there, and ipcmark overwrites none.
+        let _ = std::fs::remove_file(&file);
         let mut command = Command::new(&self.program);
-        command.arg("run").args(arguments).arg("--output").arg(self.file(name));
+        command.arg("run").args(arguments).arg("--output").arg(file);
         self.said_by(&mut command).map(drop)
     }
 
