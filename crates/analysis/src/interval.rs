@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn trials_of_one_slice_have_the_interval_of_order_statistics() {
-        // Of eight to ten independent values the second from either end, of six and seven the first.
+        // Of eight to ten independent values the second from the least and from the greatest, of six and seven the first.
         for (n, low, high) in [(6, 0.0, 5.0), (9, 1.0, 7.0), (10, 1.0, 8.0)] {
             let scrambled: Vec<Vec<f64>> = (0..n).map(|i| vec![f64::from(i * 7 % n)]).collect();
             if n != 6 {

@@ -31,31 +31,3 @@ fn dependent(factor: u64) -> u64 {
 fn dependent(factor: u64) -> u64 {
     std::hint::black_box(factor.wrapping_mul(factor))
 }
-
-#[cfg(all(test, not(miri), not(loom)))]
-mod tests {
-    use super::*;
-    use std::time::Instant;
-
-    /// The fastest of some tries of `steps` steps, in nanoseconds.
-    fn fastest_ns(steps: u64) -> f64 {
-        let one = || {
-            let start = Instant::now();
-            multiply(steps);
-            start.elapsed().as_nanos() as f64
-        };
-        (0..200).map(|_| one()).fold(f64::INFINITY, f64::min)
-    }
-
-    #[test]
-    fn twice_the_steps_take_twice_the_time() {
-        let ratio = fastest_ns(40_000) / fastest_ns(20_000);
-        assert!((1.8..2.2).contains(&ratio), "{ratio}");
-    }
-
-    #[test]
-    fn no_step_is_left_out() {
-        // No processor multiplies faster than once a cycle, or has more than 8 cycles in a nanosecond.
-        assert!(fastest_ns(80_000) > 80_000.0 / 8.0);
-    }
-}

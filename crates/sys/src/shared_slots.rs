@@ -1,10 +1,10 @@
 //! Messages in memory that two endpoints share, each with one hand-over: the sender writes the message where its peer
 //! will read it, and one store says that it is there.
 //!
-//! It is the least that moves bytes between two CPUs, and no queue for programs: endpoints take turns, or one of them
+//! It is the least that moves bytes between two CPUs, and no queue for programs: endpoints alternate, or one of them
 //! streams and its peer answers at the end; both spin; neither learns that its peer has gone; messages have one size.
 //!
-//! Messages of both endpoints are numbered together, because the endpoints take turns. Message k lies in slot k modulo
+//! Messages of both endpoints are numbered together, because the endpoints alternate. Message k lies in slot k modulo
 //! the number of slots. The word that hands it over lies behind its bytes, so that it needs no line of its own unless
 //! the bytes fill theirs. A short answer to long messages lies in a line of its own.
 
@@ -37,9 +37,9 @@ pub struct SlotGeometry {
 }
 
 impl SlotGeometry {
-    /// One slot for messages of `size_bytes`, for endpoints that take turns: each writes where the other wrote before
+    /// One slot for messages of `size_bytes`, for endpoints that alternate: each writes where the other wrote before
     /// it, so that the fewest lines are in use.
-    pub fn of_turns(size_bytes: usize) -> Self {
+    pub fn alternating(size_bytes: usize) -> Self {
         Self::new(size_bytes, 1)
     }
 
@@ -154,7 +154,7 @@ impl SlotEndpoint {
     #[inline(always)]
     pub fn release(&mut self) {
         self.next += 1;
-        // The peer sent this message as its turn: it had read all before.
+        // The peer sent this message when it had read all before.
         self.freed = self.next;
         // A streaming peer reads this word when it has filled every slot: half of them at a time are enough.
         if self.next.is_multiple_of((self.geometry.slots as u64).div_ceil(2)) {
@@ -263,20 +263,20 @@ mod tests {
             assert!(word >= size_bytes && word.is_multiple_of(WORD_BYTES), "{size_bytes}");
             assert_eq!((word + WORD_BYTES).div_ceil(LINE_BYTES), lines, "{size_bytes}");
         }
-        assert_eq!(SlotGeometry::of_turns(4096).stride_bytes, 8192);
+        assert_eq!(SlotGeometry::alternating(4096).stride_bytes, 8192);
         assert_eq!(SlotGeometry::of_stream(1).slots, 256);
         assert_eq!(SlotGeometry::of_stream(1 << 20).slots, 2);
     }
 
     #[test]
-    fn endpoints_take_turns_in_one_slot() {
+    fn endpoints_alternate_in_one_slot() {
         for size_bytes in [1, 56, 57, 4096, 10_000] {
-            let (mut client, mut server) = pair(SlotGeometry::of_turns(size_bytes));
-            for turn in 0..5_u8 {
-                send(&mut client, &vec![turn; size_bytes]);
-                assert_eq!(received(&mut server, size_bytes), vec![turn; size_bytes]);
+            let (mut client, mut server) = pair(SlotGeometry::alternating(size_bytes));
+            for iteration in 0..5_u8 {
+                send(&mut client, &vec![iteration; size_bytes]);
+                assert_eq!(received(&mut server, size_bytes), vec![iteration; size_bytes]);
                 // A short answer, and then one as long as the message.
-                let answer = vec![turn + 100; if turn % 2 == 0 { 1 } else { size_bytes }];
+                let answer = vec![iteration + 100; if iteration % 2 == 0 { 1 } else { size_bytes }];
                 send(&mut server, &answer);
                 assert_eq!(received(&mut client, answer.len()), answer);
             }
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_breaks_the_protocol_is_refused() {
-        let geometry = SlotGeometry::of_turns(100);
+        let geometry = SlotGeometry::alternating(100);
         let (mut client, mut server) = pair(geometry);
         assert_eq!(client.reserve(101).unwrap_err(), Errno::MSGSIZE);
         assert_eq!(client.commit(100), Err(Errno::INVAL));
@@ -312,6 +312,6 @@ mod tests {
         client.word(word).store(handed_over(0) | 101, Ordering::Release);
         assert_eq!(server.peek(100).unwrap_err(), Errno::BADMSG);
         let memory = SharedMemory::create("test", geometry.memory_bytes()).unwrap().0;
-        assert!(SlotEndpoint::claim(memory, SlotGeometry::of_turns(10_000), MemorySide::Client).is_err());
+        assert!(SlotEndpoint::claim(memory, SlotGeometry::alternating(10_000), MemorySide::Client).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Intervals and probabilities that hold at whatever time one looks, for a comparison that stops when it knows enough.
 //!
-//! An interval of 95% that is looked at after every trial misses far more often than once in 20, for whoever stops when it
+//! An interval of 95% that is asked for after every trial misses far more often than once in 20, for whoever stops when it
 //! first excludes 0 picks the moment at which chance was strongest. The mixture of likelihood ratios over a normal prior
 //! (Robbins, *Statistical methods related to the law of the iterated logarithm*, 1970; Johari and others, *Always valid
 //! inference*, 2022) bounds the probability of ever excluding the truth. It knows the variance; here it is estimated, so that
@@ -9,7 +9,7 @@
 use crate::stats::student_tail;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// After how many blocks the interval is narrowest beside one for a single look; decisions are made at some tens of blocks.
+/// After how many blocks the interval is narrowest beside one that is asked for once; decisions are made at some tens of blocks.
 const PRIOR_BLOCKS: f64 = 6.0;
 
 /// The probability on each side of the interval after `blocks` blocks, so that the chance that any interval up to then, or

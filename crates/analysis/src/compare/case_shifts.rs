@@ -1,91 +1,12 @@
 //! The shifts of one case between two sides: of its time, and of its time as a multiple of floors.
 
-use super::pairing::{CasePair, CaseRuns};
+use super::chosen_pair::ChosenPair;
 use super::references::Reference;
 use super::run_variance::RunVariance;
-use super::statistics::{FEWEST_TRIALS, Shift};
-use crate::host_speed::FullSpeed;
-use crate::stats;
+use super::statistics::Shift;
 use model::case::Case;
 use model::floor::SYSCALL;
-use model::record::{Outcome, Record};
-use model::sample::Sample;
-use model::summary::HostView;
 use model::workload::Workload;
-use std::collections::BTreeMap;
-
-/// The slices of one case by which it is compared, of each run of A and of B.
-pub(super) struct ChosenPair<'a> {
-    pub(super) case: &'a Case,
-    /// Whether they are those at full speed, or all.
-    pub(super) view: HostView,
-    pub(super) sides: [Vec<(usize, Vec<&'a Sample>)>; 2],
-    /// Why runs of A and of B failed to measure it.
-    pub(super) failures: [Vec<&'a str>; 2],
-}
-
-impl<'a> ChosenPair<'a> {
-    /// The undisturbed slices, where every run has enough trials with some: those of a slow minute are then not compared with
-    /// those of a fast one. All slices elsewhere.
-    pub(super) fn of(pair: &CasePair<'a>, full_speeds: [&[FullSpeed]; 2]) -> Self {
-        let undisturbed = |side: usize, runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
-            let chosen = runs.records.iter().map(|(run, record)| {
-                let full_speed = &full_speeds[side][*run];
-                let is_undisturbed =
-                    |sample: &&Sample| full_speed.undisturbed(&record.case, sample) == Some(true);
-                (*run, record.samples.iter().filter(is_undisturbed).collect())
-            });
-            chosen.collect()
-        };
-        let all = |runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
-            runs.records.iter().map(|(run, record)| (*run, record.samples.iter().collect())).collect()
-        };
-        let sides = [undisturbed(0, &pair.a), undisturbed(1, &pair.b)];
-        let have_enough = sides.iter().flatten().all(|(_, samples)| trials(samples) >= FEWEST_TRIALS);
-        let case = pair.a.case();
-        let failures = [failures(&pair.a), failures(&pair.b)];
-        match have_enough {
-            true => Self { case, view: HostView::Undisturbed, sides, failures },
-            false => Self { case, view: HostView::AsFound, sides: [all(&pair.a), all(&pair.b)], failures },
-        }
-    }
-
-    /// ln B − ln A of times as multiples of what `floor_ns` gives for the side, the run and the slice.
-    pub(super) fn shift(&self, floor_ns: impl Fn(usize, usize, &Sample) -> Option<f64>) -> Option<Shift> {
-        let logs = |side: usize| -> Vec<Vec<f64>> {
-            let of_run = |(run, samples): &(usize, Vec<&Sample>)| logs(samples, |s| floor_ns(side, *run, s));
-            self.sides[side].iter().map(of_run).collect()
-        };
-        Shift::between(&logs(0), &logs(1))
-    }
-}
-
-fn failures<'a>(runs: &CaseRuns<'a>) -> Vec<&'a str> {
-    let failure = |(_, record): &(usize, &'a Record)| match &record.outcome {
-        Outcome::Failed { error } => Some(error.as_str()),
-        _ => None,
-    };
-    runs.records.iter().filter_map(failure).collect()
-}
-
-/// How many trials `samples` are of.
-pub(super) fn trials(samples: &[&Sample]) -> usize {
-    samples.iter().map(|sample| sample.trial).collect::<std::collections::BTreeSet<_>>().len()
-}
-
-/// The median logarithm of each trial as a multiple of `floor_ns`, in time order; without slices that have no floor.
-fn logs(samples: &[&Sample], floor_ns: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
-    let mut trials: BTreeMap<u32, (u64, Vec<f64>)> = BTreeMap::new();
-    for sample in samples {
-        let Some(floor_ns) = floor_ns(sample) else { continue };
-        let (started_ns, logs) = trials.entry(sample.trial).or_insert((sample.started_ns, Vec::new()));
-        *started_ns = sample.started_ns.min(*started_ns);
-        logs.push((sample.iteration_ns() / floor_ns).ln());
-    }
-    let mut trials: Vec<(u64, Vec<f64>)> = trials.into_values().collect();
-    trials.sort_by_key(|(started_ns, _)| *started_ns);
-    trials.iter().filter_map(|(_, logs)| stats::median(logs)).collect()
-}
 
 /// The shifts of one case by which it is judged.
 pub(super) struct CaseShifts<'a> {

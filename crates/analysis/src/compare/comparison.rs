@@ -1,11 +1,13 @@
 //! The runs of two sides compared, case by case.
 
-use super::case_shifts::{CaseShifts, ChosenPair};
+use super::case_shifts::CaseShifts;
+use super::chosen_pair::ChosenPair;
 use super::discoveries::levels;
 use super::pairing::{CasePair, pair};
 use super::references::{Neighbours, Reference};
-use super::result::{ComparedCase, Comparison, ComparisonOptions, ComparisonVerdict, Ratio, RunDeviation};
-use super::run_variance::RunVariance;
+use super::options::ComparisonOptions;
+use super::result::{ComparedCase, Comparison, ComparisonVerdict, Ratio, RunDeviation};
+use super::run_estimate::run_variance;
 use super::statistics::{Caution, Shift};
 use super::totals::{differences, notes, totals};
 use super::verdict::{JudgedCase, judge_case, judge_floor};
@@ -32,9 +34,9 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
     let times: Vec<Shift> = of_cases.iter().flatten().map(|shifts| shifts.time).collect();
     let multiples: Vec<Shift> =
         of_cases.iter().flatten().filter_map(|shifts| Some(shifts.adjusted?.1)).collect();
-    let (times, multiples) = (RunVariance::of(&times, options), RunVariance::of(&multiples, options));
+    let (times, multiples) = (run_variance(&times, options), run_variance(&multiples, options));
     let of_floor_times: Vec<Shift> = of_floors.iter().flatten().map(|shifts| shifts.time).collect();
-    let floor_times = RunVariance::of(&of_floor_times, options);
+    let floor_times = run_variance(&of_floor_times, options);
 
     let caution = |level| Caution { level, times, multiples, options };
     let p = |shifts: &CaseShifts<'_>| shifts.p(times, multiples);

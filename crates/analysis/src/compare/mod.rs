@@ -11,7 +11,7 @@
 //!    from the variance *between* batches, which neighbours that resemble each other do not shrink
 //!    (batch means: Law, *Simulation Modeling and Analysis*, 9.5.3). Degrees of freedom are
 //!    Welch's and Satterthwaite's, quantiles Student's.
-//! 3. Each run adds the variance between runs, from replicates or from the differences of all cases (`run_variance`).
+//! 3. Each run adds the variance between runs, from replicates or from the differences of all cases (`run_estimate`).
 //! 4. Which cases are called different is decided over mechanisms and their cases, so that few of those called are false
 //!    (`discoveries`); the interval of each is of the level by which it is judged.
 //! 5. Each case is judged by several ratios: of its time, of its time as a multiple of its floor in the
@@ -31,9 +31,11 @@
 
 mod any_time;
 mod case_shifts;
+mod chosen_pair;
 mod comparison;
 mod discoveries;
 mod mean_ratio;
+mod options;
 mod paired;
 #[cfg(test)]
 mod paired_tests;
@@ -41,6 +43,7 @@ mod pairing;
 mod quadruples;
 mod references;
 mod result;
+mod run_estimate;
 mod run_variance;
 #[cfg(test)]
 mod simulation;
@@ -52,13 +55,14 @@ mod verdict;
 
 pub use self::comparison::{compare, failures};
 pub use self::mean_ratio::FEWEST_TRIAL_PAIRS;
+pub use self::options::ComparisonOptions;
 pub use self::paired::{
     ComparisonPlan, PairedComparison, PairedRatios, PlannedComparison, compare_paired,
     is_paired_verdict_reached, plan_paired,
 };
 pub use self::quadruples::{QuadrupleRatio, QuadrupleSpeed, round_log_ratios};
 pub use self::result::{
-    AdjustedRatio, ComparedCase, Comparison, ComparisonOptions, ComparisonTotals, ComparisonVerdict,
+    AdjustedRatio, ComparedCase, Comparison, ComparisonTotals, ComparisonVerdict,
     Difference, Ratio, RunDeviation, RunMedian,
 };
 pub use self::run_variance::RunVarianceSource;

@@ -5,7 +5,8 @@
 use super::discoveries::levels;
 use super::mean_ratio::{FEWEST_TRIAL_PAIRS, MeanRatio};
 use super::quadruples::{QuadrupleRatio, quadruples};
-use super::result::{ComparisonOptions, ComparisonVerdict};
+use super::options::ComparisonOptions;
+use super::result::ComparisonVerdict;
 use super::statistics::MISS;
 use model::case::Case;
 use model::estimate::Estimate;

@@ -1,6 +1,6 @@
 //! What else a change can be measured against: other floors, and the other cases of the same place.
 
-use super::case_shifts::ChosenPair;
+use super::chosen_pair::ChosenPair;
 use super::pairing::CasePair;
 use super::statistics::Shift;
 use crate::stats;

@@ -1,9 +1,6 @@
 //! How much a case differs from run to run for reasons that trials within a run do not show: physical pages, the state of the
-//! host. It is estimated from replicates, or else from the differences of all cases, most of which do not differ.
+//! host. How it is estimated is in `run_estimate`.
 
-use super::result::ComparisonOptions;
-use super::statistics::{Replicates, Shift};
-use crate::stats;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -28,48 +25,6 @@ pub enum RunVarianceSource {
 }
 
 impl RunVariance {
-    /// The fewest cases whose differences say what is usual.
-    const FEWEST_CASES: usize = 10;
-    /// Cases of one run have the host of that run in common, so that many cases do not make many degrees of freedom.
-    const MOST_DEGREES: f64 = 20.0;
-    /// What is assumed counts as much as an estimate of so many degrees of freedom: a few runs may agree by chance.
-    const ASSUMED_DEGREES: f64 = 8.0;
-
-    /// Of the shifts of all cases, of times or of multiples of floors.
-    pub(super) fn of(shifts: &[Shift], options: ComparisonOptions) -> Self {
-        let assumed = options.repeatability.0.powi(2);
-        let estimated = |variance: f64, degrees: f64, source| {
-            let degrees = degrees.clamp(1.0, Self::MOST_DEGREES);
-            let together = degrees + Self::ASSUMED_DEGREES;
-            let variance = (degrees * variance.max(0.0) + Self::ASSUMED_DEGREES * assumed) / together;
-            Self { variance, degrees: together, source }
-        };
-        let replicates =
-            shifts.iter().map(|shift| shift.replicates).fold(Replicates::default(), |sum, more| sum + more);
-        if replicates.degrees > 0.0 {
-            let variance = (replicates.squares - replicates.within) / replicates.degrees;
-            return estimated(variance, replicates.degrees, RunVarianceSource::Replicates);
-        }
-        if shifts.len() >= Self::FEWEST_CASES {
-            // Robust, so that cases that do differ count little, and around what all have in common, which is for floors and
-            // neighbours to explain.
-            let logs: Vec<f64> = shifts.iter().map(|shift| shift.log).collect();
-            let centre = stats::median(&logs).unwrap_or(0.0);
-            let distances: Vec<f64> = logs.iter().map(|log| (log - centre).abs()).collect();
-            let deviation = 1.4826 * stats::median(&distances).unwrap_or(0.0);
-            let within: Vec<f64> = shifts.iter().map(|shift| shift.variance).collect();
-            let between = deviation.powi(2) - stats::median(&within).unwrap_or(0.0);
-            let mean_share = stats::mean(&shifts.iter().map(|shift| shift.run_share).collect::<Vec<_>>());
-            // Such a deviation is worth that of a little more than a third as many cases.
-            return estimated(
-                between / mean_share,
-                0.37 * shifts.len() as f64,
-                RunVarianceSource::Differences,
-            );
-        }
-        Self { variance: assumed, degrees: f64::INFINITY, source: RunVarianceSource::Assumed }
-    }
-
     /// Of two quantities that each differ so.
     pub(super) fn doubled(self) -> Self {
         Self { variance: 2.0 * self.variance, ..self }

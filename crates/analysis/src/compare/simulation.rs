@@ -1,7 +1,8 @@
 //! Simulated runs on a simulated host that drifts, for tests: of what a comparison says of them the truth is known.
 
 use super::comparison::compare;
-use super::result::{ComparedCase, ComparisonOptions, ComparisonVerdict};
+use super::options::ComparisonOptions;
+use super::result::{ComparedCase, ComparisonVerdict};
 use crate::stats;
 use model::case::Case;
 use model::estimate::Estimate;

@@ -1,6 +1,7 @@
 //! Shifts between the runs of two sides, on logarithms, with the intervals by which they are judged.
 
-use super::result::{ComparisonOptions, ComparisonVerdict, Ratio};
+use super::options::ComparisonOptions;
+use super::result::{ComparisonVerdict, Ratio};
 use super::run_variance::RunVariance;
 use crate::stats::{self, student_quantile, student_tail};
 
@@ -161,8 +162,8 @@ impl Shift {
         }
     }
 
-    /// With the intervals by which it is judged.
-    pub(super) fn judged(self, runs: RunVariance, caution: Caution) -> ShiftEstimate {
+    /// With the intervals by which a verdict is given.
+    pub(super) fn estimate(self, runs: RunVariance, caution: Caution) -> ShiftEstimate {
         ShiftEstimate {
             shift: self,
             half: self.half(runs, caution.level / 2.0),

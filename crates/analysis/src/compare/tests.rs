@@ -339,9 +339,9 @@ fn several_runs_of_one_side_say_how_much_runs_differ() {
     assert!(close.run_deviation.adjusted.0 < 0.009, "{:?}", close.run_deviation);
     assert_eq!(close.cases[0].verdict, ComparisonVerdict::Slower, "{:?}", close.cases[0]);
     assert_eq!((close.cases[0].a.runs, close.cases[0].a.trials), (3, 60));
-    let far = of(&[1000.0, 1100.0, 950.0], &[1030.0, 1130.0, 980.0]);
-    assert!(far.run_deviation.adjusted.0 > 0.035, "{:?}", far.run_deviation);
-    assert_eq!(far.cases[0].verdict, ComparisonVerdict::CannotTell);
+    let apart = of(&[1000.0, 1100.0, 950.0], &[1030.0, 1130.0, 980.0]);
+    assert!(apart.run_deviation.adjusted.0 > 0.035, "{:?}", apart.run_deviation);
+    assert_eq!(apart.cases[0].verdict, ComparisonVerdict::CannotTell);
     assert_eq!(of(&[1000.0], &[1000.0]).run_deviation.source, RunVarianceSource::Assumed);
 }
 

@@ -1,6 +1,7 @@
 //! The verdict of one case: its time and its multiples of floors weighed against each other.
 
-use super::case_shifts::{CaseShifts, ChosenPair, trials};
+use super::case_shifts::CaseShifts;
+use super::chosen_pair::{ChosenPair, trials};
 use super::references::Neighbours;
 use super::result::{AdjustedRatio, ComparedCase, ComparisonVerdict, RunMedian};
 use super::statistics::{Caution, FEWEST_TRIALS, Shift, ShiftEstimate, direction};
@@ -49,8 +50,8 @@ pub(super) fn judge_case(
     let Some(shifts) = shifts else {
         return judged_case(pair, None, None, Judgement::cannot_tell(too_few_trials(pair)));
     };
-    let time = shifts.time.judged(caution.times, caution);
-    let of_floor = |shift: Shift| shift.judged(caution.multiples, caution);
+    let time = shifts.time.estimate(caution.times, caution);
+    let of_floor = |shift: Shift| shift.estimate(caution.multiples, caution);
     let Some((by, adjusted)) = shifts.adjusted.map(|(by, shift)| (by, of_floor(shift))) else {
         return judged_case(pair, Some(time), None, without_floor(time, caution));
     };
@@ -62,7 +63,7 @@ pub(super) fn judge_case(
     let neighbours = neighbours.less_common_shift(pair.case, shifts.time).map(|shift| OtherCause {
         what: "the other mechanisms with this workload and placement".to_owned(),
         is_floor: false,
-        rest: shift.judged(caution.times, caution),
+        rest: shift.estimate(caution.times, caution),
     });
     let others: Vec<OtherCause> = floors.chain(neighbours).collect();
     let judgement = weigh(time, adjusted, shifts.floor_is_alike, &others, caution);
@@ -78,7 +79,7 @@ pub(super) fn judge_floor(
     let Some(shifts) = shifts else {
         return judged_case(pair, None, None, Judgement::cannot_tell(too_few_trials(pair)));
     };
-    let time = shifts.time.judged(caution.times, caution);
+    let time = shifts.time.estimate(caution.times, caution);
     let judgement = match time.direction() {
         Some(direction) => Judgement::plain(direction),
         None => undecided(time, caution),

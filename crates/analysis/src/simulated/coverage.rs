@@ -22,13 +22,13 @@ struct Truth {
 impl Truth {
     fn of(world: World) -> Self {
         let mut random = Random(1);
-        let far = World { trials: 100_000, slices: 1, trial_s: 1000.0, ..world };
-        let samples = far.samples(&mut random);
+        let long = World { trials: 100_000, slices: 1, trial_s: 1000.0, ..world };
+        let samples = long.samples(&mut random);
         let full_speed = FullSpeed::of_records([(&case(), samples.as_slice())]);
         let median = |of: &dyn Fn(&&Sample) -> bool| {
             stats::median(&samples.iter().filter(of).map(Sample::iteration_ns).collect::<Vec<_>>())
         };
-        let rest = World { motion: Motion::Rest, ..far }.samples(&mut random);
+        let rest = World { motion: Motion::Rest, ..long }.samples(&mut random);
         let rest: Vec<f64> = rest.iter().map(Sample::iteration_ns).collect();
         Self {
             undisturbed: median(&|s| full_speed.undisturbed(&case(), s) == Some(true)),

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_take_turns_where_all_can_stay_alive_and_else_follow_each_other() {
+    fn pairs_alternate_where_all_can_stay_alive_and_else_follow_each_other() {
         let slices = 8 * ROUNDS_OF_TRIALS as usize;
         let trials = FakeTrials::new(&same);
         run(&mut [pair("a", "b"), pair("c", "d")], &trials, 8 * SLICE_TIME, &|_| false);

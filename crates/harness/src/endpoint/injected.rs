@@ -84,6 +84,25 @@ mod tests {
         }
     }
 
+    /// The fastest of some tries of `steps` steps, in nanoseconds.
+    fn fastest_ns(steps: u64) -> f64 {
+        let clock = Clock::new(ClockSource::MonotonicRaw);
+        let one = |_| {
+            let start = clock.now();
+            multiply(steps);
+            clock.ns_between(start, clock.now())
+        };
+        (0..200).map(one).fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn twice_the_steps_take_twice_the_time_and_none_is_left_out() {
+        let (once_ns, twice_ns) = (fastest_ns(20_000), fastest_ns(40_000));
+        assert!((1.8..2.2).contains(&(twice_ns / once_ns)), "{once_ns} {twice_ns}");
+        // No processor multiplies faster than once a cycle, or has more than 8 cycles in a nanosecond.
+        assert!(twice_ns > 40_000.0 / 8.0);
+    }
+
     #[test]
     fn each_iteration_is_delayed_after_it_began() {
         struct Counted(u32, u32);

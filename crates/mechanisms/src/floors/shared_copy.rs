@@ -44,7 +44,7 @@ impl Mechanism for SharedCopy {
     type End = SharedCopyEndpoint;
 
     fn probe(_: &Params) -> Support {
-        support_of(SharedMemory::create("ipcmark-probe", SlotGeometry::of_turns(1).memory_bytes()))
+        support_of(SharedMemory::create("ipcmark-probe", SlotGeometry::alternating(1).memory_bytes()))
     }
 
     fn bind(trial: &TrialContext<'_>) -> Result<(SharedCopyEndpoint, Ticket), Failure> {
@@ -68,7 +68,7 @@ fn geometry(trial: &TrialContext<'_>) -> SlotGeometry {
     let size_bytes = trial.shape.size_bytes;
     match trial.shape.workload {
         Workload::Throughput => SlotGeometry::of_stream(size_bytes),
-        _ => SlotGeometry::of_turns(size_bytes),
+        _ => SlotGeometry::alternating(size_bytes),
     }
 }
 

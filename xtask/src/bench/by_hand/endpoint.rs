@@ -142,8 +142,14 @@ impl Endpoint {
         let memory = SharedMemory::open(std::io::stdin().as_fd(), WORDS_BYTES)?;
         let word = memory.u32_at(0);
         match self.is_client {
-            true => self.serve_round_trips(&mut |iterations| Ok(ask_by_futex(word, iterations))),
-            false => self.serve_round_trips(&mut |iterations| Ok(answer_by_futex(word, iterations))),
+            true => self.serve_round_trips(&mut |iterations| {
+                ask_by_futex(word, iterations);
+                Ok(())
+            }),
+            false => self.serve_round_trips(&mut |iterations| {
+                answer_by_futex(word, iterations);
+                Ok(())
+            }),
         }
     }
 
@@ -255,7 +261,7 @@ fn receive(input: BorrowedFd<'_>, message: &mut [u8], iterations: u64) -> Result
 fn ask_by_futex(word: &AtomicU32, iterations: u64) {
     for _ in 0..iterations {
         wake_peer(word);
-        await_turn(word, 0);
+        await_parity(word, 0);
     }
 }
 
@@ -263,7 +269,7 @@ fn ask_by_futex(word: &AtomicU32, iterations: u64) {
 #[inline(never)]
 fn answer_by_futex(word: &AtomicU32, iterations: u64) {
     for _ in 0..iterations {
-        await_turn(word, 1);
+        await_parity(word, 1);
         wake_peer(word);
     }
 }
@@ -276,7 +282,7 @@ fn wake_peer(word: &AtomicU32) {
 }
 
 #[inline(always)]
-fn await_turn(word: &AtomicU32, parity: u32) {
+fn await_parity(word: &AtomicU32, parity: u32) {
     loop {
         let value = word.load(Ordering::Acquire);
         if value % 2 == parity {
