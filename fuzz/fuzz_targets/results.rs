@@ -8,6 +8,7 @@ use model::record::{Line, Results};
 use analysis::host_speed::FullSpeed;
 use analysis::summary::recompute;
 use model::results::{parse, to_line};
+use model::testing::lines;
 use analysis::study::evaluate;
 use analysis::summary::{summarise, warnings};
 
@@ -15,6 +16,9 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(mut results) = parse(bytes, "fuzz") else { return };
     results.notes.clear();
     assert_eq!(parse(text_of(&results).as_bytes(), "again"), Ok(results.clone()));
+    // As a run writes them. The profiles of both are the same.
+    let streamed: String = lines(&results).iter().map(to_line).collect();
+    assert_eq!(parse(streamed.as_bytes(), "streamed"), Ok(results.clone()));
 
     if let Some(study) = &results.header.study {
         let drawn = evaluate(study, &results);

@@ -27,7 +27,8 @@ use std::time::Duration;
 pub enum RunEvent<'a> {
     /// The floors were first measured; in nanoseconds per iteration, where they could be.
     Floors(Vec<(&'a Case, Option<f64>)>),
-    /// A slice was measured.
+    /// A slice was measured, and so were the floors after it, by which the sample is divided. Where the run ends before them, the
+    /// floors before it alone. Each sample is reported once.
     Sample(&'a Case, &'a Sample),
     /// A slice is over, measured or not.
     Progress(TrialProgress),
@@ -137,8 +138,8 @@ struct Track<'a> {
     is_awaited: bool,
     floor: Option<Floor>,
     samples: Vec<Sample>,
-    /// For each sample, which measurement of the floors came before it.
-    brackets: Vec<usize>,
+    /// Of each sample that is not reported yet, the last ones: which measurement of the floors came before it.
+    unreported: Vec<usize>,
     settings: Vec<Setting>,
     hint_ns: Option<f64>,
     outcome: Option<Outcome>,
@@ -166,7 +167,7 @@ impl Track<'_> {
             is_awaited: false,
             floor: None,
             samples: Vec::new(),
-            brackets: Vec::new(),
+            unreported: Vec::new(),
             settings: Vec::new(),
             hint_ns: None,
             outcome: None,
@@ -220,7 +221,7 @@ impl Track<'_> {
                 self.hint_ns = Some(sample.iteration_ns());
                 self.settings = report.settings;
                 self.samples.push(sample);
-                self.brackets.push(bracket);
+                self.unreported.push(bracket);
             }
             Err(error) => self.fail(error),
         }
@@ -250,6 +251,7 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
     fn finish(mut self) -> RunFinish {
         // To stop early is no error: what was measured by then is the result.
         let _ = self.rounds();
+        self.report_samples();
         let interrupted = self.trials.is_interrupted();
         for at in 0..self.tracks.len() {
             let outcome = match self.tracks[at].is_settled(self.bounds.settled) {
@@ -310,6 +312,7 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
                 }
             }
             self.measure_floors(&floors)?;
+            self.report_samples();
         }
         for &at in group {
             if !stay_alive {
@@ -346,7 +349,11 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         };
         let left = self.tracks.iter().filter(|track| is_left(track)).map(|track| track.case.clone());
         let left: Vec<Case> = left.collect();
-        if left.is_empty() { Ok(()) } else { self.measure_floors(&left) }
+        if !left.is_empty() {
+            self.measure_floors(&left)?;
+            self.report_samples();
+        }
+        Ok(())
     }
 
     fn open_cases(&self) -> usize {
@@ -383,9 +390,6 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         let started = outcome.as_ref().map_or(Duration::ZERO, |(_, started)| *started);
         let track = &mut self.tracks[at];
         track.note(outcome.map(|(report, _)| report), self.round.unwrap_or(0), started, bracket);
-        if let Some(sample) = track.samples.last().filter(|_| track.outcome.is_none()) {
-            (self.report)(RunEvent::Sample(&track.case, sample));
-        }
         if self.tracks[at].live.as_ref().is_some_and(|live| live.slices_left == 0) {
             self.end_trial(at)?;
         }
@@ -422,12 +426,18 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         Ok(())
     }
 
-    /// Divides the samples of the case at `at` by the floors before and after them.
-    fn divide_by_floors(&mut self, at: usize) {
-        let Track { samples, brackets, floor: Some(floor), .. } = &mut self.tracks[at] else { return };
-        for (sample, bracket) in samples.iter_mut().zip(brackets) {
-            sample.floor_ns = between(&self.brackets, *bracket, |ns_of| floor.iteration_ns(ns_of));
-            sample.wake_floor_ns = between(&self.brackets, *bracket, |ns_of| floor.wake_iteration_ns(ns_of));
+    /// Divides the samples that are not reported yet by the floors before and after them, and reports them.
+    fn report_samples(&mut self) {
+        for Track { case, floor, samples, unreported, .. } in &mut self.tracks {
+            let first = samples.len() - unreported.len();
+            for (sample, bracket) in samples[first..].iter_mut().zip(unreported.drain(..)) {
+                if let Some(floor) = floor {
+                    sample.floor_ns = between(&self.brackets, bracket, |ns_of| floor.iteration_ns(ns_of));
+                    sample.wake_floor_ns =
+                        between(&self.brackets, bracket, |ns_of| floor.wake_iteration_ns(ns_of));
+                }
+                (self.report)(RunEvent::Sample(case, sample));
+            }
         }
     }
 
@@ -441,13 +451,12 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         }
     }
 
-    /// Ends the case or floor at `at`, unless that was reported before, and reports what was measured of it. One that has failed
-    /// keeps that outcome.
+    /// Ends the case or floor at `at`, unless that was reported before, and reports what was measured of it. Its samples have been
+    /// reported by then. One that has failed keeps that outcome.
     fn end(&mut self, at: usize, outcome: Outcome) {
         if std::mem::replace(&mut self.tracks[at].is_reported, true) {
             return;
         }
-        self.divide_by_floors(at);
         let track = &mut self.tracks[at];
         track.live = None;
         let outcome = track.outcome.get_or_insert(outcome).clone();
@@ -491,6 +500,8 @@ mod tests {
         progress: Vec<TrialProgress>,
         first_floors: Vec<Option<f64>>,
         sampled: Vec<(String, Sample)>,
+        /// How many samples were reported when each slice was over.
+        sampled_by_then: Vec<usize>,
     }
 
     impl Ran {
@@ -524,14 +535,17 @@ mod tests {
 
     fn run(plan: &Plan, trials: &FakeTrials<'_>, time: Duration, bounds: RunBounds<'_>) -> Ran {
         let (mut ended, mut progress, mut first_floors) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sampled = Vec::new();
+        let (mut sampled, mut sampled_by_then) = (Vec::new(), Vec::new());
         let finish = measure(plan, trials, trials.budget(time), bounds, |event| match event {
             RunEvent::Floors(floors) => first_floors = floors.into_iter().map(|(_, ns)| ns).collect(),
             RunEvent::Sample(case, sample) => sampled.push((case.spec.name.clone(), sample.clone())),
-            RunEvent::Progress(reached) => progress.push(reached),
+            RunEvent::Progress(reached) => {
+                progress.push(reached);
+                sampled_by_then.push(sampled.len());
+            }
             RunEvent::Ended(finished) => ended.push(*finished),
         });
-        Ran { finish, ended, progress, first_floors, sampled }
+        Ran { finish, ended, progress, first_floors, sampled, sampled_by_then }
     }
 
     const NEVER: SettledRule<'static> = &|_, _| false;
@@ -553,13 +567,54 @@ mod tests {
     }
 
     #[test]
-    fn every_sample_is_reported_when_it_is_taken() {
+    fn every_sample_is_reported_once_when_the_floors_after_it_are_measured() {
         let trials = FakeTrials::new(&same);
         let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(3)));
         let of_a = ran.sampled.iter().filter(|(name, _)| name == "a");
         let rounds: Vec<(u32, u32)> = of_a.map(|(_, sample)| (sample.trial, sample.round)).collect();
         assert_eq!(rounds, [(0, 0), (1, 1), (2, 2)]);
         assert_eq!(ran.sampled.len(), trials.count());
+        // When each slice was over: the samples of the rounds before it.
+        assert_eq!(ran.sampled_by_then, [0, 0, 0, 3, 3, 3, 6, 6, 6]);
+        assert_samples_are_those_of_the_cases(&ran);
+    }
+
+    /// Fails unless each sample that was reported is one of a case that has ended, in its order, with the same floors.
+    fn assert_samples_are_those_of_the_cases(ran: &Ran) {
+        for ended in &ran.ended {
+            let reported = ran.sampled.iter().filter(|(name, _)| *name == ended.case.spec.name);
+            let reported: Vec<&Sample> = reported.map(|(_, sample)| sample).collect();
+            assert_eq!(reported, ended.samples.iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_interrupted_in_the_middle_of_a_group_reports_its_samples_with_the_floors_before_them() {
+        // The floor, two cases in some order, and the floor, each round. The floor takes 10 ns, then 40 ns.
+        let floors = std::cell::Cell::new(0);
+        let answer = |_, name: &str| {
+            if name != CONTEXT_SWITCH {
+                return Ok(500.0);
+            }
+            floors.set(floors.get() + 1);
+            Ok(if floors.get() == 1 { 10.0 } else { 40.0 })
+        };
+        let of_cases = |interrupted_after| {
+            floors.set(0);
+            let trials = FakeTrials::new(&answer).interrupted_after(interrupted_after);
+            let ran = run(&plan(&["a", "b"]), &trials, LONG, bounds(NEVER, None));
+            assert_eq!(ran.sampled.len(), interrupted_after);
+            assert_samples_are_those_of_the_cases(&ran);
+            let cases = ran.sampled.into_iter().filter(|(name, _)| name != CONTEXT_SWITCH);
+            cases.map(|(_, sample)| sample.floor_ns.unwrap().round()).collect::<Vec<_>>()
+        };
+        // After the first case of the group; before its last floor; after it; and in the middle of the next group.
+        assert_eq!(of_cases(2), [10.0]);
+        assert_eq!(of_cases(3), [10.0, 10.0]);
+        assert_eq!(of_cases(4), [20.0, 20.0]);
+        let mut next = of_cases(6);
+        next.sort_by(f64::total_cmp);
+        assert_eq!(next, [20.0, 20.0, 40.0]);
     }
 
     #[test]
