@@ -248,6 +248,7 @@ mod tests {
         let kept: Vec<(&str, bool, &[Sample])> =
             cut_off.records.iter().map(|r| (r.case.spec.name.as_str(), r.floor, &r.samples[..])).collect();
         assert_eq!(kept, [("syscall", true, &samples[..1]), ("getpid", false, &samples[..2])]);
+        assert!(cut_off.records.iter().all(|record| record.summary.is_some() && !record.warnings.is_empty()));
         collector.take(RunEvent::Sample(&getpid, &samples[2]));
         collector.take(RunEvent::Ended(Box::new(finished(&getpid, samples.clone()))));
         collector.take(RunEvent::Ended(Box::new(finished(&case, samples[..1].to_vec()))));
