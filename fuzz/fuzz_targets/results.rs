@@ -8,6 +8,7 @@ use model::record::{Line, Results};
 use analysis::host_speed::FullSpeed;
 use analysis::summary::recompute;
 use model::results::{parse, to_line};
+use model::testing::lines;
 use analysis::study::evaluate;
 use analysis::summary::{summarise, warnings};
 
@@ -15,6 +16,9 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(mut results) = parse(bytes, "fuzz") else { return };
     results.notes.clear();
     assert_eq!(parse(text_of(&results).as_bytes(), "again"), Ok(results.clone()));
+    // As a run writes them.
+    let streamed: String = lines(&results).iter().map(to_line).collect();
+    assert_eq!(parse(streamed.as_bytes(), "streamed"), Ok(results.clone()));
 
     if let Some(study) = &results.header.study {
         let drawn = evaluate(study, &results);
@@ -69,5 +73,6 @@ fn text_of(results: &Results) -> String {
     let header = to_line(&Line::Header(Box::new(results.header.clone())));
     let records = results.records.iter().map(|record| to_line(&Line::Record(Box::new(record.clone()))));
     let end = results.end.iter().map(|end| to_line(&Line::End(end.clone())));
-    std::iter::once(header).chain(records).chain(end).collect()
+    let profiles = results.profiles.iter().map(|profile| to_line(&Line::Profile(Box::new(profile.clone()))));
+    std::iter::once(header).chain(records).chain(profiles).chain(end).collect()
 }

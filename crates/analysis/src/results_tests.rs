@@ -40,6 +40,11 @@ fn text_of(results: &Results) -> String {
     text
 }
 
+/// As a run writes it.
+fn streamed(results: &Results) -> String {
+    testing::lines(results).iter().map(to_line).collect()
+}
+
 fn record(name: &str, samples: Vec<Sample>) -> Record {
     Record {
         summary: summarise(&case(name), &samples, &FullSpeed::default()),
@@ -69,6 +74,7 @@ fn small() -> Results {
     let samples: Vec<Sample> = (0..8).map(|round| sample(round, 1e6 + f64::from(round))).collect();
     let mut results = read(HEADER).unwrap();
     results.records = vec![record("pipe", samples), record("fifo", Vec::new())];
+    results.header.plan.cases = vec![case("fifo"), case("pipe"), case("tcp")];
     results.end = read([HEADER, END].concat()).unwrap().end;
     results
 }
@@ -83,7 +89,168 @@ fn line_with(from: &str, to: &str) -> String {
 fn a_whole_file_is_read_back_as_it_was() {
     let results = small();
     assert_eq!(read(text_of(&results)).unwrap(), results);
+    assert_eq!(read(streamed(&results)).unwrap(), results);
     assert!(results.notes.is_empty());
+}
+
+/// The lines of [`small`] as a run writes them: the header, eight samples, the records of pipe and fifo, the end.
+fn streamed_lines() -> Vec<String> {
+    let lines: Vec<String> = streamed(&small()).lines().map(|line| format!("{line}\n")).collect();
+    assert_eq!(lines.len(), 12);
+    lines
+}
+
+#[test]
+fn a_run_that_was_cut_off_keeps_every_complete_sample() {
+    let (whole, text) = (small(), streamed(&small()));
+    let header_bytes = text.find('\n').unwrap();
+    for cut in header_bytes..text.len() {
+        let mut read = read(&text.as_bytes()[..cut]).unwrap();
+        let complete = text.match_indices('\n').filter(|(at, _)| *at <= cut).count() - 1;
+        let samples = &whole.records[0].samples[..complete.min(8)];
+        assert_eq!(read.end.is_some(), complete == 11, "cut at {cut}");
+        match (complete, read.records.as_slice()) {
+            (0, []) => {}
+            (1..=8, [unfinished]) => {
+                assert_eq!(unfinished.case, case("pipe"));
+                assert_eq!((&unfinished.outcome, unfinished.floor), (&Outcome::Interrupted, false));
+                assert_eq!((&unfinished.samples[..], &unfinished.summary), (samples, &None));
+            }
+            (9.., records) => assert_eq!(records, &whole.records[..(complete - 8).min(2)], "cut at {cut}"),
+            (_, records) => panic!("cut at {cut}, after {complete} lines: {records:?}"),
+        }
+        recompute(&mut read);
+        let summaries = read.records.iter().filter_map(|record| record.summary.as_ref());
+        assert!(summaries.map(|summary| summary.slices as usize).eq((complete > 0).then_some(samples.len())));
+    }
+}
+
+#[test]
+fn cases_without_a_record_come_last_in_the_order_of_the_plan_and_know_whether_they_are_floors() {
+    let mut results = small();
+    let floor = model::record::FloorReading { case: case("tcp"), iteration_ns: Some(5.0) };
+    results.header.floors = vec![floor];
+    let samples = |name: &str| testing::record(case(name), vec![sample(0, 1e6)]);
+    results.records = vec![samples("tcp"), samples("pipe"), record("fifo", vec![sample(0, 2e6)])];
+    let mut lines: Vec<String> = testing::lines(&results).iter().map(to_line).collect();
+    // The records of tcp and pipe.
+    lines.drain(4..6);
+    let read = read(lines.concat()).unwrap();
+    let records: Vec<_> =
+        read.records.iter().map(|r| (r.case.spec.name.as_str(), r.floor, r.samples.len())).collect();
+    assert_eq!(records, [("fifo", false, 1), ("pipe", false, 1), ("tcp", true, 1)]);
+    assert!(read.end.is_some());
+}
+
+#[test]
+fn samples_that_belong_to_no_case_or_come_twice_are_refused_with_their_line() {
+    let lines = streamed_lines();
+    let edited = |edit: &dyn Fn(&mut Vec<String>)| {
+        let mut lines = lines.clone();
+        edit(&mut lines);
+        problem(lines.concat())
+    };
+    for place in ["3", "4294967295"] {
+        let to = format!(r#""case":{place}"#);
+        let found = edited(&|lines| lines[3] = lines[3].replacen(r#""case":1"#, &to, 1));
+        assert!(found.contains("line 4: its case is at place"), "{found}");
+        assert!(found.contains("of a plan of 3 cases"), "{found}");
+    }
+    for place in ["-1", "4294967296", "1.5", "null", "\"pipe\""] {
+        let to = format!(r#""case":{place}"#);
+        let found = edited(&|lines| lines[3] = lines[3].replacen(r#""case":1"#, &to, 1));
+        assert!(found.contains("broken at line 4"), "{place}: {found}");
+    }
+    let after_its_record = edited(&|lines| {
+        let sample = lines.remove(8);
+        lines.insert(9, sample);
+    });
+    assert!(
+        after_its_record.contains("line 10: it is a sample of a case that had its record"),
+        "{after_its_record}"
+    );
+    let with_samples = text_of(&small()).lines().nth(1).unwrap().to_owned() + "\n";
+    let twice = edited(&|lines| lines[9].clone_from(&with_samples));
+    assert!(twice.contains("line 10: it has samples, and its case had some"), "{twice}");
+    let no_header = problem(&lines[1]);
+    assert!(no_header.contains("has no header"), "{no_header}");
+    let found = edited(&|lines| lines[0] = lines[0].replacen(r#""name":"fifo""#, r#""name":"pipe""#, 1));
+    assert!(found.contains("line 1: plan.cases must be cases that differ"), "{found}");
+}
+
+#[test]
+fn a_sample_that_cannot_be_is_refused_wherever_it_stands() {
+    let reading =
+        |ns: &str| format!(r#""speed":{{"client":{{"before_ns":{ns},"after_ns":1.0}}}},"iterations":1000,"#);
+    let pair = |ns: &str| {
+        let good = r#"{"before_ns":1.0,"after_ns":2.0}"#;
+        format!(
+            r#""speed":{{"client":{good},"server":{good},"pair":{{"before_ns":1.0,"after_ns":{ns}}}}},"iterations":1000,"#
+        )
+    };
+    let schedule = |slope: &str| {
+        format!(r#""schedule":{{"span_ns":1.0,"late_ns":0.0,"backlog_slope":{slope}}},"iterations":1000,"#)
+    };
+    let iterations = r#""iterations":1000,"#;
+    for good in [reading("1.0"), pair("3.0"), schedule("-0.5"), format!(r#""stolen_ns":7,{iterations}"#)] {
+        for text in [text_of(&small()), streamed(&small())] {
+            read(text.replacen(iterations, &good, 1)).unwrap();
+        }
+    }
+    let bad_numbers = ["0.0", "-1.0", "1e300", "1e999", "null", "\"1\""];
+    let speeds = bad_numbers.iter().flat_map(|ns| [reading(ns), pair(ns)]);
+    let others = [
+        schedule("1e300"),
+        schedule("-1e999"),
+        format!(r#""stolen_ns":18446744073709551615,{iterations}"#),
+        format!(r#""stolen_ns":-1,{iterations}"#),
+        format!(r#""wake_floor_ns":0.0,{iterations}"#),
+        format!(r#""wake_floor_ns":-7.5,{iterations}"#),
+        r#""iterations":0,"#.to_owned(),
+    ];
+    for bad in speeds.chain(others) {
+        for text in [text_of(&small()), streamed(&small())] {
+            let found = problem(text.replacen(iterations, &bad, 1));
+            assert!(found.contains("broken at line 2"), "{bad}: {found}");
+        }
+    }
+    let many_trials = streamed(&small()).replacen(r#""trial":0"#, r#""trial":4294967295"#, 1);
+    assert!(problem(many_trials).contains("line 2: trial must be below"));
+}
+
+#[test]
+fn a_summary_of_speeds_that_cannot_be_is_refused() {
+    let mut results = small();
+    let slope = model::summary::SpeedSlope { slope: 0.7, interval: (0.6, 0.8) };
+    let summary = results.records[0].summary.as_mut().unwrap();
+    let estimate = Some(summary.iteration_ns);
+    summary.speed = Some(model::summary::SpeedSummary {
+        shown: model::summary::HostView::Adjusted,
+        undisturbed: None,
+        adjusted: estimate,
+        as_found: estimate,
+        undisturbed_share: 0.5,
+        median_speed: 0.75,
+        slope: Some(slope),
+        pair_slope: None,
+    });
+    let modes = model::estimate::Modes { fast: 1.0, slow: 2.0, fast_share: 0.5, slow_speed: Some(0.625) };
+    summary.modes = Some(modes);
+    let text = text_of(&results);
+    assert_eq!(read(&text).unwrap(), results);
+    for (from, to) in [
+        (r#""undisturbed_share":0.5"#, r#""undisturbed_share":1.5"#),
+        (r#""median_speed":0.75"#, r#""median_speed":0.0"#),
+        (r#""median_speed":0.75"#, r#""median_speed":1e300"#),
+        (r#""interval":[0.6,0.8]"#, r#""interval":[0.8,0.6]"#),
+        (r#""slow_speed":0.625"#, r#""slow_speed":0.0"#),
+        (r#""slow_speed":0.625"#, r#""slow_speed":1.5"#),
+        (r#""adjusted":{"median":"#, r#""adjusted":{"median":-"#),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let found = problem(text.replacen(from, to, 1));
+        assert!(found.contains("line 2: summary."), "{to}: {found}");
+    }
 }
 
 #[test]
@@ -229,7 +396,11 @@ fn what_cannot_be_is_refused_with_its_line() {
         (r#""size_bytes":64"#, r#""size_bytes":1073741825"#),
         (r#""name":"pipe""#, r#""name":"\u001b[2J""#),
     ] {
-        let found = problem(line_with(from, to));
+        // The plan of the header has cases too: this is of the records.
+        let text = text_of(&small());
+        let (header, records) = text.split_once('\n').unwrap();
+        assert!(records.contains(from), "{from}");
+        let found = problem([header, "\n", &records.replacen(from, to, 1)].concat());
         assert!(found.contains("broken at line 2"), "{to}: {found}");
         assert!(!found.contains('\u{1b}'), "{found:?}");
     }
@@ -345,6 +516,8 @@ fn files() -> impl Strategy<Value = Results> {
     let one = (samples(), outcomes(), any::<bool>(), ".{0,20}", times());
     (proptest::collection::vec(one, 0..4), any::<bool>()).prop_map(|(records, ended)| {
         let mut results = small();
+        // Of one case more the records have their samples themselves.
+        results.header.plan.cases = (0..3).rev().map(|nth| case(&format!("row-{nth}"))).collect();
         let records = records.into_iter().enumerate();
         results.records = records
             .map(|(nth, (samples, outcome, floor, text, ns))| Record {
@@ -380,17 +553,20 @@ proptest! {
     fn every_file_survives_its_own_text(results in files()) {
         let mut back = read(text_of(&results)).unwrap();
         prop_assert_eq!(&back, &results);
+        prop_assert_eq!(&read(streamed(&results)).unwrap(), &results);
         recompute(&mut back);
         prop_assert_eq!(back, results);
     }
 
     #[test]
     fn no_damage_panics(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
-        let mut text = text_of(&small()).into_bytes();
-        let at = at.index(text.len());
-        text[at] = byte;
-        if let Ok(mut results) = read(&text) {
-            recompute(&mut results);
+        for text in [text_of(&small()), streamed(&small())] {
+            let mut text = text.into_bytes();
+            let at = at.index(text.len());
+            text[at] = byte;
+            if let Ok(mut results) = read(&text) {
+                recompute(&mut results);
+            }
         }
     }
 }

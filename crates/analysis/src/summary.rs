@@ -172,7 +172,7 @@ fn per_iteration(usages: impl Iterator<Item = Usage>, iterations: u64) -> PerIte
         system_ns: per(sum.system_ns),
         voluntary_switches: per(sum.voluntary_switches),
         involuntary_switches: per(sum.involuntary_switches),
-        faults: per(sum.minor_faults + sum.major_faults),
+        faults: per(sum.minor_faults.saturating_add(sum.major_faults)),
     }
 }
 

@@ -10,6 +10,8 @@ pub mod profile;
 mod reexecution;
 pub mod run;
 pub mod run_directory;
+#[cfg(test)]
+mod run_tests;
 pub mod schedule;
 #[cfg(test)]
 mod schedule_tests;

@@ -1,4 +1,5 @@
-//! What a run reports while it goes on: each record is appended to the results file when it comes, and all are kept to be shown.
+//! What a run reports while it goes on: each sample and each record is appended to the results file when it comes, and all are kept
+//! to be shown.
 //!
 //! It measures nothing, and does not show results.
 
@@ -8,8 +9,10 @@ use crate::rules::RunRules;
 use analysis::summary::recompute;
 use harness::coordinator::run::{FinishedCase, RunEvent};
 use model::observation::profile::ProfileRecord;
-use model::record::{FloorReading, Header, Line, Record, Results, RunEnd};
+use model::record::{FloorReading, Header, Line, Record, Results, RunEnd, SampleLine};
 use model::warning::Warning;
+use model::{Case, Sample};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The results of a run under way, and its file.
@@ -17,7 +20,11 @@ pub struct Collector<'a> {
     results: Results,
     rules: &'a RunRules,
     file: Option<ResultsFile>,
+    /// Where each case is in the plan.
+    place_of: HashMap<Case, u32>,
     header_written: bool,
+    /// The samples that came before the header, which waits for its floors.
+    early: Vec<Line>,
     /// The first refusal to write, after which nothing more is written.
     refused: Option<sys::Failure>,
     stop: &'a AtomicBool,
@@ -29,7 +36,9 @@ impl<'a> Collector<'a> {
     pub fn new(header: Header, rules: &'a RunRules, file: Option<ResultsFile>, stop: &'a AtomicBool) -> Self {
         let results =
             Results { header, records: Vec::new(), profiles: Vec::new(), end: None, notes: Vec::new() };
-        Self { results, rules, file, header_written: false, refused: None, stop, progress: Progress::new() }
+        let place_of = results.header.plan.cases.iter().cloned().zip(0..).collect();
+        let (early, progress) = (Vec::new(), Progress::new());
+        Self { results, rules, file, place_of, header_written: false, early, refused: None, stop, progress }
     }
 
     /// Takes what the run reports.
@@ -43,7 +52,10 @@ impl<'a> Collector<'a> {
                 self.results.header.floors = readings.into_iter().map(reading).collect();
                 self.append_header();
             }
-            RunEvent::Sample(case, sample) => self.rules.take(case, sample),
+            RunEvent::Sample(case, sample) => {
+                self.rules.take(case, sample);
+                self.append_sample(case, sample);
+            }
             RunEvent::Progress(progress) => self.progress.show(Doing::Cases, progress),
             RunEvent::Ended(finished) => self.add_record(*finished),
         }
@@ -53,8 +65,19 @@ impl<'a> Collector<'a> {
         let mut record = self.rules.record(finished);
         record.warnings.extend(self.cpu_split_warning(&record));
         self.append_header();
+        // They are in the file already.
+        let samples = std::mem::take(&mut record.samples);
         self.append(&Line::Record(Box::new(record.clone())));
-        self.results.records.push(record);
+        self.results.records.push(Record { samples, ..record });
+    }
+
+    /// A sample is in the file before its record. In memory it comes with that.
+    fn append_sample(&mut self, case: &Case, sample: &Sample) {
+        if self.file.is_none() {
+            return;
+        }
+        let line = Line::Sample(Box::new(SampleLine { case: self.place_of[case], sample: sample.clone() }));
+        if self.header_written { self.append(&line) } else { self.early.push(line) }
     }
 
     /// Where the scheduler's tick splits CPU time: true of every record of this host, and shown once in reports.
@@ -89,11 +112,13 @@ impl<'a> Collector<'a> {
         (self.results, self.refused)
     }
 
-    /// The header is the first line, and is written when its floors are known.
+    /// The header is the first line, and is written when its floors are known; the samples that waited for it follow.
     fn append_header(&mut self) {
         if !self.header_written {
             self.header_written = true;
             self.append(&Line::Header(Box::new(self.results.header.clone())));
+            let early = std::mem::take(&mut self.early);
+            early.iter().for_each(|line| self.append(line));
         }
     }
 
@@ -142,6 +167,7 @@ mod tests {
     use model::record::{
         ClockRecord, ClockSource, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION,
     };
+    use model::testing::sample;
     use model::{Percent, floor};
     use std::path::Path;
 
@@ -188,14 +214,13 @@ mod tests {
         RunRules::new(Percent(0.02), 100)
     }
 
+    fn finished(case: &Case, samples: Vec<Sample>) -> FinishedCase {
+        let outcome = Outcome::Failed { error: "no".to_owned() };
+        FinishedCase { case: case.clone(), floor: false, outcome, samples, settings: Vec::new() }
+    }
+
     fn ended() -> RunEvent<'static> {
-        RunEvent::Ended(Box::new(FinishedCase {
-            case: floor::operation("getpid", 0),
-            floor: false,
-            outcome: Outcome::Failed { error: "no".to_owned() },
-            samples: Vec::new(),
-            settings: Vec::new(),
-        }))
+        RunEvent::Ended(Box::new(finished(&floor::operation("getpid", 0), Vec::new())))
     }
 
     fn end() -> RunEnd {
@@ -209,10 +234,27 @@ mod tests {
         let path = directory.path().join("results.jsonl");
         let stop = AtomicBool::new(false);
         let (rules, file) = (rules(), ResultsFile::create(&path).unwrap());
-        let mut collector = Collector::new(header(), &rules, Some(file), &stop);
-        let case = floor::operation("syscall", 0);
+        let (case, getpid) = (floor::operation("syscall", 0), floor::operation("getpid", 0));
+        let plan = PlanRecord { cases: vec![case.clone(), getpid.clone()], dropped: Vec::new() };
+        let mut collector = Collector::new(Header { plan, ..header() }, &rules, Some(file), &stop);
+        let samples: Vec<Sample> = (0..3).map(|round| sample(round, 7.0, Some(5.0))).collect();
+        collector.take(RunEvent::Sample(&case, &samples[0]));
+        collector.take(RunEvent::Sample(&getpid, &samples[0]));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
         collector.take(RunEvent::Floors(vec![(&case, Some(5.0))]));
-        collector.take(ended());
+        collector.take(RunEvent::Sample(&getpid, &samples[1]));
+        // What a run keeps that is killed now.
+        let cut_off = crate::results_file::read(&path).unwrap();
+        let kept: Vec<(&str, bool, &[Sample])> =
+            cut_off.records.iter().map(|r| (r.case.spec.name.as_str(), r.floor, &r.samples[..])).collect();
+        assert_eq!(kept, [("syscall", true, &samples[..1]), ("getpid", false, &samples[..2])]);
+        assert!(cut_off.records.iter().all(|record| record.summary.is_some() && !record.warnings.is_empty()));
+        collector.take(RunEvent::Sample(&getpid, &samples[2]));
+        collector.take(RunEvent::Ended(Box::new(finished(&getpid, samples.clone()))));
+        collector.take(RunEvent::Ended(Box::new(finished(&case, samples[..1].to_vec()))));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let records = text.lines().filter(|line| line.starts_with(r#"{"type":"record""#));
+        assert!(records.clone().count() == 2 && records.clone().all(|line| !line.contains(r#""samples""#)));
         let (results, refused) = collector.finish(end());
         assert!(refused.is_none() && !stop.load(Ordering::Relaxed));
         assert_eq!(results.notes, [format!("kept in {}", path.display())]);

@@ -1,5 +1,6 @@
 //! Results files: created once, appended line by line, read back whole.
 
+use analysis::summary::{recompute, warnings};
 use model::record::{Line, Results};
 use model::{Invalid, results};
 use std::fs::{File, OpenOptions};
@@ -46,9 +47,26 @@ impl ResultsFile {
     }
 }
 
-/// Reads the results file at `path`.
+/// Reads the results file at `path`. Where the run was cut off, its cases have the summaries of what was measured by then.
 pub fn read(path: &Path) -> Result<Results, Invalid> {
-    results::parse(BufReader::new(open(path)?), &path.display().to_string())
+    let mut results = results::parse(BufReader::new(open(path)?), &path.display().to_string())?;
+    if results.end.is_none() {
+        summarise_unfinished(&mut results);
+    }
+    Ok(results)
+}
+
+/// Summarises all cases, so that all know the same full speed of the host, and warns of those that had no summary yet.
+fn summarise_unfinished(results: &mut Results) {
+    let unfinished: Vec<bool> = results.records.iter().map(|record| record.summary.is_none()).collect();
+    recompute(results);
+    let precision = results.header.settings.precision.0;
+    for (record, _) in results.records.iter_mut().zip(unfinished).filter(|(_, unfinished)| *unfinished) {
+        let found = record.summary.as_ref();
+        record.warnings.extend(
+            found.into_iter().flat_map(|found| warnings(&record.case, found, &record.settings, precision)),
+        );
+    }
 }
 
 /// Reads the text file at `path`, if it is at most `longest_bytes` long.

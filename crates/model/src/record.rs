@@ -1,4 +1,5 @@
-//! The results file: JSON Lines. A header, one record per case as it ends, one profile per trial with a probe, and an end.
+//! The results file: JSON Lines. A header, samples as they are taken, one record per case as it ends, one profile per trial with a
+//! probe, and an end.
 //!
 //! The file is the only way from measuring to reporting. Reading and writing it is not done here.
 
@@ -31,7 +32,9 @@ pub const VERSION: u32 = 1;
 pub enum Line {
     /// The first line.
     Header(Box<Header>),
-    /// The result of one case.
+    /// One slice of a case that has not ended.
+    Sample(Box<SampleLine>),
+    /// The result of one case, after its samples.
     Record(Box<Record>),
     /// A trial with a probe, after all records.
     Profile(Box<ProfileRecord>),
@@ -189,6 +192,15 @@ pub struct FloorReading {
     pub iteration_ns: Option<f64>,
 }
 
+/// One slice of a case, written once the floors after it have been measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SampleLine {
+    /// The case: its place in `plan.cases` of the header, from 0.
+    pub case: u32,
+    /// What was measured.
+    pub sample: Sample,
+}
+
 /// The result of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
@@ -199,7 +211,9 @@ pub struct Record {
     pub floor: bool,
     /// How it ended.
     pub outcome: Outcome,
-    /// One sample a trial, in the order in which they were taken. The warm-up trial is not among them.
+    /// One sample a slice, in the order in which they were taken. In a file they stand in lines of their own before the record; a
+    /// record that has them itself has no such lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
     /// What the samples say; absent when there are none. It can be recomputed from them.
     pub summary: Option<Summary>,

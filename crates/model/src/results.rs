@@ -10,13 +10,14 @@ use crate::invalid::{Invalid, printable};
 use crate::observation::profile::{EndpointProfile, ProfileRecord};
 use crate::observation::trial::Observation;
 use crate::peers::Peers;
-use crate::record::{FORMAT, Header, Line, Outcome, Record, Results, RunEnd, VERSION};
+use crate::record::{FORMAT, Header, Line, Outcome, Record, Results, RunEnd, SampleLine, VERSION};
 use crate::sample::{Sample, TimedCalls, TimerSample};
-use crate::summary::Summary;
+use crate::speed::SpeedReadings;
+use crate::summary::{SpeedSummary, Summary};
 use crate::units::Size;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, Read};
 
 /// The longest line that is read, in bytes. A record of a day of trials is below it.
@@ -27,9 +28,10 @@ pub const LARGEST_FILE_BYTES: u64 = 4 << 30;
 pub const MOST_RECORDS: usize = 1_000_000;
 /// The largest count in a sample, and the longest time in nanoseconds (4.9 hours).
 ///
-/// A line of [`LONGEST_LINE_BYTES`] holds less than 2¹⁹ samples, so that every sum over the samples
-/// of a record fits in 64 bits.
+/// Of at most [`MOST_SAMPLES`] samples of a case, every sum fits in 64 bits.
 pub const LARGEST_COUNT: u64 = 1 << 44;
+/// The most samples that a case may have in lines of their own. A line of [`LONGEST_LINE_BYTES`] holds fewer.
+pub const MOST_SAMPLES: usize = (1 << 20) - 1;
 /// The latest moment of an event, in nanoseconds of a clock that starts with the kernel: 36 years, ten of which fit in 64
 /// bits, as a trace file has them.
 const LATEST_NS: u64 = 1 << 60;
@@ -40,7 +42,9 @@ pub const SHORTEST_NS: f64 = 1e-9;
 /// Reads a results file. `name` is how errors call it.
 ///
 /// A last line that was cut off is dropped with a note in `Results::notes`: a run that was killed
-/// keeps all that it had finished. Any other line that cannot be read is an error with its number.
+/// keeps all that it had written. Any other line that cannot be read is an error with its number.
+/// Samples without a record are of a case that the run had not ended when it was cut off: they become
+/// a record that is interrupted, without a summary, behind all others.
 pub fn parse(reader: impl BufRead, name: &str) -> Result<Results, Invalid> {
     let mut lines = Lines { reader, name, number: 0, bytes_left: LARGEST_FILE_BYTES };
     let mut results = Results {
@@ -50,19 +54,15 @@ pub fn parse(reader: impl BufRead, name: &str) -> Result<Results, Invalid> {
         end: None,
         notes: Vec::new(),
     };
-    let mut line_of_case = HashMap::new();
+    let mut cases = Cases::of(&results.header);
     while let Some(line) = lines.next()? {
         match body(&line.bytes) {
             _ if results.end.is_some() => {
                 return Err(lines.broken("it stands after the end of the results"));
             }
-            Ok(Body::Record(record)) => {
-                if let Some(earlier) = line_of_case.insert(record.case.clone(), lines.number) {
-                    return Err(lines.broken(&format!(
-                        "it repeats the case '{}' of line {earlier}",
-                        printable(&record.case.key())
-                    )));
-                }
+            Ok(Body::Sample(line)) => cases.add_sample(*line).map_err(|why| lines.broken(&why))?,
+            Ok(Body::Record(mut record)) => {
+                cases.end(&mut record, lines.number).map_err(|why| lines.broken(&why))?;
                 if results.records.len() == MOST_RECORDS {
                     return Err(lines.broken(&format!("there are more than {MOST_RECORDS} records")));
                 }
@@ -82,7 +82,82 @@ pub fn parse(reader: impl BufRead, name: &str) -> Result<Results, Invalid> {
             Err(Broken::Text(why) | Broken::Meaning(why)) => return Err(lines.broken(&why)),
         }
     }
+    results.records.extend(cases.unfinished(&results.header));
     Ok(results)
+}
+
+/// The cases of a file while it is read: the samples of those that have no record yet, and where the others had theirs.
+struct Cases {
+    /// In the plan.
+    place_of: HashMap<Case, usize>,
+    /// By place in the plan.
+    waiting: Vec<WaitingCase>,
+    /// Of each case that has a record.
+    line_of_record: HashMap<Case, u64>,
+}
+
+/// A case of the plan.
+#[derive(Default)]
+struct WaitingCase {
+    samples: Vec<Sample>,
+    has_ended: bool,
+}
+
+impl Cases {
+    fn of(header: &Header) -> Self {
+        let places = header.plan.cases.iter().cloned().zip(0..);
+        let waiting = header.plan.cases.iter().map(|_| WaitingCase::default());
+        Self { place_of: places.collect(), waiting: waiting.collect(), line_of_record: HashMap::new() }
+    }
+
+    fn add_sample(&mut self, line: SampleLine) -> Result<(), String> {
+        let of = self.waiting.len();
+        let Some(case) = self.waiting.get_mut(line.case as usize) else {
+            return Err(format!("its case is at place {} of a plan of {of} cases", line.case));
+        };
+        if case.has_ended {
+            return Err("it is a sample of a case that had its record before".to_owned());
+        }
+        if case.samples.len() == MOST_SAMPLES {
+            return Err(format!("there are more than {MOST_SAMPLES} samples of its case"));
+        }
+        case.samples.push(line.sample);
+        Ok(())
+    }
+
+    /// Takes `record`, of line `number`, and gives it the samples of its case that stood before it.
+    fn end(&mut self, record: &mut Record, number: u64) -> Result<(), String> {
+        if let Some(earlier) = self.line_of_record.insert(record.case.clone(), number) {
+            return Err(format!("it repeats the case '{}' of line {earlier}", printable(&record.case.key())));
+        }
+        let Some(&place) = self.place_of.get(&record.case) else { return Ok(()) };
+        self.waiting[place].has_ended = true;
+        let samples = std::mem::take(&mut self.waiting[place].samples);
+        match (samples.is_empty(), record.samples.is_empty()) {
+            (true, _) => Ok(()),
+            (false, true) => {
+                record.samples = samples;
+                Ok(())
+            }
+            (false, false) => Err("it has samples, and its case had some in lines of their own".to_owned()),
+        }
+    }
+
+    /// What was measured of the cases of `header` that have no record, in the order of the plan.
+    fn unfinished(self, header: &Header) -> impl Iterator<Item = Record> {
+        let is_floor = |case: &Case| header.floors.iter().any(|floor| floor.case == *case);
+        let measured =
+            header.plan.cases.iter().zip(self.waiting).filter(|(_, case)| !case.samples.is_empty());
+        measured.map(move |(case, WaitingCase { samples, .. })| Record {
+            case: case.clone(),
+            floor: is_floor(case),
+            outcome: Outcome::Interrupted,
+            samples,
+            summary: None,
+            settings: Vec::new(),
+            warnings: Vec::new(),
+        })
+    }
 }
 
 /// One line of a results file, with its newline. Times must be finite: JSON has no other numbers.
@@ -170,7 +245,9 @@ impl<R: BufRead> Lines<'_, R> {
             Err(Broken::Text(why) | Broken::Meaning(why)) => return Err(self.foreign(&why)),
         };
         match mark {
-            Mark { kind: Some(kind), .. } if ["record", "profile", "end"].contains(&kind.as_str()) => {
+            Mark { kind: Some(kind), .. }
+                if ["sample", "record", "profile", "end"].contains(&kind.as_str()) =>
+            {
                 return Err(self.refused(
                     "has no header: its first line is not the first line of a results file",
                     "restore the first line, or measure again",
@@ -256,6 +333,7 @@ struct Mark {
 
 /// A line after the header.
 enum Body {
+    Sample(Box<SampleLine>),
     Record(Box<Record>),
     Profile(Box<ProfileRecord>),
     End(RunEnd),
@@ -274,6 +352,7 @@ enum Broken {
 fn body(bytes: &[u8]) -> Result<Body, Broken> {
     let mark: Mark = from_json(bytes)?;
     match mark.kind.as_deref() {
+        Some("sample") => from_json(bytes).and_then(checked_sample_line).map(Body::Sample),
         Some("record") => from_json(bytes).and_then(checked_record).map(Body::Record),
         Some("profile") => from_json(bytes).and_then(checked_profile).map(Body::Profile),
         Some("end") => from_json(bytes).map(Body::End),
@@ -300,6 +379,8 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
     let precision = header.settings.precision.0;
     check(precision > 0.0 && precision <= 1.0, "settings.precision", "above 0 and at most 1")?;
     header.plan.cases.iter().try_for_each(checked_case)?;
+    let cases: HashSet<&Case> = header.plan.cases.iter().collect();
+    check(cases.len() == header.plan.cases.len(), "plan.cases", "cases that differ")?;
     for reading in &header.floors {
         checked_case(&reading.case)?;
         check(reading.iteration_ns.is_none_or(is_time), "floors.iteration_ns", A_TIME)?;
@@ -308,6 +389,11 @@ fn checked_header(header: Header) -> Result<Header, Broken> {
         return Err(Broken::Meaning(format!("study: {}", diagnostic.invalid.problem)));
     }
     Ok(header)
+}
+
+fn checked_sample_line(line: Box<SampleLine>) -> Result<Box<SampleLine>, Broken> {
+    checked_sample(&line.sample)?;
+    Ok(line)
 }
 
 fn checked_record(record: Box<Record>) -> Result<Box<Record>, Broken> {
@@ -376,7 +462,14 @@ fn checked_case(case: &Case) -> Result<(), Broken> {
 }
 
 fn checked_sample(sample: &Sample) -> Result<(), Broken> {
+    check((sample.trial as usize) < MOST_SAMPLES, "trial", "below 1048575")?;
     check((1..=LARGEST_COUNT).contains(&sample.iterations), "iterations", "from 1 to 17592186044416")?;
+    check(
+        sample.speed.is_none_or(is_speed),
+        "speed",
+        "of times above 0 and at most 4.9 hours, in nanoseconds",
+    )?;
+    check(sample.stolen_ns.is_none_or(|ns| ns <= LARGEST_COUNT), "stolen_ns", A_COUNT)?;
     check(sample.trial_iterations <= LARGEST_COUNT, "trial_iterations", A_COUNT)?;
     check(is_time(sample.elapsed_ns) && is_time(sample.iteration_ns()), "elapsed_ns", A_TIME)?;
     check(sample.floor_ns.is_none_or(is_time), "floor_ns", A_TIME)?;
@@ -395,6 +488,12 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
         check(counts.iter().all(|count| *count <= LARGEST_COUNT), "client or server", A_COUNT)?;
     }
     let late = |ns: f64| ns == 0.0 || is_time(ns);
+    let slope = sample.schedule.and_then(|schedule| schedule.backlog_slope);
+    check(
+        slope.is_none_or(|slope| slope.abs() <= LARGEST_COUNT as f64),
+        "schedule.backlog_slope",
+        "a slope",
+    )?;
     let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
     check(kept, "schedule", A_TIME)?;
     check(sample.lost.is_none_or(|lost| lost <= sample.iterations), "lost", "at most as many as iterations")?;
@@ -435,8 +534,28 @@ fn checked_summary(summary: &Summary) -> Result<(), Broken> {
         "summary.timer",
         "of times of at most 4.9 hours, in nanoseconds",
     )?;
+    summary.speed.as_ref().map_or(Ok(()), checked_speed_summary)?;
     let modes = summary.modes.is_none_or(|modes| modes.fast > 0.0 && modes.slow >= modes.fast);
-    check(modes, "summary.modes", "of positive times in order")
+    check(modes, "summary.modes", "of positive times in order")?;
+    let slow_speed = summary.modes.and_then(|modes| modes.slow_speed);
+    check(
+        slow_speed.is_none_or(|speed| speed > 0.0 && speed <= 1.0),
+        "summary.modes.slow_speed",
+        "above 0 and at most 1",
+    )
+}
+
+fn checked_speed_summary(speed: &SpeedSummary) -> Result<(), Broken> {
+    let estimates = [speed.undisturbed, speed.adjusted, speed.as_found];
+    let of_times = estimates.into_iter().flatten().all(|of| is_estimate(of) && of.median > 0.0);
+    check(of_times, "summary.speed", "of times above 0, in order")?;
+    check((0.0..=1.0).contains(&speed.undisturbed_share), "summary.speed.undisturbed_share", "from 0 to 1")?;
+    // No two speed readings are further apart.
+    let most = LARGEST_COUNT as f64 / SHORTEST_NS;
+    check(speed.median_speed > 0.0 && speed.median_speed <= most, "summary.speed.median_speed", "above 0")?;
+    let mut slopes = speed.slope.iter().chain(&speed.pair_slope);
+    let are_slopes = slopes.all(|of| of.interval.0 <= of.interval.1 && of.slope.is_finite());
+    check(are_slopes, "summary.speed.slope", "a slope with its interval in order")
 }
 
 const A_TIME: &str = "a time above 0 and at most 4.9 hours, in nanoseconds";
@@ -444,6 +563,11 @@ const A_COUNT: &str = "of counts of at most 17592186044416";
 
 fn is_time(ns: f64) -> bool {
     (SHORTEST_NS..=LARGEST_COUNT as f64).contains(&ns)
+}
+
+fn is_speed(speed: SpeedReadings) -> bool {
+    let readings = [Some(speed.client), speed.server, speed.pair];
+    readings.into_iter().flatten().all(|reading| is_time(reading.before_ns) && is_time(reading.after_ns))
 }
 
 fn is_timer(timer: TimerSample) -> bool {

@@ -3,7 +3,7 @@
 //! Each says no more than a test is about. Nothing that ships calls it.
 
 use crate::case::Case;
-use crate::record::{Outcome, Record, Results};
+use crate::record::{Line, Outcome, Record, Results, SampleLine};
 use crate::results;
 use crate::sample::{Sample, Usage};
 
@@ -33,6 +33,30 @@ pub const HEADER: &str = concat!(
 pub fn results() -> Results {
     #[expect(clippy::expect_used, reason = "the text above is a header")]
     results::parse(HEADER.as_bytes(), "header").expect("a header")
+}
+
+/// The lines of `results` as a run writes them: the samples of the cases of the plan before their records, one of each case after
+/// the other.
+pub fn lines(results: &Results) -> Vec<Line> {
+    let place_of = |record: &Record| results.header.plan.cases.iter().position(|case| *case == record.case);
+    let planned = results.records.iter().filter_map(|record| Some((place_of(record)?, &record.samples)));
+    let mut samples: Vec<(usize, SampleLine)> = Vec::new();
+    for (place, of_case) in planned {
+        #[expect(clippy::expect_used, reason = "a plan with so many cases is longer than a line may be")]
+        let case = u32::try_from(place).expect("a place");
+        samples.extend(of_case.iter().cloned().map(|sample| SampleLine { case, sample }).enumerate());
+    }
+    samples.sort_by_key(|(nth, _)| *nth);
+    let record = |record: &Record| match place_of(record) {
+        Some(_) => Record { samples: Vec::new(), ..record.clone() },
+        None => record.clone(),
+    };
+    let header = Line::Header(Box::new(results.header.clone()));
+    let samples = samples.into_iter().map(|(_, line)| Line::Sample(Box::new(line)));
+    let records = results.records.iter().map(|of| Line::Record(Box::new(record(of))));
+    let profiles = results.profiles.iter().map(|profile| Line::Profile(Box::new(profile.clone())));
+    let end = results.end.clone().map(Line::End);
+    std::iter::once(header).chain(samples).chain(records).chain(profiles).chain(end).collect()
 }
 
 /// One trial of 1000 iterations.

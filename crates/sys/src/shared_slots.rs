@@ -235,6 +235,7 @@ fn handed_over(number: u64) -> u64 {
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
+#[allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use super::*;
 

@@ -3,9 +3,9 @@
 use super::case_shifts::CaseShifts;
 use super::chosen_pair::ChosenPair;
 use super::discoveries::levels;
+use super::options::ComparisonOptions;
 use super::pairing::{CasePair, pair};
 use super::references::{Neighbours, Reference};
-use super::options::ComparisonOptions;
 use super::result::{ComparedCase, Comparison, ComparisonVerdict, Ratio, RunDeviation};
 use super::run_estimate::run_variance;
 use super::statistics::{Caution, Shift};

@@ -204,7 +204,7 @@ mod tests {
     /// Nine trial pairs of ten quadruples of a ratio of 1.1, of which the host's slowness takes a part by these slopes.
     fn pairs(difference_slope: f64, level_slope: f64) -> Vec<Vec<QuadrupleRatio>> {
         let quadruple = |nth: u32| {
-            let cpus_level = if nth % 3 == 0 { 0.4 } else { 0.0 };
+            let cpus_level = if nth.is_multiple_of(3) { 0.4 } else { 0.0 };
             let cpus_difference = 0.1 * (f64::from(nth * 7 % 10) - 4.5);
             let ripple = 1e-6 * (f64::from(nth * 11 % 7) - 3.0);
             let speed = QuadrupleSpeed { cpus_difference, cpus_level, ..QuadrupleSpeed::default() };

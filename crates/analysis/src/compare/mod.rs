@@ -62,8 +62,8 @@ pub use self::paired::{
 };
 pub use self::quadruples::{QuadrupleRatio, QuadrupleSpeed, round_log_ratios};
 pub use self::result::{
-    AdjustedRatio, ComparedCase, Comparison, ComparisonTotals, ComparisonVerdict,
-    Difference, Ratio, RunDeviation, RunMedian,
+    AdjustedRatio, ComparedCase, Comparison, ComparisonTotals, ComparisonVerdict, Difference, Ratio,
+    RunDeviation, RunMedian,
 };
 pub use self::run_variance::RunVarianceSource;
 pub use self::statistics::FEWEST_TRIALS;

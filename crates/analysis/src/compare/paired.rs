@@ -4,8 +4,8 @@
 
 use super::discoveries::levels;
 use super::mean_ratio::{FEWEST_TRIAL_PAIRS, MeanRatio};
-use super::quadruples::{QuadrupleRatio, quadruples};
 use super::options::ComparisonOptions;
+use super::quadruples::{QuadrupleRatio, quadruples};
 use super::result::ComparisonVerdict;
 use super::statistics::MISS;
 use model::case::Case;

@@ -1,8 +1,8 @@
 //! Interleaved comparisons of simulated sides, on hosts whose state changes, with a verdict asked for after every trial pair.
 
+use super::options::ComparisonOptions;
 use super::paired::{PairedComparison, PairedRatios, compare_paired, is_paired_verdict_reached, plan_paired};
 use super::quadruples::{QuadrupleRatio, quadruples};
-use super::options::ComparisonOptions;
 use super::result::ComparisonVerdict;
 use super::simulation::Random;
 use model::floor;

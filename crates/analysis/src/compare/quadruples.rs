@@ -140,7 +140,7 @@ mod tests {
     fn readings_count_by_their_difference_and_where_they_are_disturbed_by_their_level() {
         // The host is 1.02 times slower beside B in even rounds, which is within what an undisturbed CPU reads, and 1.5 times
         // in odd ones.
-        let speed = |round: u32| if round % 2 == 0 { 1.02 } else { 1.5 };
+        let speed = |round: u32| if round.is_multiple_of(2) { 1.02 } else { 1.5 };
         let a: Vec<Sample> = (0..200).map(|round| slice(0, round, 100.0, Some(7000.0))).collect();
         let b: Vec<Sample> =
             (0..200).map(|round| slice(0, round, 100.0, Some(7000.0 * speed(round)))).collect();

@@ -38,11 +38,7 @@ pub(super) fn run_variance(shifts: &[Shift], options: ComparisonOptions) -> RunV
         let between = deviation.powi(2) - stats::median(&within).unwrap_or(0.0);
         let mean_share = stats::mean(&shifts.iter().map(|shift| shift.run_share).collect::<Vec<_>>());
         // Such a deviation is worth that of a little more than a third as many cases.
-        return estimated(
-            between / mean_share,
-            0.37 * shifts.len() as f64,
-            RunVarianceSource::Differences,
-        );
+        return estimated(between / mean_share, 0.37 * shifts.len() as f64, RunVarianceSource::Differences);
     }
     RunVariance { variance: assumed, degrees: f64::INFINITY, source: RunVarianceSource::Assumed }
 }

@@ -194,7 +194,7 @@ mod tests {
         let mut progress = Vec::new();
         let slice = Duration::from_millis(1);
         measure(pairs, [trials, trials], trials.budget(time), slice, settled, |reached| {
-            progress.push(reached)
+            progress.push(reached);
         });
         progress
     }

@@ -53,7 +53,7 @@ mod tests {
         let times = PlainTimes::default();
         let numbers = RefCell::new(Vec::new());
         let measure = |hint: Option<f64>, number: u64| {
-            assert_eq!(hint.is_none(), number % 8 == 0);
+            assert_eq!(hint.is_none(), number.is_multiple_of(8));
             numbers.borrow_mut().push(number);
             Ok::<f64, ()>(if number % 8 == 5 { 100.0 } else { 104.0 + number as f64 })
         };

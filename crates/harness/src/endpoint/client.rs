@@ -8,10 +8,10 @@ use super::meters::{
     CallLog, IterationLog, StepLog, StepMeter, Unmetered, Unwatched, Watch, call_counts, each,
 };
 use super::pacer::Pacer;
+use super::phase_iterations::{GROWTH, LEAST_COMMON_PHASE_NS, MOST_ITERATIONS, PhaseIterations};
 use super::sample::{sample, usage_between};
-use super::session::{Outcome, Session, observed_iterations};
+use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
 use super::speed::SpeedReader;
-use super::warm_up::{LEAST_COMMON_PHASE_NS, MOST_ITERATIONS, PhaseIterations};
 use crate::clock::{Clock, Stamp};
 use crate::protocol::channel::Channel;
 use crate::protocol::error::{Blame, EndpointError};
@@ -418,6 +418,77 @@ impl<E: Endpoint> Client<'_, E> {
             rest.pop().ok_or_else(|| EndpointError::bug("receive from", "the server", "there is none"))?;
         let lost = first.lost.map(|first| first + rest.iter().filter_map(|server| server.lost).sum::<u64>());
         Ok(ServerPhase { usage, lost, ..first })
+    }
+}
+
+impl<E: Endpoint> Client<'_, E> {
+    /// How many iterations the phases of a slice are to have. The first slice of a trial begins with a warm-up.
+    pub(super) fn phase_iterations(&mut self, orders: SliceOrders) -> Outcome<PhaseIterations> {
+        let pace = self.session.orders.case.pace;
+        match orders.size {
+            Sizing::Iterations(iterations) => {
+                self.warm_up_exactly(iterations)?;
+                Ok(PhaseIterations { together: iterations, singly: iterations.min(IterationLog::CAPACITY) })
+            }
+            Sizing::Slice { slice_ns, hint_ns } => {
+                let iteration_ns = match self.iteration_ns {
+                    Some(iteration_ns) => iteration_ns,
+                    None => self.warm_up(slice_ns as f64, hint_ns)?,
+                };
+                self.iteration_ns = Some(iteration_ns);
+                Ok(PhaseIterations::filling(slice_ns, iteration_ns, pace, orders.singly))
+            }
+        }
+    }
+
+    /// As many checked iterations as a phase has, in pieces that grow, so that the coordinator can be told how long the next takes.
+    fn warm_up_exactly(&mut self, iterations: u64) -> Outcome<()> {
+        if self.iteration_ns.is_some() {
+            return Ok(());
+        }
+        let (mut left, mut piece) = (iterations, LEAST_WARM_UP_ITERATIONS);
+        while left > 0 {
+            piece = piece.min(left);
+            self.iteration_ns = Some(self.time(piece, true)?);
+            left -= piece;
+            piece = piece.saturating_mul(GROWTH);
+        }
+        Ok(())
+    }
+
+    /// Iterations back to back, with every byte checked, until there were enough of them and they took long enough. Returns what
+    /// one takes that is not checked: to make and to verify a long message may take many times as long as to send it.
+    fn warm_up(&mut self, slice_ns: f64, hint_ns: Option<f64>) -> Outcome<f64> {
+        let enough_ns = slice_ns * WARM_UP_SHARE;
+        self.repeat(enough_ns, slice_ns, true)?;
+        // What a paced iteration took before counts from when it was due.
+        match hint_ns.filter(|_| self.session.orders.case.pace == Pace::BackToBack) {
+            Some(hint_ns) => Ok(hint_ns),
+            None => self.repeat(enough_ns / 2.0, slice_ns, false),
+        }
+    }
+
+    /// Phases that grow until they took `enough_ns`. Returns what an iteration took in the last.
+    fn repeat(&mut self, enough_ns: f64, most_ns: f64, check: bool) -> Outcome<f64> {
+        let (mut iterations, mut ns_so_far) = (LEAST_WARM_UP_ITERATIONS, 0.0);
+        loop {
+            // One slow iteration may fill a slice: a warm-up of many would take longer than the measurement.
+            let iteration_ns = self.time(iterations, check)?;
+            ns_so_far += iteration_ns * iterations as f64;
+            if ns_so_far >= enough_ns.min(most_ns) || iterations == MOST_ITERATIONS {
+                return Ok(iteration_ns);
+            }
+            iterations = ((enough_ns / iteration_ns) as u64)
+                .clamp(iterations, iterations.saturating_mul(GROWTH))
+                .min(MOST_ITERATIONS);
+        }
+    }
+
+    /// What an iteration takes in a phase of so many, in nanoseconds.
+    fn time(&mut self, iterations: u64, check: bool) -> Outcome<f64> {
+        let phase = Phase { kind: PhaseKind::Total, iterations, check, reads_speed: false };
+        let (client, _) = self.phase(phase, &mut Unwatched)?;
+        Ok(client.elapsed_ns.max(1.0) / iterations as f64)
     }
 }
 

@@ -9,10 +9,11 @@ use crate::common::{
     kernel_objects, read, run, send, wait_until,
 };
 use mechanisms::registry;
-use model::Outcome;
+use model::{Case, Line, Outcome, Record, Sample};
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rustix::process::Signal;
+use std::collections::HashMap;
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,7 +64,7 @@ fn sleeping_mechanisms() -> Vec<&'static str> {
 /// `ipcmark run` over `mechanisms`, in many short trials, that ends by itself within a second or so.
 fn short_run(place: &Place, mechanisms: &[&str]) -> Command {
     let mut command = run_of(place, mechanisms);
-    // With a precision of 100% records are appended from the eighth round on, while others go on.
+    // Samples are appended from the first round on, and records after the last.
     command.args(["--iterations", "40", "--precision", "100%", "--rounds", "12"]);
     command
 }
@@ -78,7 +79,7 @@ fn run_of(place: &Place, mechanisms: &[&str]) -> Command {
     command
 }
 
-/// Two of `mechanisms`, so that rounds are short and records come early.
+/// Two of `mechanisms`, so that rounds are short and samples come early.
 fn two_of(mechanisms: &[&'static str]) -> Vec<&'static str> {
     mechanisms.choose_multiple(&mut rand::rng(), 2).copied().collect()
 }
@@ -128,16 +129,49 @@ fn started(mut command: Command, since: Duration) -> Running {
     running
 }
 
-/// Fails unless every line of the results file that was completed can be read. There may be no file.
+/// The lines of the results file that were completed. There may be no file.
+fn completed(place: &Place) -> Vec<Line> {
+    let text = fs::read_to_string(place.path("results.jsonl")).unwrap_or_default();
+    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    whole.map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// How many of `lines` are samples.
+fn samples_of(lines: &[Line]) -> usize {
+    lines.iter().filter(|line| matches!(line, Line::Sample(_))).count()
+}
+
+/// Fails unless every line of the results file that was completed is in what is read of it. There may be no file.
 fn assert_completed_lines_are_kept(place: &Place) {
-    let completed = lines(place);
-    if completed == 0 {
+    let lines = completed(place);
+    let Some(Line::Header(header)) = lines.first() else {
+        assert!(lines.is_empty(), "{:?} is no header", lines[0]);
         return;
-    }
+    };
     let results = read(&place.path("results.jsonl"));
-    let read = 1 + results.records.len() + usize::from(results.end.is_some());
+    assert_eq!(results.header, **header);
+    let mut kept: HashMap<&Case, Vec<&Sample>> = HashMap::new();
+    for line in &lines {
+        match line {
+            Line::Sample(line) => {
+                kept.entry(&header.plan.cases[line.case as usize]).or_default().push(&line.sample);
+            }
+            Line::Record(record) => {
+                let same = |read: &&Record| read.case == record.case && read.outcome == record.outcome;
+                assert!(results.records.iter().any(|read| same(&read)), "{} lost its record", record.case);
+            }
+            _ => {}
+        }
+    }
+    let count = |of: &Record| of.samples.len();
+    for (case, samples) in &kept {
+        let read = results.records.iter().find(|record| record.case == **case);
+        let read: Vec<&Sample> = read.iter().flat_map(|record| &record.samples).collect();
+        assert_eq!(&read[..samples.len()], &samples[..], "{case} lost samples");
+    }
     // A line that lacks nothing but its newline is whole all the same.
-    assert!(read == completed || read == completed + 1, "{read} of {completed} lines could be read");
+    let (whole, read) = (samples_of(&lines), results.records.iter().map(count).sum::<usize>());
+    assert!(read == whole || read == whole + 1, "{read} samples were read of {whole} lines");
     assert!(results.notes.len() <= 1, "{:?}", results.notes);
 }
 
@@ -145,7 +179,7 @@ fn assert_completed_lines_are_kept(place: &Place) {
 fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
     let _alone = ALONE.lock();
     let objects_before = kernel_objects();
-    let (with_header, with_records) = (AtomicU32::new(0), AtomicU32::new(0));
+    let [with_header, with_samples, with_records] = [const { AtomicU32::new(0) }; 3];
     repeat(COORDINATORS, || {
         let place = Place::new();
         let running = match rand::rng().random_range(0..3) {
@@ -167,19 +201,24 @@ fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
         place.assert_nothing_is_left("after SIGKILL of the coordinator");
         assert_completed_lines_are_kept(&place);
         if in_time {
-            with_header.fetch_add(u32::from(lines(&place) > 0), Ordering::Relaxed);
-            with_records.fetch_add(u32::from(lines(&place) > 1), Ordering::Relaxed);
+            let lines = completed(&place);
+            let has_record = lines.iter().any(|line| matches!(line, Line::Record(_)));
+            with_header.fetch_add(u32::from(!lines.is_empty()), Ordering::Relaxed);
+            with_samples.fetch_add(u32::from(samples_of(&lines) > 0), Ordering::Relaxed);
+            with_records.fetch_add(u32::from(has_record), Ordering::Relaxed);
         }
         in_time
     });
     let left = || kernel_objects().difference(&objects_before).cloned().collect::<Vec<_>>();
     assert!(wait_until(SOON, || left().is_empty()), "left behind are the kernel objects {:?}", left());
-    let (headers, records) = (with_header.into_inner(), with_records.into_inner());
+    let [headers, samples, records] =
+        [with_header, with_samples, with_records].map(std::sync::atomic::AtomicU32::into_inner);
     eprintln!(
-        "{COORDINATORS} coordinators killed, {headers} after the header, {records} after the first record"
+        "{COORDINATORS} coordinators killed, {headers} after the header, {samples} after a sample, {records} after a record"
     );
     assert!(headers > COORDINATORS / 4, "only {headers} runs had begun to measure when they were killed");
-    assert!(records > COORDINATORS / 8, "only {records} runs had a record when they were killed");
+    // A run that was killed after its header had samples when it was, but for those that were killed between two lines.
+    assert!(samples > COORDINATORS / 4, "only {samples} runs had a sample when they were killed");
 }
 
 /// Which of the two endpoints.
@@ -323,11 +362,10 @@ fn a_signal_ends_a_run_in_order() {
         for delay_ms in [0, 20, 100, 300] {
             interrupt(signal, |_| sleep(Duration::from_millis(delay_ms)));
         }
-        // The header and one record: whether a case settles in time is up to the machine.
-        let a_record = |place: &Place| {
+        let some_samples = |place: &Place| {
             wait_until(Duration::from_secs(20), || lines(place) > 1);
         };
-        let finished = (0..3).find_map(|_| interrupt(signal, a_record));
+        let finished = (0..3).find_map(|_| interrupt(signal, some_samples));
         eprintln!("{finished:?} of 2 cases were finished when {signal:?} came");
     }
 }
