@@ -11,7 +11,7 @@ use crate::request::{ExplanationRequest, RunRequest};
 use crate::results_file::ResultsFile;
 use crate::rules::RunRules;
 use crate::session::{RunSession, check_slice};
-use analysis::stopping::LEAST_TRIALS;
+use analysis::stopping::{LEAST_SPAN_NS, LEAST_TRIALS};
 use harness::clock::{Timer, wall_clock};
 use harness::coordinator::profile::ProbeSubject;
 use harness::coordinator::run::{self, RunBounds, RunFinish, TrialCost};
@@ -93,20 +93,20 @@ fn slices_of_a_case(settings: &Settings, plan: &Plan) -> u32 {
 
 /// What would be measured, and what would not.
 fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject]) -> String {
-    let trials = plan.cases.len() + plan.floors.len();
+    let slices = plan.cases.len() + plan.floors.len();
     let mut text = format!(
-        "{} cases and {} floors, {} of iterations in each trial, settled at ±{}, at most {} s\n",
+        "{} cases and {} floors, {} of iterations in each slice, settled at ±{}, at most {} s\n",
         plan.cases.len(),
         plan.floors.len(),
         format_ns(settings.slice_ns as f64),
         settings.precision,
         settings.time_ns / 1_000_000_000,
     );
-    let round_ns = estimate(trials, Duration::from_nanos(settings.slice_ns)).as_nanos() as f64;
+    let round_ns = estimate(slices, Duration::from_nanos(settings.slice_ns)).as_nanos() as f64;
     text += &format!(
-        "one round is {trials} trials, about {}; nothing settles before {LEAST_TRIALS} rounds and a warm-up, about {}\n\n",
+        "one round is {slices} slices, about {}; a case needs {LEAST_TRIALS} trials, and ends early after {} s at the least\n\n",
         format_ns(round_ns),
-        format_ns(round_ns * (1 + LEAST_TRIALS) as f64)
+        LEAST_SPAN_NS / 1_000_000_000
     );
     let cpus =
         |case: &Case| case.cpus.map(|c| format!("  (cpus {},{})", c.client, c.server)).unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::output::{print, style};
 use crate::planning::plan_here;
 use crate::profile;
 use crate::suites::{self, SUITES};
-use harness::coordinator::slices::slice_for;
+use harness::coordinator::slices::{estimate, slice_for};
 use mechanisms::registry::CARDS;
 use model::block::Block;
 use model::observation::Probe;
@@ -80,17 +80,15 @@ fn block_line(block: &Block, plan: &Plan) -> String {
 
 /// How long a run may take, and how many rounds that is about.
 fn times(suite: &Suite, plan: &Plan) -> String {
-    /// What a trial costs beside its timed iterations, its warm-up included, as `cargo xtask bench trial` finds it.
-    const BESIDE: Duration = Duration::from_millis(5);
-    let trials = plan.cases.len() + plan.floors.len();
+    let slices = plan.cases.len() + plan.floors.len();
     let line = |time: Duration, how: &str| {
-        let trial = suite.slice.unwrap_or_else(|| slice_for(time, trials)) + BESIDE;
-        let rounds = time.as_secs_f64() / (trial.as_secs_f64() * trials.max(1) as f64);
+        let slice = suite.slice.unwrap_or_else(|| slice_for(time, slices));
+        let rounds = time.as_secs_f64() / estimate(slices.max(1), slice).as_secs_f64();
         let most = suite.rounds.map_or(String::new(), |most| format!(", of which {most} are taken"));
         let most =
             if suite.rounds.is_some_and(|most| f64::from(most) < rounds) { most } else { String::new() };
         item(&format!(
-            "{} {how}: about {rounds:.0} rounds of {trials} trials{most}",
+            "{} {how}: about {rounds:.0} rounds of {slices} slices{most}",
             humantime::format_duration(time)
         ))
     };
