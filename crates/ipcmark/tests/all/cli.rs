@@ -329,15 +329,25 @@ ipcmark: none/such/page.html cannot be written: No such file or directory (os er
 
 // Comparisons.
 
-/// A good file in which every trial of `name` takes `iteration_ns`, but for a trace of noise.
+/// A good file in which every slice of `name` takes `iteration_ns`, but for a trace of noise.
 fn steady(name: &str, iteration_ns: f64) -> Vec<String> {
-    edited(line_of(name), |record| {
-        for (at, sample) in record["samples"].as_array_mut().unwrap().iter_mut().enumerate() {
+    let lines: Vec<Value> = good().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let cases = lines[0]["plan"]["cases"].as_array().unwrap();
+    let place = cases.iter().position(|case| case["spec"]["name"] == name).unwrap();
+    let mut slices = 0;
+    let steady = |mut line: Value| {
+        if line["type"] == "sample" && line["case"] == place {
+            let sample = &mut line["sample"];
             let iterations = sample["iterations"].as_f64().unwrap();
-            sample["elapsed_ns"] = (iterations * iteration_ns * (1.0 + 0.001 * at as f64)).into();
+            sample["elapsed_ns"] = (iterations * iteration_ns * (1.0 + 0.001 * f64::from(slices))).into();
             sample["floor_ns"] = 1000.0.into();
+            slices += 1;
         }
-    })
+        line.to_string()
+    };
+    let steady = lines.into_iter().map(steady).collect();
+    assert_eq!(slices, 8, "slices of {name}");
+    steady
 }
 
 #[test]
