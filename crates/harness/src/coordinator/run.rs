@@ -410,8 +410,10 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
             return Ok(Ok(live));
         }
         let slices = (self.bounds.slices)(&track.samples, track.cost()).max(1);
-        // Of a floor there are many slices, and to start a trial costs as much as several of them.
-        let slices = if track.is_floor && !track.is_awaited { slices * FLOOR_TIMES } else { slices };
+        // Of a floor there are many slices, and to start a trial costs as much as several of them. Where every slice is to have a
+        // trial of its own, so has a floor's.
+        let is_beside = track.is_floor && !track.is_awaited;
+        let slices = if is_beside && slices > 1 { slices * FLOOR_TIMES } else { slices };
         // Of random length at first, so that trials are not renewed all at the same time.
         let slices_left = if track.trials == 0 { self.random.random_range(1..=slices) } else { slices };
         track.trials += 1;

@@ -174,7 +174,11 @@ fn kill_at(process: &Process, slow: Slow, at: At) -> Option<Killed> {
     let mut iteration: Option<(Vec<u64>, bool)> = None;
     let mut step = 0;
     loop {
-        let stopped = tracee.next().ok()?;
+        let Ok(stopped) = tracee.next() else {
+            // It was killed by its parent while it was asked where it stopped. Its parent learns of that when its tracer has.
+            while tracee.next().is_ok_and(|stopped| stopped != TraceeStop::Ended) {}
+            return None;
+        };
         let is_entry = match stopped {
             TraceeStop::Ended => return None,
             TraceeStop::Entry { number, arguments } => {
