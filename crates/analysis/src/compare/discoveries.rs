@@ -46,8 +46,8 @@ fn simes(ps: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulation::Random;
     use super::*;
+    use crate::simulated::Random;
     use statrs::distribution::{ContinuousCDF, Normal};
 
     #[test]

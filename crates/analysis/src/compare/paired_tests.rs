@@ -4,7 +4,7 @@ use super::options::ComparisonOptions;
 use super::paired::{PairedComparison, PairedRatios, compare_paired, is_paired_verdict_reached, plan_paired};
 use super::quadruples::{QuadrupleRatio, quadruples};
 use super::result::ComparisonVerdict;
-use super::simulation::Random;
+use crate::simulated::Random;
 use model::floor;
 use model::sample::Sample;
 use model::speed::{SpeedReading, SpeedReadings};

@@ -3,6 +3,7 @@
 use super::comparison::compare;
 use super::options::ComparisonOptions;
 use super::result::{ComparedCase, ComparisonVerdict};
+use crate::simulated::Random;
 use crate::stats;
 use model::case::Case;
 use model::estimate::Estimate;
@@ -12,28 +13,6 @@ use model::sample::Sample;
 use model::testing;
 use model::units::Size;
 use model::workload::Workload;
-
-/// A deterministic source of random numbers (splitmix64), so that every rate below is the same everywhere.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        ((z >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    pub(super) fn normal(&mut self) -> f64 {
-        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
-    }
-
-    pub(super) fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * self.unit().ln()
-    }
-}
 
 /// How the speed of a host moves, on logarithms.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,8 @@
 //! What comparisons say of simulated runs and of runs made by hand.
 
-use super::simulation::{CASES, Drift, Random, WORLD, World, on_cpu, worlds};
+use super::simulation::{CASES, Drift, WORLD, World, on_cpu, worlds};
 use super::*;
+use crate::simulated::Random;
 use crate::stats;
 use model::case::Case;
 use model::fact::Fact;
