@@ -13,13 +13,18 @@ use analysis::study::evaluate;
 use model::block::Block;
 use model::suite::Suite;
 use model::topology::{Cpu, Topology};
-use model::{Endpoints, Pace, Spec};
+use model::{Endpoints, Pace, Percent, Spec};
 use std::fmt::Write;
 
 fuzz_target!(|text: &str| {
     let Ok(suite) = Suite::parse(text, CARDS) else { return };
     let again = Suite::parse(&text_of(&suite), CARDS).expect("what was written can be read");
-    assert!((again.precision.0 - suite.precision.0).abs() <= 0.000_005_1);
+    let is_near = |a: Percent, b: Percent| (a.0 - b.0).abs() <= 0.000_005_1;
+    assert!(is_near(again.precision.least, suite.precision.least));
+    match (again.precision.on_two_cpus, suite.precision.on_two_cpus) {
+        (Some(again), Some(precision)) => assert!(is_near(again, precision)),
+        (again, precision) => assert_eq!(again, precision),
+    }
     assert_eq!(Suite { precision: suite.precision, study: suite.study.clone(), ..again }, suite);
     if let Some(study) = &suite.study {
         keep_and_draw(study);

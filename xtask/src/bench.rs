@@ -3,12 +3,16 @@
 //! Nothing here passes or fails: these hosts are shared, and a number is for people to judge.
 
 pub mod by_hand;
+mod coverage;
+mod ipcmark;
+mod memory;
 mod others;
 mod page;
 pub mod probes;
 mod ring;
 mod setup;
 pub mod speed;
+mod stream;
 mod verdicts;
 
 use analysis::stats::median;
@@ -29,6 +33,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
     let only = arguments.first().copied().unwrap_or_default();
     match name {
         "page" => page::bench(),
+        "coverage" => coverage::run(arguments),
         "same" => verdicts::same(arguments),
         "power" => verdicts::power(arguments),
         "bare" => by_hand::run(&Bench::new()?, only),
@@ -36,8 +41,11 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "trial" => trial_cost(&Bench::new()?),
         "others" => others::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
+        "memory" => memory::run(arguments),
+        "stream" => stream::run(&Bench::new()?, only),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, same, power, others, probes, page, speed".to_owned()),
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, probes, page, speed, stream, memory"
+            .to_owned()),
     }
 }
 

@@ -24,10 +24,12 @@ usage: cargo xtask TASK
   tidy           check what no compiler checks: words, names, imports, lengths of files
   docs           write the generated documentation again
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
-                 bare, ring, trial, others, probes, speed;
-                 bare CASE, others PROGRAM: those whose names begin so;
+                 bare, ring, trial, stream, others, probes, speed;
+                 bare CASE, stream CASE, others PROGRAM: those whose names begin so;
+                 coverage [RUNS [SECONDS [MINUTES]]]: how often an interval covers what all runs say;
                  same [RUNS [SECONDS]]: what ipcmark says of runs that differ in nothing;
                  power [REPETITIONS [SECONDS]]: how often it finds a delay that is injected;
+                 memory [SECONDS]: the most memory of a run of the default suite;
                  page: the time to make and to open a report of ten thousand cases
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain";
 

@@ -4,7 +4,7 @@
 //! What one interval is worth is in `interval`; what a reading says in `host_speed`.
 
 use crate::host_speed::{FullSpeed, SliceSpeed, Slowness};
-use crate::interval::median_over_trials;
+use crate::interval::{median_over_trials, median_time_over_trials, widened};
 use crate::slope::{FittedSlope, TimedReading, fit_slope};
 use crate::stats;
 use model::Case;
@@ -15,6 +15,9 @@ use std::collections::HashMap;
 
 /// With fewer undisturbed slices the view is not shown first, though it may have an interval.
 pub const FEWEST_UNDISTURBED: usize = 20;
+/// With a smaller share of undisturbed slices all slices are shown as they were measured. (On a host that was always disturbed, 0 to 0.4% of slices
+/// seemed undisturbed; the slopes of twelve runs went from 0.1 to 0.7, and adjusted times varied by five times as much as those as found.)
+const LEAST_SHARE: f64 = 0.02;
 /// Speeds that differ by less than this, as a fraction, are the same: the clock's grain.
 const LEAST_CHANGE: f64 = 0.002;
 
@@ -39,7 +42,7 @@ impl<'a> ChosenSlices<'a> {
     /// The median with its interval of the times in nanoseconds that `time_ns` takes of samples, reduced to full speed where
     /// the slices are.
     pub fn median_time(&self, time_ns: impl Fn(&Sample) -> Option<f64>) -> Option<Estimate> {
-        median_over_trials(&self.values(|sample, factor| Some(time_ns(sample)? * factor)))
+        median_time_over_trials(&self.values(|sample, factor| Some(time_ns(sample)? * factor)))
     }
 
     /// The median with its interval of the ratios that `ratio` takes of samples. It is that of their logarithms: of an even number
@@ -79,18 +82,25 @@ impl<'a> HostViews<'a> {
         let with_speeds = || samples.iter().zip(&speeds);
         let undisturbed =
             ChosenSlices::of(with_speeds().filter(|(_, s)| s.undisturbed).map(|(sample, _)| (sample, 1.0)));
-        let undisturbed_ns = undisturbed.median_time(iteration_ns);
+        let drift = drift_of(speeds.iter());
+        let as_found_ns = widened(as_found_ns, drift);
+        let still = drift_of(speeds.iter().filter(|slice| slice.undisturbed));
+        let undisturbed_ns = undisturbed.median_time(iteration_ns).map(|of| widened(of, still));
         let adjustment = Adjustment::of(samples, &speeds);
         let adjusted = adjustment.as_ref().map(|adjustment| {
             ChosenSlices::of(with_speeds().map(|(sample, speed)| (sample, adjustment.factor(speed))))
         });
-        let adjusted_ns = adjusted
-            .as_ref()
-            .zip(adjustment.as_ref())
-            .and_then(|(slices, adjustment)| Some(adjustment.widen(slices.median_time(iteration_ns)?)));
+        let adjusted_ns = adjusted.as_ref().zip(adjustment.as_ref()).and_then(|(slices, adjustment)| {
+            Some(widened(slices.median_time(iteration_ns)?, adjustment.error().hypot(drift)))
+        });
         let is_known = |estimate: Option<Estimate>| estimate.is_some_and(|e| e.interval.is_some());
         let count = undisturbed.samples().count();
+        let undisturbed_share = count as f64 / samples.len() as f64;
+        // A run that was hardly ever at full speed does not know it: the few readings near it are those that were short by
+        // chance, and the slope to it leads beyond what was measured.
+        let knows_full_speed = undisturbed_share >= LEAST_SHARE;
         let (shown, chosen, iteration_ns) = match (undisturbed_ns, adjusted, adjusted_ns) {
+            _ if !knows_full_speed => (HostView::AsFound, as_found, as_found_ns),
             (Some(ns), ..) if is_known(undisturbed_ns) && count >= FEWEST_UNDISTURBED => {
                 (HostView::Undisturbed, undisturbed, ns)
             }
@@ -102,7 +112,7 @@ impl<'a> HostViews<'a> {
             undisturbed: undisturbed_ns,
             adjusted: adjusted_ns,
             as_found: Some(as_found_ns),
-            undisturbed_share: count as f64 / samples.len() as f64,
+            undisturbed_share,
             median_speed: stats::median(&speeds.iter().map(|slice| slice.speed).collect::<Vec<_>>())?,
             slope: adjustment.as_ref().and_then(|a| a.cpus).map(Into::into),
             pair_slope: adjustment.as_ref().and_then(|a| a.pair).map(Into::into),
@@ -148,23 +158,21 @@ impl Adjustment {
         (log_factor(self.cpus, speed.cpus) + log_factor(self.pair, speed.pair)).exp()
     }
 
-    /// The estimate of adjusted times, with what the slopes' errors add to its interval.
-    fn widen(&self, estimate: Estimate) -> Estimate {
+    /// What the slopes' errors add to the interval of adjusted times, on logarithms.
+    fn error(&self) -> f64 {
         let error = |slope: Option<FittedSlope>| slope.map_or(0.0, |slope| slope.half * slope.mean_log);
-        let slopes = error(self.cpus).hypot(error(self.pair));
-        let wider = |bound: f64| {
-            let log = (bound / estimate.median).ln();
-            estimate.median * log.hypot(slopes).copysign(log).exp()
-        };
-        let interval = estimate.interval.map(|(low, high)| {
-            // A bound that is the median itself is the lower or the upper one all the same.
-            (
-                wider(low).min(estimate.median * (-slopes).exp()),
-                wider(high).max(estimate.median * slopes.exp()),
-            )
-        });
-        Estimate { interval, ..estimate }
+        error(self.cpus).hypot(error(self.pair))
     }
+}
+
+/// What the host moves by from minute to minute without a sign of it within a minute: half the width of the interval that it has by
+/// itself, on logarithms. Its standard deviation is this share of that of the readings beside slices (docs/method.md has the
+/// experiment). Where readings do not vary, nobody else is on the host, and it is nothing.
+fn drift_of<'a>(speeds: impl Iterator<Item = &'a SliceSpeed>) -> f64 {
+    const SHARE: f64 = 0.15;
+    const NORMAL: f64 = 1.96;
+    let logs: Vec<f64> = speeds.map(|slice| slice.cpus.log).collect();
+    NORMAL * SHARE * stats::deviation_of_most(&logs).unwrap_or(0.0)
 }
 
 /// The slope of times, each multiplied by what `known` is the logarithm of.

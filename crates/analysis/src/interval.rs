@@ -22,14 +22,43 @@ pub(crate) const TAIL: f64 = 0.025;
 /// The median of all values with its 95% interval, from the values of each trial in the order of time; `None` of no value.
 /// There is no interval of fewer than [`FEWEST_TRIALS`].
 pub fn median_over_trials(trials: &[Vec<f64>]) -> Option<Estimate> {
+    let (estimate, drift) = median_and_drift(trials)?;
+    let median = estimate.median;
+    let interval = estimate
+        .interval
+        .map(|(low, high)| (median - (median - low).hypot(drift), median + (high - median).hypot(drift)));
+    Some(Estimate { median, interval })
+}
+
+/// The same of values that are all above 0, such as times: so are the bounds of their interval.
+pub fn median_time_over_trials(trials: &[Vec<f64>]) -> Option<Estimate> {
+    let (estimate, drift) = median_and_drift(trials)?;
+    Some(widened(estimate, drift / estimate.median))
+}
+
+/// `estimate` of times with an error that is not in its interval yet; `half` is half the width of the interval that this error has by
+/// itself, on logarithms.
+pub(crate) fn widened(estimate: Estimate, half: f64) -> Estimate {
+    let wider = |bound: f64| {
+        let log = (bound / estimate.median).ln();
+        estimate.median * log.hypot(half).copysign(log).exp()
+    };
+    // A bound that is the median itself is the lower or the upper one all the same.
+    let interval = estimate.interval.map(|(low, high)| {
+        (wider(low).min(estimate.median * (-half).exp()), wider(high).max(estimate.median * half.exp()))
+    });
+    Estimate { interval, ..estimate }
+}
+
+/// The median with the interval of a host that does not drift, and what the median may be off by because it does.
+fn median_and_drift(trials: &[Vec<f64>]) -> Option<(Estimate, f64)> {
     let all: Vec<f64> = trials.iter().flatten().copied().collect();
     let median = stats::median(&all)?;
-    let interval = sections(trials, |trial| trial.is_empty()).map(|sections| {
-        let sections: Vec<Vec<f64>> =
-            sections.iter().map(|section| section.iter().copied().flatten().copied().collect()).collect();
-        interval(median, &sections)
+    let sections: Option<Vec<Vec<f64>>> = sections(trials, |trial| trial.is_empty()).map(|sections| {
+        sections.iter().map(|section| section.iter().copied().flatten().copied().collect()).collect()
     });
-    Some(Estimate { median, interval })
+    let interval = sections.as_deref().map(|sections| interval(median, sections));
+    Some((Estimate { median, interval }, sections.as_deref().map_or(0.0, slow_drift)))
 }
 
 /// Trials, less those that are empty, in groups of successive ones; `None` where there are too few.
@@ -72,6 +101,58 @@ fn interval(median: f64, sections: &[Vec<f64>]) -> (f64, f64) {
         }
     }
     (low, high)
+}
+
+/// What the median may be off by because the host drifts slowly: half the width of the interval that this error has by itself. The
+/// Allan variance of sections, one by one, two together, four, …, is fitted as a part that falls with their number and a part
+/// that does not. The second is what a longer run would go on to wander by.
+fn slow_drift(sections: &[Vec<f64>]) -> f64 {
+    /// Chosen with the help of real runs (`cargo xtask bench coverage`): three quarters of a normal interval, because a
+    /// run goes on to wander by less than the longest time that it saw.
+    const HALF: f64 = 1.5;
+    let medians: Vec<f64> = sections.iter().filter_map(|section| stats::median(section)).collect();
+    let together = std::iter::successors(Some(1), |count| Some(2 * count));
+    let variances: Vec<AllanVariance> =
+        together.map_while(|together| AllanVariance::of(&medians, together)).collect();
+    HALF * lasting_part(&variances).sqrt()
+}
+
+/// The Allan variance of means of so many successive sections.
+#[derive(Debug, Clone, Copy)]
+struct AllanVariance {
+    together: f64,
+    differences: f64,
+    variance: f64,
+}
+
+impl AllanVariance {
+    /// `None` where there are not two means.
+    fn of(medians: &[f64], together: usize) -> Option<Self> {
+        let means: Vec<f64> = medians.chunks_exact(together).map(stats::mean).collect();
+        let squares: Vec<f64> = means.windows(2).map(|pair| (pair[1] - pair[0]).powi(2) / 2.0).collect();
+        let (together, differences) = (together as f64, squares.len() as f64);
+        (!squares.is_empty()).then(|| Self { together, differences, variance: stats::mean(&squares) })
+    }
+}
+
+/// The part of the variances that does not fall with the number of sections, by weighted least squares; not below 0.
+fn lasting_part(variances: &[AllanVariance]) -> f64 {
+    let sum = |of: fn(&AllanVariance) -> f64| -> f64 {
+        // Its relative error is the same for all but for the number of differences, and its size falls with the number together.
+        let weighted =
+            |variance: &AllanVariance| variance.differences * variance.together.powi(2) * of(variance);
+        variances.iter().map(weighted).sum()
+    };
+    let (ones, falls, squares) = (sum(|_| 1.0), sum(|v| 1.0 / v.together), sum(|v| v.together.powi(-2)));
+    let (variance, product) = (sum(|v| v.variance), sum(|v| v.variance / v.together));
+    let determinant = squares * ones - falls * falls;
+    if determinant <= 0.0 {
+        return 0.0;
+    }
+    let falling = product * ones - variance * falls;
+    let lasting =
+        if falling < 0.0 { variance / ones } else { (variance * squares - product * falls) / determinant };
+    lasting.max(0.0)
 }
 
 /// What neighbouring sections have in common.
@@ -122,7 +203,8 @@ mod tests {
         for (n, low, high) in [(6, 0.0, 5.0), (9, 1.0, 7.0), (10, 1.0, 8.0)] {
             let scrambled: Vec<Vec<f64>> = (0..n).map(|i| vec![f64::from(i * 7 % n)]).collect();
             if n != 6 {
-                assert_eq!(median_over_trials(&scrambled).unwrap().interval, Some((low, high)), "{n}");
+                let (estimate, _) = median_and_drift(&scrambled).unwrap();
+                assert_eq!(estimate.interval, Some((low, high)), "{n}");
             }
         }
         assert_eq!(median_over_trials(&vec![vec![1.0]; 5]).unwrap().interval, None);
@@ -140,6 +222,23 @@ mod tests {
             high - low
         };
         assert!(of(100) > 0.8 * of(1), "{} {}", of(100), of(1));
+    }
+
+    #[test]
+    fn what_falls_with_the_number_of_sections_is_no_drift() {
+        let of = |variance: fn(f64) -> f64| {
+            let at = |together: f64| AllanVariance {
+                together,
+                differences: 16.0 / together - 1.0,
+                variance: variance(together),
+            };
+            lasting_part(&[1.0, 2.0, 4.0, 8.0].map(at))
+        };
+        assert!(of(|together| 9.0 / together).abs() < 1e-12);
+        assert!((of(|together| 9.0 / together + 4.0) - 4.0).abs() < 1e-9);
+        // Rising variances are all drift.
+        assert!(of(|together| together) > 1.0);
+        assert_eq!(lasting_part(&[]), 0.0);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! slopes that hang on few sections (Bell and McCaffrey 2002).
 
 use crate::interval::{TAIL, sections};
-use crate::stats::{self, student_quantile};
+use crate::stats::{self, DEVIATION_OF_MEDIAN, student_quantile};
 use model::summary::SpeedSlope;
 
 /// With fewer slices there is no slope.
@@ -104,9 +104,6 @@ fn huber_weights(all: &[TimedReading]) -> Option<Vec<f64>> {
     }
     Some(weights)
 }
-
-/// The standard deviation of a normal variable over the median of its distance from the mean.
-const DEVIATION_OF_MEDIAN: f64 = 1.4826;
 
 /// The part of the variance of the readings that is not error. The error is that of most slices: of the few in which the host
 /// changed its speed, the readings differ for that reason.

@@ -137,11 +137,32 @@ pub(crate) fn student_tail(value: f64, degrees: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees.clamp(1.0, 1e4)).map_or(1.0, |t| t.sf(value))
 }
 
+/// The standard deviation of a normal variable over the median of its distance from the mean.
+pub const DEVIATION_OF_MEDIAN: f64 = 1.4826;
+
+/// The standard deviation of most of `values`: of normal ones it is theirs, and a few that lie far off count for nothing. `None`
+/// of no value.
+pub fn deviation_of_most(values: &[f64]) -> Option<f64> {
+    let middle = median(values)?;
+    let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    median(&distances).map(|distance| DEVIATION_OF_MEDIAN * distance)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::simulated::Random;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_deviation_of_most_knows_no_outlier() {
+        let mut values: Vec<f64> = (-500..=500).map(|n| f64::from(n) / 500.0).collect();
+        let of_uniform = deviation_of_most(&values).unwrap();
+        assert!((of_uniform - 0.5 * DEVIATION_OF_MEDIAN).abs() < 0.01, "{of_uniform}");
+        values.extend([1e9; 5]);
+        assert!((deviation_of_most(&values).unwrap() - of_uniform).abs() < 0.01);
+        assert_eq!(deviation_of_most(&[]), None);
+    }
 
     #[test]
     fn a_deviation_is_that_of_a_sample() {

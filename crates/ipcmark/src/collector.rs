@@ -196,7 +196,7 @@ mod tests {
             },
             settings: Settings {
                 suite: None,
-                precision: Percent(0.02),
+                precision: Percent(0.02).into(),
                 time_ns: 1,
                 rounds: None,
                 slice_ns: 1,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn rules() -> RunRules {
-        RunRules::new(Percent(0.02), 100)
+        RunRules::new(Percent(0.02).into(), 100)
     }
 
     fn finished(case: &Case, samples: Vec<Sample>) -> FinishedCase {
@@ -225,7 +225,7 @@ mod tests {
 
     fn end() -> RunEnd {
         let stolen = Fact::Unknown("no".to_owned());
-        RunEnd { interrupted: false, rounds: 1, elapsed_ns: 1, stolen, clock_drift: 0.0 }
+        RunEnd { interrupted: false, rounds: 1, elapsed_ns: 1, starting_ns: None, stolen, clock_drift: 0.0 }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use model::floor::floor_of;
 use model::observation::Probe;
 use model::plan::Plan;
 use model::record::{Host, Record};
-use model::{Case, Outcome, Pace, Peers, Percent, Sample};
+use model::{Case, Outcome, Pace, Peers, Precision, Sample};
 use observe::symbols::Names;
 use std::io::Write;
 use std::time::Duration;
@@ -123,7 +123,7 @@ fn bare_plan(gathered: &[CaseObservations]) -> Plan {
 }
 
 /// Measures `plan` without probes.
-fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Percent) -> Vec<Record> {
+fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Precision) -> Vec<Record> {
     let slice = slice_for(time, plan.cases.len() + plan.floors.len());
     let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
     let round = estimate(plan.cases.len() + plan.floors.len(), slice);

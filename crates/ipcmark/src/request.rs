@@ -12,7 +12,7 @@ use mechanisms::registry::{self, CARDS};
 use model::block::Block;
 use model::observation::Probe;
 use model::suite::Suite;
-use model::{Endpoints, Inject, Invalid, Percent, Placements, Spec};
+use model::{Endpoints, Inject, Invalid, Percent, Placements, Precision, Spec};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ pub struct ExplanationRequest {
     /// The time for all cases; as much as each needs where there is none.
     pub time: Option<Duration>,
     /// The half-width of its interval at which a case is settled.
-    pub precision: Percent,
+    pub precision: Precision,
     /// How long a trial may go without a report.
     pub timeout: Duration,
     /// The exact number of iterations of a trial with a probe.
@@ -230,7 +230,7 @@ impl CompareRequest {
                 true => restrict(suites::find(suites::DEFAULT)?, &axes)?.blocks,
                 false => by_hand(&mechanisms, &axes)?.blocks,
             };
-            let request = RatioRequest::new([blocks.clone(), blocks], Some(program), find, inject, effort);
+            let request = RatioRequest::new([blocks.clone(), blocks], Some(program), find, inject, effort)?;
             return Ok(Self { sides: Sides::Interleaved(request), fail_above, json });
         }
         let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
@@ -238,7 +238,7 @@ impl CompareRequest {
             (Some(before), Some(after)) => {
                 let blocks = |spec: Spec| by_hand(&[spec.to_string()], &axes).map(|suite| suite.blocks);
                 let blocks = [blocks(before?)?, blocks(after?)?];
-                Sides::Interleaved(RatioRequest::new(blocks, None, find, inject, effort))
+                Sides::Interleaved(RatioRequest::new(blocks, None, find, inject, effort)?)
             }
             (None, None) if inject.is_some() => {
                 return Err(Invalid::new(
@@ -286,18 +286,24 @@ impl RatioRequest {
         find: Option<Percent>,
         inject: Option<Inject>,
         effort: EffortOptions,
-    ) -> Self {
+    ) -> Result<Self, Invalid> {
+        let margin = effort.precision.unwrap_or(RATIO_MARGIN.into());
+        if margin.on_two_cpus.is_some() {
+            let problem =
+                format!("'{margin}' is not one percentage: both sides of a comparison have the same margin");
+            return Err(Invalid::new(problem, format!("give one, such as --precision {}", margin.least)));
+        }
         let time = if find.is_some() { PILOT_TIME } else { RATIO_TIME };
-        Self {
+        Ok(Self {
             blocks,
             against,
             find,
             inject,
             endpoints: effort.endpoints.map(Into::into).unwrap_or_default(),
-            margin: effort.precision.unwrap_or(RATIO_MARGIN),
+            margin: margin.least,
             time: effort.time.unwrap_or(time),
             timeout: effort.timeout,
-        }
+        })
     }
 }
 
@@ -353,7 +359,7 @@ impl ExplanationRequest {
         Self {
             time,
             // A control case that is settled would have no trials in the rounds in which the others are compared with it.
-            precision: precision.unwrap_or(NEVER_SETTLED),
+            precision: precision.unwrap_or(NEVER_SETTLED.into()),
             timeout,
             iterations,
             probes: if probes.is_empty() { Probe::ALL.to_vec() } else { probes },
@@ -417,7 +423,7 @@ mod tests {
         };
         let request = run(line.trim_end_matches(" --iterations 9")).unwrap();
         let suite = request.suite;
-        assert_eq!((suite.precision, suite.time), (Percent(0.05), seconds(7)));
+        assert_eq!((suite.precision, suite.time), (Percent(0.05).into(), seconds(7)));
         assert_eq!((suite.rounds, suite.total), (Some(3), Some(Size(1 << 20))));
         assert_eq!((suite.endpoints, request.timeout), (Some(Endpoints::Threads), seconds(2)));
         assert_eq!(suite.observe, Some(Duration::ZERO));
@@ -523,7 +529,7 @@ mod tests {
         let request = explain("explain -m pipe -s 64 -p unpinned --peers pairs=2").unwrap();
         assert_eq!(request.blocks[0].sizes, [Size(64)]);
         assert_eq!(request.blocks[0].peers, [Peers::Pairs(2)]);
-        assert_eq!((request.explanation.precision, request.explanation.time), (Percent(0.0), None));
+        assert_eq!((request.explanation.precision, request.explanation.time), (Percent(0.0).into(), None));
         assert_eq!(request.explanation.probes, Probe::ALL);
         let request = explain("explain -m pipe --probes ptrace,faults --time 3s --html page.html").unwrap();
         assert_eq!(request.explanation.probes, [Probe::Ptrace, Probe::Faults]);

@@ -60,11 +60,13 @@ pub fn read(path: &Path) -> Result<Results, Invalid> {
 fn summarise_unfinished(results: &mut Results) {
     let unfinished: Vec<bool> = results.records.iter().map(|record| record.summary.is_none()).collect();
     recompute(results);
-    let precision = results.header.settings.precision.0;
+    let precision = results.header.settings.precision;
     for (record, _) in results.records.iter_mut().zip(unfinished).filter(|(_, unfinished)| *unfinished) {
         let found = record.summary.as_ref();
         record.warnings.extend(
-            found.into_iter().flat_map(|found| warnings(&record.case, found, &record.settings, precision)),
+            found.into_iter().flat_map(|found| {
+                warnings(&record.case, found, &record.settings, precision.of(&record.case).0)
+            }),
         );
     }
 }

@@ -11,21 +11,22 @@ use analysis::summary::{summarise, warnings};
 use harness::coordinator::run::{FinishedCase, TrialCost};
 use model::estimate::Estimate;
 use model::record::{Outcome, Record, Sample};
-use model::{Case, Percent};
+use model::results::MOST_SAMPLES;
+use model::{Case, Precision};
 use std::cell::RefCell;
 
 /// The rules of one run, which know how fast its host has been so far.
 #[derive(Debug)]
 pub struct RunRules {
     full_speed: RefCell<FullSpeed>,
-    precision: f64,
+    precision: Precision,
     slices: u32,
 }
 
 impl RunRules {
     /// For a run of which `precision` is asked, and in which a case has about `slices` slices.
-    pub fn new(precision: Percent, slices: u32) -> Self {
-        Self { full_speed: RefCell::default(), precision: precision.0, slices }
+    pub fn new(precision: Precision, slices: u32) -> Self {
+        Self { full_speed: RefCell::default(), precision, slices }
     }
 
     /// Takes a sample of `case` for what it says of the host.
@@ -35,12 +36,13 @@ impl RunRules {
 
     /// Whether what is shown of `samples` of `case` is known well enough when the run is over.
     pub fn is_settled(&self, case: &Case, samples: &[Sample]) -> bool {
-        stopping::is_settled(samples, self.precision, || self.shown(case, samples))
+        stopping::is_settled(samples, self.precision.of(case).0, || self.shown(case, samples))
     }
 
-    /// Whether it is known so well that the case needs no further slice.
+    /// Whether it is known so well that the case needs no further slice, or has as many as a results file may have of a case.
     pub fn ends_early(&self, case: &Case, samples: &[Sample]) -> bool {
-        stopping::ends_early(samples, self.precision, || self.shown(case, samples))
+        is_full(samples.len())
+            || stopping::ends_early(samples, self.precision.of(case).0, || self.shown(case, samples))
     }
 
     fn shown(&self, case: &Case, samples: &[Sample]) -> Option<Estimate> {
@@ -63,17 +65,22 @@ impl RunRules {
             Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
             _ => outcome,
         };
-        let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, self.precision));
+        let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, self.precision.of(&case).0));
         Record { case, floor, outcome, samples, summary, settings, warnings: warnings.unwrap_or_default() }
     }
+}
+
+/// Whether a results file with one more sample of a case could not be read.
+fn is_full(samples: usize) -> bool {
+    samples >= MOST_SAMPLES
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::floor;
     use model::record::{ScheduleSample, Setting, Usage};
     use model::warning::Warning;
+    use model::{Percent, floor};
 
     fn sample(round: u32, iteration_ns: f64, late_ns: Option<f64>) -> Sample {
         Sample {
@@ -120,7 +127,7 @@ mod tests {
         let settled = |iteration_ns: &[f64], precision| {
             let samples: Vec<Sample> =
                 (0..).zip(iteration_ns).map(|(round, ns)| sample(round, *ns, None)).collect();
-            RunRules::new(Percent(precision), 100).is_settled(&floor::operation("getpid", 0), &samples)
+            RunRules::new(Percent(precision).into(), 100).is_settled(&floor::operation("getpid", 0), &samples)
         };
         assert!(settled(&[100.0; LEAST_TRIALS], 0.01));
         assert!(!settled(&[100.0; 5], 0.01));
@@ -130,8 +137,13 @@ mod tests {
     }
 
     #[test]
+    fn a_case_ends_with_the_last_sample_that_a_file_can_have() {
+        assert!(is_full(MOST_SAMPLES) && !is_full(MOST_SAMPLES - 1));
+    }
+
+    #[test]
     fn a_record_has_the_summary_and_its_warnings() {
-        let record = RunRules::new(Percent(0.01), 100).record(finished(Outcome::Settled, None));
+        let record = RunRules::new(Percent(0.01).into(), 100).record(finished(Outcome::Settled, None));
         assert_eq!((record.outcome, record.samples.len()), (Outcome::Settled, 8));
         assert!((record.summary.unwrap().iteration_ns.median - 100.0).abs() < 1e-9);
         assert!(record.warnings.iter().any(|warning| matches!(warning, Warning::Clamped { .. })));
@@ -139,14 +151,14 @@ mod tests {
             samples: Vec::new(),
             ..finished(Outcome::Failed { error: "no".to_owned() }, None)
         };
-        let record = RunRules::new(Percent(0.01), 100).record(failed);
+        let record = RunRules::new(Percent(0.01).into(), 100).record(failed);
         assert!(record.summary.is_none() && record.warnings.is_empty(), "{record:?}");
     }
 
     #[test]
     fn a_rate_that_was_missed_is_the_outcome_unless_the_run_was_interrupted() {
         let outcome = |outcome, late_ns| {
-            RunRules::new(Percent(0.01), 100).record(finished(outcome, Some(late_ns))).outcome
+            RunRules::new(Percent(0.01).into(), 100).record(finished(outcome, Some(late_ns))).outcome
         };
         assert_eq!(outcome(Outcome::Settled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Unsettled, 1e6), Outcome::Missed { achieved: 0.5 });

@@ -46,7 +46,7 @@ pub fn by_hand(texts: &[String], axes: &Axes) -> Result<Suite, Invalid> {
     let suite = Suite {
         name: "by hand".to_owned(),
         summary: String::new(),
-        precision: PRECISION,
+        precision: PRECISION.into(),
         time: TIME,
         quick: None,
         observe: None,
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(syscall.workloads, [Workload::Cost]);
         assert_eq!((&pipe.sizes, pipe.placements.len()), (&vec![Size(1)], 2));
         assert_eq!((&pipe.paces, &pipe.peers), (&vec![Pace::BackToBack], &vec![Peers::Pair]));
-        assert_eq!((suite.precision, suite.time), (PRECISION, TIME));
+        assert_eq!((suite.precision, suite.time), (PRECISION.into(), TIME));
     }
 
     #[test]

@@ -83,10 +83,12 @@ impl RunSession {
     pub fn end(&self, finish: RunFinish) -> RunEnd {
         let stolen = self.ticks_at_start.zip(harness::host::facts::steal_ticks(Path::new("/")));
         let unknown = || Fact::Unknown("/proc/stat cannot be read".to_owned());
+        let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         RunEnd {
             interrupted: self.is_stopped(),
             rounds: finish.rounds,
-            elapsed_ns: u64::try_from(finish.elapsed.as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: ns(finish.elapsed),
+            starting_ns: Some(ns(finish.starting)),
             stolen: stolen.map_or_else(unknown, |(before, after)| Fact::Known(stolen_share(before, after))),
             clock_drift: self.calibration.drift(),
         }

@@ -59,6 +59,14 @@ impl Case {
 }
 
 impl Case {
+    /// Whether its endpoints are on different CPUs, or may be.
+    pub fn uses_two_cpus(&self) -> bool {
+        match self.cpus {
+            Some(cpus) => cpus.client != cpus.server,
+            None => self.placement == Placement::Unpinned,
+        }
+    }
+
     /// How many bytes all clients together send in the time of one iteration; `None` where there are none, and so no rate.
     pub fn iteration_bytes(&self) -> Option<f64> {
         let messages = match (self.workload, self.peers) {

@@ -5,11 +5,12 @@
 
 use crate::case::Case;
 use crate::observation::profile::ProfileRecord;
+use crate::precision::Precision;
 use crate::spec::Spec;
 use crate::study::Study;
 use crate::summary::Summary;
 use crate::topology::Topology;
-use crate::units::{Percent, Size};
+use crate::units::Size;
 use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,7 +158,8 @@ pub struct Settings {
     /// The suite's name; absent when the cases were given by hand.
     pub suite: Option<String>,
     /// The half-width of the 95% interval at which a case is settled.
-    pub precision: Percent,
+    #[serde(flatten)]
+    pub precision: Precision,
     /// The time that the run may take, in nanoseconds.
     pub time_ns: u64,
     /// The rounds that the run may take; absent when only time limits it.
@@ -269,6 +271,9 @@ pub struct RunEnd {
     pub rounds: u32,
     /// How long measuring took, in nanoseconds, without the trials with probes after it.
     pub elapsed_ns: u64,
+    /// How much of that starting and ending trials took, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starting_ns: Option<u64>,
     /// The fraction of processor time that the hypervisor took during the run.
     pub stolen: Fact<f64>,
     /// How far the clock drifted against `CLOCK_MONOTONIC_RAW` over the run, as a fraction.

@@ -11,9 +11,10 @@ use crate::invalid::Invalid;
 use crate::pace::Pace;
 use crate::peers::Peers;
 use crate::placement::Placements;
+use crate::precision::Precision;
 use crate::spec::Spec;
 use crate::study::Study;
-use crate::units::{Percent, Size, parse_duration, parse_sizes};
+use crate::units::{Size, parse_duration, parse_sizes};
 use crate::workload::Workload;
 use serde::Deserialize;
 use std::str::FromStr;
@@ -71,7 +72,7 @@ pub struct Suite {
     /// One line: what it shows.
     pub summary: String,
     /// The half-width at which a case is settled.
-    pub precision: Percent,
+    pub precision: Precision,
     /// The time that a run may take.
     pub time: Duration,
     /// The time of a quick run, which shows whether everything works; its numbers are rough.
@@ -246,6 +247,7 @@ mod tests {
     use crate::card::CardKind;
     use crate::placement::Placement;
     use crate::testing::cards::card;
+    use crate::units::Percent;
 
     const CARDS: &[Card] = &[card("pipe", CardKind::Mechanism, &[Workload::Latency], true)];
 
@@ -266,7 +268,7 @@ placements = ["smt|same-llc", "cpus=1,0"]
     fn a_suite_is_what_its_file_says() {
         let suite = Suite::parse(SUITE, CARDS).unwrap();
         assert_eq!((suite.name.as_str(), suite.summary.as_str()), ("small", "one block"));
-        assert_eq!((suite.precision, suite.time), (Percent(0.02), Duration::from_secs(90)));
+        assert_eq!((suite.precision, suite.time), (Percent(0.02).into(), Duration::from_secs(90)));
         let [block] = suite.blocks.as_slice() else { panic!("{suite:?}") };
         assert_eq!(block.specs, [Spec::plain("pipe")]);
         assert_eq!(block.workloads, [Workload::Latency, Workload::Throughput]);

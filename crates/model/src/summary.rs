@@ -94,7 +94,7 @@ impl HostView {
                 "reduced to full speed by the slope of time over speed reading: too few slices were undisturbed"
             }
             HostView::AsFound => {
-                "as they were measured: too few slices were undisturbed, and the speed readings give no slope"
+                "as they were measured: the host was at full speed too seldom, or its speed readings give no slope"
             }
         }
     }

@@ -123,6 +123,7 @@ pub(crate) fn results() -> Results {
             rounds: 34,
             elapsed_ns: 118_000_000_000,
             stolen: Fact::Known(0.013),
+            starting_ns: Some(4_720_000_000),
             clock_drift: 2e-7,
         }),
         notes: vec!["the last line was cut off; it is left out".to_owned()],
@@ -262,7 +263,7 @@ fn header(plan: PlanRecord) -> Header {
         },
         settings: Settings {
             suite: Some("default".to_owned()),
-            precision: PRECISION,
+            precision: PRECISION.into(),
             time_ns: 120_000_000_000,
             rounds: None,
             slice_ns: 20_000_000,

@@ -121,3 +121,25 @@ pub fn shown(ratio: Option<Estimate>) -> String {
         None => "-".to_owned(),
     }
 }
+
+/// The numbers that are given, and the defaults of the others.
+pub(super) fn numbers<const N: usize>(arguments: &[&str], defaults: [u64; N]) -> Result<[u64; N], String> {
+    let mut numbers = defaults;
+    for (number, text) in numbers.iter_mut().zip(arguments) {
+        *number = text.parse().map_err(|_| format!("'{text}' is not a number"))?;
+    }
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_not_given_have_their_defaults() {
+        assert_eq!(numbers(&[], [2, 60]), Ok([2, 60]));
+        assert_eq!(numbers(&["3"], [2, 60]), Ok([3, 60]));
+        assert_eq!(numbers(&["3", "10"], [2, 60]), Ok([3, 10]));
+        assert!(numbers(&["many"], [2, 60]).is_err());
+    }
+}

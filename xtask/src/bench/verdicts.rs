@@ -3,10 +3,10 @@
 //! They use ipcmark as people do, by its command line. How long they take is for who runs them to say: many short comparisons
 //! say how often a verdict comes, one long comparison does not.
 
-use crate::steps::{cargo, root, step};
+use super::ipcmark::Ipcmark;
+use super::setup::numbers;
 use serde_json::Value;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// What is compared: a round trip of a byte.
 const MECHANISMS: [&str; 10] = [
@@ -95,15 +95,6 @@ fn by_mechanism(verdicts: &[Verdict], repetitions: u64) {
     }
 }
 
-/// The numbers that are given, and the defaults of the others.
-fn numbers<const N: usize>(arguments: &[&str], defaults: [u64; N]) -> Result<[u64; N], String> {
-    let mut numbers = defaults;
-    for (number, text) in numbers.iter_mut().zip(arguments) {
-        *number = text.parse().map_err(|_| format!("'{text}' is not a number"))?;
-    }
-    Ok(numbers)
-}
-
 /// What a comparison says of one case.
 struct Verdict {
     name: String,
@@ -172,43 +163,7 @@ impl std::fmt::Display for Counts {
     }
 }
 
-/// The ipcmark that is tried, and where its results go.
-struct Ipcmark {
-    program: PathBuf,
-    directory: PathBuf,
-}
-
 impl Ipcmark {
-    /// Builds it, unless IPCMARK names one. Results go to `directory` in the target directory, which is emptied.
-    fn build(directory: &str) -> Result<Self, String> {
-        let ours = std::env::current_exe().map_err(|error| error.to_string())?;
-        let program = match std::env::var_os("IPCMARK") {
-            Some(program) => program.into(),
-            None => {
-                step("build ipcmark", &mut cargo(&["build", "--release", "--package", "ipcmark"]))?;
-                ours.with_file_name("ipcmark")
-            }
-        };
-        let directory = root().join("target").join(directory);
-        let _ = std::fs::remove_dir_all(&directory);
-        std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        Ok(Self { program, directory })
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.directory.join(format!("{name}.jsonl"))
-    }
-
-    /// Measures into the file `name`.
-    fn run(&self, arguments: &[&str], name: &str) -> Result<(), String> {
-        let file = self.file(name);
-        // One of an earlier repetition may be there, and ipcmark overwrites none.
-        let _ = std::fs::remove_file(&file);
-        let mut command = Command::new(&self.program);
-        command.arg("run").args(arguments).arg("--output").arg(file);
-        self.said_by(&mut command).map(drop)
-    }
-
     /// The verdicts on the cases of two runs.
     fn compare_runs(&self, a: &str, b: &str) -> Result<Vec<Verdict>, String> {
         let mut command = Command::new(&self.program);
@@ -244,20 +199,6 @@ impl Ipcmark {
         let pairs: Vec<Value> = serde_json::from_str(&said).map_err(|error| format!("{error}: {said}"))?;
         pairs.iter().map(|pair| Verdict::of(pair, "name", "/ratio/median")).collect()
     }
-
-    /// What `command` prints. Cases that fail are in it; what cannot be measured at all is an error.
-    fn said_by(&self, command: &mut Command) -> Result<String, String> {
-        let output =
-            command.stderr(Stdio::piped()).output().map_err(|error| format!("{command:?}: {error}"))?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(format!(
-                "{command:?}: {}: {}",
-                output.status,
-                String::from_utf8_lossy(&output.stderr).trim()
-            )),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -289,13 +230,5 @@ mod tests {
             json!([Slower, Faster, NoDifference, CannotTell]),
             json!(["slower", "faster", "no-difference", "cannot-tell"])
         );
-    }
-
-    #[test]
-    fn numbers_that_are_not_given_have_their_defaults() {
-        assert_eq!(numbers(&[], [2, 60]), Ok([2, 60]));
-        assert_eq!(numbers(&["3"], [2, 60]), Ok([3, 60]));
-        assert_eq!(numbers(&["3", "10"], [2, 60]), Ok([3, 10]));
-        assert!(numbers(&["many"], [2, 60]).is_err());
     }
 }

@@ -5,6 +5,7 @@ use super::statistics::{FEWEST_TRIALS, Shift};
 use crate::host_speed::FullSpeed;
 use crate::stats;
 use model::case::Case;
+use model::inject::Inject;
 use model::record::{Outcome, Record};
 use model::sample::Sample;
 use model::summary::HostView;
@@ -16,6 +17,8 @@ pub(super) struct ChosenPair<'a> {
     /// Whether they are those at full speed, or all.
     pub(super) view: HostView,
     pub(super) sides: [Vec<(usize, Vec<&'a Sample>)>; 2],
+    /// The delay that was injected in each side.
+    pub(super) injects: [Option<Inject>; 2],
     /// Why runs of A and of B failed to measure it.
     pub(super) failures: [Vec<&'a str>; 2],
 }
@@ -39,11 +42,23 @@ impl<'a> ChosenPair<'a> {
         let sides = [undisturbed(0, &pair.a), undisturbed(1, &pair.b)];
         let have_enough = sides.iter().flatten().all(|(_, samples)| trials(samples) >= FEWEST_TRIALS);
         let case = pair.a.case();
+        let injects = [&pair.a, &pair.b].map(|side| side.case().inject);
         let failures = [failures(&pair.a), failures(&pair.b)];
         match have_enough {
-            true => Self { case, view: HostView::Undisturbed, sides, failures },
-            false => Self { case, view: HostView::AsFound, sides: [all(&pair.a), all(&pair.b)], failures },
+            true => Self { case, view: HostView::Undisturbed, sides, injects, failures },
+            false => {
+                Self { case, view: HostView::AsFound, sides: [all(&pair.a), all(&pair.b)], injects, failures }
+            }
         }
+    }
+
+    /// What was injected, where the sides differ in it: the name of a case is A's.
+    pub(super) fn injected(&self) -> Option<String> {
+        let text = |inject: Option<Inject>| {
+            inject.map_or("no delay".to_owned(), |inject| format!("a delay of {inject}"))
+        };
+        let [a, b] = self.injects;
+        (a != b).then(|| format!("A was measured with {} injected, B with {}", text(a), text(b)))
     }
 
     /// ln B − ln A of times as multiples of what `floor_ns` gives for the side, the run and the slice.

@@ -171,6 +171,22 @@ fn what_cannot_be_told_says_why() {
 }
 
 #[test]
+fn a_delay_that_was_injected_in_one_side_is_named() {
+    let mut delayed = run(12, 1000.0, Some(300.0));
+    for record in delayed.records.iter_mut().filter(|record| !record.floor) {
+        record.case.inject = Some("5%".parse().unwrap());
+    }
+    let plain = run(12, 1000.0, Some(300.0));
+    let reason = |a: &Results, b: &Results| only_case(a, b).reason.unwrap_or_default();
+    let injected = reason(&plain, &delayed);
+    assert!(
+        injected.starts_with("A was measured with no delay injected, B with a delay of 5%"),
+        "{injected}"
+    );
+    assert!(!reason(&delayed, &delayed).contains("injected"));
+}
+
+#[test]
 fn a_run_is_no_different_from_itself() {
     let results = WORLD.run(1.0, &mut Random(3));
     let comparison = compare(from_ref(&results), from_ref(&results), ComparisonOptions::default());

@@ -210,7 +210,10 @@ fn judged_case(
             finds: deciding.map(|estimate| Percent(estimate.finds.exp_m1())),
             verdict: judgement.verdict,
             floors_differ: judgement.floors_differ,
-            reason: judgement.reason,
+            reason: match (pair.injected(), judgement.reason) {
+                (Some(injected), Some(reason)) => Some(format!("{injected}; {reason}")),
+                (injected, reason) => injected.or(reason),
+            },
         },
         time: time.map(|estimate| estimate.shift),
         adjusted: adjusted.map(|(_, estimate)| estimate.shift),

@@ -10,7 +10,10 @@ use crate::stopping::ends_early;
 use model::record::Sample;
 use model::summary::HostView;
 
-const RUNS: usize = 400;
+/// How many runs of each world are printed.
+const PRINTED_RUNS: usize = 400;
+/// How many are enough to tell an interval that holds from one that does not.
+const TESTED_RUNS: usize = 60;
 
 /// What an endless run would find, in nanoseconds, in each view.
 struct Truth {
@@ -58,11 +61,11 @@ struct Rates {
     misses: [usize; 2],
 }
 
-fn rates(world: World, precision: Option<f64>) -> Rates {
+fn rates(world: World, precision: Option<f64>, runs: usize) -> Rates {
     let truth = Truth::of(world);
     let mut random = Random(7);
     let mut rates = Rates::default();
-    for _ in 0..RUNS {
+    for _ in 0..runs {
         let (samples, others) = world.run(&mut random);
         let fewest = if precision.is_some() { 8 } else { world.trials };
         let (mut last, mut full_speed, case) = (None, FullSpeed::default(), case());
@@ -132,6 +135,27 @@ fn worlds() -> Vec<(String, World)> {
     worlds
 }
 
+/// Of a case of a suite with speed readings, on hosts that stay in no state for a good part of the run.
+#[test]
+fn intervals_cover_the_truth_as_often_as_they_say() {
+    let (mut covered, mut known) = (0, 0);
+    let is_tested =
+        |name: &str| !["10 s", "no readings", "two cases"].iter().any(|other| name.contains(other));
+    for (name, world) in worlds().into_iter().filter(|(name, _)| is_tested(name)) {
+        let rates = rates(world, None, TESTED_RUNS);
+        let share = rates.covered as f64 / rates.known.max(1) as f64;
+        assert!(
+            rates.known * 10 >= TESTED_RUNS * 9,
+            "{name}: {} of {TESTED_RUNS} runs have an interval",
+            rates.known
+        );
+        assert!(share >= 0.88, "{name}: {share:.3} of the intervals cover the truth");
+        (covered, known) = (covered + rates.covered, known + rates.known);
+    }
+    let share = covered as f64 / known as f64;
+    assert!((0.93..=0.99).contains(&share), "{share:.3} of all intervals cover the truth");
+}
+
 #[test]
 #[ignore = "prints"]
 fn the_table_of_coverages() {
@@ -141,8 +165,8 @@ fn the_table_of_coverages() {
         "world", "known", "cover", "half", "view", "known", "cover", "stopped"
     );
     for (name, world) in worlds().into_iter().filter(|(name, _)| name.contains(&filter)) {
-        let fixed = rates(world, None);
-        let stopping = rates(world, Some(0.02));
+        let fixed = rates(world, None, PRINTED_RUNS);
+        let stopping = rates(world, Some(0.02), PRINTED_RUNS);
         let percent = |a: usize, b: usize| 100.0 * a as f64 / b.max(1) as f64;
         println!(
             "{name:36} {:6.1} {:6.1} {:6.2}% {:?} {:?} | {:6.1} {:6.1} {:8.1}",

@@ -95,11 +95,11 @@ fn slices_of_a_case(settings: &Settings, plan: &Plan) -> u32 {
 fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject]) -> String {
     let slices = plan.cases.len() + plan.floors.len();
     let mut text = format!(
-        "{} cases and {} floors, {} of iterations in each slice, settled at ±{}, at most {} s\n",
+        "{} cases and {} floors, {} of iterations in each slice, settled at {}, at most {} s\n",
         plan.cases.len(),
         plan.floors.len(),
         format_ns(settings.slice_ns as f64),
-        settings.precision,
+        settings.precision.words(),
         settings.time_ns / 1_000_000_000,
     );
     let round_ns = estimate(slices, Duration::from_nanos(settings.slice_ns)).as_nanos() as f64;

@@ -43,10 +43,10 @@ fn description(suite: &Suite) -> String {
     let all = planned(&suite.blocks);
     let mut text = format!("{}: {}\n\n", suite.name, suite.summary);
     text += &format!(
-        "measures {} cases and {} floors, to ±{}\n",
+        "measures {} cases and {} floors, to {}\n",
         all.cases.len() + all.awaited.len(),
         all.floors.len(),
-        suite.precision
+        suite.precision.words()
     );
     for block in &suite.blocks {
         text += &item(&block_line(block, &planned(std::slice::from_ref(block))));

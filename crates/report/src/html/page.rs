@@ -339,9 +339,9 @@ fn notices(results: &Results) -> Vec<String> {
     match count(|outcome| *outcome == Outcome::Unsettled) {
         0 => {}
         unsettled => notices.push(format!(
-            "{unsettled} of {} cases are not known to ±{}: they are marked !",
+            "{unsettled} of {} cases are not known to {}: they are marked !",
             cases.len(),
-            header.settings.precision
+            header.settings.precision.words()
         )),
     }
     notices.extend(results.notes.iter().map(|note| clean(note)));

@@ -25,7 +25,8 @@ fn hostile(text: &str, number: f64, size: u64) -> Results {
     (header.host.virtualisation, header.tool.profile, header.run) =
         (known(), text.to_owned(), text.to_owned());
     (header.started_at, header.settings.suite) = (text.to_owned(), Some(text.to_owned()));
-    (header.clock.precision_ns, header.clock.cost_ns, header.settings.precision.0) = (number, number, number);
+    (header.clock.precision_ns, header.clock.cost_ns, header.settings.precision.least.0) =
+        (number, number, number);
     for dropped in &mut header.plan.dropped {
         (dropped.case, dropped.reason) = (text.to_owned(), text.to_owned());
     }

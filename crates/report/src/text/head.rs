@@ -66,10 +66,13 @@ fn run(results: &Results) -> String {
         None => "cut off: no end line".to_owned(),
         Some(end) => {
             let interrupted = if end.interrupted { "interrupted after " } else { "" };
-            format!("{interrupted}{} rounds in {}", end.rounds, format_ns(end.elapsed_ns as f64))
+            let share = end.starting_ns.map(|ns| ns as f64 / end.elapsed_ns.max(1) as f64);
+            let starting = share.map(|share| format!(", {} of it starting trials", percent(share)));
+            let length = format_ns(end.elapsed_ns as f64);
+            format!("{interrupted}{} rounds in {length}{}", end.rounds, starting.unwrap_or_default())
         }
     };
-    let precision = results.header.settings.precision;
+    let precision = results.header.settings.precision.words();
     let count = |wanted: fn(&Outcome) -> bool| cases.iter().filter(|record| wanted(&record.outcome)).count();
     let settled = count(|outcome| *outcome == Outcome::Settled);
     let failed = match count(|outcome| matches!(outcome, Outcome::Failed { .. })) {
@@ -78,7 +81,7 @@ fn run(results: &Results) -> String {
     };
     let stolen = results.end.as_ref().and_then(|end| end.stolen.known()).filter(|share| **share >= 0.0005);
     let stolen = stolen.map(|share| format!("; {} of CPU time stolen", percent(*share))).unwrap_or_default();
-    format!("{length}; {settled} of {} cases settled to ±{precision}{failed}{stolen}", cases.len())
+    format!("{length}; {settled} of {} cases settled to {precision}{failed}{stolen}", cases.len())
 }
 
 /// The floors of a run that was cut off before it had records of them.
