@@ -10,6 +10,7 @@ mod bench;
 mod docs;
 mod fuzz;
 mod programs;
+mod python;
 mod skips;
 mod steps;
 mod test;

@@ -5,7 +5,7 @@
 //! them and all that is above them again.
 
 use crate::steps::{cargo, root, step};
-use crate::{programs, skips, tidy};
+use crate::{programs, python, skips, tidy};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,6 +16,7 @@ const ALL: [&str; 2] = ["--workspace", "--all-features"];
 /// Makes every check; the first failure ends it.
 pub fn all() -> Result<(), String> {
     let programs = programs::Installing::start();
+    let python = python::Environment::start();
     format_tidy_lints()?;
     // Examples, of which there are none, make cargo choose the features as tests have them.
     step(
@@ -28,7 +29,8 @@ pub fn all() -> Result<(), String> {
     programs.finish();
     let skipped = Skipped::new()?;
     let tests = step("tests", skipped.noted_by(cargo(&["test"]).args(ALL)));
-    let ring = tests.and_then(|()| ring_under_loom());
+    let package = tests.and_then(|()| python.check(|command| skipped.noted_by(command)));
+    let ring = package.and_then(|()| ring_under_loom());
     skipped.print();
     ring
 }
@@ -54,7 +56,7 @@ const FEW: &str = "pipe,unix-stream,shm-ring,eventfd";
 /// What `quick` leaves out.
 const LEFT_OUT: &str = "\
 left out: documentation (rustdoc); conformance of the other mechanisms; exact counts, restricted hosts and explanations
-of the binary; deaths of processes; pages in a browser; the ring under loom; installing what tests need.
+of the binary; deaths of processes; pages in a browser; the ring under loom; the Python package; installing what tests need.
 `cargo xtask test` has it all.";
 
 /// Makes the checks that are over soon; says what it leaves out.
