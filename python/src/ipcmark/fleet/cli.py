@@ -122,3 +122,7 @@ def suite(given: str) -> tuple[str, str | None]:
         return Path(given).stem, Path(given).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"{given} cannot be read: {error}", "name a suite, or a suite file") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -142,6 +142,7 @@ def data_of(analysis: Analysis, runs: pl.DataFrame, command: str) -> dict[str, A
                 "time": time_text(float(np.exp(analysis.centre[at]))),
                 "runs": number_of(analysis.between_runs[at]),
                 "hosts": number_of(analysis.between_hosts[at]),
+                "least": number_of(analysis.least[at + 1]),
                 "count": int(analysis.cell_differs[:, at].sum()),
             }
             for at, key in enumerate(table.cases)
@@ -196,8 +197,8 @@ def special_facts(analysis: Analysis, runs: pl.DataFrame, outliers: list[int]) -
         of_host = words[int(host)]
         if len(of_host) < MOST_FACTS:
             of_host.append(
-                f"{fact} is {value or 'unknown'}, as of {hosts} hosts, {of_outliers} of them in this table; "
-                f"mostly {usual or 'unknown'}"
+                f"{fact} is {value or 'unknown'}, mostly {usual or 'unknown'}: "
+                f"{hosts} of {len(rows)} hosts, {of_outliers} of them listed here"
             )
     return words
 
@@ -219,10 +220,12 @@ def answers(analysis: Analysis) -> list[tuple[str, str, str]]:
     differing = [f"{group.level}" for group in analysis.groups if group.differs.any()]
     runs, between = np.nanmedian(analysis.between_runs), np.nanmedian(analysis.between_hosts)
     far = f"by up to ×{size.max():.2f}" if hosts else "none can be told from the others"
+    if np.isfinite(analysis.least[0]):
+        far += f"; from ×{np.exp(analysis.least[0]):.2f} one would be found"
     return [
         ("hosts that differ overall", f"{hosts} of {len(analysis.overall)}", far),
         (
-            "hosts with cases of their own that differ",
+            "hosts that differ in single cases",
             f"{int(cells.any(axis=1).sum())}",
             f"{int(cells.sum())} of {int(np.isfinite(analysis.own).sum())} cells",
         ),

@@ -20,6 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import optimize, stats
 from statsmodels.robust.norms import HuberT
+from statsmodels.robust.scale import HuberScale
 from statsmodels.robust.robust_linear_model import RLM
 from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
@@ -72,6 +73,8 @@ class Analysis:
     overall_error: Array
     """The standard error of each host's overall ratio, by how its runs differ."""
     own: Array
+    least: Array
+    """For overall, then for each case: the smallest difference of a host that would have been found."""
     host_differs: Flags
     cell_differs: Flags
     between_runs: Array
@@ -125,9 +128,12 @@ def analysed(table: Table) -> Analysis:
     fit = fitted(design.matrix, tested)
     differs, notes = np.zeros(tested.shape, dtype=bool), list(design.notes)
     free = tested.shape[0] - design.matrix.shape[1]
+    least = np.full(tested.shape[1], np.nan)
     if free >= FEWEST_FREE:
-        differs[:, :1] = discoveries(tail(fit.z[:, :1], fit.z, free))
-        differs[:, 1:] = discoveries(tail(fit.z[:, 1:], fit.z, free))
+        tail = Tail.of(fit.left / fit.scale, free)
+        for part in [slice(0, 1), slice(1, None)]:
+            differs[:, part], cut = discoveries(tail.p(fit.left[:, part] / fit.scale[part]))
+            least[part] = tail.z(cut) * fit.scale[part]
         groups = design.groups(fit, free)
     else:
         groups = []
@@ -140,6 +146,7 @@ def analysed(table: Table) -> Analysis:
         overall=overall,
         overall_error=standard_error(np.nanmedian(table.log_ns - centre, axis=2, keepdims=True))[:, 0],
         own=own,
+        least=least,
         host_differs=differs[:, 0],
         cell_differs=differs[:, 1:],
         between_runs=of_runs,
@@ -158,15 +165,16 @@ class Fit:
     """By column of the design and of what was fitted."""
     error: Array
     left: Array
-    """What the regression leaves of each host, and the same over its robust deviation."""
-    z: Array
+    """What the regression leaves of each host."""
+    scale: Array
+    """The robust standard deviation of that, of each column."""
 
 
 def fitted(design: Array, columns: Array) -> Fit:
     """The regression of each of `columns` on `design`, over the hosts that have a value."""
     width = design.shape[1], columns.shape[1]
     effect, error = np.full(width, np.nan), np.full(width, np.nan)
-    left, z = np.full(columns.shape, np.nan), np.full(columns.shape, np.nan)
+    left, scale = np.full(columns.shape, np.nan), np.full(columns.shape[1], np.nan)
     for at in range(columns.shape[1]):
         here = np.isfinite(columns[:, at])
         # Groups that nobody of these hosts is in have no effect here.
@@ -175,37 +183,50 @@ def fitted(design: Array, columns: Array) -> Fit:
         if here.sum() - used.sum() < FEWEST_FREE or np.ptp(values) == 0:
             left[here, at] = values - np.median(values) if here.any() else np.nan
             continue
-        result: Any = RLM(values, matrix, M=HuberT()).fit(maxiter=30, tol=1e-6)
+        result: Any = RLM(values, matrix, M=HuberT()).fit(maxiter=30, tol=1e-6, scale_est=HuberScale())
         effect[used, at], error[used, at] = result.params, result.bse
-        left[here, at] = result.resid
-        z[here, at] = result.resid / result.scale
-    return Fit(effect, error, left, z)
+        left[here, at], scale[at] = result.resid, result.scale
+    return Fit(effect, error, left, scale)
 
 
-def tail(z: Array, all_z: Array, free: int) -> Array:
-    """The probability of a value as far out as `z`, by the Student's t whose middle is that of `all_z`.
+@dataclass(frozen=True)
+class Tail:
+    """How far out hosts are that do not differ: Student's t with the middle that all cells have.
 
     The middle is that between the median and the 95th percentile, where hosts that differ are few.
     """
-    size = np.abs(all_z[np.isfinite(all_z)])
-    middle, far = np.quantile(size, [0.5, 0.95])
 
-    def excess(df: float) -> float:
-        return float(stats.t.ppf(0.975, df) / stats.t.ppf(0.75, df) - far / middle)
+    df: float
+    unit: float
 
-    df = optimize.brentq(excess, 1.0, 1e4) if excess(1e4) < 0 < excess(1.0) else 1e4
-    df = min(df, free)
-    scaled = np.abs(z) / middle * stats.t.ppf(0.75, df)
-    return np.asarray(2 * stats.t.sf(scaled, df))
+    @classmethod
+    def of(cls, z: Array, free: int) -> "Tail":
+        """The tail of deviations `z`, of which `free` are independent in each column."""
+        middle, far = np.quantile(np.abs(z[np.isfinite(z)]), [0.5, 0.95])
+
+        def excess(df: float) -> float:
+            return float(stats.t.ppf(0.975, df) / stats.t.ppf(0.75, df) - far / middle)
+
+        df = optimize.brentq(excess, 1.0, 1e4) if excess(1e4) < 0 < excess(1.0) else 1e4
+        df = min(df, free)
+        return cls(df, middle / float(stats.t.ppf(0.75, df)))
+
+    def p(self, z: Array) -> Array:
+        """The probability of deviations as large as `z`."""
+        return np.asarray(2 * stats.t.sf(np.abs(z) / self.unit, self.df))
+
+    def z(self, p: float) -> float:
+        """The deviation that has the probability `p`."""
+        return float(stats.t.isf(p / 2, self.df)) * self.unit
 
 
-def discoveries(p: Array) -> Flags:
-    """Which of the hypotheses are refuted, of all of them with the promised share of false ones."""
+def discoveries(p: Array) -> tuple[Flags, float]:
+    """Which hypotheses are refuted, with the promised share of false ones, and the largest probability that would be."""
     found = np.zeros(p.shape, dtype=bool)
     known = np.isfinite(p)
     if known.any():
         found[known] = stats.false_discovery_control(p[known]) <= FALSE_SHARE
-    return found
+    return found, FALSE_SHARE * max(1, int(found.sum())) / max(1, int(known.sum()))
 
 
 def components(log_ns: Array, left: Array, outliers: Flags) -> tuple[Array, Array]:
@@ -272,7 +293,7 @@ class Design:
     def groups(self, fit: Fit, free: int) -> list[Group]:
         """The effects of kernels and processors, tested as one family."""
         effect, error = fit.effect[1:], fit.error[1:]
-        differs = discoveries(2 * stats.t.sf(np.abs(effect / error), free))
+        differs, _ = discoveries(2 * stats.t.sf(np.abs(effect / error), free))
         return [
             Group(*name, ratio=effect[at], error=error[at], differs=differs[at]) for at, name in enumerate(self.names)
         ]

@@ -36,7 +36,7 @@ function tableOf(caption, columns, rows, most = 25) {
   };
   const heads = columns.map((title, place) => {
     const button = make('button', { type: 'button' }, title);
-    const head = make('th', { scope: 'col' }, button);
+    const head = make('th', { scope: 'col', className: typeof rows[0]?.[place].value === 'string' ? 'words' : '' }, button);
     button.addEventListener('click', () => {
       const down = head.ariaSort === 'ascending';
       heads.forEach((other) => other.removeAttribute('aria-sort'));
@@ -177,7 +177,7 @@ function chooseCase(of) {
   const rows = all.map((host) => [{ text: chooser(hosts[host].name, host), value: hosts[host].name }, words(hosts[host].kernel), words(hosts[host].cpu),
     times(at(host, of)), words(differs(host, of) ? 'differs' : '')]);
   byId('of-case').replaceChildren(
-    make('p', {}, `${cases[of].time} on the median host; between runs ${percent(cases[of].runs).text}, between hosts ${percent(cases[of].hosts).text}`),
+    make('p', {}, `${cases[of].time} on the median host; between runs ${percent(cases[of].runs).text}, between hosts ${percent(cases[of].hosts).text}; a host is found to differ from ${times(cases[of].least).text}`),
     strip(of, all), tableOf(cases[of].key, ['host', 'kernel', 'processor', 'against the median host', ''], rows));
 }
 
@@ -202,7 +202,7 @@ function strip(of, all) {
   all.toReversed().forEach((host) => picture.append(svg('circle', {
     cx: x(at(host, of)).toFixed(1), cy: kernels.indexOf(hosts[host].kernel ?? 'unknown') * line + 22, r: 3.5, class: differs(host, of) ? 'differs' : '',
   })));
-  return make('figure', {}, picture);
+  return make('figure', { className: 'scroll', tabIndex: 0, role: 'region', ariaLabel: `Picture of ${cases[of].key}` }, picture);
 }
 
 // The page ------------------------------------------------------------------------------------------------------
@@ -236,8 +236,8 @@ function start() {
   byId('map').ariaLabel = `Ratios of ${hosts.length} hosts in ${cases.length} cases; the tables have the numbers`;
   fillOutliers();
   fillGroups();
-  const rows = cases.map((of) => [words(of.key), { text: of.time, value: of.ns }, percent(of.runs), percent(of.hosts), count(of.count)]);
-  byId('cases').append(tableOf('All cases', ['case', 'median host', 'between runs', 'between hosts', 'hosts that differ'], rows));
+  const rows = cases.map((of) => [words(of.key), { text: of.time, value: of.ns }, percent(of.runs), percent(of.hosts), times(of.least), count(of.count)]);
+  byId('cases').append(tableOf('All cases', ['case', 'median host', 'between runs', 'between hosts', 'found from', 'hosts that differ'], rows));
   offer('host', hosts.map((host) => host.name), chooseHost);
   offer('case', cases.map((of) => of.key), chooseCase);
   chooseHost(data.outliers[0]?.host ?? rowsOfMap[0]);
