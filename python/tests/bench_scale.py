@@ -9,14 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import fleet_maker
-from test_statistics import found
-from viewing import browser
-
 from ipcmark.fleet.dataset import Dataset
 from ipcmark.fleet.statistics import analyse, table_of
+from test_statistics import found
+from viewing import browser
 
 QUESTIONS = {
     "one host": "() => chooseHost(rowsOfMap[rowsOfMap.length >> 1])",
@@ -60,20 +60,16 @@ def tell_truth(fleet: fleet_maker.MadeFleet, dataset: Dataset) -> None:
     # The table has the cases in the order of their names.
     fleet.cases = analysis.table.cases
     hosts, cells, on_kernel = found(fleet, analysis)
-    for what, truth, told in [
-        ("hosts", fleet.slow_hosts, hosts),
-        ("cells", fleet.slow_cells, cells),
-        ("cases of the kernel", fleet.slow_on_kernel, on_kernel),
-    ]:
-        false = len(told - truth)
-        print(
-            f"{what}: {len(told & truth)} of {len(truth)} found; {false} of {len(told)} are false ({share(false, told)})"
-        )
+    compare("hosts", fleet.slow_hosts, hosts)
+    compare("cells", fleet.slow_cells, cells)
+    compare("cases of the kernel", fleet.slow_on_kernel, on_kernel)
 
 
-def share(false: int, told: set[object] | set[str] | set[tuple[str, str]]) -> str:
-    """The share of false discoveries in words."""
-    return f"{false / max(1, len(told)):.2%}"
+def compare(what: str, truth: AbstractSet[object], told: AbstractSet[object]) -> None:
+    """Prints how many of `truth` were told, and how many of those told are false."""
+    false = len(told - truth)
+    share = false / max(1, len(told))
+    print(f"{what}: {len(told & truth)} of {len(truth)} found; {false} of {len(told)} are false ({share:.2%})")
 
 
 def open_page(html: Path) -> None:

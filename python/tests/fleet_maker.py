@@ -1,9 +1,9 @@
 """Makes fleets of any size out of real runs, with differences put in that are known.
 
-`real_runs.csv` has eight real runs on one host: run, case, iteration_ns. How a made run deviates is a mixture, by random
-weights, of how the real ones deviate from their mean: so each case varies as it really does, and cases vary together as
-they really do. A made run's deviation is then stretched at random, so that it has the tails of Student's t with 5 degrees
-of freedom. Hosts differ at random on top of that, and then as is put in.
+`real_runs.csv` has eight real runs on one host: run, case, iteration_ns. How a made run deviates is a mixture, by
+random weights, of how the real ones deviate from their mean: so each case varies as it really does, and cases vary
+together as they really do. A made run's deviation is then stretched at random, so that it has the tails of Student's t
+with 5 degrees of freedom. Hosts differ at random on top of that, and then as is put in.
 """
 
 from dataclasses import dataclass, field

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,21 +80,65 @@ def test_a_host_with_two_workers_makes_one_run_at_a_time_and_a_fleet_goes_on_whe
 
 
 def test_a_run_whose_worker_is_killed_is_made_again(client: Client, tmp_path: Path, binary: Path, suite: Path) -> None:
-    pids = client.run(os.getpid)
     said: list[str] = []
 
     def say(text: str) -> None:
         said.append(text)
         if "began" in text and sum("began" in line for line in said) == 1:
-            worker = next(host.attempt.worker for host in measured.hosts.values() if host.attempt)
-            threading.Timer(0.7, os.kill, [pids[worker], signal.SIGKILL]).start()
+            kill_worker(client, measured)
 
     with fleet(client, tmp_path / "data", binary, suite, 1, Limits(lost_s=30), say) as measured:
         assert measured.run() == []
     assert any("the run failed: its worker died; again" in line for line in said), said
     assert Dataset(tmp_path / "data").hosts().height == 1
-    programs = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert measured.order.binary_sha256[:16] not in programs
+
+
+def kill_worker(client: Client, measured: Fleet) -> None:
+    """Kills the worker that is at work, a moment from now."""
+    worker = next(host.attempt.worker for host in measured.hosts.values() if host.attempt)
+    pid = client.run(os.getpid, workers=[worker])[worker]
+    threading.Timer(0.7, os.kill, [pid, signal.SIGKILL]).start()
+
+
+def test_a_run_ends_with_its_worker(
+    client: Client, tmp_path: Path, binary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipcmark.fleet.run.MOST_FAILURES", 1)
+    endless = write_suite(tmp_path / "endless.toml", "1h")
+
+    def say(text: str) -> None:
+        if "began" in text:
+            kill_worker(client, measured)
+
+    with fleet(client, tmp_path / "data", binary, endless, 1, Limits(), say) as measured:
+        assert "its worker died" in measured.run()[0]
+    await_end(measured)
+
+
+def test_a_run_ends_when_the_fleet_is_interrupted(client: Client, tmp_path: Path, binary: Path) -> None:
+    endless = write_suite(tmp_path / "endless.toml", "1h")
+
+    def say(text: str) -> None:
+        if "began" in text:
+            threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start()
+
+    with (
+        pytest.raises(KeyboardInterrupt),
+        fleet(client, tmp_path / "data", binary, endless, 1, Limits(), say) as measured,
+    ):
+        measured.run()
+    await_end(measured)
+
+
+def await_end(measured: Fleet) -> None:
+    """Waits until nothing of the run is left on this host."""
+    name = f"ipcmark-{measured.order.binary_sha256[:16]}"
+    for _ in range(150):
+        programs = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        if name not in programs:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{name} is still running")
 
 
 def test_a_run_that_hangs_is_ended_and_reported(

@@ -36,9 +36,9 @@ MOST_FACTS = 5
 DARKEST = float(np.log(1.25))
 METHOD = (
     "A host's value in a case is the median of its runs. A robust regression on kernel and processor gives what these "
-    "change; what it leaves of a host is tested against Student's t with the tails that all cells together have. Of all "
-    f"differences named, at most {2 * FALSE_SHARE:.0%} are expected to be false (Benjamini and Hochberg, for hosts, cells "
-    "and groups each). The variances are those of a random-effects model (DerSimonian and Laird)."
+    "change; what it leaves of a host is tested against Student's t with the tails that all cells together have. "
+    f"Of all differences named, at most {2 * FALSE_SHARE:.0%} are expected to be false (Benjamini and Hochberg, "
+    "for hosts, cells and groups each). The variances are those of a random-effects model (DerSimonian and Laird)."
 )
 
 

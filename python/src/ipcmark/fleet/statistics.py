@@ -20,8 +20,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import optimize, stats
 from statsmodels.robust.norms import HuberT
-from statsmodels.robust.scale import HuberScale
 from statsmodels.robust.robust_linear_model import RLM
+from statsmodels.robust.scale import HuberScale
 from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
@@ -221,7 +221,7 @@ class Tail:
 
 
 def discoveries(p: Array) -> tuple[Flags, float]:
-    """Which hypotheses are refuted, with the promised share of false ones, and the largest probability that would be."""
+    """Which hypotheses are refuted, with the promised share of false ones, and from what probability on."""
     found = np.zeros(p.shape, dtype=bool)
     known = np.isfinite(p)
     if known.any():
