@@ -152,15 +152,14 @@ def test_a_run_that_hangs_is_ended_and_reported(
     assert "given up after 1 attempts: it took longer than 2 s" in problems[0]
 
 
-def test_a_program_that_fails_is_reported_with_its_words(
-    client: Client, tmp_path: Path, binary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ipcmark.fleet.run.MOST_FAILURES", 1)
+def test_a_suite_that_the_program_refuses_is_reported_at_once(client: Client, tmp_path: Path, binary: Path) -> None:
+    said: list[str] = []
     broken = tmp_path / "broken.toml"
     broken.write_text("name = 1")
-    with fleet(client, tmp_path / "data", binary, broken, 1, Limits(), print) as measured:
+    with fleet(client, tmp_path / "data", binary, broken, 1, Limits(), said.append) as measured:
         problems = measured.run()
     assert "ipcmark ended with 2" in problems[0]
+    assert sum("began" in line for line in said) == 1
 
 
 def test_a_host_that_is_gone_is_reported(tmp_path: Path, binary: Path) -> None:

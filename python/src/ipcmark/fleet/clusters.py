@@ -27,7 +27,14 @@ def connected(where: str, workers: int | None, python: str | None = None) -> Ite
     with dask.config.set(settings), contextlib.ExitStack() as stack:
         address = where
         if ":" not in where or where.startswith("ssh:"):
-            cluster, workers = made(where, workers, python)
+            try:
+                cluster, workers = made(where, workers, python)
+            except Invalid:
+                raise
+            except Exception as error:  # Each kind of cluster has its own.
+                raise Invalid(
+                    f"the cluster {where} cannot be made: {error}", "docs/fleet.md has what each needs"
+                ) from None
             address = stack.enter_context(cluster)
         try:
             client: Client = stack.enter_context(Client(address, timeout="30s"))
@@ -52,6 +59,8 @@ def made(where: str, workers: int | None, python: str | None):  # type: ignore[n
             remote_python=python,
         )
         return cluster, len(hosts) - 1
+    if where not in {"slurm", "kubernetes"}:
+        raise Invalid(f"unknown cluster '{where}'", FORMS)
     if workers is None:
         raise Invalid(f"--cluster {where} needs to know how many hosts to ask for", "give --workers")
     if where == "slurm":
@@ -61,11 +70,9 @@ def made(where: str, workers: int | None, python: str | None):  # type: ignore[n
         )
         cluster.scale(jobs=workers)
         return cluster, workers
-    if where == "kubernetes":
-        cluster = package("dask_kubernetes.operator", "kubernetes").KubeCluster(name="ipcmark-fleet")
-        cluster.scale(workers)
-        return cluster, workers
-    raise Invalid(f"unknown cluster '{where}'", FORMS)
+    cluster = package("dask_kubernetes.operator", "kubernetes").KubeCluster(name="ipcmark-fleet")
+    cluster.scale(workers)
+    return cluster, workers
 
 
 def ssh_hosts(file: Path) -> list[str]:

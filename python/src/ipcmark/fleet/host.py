@@ -23,6 +23,8 @@ from distributed import get_worker
 GUARD = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); os.execv(sys.argv[1], sys.argv[1:])"
 # A name in the kernel, which nobody owns and which is gone with the last process that holds it.
 LOCK = "\0ipcmark-fleet"
+# The program's exit status for a suite or an option that it does not know.
+BAD_INPUT = 2
 
 
 def identify() -> tuple[str, str]:
@@ -40,8 +42,8 @@ def install(packed: bytes, digest: str) -> None:
 
 def measure(
     key: str, digest: str, suite: str, suite_text: str | None, arguments: list[str], limit_s: float
-) -> tuple[bytes, str | None]:
-    """Runs the suite once. Returns the results file, and what went wrong."""
+) -> tuple[bytes, str | None, bool]:
+    """Runs the suite once. Returns the results file, what went wrong, and whether that would happen again."""
     program = _program(digest)
     _check(program, digest)
     until = time.monotonic() + limit_s
@@ -65,7 +67,7 @@ def measure(
         text = errors.read_text(errors="replace").strip()
         if problem is None and process.returncode not in (0, 1):
             problem = f"ipcmark ended with {process.returncode}: {text[-2000:]}"
-        return (results.read_bytes() if results.exists() else b""), problem
+        return (results.read_bytes() if results.exists() else b""), problem, process.returncode == BAD_INPUT
 
 
 def _program(digest: str) -> Path:

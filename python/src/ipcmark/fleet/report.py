@@ -218,12 +218,12 @@ def answers(analysis: Analysis) -> list[tuple[str, str, str]]:
     hosts, cells = int(analysis.host_differs.sum()), analysis.cell_differs
     size = np.exp(np.abs(analysis.overall[analysis.host_differs]))
     differing = [f"{group.level}" for group in analysis.groups if group.differs.any()]
-    runs, between = np.nanmedian(analysis.between_runs), np.nanmedian(analysis.between_hosts)
-    far = f"by up to ×{size.max():.2f}" if hosts else "none can be told from the others"
+    runs, between = median_share(analysis.between_runs), median_share(analysis.between_hosts)
+    told = f"by up to ×{size.max():.2f}" if hosts else "none can be told from the others"
     if np.isfinite(analysis.least[0]):
-        far += f"; from ×{np.exp(analysis.least[0]):.2f} one would be found"
+        told += f"; from ×{np.exp(analysis.least[0]):.2f} one would be found"
     return [
-        ("hosts that differ overall", f"{hosts} of {len(analysis.overall)}", far),
+        ("hosts that differ overall", f"{hosts} of {len(analysis.overall)}", told),
         (
             "hosts that differ in single cases",
             f"{int(cells.any(axis=1).sum())}",
@@ -236,10 +236,16 @@ def answers(analysis: Analysis) -> list[tuple[str, str, str]]:
         ),
         (
             "variation of the median case",
-            f"{between:.1%} between hosts",
-            f"{runs:.1%} between runs of a host",
+            f"{between} between hosts",
+            f"{runs} between runs of a host",
         ),
     ]
+
+
+def median_share(deviations: Array) -> str:
+    """The median of those of `deviations` that are known, as a percentage."""
+    known = deviations[np.isfinite(deviations)]
+    return f"{np.median(known):.1%}" if known.size else "unknown"
 
 
 def host_names(hosts: pl.DataFrame) -> list[str]:

@@ -208,8 +208,9 @@ class Fleet:
         if attempt.what == "install":
             self.installed.add(attempt.worker)
             return None
-        results, problem = attempt.future.result()
+        results, problem, is_final = attempt.future.result()
         if problem:
+            host.failures = MOST_FAILURES if is_final else host.failures
             return str(problem)
         try:
             cases = self.dataset.add(results, host.name)
@@ -228,7 +229,9 @@ class Fleet:
             host.failures = 0 if attempt.what == "run" else host.failures
             return
         host.failures += 1
-        if host.failures >= MOST_FAILURES:
+        if host.failures > MOST_FAILURES:
+            host.problem = problem
+        elif host.failures == MOST_FAILURES:
             host.problem = f"given up after {host.failures} attempts: {problem}"
         self.say(f"{host.name}: the {attempt.what} failed: {problem}" + ("" if host.problem else "; again"))
 

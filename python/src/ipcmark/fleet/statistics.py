@@ -202,10 +202,10 @@ class Tail:
     @classmethod
     def of(cls, z: Array, free: int) -> "Tail":
         """The tail of deviations `z`, of which `free` are independent in each column."""
-        middle, far = np.quantile(np.abs(z[np.isfinite(z)]), [0.5, 0.95])
+        middle, outer = np.quantile(np.abs(z[np.isfinite(z)]), [0.5, 0.95])
 
         def excess(df: float) -> float:
-            return float(stats.t.ppf(0.975, df) / stats.t.ppf(0.75, df) - far / middle)
+            return float(stats.t.ppf(0.975, df) / stats.t.ppf(0.75, df) - outer / middle)
 
         df = optimize.brentq(excess, 1.0, 1e4) if excess(1e4) < 0 < excess(1.0) else 1e4
         df = min(df, free)
