@@ -11,6 +11,7 @@ mod docs;
 mod fuzz;
 mod programs;
 mod python;
+mod skipped;
 mod skips;
 mod steps;
 mod test;

@@ -1,7 +1,7 @@
 //! The checks of the Python package: format, lints, types, tests, in a virtual environment under `target`. It is made while
 //! cargo compiles. Nothing here knows what the package does.
 
-use crate::skips;
+use crate::skipped::Skipped;
 use crate::steps::{root, step};
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -27,18 +27,19 @@ impl Environment {
         Self(make().map_err(|error| error.to_string()))
     }
 
-    /// Makes every check; `noted_by` has the tests say what they skip.
-    pub fn check(self, noted_by: impl for<'a> Fn(&'a mut Command) -> &'a mut Command) -> Result<(), String> {
+    /// Makes every check; `skipped` keeps what is left out.
+    pub fn check(self, skipped: &Skipped) -> Result<(), String> {
         let made = self.0.and_then(|mut child| child.wait().map_err(|error| error.to_string()));
         if !made.is_ok_and(|status| status.success()) {
-            let what = "python3 of 3.11 or later with venv, and packages from PyPI (target/python.log has the error)";
-            skips::tool_is_missing(what, "python3-venv", "the Python package");
-            return Ok(());
+            return skipped.tool_is_missing(
+                "the Python package is not tested: it needs python3 of 3.11 or later with venv, and packages from PyPI; \
+                 target/python.log has the error",
+            );
         }
         for (name, words) in STEPS {
             let mut command = Command::new(environment().join("bin").join(words[0]));
             command.args(&words[1..]).current_dir(package()).env("IPCMARK_BINARY", binary());
-            step(name, noted_by(&mut command))?;
+            step(name, skipped.noted_by(&mut command))?;
         }
         Ok(())
     }

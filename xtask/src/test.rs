@@ -4,11 +4,9 @@
 //! to run it. A step that selected a part of the workspace would have other features of the dependencies, and compile
 //! them and all that is above them again.
 
+use crate::skipped::Skipped;
 use crate::steps::{cargo, root, step};
-use crate::{programs, python, skips, tidy};
-use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
+use crate::{programs, python, tidy};
 
 /// What selects the same crates and features in every step.
 const ALL: [&str; 2] = ["--workspace", "--all-features"];
@@ -29,7 +27,7 @@ pub fn all() -> Result<(), String> {
     programs.finish();
     let skipped = Skipped::new()?;
     let tests = step("tests", skipped.noted_by(cargo(&["test"]).args(ALL)));
-    let package = tests.and_then(|()| python.check(|command| skipped.noted_by(command)));
+    let package = tests.and_then(|()| python.check(&skipped));
     let ring = package.and_then(|()| ring_under_loom());
     skipped.print();
     ring
@@ -80,49 +78,4 @@ fn format_tidy_lints() -> Result<(), String> {
     println!("== tidy");
     tidy::check()?;
     step("lints", cargo(&["clippy", "--all-targets"]).args(ALL).args(["--", "-D", "warnings"]))
-}
-
-/// The tests that say that they are skipped, each in a line of a file.
-struct Skipped(PathBuf);
-
-impl Skipped {
-    fn new() -> Result<Self, String> {
-        let file = std::env::temp_dir().join(format!("ipcmark-skips-{}", std::process::id()));
-        fs::write(&file, "").map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(Self(file))
-    }
-
-    /// `command`, whose tests write to the file.
-    fn noted_by<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.env(skips::FILE, &self.0)
-    }
-
-    fn print(&self) {
-        let text = fs::read_to_string(&self.0).unwrap_or_default();
-        print!("{}", list(&text));
-    }
-}
-
-impl Drop for Skipped {
-    fn drop(&mut self) {
-        // In the directory for temporary files it bothers nobody.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// `text`, a line for each skip, as a list with a count.
-fn list(text: &str) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    lines.dedup();
-    match lines.len() {
-        0 => "== skipped: nothing\n".to_owned(),
-        count => format!("== skipped: {count}\n{}\n", lines.join("\n")),
-    }
-}
-
-#[test]
-fn skips_are_counted_and_listed() {
-    assert_eq!(list(""), "== skipped: nothing\n");
-    assert_eq!(list("b: no\na: no\nb: no\n"), "== skipped: 2\na: no\nb: no\n");
 }
