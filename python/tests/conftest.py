@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,11 +24,16 @@ placements = ["unpinned"]
 
 
 @pytest.fixture(scope="session")
-def binary() -> Path:
+def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, without the symbols for debuggers, which would be sent to every worker."""
     found = os.environ.get("IPCMARK_BINARY") or shutil.which("ipcmark")
     if not found or not Path(found).exists():
         missing("ipcmark (set IPCMARK_BINARY to its path)", "running it on hosts")
-    return Path(str(found))
+    stripped = tmp_path_factory.mktemp("program") / "ipcmark"
+    shutil.copy(str(found), stripped)
+    if shutil.which("strip"):
+        subprocess.run(["strip", stripped], check=True)
+    return stripped
 
 
 @pytest.fixture
