@@ -1,5 +1,6 @@
 """Differences that were put in are found, false ones are few, and variances are those that were put in."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,9 @@ def test_few_hosts_are_shown_without_a_verdict(hosts: int, runs: int) -> None:
     log_ns[0, :, 1] = np.nan
     frame = pl.DataFrame({"host": [str(at) for at in range(hosts)], "kernel": [None] * hosts, "cpu": ["x"] * hosts})
     frame = frame.with_columns(pl.col("kernel").cast(pl.String))
-    analysis = analyse(Table(frame, ["a", "b", "c"], log_ns))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        analysis = analyse(Table(frame, ["a", "b", "c"], log_ns))
     assert "too few" in analysis.notes[-1]
     assert not analysis.cell_differs.any()
 

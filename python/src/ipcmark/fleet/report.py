@@ -23,7 +23,6 @@ from ipcmark.fleet.statistics import (
     Flags,
     analyse,
     facts_of_outliers,
-    standard_error,
     table_of,
 )
 from ipcmark.invalid import Invalid
@@ -96,7 +95,7 @@ PARTS = ["fleet.html", "fleet.css", "fleet.js", "page.css"]
 def data_of(analysis: Analysis, runs: pl.DataFrame, command: str) -> dict[str, Any]:
     """All that the script needs."""
     table, names = analysis.table, host_names(analysis.table.hosts)
-    half = HALF * standard_error(table.log_ns)
+    half = HALF * analysis.cell_error
     number = analysis.cell_differs.sum(axis=1)
     outlying = np.flatnonzero(analysis.host_differs | analysis.cell_differs.any(axis=1))
     # The most conspicuous first: those that differ overall, by how much, then those with most cases.

@@ -73,6 +73,8 @@ class Analysis:
     overall_error: Array
     """The standard error of each host's overall ratio, by how its runs differ."""
     own: Array
+    cell_error: Array
+    """The standard error of each cell, by how the runs of a host differ."""
     least: Array
     """For overall, then for each case: the smallest difference of a host that would have been found."""
     host_differs: Flags
@@ -146,6 +148,7 @@ def analysed(table: Table) -> Analysis:
         overall=overall,
         overall_error=standard_error(np.nanmedian(table.log_ns - centre, axis=2, keepdims=True))[:, 0],
         own=own,
+        cell_error=standard_error(table.log_ns),
         least=least,
         host_differs=differs[:, 0],
         cell_differs=differs[:, 1:],
