@@ -10,6 +10,8 @@ mod bench;
 mod docs;
 mod fuzz;
 mod programs;
+mod python;
+mod skipped;
 mod skips;
 mod steps;
 mod test;

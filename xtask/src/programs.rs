@@ -6,10 +6,11 @@ mod viewer;
 use crate::steps::root;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// What is needed: whether it is here, and its package in Debian and its kin.
-fn needed() -> [(bool, &'static str); 6] {
+fn needed() -> [(bool, &'static str); 11] {
     [
         (any_runs(&["strace"]), "strace"),
         (any_runs(&["perf"]), "linux-perf"),
@@ -20,7 +21,19 @@ fn needed() -> [(bool, &'static str); 6] {
             "util-linux",
         ),
         (any_runs(&["script"]), "bsdutils"),
+        (is_here_or_unwanted("sshd"), "openssh-server"),
+        (is_here_or_unwanted("munged"), "munge"),
+        (is_here_or_unwanted("slurmctld"), "slurmctld"),
+        (is_here_or_unwanted("slurmd"), "slurmd"),
+        (is_here_or_unwanted("sinfo"), "slurm-client"),
     ]
+}
+
+/// Whether `program` is here, or is a service's, which is installed where `CI=true` alone: packages of services start them.
+fn is_here_or_unwanted(program: &str) -> bool {
+    let is_here =
+        ["/usr/bin", "/usr/sbin"].iter().any(|directory| Path::new(directory).join(program).exists());
+    is_here || std::env::var_os("CI").is_none_or(|ci| ci != "true")
 }
 
 /// Packages that are being installed, while cargo compiles.

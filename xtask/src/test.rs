@@ -4,11 +4,9 @@
 //! to run it. A step that selected a part of the workspace would have other features of the dependencies, and compile
 //! them and all that is above them again.
 
+use crate::skipped::Skipped;
 use crate::steps::{cargo, root, step};
-use crate::{programs, skips, tidy};
-use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
+use crate::{programs, python, tidy};
 
 /// What selects the same crates and features in every step.
 const ALL: [&str; 2] = ["--workspace", "--all-features"];
@@ -16,6 +14,7 @@ const ALL: [&str; 2] = ["--workspace", "--all-features"];
 /// Makes every check; the first failure ends it.
 pub fn all() -> Result<(), String> {
     let programs = programs::Installing::start();
+    let python = python::Environment::start();
     format_tidy_lints()?;
     // Examples, of which there are none, make cargo choose the features as tests have them.
     step(
@@ -28,7 +27,8 @@ pub fn all() -> Result<(), String> {
     programs.finish();
     let skipped = Skipped::new()?;
     let tests = step("tests", skipped.noted_by(cargo(&["test"]).args(ALL)));
-    let ring = tests.and_then(|()| ring_under_loom());
+    let package = tests.and_then(|()| python.check(&skipped));
+    let ring = package.and_then(|()| ring_under_loom());
     skipped.print();
     ring
 }
@@ -54,7 +54,7 @@ const FEW: &str = "pipe,unix-stream,shm-ring,eventfd";
 /// What `quick` leaves out.
 const LEFT_OUT: &str = "\
 left out: documentation (rustdoc); conformance of the other mechanisms; exact counts, restricted hosts and explanations
-of the binary; deaths of processes; pages in a browser; the ring under loom; installing what tests need.
+of the binary; deaths of processes; pages in a browser; the ring under loom; the Python package; installing what tests need.
 `cargo xtask test` has it all.";
 
 /// Makes the checks that are over soon; says what it leaves out.
@@ -78,49 +78,4 @@ fn format_tidy_lints() -> Result<(), String> {
     println!("== tidy");
     tidy::check()?;
     step("lints", cargo(&["clippy", "--all-targets"]).args(ALL).args(["--", "-D", "warnings"]))
-}
-
-/// The tests that say that they are skipped, each in a line of a file.
-struct Skipped(PathBuf);
-
-impl Skipped {
-    fn new() -> Result<Self, String> {
-        let file = std::env::temp_dir().join(format!("ipcmark-skips-{}", std::process::id()));
-        fs::write(&file, "").map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(Self(file))
-    }
-
-    /// `command`, whose tests write to the file.
-    fn noted_by<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.env(skips::FILE, &self.0)
-    }
-
-    fn print(&self) {
-        let text = fs::read_to_string(&self.0).unwrap_or_default();
-        print!("{}", list(&text));
-    }
-}
-
-impl Drop for Skipped {
-    fn drop(&mut self) {
-        // In the directory for temporary files it bothers nobody.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// `text`, a line for each skip, as a list with a count.
-fn list(text: &str) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    lines.dedup();
-    match lines.len() {
-        0 => "== skipped: nothing\n".to_owned(),
-        count => format!("== skipped: {count}\n{}\n", lines.join("\n")),
-    }
-}
-
-#[test]
-fn skips_are_counted_and_listed() {
-    assert_eq!(list(""), "== skipped: nothing\n");
-    assert_eq!(list("b: no\na: no\nb: no\n"), "== skipped: 2\na: no\nb: no\n");
 }

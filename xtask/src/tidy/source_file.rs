@@ -5,12 +5,21 @@ use std::path::Path;
 use syn::{Attribute, File, Ident};
 
 /// Where they lie, below the root of the workspace.
-const PLACES: [&str; 8] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs", "suites", "crates", "xtask", "fuzz"];
+const PLACES: [&str; 9] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs",
+    "suites",
+    "crates",
+    "python",
+    "xtask",
+    "fuzz",
+];
 /// Folders within these that nobody wrote by hand.
 const BUILT: [&str; 3] = ["target", "corpus", "artifacts"];
 /// How the names of texts end.
-const TEXTS: [&str; 8] = ["rs", "md", "toml", "txt", "js", "css", "html", "trycmd"];
+const TEXTS: [&str; 9] = ["rs", "md", "toml", "txt", "js", "css", "html", "trycmd", "py"];
 
 /// A text file.
 pub struct SourceFile {

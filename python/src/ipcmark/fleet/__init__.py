@@ -1,0 +1,1 @@
+"""ipcmark on fleets of hosts: measuring on a Dask cluster, and reporting which hosts and kernels differ."""

@@ -1,0 +1,98 @@
+"""From `--cluster` to a Dask client. Dask makes the clusters."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+from distributed import Client, LocalCluster, SSHCluster
+
+from ipcmark.invalid import Invalid
+
+FORMS = "give local, ssh:FILE, slurm, kubernetes, or the address of a scheduler, as tcp://host:8786"
+ARRIVE_S = 300.0
+
+
+@contextlib.contextmanager
+def connected(where: str, workers: int | None, python: str | None = None) -> Iterator[Client]:
+    """A client of the cluster `where`, with all `workers` there or the wait for them over."""
+    # Measuring must not be disturbed by sampling of the worker's own stacks, and answers must not be moved about.
+    settings = {
+        "distributed.worker.profile.enabled": False,
+        "distributed.scheduler.work-stealing": False,
+        "distributed.scheduler.worker-ttl": "60s",
+        # The program is sent as it is: it is as large as it is.
+        "distributed.admin.large-graph-warning-threshold": "1GB",
+    }
+    with dask.config.set(settings), contextlib.ExitStack() as stack:
+        address = where
+        if ":" not in where or where.startswith("ssh:"):
+            try:
+                cluster, workers = made(where, workers, python)
+            except Invalid:
+                raise
+            except Exception as error:  # Each kind of cluster has its own.
+                raise Invalid(
+                    f"the cluster {where} cannot be made: {error}", "docs/fleet.md has what each needs"
+                ) from None
+            address = stack.enter_context(cluster)
+        try:
+            client: Client = stack.enter_context(Client(address, timeout="30s"))
+        except (OSError, ValueError) as error:
+            raise Invalid(f"the scheduler {where} cannot be reached: {error}", FORMS) from None
+        with contextlib.suppress(TimeoutError):
+            client.wait_for_workers(workers or 1, timeout=ARRIVE_S)
+        yield client
+
+
+def made(where: str, workers: int | None, python: str | None):  # type: ignore[no-untyped-def]
+    """The cluster `where`, and how many workers it is to have."""
+    if where == "local":
+        return LocalCluster(n_workers=workers or 1, threads_per_worker=1, dashboard_address=":0"), workers or 1
+    if where.startswith("ssh:"):
+        hosts = ssh_hosts(Path(where.removeprefix("ssh:")))
+        options = {"nthreads": 1}
+        cluster = SSHCluster(
+            hosts,
+            worker_options=options,
+            scheduler_options={"port": 0, "dashboard_address": ":0"},
+            remote_python=python,
+        )
+        return cluster, len(hosts) - 1
+    if where not in {"slurm", "kubernetes"}:
+        raise Invalid(f"unknown cluster '{where}'", FORMS)
+    if workers is None:
+        raise Invalid(f"--cluster {where} needs to know how many hosts to ask for", "give --workers")
+    if where == "slurm":
+        # A node of its own for each worker: nothing else is to run beside a measurement.
+        cluster = package("dask_jobqueue", "slurm").SLURMCluster(
+            cores=1, processes=1, job_extra_directives=["--exclusive"]
+        )
+        cluster.scale(jobs=workers)
+        return cluster, workers
+    cluster = package("dask_kubernetes.operator", "kubernetes").KubeCluster(name="ipcmark-fleet")
+    cluster.scale(workers)
+    return cluster, workers
+
+
+def ssh_hosts(file: Path) -> list[str]:
+    """The hosts of `file`, one a line: the scheduler's, then those of the workers."""
+    try:
+        lines = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{file} cannot be read: {error}", "name a file with a host on each line") from None
+    hosts = [line for line in lines if line]
+    if len(hosts) < 2:
+        raise Invalid(
+            f"{file} names {len(hosts)} hosts",
+            "give the scheduler's host on the first line, and on each other line a host to measure on",
+        )
+    return hosts
+
+
+def package(module: str, extra: str):  # type: ignore[no-untyped-def]
+    """The module that makes a kind of cluster."""
+    try:
+        return __import__(module, fromlist=["*"])
+    except ImportError as error:
+        raise Invalid(f"{module} is not installed: {error}", f"pip install 'ipcmark[{extra}]'") from None
