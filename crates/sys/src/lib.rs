@@ -31,6 +31,7 @@ pub mod socket_option;
 pub mod speed;
 pub mod sysctl;
 pub mod sysv;
+pub mod touch;
 pub mod tracee;
 pub mod tsc;
 pub mod uring;

@@ -16,6 +16,7 @@ use model::units::format_ns;
 use model::{CpuPair, Placement};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
+use sys::shared_slots::LONGEST_IN_LINE;
 
 /// The time that one line of the benchmark may take.
 const TIME: Duration = Duration::from_secs(12);
@@ -27,10 +28,17 @@ const ROUNDS_PER_BATCH: usize = 16;
 
 /// The floor of a round trip of eight bytes. In the other lines it says how far apart the two CPUs were.
 const CACHE_LINE: &str = "cache line";
+/// The floor of larger messages: written where the other endpoint reads them, with one hand-over.
+const SHARED_COPY: &str = "shared copy";
 
 /// The lines of the benchmark.
-const LINES: [(Traffic, usize); 4] =
-    [(Traffic::RoundTrip, 8), (Traffic::RoundTrip, 4096), (Traffic::Stream, 32), (Traffic::Stream, 65_536)];
+const LINES: [(Traffic, usize); 5] = [
+    (Traffic::RoundTrip, 8),
+    (Traffic::RoundTrip, 4096),
+    (Traffic::RoundTrip, 65_536),
+    (Traffic::Stream, 32),
+    (Traffic::Stream, 65_536),
+];
 
 /// Prints the time of the other rings over the ring's, and the ring's over its floor.
 pub fn run(bench: &Bench) -> Outcome<()> {
@@ -47,13 +55,18 @@ pub fn run(bench: &Bench) -> Outcome<()> {
 
 /// The pairs of one line: names, what they do, endpoints. The ring itself is the first.
 fn pairs(traffic: Traffic, size_bytes: usize) -> Outcome<Vec<(&'static str, Traffic, Pair)>> {
-    Ok(vec![
+    let mut pairs = vec![
         ("ring", traffic, endpoints::ring(size_bytes)?),
         ("ring, in place", traffic, endpoints::ring_in_place(size_bytes)?),
         ("rtrb", traffic, rtrb(size_bytes)?),
         ("iceoryx2", traffic, endpoints::iceoryx2(size_bytes)),
         (CACHE_LINE, Traffic::RoundTrip, endpoints::cache_line()?),
-    ])
+    ];
+    // What fits in a line has the line alone for its floor.
+    if size_bytes > LONGEST_IN_LINE {
+        pairs.push((SHARED_COPY, traffic, endpoints::shared_copy(traffic, size_bytes)?));
+    }
+    Ok(pairs)
 }
 
 /// rtrb has the size of its messages in its type.
@@ -88,6 +101,7 @@ fn line(traffic: Traffic, size_bytes: usize, cpus: CpuPair) -> Outcome<()> {
         };
         let said = match *name {
             "ring" => String::new(),
+            SHARED_COPY => format!("the ring over it {}", ratio(0, at)),
             CACHE_LINE if size_bytes == 8 => format!("the ring over it {}", ratio(0, at)),
             CACHE_LINE => format!("its round trip, 10% to 90% of the slices: {}", spread(&times, at)),
             _ => format!("over the ring {}", ratio(at, 0)),

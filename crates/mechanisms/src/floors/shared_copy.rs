@@ -1,10 +1,9 @@
 //! A floor: the bytes of a message, written by one CPU and read by another, with one hand-over.
 //!
 //! The message is written where its reader reads it: its lines move from one cache to the other, and little else is done
-//! with them. The writer fills them. The reader copies short messages into memory that stays in its first-level cache: the
-//! C library copies with wider instructions than the loop that reads in place has. In `latency` and `transfer` both
-//! endpoints use one slot; in `throughput` there are several, so that the server reads one while the client writes the
-//! next.
+//! with them. The writer fills them. The reader copies short messages into memory that stays in its first-level cache,
+//! which is a little faster than reading them in place. In `latency` and `transfer` both endpoints use one slot; in
+//! `throughput` there are several, so that the server reads one while the client writes the next.
 
 use crate::contract::{Endpoint, InPlace, Mechanism, Ticket, TrialContext};
 use crate::support::cards::{EXCHANGES, FLOOR};

@@ -2,8 +2,8 @@
 
 use super::atomic::{Ordering, relax};
 use super::layout::{
-    HEADER_BYTES, LENGTH, LINE_BYTES, MAILBOX, MAILBOX_BYTES, PASSES_TOKEN, RingGeometry, SEQUENCE_SHIFT,
-    SLOT_BYTES,
+    HEADER_BYTES, IN_MAILBOX_AREA, LENGTH, LINE_BYTES, MAILBOX, MAILBOX_BYTES, ON_NEXT_LINE, PASSES_TOKEN,
+    SEQUENCE_SHIFT, SLOT_BYTES,
 };
 use super::memory::Memory;
 use super::protocol::{Engine, Incoming, Piece, Place};
@@ -13,7 +13,7 @@ use crate::Errno;
 /// The longest piece whose lines are dirtied when it was read. Longer ones come in streams of large messages, and are
 /// written by copies that take whole lines without waiting for each. Measured, dirtying them makes such a stream a fifth
 /// to a third slower.
-const LONGEST_DIRTIED: usize = RingGeometry::AWAITED_PIECE_BYTES;
+const LONGEST_DIRTIED: usize = 8 << 10;
 
 impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
     /// After how many freed slots the consumer publishes its cursor.
@@ -79,12 +79,21 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
         piece.read_bytes += count;
         if piece.read_bytes == piece.length_bytes && piece.place != Place::Bulk {
             let place = std::mem::replace(&mut piece.place, Place::Nowhere);
-            if place == Place::Mailbox {
-                self.holds_token = true;
-            } else {
-                self.free_slot(self.incoming.lane.slots + self.slot_offset(self.incoming.slots), true);
+            if matches!(place, Place::Mailbox | Place::MailboxArea { is_last: true }) {
+                self.take_token();
+            }
+            if place != Place::Mailbox {
+                let slot = self.incoming.lane.slots + self.slot_offset(self.incoming.slots);
+                self.free_slot(slot, place == Place::Slot);
             }
         }
+    }
+
+    /// Takes the token that the peer has passed on.
+    #[inline(always)]
+    fn take_token(&mut self) {
+        self.holds_token = true;
+        self.mailbox_area_used = 0;
     }
 
     /// As [`find_bytes`](Self::find_bytes), for a caller that reads in place.
@@ -128,17 +137,21 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
     fn open(&mut self, at: usize, header: u64) -> Result<(), Errno> {
         let length_bytes = (header & LENGTH) as usize;
         let (place, at, length_bytes, most_bytes) = if at == MAILBOX {
+            let at = MAILBOX + if header & ON_NEXT_LINE == 0 { HEADER_BYTES } else { LINE_BYTES };
             // A reply will be written to the same lines, so that they had better come to be written at once.
             if (LINE_BYTES..=MAILBOX_BYTES).contains(&length_bytes) {
                 // SAFETY: inside, by the length.
-                unsafe { self.memory.fetch_lines(MAILBOX, HEADER_BYTES + length_bytes) };
+                unsafe { self.memory.fetch_lines(at, length_bytes) };
             }
-            (Place::Mailbox, MAILBOX + HEADER_BYTES, length_bytes, MAILBOX_BYTES)
+            (Place::Mailbox, at, length_bytes, MAILBOX_BYTES)
         } else if length_bytes != 0 {
             (Place::Slot, at + HEADER_BYTES, length_bytes, SLOT_BYTES)
         } else {
             // SAFETY: the slot's second word is inside.
             let length = unsafe { self.memory.word(at + HEADER_BYTES) }.load(Ordering::Relaxed);
+            if length & IN_MAILBOX_AREA != 0 {
+                return self.open_in_mailbox_area(header, length & !IN_MAILBOX_AREA);
+            }
             let offset = self.bulk_offset(self.incoming.bulk);
             let most_bytes = self.geometry.piece_bytes.min(self.geometry.bulk_bytes - offset);
             let length_bytes = usize::try_from(length).unwrap_or(usize::MAX);
@@ -148,7 +161,28 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
             return Err(Errno::BADMSG);
         }
         self.incoming.header = self.incoming.header.wrapping_add(1 << SEQUENCE_SHIFT);
-        self.holds_token |= header & PASSES_TOKEN != 0;
+        if place != Place::Mailbox && header & PASSES_TOKEN != 0 {
+            self.take_token();
+        }
+        self.incoming.piece = Piece { place, at, length_bytes, read_bytes: 0 };
+        Ok(())
+    }
+
+    /// As [`open`](Self::open), of a piece in the mailbox area. This endpoint gets the token when it has read the last.
+    #[inline(always)]
+    fn open_in_mailbox_area(&mut self, header: u64, length: u64) -> Result<(), Errno> {
+        let room_bytes = self.geometry.mailbox_area_bytes() - self.mailbox_area_used;
+        let length_bytes = usize::try_from(length).unwrap_or(usize::MAX);
+        // The peer does not hold the token while this endpoint does.
+        if self.holds_token
+            || !(1..=room_bytes.min(self.geometry.awaited_piece_bytes())).contains(&length_bytes)
+        {
+            return Err(Errno::BADMSG);
+        }
+        let at = self.geometry.mailbox_area_at() + self.mailbox_area_used;
+        self.mailbox_area_used += length_bytes.next_multiple_of(LINE_BYTES);
+        self.incoming.header = self.incoming.header.wrapping_add(1 << SEQUENCE_SHIFT);
+        let place = Place::MailboxArea { is_last: header & PASSES_TOKEN != 0 };
         self.incoming.piece = Piece { place, at, length_bytes, read_bytes: 0 };
         Ok(())
     }

@@ -30,8 +30,12 @@ struct Cells(Arc<BTreeMap<usize, Line>>);
 impl Cells {
     fn new(geometry: &RingGeometry) -> Self {
         let line = |at: usize| at / LINE_BYTES;
-        let mut numbers =
-            vec![line(MAILBOX), line(MAILBOX) + 1, line(CLAIMS), line(CLOSED), line(CLOSED + APART_BYTES)];
+        let mut numbers = vec![line(CLAIMS), line(CLOSED), line(CLOSED + APART_BYTES)];
+        // The mailbox slot: its header's line, and two for a message.
+        numbers.extend((0..3).map(|at| line(MAILBOX) + at));
+        numbers.extend(
+            (0..geometry.mailbox_area_bytes() / LINE_BYTES).map(|at| line(geometry.mailbox_area_at()) + at),
+        );
         for side in [MemorySide::Client, MemorySide::Server] {
             let lane = Lane::of(side, geometry);
             numbers.extend([lane.consumer_cursor, lane.consumer_asleep, lane.producer_asleep].map(line));
@@ -124,7 +128,13 @@ type Tiny<W, const SLOTS: usize> = Engine<Cells, W, SLOTS>;
 /// A few slots, a bulk area of two lines, pieces of one line. With more slots than pieces fit into the bulk area,
 /// that is full first, so that its own cursor alone orders the producer after the consumer.
 fn pair<W: Both, const SLOTS: usize>() -> (Tiny<W, SLOTS>, Tiny<W, SLOTS>) {
-    let geometry = RingGeometry { slots: SLOTS, bulk_bytes: 2 * LINE_BYTES, piece_bytes: LINE_BYTES };
+    pair_of_pieces::<W, SLOTS>(1)
+}
+
+/// A pair with pieces of `piece_lines` lines, two of which fill the bulk area, and two the mailbox area.
+fn pair_of_pieces<W: Both, const SLOTS: usize>(piece_lines: usize) -> (Tiny<W, SLOTS>, Tiny<W, SLOTS>) {
+    let piece_bytes = piece_lines * LINE_BYTES;
+    let geometry = RingGeometry { slots: SLOTS, bulk_bytes: 2 * piece_bytes, piece_bytes };
     let cells = Cells::new(&geometry);
     let [client, server] = W::both();
     // SAFETY: the cells are new, and loom checks the rest.
@@ -245,8 +255,13 @@ fn stream<W: Both, const SLOTS: usize>(sizes: &'static [usize]) {
 
 /// The client sends a request of each of `sizes`, the server replies with as much.
 fn round_trips<W: Both, const SLOTS: usize>(sizes: &'static [usize]) {
+    round_trips_of_pieces::<W, SLOTS>(1, sizes);
+}
+
+/// As [`round_trips`], over a pair with pieces of `piece_lines` lines.
+fn round_trips_of_pieces<W: Both, const SLOTS: usize>(piece_lines: usize, sizes: &'static [usize]) {
     model(move || {
-        let (mut client, mut server) = pair::<W, SLOTS>();
+        let (mut client, mut server) = pair_of_pieces::<W, SLOTS>(piece_lines);
         let replying = loom::thread::spawn(move || {
             for (number, size) in sizes.iter().enumerate() {
                 receive_all(&mut server, number as u8, *size);
@@ -287,6 +302,17 @@ fn ring_mailbox_slot_in_round_trips() {
 #[test]
 fn ring_mailbox_slot_of_two_lines() {
     round_trips::<SpinWait, 2>(&[1, 100]);
+}
+
+#[test]
+fn ring_mailbox_area_in_round_trips() {
+    // Two pieces of two lines each, which fill it; then one piece, whose rest goes through the mailbox slot.
+    round_trips_of_pieces::<SpinWait, 2>(2, &[256, 130]);
+}
+
+#[test]
+fn ring_wakes_sleepers_of_the_mailbox_area() {
+    round_trips_of_pieces::<FutexWait, 2>(2, &[256]);
 }
 
 #[test]

@@ -15,6 +15,9 @@
 //! - The **mailbox slot** is one more slot, a longer one, that both directions share. The endpoint that holds the
 //!   **token** may write it, and passes the token on with whatever it sends next; the client holds it at first. So a
 //!   request and its reply move one and the same line to and fro, which costs half of what two lines cost.
+//! - The **mailbox area** is the same for requests and replies of more than the mailbox slot holds. They lie there in pieces,
+//!   each with a slot that says its length, and the last piece passes the token on. So the endpoint that replies writes
+//!   where it has just read, and nobody waits for room. A message that does not fit goes through the bulk area.
 //! - The **consumer cursor** says what the consumer has freed. The consumer publishes it after every sixteenth of a
 //!   ring, and always before it waits. The producer loads it only when the ring seems full.
 //! - The consumer **dirties** what it has read: it writes a byte into each line. The line is then in the consumer's

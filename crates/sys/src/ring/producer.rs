@@ -3,8 +3,8 @@
 
 use super::atomic::Ordering;
 use super::layout::{
-    HEADER_BYTES, LINE_BYTES, LONGEST_IN_SLOTS, MAILBOX, MAILBOX_BYTES, PASSES_TOKEN, RingGeometry,
-    SEQUENCE_SHIFT, SLOT_BYTES,
+    HEADER_BYTES, IN_MAILBOX_AREA, LINE_BYTES, LONGEST_BESIDE_HEADER, LONGEST_IN_SLOTS, MAILBOX,
+    MAILBOX_BYTES, ON_NEXT_LINE, PASSES_TOKEN, SEQUENCE_SHIFT, SLOT_BYTES,
 };
 use super::memory::Memory;
 use super::protocol::{Engine, Place, Reservation};
@@ -32,11 +32,21 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
             return Ok(0);
         }
         if self.holds_token && bytes.len() <= MAILBOX_BYTES {
+            let (at, place_bit) = Self::place_in_mailbox(bytes.len());
             // SAFETY: inside, by the length. While this endpoint holds the token, the peer does not touch the mailbox
             // slot.
-            unsafe { self.memory.write(MAILBOX + HEADER_BYTES, bytes) };
-            self.publish(MAILBOX, bytes.len() as u64);
+            unsafe { self.memory.write(at, bytes) };
+            self.publish(MAILBOX, bytes.len() as u64 | place_bit);
             return Ok(bytes.len());
+        }
+        if self.fits_mailbox_area(bytes.len()) {
+            let (at, length_bytes, is_last) = self.find_mailbox_area(bytes.len());
+            let slot = self.take_slot()?;
+            // SAFETY: inside, as `fits_mailbox_area` has checked. While this endpoint holds the token, the peer does not
+            // touch the mailbox area.
+            unsafe { self.memory.write(at, &bytes[..length_bytes]) };
+            self.publish_in_mailbox_area(slot, length_bytes, is_last);
+            return Ok(length_bytes);
         }
         let passes_token = if self.holds_token { PASSES_TOKEN } else { 0 };
         if bytes.len() <= LONGEST_IN_SLOTS {
@@ -47,6 +57,44 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
             return Ok(SLOT_BYTES);
         }
         self.send_piece(bytes, passes_token)
+    }
+
+    /// Where a message of `length_bytes` begins in the mailbox slot, and the bit of the header that says so.
+    #[inline(always)]
+    fn place_in_mailbox(length_bytes: usize) -> (usize, u64) {
+        if length_bytes > LONGEST_BESIDE_HEADER {
+            (MAILBOX + LINE_BYTES, ON_NEXT_LINE)
+        } else {
+            (MAILBOX + HEADER_BYTES, 0)
+        }
+    }
+
+    /// Whether this endpoint may send a rest of `length_bytes` through the mailbox area, to its end.
+    #[inline(always)]
+    fn fits_mailbox_area(&self, length_bytes: usize) -> bool {
+        self.holds_token && length_bytes <= self.geometry.mailbox_area_bytes() - self.mailbox_area_used
+    }
+
+    /// Where the next piece of a rest of `rest_bytes` goes in the mailbox area, its length, and whether it is the last.
+    #[inline(always)]
+    fn find_mailbox_area(&self, rest_bytes: usize) -> (usize, usize, bool) {
+        let length_bytes = rest_bytes.min(self.geometry.awaited_piece_bytes());
+        let at = self.geometry.mailbox_area_at() + self.mailbox_area_used;
+        (at, length_bytes, length_bytes == rest_bytes)
+    }
+
+    /// Publishes the next piece in the mailbox area, by `slot`. The last passes the token on.
+    #[inline(always)]
+    fn publish_in_mailbox_area(&mut self, slot: usize, length_bytes: usize, is_last: bool) {
+        // SAFETY: the slot's second word is inside.
+        unsafe { self.memory.word(slot + HEADER_BYTES) }
+            .store(length_bytes as u64 | IN_MAILBOX_AREA, Ordering::Relaxed);
+        let used = self.mailbox_area_used + length_bytes.next_multiple_of(LINE_BYTES);
+        self.publish(slot, if is_last { PASSES_TOKEN } else { 0 });
+        if !is_last {
+            self.holds_token = true;
+            self.mailbox_area_used = used;
+        }
     }
 
     /// Takes the next slot, for this endpoint to write and publish.
@@ -84,7 +132,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
         let to_end = self.geometry.bulk_bytes - offset;
         self.outgoing.is_awaited |= self.holds_token;
         let piece_bytes = if self.outgoing.is_awaited {
-            self.geometry.piece_bytes.min(RingGeometry::AWAITED_PIECE_BYTES)
+            self.geometry.awaited_piece_bytes()
         } else {
             self.geometry.piece_bytes
         };
@@ -113,7 +161,12 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
     #[inline(never)]
     pub(super) fn reserve_place(&mut self, most_bytes: usize) -> Result<(usize, usize), Errno> {
         let (place, at, length_bytes) = if self.holds_token && most_bytes <= MAILBOX_BYTES {
-            (Place::Mailbox, MAILBOX + HEADER_BYTES, most_bytes)
+            (Place::Mailbox, Self::place_in_mailbox(most_bytes).0, most_bytes)
+        } else if self.fits_mailbox_area(most_bytes) {
+            // So that the commit need not wait for a slot.
+            self.next_slot()?;
+            let (at, length_bytes, is_last) = self.find_mailbox_area(most_bytes);
+            (Place::MailboxArea { is_last }, at, length_bytes)
         } else if most_bytes <= LONGEST_IN_SLOTS {
             let slot = self.next_slot()?;
             (Place::Slot, slot + HEADER_BYTES, most_bytes.min(SLOT_BYTES))
@@ -123,28 +176,32 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
             self.next_slot()?;
             (Place::Bulk, at, length_bytes)
         };
-        self.outgoing.reservation = Reservation { header: self.outgoing.header, place, length_bytes };
+        self.outgoing.reservation = Reservation { header: self.outgoing.header, place, at, length_bytes };
         Ok((at, length_bytes))
     }
 
     /// Sends the first `bytes` of what was reserved, which are written by now.
     #[inline(never)]
     pub(super) fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
-        let Reservation { header, place, length_bytes } = self.outgoing.reservation;
+        let Reservation { header, place, at, length_bytes } = self.outgoing.reservation;
         if header != self.outgoing.header || !(1..=length_bytes).contains(&bytes) {
             return Err(Errno::INVAL);
         }
         if place == Place::Mailbox {
-            self.publish(MAILBOX, bytes as u64);
+            let place_bit = if at == MAILBOX + LINE_BYTES { ON_NEXT_LINE } else { 0 };
+            self.publish(MAILBOX, bytes as u64 | place_bit);
             return Ok(());
         }
         // The token may have come since the reservation.
         let passes_token = if self.holds_token { PASSES_TOKEN } else { 0 };
         let slot = self.take_slot()?;
-        if place == Place::Slot {
-            self.publish(slot, bytes as u64 | passes_token);
-        } else {
-            self.publish_piece(slot, bytes, passes_token);
+        match place {
+            Place::Slot => self.publish(slot, bytes as u64 | passes_token),
+            // If less was committed than was reserved, the rest of the message follows.
+            Place::MailboxArea { is_last } => {
+                self.publish_in_mailbox_area(slot, bytes, is_last && bytes == length_bytes);
+            }
+            _ => self.publish_piece(slot, bytes, passes_token),
         }
         Ok(())
     }
@@ -155,7 +212,10 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
         // SAFETY: slots and the mailbox slot are inside.
         unsafe { self.memory.word(at) }.store(self.outgoing.header | low_bits, Ordering::Release);
         self.outgoing.header = self.outgoing.header.wrapping_add(1 << SEQUENCE_SHIFT);
-        self.holds_token = false;
+        if self.holds_token {
+            self.holds_token = false;
+            self.mailbox_area_used = 0;
+        }
         self.notify(self.outgoing.lane.consumer_asleep);
     }
 

@@ -11,7 +11,7 @@
 //! - The consumer reads and dirties a slot, then stores its cursor (`Release`). The producer loads the cursor
 //!   (`Acquire`), then overwrites the slot. So the producer never overwrites what the consumer still reads.
 //! - The holder of the token has received it in a header (`Acquire`) that the peer released after its own last use of
-//!   the mailbox slot. So at any time one endpoint alone writes the mailbox slot.
+//!   the mailbox slot and the mailbox area. So at any time one endpoint alone writes these.
 //! - To sleep, an endpoint sets its flag, fences and polls again. To wake its peer, an endpoint publishes, fences and
 //!   checks the flag. Both fences are `SeqCst`, so that one of the two sees the other and no wake-up is lost. A
 //!   spinning pair has neither flag nor fence on its path.
@@ -50,6 +50,7 @@ pub(super) struct Outgoing {
 pub(super) struct Reservation {
     pub(super) header: u64,
     pub(super) place: Place,
+    pub(super) at: usize,
     pub(super) length_bytes: usize,
 }
 
@@ -89,6 +90,10 @@ pub(super) enum Place {
     Nowhere,
     Slot,
     Mailbox,
+    /// The mailbox area. `is_last` says that the piece passes the token on.
+    MailboxArea {
+        is_last: bool,
+    },
     Bulk,
 }
 
@@ -100,8 +105,10 @@ pub(super) struct Engine<M: Memory, W: WaitStrategy, const SLOTS: usize> {
     side: MemorySide,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
-    /// Whether this endpoint may write the mailbox slot.
+    /// Whether this endpoint may write the mailbox slot and the mailbox area.
     pub(super) holds_token: bool,
+    /// How much of the mailbox area the holder of the token has used since it got the token.
+    pub(super) mailbox_area_used: usize,
     wait: W,
 }
 
@@ -131,7 +138,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
                 bulk: 0,
                 bulk_freed: 0,
                 // No message has this header.
-                reservation: Reservation { header: 0, place: Place::Nowhere, length_bytes: 0 },
+                reservation: Reservation { header: 0, place: Place::Nowhere, at: 0, length_bytes: 0 },
                 is_awaited: false,
             },
             incoming: Incoming {
@@ -146,6 +153,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
                 dirties: true,
             },
             holds_token: side == MemorySide::Client,
+            mailbox_area_used: 0,
             memory,
             geometry,
             side,

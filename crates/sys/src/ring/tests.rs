@@ -3,7 +3,9 @@
 
 use super::atomic::Ordering;
 use super::endpoint::RingEndpoint;
-use super::layout::{HEADER_BYTES, LENGTH, MAILBOX, MAILBOX_BYTES, PAGE_BYTES, RingGeometry};
+use super::layout::{
+    HEADER_BYTES, IN_MAILBOX_AREA, LENGTH, MAILBOX, MAILBOX_BYTES, PAGE_BYTES, RingGeometry,
+};
 use super::mapping::Region;
 use super::memory::Memory;
 use super::protocol::Engine;
@@ -126,32 +128,8 @@ fn capacities_are_rounded_up_to_powers_of_two() {
 #[test]
 fn every_class_of_size_passes_over_many_laps() {
     let laps = if cfg!(miri) { 1 } else { 8 };
-    let sizes = [
-        1,
-        2,
-        3,
-        4,
-        7,
-        8,
-        9,
-        16,
-        17,
-        31,
-        32,
-        33,
-        55,
-        56,
-        57,
-        64,
-        112,
-        113,
-        255,
-        256,
-        257,
-        1000,
-        MAILBOX_BYTES,
-        8193,
-    ];
+    let sizes =
+        [1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 32, 33, 55, 56, 57, 64, 112, 113, 255, 256, 257, 1000, 8192, 8193];
     let sizes: Vec<usize> = sizes.into_iter().cycle().take(sizes.len() * laps).collect();
     stream::<SpinWait>(256, &sizes, usize::MAX / 2);
     stream::<SpinWait>(256, &sizes, 5);
@@ -189,7 +167,7 @@ fn the_token_is_passed_on_with_messages_that_do_not_fit_the_mailbox_slot() {
 
 #[test]
 fn a_message_that_is_awaited_goes_in_smaller_pieces_than_a_stream() {
-    let (mut client, mut server) = pair::<SpinWait>(65_536);
+    let (mut client, mut server) = pair::<SpinWait>(131_072);
     let message = content(0, 40_000);
     let pieces = |endpoint: &mut Small, bytes: &[u8]| -> Vec<usize> {
         let mut sent = 0;
@@ -201,11 +179,75 @@ fn a_message_that_is_awaited_goes_in_smaller_pieces_than_a_stream() {
         .collect()
     };
     // The first passes the token; the second belongs to a stream.
-    assert_eq!(pieces(&mut client, &message[..20_000]), [8192, 8192, 3616]);
-    assert_eq!(receive_all(&mut server, 20_000, 20_000), message[..20_000]);
-    assert_eq!(pieces(&mut client, &message[..20_000]), [16_384, 3616]);
-    assert_eq!(receive_all(&mut server, 20_000, 20_000), message[..20_000]);
-    assert_eq!(pieces(&mut server, &message[..9000]), [8192, 808]);
+    assert_eq!(pieces(&mut client, &message), [16_384, 16_384, 7232]);
+    assert_eq!(receive_all(&mut server, 40_000, 40_000), message);
+    assert_eq!(pieces(&mut client, &message), [32_768, 7232]);
+    assert_eq!(receive_all(&mut server, 40_000, 40_000), message);
+    assert_eq!(pieces(&mut server, &message[..20_000]), [16_384, 3616]);
+}
+
+#[test]
+fn long_requests_and_replies_use_the_mailbox_area_alone() {
+    let (mut client, mut server) = pair::<SpinWait>(131_072);
+    for iteration in 0..if cfg!(miri) { 1 } else { 20 } {
+        // The longest that fits, and ends that are a piece, a part of one, and short enough for the mailbox slot.
+        let size = [32_768, 131_072, 31_000, 17_000, 16_385][iteration % 5];
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                let request = receive_all(&mut server, size, 600);
+                assert_eq!(request, content(iteration, size));
+                send_all(&mut server, &request);
+            });
+            send_all(&mut client, &content(iteration, size));
+            assert_eq!(receive_all(&mut client, size, usize::MAX / 2), content(iteration, size));
+        });
+    }
+    assert_eq!([client.outgoing.bulk, server.outgoing.bulk], [0, 0]);
+}
+
+#[test]
+fn a_mailbox_area_that_is_half_read_is_not_written() {
+    let (mut client, mut server) = pair::<SpinWait>(131_072);
+    send_all(&mut client, &content(0, 32_768));
+    assert_eq!(receive_all(&mut server, 32_767, usize::MAX / 2), content(0, 32_768)[..32_767]);
+    assert!(!client.holds_token && !server.holds_token);
+    send_all(&mut server, &content(1, 20_000));
+    assert_eq!(server.outgoing.bulk, 20_032, "the reply went through the mailbox area");
+    assert_eq!(receive_all(&mut server, 1, 1), content(0, 32_768)[32_767..]);
+    assert!(server.holds_token);
+    assert_eq!(receive_all(&mut client, 20_000, 20_000), content(1, 20_000));
+}
+
+#[test]
+fn what_an_endpoint_sends_meanwhile_does_not_move_the_mailbox_area() {
+    let (mut client, mut server) = pair::<SpinWait>(131_072);
+    // The first piece of a message of three, and no more for now.
+    assert_eq!(client.send(&content(0, 40_000)), Ok(16_384));
+    assert_eq!(receive_all(&mut server, 16_384, 16_384), content(0, 40_000)[..16_384]);
+    send_all(&mut server, b"meanwhile");
+    assert_eq!(receive_all(&mut client, 9, 9), b"meanwhile");
+    assert!(client.holds_token && !server.holds_token);
+    send_all(&mut client, &content(0, 40_000)[16_384..]);
+    assert_eq!(receive_all(&mut server, 23_616, 23_616), content(0, 40_000)[16_384..]);
+    assert!(!client.holds_token && server.holds_token);
+}
+
+#[test]
+fn less_than_was_reserved_in_the_mailbox_slot_or_area_is_found_where_it_lies() {
+    let (mut client, mut server) = pair::<SpinWait>(131_072);
+    for reserved in [8000, 16_384, 20_000] {
+        client.reserve(reserved).unwrap()[..3].copy_from_slice(b"abc");
+        client.commit(3).unwrap();
+        assert_eq!(receive_all(&mut server, 3, 3), b"abc", "{reserved}");
+        // In the mailbox area the rest is expected, and the token goes with it.
+        assert_eq!(client.holds_token, reserved > MAILBOX_BYTES);
+        if client.holds_token {
+            send_all(&mut client, b"rest");
+            assert_eq!(receive_all(&mut server, 4, 4), b"rest");
+        }
+        send_all(&mut server, b"reply");
+        assert_eq!(receive_all(&mut client, 5, 5), b"reply");
+    }
 }
 
 #[test]
@@ -414,6 +456,17 @@ fn lengths_and_cursors_that_no_endpoint_writes_are_refused() {
             client.memory.word(client.outgoing.lane.slots).store(client.outgoing.header, Ordering::Release);
         }
         assert_eq!(server.receive(&mut [0; 4096]), Err(Errno::BADMSG), "{length} in the bulk area");
+    }
+    for (length, holds_token) in [(0, false), (65, false), (256, false), (1 << 62, false), (64, true)] {
+        let (client, mut server) = pair::<SpinWait>(256);
+        server.holds_token = holds_token;
+        // SAFETY: slots and their second words are inside.
+        unsafe {
+            let second = client.memory.word(client.outgoing.lane.slots + HEADER_BYTES);
+            second.store(length | IN_MAILBOX_AREA, Ordering::Relaxed);
+            client.memory.word(client.outgoing.lane.slots).store(client.outgoing.header, Ordering::Release);
+        }
+        assert_eq!(server.receive(&mut [0; 4096]), Err(Errno::BADMSG), "{length} in the mailbox area");
     }
     for cursor in [u64::MAX, 100, 1 << 63] {
         let (mut client, server) = pair::<SpinWait>(256);

@@ -4,7 +4,7 @@
 //! ring maps its memory once for each endpoint, as two processes would; iceoryx2 does the same. Each ring holds as
 //! many messages as the others.
 
-use super::loops::{Messenger, Outcome, Runs};
+use super::loops::{Messenger, Outcome, Runs, Traffic};
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::{BackpressureStrategy, LogLevel, NodeBuilder, ServiceName, ipc, set_log_level};
@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use sys::Errno;
 use sys::ring::{RingEndpoint, RingGeometry, SpinWait};
 use sys::shared_memory::SharedMemory;
+use sys::shared_slots::{SlotEndpoint, SlotGeometry};
 use sys::side::MemorySide;
 
 /// What makes an endpoint in the thread that will use it.
@@ -144,8 +145,7 @@ impl Messenger for InPlace {
             } else {
                 part
             };
-            // Without a way out in the middle, so that it reads as fast as memory gives.
-            if filled.iter().fold(0, |differs, byte| differs | (byte ^ number as u8)) != 0 {
+            if !sys::touch::are_all(filled, number as u8) {
                 return Err(wrong(number));
             }
             let bytes = part.len();
@@ -218,6 +218,50 @@ pub(super) fn cache_line() -> Outcome<Pair> {
     let server = SharedMemory::open(&fd, 4096).map_err(text)?;
     Ok([client, server].map(|memory| {
         let maker: Maker = Box::new(move || Ok(Box::new(CacheLine { memory, hand_overs: 0 })));
+        maker
+    }))
+}
+
+/// Slots that both endpoints share, read and written where they are.
+struct SharedCopy {
+    slots: SlotEndpoint,
+    size_bytes: usize,
+}
+
+impl Messenger for SharedCopy {
+    #[inline(always)]
+    fn send(&mut self, number: u64) -> Outcome<()> {
+        let message = self.slots.reserve(self.size_bytes).map_err(refused)?;
+        message.fill(number as u8);
+        message[..8].copy_from_slice(&number.to_le_bytes());
+        self.slots.commit(self.size_bytes).map_err(refused)
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, number: u64) -> Outcome<()> {
+        let message = self.slots.peek(self.size_bytes).map_err(refused)?;
+        verify(message, number)?;
+        if !sys::touch::are_all(&message[8..], number as u8) {
+            return Err(wrong(number));
+        }
+        self.slots.release();
+        Ok(())
+    }
+}
+
+/// The least for larger messages: what ipcmark has as the floor `shared-copy`.
+pub(super) fn shared_copy(traffic: Traffic, size_bytes: usize) -> Outcome<Pair> {
+    let geometry = match traffic {
+        Traffic::RoundTrip => SlotGeometry::alternating(size_bytes),
+        Traffic::Stream => SlotGeometry::of_stream(size_bytes),
+    };
+    let (client, fd) = SharedMemory::create("bench-shared-copy", geometry.memory_bytes()).map_err(text)?;
+    let server = SharedMemory::open(&fd, geometry.memory_bytes()).map_err(text)?;
+    Ok([(client, MemorySide::Client), (server, MemorySide::Server)].map(|(memory, side)| {
+        let maker: Maker = Box::new(move || {
+            let slots = SlotEndpoint::claim(memory, geometry, side).map_err(text)?;
+            Ok(Box::new(SharedCopy { slots, size_bytes }))
+        });
         maker
     }))
 }
