@@ -22,13 +22,30 @@ pub(crate) const TAIL: f64 = 0.025;
 /// The median of all values with its 95% interval, from the values of each trial in the order of time; `None` of no value.
 /// There is no interval of fewer than [`FEWEST_TRIALS`].
 pub fn median_over_trials(trials: &[Vec<f64>]) -> Option<Estimate> {
+    median_over_trials_at(trials, TAIL)
+}
+
+/// As [`median_over_trials`], with an interval that misses `tail` on each side.
+fn median_over_trials_at(trials: &[Vec<f64>], tail: f64) -> Option<Estimate> {
     let all: Vec<f64> = trials.iter().flatten().copied().collect();
     let median = stats::median(&all)?;
     let interval = sections(trials, |trial| trial.is_empty()).map(|sections| {
         let sections: Vec<Vec<f64>> =
             sections.iter().map(|section| section.iter().copied().flatten().copied().collect()).collect();
-        interval(median, &sections)
+        interval(median, &sections, tail)
     });
+    Some(Estimate { median, interval })
+}
+
+/// As [`median_over_trials`], with the coverage `confidence`, as when several intervals are to hold together. The t test says too
+/// little of the tails of few trials: so the interval also holds that of order statistics of the trials' medians, and is absent
+/// where there are too few trials for that one.
+pub fn median_over_trials_at_confidence(trials: &[Vec<f64>], confidence: f64) -> Option<Estimate> {
+    let medians: Vec<f64> = trials.iter().filter_map(|trial| stats::median(trial)).collect();
+    let by_order = stats::median_interval_at(&medians, confidence)?.interval;
+    let Estimate { median, interval } = median_over_trials_at(trials, (1.0 - confidence) / 2.0)?;
+    let both = by_order.zip(interval);
+    let interval = both.map(|((a, b), (c, d))| (a.min(c).min(median), b.max(d).max(median)));
     Some(Estimate { median, interval })
 }
 
@@ -41,10 +58,10 @@ pub(crate) fn sections<T>(trials: &[T], is_empty: impl Fn(&T) -> bool) -> Option
 }
 
 /// All values of which it is not refuted that half of the values are below them.
-fn interval(median: f64, sections: &[Vec<f64>]) -> (f64, f64) {
+fn interval(median: f64, sections: &[Vec<f64>], tail: f64) -> (f64, f64) {
     let count = sections.len() as f64;
     let total: f64 = sections.iter().map(|section| section.len() as f64).sum();
-    let quantiles = TQuantiles::up_to(sections.len());
+    let quantiles = TQuantiles::up_to(sections.len(), tail);
     let values = sections.iter().enumerate();
     let mut values: Vec<(f64, usize)> =
         values.flat_map(|(at, section)| section.iter().map(move |value| (*value, at))).collect();
@@ -101,8 +118,8 @@ impl Likeness {
 struct TQuantiles(Vec<f64>);
 
 impl TQuantiles {
-    fn up_to(degrees: usize) -> Self {
-        Self((1..=degrees.max(2)).map(|degrees| student_quantile(TAIL, degrees as f64)).collect())
+    fn up_to(degrees: usize, tail: f64) -> Self {
+        Self((1..=degrees.max(2)).map(|degrees| student_quantile(tail, degrees as f64)).collect())
     }
 
     /// That of the next lower whole number, which is wider.
@@ -151,6 +168,22 @@ mod tests {
         };
         let (scrambled, waves) = (width(|n| n * 37 % 64), width(|n| (n / 16 * 37 + n) % 64));
         assert!(waves > 1.2 * scrambled, "{waves} {scrambled}");
+    }
+
+    #[test]
+    fn a_higher_confidence_takes_more_trials_and_is_wider() {
+        let trials: Vec<Vec<f64>> = (0..12).map(|n| vec![f64::from(n * 7 % 12), f64::from(n * 7 % 12) + 0.1]).collect();
+        let at = |confidence| median_over_trials_at_confidence(&trials, confidence).unwrap().interval;
+        let (low, high) = at(0.95).unwrap();
+        let (lower, higher) = at(0.999).unwrap();
+        assert!(lower < low && high < higher, "{low} {high} {lower} {higher}");
+        assert_eq!(at(0.9999), None);
+    }
+
+    #[test]
+    fn slices_of_few_trials_are_no_interval_of_many() {
+        let five: Vec<Vec<f64>> = vec![vec![1.0; 100]; 5];
+        assert_eq!(median_over_trials_at_confidence(&five, 0.95).unwrap().interval, None);
     }
 
     proptest! {

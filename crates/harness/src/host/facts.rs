@@ -60,6 +60,7 @@ pub fn read(root: &Path) -> Host {
         arch: uname.machine().to_string_lossy().into_owned(),
         cpu: fact(cpu_name(root)),
         caches_bytes: fact(of_first(&topology, |cpu| caches(root, cpu))),
+        cache_line_bytes: fact(of_first(&topology, |cpu| cache_line_bytes(root, cpu))),
         governor: fact(of_first(&topology, |cpu| governor(root, cpu))),
         smt: fact(smt(root)),
         mitigations: fact(mitigations(root)),
@@ -114,17 +115,25 @@ fn arm_name(info: &str) -> Option<String> {
 
 fn caches(root: &Path, cpu: u32) -> Result<BTreeMap<String, u64>, String> {
     let mut caches = BTreeMap::new();
-    for cache in topology::data_caches(root, cpu)? {
+    for cache in topology::caches(root, cpu)? {
         let path = format!("{}/size", cache.path);
         let size = text(root, &path)?;
         let bytes = cache_bytes(&size).ok_or_else(|| format!("/{path}: '{size}' is not a size"))?;
-        let data = if cache.unified { "" } else { "d" };
-        caches.insert(format!("L{}{data}", cache.level), bytes);
+        caches.insert(format!("L{}{}", cache.level, cache.holds.letter()), bytes);
     }
     if caches.is_empty() {
         return Err(format!("/{CPUS}/cpu{cpu}/cache: no cache that holds data"));
     }
     Ok(caches)
+}
+
+/// The line of the cache that is nearest to the core.
+fn cache_line_bytes(root: &Path, cpu: u32) -> Result<u64, String> {
+    let nearest = topology::data_caches(root, cpu)?.into_iter().min_by_key(|cache| cache.level);
+    let nearest = nearest.ok_or_else(|| format!("/{CPUS}/cpu{cpu}/cache: no cache that holds data"))?;
+    let path = format!("{}/coherency_line_size", nearest.path);
+    let bytes = text(root, &path)?;
+    bytes.parse().map_err(|_| format!("/{path}: '{bytes}' is not a number"))
 }
 
 /// The kernel writes cache sizes in KiB: `512K`.

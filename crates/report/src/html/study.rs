@@ -7,6 +7,7 @@ use crate::quantity::{number, tight_estimate};
 use crate::svg::figures::is_drawable;
 use crate::svg::line_style::{self, Dash, LineStyle};
 use crate::svg::timeline::{self, timeline};
+use crate::text::study::undrawn_line;
 use crate::words::clean;
 use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
@@ -21,6 +22,8 @@ pub(crate) struct StudyData {
     conclusions: Vec<ConclusionData>,
     figures: Vec<FigureData>,
     tables: Vec<TableData>,
+    /// Which figures are not drawn, and why.
+    undrawn: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -84,6 +87,7 @@ pub(crate) fn data(study: &EvaluatedStudy) -> StudyData {
         conclusions: study.conclusions.iter().map(conclusion).collect(),
         figures: study.figures.iter().map(figure).collect(),
         tables: study.tables.iter().map(table).collect(),
+        undrawn: study.undrawn.iter().map(undrawn_line).collect(),
     }
 }
 
@@ -94,11 +98,12 @@ fn conclusion(conclusion: &EvaluatedConclusion) -> ConclusionData {
         StudyVerdict::Undecided => ("open", "undecided".to_owned()),
         StudyVerdict::NotMeasured(why) => ("open", format!("not measured: {}", clean(why))),
     };
+    let evidence = conclusion.tests.iter().map(|test| &test.evidence);
     ConclusionData {
         claim: clean(&conclusion.claim),
         verdict,
         words,
-        evidence: conclusion.tests.iter().map(|test| clean(&test.evidence)).collect(),
+        evidence: evidence.chain(&conclusion.longer).map(|text| clean(text)).collect(),
     }
 }
 

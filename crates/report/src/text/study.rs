@@ -8,7 +8,7 @@ use crate::quantity::{estimate, number};
 use crate::words::clean;
 use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTimeline, StudyVerdict,
+    EvaluatedTable, EvaluatedTimeline, StudyVerdict, UndrawnFigures,
 };
 use analysis::traces::schedule::SchedulerState;
 use analysis::traces::timeline::Iteration;
@@ -54,25 +54,26 @@ pub(crate) struct Concluded {
 pub(crate) fn study(evaluated: &EvaluatedStudy) -> StudyWords {
     let tables = evaluated.tables.iter().map(table);
     let figures = evaluated.figures.iter().map(figure);
+    let undrawn = (!evaluated.undrawn.is_empty()).then(|| undrawn(&evaluated.undrawn));
     StudyWords {
         title: format!("{}: {}", clean(&evaluated.title), clean(&evaluated.source)),
         conclusions: evaluated.conclusions.iter().map(concluded).collect(),
-        grids: tables.chain(figures).collect(),
+        grids: tables.chain(figures).chain(undrawn).collect(),
     }
 }
 
 fn concluded(conclusion: &EvaluatedConclusion) -> Concluded {
-    let (verdict, holds, why) = match &conclusion.verdict {
-        StudyVerdict::Holds => ("holds", Some(true), None),
-        StudyVerdict::DoesNotHold => ("does not hold", Some(false), None),
-        StudyVerdict::Undecided => ("undecided", None, None),
-        StudyVerdict::NotMeasured(why) => ("not measured", None, Some(why)),
+    let (holds, why) = match &conclusion.verdict {
+        StudyVerdict::Holds => (Some(true), None),
+        StudyVerdict::DoesNotHold => (Some(false), None),
+        StudyVerdict::Undecided => (None, None),
+        StudyVerdict::NotMeasured(why) => (None, Some(why)),
     };
     // Where a test says why, it is not said twice.
     let why = why.filter(|_| conclusion.tests.is_empty());
-    let evidence =
-        conclusion.tests.iter().map(|test| &test.evidence).chain(why).map(|text| clean(text)).collect();
-    Concluded { verdict, holds, claim: clean(&conclusion.claim), evidence }
+    let tests = conclusion.tests.iter().map(|test| &test.evidence);
+    let evidence = tests.chain(why).chain(&conclusion.longer).map(|text| clean(text)).collect();
+    Concluded { verdict: conclusion.verdict.name(), holds, claim: clean(&conclusion.claim), evidence }
 }
 
 fn table(table: &EvaluatedTable) -> Grid {
@@ -165,6 +166,21 @@ fn figure(figure: &EvaluatedFigure) -> Grid {
         rows: figure.series.iter().map(row).collect(),
         below: figure.notes.iter().chain(&figure.missing).map(|text| clean(text)).collect(),
     }
+}
+
+/// The figures of which nothing can be drawn, each reason once.
+fn undrawn(figures: &[UndrawnFigures]) -> Grid {
+    Grid {
+        heading: "Not drawn".to_owned(),
+        columns: Vec::new(),
+        rows: Vec::new(),
+        below: figures.iter().map(undrawn_line).collect(),
+    }
+}
+
+/// Which figures are not drawn, and why.
+pub(crate) fn undrawn_line(UndrawnFigures { names, reason }: &UndrawnFigures) -> String {
+    clean(&format!("{}: {reason}", names.join(", ")))
 }
 
 /// What both endpoints did in the iterations of `timeline`; the page and SVG draw them.
