@@ -13,10 +13,13 @@ const END: &str = "<!-- conclusions: end -->\n";
 /// Puts the conclusions of the results `files` into the page.
 pub fn write(files: &[&str]) -> Result<(), String> {
     // Named from where the task was started; the build runs at the root.
-    let absolute = files.iter().map(|file| Path::new(file).canonicalize().map_err(|error| format!("{file}: {error}")));
+    let absolute =
+        files.iter().map(|file| Path::new(file).canonicalize().map_err(|error| format!("{file}: {error}")));
     let absolute = absolute.collect::<Result<Vec<_>, String>>()?;
-    let mut report = cargo(&["run", "--quiet", "--package", "ipcmark", "--", "report", "--format", "conclusions"]);
-    let output = report.args(absolute).output().map_err(|error| format!("{report:?} cannot be run: {error}"))?;
+    let mut report =
+        cargo(&["run", "--quiet", "--package", "ipcmark", "--", "report", "--format", "conclusions"]);
+    let output =
+        report.args(absolute).output().map_err(|error| format!("{report:?} cannot be run: {error}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }

@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn a_higher_confidence_takes_more_trials_and_is_wider() {
-        let trials: Vec<Vec<f64>> = (0..12).map(|n| vec![f64::from(n * 7 % 12), f64::from(n * 7 % 12) + 0.1]).collect();
+        let trials: Vec<Vec<f64>> =
+            (0..12).map(|n| vec![f64::from(n * 7 % 12), f64::from(n * 7 % 12) + 0.1]).collect();
         let at = |confidence| median_over_trials_at_confidence(&trials, confidence).unwrap().interval;
         let (low, high) = at(0.95).unwrap();
         let (lower, higher) = at(0.999).unwrap();

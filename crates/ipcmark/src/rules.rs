@@ -154,13 +154,14 @@ mod tests {
         let needed = least_trials(suite.study.as_ref());
         assert!(needed > LEAST_TRIALS, "{needed}");
         let case = floor::operation("getpid", 0);
-        let ends = |study, trials| {
-            RunRules::new(Percent(0.01), 100, study).ends_early(&case, &alike(trials))
-        };
+        let ends = |study, trials| RunRules::new(Percent(0.01), 100, study).ends_early(&case, &alike(trials));
         assert!(ends(None, LEAST_TRIALS as u32) && !ends(suite.study.as_ref(), needed as u32 - 1));
         assert!(ends(suite.study.as_ref(), needed as u32));
         // A run of few slices has that many trials all the same.
-        let cost = TrialCost { start: std::time::Duration::from_secs(1), slice: std::time::Duration::from_micros(1) };
+        let cost = TrialCost {
+            start: std::time::Duration::from_secs(1),
+            slice: std::time::Duration::from_micros(1),
+        };
         for slices in [needed as u32, 40, 1000] {
             let rules = RunRules::new(Percent(0.01), slices, suite.study.as_ref());
             let of_a_trial = rules.slices(&[], cost);

@@ -29,14 +29,8 @@ pub enum Format {
 
 impl Format {
     /// Every format, the default first.
-    pub const ALL: [Format; 6] = [
-        Format::Table,
-        Format::Markdown,
-        Format::Csv,
-        Format::StudyCsv,
-        Format::Conclusions,
-        Format::Json,
-    ];
+    pub const ALL: [Format; 6] =
+        [Format::Table, Format::Markdown, Format::Csv, Format::StudyCsv, Format::Conclusions, Format::Json];
 
     /// The name that the command line takes.
     pub fn name(self) -> &'static str {

@@ -77,7 +77,9 @@ fn rates(world: World, precision: Option<f64>) -> Rates {
             }
             last = HostViews::of(&case, so_far, &full_speed);
             let views = last.as_ref().unwrap();
-            if precision.is_some_and(|precision| ends_early(so_far, precision, LEAST_TRIALS, || Some(views.iteration_ns))) {
+            if precision.is_some_and(|precision| {
+                ends_early(so_far, precision, LEAST_TRIALS, || Some(views.iteration_ns))
+            }) {
                 rates.stopped += 1;
                 break;
             }

@@ -65,9 +65,10 @@ pub(super) fn sentence(selector: &Selector<'_>, lacks: &[Lack]) -> Option<String
     }
     let time = in_words(seconds);
     let is_limit = |rounds: u32| end.is_some_and(|end| end.rounds >= rounds);
-    let rounds = settings.rounds.filter(|rounds| !decides.probed && is_limit(*rounds)).map(|rounds| {
-        format!(" --rounds {}", (f64::from(rounds) * decides.times * SPARE).ceil())
-    });
+    let rounds = settings
+        .rounds
+        .filter(|rounds| !decides.probed && is_limit(*rounds))
+        .map(|rounds| format!(" --rounds {}", (f64::from(rounds) * decides.times * SPARE).ceil()));
     Some(format!("a run with {option} {time}{} would probably decide it", rounds.unwrap_or_default()))
 }
 
@@ -92,10 +93,16 @@ mod tests {
     #[test]
     fn half_the_width_takes_four_times_the_trials() {
         let no_bound = f64::INFINITY;
-        assert_eq!(lack((8.0, 14.0), 10.0, (9.0, no_bound)), Lack { times: 4.0, refutes: false, probed: false });
+        assert_eq!(
+            lack((8.0, 14.0), 10.0, (9.0, no_bound)),
+            Lack { times: 4.0, refutes: false, probed: false }
+        );
         // The nearer bound is the one that counts.
         assert_eq!(lack((8.0, 14.0), 10.0, (9.0, 11.0)).times, 16.0);
-        assert_eq!(lack((8.0, 14.0), 10.0, (-no_bound, 9.0)), Lack { times: 4.0, refutes: true, probed: false });
+        assert_eq!(
+            lack((8.0, 14.0), 10.0, (-no_bound, 9.0)),
+            Lack { times: 4.0, refutes: true, probed: false }
+        );
         assert_eq!(lack((8.0, 12.0), 10.0, (10.0, no_bound)).times, f64::INFINITY);
     }
 

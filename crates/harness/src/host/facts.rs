@@ -339,10 +339,15 @@ mod tests {
     }
 
     #[test]
-    fn caches_go_by_level_and_leave_instructions_out() {
+    fn caches_go_by_level_and_by_what_they_hold() {
         let index = |number: u32, level: &'static str, holds: &'static str, size: &'static str| {
             let path = |file| format!("sys/devices/system/cpu/cpu7/cache/index{number}/{file}");
-            [(path("level"), level), (path("type"), holds), (path("size"), size)]
+            [
+                (path("level"), level),
+                (path("type"), holds),
+                (path("size"), size),
+                (path("coherency_line_size"), "64\n"),
+            ]
         };
         let files = [
             index(0, "1", "Data\n", "48K\n"),
@@ -353,9 +358,11 @@ mod tests {
         let files: Vec<(&str, &str)> =
             files.iter().flatten().map(|(path, text)| (path.as_str(), *text)).collect();
         let found = caches(root(&files).path(), 7).unwrap();
-        let expected = [("L1d", 48 << 10), ("L2", 1280 << 10), ("L3", 12_288 << 10)];
+        let expected = [("L1d", 48 << 10), ("L1i", 32 << 10), ("L2", 1280 << 10), ("L3", 12_288 << 10)];
         assert_eq!(found, expected.map(|(name, bytes)| (name.to_owned(), bytes)).into());
         assert!(caches(root(&files).path(), 8).is_err());
+        assert_eq!(cache_line_bytes(root(&files).path(), 7), Ok(64));
+        assert!(cache_line_bytes(root(&[]).path(), 7).is_err());
     }
 
     #[test]

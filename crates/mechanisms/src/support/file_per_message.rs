@@ -89,7 +89,11 @@ impl<F: MessageFile> Endpoint for FilePerMessageEndpoint<F> {
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        if self.answers_in_datagrams { self.socket.send(bytes) } else { self.send_with(bytes, &[], &mut NoTrace) }
+        if self.answers_in_datagrams {
+            self.socket.send(bytes)
+        } else {
+            self.send_with(bytes, &[], &mut NoTrace)
+        }
     }
 
     #[inline(always)]

@@ -169,7 +169,8 @@ impl Data {
         let rows = sheets.iter().flat_map(|sheet| &sheet.blocks).flat_map(|block| &block.rows);
         let styles = LineStyles::of(rows.map(|row| row.name.as_str()));
         let labels = labels(all);
-        let studies = labels.iter().zip(all).filter_map(|(label, of)| Some((label.as_str(), of.study.as_ref()?)));
+        let studies =
+            labels.iter().zip(all).filter_map(|(label, of)| Some((label.as_str(), of.study.as_ref()?)));
         let overlays = overlaid(&studies.collect::<Vec<_>>());
         let runs = all.iter().zip(sheets).zip(&labels);
         let runs = runs.map(|((results, sheet), label)| run(results, sheet, label, &styles));

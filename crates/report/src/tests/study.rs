@@ -163,6 +163,30 @@ fn what_is_known_to_some_percent_has_three_digits() {
 }
 
 #[test]
+fn a_reason_that_several_conclusions_share_is_given_once() {
+    let mut evaluated = evaluated();
+    let lost = |claim: &str, case: &str| EvaluatedConclusion {
+        claim: claim.to_owned(),
+        verdict: StudyVerdict::NotMeasured(format!("{case}: no counters; get them")),
+        tests: vec![EvaluatedTest {
+            name: "t".to_owned(),
+            unit: Unit::Number,
+            at_least: None,
+            at_most: Some(1.0),
+            published: None,
+            numbers: Vec::new(),
+            evidence: format!("t: not measured: {case}: no counters; get them; wanted at most 1"),
+        }],
+        longer: None,
+    };
+    evaluated.conclusions = vec![lost("a", "pipe 1K"), lost("b", "tcp 1K")];
+    let evidence: Vec<String> =
+        study(&evaluated).conclusions.into_iter().flat_map(|concluded| concluded.evidence).collect();
+    let first = "t: not measured: pipe 1K: no counters; get them; wanted at most 1";
+    assert_eq!(evidence, [first, "t: not measured: tcp 1K: as above; wanted at most 1"]);
+}
+
+#[test]
 fn a_study_in_a_terminal() {
     let text = layout::finish(&layout::study(&study(&evaluated()), &Style::default()));
     assert_eq!(text, TEXT);

@@ -36,13 +36,13 @@ pub fn conclusions(results: &AnalysedResults<'_>) -> String {
     let rule = [":--"; 3].map(str::to_owned);
     let rows = [titles, rule].map(|cells| line(cells.into_iter())).into_iter();
     let count = |verdict: &str| study.conclusions.iter().filter(|of| of.verdict == verdict).count();
-    let counts = VERDICTS.iter().map(|verdict| format!("{} {verdict}", count(verdict)));
+    let counts = VERDICTS.iter().map(|verdict| format!("{verdict}: {}", count(verdict)));
     let head = sheet.head.iter().filter(|(label, _)| ["host", "kernel", "run"].contains(label));
     let head: Vec<String> = head.map(|(_, text)| plain(text)).collect();
     let parts = [
         format!("### {}", plain(&study.title)),
         format!("{}. {}.", plain(&sheet.title), head.join("; ")),
-        format!("Of {} conclusions {}.", study.conclusions.len(), counts.collect::<Vec<_>>().join(", ")),
+        format!("Conclusions: {}; {}.", study.conclusions.len(), counts.collect::<Vec<_>>().join(", ")),
         list(rows.chain(study.conclusions.iter().map(row))),
     ];
     parts.join("\n\n") + "\n"

@@ -57,23 +57,49 @@ pub(crate) fn study(evaluated: &EvaluatedStudy) -> StudyWords {
     let undrawn = (!evaluated.undrawn.is_empty()).then(|| undrawn(&evaluated.undrawn));
     StudyWords {
         title: format!("{}: {}", clean(&evaluated.title), clean(&evaluated.source)),
-        conclusions: evaluated.conclusions.iter().map(concluded).collect(),
+        conclusions: concluded(&evaluated.conclusions),
         grids: tables.chain(figures).chain(undrawn).collect(),
     }
 }
 
-fn concluded(conclusion: &EvaluatedConclusion) -> Concluded {
-    let (holds, why) = match &conclusion.verdict {
-        StudyVerdict::Holds => (Some(true), None),
-        StudyVerdict::DoesNotHold => (Some(false), None),
-        StudyVerdict::Undecided => (None, None),
-        StudyVerdict::NotMeasured(why) => (None, Some(why)),
+fn concluded(conclusions: &[EvaluatedConclusion]) -> Vec<Concluded> {
+    let mut said = SaidReasons::default();
+    let one = |conclusion: &EvaluatedConclusion| {
+        let (holds, why) = match &conclusion.verdict {
+            StudyVerdict::Holds => (Some(true), None),
+            StudyVerdict::DoesNotHold => (Some(false), None),
+            StudyVerdict::Undecided => (None, None),
+            StudyVerdict::NotMeasured(why) => (None, Some(why)),
+        };
+        // Where a test says why, it is not said twice.
+        let only = why.filter(|_| conclusion.tests.is_empty());
+        let tests = conclusion.tests.iter().map(|test| &test.evidence);
+        let texts = tests.chain(only).chain(&conclusion.longer);
+        let evidence = texts.map(|text| clean(&said.once(text, why))).collect();
+        Concluded { verdict: conclusion.verdict.name(), holds, claim: clean(&conclusion.claim), evidence }
     };
-    // Where a test says why, it is not said twice.
-    let why = why.filter(|_| conclusion.tests.is_empty());
-    let tests = conclusion.tests.iter().map(|test| &test.evidence);
-    let evidence = tests.chain(why).chain(&conclusion.longer).map(|text| clean(text)).collect();
-    Concluded { verdict: conclusion.verdict.name(), holds, claim: clean(&conclusion.claim), evidence }
+    conclusions.iter().map(one).collect()
+}
+
+/// The reasons why something was not measured that have been given: each is given once.
+#[derive(Default)]
+pub(crate) struct SaidReasons(Vec<String>);
+
+impl SaidReasons {
+    /// `text`, in which the reason of `why` stands, without a reason that was given before.
+    pub(crate) fn once(&mut self, text: &str, why: Option<&String>) -> String {
+        let Some(reason) = why.map(|why| why.split_once(": ").map_or(why.as_str(), |(_, reason)| reason))
+        else {
+            return text.to_owned();
+        };
+        if self.0.iter().any(|said| said == reason) {
+            return text.replace(reason, "as above");
+        }
+        if text.contains(reason) {
+            self.0.push(reason.to_owned());
+        }
+        text.to_owned()
+    }
 }
 
 fn table(table: &EvaluatedTable) -> Grid {

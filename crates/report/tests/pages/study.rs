@@ -141,7 +141,12 @@ fn conclusion(claim: &str, verdict: StudyVerdict, evidence: &[&str]) -> Evaluate
         numbers: Vec::new(),
         evidence: (*evidence).to_owned(),
     };
-    EvaluatedConclusion { claim: claim.to_owned(), verdict, tests: evidence.iter().map(test).collect(), longer: None }
+    EvaluatedConclusion {
+        claim: claim.to_owned(),
+        verdict,
+        tests: evidence.iter().map(test).collect(),
+        longer: None,
+    }
 }
 
 /// The same study with `text` wherever it can have text.

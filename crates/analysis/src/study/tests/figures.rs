@@ -31,7 +31,9 @@ fn a_line_has_a_point_a_size_and_published_ones_stand_beside() {
 #[test]
 fn figures_without_a_line_are_named_once_with_their_reason() {
     let figure = |name: &str, of: &str| {
-        format!("[[study.figure]]\nname = '{name}'\ntitle = 't'\ny = 'y'\nseries = [{{ name = 'a', of = '{of}' }}]\n")
+        format!(
+            "[[study.figure]]\nname = '{name}'\ntitle = 't'\ny = 'y'\nseries = [{{ name = 'a', of = '{of}' }}]\n"
+        )
     };
     let lost = figure("f", "counter.bus-cycles of pipe") + &figure("g", "counter.bus-cycles of pipe * 2");
     let more = lost + &figure("h", "time of pipe") + &figure("i", "time of stream");
@@ -42,7 +44,10 @@ fn figures_without_a_line_are_named_once_with_their_reason() {
     assert_eq!(names, ["h"]);
     let said: Vec<(String, &str)> =
         drawn.undrawn.iter().map(|of| (of.names.join(" "), of.reason.as_str())).collect();
-    assert_eq!(said, [("f g".to_owned(), "this processor shows none"), ("i".to_owned(), "not asked for in this run")]);
+    assert_eq!(
+        said,
+        [("f g".to_owned(), "this processor shows none"), ("i".to_owned(), "not asked for in this run")]
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Verdicts of conclusions, and how often one is called false by chance.
 
 use super::super::evaluate;
-use super::super::trials_needed;
 use super::super::evaluated::{self, StudyVerdict};
+use super::super::trials_needed;
 use super::fixture::*;
 use model::Workload;
 use model::record::{Record, Results, Setting};
@@ -59,7 +59,8 @@ fn a_case_whose_buffers_were_clamped_tests_nothing() {
     // A buffer that the kernel made larger is as good.
     let small = results.records.iter_mut().find(|record| record.case.size_bytes == Some(Size(1024))).unwrap();
     let got = "4608".to_owned();
-    small.settings = vec![Setting { name: "SO_SNDBUF".to_owned(), asked: Some("1K".to_owned()), got, clamped: true }];
+    small.settings =
+        vec![Setting { name: "SO_SNDBUF".to_owned(), asked: Some("1K".to_owned()), got, clamped: true }];
     let ratio = "of = 'time of tcp / time of pipe'";
     let verdict = |test: &str| verdict_in(&results, test);
     assert_eq!(verdict(&format!("{{ {ratio}, sizes = '1K,2K', at_least = 1 }}")), StudyVerdict::Holds);
