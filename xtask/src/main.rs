@@ -1,4 +1,4 @@
-//! The project's own tasks: `cargo xtask test`, `tidy`, `fuzz`, `docs`, `bench`. Not part of what users install.
+//! The project's own tasks: `cargo xtask test`, `tidy`, `fuzz`, `docs`, `studies`, `bench`. Not part of what users install.
 //!
 //! Without the feature `crates` it is small and quick to build, for every test begins with building it. What needs
 //! ipcmark's own crates, `docs` and `bench`, is done by a second build of it, which this one starts.
@@ -14,6 +14,7 @@ mod python;
 mod skipped;
 mod skips;
 mod steps;
+mod studies;
 mod test;
 mod tidy;
 
@@ -25,6 +26,7 @@ usage: cargo xtask TASK
   test --quick   the same without what takes long; says at the end what it left out
   tidy           check what no compiler checks: words, names, imports, lengths of files
   docs           write the generated documentation again
+  studies FILE…  put the conclusions of these results files into docs/studies.md
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
                  bare, ring, trial, stream, others, probes, speed;
                  bare CASE, stream CASE, others PROGRAM: those whose names begin so;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
+        ["studies", files @ ..] if !files.is_empty() => studies::write(files),
         _ => with_crates(&words),
     };
     match outcome {

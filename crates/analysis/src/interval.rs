@@ -22,18 +22,22 @@ pub(crate) const TAIL: f64 = 0.025;
 /// The median of all values with its 95% interval, from the values of each trial in the order of time; `None` of no value.
 /// There is no interval of fewer than [`FEWEST_TRIALS`].
 pub fn median_over_trials(trials: &[Vec<f64>]) -> Option<Estimate> {
-    let (estimate, drift) = median_and_drift(trials)?;
-    let median = estimate.median;
-    let interval = estimate
-        .interval
-        .map(|(low, high)| (median - (median - low).hypot(drift), median + (high - median).hypot(drift)));
-    Some(Estimate { median, interval })
+    let (estimate, drift) = median_and_drift(trials, TAIL)?;
+    Some(drifting(estimate, drift))
 }
 
 /// The same of values that are all above 0, such as times: so are the bounds of their interval.
 pub fn median_time_over_trials(trials: &[Vec<f64>]) -> Option<Estimate> {
-    let (estimate, drift) = median_and_drift(trials)?;
+    let (estimate, drift) = median_and_drift(trials, TAIL)?;
     Some(widened(estimate, drift / estimate.median))
+}
+
+/// `estimate` with an error that is not in its interval yet, `half` the width of the interval that this error has by itself.
+fn drifting(estimate: Estimate, half: f64) -> Estimate {
+    let median = estimate.median;
+    let wider =
+        |(low, high): (f64, f64)| (median - (median - low).hypot(half), median + (high - median).hypot(half));
+    Estimate { median, interval: estimate.interval.map(wider) }
 }
 
 /// `estimate` of times with an error that is not in its interval yet; `half` is half the width of the interval that this error has by
@@ -50,15 +54,29 @@ pub(crate) fn widened(estimate: Estimate, half: f64) -> Estimate {
     Estimate { interval, ..estimate }
 }
 
-/// The median with the interval of a host that does not drift, and what the median may be off by because it does.
-fn median_and_drift(trials: &[Vec<f64>]) -> Option<(Estimate, f64)> {
+/// The median with the interval of a host that does not drift, which misses `tail` on each side, and what the median may be off by
+/// because the host does.
+fn median_and_drift(trials: &[Vec<f64>], tail: f64) -> Option<(Estimate, f64)> {
     let all: Vec<f64> = trials.iter().flatten().copied().collect();
     let median = stats::median(&all)?;
     let sections: Option<Vec<Vec<f64>>> = sections(trials, |trial| trial.is_empty()).map(|sections| {
         sections.iter().map(|section| section.iter().copied().flatten().copied().collect()).collect()
     });
-    let interval = sections.as_deref().map(|sections| interval(median, sections));
+    let interval = sections.as_deref().map(|sections| interval(median, sections, tail));
     Some((Estimate { median, interval }, sections.as_deref().map_or(0.0, slow_drift)))
+}
+
+/// As [`median_over_trials`], with the coverage `confidence`, as when several intervals are to hold together. The t test says too
+/// little of the tails of few trials: so the interval also holds that of order statistics of the trials' medians, and is absent
+/// where there are too few trials for that one.
+pub fn median_over_trials_at_confidence(trials: &[Vec<f64>], confidence: f64) -> Option<Estimate> {
+    let medians: Vec<f64> = trials.iter().filter_map(|trial| stats::median(trial)).collect();
+    let by_order = stats::median_interval_at(&medians, confidence)?.interval;
+    let (estimate, drift) = median_and_drift(trials, (1.0 - confidence) / 2.0)?;
+    let Estimate { median, interval } = drifting(estimate, drift);
+    let both = by_order.zip(interval);
+    let interval = both.map(|((a, b), (c, d))| (a.min(c).min(median), b.max(d).max(median)));
+    Some(Estimate { median, interval })
 }
 
 /// Trials, less those that are empty, in groups of successive ones; `None` where there are too few.
@@ -70,10 +88,10 @@ pub(crate) fn sections<T>(trials: &[T], is_empty: impl Fn(&T) -> bool) -> Option
 }
 
 /// All values of which it is not refuted that half of the values are below them.
-fn interval(median: f64, sections: &[Vec<f64>]) -> (f64, f64) {
+fn interval(median: f64, sections: &[Vec<f64>], tail: f64) -> (f64, f64) {
     let count = sections.len() as f64;
     let total: f64 = sections.iter().map(|section| section.len() as f64).sum();
-    let quantiles = TQuantiles::up_to(sections.len());
+    let quantiles = TQuantiles::up_to(sections.len(), tail);
     let values = sections.iter().enumerate();
     let mut values: Vec<(f64, usize)> =
         values.flat_map(|(at, section)| section.iter().map(move |value| (*value, at))).collect();
@@ -182,8 +200,8 @@ impl Likeness {
 struct TQuantiles(Vec<f64>);
 
 impl TQuantiles {
-    fn up_to(degrees: usize) -> Self {
-        Self((1..=degrees.max(2)).map(|degrees| student_quantile(TAIL, degrees as f64)).collect())
+    fn up_to(degrees: usize, tail: f64) -> Self {
+        Self((1..=degrees.max(2)).map(|degrees| student_quantile(tail, degrees as f64)).collect())
     }
 
     /// That of the next lower whole number, which is wider.
@@ -203,7 +221,7 @@ mod tests {
         for (n, low, high) in [(6, 0.0, 5.0), (9, 1.0, 7.0), (10, 1.0, 8.0)] {
             let scrambled: Vec<Vec<f64>> = (0..n).map(|i| vec![f64::from(i * 7 % n)]).collect();
             if n != 6 {
-                let (estimate, _) = median_and_drift(&scrambled).unwrap();
+                let (estimate, _) = median_and_drift(&scrambled, TAIL).unwrap();
                 assert_eq!(estimate.interval, Some((low, high)), "{n}");
             }
         }
@@ -250,6 +268,23 @@ mod tests {
         };
         let (scrambled, waves) = (width(|n| n * 37 % 64), width(|n| (n / 16 * 37 + n) % 64));
         assert!(waves > 1.2 * scrambled, "{waves} {scrambled}");
+    }
+
+    #[test]
+    fn a_higher_confidence_takes_more_trials_and_is_wider() {
+        let trials: Vec<Vec<f64>> =
+            (0..12).map(|n| vec![f64::from(n * 7 % 12), f64::from(n * 7 % 12) + 0.1]).collect();
+        let at = |confidence| median_over_trials_at_confidence(&trials, confidence).unwrap().interval;
+        let (low, high) = at(0.95).unwrap();
+        let (lower, higher) = at(0.999).unwrap();
+        assert!(lower < low && high < higher, "{low} {high} {lower} {higher}");
+        assert_eq!(at(0.9999), None);
+    }
+
+    #[test]
+    fn slices_of_few_trials_are_no_interval_of_many() {
+        let five: Vec<Vec<f64>> = vec![vec![1.0; 100]; 5];
+        assert_eq!(median_over_trials_at_confidence(&five, 0.95).unwrap().interval, None);
     }
 
     proptest! {

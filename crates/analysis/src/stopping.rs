@@ -14,21 +14,33 @@ pub const LEAST_SPAN_NS: u64 = 30_000_000_000;
 /// Whether the time that `estimate` gives for `samples` is known to within the fraction `precision`, by as many trials as an
 /// interval needs. It is asked for the estimate only then. This is for a run that is over: its length was chosen beforehand.
 pub fn is_settled(samples: &[Sample], precision: f64, estimate: impl FnOnce() -> Option<Estimate>) -> bool {
-    let mut trials: Vec<u32> = samples.iter().map(|sample| sample.trial).collect();
-    trials.sort_unstable();
-    trials.dedup();
-    trials.len() >= LEAST_TRIALS && estimate().is_some_and(|estimate| is_narrow(estimate, precision))
+    trials(samples) >= LEAST_TRIALS && estimate().is_some_and(|estimate| is_narrow(estimate, precision))
 }
 
-/// Whether a case is settled and may end before the run does. To end when the interval happens to be narrow is to choose among
-/// intervals, so that the run must have been long enough for that to be no matter.
-pub fn ends_early(samples: &[Sample], precision: f64, estimate: impl FnOnce() -> Option<Estimate>) -> bool {
-    span_ns(samples) >= LEAST_SPAN_NS && is_settled(samples, precision, estimate)
+/// Whether a case is settled and may end before the run does, with `least_trials` at the least. To end when the interval happens
+/// to be narrow is to choose among intervals, so that the run must have been long enough for that to be no matter.
+pub fn ends_early(
+    samples: &[Sample],
+    precision: f64,
+    least_trials: usize,
+    estimate: impl FnOnce() -> Option<Estimate>,
+) -> bool {
+    span_ns(samples) >= LEAST_SPAN_NS
+        && trials(samples) >= least_trials
+        && is_settled(samples, precision, estimate)
 }
 
 /// Whether the interval of `estimate` is as narrow as `precision` asks.
 pub fn is_narrow(estimate: Estimate, precision: f64) -> bool {
     estimate.half_width().is_some_and(|half| half <= precision)
+}
+
+/// How many trials `samples` are of.
+fn trials(samples: &[Sample]) -> usize {
+    let mut trials: Vec<u32> = samples.iter().map(|sample| sample.trial).collect();
+    trials.sort_unstable();
+    trials.dedup();
+    trials.len()
 }
 
 fn span_ns(samples: &[Sample]) -> u64 {

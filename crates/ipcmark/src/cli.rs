@@ -216,7 +216,7 @@ impl clap::builder::TypedValueParser for SizesParser {
 /// How results are shown.
 #[derive(Debug, Args)]
 pub struct ShowOptions {
-    /// Form in which results are shown: table, markdown, csv, study-csv or json
+    /// Form in which results are shown: table, markdown, csv, study-csv, conclusions or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: report::Format,
     /// Show every case with all its columns, and the study in full

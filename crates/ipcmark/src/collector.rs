@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn rules() -> RunRules {
-        RunRules::new(Percent(0.02).into(), 100)
+        RunRules::new(Percent(0.02).into(), 100, None)
     }
 
     fn finished(case: &Case, samples: Vec<Sample>) -> FinishedCase {

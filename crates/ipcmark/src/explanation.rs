@@ -128,7 +128,7 @@ fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Precisio
     let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
     let round = estimate(plan.cases.len() + plan.floors.len(), slice);
     let slices = (time.as_secs_f64() / round.as_secs_f64()) as u32;
-    let rules = RunRules::new(precision, slices);
+    let rules = RunRules::new(precision, slices, None);
     let settled = |case: &Case, samples: &[Sample]| rules.is_settled(case, samples);
     let ends_early = |case: &Case, samples: &[Sample]| rules.ends_early(case, samples);
     let slices = |samples: &[Sample], cost: TrialCost| rules.slices(samples, cost);

@@ -7,11 +7,13 @@ use analysis::allocation::slices_per_trial;
 use analysis::host_speed::FullSpeed;
 use analysis::host_view::HostViews;
 use analysis::stopping::{self, LEAST_TRIALS};
+use analysis::study::trials_needed;
 use analysis::summary::{summarise, warnings};
 use harness::coordinator::run::{FinishedCase, TrialCost};
 use model::estimate::Estimate;
 use model::record::{Outcome, Record, Sample};
 use model::results::MOST_SAMPLES;
+use model::study::Study;
 use model::{Case, Precision};
 use std::cell::RefCell;
 
@@ -21,12 +23,14 @@ pub struct RunRules {
     full_speed: RefCell<FullSpeed>,
     precision: Precision,
     slices: u32,
+    least_trials: usize,
 }
 
 impl RunRules {
-    /// For a run of which `precision` is asked, and in which a case has about `slices` slices.
-    pub fn new(precision: Precision, slices: u32) -> Self {
-        Self { full_speed: RefCell::default(), precision, slices }
+    /// For a run of which `precision` is asked, in which a case has about `slices` slices, and which draws `study`.
+    pub fn new(precision: Precision, slices: u32, study: Option<&Study>) -> Self {
+        let least_trials = least_trials(study);
+        Self { full_speed: RefCell::default(), precision, slices, least_trials }
     }
 
     /// Takes a sample of `case` for what it says of the host.
@@ -41,8 +45,9 @@ impl RunRules {
 
     /// Whether it is known so well that the case needs no further slice, or has as many as a results file may have of a case.
     pub fn ends_early(&self, case: &Case, samples: &[Sample]) -> bool {
+        let asked = self.precision.of(case).0;
         is_full(samples.len())
-            || stopping::ends_early(samples, self.precision.of(case).0, || self.shown(case, samples))
+            || stopping::ends_early(samples, asked, self.least_trials, || self.shown(case, samples))
     }
 
     fn shown(&self, case: &Case, samples: &[Sample]) -> Option<Estimate> {
@@ -50,10 +55,11 @@ impl RunRules {
     }
 
     /// How many slices the next trial of a case has: so many as its costs and variances ask for, and so few that the run still
-    /// has the trials that an interval needs, and some to spare.
+    /// has the trials that its intervals need, and some to spare.
     pub fn slices(&self, samples: &[Sample], cost: TrialCost) -> u32 {
         let best = slices_per_trial(cost.start.as_nanos() as f64, cost.slice.as_nanos() as f64, samples);
-        let trials = LEAST_TRIALS as u32 + if self.slices > 4 * LEAST_TRIALS as u32 { 4 } else { 0 };
+        let least = self.least_trials as u32;
+        let trials = least + if self.slices > 4 * least { 4 } else { 0 };
         best.clamp(1, (self.slices / trials).max(1))
     }
 
@@ -73,6 +79,11 @@ impl RunRules {
 /// Whether a results file with one more sample of a case could not be read.
 fn is_full(samples: usize) -> bool {
     samples >= MOST_SAMPLES
+}
+
+/// How many trials a case has at least before it may end: as many as an interval needs, and as the conclusions of `study` do.
+pub fn least_trials(study: Option<&Study>) -> usize {
+    study.map_or(0, trials_needed).max(LEAST_TRIALS)
 }
 
 #[cfg(test)]
@@ -127,13 +138,45 @@ mod tests {
         let settled = |iteration_ns: &[f64], precision| {
             let samples: Vec<Sample> =
                 (0..).zip(iteration_ns).map(|(round, ns)| sample(round, *ns, None)).collect();
-            RunRules::new(Percent(precision).into(), 100).is_settled(&floor::operation("getpid", 0), &samples)
+            RunRules::new(Percent(precision).into(), 100, None)
+                .is_settled(&floor::operation("getpid", 0), &samples)
         };
         assert!(settled(&[100.0; LEAST_TRIALS], 0.01));
         assert!(!settled(&[100.0; 5], 0.01));
         let spread: Vec<f64> = (0..20).map(|n| 100.0 + f64::from(n * 7 % 20)).collect();
         assert!(settled(&spread, 0.1) && !settled(&spread, 0.01));
         assert!(!settled(&[], 1.0));
+    }
+
+    /// Samples of `trials` trials over a minute, all alike.
+    fn alike(trials: u32) -> Vec<Sample> {
+        let samples = (0..trials).map(|trial| Sample {
+            started_ns: u64::from(trial) * 60_000_000_000 / u64::from(trials),
+            ..sample(trial, 100.0, None)
+        });
+        samples.collect()
+    }
+
+    #[test]
+    fn a_quiet_case_goes_on_until_every_conclusion_of_the_study_could_be_called_false() {
+        let suite = crate::suites::find("wisconsin").unwrap();
+        let needed = least_trials(suite.study.as_ref());
+        assert!(needed > LEAST_TRIALS, "{needed}");
+        let case = floor::operation("getpid", 0);
+        let ends =
+            |study, trials| RunRules::new(Percent(0.01).into(), 100, study).ends_early(&case, &alike(trials));
+        assert!(ends(None, LEAST_TRIALS as u32) && !ends(suite.study.as_ref(), needed as u32 - 1));
+        assert!(ends(suite.study.as_ref(), needed as u32));
+        // A run of few slices has that many trials all the same.
+        let cost = TrialCost {
+            start: std::time::Duration::from_secs(1),
+            slice: std::time::Duration::from_micros(1),
+        };
+        for slices in [needed as u32, 40, 1000] {
+            let rules = RunRules::new(Percent(0.01).into(), slices, suite.study.as_ref());
+            let of_a_trial = rules.slices(&[], cost);
+            assert!(slices / of_a_trial >= needed as u32, "{slices} slices, {of_a_trial} of a trial");
+        }
     }
 
     #[test]
@@ -143,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_summary_and_its_warnings() {
-        let record = RunRules::new(Percent(0.01).into(), 100).record(finished(Outcome::Settled, None));
+        let record = RunRules::new(Percent(0.01).into(), 100, None).record(finished(Outcome::Settled, None));
         assert_eq!((record.outcome, record.samples.len()), (Outcome::Settled, 8));
         assert!((record.summary.unwrap().iteration_ns.median - 100.0).abs() < 1e-9);
         assert!(record.warnings.iter().any(|warning| matches!(warning, Warning::Clamped { .. })));
@@ -151,14 +194,14 @@ mod tests {
             samples: Vec::new(),
             ..finished(Outcome::Failed { error: "no".to_owned() }, None)
         };
-        let record = RunRules::new(Percent(0.01).into(), 100).record(failed);
+        let record = RunRules::new(Percent(0.01).into(), 100, None).record(failed);
         assert!(record.summary.is_none() && record.warnings.is_empty(), "{record:?}");
     }
 
     #[test]
     fn a_rate_that_was_missed_is_the_outcome_unless_the_run_was_interrupted() {
         let outcome = |outcome, late_ns| {
-            RunRules::new(Percent(0.01).into(), 100).record(finished(outcome, Some(late_ns))).outcome
+            RunRules::new(Percent(0.01).into(), 100, None).record(finished(outcome, Some(late_ns))).outcome
         };
         assert_eq!(outcome(Outcome::Settled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Unsettled, 1e6), Outcome::Missed { achieved: 0.5 });

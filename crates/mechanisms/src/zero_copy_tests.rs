@@ -139,7 +139,7 @@ fn pages_in_a_pipe_are_referred_to_until_they_are_read() {
 
 #[test]
 fn pages_in_a_connection_are_referred_to_until_they_are_read() {
-    for buffer in ["", "sndbuf=1K", "sndbuf=1M"] {
+    for buffer in ["", "sndbuf=1K", "sndbuf=1M", "buffers=tuned"] {
         the_rule_is_needed_and_suffices::<Connected<OverTcp<TcpVmsplice>>>(buffer);
         the_rule_is_needed_and_suffices::<Connected<OverTcp<TcpSendfile>>>(buffer);
     }

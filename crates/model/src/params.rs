@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+/// The name of the parameter that says whether the memory of messages is cold.
+pub const MEMORY: &str = "memory";
+
 /// The parameters given for one entry of the registry: name to canonical value. Those at their default are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -57,6 +60,11 @@ impl Params {
     /// Whether the endpoints wait by spinning.
     pub fn spins(&self) -> bool {
         self.0.get("wait").is_some_and(|wait| wait == "spin")
+    }
+
+    /// Whether the memory of messages is given back before iterations are timed.
+    pub fn has_cold_memory(&self) -> bool {
+        self.0.get(MEMORY).is_some_and(|memory| memory == "cold")
     }
 
     /// Whether the endpoints always sleep while they wait: they neither spin nor spin for a while first.

@@ -89,6 +89,11 @@ pub struct Tool {
     pub linked: String,
 }
 
+/// A fact that results of an earlier version do not have.
+fn not_recorded() -> Fact<u64> {
+    Fact::Unknown("these results do not record it".to_owned())
+}
+
 /// The host, as far as it bears on a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
@@ -102,8 +107,11 @@ pub struct Host {
     pub cpu: Fact<String>,
     /// The CPUs that this run may use, and what they share.
     pub topology: Topology,
-    /// Cache sizes in bytes by level: `L1d`, `L2`, `L3`.
+    /// Cache sizes in bytes by level: `L1d`, `L1i`, `L2`, `L3`.
     pub caches_bytes: Fact<BTreeMap<String, u64>>,
+    /// The size of a cache line in bytes.
+    #[serde(default = "not_recorded")]
+    pub cache_line_bytes: Fact<u64>,
     /// The frequency governor of the first CPU.
     pub governor: Fact<String>,
     /// Whether hardware threads share cores.

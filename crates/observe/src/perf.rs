@@ -68,7 +68,7 @@ pub(crate) fn refused(what: &str, error: &io::Error) -> Failure {
             "run as root, or grant it: sudo sysctl kernel.perf_event_paranoid=-1, or setcap cap_perfmon+ep on the program"
         }
         io::ErrorKind::NotFound | io::ErrorKind::Unsupported => {
-            "this processor, or the virtual machine, offers no such counter; a machine that is not shared does"
+            "this processor, or the virtual machine, offers no such counter; have the hypervisor give the guest a PMU (QEMU: -cpu host,pmu=on), or use a machine that is not shared"
         }
         _ => "see perf_event_open(2); a container may forbid it (seccomp)",
     };

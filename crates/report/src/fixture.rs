@@ -244,6 +244,7 @@ fn header(plan: PlanRecord) -> Header {
             cpu: known("Intel(R) Xeon(R) Platinum 8481C"),
             topology: Topology { cpus: vec![cpu(0), cpu(1)], unknown: None },
             caches_bytes: Fact::Unknown(unknown()),
+            cache_line_bytes: Fact::Unknown(unknown()),
             governor: Fact::Unknown(unknown()),
             smt: Fact::Known(false),
             mitigations: Fact::Unknown(unknown()),

@@ -2,7 +2,7 @@
 
 use crate::data::{csv::csv, json::json, study_csv::study_csv};
 use crate::text::layout::Style;
-use crate::text::{markdown::markdown, matrix::matrix, table::table};
+use crate::text::{markdown::conclusions, markdown::markdown, matrix::matrix, table::table};
 use analysis::analysed::AnalysedResults;
 use model::Invalid;
 use std::fmt;
@@ -21,14 +21,16 @@ pub enum Format {
     Csv,
     /// The same: the study that the run repeats.
     StudyCsv,
+    /// For documents: what the study concluded, and whether that holds.
+    Conclusions,
     /// For other programs.
     Json,
 }
 
 impl Format {
     /// Every format, the default first.
-    pub const ALL: [Format; 5] =
-        [Format::Table, Format::Markdown, Format::Csv, Format::StudyCsv, Format::Json];
+    pub const ALL: [Format; 6] =
+        [Format::Table, Format::Markdown, Format::Csv, Format::StudyCsv, Format::Conclusions, Format::Json];
 
     /// The name that the command line takes.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Format {
             Format::Markdown => "markdown",
             Format::Csv => "csv",
             Format::StudyCsv => "study-csv",
+            Format::Conclusions => "conclusions",
             Format::Json => "json",
         }
     }
@@ -54,6 +57,7 @@ impl Format {
             Format::Markdown => out.write_all(markdown(results).as_bytes()),
             Format::Csv => csv(results, out),
             Format::StudyCsv => study_csv(results, out),
+            Format::Conclusions => out.write_all(conclusions(results).as_bytes()),
             Format::Json => json(results, out),
         }
     }

@@ -8,6 +8,7 @@ pub mod address;
 pub mod anonymous;
 pub mod busy;
 pub mod byte_queue;
+pub mod cold;
 pub mod delay;
 pub mod failure;
 pub mod fork;

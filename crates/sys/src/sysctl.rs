@@ -4,3 +4,8 @@
 pub fn number(path: &str) -> Option<u64> {
     std::fs::read_to_string(format!("/proc/sys/{path}")).ok()?.trim().parse().ok()
 }
+
+/// The last of several numbers at `path`, as of `net/ipv4/tcp_wmem`, where it is the greatest (tcp(7)).
+pub fn last_number(path: &str) -> Option<u64> {
+    std::fs::read_to_string(format!("/proc/sys/{path}")).ok()?.split_whitespace().last()?.parse().ok()
+}

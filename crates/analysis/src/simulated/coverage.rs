@@ -6,7 +6,7 @@ use super::run::{READING_NS, WORLD, World, case};
 use crate::host_speed::FullSpeed;
 use crate::host_view::HostViews;
 use crate::stats;
-use crate::stopping::ends_early;
+use crate::stopping::{LEAST_TRIALS, ends_early};
 use model::record::Sample;
 use model::summary::HostView;
 
@@ -80,7 +80,9 @@ fn rates(world: World, precision: Option<f64>, runs: usize) -> Rates {
             }
             last = HostViews::of(&case, so_far, &full_speed);
             let views = last.as_ref().unwrap();
-            if precision.is_some_and(|precision| ends_early(so_far, precision, || Some(views.iteration_ns))) {
+            if precision.is_some_and(|precision| {
+                ends_early(so_far, precision, LEAST_TRIALS, || Some(views.iteration_ns))
+            }) {
                 rates.stopped += 1;
                 break;
             }

@@ -1,24 +1,27 @@
 //! From trials to the number of a formula, with its interval.
 //!
-//! A formula is evaluated **within each round** in which all its cases have a trial. Its value is the median over those
-//! rounds; of a ratio it is the median of its logarithms. The 95% interval is that of [`stats::median_interval`]. So a host
-//! that drifts does so on both sides of a ratio. The kernel splits user from system time by its tick, which is too coarse
-//! for one trial: a formula with them is evaluated over all trials together, and its interval is by the jackknife over
-//! rounds. Where cases share too few rounds, each is estimated by itself; the interval is then the widest that theirs allow.
+//! A formula is evaluated **within each round** in which all its cases have a slice. Its value is the median over those
+//! rounds; of a ratio it is the median of its logarithms. So a host that drifts does so on both sides of a ratio. The interval is
+//! over trials, because slices of one trial resemble each other: over those of the case that has the fewest. The kernel splits
+//! user from system time by its tick, which is too coarse for one trial: a formula with them is evaluated over all trials
+//! together, and its interval is by the jackknife over trials. Where cases share rounds of too few trials, each is estimated by
+//! itself; the interval is then the widest that theirs allow.
 //!
 //! Trials with probes have rounds of their own: all cases and probes share them, and no trial without probes does.
 
 use super::formula_value::{is_ratio, is_sampled, range, value};
 use super::select::{At, Operand, Round, Selector};
+use crate::interval::median_over_trials_at_confidence;
 use crate::stats::{self, student_quantile};
 use model::estimate::Estimate;
 use model::study::Measure;
 use model::study::formula::{Formula, MeasureKind};
 use model::units::{Percent, Size, Unit};
+use std::collections::BTreeMap;
 
 /// With how much confidence an interval that is shown holds its number.
 pub(super) const CONFIDENCE: f64 = 0.95;
-/// The fewest rounds for a jackknife.
+/// The fewest trials for a jackknife.
 pub(super) const FEWEST: usize = 6;
 
 /// The number of a measure.
@@ -27,11 +30,17 @@ pub(super) struct Number {
     pub(super) estimate: Estimate,
     /// Whether its cases share too few rounds, so that each was estimated by itself.
     pub(super) apart: bool,
+    /// Of how many trials it is; 0 where it is not of trials, as a constant or a size.
+    pub(super) trials: usize,
 }
 
 impl Number {
     fn of(estimate: Estimate) -> Self {
-        Self { estimate, apart: false }
+        Self { estimate, apart: false, trials: 0 }
+    }
+
+    fn of_trials(trials: usize, estimate: Estimate) -> Self {
+        Self { trials, ..Self::of(estimate) }
     }
 
     fn exact(value: f64) -> Self {
@@ -100,36 +109,52 @@ fn number(
     let is_shared =
         |round: &Round| operands.iter().filter(varies).all(|operand| operand.rounds.contains_key(round));
     let shared: Vec<Round> = decides.rounds.keys().copied().filter(is_shared).collect();
+    let trials = by_trial(&operands, &shared);
     let no_value = || why_no_value(&operands);
     if parts.iter().any(|(formula, _)| is_sampled(formula)) {
-        if shared.len() < FEWEST {
-            return combined(&|operand| operand.in_all()).map(Number::exact).ok_or_else(no_value);
+        if trials.len() < FEWEST {
+            let number = combined(&|operand| operand.in_all()).map(Number::exact).ok_or_else(no_value)?;
+            return Ok(Number { trials: trials.len(), ..number });
         }
         let whole = combined(&|operand| operand.in_rounds(&shared)).ok_or_else(no_value)?;
-        let others = |at: usize| [&shared[..at], &shared[at + 1..]].concat();
-        let without = (0..shared.len()).filter_map(|at| combined(&|operand| operand.in_rounds(&others(at))));
+        let others = |at: usize| [&trials[..at], &trials[at + 1..]].concat().concat();
+        let without = (0..trials.len()).filter_map(|at| combined(&|operand| operand.in_rounds(&others(at))));
         let interval = jackknife(whole, &without.collect::<Vec<_>>(), confidence);
-        return Ok(Number::of(Estimate { median: whole, interval }));
+        return Ok(Number::of_trials(trials.len(), Estimate { median: whole, interval }));
     }
-    let values: Vec<f64> =
-        shared.iter().filter_map(|round| combined(&|operand| operand.in_round(*round))).collect();
+    let in_rounds = |rounds: &Vec<Round>| -> Vec<f64> {
+        rounds.iter().filter_map(|round| combined(&|operand| operand.in_round(*round))).collect()
+    };
+    let mut values: Vec<Vec<f64>> = trials.iter().map(in_rounds).collect();
+    values.retain(|of_trial| !of_trial.is_empty());
     let fewest = stats::fewest_values(confidence);
-    let is_enough = operands.iter().all(|operand| operand.rounds.len() >= fewest);
+    let has_enough = |operand: &Operand<'_>| operand.trials(operand.rounds.keys().copied()) >= fewest;
     if values.len() < fewest
-        && is_enough
+        && operands.iter().all(has_enough)
         && let [(formula, _)] = parts
     {
         let estimates =
             operands.iter().map(|operand| operand.estimate(confidence)).collect::<Option<Vec<_>>>();
         return estimates.and_then(|estimates| apart(formula, &estimates)).ok_or_else(no_value);
     }
-    let estimate = if is_ratio && values.iter().all(|value| *value > 0.0) {
-        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        stats::median_interval_at(&logs, confidence).map(|logs| logs.map(f64::exp))
+    let estimate = if is_ratio && values.iter().flatten().all(|value| *value > 0.0) {
+        let logs: Vec<Vec<f64>> =
+            values.iter().map(|of_trial| of_trial.iter().map(|value| value.ln()).collect()).collect();
+        median_over_trials_at_confidence(&logs, confidence).map(|logs| logs.map(f64::exp))
     } else {
-        stats::median_interval_at(&values, confidence)
+        median_over_trials_at_confidence(&values, confidence)
     };
-    estimate.map(Number::of).ok_or_else(no_value)
+    estimate.map(|estimate| Number::of_trials(values.len(), estimate)).ok_or_else(no_value)
+}
+
+/// `rounds` by the trials of the one of `operands` that has the fewest in them, in the order of time.
+fn by_trial(operands: &[Operand<'_>], rounds: &[Round]) -> Vec<Vec<Round>> {
+    let varying = operands.iter().filter(|operand| !operand.is_constant());
+    let fewest = varying.min_by_key(|operand| operand.trials(rounds.iter().copied()));
+    let Some(fewest) = fewest.or(operands.first()) else { return Vec::new() };
+    let mut trials: BTreeMap<Option<u32>, Vec<Round>> = BTreeMap::new();
+    rounds.iter().for_each(|round| trials.entry(fewest.trial(*round)).or_default().push(*round));
+    trials.into_values().collect()
 }
 
 /// The number of `formula` from estimates that have no rounds in common: its interval holds what theirs hold.
@@ -138,7 +163,7 @@ fn apart(formula: &Formula, estimates: &[Estimate]) -> Option<Number> {
     let median = value(formula, &mut |_| next.next().map(|estimate| estimate.median))?;
     let mut next = estimates.iter();
     let interval = range(formula, &mut |_| next.next().and_then(|estimate| estimate.interval));
-    Some(Number { estimate: Estimate { median, interval }, apart: true })
+    Some(Number { estimate: Estimate { median, interval }, apart: true, trials: 0 })
 }
 
 /// Student's interval around `whole`, from what is left when each round is left out.

@@ -15,11 +15,14 @@ pub fn evaluate_results(results: &Results) -> Option<EvaluatedStudy> {
 /// should stand.
 pub fn evaluate(study: &Study, results: &Results) -> EvaluatedStudy {
     let selector = Selector::new(study, results);
+    let figures = study.figures.iter().map(|figure| figures::figure(&selector, figure)).collect();
+    let (figures, undrawn) = figures::undrawn(&study.figures, figures);
     EvaluatedStudy {
         title: study.title.clone(),
         source: study.source.clone(),
         tables: study.tables.iter().map(|table| tables::table(&selector, table)).collect(),
-        figures: study.figures.iter().map(|figure| figures::figure(&selector, figure)).collect(),
+        figures,
+        undrawn,
         conclusions: study.conclusions.iter().map(|claim| judge::conclusion(&selector, claim)).collect(),
     }
 }

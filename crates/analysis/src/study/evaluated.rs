@@ -21,6 +21,17 @@ pub struct EvaluatedStudy {
     pub figures: Vec<EvaluatedFigure>,
     /// What it concluded, and whether that holds here.
     pub conclusions: Vec<EvaluatedConclusion>,
+    /// Its figures of which this run has nothing to draw, each reason once.
+    pub undrawn: Vec<UndrawnFigures>,
+}
+
+/// Figures of which a run has nothing to draw, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UndrawnFigures {
+    /// What the study calls them.
+    pub names: Vec<String>,
+    /// Why.
+    pub reason: String,
 }
 
 /// A table of a study.
@@ -146,6 +157,9 @@ pub struct EvaluatedConclusion {
     pub verdict: StudyVerdict,
     /// What the verdict rests on.
     pub tests: Vec<EvaluatedTest>,
+    /// How long a run would decide it, where this one did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longer: Option<String>,
 }
 
 /// What a conclusion wants of some numbers, and what they are here.
@@ -189,4 +203,16 @@ pub enum StudyVerdict {
     Undecided,
     /// What it is about was not measured here: why.
     NotMeasured(String),
+}
+
+impl StudyVerdict {
+    /// It in words.
+    pub fn name(&self) -> &'static str {
+        match self {
+            StudyVerdict::Holds => "holds",
+            StudyVerdict::DoesNotHold => "does not hold",
+            StudyVerdict::Undecided => "undecided",
+            StudyVerdict::NotMeasured(_) => "not measured",
+        }
+    }
 }

@@ -1,10 +1,12 @@
 //! The figures of a study: lines with points, or some iterations from moment to moment.
 
 use super::estimate::{CONFIDENCE, formula_number};
-use super::evaluated::{EvaluatedFigure, EvaluatedSeries, EvaluatedTimeline, FigureAxis, FigurePoint};
+use super::evaluated::{
+    EvaluatedFigure, EvaluatedSeries, EvaluatedTimeline, FigureAxis, FigurePoint, UndrawnFigures,
+};
 use super::metric_value::returned_bytes;
 use super::select::{At, Selector};
-use super::words::{apart_note, grouped, note_once};
+use super::words::{apart_note, grouped, note_once, reason_of};
 use crate::traces::timeline::chosen_iterations;
 use model::estimate::Estimate;
 use model::observation::Probe;
@@ -47,6 +49,28 @@ pub(super) fn figure(selector: &Selector<'_>, figure: &StudyFigure) -> Evaluated
     }
 }
 
+/// `figures` that have anything of this run, and the others by the reason why they have not. Figures that lack several things are
+/// named with the reason of the last.
+pub(super) fn undrawn(
+    of_study: &[StudyFigure],
+    figures: Vec<EvaluatedFigure>,
+) -> (Vec<EvaluatedFigure>, Vec<UndrawnFigures>) {
+    let is_drawn = |(_, figure): &(&StudyFigure, EvaluatedFigure)| {
+        figure.timeline.is_some() || figure.series.iter().any(|series| !series.published)
+    };
+    let (drawn, others): (Vec<_>, Vec<_>) = of_study.iter().zip(figures).partition(is_drawn);
+    let mut undrawn: Vec<UndrawnFigures> = Vec::new();
+    for (of_study, figure) in others {
+        let of_case = figure.missing.last().map_or("it has no line", |why| reason_of(why));
+        let reason = of_study.absent.as_deref().unwrap_or(of_case).to_owned();
+        match undrawn.iter_mut().find(|known| known.reason == reason) {
+            Some(known) => known.names.push(figure.name),
+            None => undrawn.push(UndrawnFigures { names: vec![figure.name], reason }),
+        }
+    }
+    (drawn.into_iter().map(|(_, figure)| figure).collect(), undrawn)
+}
+
 /// Some iterations of the last trial of the case called `name` that kept its events.
 fn timeline(selector: &Selector<'_>, name: &str) -> Result<EvaluatedTimeline, String> {
     /// How many typical iterations are drawn, beside a slow one.
@@ -75,7 +99,7 @@ fn line(
         Some(measure) => match points(selector, measure, over, missing, notes) {
             Ok(points) => points,
             Err(why) => {
-                missing.push(format!("{}: {why}", series.name));
+                note_once(missing, why);
                 return None;
             }
         },
@@ -94,7 +118,8 @@ fn points(
     let places: Vec<At> = match over {
         FigureX::Size => {
             let (sizes, not_measured) = selector.sizes(formula)?;
-            missing.extend(grouped(not_measured.into_iter().map(|(_, why)| why).collect()));
+            let not_measured = grouped(not_measured.into_iter().map(|(_, why)| why).collect());
+            not_measured.into_iter().for_each(|why| note_once(missing, why));
             sizes.into_iter().map(At::Size).collect()
         }
         FigureX::Returned => returned(selector, formula)?.into_iter().map(At::Returned).collect(),
@@ -113,8 +138,14 @@ fn points(
             Err(why) => without_value.push(why),
         }
     }
-    grouped(without_value).into_iter().for_each(|why| note_once(missing, why));
-    if points.is_empty() { Err("it has no point".to_owned()) } else { Ok(points) }
+    let mut without_value = grouped(without_value).into_iter();
+    if points.is_empty() {
+        // Where no size was measured, that has been said.
+        let why = without_value.next().or(missing.last().cloned());
+        return Err(why.unwrap_or_else(|| format!("{measure}: no size of it was measured")));
+    }
+    without_value.for_each(|why| note_once(missing, why));
+    Ok(points)
 }
 
 /// The numbers of bytes that the calls of `formula` returned.

@@ -5,16 +5,18 @@
 //! does so by chance: of fourteen 95% intervals one lies beyond its bound in every fourth run, though the claim is true. So
 //! what refutes is an interval that holds for all numbers of the conclusion together (Bonferroni).
 
-use super::estimate::{CONFIDENCE, FEWEST, Number, measure};
+use super::estimate::{CONFIDENCE, FEWEST, Number, formula_number, measure};
 use super::evaluated::{EvaluatedConclusion, EvaluatedTest, StudyVerdict, TestedNumber};
 use super::formula_value::is_sampled;
+use super::longer::{Lack, sentence};
+use super::needed::refuting_confidence;
 use super::select::{At, Selector};
 use super::words::{grouped, note_once, with_interval};
 use crate::stats;
 use model::estimate::Estimate;
 use model::study::formula::MeasureKind;
 use model::study::{Literal, StudyConclusion, StudyTest};
-use model::units::Unit;
+use model::units::{Size, Unit};
 
 /// The numbers of a test, as they are shown, and why others are missing.
 struct TestNumbers {
@@ -27,14 +29,19 @@ pub(super) fn conclusion(selector: &Selector<'_>, conclusion: &StudyConclusion) 
     let numbers: Vec<TestNumbers> =
         conclusion.tests.iter().map(|test| test_numbers(selector, test)).collect();
     let count = numbers.iter().map(|of_test| of_test.known.len()).sum();
+    let mut lacks = Vec::new();
     let tests = conclusion.tests.iter().zip(numbers);
     let (tests, verdicts): (Vec<EvaluatedTest>, Vec<StudyVerdict>) =
-        tests.map(|(test, numbers)| evaluated_test(selector, test, numbers, count)).unzip();
+        tests.map(|(test, numbers)| evaluated_test(selector, test, numbers, count, &mut lacks)).unzip();
     let verdict = match &conclusion.absent {
         Some(why) => StudyVerdict::NotMeasured(why.clone()),
         None => verdict_of_all(&verdicts),
     };
-    EvaluatedConclusion { claim: conclusion.claim.clone(), verdict, tests }
+    let longer = match verdict {
+        StudyVerdict::Undecided => sentence(selector, &lacks),
+        _ => None,
+    };
+    EvaluatedConclusion { claim: conclusion.claim.clone(), verdict, tests, longer }
 }
 
 /// The numbers of `test`: one, or one at each size, and why others are missing.
@@ -46,6 +53,13 @@ fn test_numbers(selector: &Selector<'_>, test: &StudyTest) -> TestNumbers {
     };
     let not_measured = not_measured.into_iter().filter(|(size, _)| test.is_of(*size));
     let mut missing: Vec<String> = not_measured.map(|(_, why)| why).collect();
+    // A size at which a formula is best cannot be told without all of them.
+    let without = |size: &Size| formula_number(selector, &test.of.formula, At::Size(*size), CONFIDENCE).err();
+    if test.of.kind != MeasureKind::Value
+        && let Some(why) = sizes.iter().find_map(without)
+    {
+        return nothing(why);
+    }
     if test.of.kind != MeasureKind::Value || (sizes.is_empty() && missing.is_empty()) {
         return match measure(selector, &test.of, At::Nothing, CONFIDENCE) {
             Ok(number) => TestNumbers { known: vec![(At::Nothing, number)], missing: Vec::new() },
@@ -65,12 +79,14 @@ fn test_numbers(selector: &Selector<'_>, test: &StudyTest) -> TestNumbers {
     TestNumbers { known, missing }
 }
 
-/// `test` with its `numbers`, and whether it holds, in a conclusion with `count` numbers in all.
+/// `test` with its `numbers`, and whether it holds, in a conclusion with `count` numbers in all. Adds to `lacks` what its numbers
+/// lack to be decided.
 fn evaluated_test(
     selector: &Selector<'_>,
     test: &StudyTest,
     numbers: TestNumbers,
     count: usize,
+    lacks: &mut Vec<Lack>,
 ) -> (EvaluatedTest, StudyVerdict) {
     let name = test.name.clone().unwrap_or_else(|| test.of.to_string());
     let unit = test.of.unit().unwrap_or(Unit::Number);
@@ -80,7 +96,8 @@ fn evaluated_test(
     }
     let (mut verdicts, mut refuted, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
     for (at, number) in &numbers.known {
-        let (verdict, doubt) = verdict(selector, test, *at, number.estimate, count);
+        let Judged { verdict, doubt, lack } = verdict(selector, test, *at, number, count);
+        lacks.extend(lack);
         if verdict == StudyVerdict::DoesNotHold {
             refuted.push(*at);
         }
@@ -112,35 +129,51 @@ fn evaluated_test(
     (evaluated, verdict_of_all(&verdicts))
 }
 
-/// What follows from `shown`, one of `count` numbers of a conclusion, and why nothing does where that is not plain to see.
-fn verdict(
-    selector: &Selector<'_>,
-    test: &StudyTest,
-    at: At,
-    shown: Estimate,
-    count: usize,
-) -> (StudyVerdict, Option<String>) {
+/// What follows from a number.
+struct Judged {
+    verdict: StudyVerdict,
+    /// Why nothing follows, where that is not plain to see.
+    doubt: Option<String>,
+    /// What it lacks to be decided.
+    lack: Option<Lack>,
+}
+
+/// What follows from `shown`, one of `count` numbers of a conclusion.
+fn verdict(selector: &Selector<'_>, test: &StudyTest, at: At, shown: &Number, count: usize) -> Judged {
     let (least, most) = test.bounds();
     let is_within = |(low, high): (f64, f64)| low >= least && high <= most;
     let is_beyond = |(low, high): (f64, f64)| high < least || low > most;
-    match shown.interval {
-        Some(interval) if is_within(interval) => return (StudyVerdict::Holds, None),
-        Some(interval) if !is_beyond(interval) => return (StudyVerdict::Undecided, None),
+    let decided = |verdict| Judged { verdict, doubt: None, lack: None };
+    // The interval of a size reaches over whole sizes: how many trials narrow it cannot be told.
+    let width = |judged: Estimate| match test.of.kind {
+        MeasureKind::Value => Lack::of_width(&test.of, judged, (least, most)),
+        MeasureKind::Peak | MeasureKind::Flat(_) => None,
+    };
+    let open = |doubt, lack| Judged { verdict: StudyVerdict::Undecided, doubt, lack };
+    match shown.estimate.interval {
+        Some(interval) if is_within(interval) => return decided(StudyVerdict::Holds),
+        Some(interval) if !is_beyond(interval) => return open(None, width(shown.estimate)),
         _ => {}
     }
-    let confidence = 1.0 - (1.0 - CONFIDENCE) / count as f64;
+    let confidence = refuting_confidence(count);
     let judged = match count {
         1 => "it".to_owned(),
         count => format!("one of {count} numbers"),
     };
     let number = measure(selector, &test.of, at, confidence);
-    match number.ok().and_then(|number| number.estimate.interval) {
-        Some(interval) if is_beyond(interval) => (StudyVerdict::DoesNotHold, None),
-        Some(_) => (StudyVerdict::Undecided, Some(format!("too near a bound to judge {judged}"))),
-        None => {
+    match number.ok().map(|number| number.estimate) {
+        Some(Estimate { interval: Some(interval), .. }) if is_beyond(interval) => {
+            decided(StudyVerdict::DoesNotHold)
+        }
+        Some(estimate @ Estimate { interval: Some(_), .. }) => {
+            open(Some(format!("too near a bound to judge {judged}")), width(estimate))
+        }
+        _ => {
             let fewest = if is_sampled(&test.of.formula) { FEWEST } else { stats::fewest_values(confidence) };
             let few = format!("too few trials to judge {judged}: it takes {fewest} of each case");
-            (StudyVerdict::Undecided, Some(few))
+            let refutes = shown.estimate.median < least || shown.estimate.median > most;
+            let lack = (shown.trials > 0).then(|| Lack::of_trials(&test.of, refutes, shown.trials, fewest));
+            open(Some(few), lack)
         }
     }
 }

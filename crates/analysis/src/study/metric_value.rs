@@ -29,7 +29,8 @@ pub(crate) fn absence(metric: &Metric, profiles: &[&Profile]) -> Option<String> 
     let uncounted =
         profiles.iter().flat_map(|profile| of_endpoints(*endpoints, profile)).flat_map(|end| &end.uncounted);
     let mut of_it = uncounted.filter(|(_, names)| names.iter().any(|counter| is_counter(counter, name)));
-    of_it.next().map(|(reason, _)| format!("{name}: {reason}"))
+    // Without its name: so the reason that several counters have in common is given once.
+    of_it.next().map(|(reason, _)| reason.clone())
 }
 
 /// Its value in `trials` of `case`, all together; of calls only those that returned `returned` bytes, if given.
@@ -46,6 +47,10 @@ pub(crate) fn value(metric: &Metric, case: &Case, trials: &Trials<'_>, returned:
         Metric::Floor => {
             let multiples = samples.iter().filter_map(|s| Some(s.iteration_ns() / s.floor_ns?));
             stats::median(&multiples.collect::<Vec<_>>())?
+        }
+        Metric::Lost => {
+            let lost: u64 = samples.iter().map(|sample| sample.lost).sum::<Option<u64>>()?;
+            lost as f64 / iterations(samples)
         }
         Metric::Quantile(quantile) => quantile_ns(*quantile, samples)?,
         Metric::Used(used, endpoints) => {

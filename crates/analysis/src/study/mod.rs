@@ -10,7 +10,10 @@ mod figures;
 mod formula_value;
 mod host;
 mod judge;
+mod longer;
 mod metric_value;
+mod needed;
+mod overlay;
 mod select;
 mod tables;
 #[cfg(test)]
@@ -18,3 +21,5 @@ mod tests;
 mod words;
 
 pub use self::evaluate::{evaluate, evaluate_results};
+pub use self::needed::trials_needed;
+pub use self::overlay::overlaid;

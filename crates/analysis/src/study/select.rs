@@ -3,21 +3,21 @@
 //! What cannot be found has a reason, which stands where the number would.
 
 use super::metric_value::{self, Trials};
-use crate::stats;
+use crate::interval::median_over_trials_at_confidence;
 use model::case::Case;
 use model::estimate::Estimate;
 use model::fact::Fact;
 use model::invalid::printable;
 use model::observation::Probe;
 use model::observation::profile::{Profile, ProfileRecord};
-use model::record::{Outcome, Record, Results};
+use model::record::{Outcome, Record, Results, Setting};
 use model::spec::Spec;
 use model::study::formula::{Formula, MetricOfCase};
 use model::study::metric::Metric;
 use model::study::{Selection, Study};
 use model::units::Size;
 use model::workload::Workload;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A round: whether its trials had probes, and its number. Trials with probes have rounds of their own.
 pub(super) type Round = (bool, u32);
@@ -90,10 +90,25 @@ impl Operand<'_> {
         metric_value::absence(&self.of_case.metric, &profiles)
     }
 
-    /// The median over its rounds.
+    /// The trial that its slices of `round` are of. A trial with a probe has one round.
+    pub(super) fn trial(&self, round: Round) -> Option<u32> {
+        let trials = self.rounds.get(&round)?;
+        trials.samples.first().map(|sample| sample.trial).or(Some(round.1))
+    }
+
+    /// How many trials its slices of `rounds` are of.
+    pub(super) fn trials(&self, rounds: impl Iterator<Item = Round>) -> usize {
+        rounds.filter_map(|round| self.trial(round)).collect::<BTreeSet<_>>().len()
+    }
+
+    /// The median over its rounds, with an interval over its trials.
     pub(super) fn estimate(&self, confidence: f64) -> Option<Estimate> {
-        let values: Vec<f64> = self.rounds.keys().filter_map(|round| self.in_round(*round)).collect();
-        stats::median_interval_at(&values, confidence)
+        let mut trials: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for round in self.rounds.keys() {
+            let value = self.in_round(*round);
+            trials.entry(self.trial(*round)?).or_default().extend(value);
+        }
+        median_over_trials_at_confidence(&trials.into_values().collect::<Vec<_>>(), confidence)
     }
 }
 
@@ -150,6 +165,15 @@ impl<'a> Selector<'a> {
         let record = self.record(selection, size_of(selection, of_case, at))?;
         if let Outcome::Failed { error } = &record.outcome {
             return Err(format!("{}: it failed: {error}", record.case));
+        }
+        // What was measured with smaller buffers than the study had says nothing of its claims.
+        if let Some(setting) = record.settings.iter().find(|setting| is_small_buffer(setting)) {
+            return Err(format!(
+                "{}: the kernel gave less than was asked for as {}; raise the limit that 'ipcmark list {}' names, or run as root",
+                record.case,
+                printable(&setting.name),
+                record.case.spec.name
+            ));
         }
         let mut rounds: BTreeMap<Round, Trials<'_>> = BTreeMap::new();
         match of_case.metric.probe() {
@@ -244,6 +268,17 @@ impl<'a> Selector<'a> {
         missing.dedup();
         Ok((sizes.unwrap_or_default(), missing))
     }
+}
+
+/// Whether `setting` is of a buffer that is smaller than was asked for.
+fn is_small_buffer(setting: &Setting) -> bool {
+    /// The settings that are buffers, and how many times what is asked for the kernel gives (socket(7), fcntl(2)).
+    const BUFFERS: [(&str, u64); 3] = [("SO_SNDBUF", 2), ("SO_RCVBUF", 2), ("pipe capacity", 1)];
+
+    let bytes = |text: &str| text.parse::<Size>().map(|size| size.0).ok();
+    let times = BUFFERS.iter().find(|(name, _)| *name == setting.name).map(|(_, times)| *times);
+    let asked = setting.asked.as_deref().and_then(bytes).zip(times).map(|(asked, times)| asked * times);
+    setting.clamped && asked.zip(bytes(&setting.got)).is_some_and(|(asked, got)| got < asked)
 }
 
 /// The size of `of_case` at the point `at` of a line.

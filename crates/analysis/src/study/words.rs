@@ -36,6 +36,11 @@ pub(super) fn note_once(notes: &mut Vec<String>, note: String) {
     }
 }
 
+/// What `text` says without the case of which it says that.
+pub(super) fn reason_of(text: &str) -> &str {
+    text.split_once(": ").map_or(text, |(_, reason)| reason)
+}
+
 /// `reasons`, where those that differ only in their case are one: `posix-mq latency 16K and 2 more: its largest message is
 /// 8192 bytes`.
 pub(super) fn grouped(reasons: Vec<String>) -> Vec<String> {

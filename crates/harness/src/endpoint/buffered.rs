@@ -44,6 +44,14 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         })
     }
 
+    /// Makes its memory cold, where `is_wanted`.
+    pub(crate) fn cool(&mut self, is_wanted: bool) -> Result<(), LoopError> {
+        if !is_wanted {
+            return Ok(());
+        }
+        self.messages.cool().map_err(|errno| LoopError::Call { name: "madvise", errno })
+    }
+
     /// Where its messages lie.
     pub(crate) fn addresses(&self) -> Range<u64> {
         self.messages.addresses()

@@ -258,10 +258,12 @@ impl<E: Endpoint> Client<'_, E> {
         let cpu_before_ns = phase.reads_speed.then(|| self.speed.cpu_ns());
 
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
+        let is_cold = self.session.has_cold_memory();
         let (workload, endpoints) = (self.session.workload(), &mut self.endpoints[..]);
         let (before, start, end, after);
         if is_steady && let [endpoint] = endpoints {
             stream_injected(endpoint, settling, self.delay, &mut Unwatched)?;
+            endpoint.cool(is_cold)?;
             before = of_this_thread();
             watch.start();
             start = self.clock.now();
@@ -270,6 +272,7 @@ impl<E: Endpoint> Client<'_, E> {
             after = of_this_thread();
         } else {
             run(endpoints, workload, settling, &fds, &mut NoTrace, &mut Unwatched)?;
+            endpoints.iter_mut().try_for_each(|endpoint| endpoint.cool(is_cold))?;
             before = of_this_thread();
             watch.start();
             start = self.clock.now();
@@ -316,6 +319,8 @@ impl<E: Endpoint> Client<'_, E> {
         let mut log = IterationLog::new(Clock::new(ClockSource::MonotonicRaw), iterations);
         self.iterations(lead_in, &mut Unwatched)?;
         self.iterations(settling, &mut Unwatched)?;
+        let is_cold = self.session.has_cold_memory();
+        self.endpoints.iter_mut().try_for_each(|endpoint| endpoint.cool(is_cold))?;
         probe.begin()?;
         log.start();
         let start = self.clock.now();

@@ -1,6 +1,7 @@
 //! The memory from which an endpoint sends and into which it receives, where it copies. What messages hold is in `payload`.
 
 use std::ops::Range;
+use sys::Errno;
 
 const LINE_BYTES: usize = 64;
 const PAGE_BYTES: usize = 4096;
@@ -71,6 +72,12 @@ impl Messages {
     pub(super) fn set_number(&mut self, number: u64) {
         let start = self.outgoing.start;
         self.bytes_mut()[start..start + NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
+    }
+
+    /// Gives the memory back to the kernel, so that it is touched for the first time again. Small messages lie in one page with
+    /// the endpoint, which stays.
+    pub(super) fn cool(&mut self) -> Result<(), Errno> {
+        sys::cold::give_back(&mut self.large)
     }
 
     /// Where the memory lies.

@@ -60,6 +60,7 @@ impl<E: Endpoint> Server<'_, E> {
         // indirect call there costs a round trip on one CPU some percent: each switch of processes forgets where it leads.
         let mut note_before = || before = of_this_thread();
         self.iterations::<dyn FnMut()>(settling, &mut note_before)?;
+        self.endpoint.cool(self.session.has_cold_memory())?;
         match &mut log {
             None => self.iterations(timed, &mut nothing)?,
             Some(log) => {
@@ -84,6 +85,7 @@ impl<E: Endpoint> Server<'_, E> {
         let before_ns = self.speed_before(phase);
         let endpoint = &mut *self.endpoint;
         endpoint.drain(settling, &mut Unmetered, &mut nothing)?;
+        endpoint.cool(self.session.has_cold_memory())?;
         let before = of_this_thread();
         let start = self.clock.now();
         endpoint.drain(timed, &mut Unmetered, &mut nothing)?;
@@ -124,6 +126,7 @@ impl<E: Endpoint> Server<'_, E> {
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
         self.iterations(lead_in, &mut nothing)?;
         self.iterations(settling, &mut nothing)?;
+        self.endpoint.cool(self.session.has_cold_memory())?;
         probe.begin()?;
         self.iterations(timed, &mut nothing)?;
         probe.end()?;

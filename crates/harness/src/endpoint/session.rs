@@ -161,6 +161,11 @@ impl Session {
         Ok(observe::attach(request, endpoint.addresses())?)
     }
 
+    /// Whether messages lie in memory that the timed iterations touch first.
+    pub(crate) fn has_cold_memory(&self) -> bool {
+        self.orders.case.spec.params.has_cold_memory()
+    }
+
     /// Whether the endpoints wait awake.
     pub(crate) fn spins(&self) -> bool {
         self.orders.case.spec.params.spins()

@@ -60,6 +60,7 @@ pub fn read(root: &Path) -> Host {
         arch: uname.machine().to_string_lossy().into_owned(),
         cpu: fact(cpu_name(root)),
         caches_bytes: fact(of_first(&topology, |cpu| caches(root, cpu))),
+        cache_line_bytes: fact(of_first(&topology, |cpu| cache_line_bytes(root, cpu))),
         governor: fact(of_first(&topology, |cpu| governor(root, cpu))),
         smt: fact(smt(root)),
         mitigations: fact(mitigations(root)),
@@ -114,17 +115,25 @@ fn arm_name(info: &str) -> Option<String> {
 
 fn caches(root: &Path, cpu: u32) -> Result<BTreeMap<String, u64>, String> {
     let mut caches = BTreeMap::new();
-    for cache in topology::data_caches(root, cpu)? {
+    for cache in topology::caches(root, cpu)? {
         let path = format!("{}/size", cache.path);
         let size = text(root, &path)?;
         let bytes = cache_bytes(&size).ok_or_else(|| format!("/{path}: '{size}' is not a size"))?;
-        let data = if cache.unified { "" } else { "d" };
-        caches.insert(format!("L{}{data}", cache.level), bytes);
+        caches.insert(format!("L{}{}", cache.level, cache.holds.letter()), bytes);
     }
     if caches.is_empty() {
         return Err(format!("/{CPUS}/cpu{cpu}/cache: no cache that holds data"));
     }
     Ok(caches)
+}
+
+/// The line of the cache that is nearest to the core.
+fn cache_line_bytes(root: &Path, cpu: u32) -> Result<u64, String> {
+    let nearest = topology::data_caches(root, cpu)?.into_iter().min_by_key(|cache| cache.level);
+    let nearest = nearest.ok_or_else(|| format!("/{CPUS}/cpu{cpu}/cache: no cache that holds data"))?;
+    let path = format!("{}/coherency_line_size", nearest.path);
+    let bytes = text(root, &path)?;
+    bytes.parse().map_err(|_| format!("/{path}: '{bytes}' is not a number"))
 }
 
 /// The kernel writes cache sizes in KiB: `512K`.
@@ -330,10 +339,15 @@ mod tests {
     }
 
     #[test]
-    fn caches_go_by_level_and_leave_instructions_out() {
+    fn caches_go_by_level_and_by_what_they_hold() {
         let index = |number: u32, level: &'static str, holds: &'static str, size: &'static str| {
             let path = |file| format!("sys/devices/system/cpu/cpu7/cache/index{number}/{file}");
-            [(path("level"), level), (path("type"), holds), (path("size"), size)]
+            [
+                (path("level"), level),
+                (path("type"), holds),
+                (path("size"), size),
+                (path("coherency_line_size"), "64\n"),
+            ]
         };
         let files = [
             index(0, "1", "Data\n", "48K\n"),
@@ -344,9 +358,11 @@ mod tests {
         let files: Vec<(&str, &str)> =
             files.iter().flatten().map(|(path, text)| (path.as_str(), *text)).collect();
         let found = caches(root(&files).path(), 7).unwrap();
-        let expected = [("L1d", 48 << 10), ("L2", 1280 << 10), ("L3", 12_288 << 10)];
+        let expected = [("L1d", 48 << 10), ("L1i", 32 << 10), ("L2", 1280 << 10), ("L3", 12_288 << 10)];
         assert_eq!(found, expected.map(|(name, bytes)| (name.to_owned(), bytes)).into());
         assert!(caches(root(&files).path(), 8).is_err());
+        assert_eq!(cache_line_bytes(root(&files).path(), 7), Ok(64));
+        assert!(cache_line_bytes(root(&[]).path(), 7).is_err());
     }
 
     #[test]

@@ -105,27 +105,56 @@ fn last_level_cache(root: &Path, id: u32) -> Result<u32, String> {
     lowest_sharing(root, &format!("{}/shared_cpu_list", last.path), id)
 }
 
-/// A cache that holds data, alone or with instructions.
-pub(crate) struct DataCache {
+/// A cache of a CPU.
+pub(crate) struct CpuCache {
     /// The level: 1 is nearest to the core.
     pub(crate) level: u32,
-    /// Whether it holds instructions too.
-    pub(crate) unified: bool,
+    /// What it holds.
+    pub(crate) holds: CacheContent,
     /// Its directory, relative to the root.
     pub(crate) path: String,
 }
 
-pub(crate) fn data_caches(root: &Path, id: u32) -> Result<Vec<DataCache>, String> {
+/// What a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CacheContent {
+    Data,
+    Instructions,
+    Both,
+}
+
+impl CacheContent {
+    /// What stands behind the level in the name of a cache: `L1d`.
+    pub(crate) fn letter(self) -> &'static str {
+        match self {
+            CacheContent::Data => "d",
+            CacheContent::Instructions => "i",
+            CacheContent::Both => "",
+        }
+    }
+}
+
+/// The caches that hold data, alone or with instructions.
+pub(crate) fn data_caches(root: &Path, id: u32) -> Result<Vec<CpuCache>, String> {
+    let mut caches = caches(root, id)?;
+    caches.retain(|cache| cache.holds != CacheContent::Instructions);
+    Ok(caches)
+}
+
+/// All caches of CPU `id`.
+pub(crate) fn caches(root: &Path, id: u32) -> Result<Vec<CpuCache>, String> {
     let directory = format!("{CPUS}/cpu{id}/cache");
     let mut caches = Vec::new();
     for index in names(root, &directory)?.iter().filter(|name| name.starts_with("index")) {
         let path = format!("{directory}/{index}");
         let level = text(root, &format!("{path}/level"))?;
         let level = level.parse().map_err(|_| format!("/{path}/level: not a number"))?;
-        let holds = text(root, &format!("{path}/type"))?;
-        if holds != "Instruction" {
-            caches.push(DataCache { level, unified: holds == "Unified", path });
-        }
+        let holds = match text(root, &format!("{path}/type"))?.as_str() {
+            "Instruction" => CacheContent::Instructions,
+            "Unified" => CacheContent::Both,
+            _ => CacheContent::Data,
+        };
+        caches.push(CpuCache { level, holds, path });
     }
     Ok(caches)
 }

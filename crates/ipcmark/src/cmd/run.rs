@@ -9,9 +9,9 @@ use crate::planning::{plan_some, requested};
 use crate::profile;
 use crate::request::{ExplanationRequest, RunRequest};
 use crate::results_file::ResultsFile;
-use crate::rules::RunRules;
+use crate::rules::{RunRules, least_trials};
 use crate::session::{RunSession, check_slice};
-use analysis::stopping::{LEAST_SPAN_NS, LEAST_TRIALS};
+use analysis::stopping::LEAST_SPAN_NS;
 use harness::clock::{Timer, wall_clock};
 use harness::coordinator::profile::ProbeSubject;
 use harness::coordinator::run::{self, RunBounds, RunFinish, TrialCost};
@@ -19,6 +19,7 @@ use harness::coordinator::schedule::TimeBudget;
 use harness::coordinator::slices::{estimate, slice_for};
 use model::plan::Plan;
 use model::record::{FORMAT, Header, Host, PlanRecord, Results, Settings, Tool, VERSION};
+use model::study::Study;
 use model::units::format_ns;
 use model::{Case, Outcome, Sample};
 use std::path::Path;
@@ -39,7 +40,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let subjects = study.map_or_else(Vec::new, |study| profile::subjects(study, &plan, suite.total));
     let settings = settings(&request, &plan, !subjects.is_empty());
     if request.dry_run {
-        print(&dry_run(&plan, &settings, &subjects))?;
+        print(&dry_run(&plan, &settings, &subjects, study))?;
         return Ok(Exit::Success);
     }
 
@@ -48,7 +49,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     // Made last: a run that is refused must not leave an empty file, which would stop the next one.
     let file = request.output.as_deref().map(ResultsFile::create).transpose()?;
     let header = header(&request, settings.clone(), &plan, host, &session);
-    let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan));
+    let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), study);
     let mut collector = Collector::new(header, &rules, file, session.stop());
     let finish = measure(&request, &settings, &plan, timer, &session, &rules, &mut collector);
     if !session.is_stopped() && settings.observe_ns > 0 {
@@ -92,7 +93,7 @@ fn slices_of_a_case(settings: &Settings, plan: &Plan) -> u32 {
 }
 
 /// What would be measured, and what would not.
-fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject]) -> String {
+fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject], study: Option<&Study>) -> String {
     let slices = plan.cases.len() + plan.floors.len();
     let mut text = format!(
         "{} cases and {} floors, {} of iterations in each slice, settled at {}, at most {} s\n",
@@ -104,8 +105,9 @@ fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject]) -> Strin
     );
     let round_ns = estimate(slices, Duration::from_nanos(settings.slice_ns)).as_nanos() as f64;
     text += &format!(
-        "one round is {slices} slices, about {}; a case needs {LEAST_TRIALS} trials, and ends early after {} s at the least\n\n",
+        "one round is {slices} slices, about {}; a case needs {} trials, and ends early after {} s at the least\n\n",
         format_ns(round_ns),
+        least_trials(study),
         LEAST_SPAN_NS / 1_000_000_000
     );
     let cpus =

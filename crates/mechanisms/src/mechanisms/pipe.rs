@@ -2,6 +2,7 @@
 
 use crate::contract::Mechanism;
 use crate::support::cards::STREAM;
+use crate::support::cold::MESSAGE_MEMORY;
 use crate::support::descriptor::Fds;
 use crate::support::pair::Pair;
 use crate::support::pipes::{CAPACITY, LIMITS, pipe_pair};
@@ -20,7 +21,7 @@ impl Pair for Pipe {
     const CARD: Card = Card {
         name: "pipe",
         summary: "anonymous pipes, one for each direction",
-        params: &[CAPACITY, WAIT],
+        params: &[CAPACITY, WAIT, MESSAGE_MEMORY],
         limits: LIMITS,
         man: &["pipe(2)", "pipe(7)"],
         ..STREAM

@@ -6,7 +6,7 @@ use crate::contract::ACCESS;
 use crate::mechanisms::tcp::Tcp;
 use crate::support::connection::NODELAY;
 use crate::support::inet_stream::InetStream;
-use crate::support::zero_copy::{CONNECTION_LIMITS, FIXED_SNDBUF, PageTransfer};
+use crate::support::zero_copy::{CONNECTION_LIMITS, FIXED_SNDBUF, PageTransfer, TUNING};
 use model::Params;
 use model::card::Card;
 use rustix::fd::BorrowedFd;
@@ -22,7 +22,7 @@ impl PageTransfer for TcpSendfile {
     const CARD: Card = Card {
         name: "tcp-sendfile",
         summary: "TCP over loopback: pages of a mapped memfd go to the socket by sendfile",
-        params: &[NODELAY, FIXED_SNDBUF, ACCESS],
+        params: &[NODELAY, FIXED_SNDBUF, TUNING, ACCESS],
         limits: CONNECTION_LIMITS,
         man: &["sendfile(2)", "memfd_create(2)", "tcp(7)"],
         ..Tcp::CARD

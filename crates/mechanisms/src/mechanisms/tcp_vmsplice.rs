@@ -7,7 +7,7 @@ use crate::contract::ACCESS;
 use crate::mechanisms::tcp::Tcp;
 use crate::support::connection::NODELAY;
 use crate::support::inet_stream::InetStream;
-use crate::support::zero_copy::{CONNECTION_LIMITS, FIXED_SNDBUF, PageTransfer, drain};
+use crate::support::zero_copy::{CONNECTION_LIMITS, FIXED_SNDBUF, PageTransfer, TUNING, drain};
 use model::Params;
 use model::card::Card;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -29,7 +29,7 @@ impl PageTransfer for TcpVmsplice {
     const CARD: Card = Card {
         name: "tcp-vmsplice",
         summary: "TCP over loopback: pages go by vmsplice to a pipe, and to the socket",
-        params: &[NODELAY, FIXED_SNDBUF, ACCESS],
+        params: &[NODELAY, FIXED_SNDBUF, TUNING, ACCESS],
         limits: CONNECTION_LIMITS,
         man: &["vmsplice(2)", "splice(2)", "tcp(7)"],
         ..Tcp::CARD

@@ -2,6 +2,7 @@
 
 use crate::contract::TrialContext;
 use crate::support::cards::{EXCHANGES_CONNECT_AND_SESSION, STREAM};
+use crate::support::cold::MESSAGE_MEMORY;
 use crate::support::connect_each::SERVER;
 use crate::support::connection::{Connection, Ends, ListenerAddress};
 use crate::support::descriptor::DescriptorEndpoint;
@@ -27,7 +28,7 @@ impl Connection for UnixStream {
         summary: "connected Unix stream sockets",
         reach: Reach::Host,
         fds: true,
-        params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER],
+        params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER, MESSAGE_MEMORY],
         workloads: EXCHANGES_CONNECT_AND_SESSION,
         man: &["unix(7)", "socketpair(2)", "connect(2)"],
         ..STREAM

@@ -94,14 +94,18 @@ impl OverDescriptors for DescriptorEndpoint {
 }
 
 impl DescriptorEndpoint {
-    /// Receives a message, and passes the descriptors that came with it to `take`.
+    /// Receives a message, and passes the descriptors that came with it to `take`. Where an endpoint waits in a call of its own,
+    /// that is a step of its own.
     #[inline(always)]
     pub(crate) fn receive_message(
         &self,
         into: &mut [u8],
         mut take: impl FnMut(OwnedFd),
+        trace: &mut impl StepTrace,
     ) -> Result<Arrived, Errno> {
-        let (bytes, fds) = self.wait.until_read(|| receive_message(&self.input, &mut *into, &mut take))?;
+        let receive = || receive_message(&self.input, &mut *into, &mut take);
+        let (bytes, fds) = self.wait.until_read_traced(receive, trace)?;
+        trace.step_ended("recvmsg");
         if bytes == 0 && fds == 0 && !self.empty { Err(Errno::PIPE) } else { Ok(Arrived { bytes, fds }) }
     }
 }
@@ -140,7 +144,7 @@ impl Endpoint for DescriptorEndpoint {
         fds: &[BorrowedFd<'_>],
         trace: &mut impl StepTrace,
     ) -> Result<usize, Errno> {
-        let sent = self.wait.until_written(|| send_message(&self.output, bytes, fds))?;
+        let sent = self.wait.until_written_traced(|| send_message(&self.output, bytes, fds), trace)?;
         trace.step_ended("sendmsg");
         Ok(sent)
     }
@@ -148,8 +152,7 @@ impl Endpoint for DescriptorEndpoint {
     #[inline(always)]
     fn receive_with(&mut self, into: &mut [u8], trace: &mut impl StepTrace) -> Result<Arrived, Errno> {
         let mut came = ArrayVec::<OwnedFd, MOST_FDS>::new();
-        let arrived = self.receive_message(into, |fd| came.push(fd))?;
-        trace.step_ended("recvmsg");
+        let arrived = self.receive_message(into, |fd| came.push(fd), trace)?;
         if arrived.fds > 0 {
             drop(came);
             trace.step_ended("close, all passed");

@@ -5,9 +5,9 @@ use crate::support::descriptor::{DescriptorEndpoint, Fds};
 use crate::support::fd_message::MOST_FDS;
 use crate::support::socket::unix_pair;
 use arrayvec::ArrayVec;
-use model::Params;
 use model::card::{Card, Support};
 use model::record::Setting;
+use model::{Params, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::write;
 use rustix::net::SocketType;
@@ -46,13 +46,16 @@ pub(crate) struct FilePerMessage<F>(std::marker::PhantomData<F>);
 pub(crate) struct FilePerMessageEndpoint<F> {
     socket: DescriptorEndpoint,
     files: F,
+    /// The answer of a session is a datagram: only what [`Endpoint::send_with`] sends lies in files.
+    answers_in_datagrams: bool,
 }
 
 impl<F: MessageFile> FilePerMessageEndpoint<F> {
     fn new(socket: OwnedFd, trial: &TrialContext<'_>, endpoint: &'static str) -> Result<Self, Failure> {
         let fds = Fds::both_ways(socket, F::CARD.name)?;
         let socket = DescriptorEndpoint::new(fds, trial.params, &F::CARD, Vec::new())?;
-        Ok(Self { socket, files: F::prepare(trial, endpoint)? })
+        let answers_in_datagrams = matches!(trial.shape.workload, Workload::Session(_));
+        Ok(Self { socket, files: F::prepare(trial, endpoint)?, answers_in_datagrams })
     }
 }
 
@@ -86,11 +89,18 @@ impl<F: MessageFile> Endpoint for FilePerMessageEndpoint<F> {
 
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        self.send_with(bytes, &[], &mut NoTrace)
+        if self.answers_in_datagrams {
+            self.socket.send(bytes)
+        } else {
+            self.send_with(bytes, &[], &mut NoTrace)
+        }
     }
 
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        if self.answers_in_datagrams {
+            return self.socket.receive(into);
+        }
         self.receive_with(into, &mut NoTrace).map(|arrived| arrived.bytes)
     }
 
@@ -120,8 +130,7 @@ impl<F: MessageFile> Endpoint for FilePerMessageEndpoint<F> {
     #[inline(always)]
     fn receive_with(&mut self, into: &mut [u8], trace: &mut impl StepTrace) -> Result<Arrived, Errno> {
         let mut came = ArrayVec::<OwnedFd, MOST_FDS>::new();
-        self.socket.receive_message(&mut [], |fd| came.push(fd))?;
-        trace.step_ended("recvmsg");
+        self.socket.receive_message(&mut [], |fd| came.push(fd), trace)?;
         let fds = came.len().saturating_sub(1);
         let mut came = came.into_iter();
         let file = came.next().ok_or(Errno::BADMSG)?;

@@ -3,6 +3,7 @@
 pub(crate) mod backing;
 pub(crate) mod cards;
 pub(crate) mod coded;
+pub(crate) mod cold;
 pub(crate) mod connect_each;
 pub(crate) mod connected;
 pub(crate) mod connection;

@@ -13,7 +13,7 @@ use sys::{Errno, Failure, OrFail, socket_option};
 /// `SO_SNDBUF`, socket(7).
 pub(crate) const SNDBUF: Param = Param {
     name: "sndbuf",
-    summary: "send buffer to ask for (SO_SNDBUF), or match for the message's size; the kernel doubles it and caps it at net.core.wmem_max",
+    summary: "send buffer to ask for (SO_SNDBUF), or match for the message's size; the kernel doubles it, and caps it at net.core.wmem_max unless CAP_NET_ADMIN lifts that",
     domain: Domain::SizeOrMatch,
     default: None,
 };
@@ -21,7 +21,7 @@ pub(crate) const SNDBUF: Param = Param {
 /// `SO_RCVBUF`, socket(7).
 pub(crate) const RCVBUF: Param = Param {
     name: "rcvbuf",
-    summary: "receive buffer to ask for (SO_RCVBUF), or match for the message's size; the kernel doubles it and caps it at net.core.rmem_max",
+    summary: "receive buffer to ask for (SO_RCVBUF), or match for the message's size; the kernel doubles it, and caps it at net.core.rmem_max unless CAP_NET_ADMIN lifts that",
     domain: Domain::SizeOrMatch,
     default: None,
 };
@@ -70,14 +70,21 @@ impl Buffers {
         Self { send: params.size(card, SNDBUF.name), receive: params.size(card, RCVBUF.name) }
     }
 
-    /// Asks the kernel for them.
+    /// Asks the kernel for them: beyond its limits where it allows that, which takes `CAP_NET_ADMIN` (socket(7)).
+    /// [`settings`](Self::settings) says what it gave.
     #[inline(always)]
     pub(crate) fn set(&self, socket: &OwnedFd) -> Result<(), Errno> {
         if let Some(size) = self.send {
-            sockopt::set_socket_send_buffer_size(socket, size.as_usize())?;
+            match sockopt::set_socket_send_buffer_size_force(socket, size.as_usize()) {
+                Err(Errno::PERM) => sockopt::set_socket_send_buffer_size(socket, size.as_usize())?,
+                forced => forced?,
+            }
         }
         if let Some(size) = self.receive {
-            sockopt::set_socket_recv_buffer_size(socket, size.as_usize())?;
+            match sockopt::set_socket_recv_buffer_size_force(socket, size.as_usize()) {
+                Err(Errno::PERM) => sockopt::set_socket_recv_buffer_size(socket, size.as_usize())?,
+                forced => forced?,
+            }
         }
         Ok(())
     }

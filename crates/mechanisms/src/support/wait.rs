@@ -1,5 +1,6 @@
 //! How an endpoint made of descriptors waits. Not a mechanism itself.
 
+use crate::contract::{NoTrace, StepTrace};
 use model::card::Card;
 use model::{Domain, Param, Params};
 use rustix::event::{PollFd, PollFlags, epoll, poll};
@@ -91,14 +92,24 @@ impl Wait {
 
     /// Calls `write` until it no longer reports that there is no room.
     #[inline(always)]
-    pub(crate) fn until_written(
+    pub(crate) fn until_written(&self, write: impl FnMut() -> Result<usize, Errno>) -> Result<usize, Errno> {
+        self.until_written_traced(write, &mut NoTrace)
+    }
+
+    /// The same, and tells `trace` of a wait that was a call of its own.
+    #[inline(always)]
+    pub(crate) fn until_written_traced(
         &self,
         mut write: impl FnMut() -> Result<usize, Errno>,
+        trace: &mut impl StepTrace,
     ) -> Result<usize, Errno> {
         loop {
             match (write(), self) {
                 (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
-                (Err(Errno::AGAIN), Wait::Epoll { writable, .. }) => sleep_until_ready(writable)?,
+                (Err(Errno::AGAIN), Wait::Epoll { writable, .. }) => {
+                    sleep_until_ready(writable)?;
+                    trace.step_ended("epoll_wait, for room");
+                }
                 (Err(Errno::INTR), _) => {}
                 (answer, _) => return answer,
             }
@@ -107,10 +118,21 @@ impl Wait {
 
     /// Calls `read` until it no longer reports that there is nothing.
     #[inline(always)]
-    pub(crate) fn until_read<T>(&self, mut read: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    pub(crate) fn until_read<T>(&self, read: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+        self.until_read_traced(read, &mut NoTrace)
+    }
+
+    /// The same, and tells `trace` of a wait that was a call of its own.
+    #[inline(always)]
+    pub(crate) fn until_read_traced<T>(
+        &self,
+        mut read: impl FnMut() -> Result<T, Errno>,
+        trace: &mut impl StepTrace,
+    ) -> Result<T, Errno> {
         loop {
             if let Wait::Epoll { readable, .. } = self {
                 sleep_until_ready(readable)?;
+                trace.step_ended("epoll_wait");
             }
             match (read(), self) {
                 (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),

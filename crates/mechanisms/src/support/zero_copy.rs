@@ -20,7 +20,7 @@ use crate::support::probe::try_message;
 use crate::support::socket::{Buffers, SNDBUF};
 use model::card::{Card, Support};
 use model::record::Setting;
-use model::{Param, Params, Size};
+use model::{Domain, Param, Params, Size};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{Protocol, sockopt};
 use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, splice};
@@ -47,6 +47,14 @@ pub(crate) const FIXED_SNDBUF: Param = Param {
     summary: "send buffer to ask for (SO_SNDBUF), or match for the message's size; the receive buffer is set to half of it, the pool to twice",
     default: Some("128K"),
     ..SNDBUF
+};
+
+/// Who sets the buffers of such a connection.
+pub(crate) const TUNING: Param = Param {
+    name: "buffers",
+    summary: "fixed: the send buffer as sndbuf says, the receive buffer half of it; tuned: both as the kernel tunes them, with a pool for the largest that it may choose (net.ipv4.tcp_wmem, tcp_rmem)",
+    domain: Domain::Choice(&["fixed", "tuned"]),
+    default: Some("fixed"),
 };
 
 /// The limits of mechanisms that keep the reuse rule over a connection.
@@ -258,6 +266,9 @@ impl<W: PageTransfer> InetStream for OverTcp<W> {
 
 impl<W: PageTransfer> OverDescriptors for ZeroCopyEndpoint<ReusedPool<W>> {
     fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
+        if is_tuned(params, card) {
+            return Buffers { send: None, receive: None }.settings(socket, card.name);
+        }
         let send = Buffers { send: params.size(card, SNDBUF.name), receive: None };
         send.set(socket).or_fail("setsockopt(SO_SNDBUF)", card.name)?;
         // The kernel doubles what is asked, so that a quarter yields the half that the rule needs.
@@ -273,10 +284,36 @@ impl<W: PageTransfer> OverDescriptors for ZeroCopyEndpoint<ReusedPool<W>> {
         card: &Card,
         settings: Vec<Setting>,
     ) -> Result<Self, Failure> {
-        let outgoing = ReusedPool::new(send_buffer(&fds.output, card)?, params)?;
+        let buffer_bytes = match is_tuned(params, card) {
+            true => tuned_buffer_bytes(card)?,
+            false => send_buffer(&fds.output, card)?,
+        };
+        let outgoing = ReusedPool::new(buffer_bytes, params)?;
         let endpoint = DescriptorEndpoint::new(fds, params, card, settings)?;
         Ok(Self::new(endpoint, outgoing, params, card))
     }
+}
+
+fn is_tuned(params: &Params, card: &Card) -> bool {
+    params.text(card, TUNING.name) == Some("tuned")
+}
+
+/// By what the pool of a connection is sized whose buffers the kernel tunes. In flight is at most what both may hold at their
+/// largest, and a segment. The pool is half as large again.
+fn tuned_buffer_bytes(card: &Card) -> Result<usize, Failure> {
+    let largest = |path: &str| {
+        sys::sysctl::last_number(path).ok_or_else(|| {
+            let next = format!("leave out the parameter {}", TUNING.name);
+            Failure::new(
+                "read",
+                format!("/proc/sys/{path} for {}", card.name),
+                "there is no number".to_owned(),
+                next,
+            )
+        })
+    };
+    let both = largest("net/ipv4/tcp_wmem")? + largest("net/ipv4/tcp_rmem")?;
+    Ok((both * 3 / 2 / LAPS as u64) as usize)
 }
 
 fn send_buffer(socket: &OwnedFd, card: &Card) -> Result<usize, Failure> {

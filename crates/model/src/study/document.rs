@@ -126,6 +126,10 @@ pub enum HostFact {
     Arch,
     /// The processor's name.
     Cpu,
+    /// How many bits its addresses have.
+    CpuMode,
+    /// Which byte of a number comes first in memory.
+    ByteOrder,
     /// How many CPUs the run might use.
     Cpus,
     /// Whether hardware threads share cores.
@@ -142,6 +146,8 @@ pub enum HostFact {
     L2,
     /// The size of the third cache.
     L3,
+    /// The size of a cache line.
+    CacheLine,
     /// The size of memory.
     Memory,
 }

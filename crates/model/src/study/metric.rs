@@ -22,6 +22,8 @@ pub enum Metric {
     Size,
     /// The time as a multiple of the floor's in the same round.
     Floor,
+    /// The share of the messages that were lost.
+    Lost,
     /// A quantile of single iterations of a trial.
     Quantile(Quantile),
     /// What the endpoints used in an iteration.
@@ -216,6 +218,7 @@ impl FromStr for Metric {
             ("rate", None) => Some(Metric::Rate),
             ("size", None) => Some(Metric::Size),
             ("floor", None) => Some(Metric::Floor),
+            ("lost", None) => Some(Metric::Lost),
             ("timer", Some(rest)) => TimerQuantity::of(rest).map(Metric::Timer),
             _ => None,
         };
@@ -239,7 +242,7 @@ impl FromStr for Metric {
                 format!("'{}' is not a metric", printable(text)),
                 "give time, rate, p50, p90, p99, p99.9, max, cpu, user, system, switches, faults (each also as cpu.client, \
                  cpu.server, …), send.calls, send.time, send.bytes, receive.…, client.STEP, server.STEP, client.STEP.mean, \
-                 timer.error, timer.deviation, timer.off, timer.resolution, floor or size; or, of what probes observe, \
+                 timer.error, timer.deviation, timer.off, timer.resolution, floor, lost or size; or, of what probes observe, \
                  effect.PROBE, asleep, running, preempted, observed.client.CALL.time (mean, calls, bytes), counter.NAME or \
                  in.SUBSYSTEM; see docs/suites.md",
             )
@@ -283,6 +286,7 @@ impl fmt::Display for Metric {
             Metric::Rate => f.write_str("rate"),
             Metric::Size => f.write_str("size"),
             Metric::Floor => f.write_str("floor"),
+            Metric::Lost => f.write_str("lost"),
             Metric::Quantile(quantile) => f.write_str(quantile.word()),
             Metric::Used(used, MetricEndpoints::Both) => f.write_str(used.word()),
             Metric::Used(used, MetricEndpoints::One(endpoint)) => {
@@ -317,6 +321,7 @@ impl Metric {
             | Metric::Call(_, CallQuantity::Bytes)
             | Metric::ObservedCall { quantity: ObservedQuantity::Bytes, .. } => Unit::Bytes,
             Metric::Floor
+            | Metric::Lost
             | Metric::Effect(_)
             | Metric::Counter(..)
             | Metric::Subsystem(..)
@@ -356,6 +361,7 @@ impl Metric {
             Metric::Quantile(_) if !workload.is_answered() => {
                 Some("its iterations are not answered, so that they are not timed one by one")
             }
+            Metric::Lost if workload != Workload::Throughput => Some("only throughput counts what is lost"),
             Metric::Call(..) if workload != Workload::Throughput => {
                 Some("only throughput times its send and receive calls")
             }
@@ -383,6 +389,7 @@ mod tests {
             "rate",
             "size",
             "floor",
+            "lost",
             "p50",
             "p99.9",
             "max",

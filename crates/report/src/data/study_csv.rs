@@ -9,7 +9,7 @@ use crate::words::escape;
 use analysis::analysed::AnalysedResults;
 use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTest, FigurePoint, StudyVerdict, TestedNumber,
+    EvaluatedTable, EvaluatedTest, FigurePoint, StudyVerdict, TestedNumber, UndrawnFigures,
 };
 use model::estimate::Estimate;
 use model::units::Unit;
@@ -80,7 +80,8 @@ fn shown(number: Option<f64>) -> Option<String> {
 fn lines(study: &EvaluatedStudy) -> Vec<Line> {
     let tables = study.tables.iter().flat_map(of_table);
     let figures = study.figures.iter().flat_map(of_figure);
-    tables.chain(figures).chain(study.conclusions.iter().flat_map(of_conclusion)).collect()
+    let undrawn = study.undrawn.iter().flat_map(of_undrawn);
+    tables.chain(figures).chain(undrawn).chain(study.conclusions.iter().flat_map(of_conclusion)).collect()
 }
 
 fn of_table(table: &EvaluatedTable) -> Vec<Line> {
@@ -123,17 +124,25 @@ fn of_figure(figure: &EvaluatedFigure) -> Vec<Line> {
     figure.series.iter().flat_map(of_series).chain(missing).collect()
 }
 
+fn of_undrawn(figures: &UndrawnFigures) -> impl Iterator<Item = Line> {
+    let line = |name: &String| Line {
+        part: "figure",
+        name: name.clone(),
+        missing: Some(figures.reason.clone()),
+        ..Line::default()
+    };
+    figures.names.iter().map(line)
+}
+
 fn of_conclusion(conclusion: &EvaluatedConclusion) -> Vec<Line> {
-    let (verdict, missing) = match &conclusion.verdict {
-        StudyVerdict::Holds => ("holds", None),
-        StudyVerdict::DoesNotHold => ("does not hold", None),
-        StudyVerdict::Undecided => ("undecided", None),
-        StudyVerdict::NotMeasured(why) => ("not measured", Some(why.clone())),
+    let missing = match &conclusion.verdict {
+        StudyVerdict::NotMeasured(why) => Some(why.clone()),
+        _ => None,
     };
     let line = Line {
         part: "conclusion",
         name: conclusion.claim.clone(),
-        verdict: Some(verdict),
+        verdict: Some(conclusion.verdict.name()),
         ..Line::default()
     };
     let of_test = |test: &EvaluatedTest| {

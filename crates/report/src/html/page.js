@@ -757,8 +757,10 @@ function fillSpeed(speed, label) {
   byId('speed').hidden = false;
 }
 
+/** A study with the numbers of `run`, or of several where there is none. */
 function fillStudy(study, run, at) {
-  const section = make('section', {}, make('h2', {}, study.title), make('p', { className: 'quiet' }, `${study.source}. Measured here: ${run.label}.`));
+  const where = run ? `${study.source}. Measured here: ${run.label}.` : `Measured here: ${study.source}.`;
+  const section = make('section', {}, make('h2', {}, study.title), make('p', { className: 'quiet' }, where));
   if (study.conclusions.length) {
     section.append(make('h3', {}, 'What it concluded, and whether that holds here'), make('ul', { className: 'conclusions' },
       ...study.conclusions.map(({ claim, verdict, words, evidence }) => make('li', { className: verdict }, claim,
@@ -771,6 +773,10 @@ function fillStudy(study, run, at) {
     if (figure.series.length) place(chart, section);
     else section.append(make('figure', {}, make('h3', {}, chart.title()), make('p', { className: 'lead' }, chart.lead()), ...pictures));
   });
+  if (study.undrawn.length) {
+    section.append(make('div', { className: 'card' }, make('h3', {}, 'Not drawn'),
+      ...study.undrawn.map((line) => make('p', { className: 'quiet' }, line))));
+  }
   for (const table of study.tables) {
     const isWords = (at) => table.rows.some(([, , cells]) => cells[at][1] === 'w' && cells[at][0] !== '');
     const columns = table.columns.map((title, at) => ({ title, words: isWords(at) }));
@@ -825,6 +831,7 @@ function start() {
   setTheme(matchMedia('(prefers-color-scheme: dark)').matches);
   byId('theme').addEventListener('click', () => setTheme(document.documentElement.dataset.theme !== 'dark'));
   fillWords();
+  data.overlays.forEach((study, at) => fillStudy(study, null, `all-${at}`));
   data.runs.forEach((run, at) => run.study && fillStudy(run.study, run, at));
   data.runs.forEach((run) => run.speed && fillSpeed(run.speed, data.runs.length > 1 ? run.label : ''));
   fillAnswers();

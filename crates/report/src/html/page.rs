@@ -17,6 +17,7 @@ use crate::text::columns::{self, parse_metric};
 use crate::text::sheet::{Sheet, sheet};
 use crate::words::clean;
 use analysis::analysed::{AnalysedRecord, AnalysedResults, Leader, PERCENTILES};
+use analysis::study::overlaid;
 use model::Invalid;
 use model::record::{Fact, Host, Outcome, Record, Results};
 use model::units::Unit;
@@ -84,6 +85,8 @@ struct Data {
     quantiles: [f64; PERCENTILES.len()],
     /// The series: name, colour, dash, marker and its sign.
     series: Vec<(String, &'static str, &'static str, &'static str, char)>,
+    /// The studies that several runs repeat, with the lines of all.
+    overlays: Vec<StudyData>,
     runs: Vec<Run>,
 }
 
@@ -166,6 +169,9 @@ impl Data {
         let rows = sheets.iter().flat_map(|sheet| &sheet.blocks).flat_map(|block| &block.rows);
         let styles = LineStyles::of(rows.map(|row| row.name.as_str()));
         let labels = labels(all);
+        let studies =
+            labels.iter().zip(all).filter_map(|(label, of)| Some((label.as_str(), of.study.as_ref()?)));
+        let overlays = overlaid(&studies.collect::<Vec<_>>());
         let runs = all.iter().zip(sheets).zip(&labels);
         let runs = runs.map(|((results, sheet), label)| run(results, sheet, label, &styles));
         let series = styles.names().iter().map(|name| {
@@ -178,6 +184,7 @@ impl Data {
             metric,
             quantiles: PERCENTILES,
             series: series.collect(),
+            overlays: overlays.iter().map(study::data).collect(),
             runs: runs.collect(),
         }
     }

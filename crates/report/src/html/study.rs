@@ -7,6 +7,7 @@ use crate::quantity::{number, tight_estimate};
 use crate::svg::figures::is_drawable;
 use crate::svg::line_style::{self, Dash, LineStyle};
 use crate::svg::timeline::{self, timeline};
+use crate::text::study::{SaidReasons, undrawn_line};
 use crate::words::clean;
 use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
@@ -21,6 +22,8 @@ pub(crate) struct StudyData {
     conclusions: Vec<ConclusionData>,
     figures: Vec<FigureData>,
     tables: Vec<TableData>,
+    /// Which figures are not drawn, and why.
+    undrawn: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -81,25 +84,32 @@ pub(crate) fn data(study: &EvaluatedStudy) -> StudyData {
     StudyData {
         title: clean(&study.title),
         source: clean(&study.source),
-        conclusions: study.conclusions.iter().map(conclusion).collect(),
+        conclusions: conclusions(&study.conclusions),
         figures: study.figures.iter().map(figure).collect(),
         tables: study.tables.iter().map(table).collect(),
+        undrawn: study.undrawn.iter().map(undrawn_line).collect(),
     }
 }
 
-fn conclusion(conclusion: &EvaluatedConclusion) -> ConclusionData {
-    let (verdict, words) = match &conclusion.verdict {
-        StudyVerdict::Holds => ("holds", "holds here".to_owned()),
-        StudyVerdict::DoesNotHold => ("fails", "does not hold here".to_owned()),
-        StudyVerdict::Undecided => ("open", "undecided".to_owned()),
-        StudyVerdict::NotMeasured(why) => ("open", format!("not measured: {}", clean(why))),
+fn conclusions(conclusions: &[EvaluatedConclusion]) -> Vec<ConclusionData> {
+    let mut said = SaidReasons::default();
+    let one = |conclusion: &EvaluatedConclusion| {
+        let (verdict, why) = match &conclusion.verdict {
+            StudyVerdict::Holds => ("holds", None),
+            StudyVerdict::DoesNotHold => ("fails", None),
+            StudyVerdict::Undecided => ("open", None),
+            StudyVerdict::NotMeasured(why) => ("open", Some(why)),
+        };
+        let words = match (why, verdict) {
+            (Some(why), _) => format!("not measured: {}", clean(&said.once(why, Some(why)))),
+            (None, "open") => "undecided".to_owned(),
+            (None, _) => format!("{} here", conclusion.verdict.name()),
+        };
+        let texts = conclusion.tests.iter().map(|test| &test.evidence).chain(&conclusion.longer);
+        let evidence = texts.map(|text| clean(&said.once(text, why))).collect();
+        ConclusionData { claim: clean(&conclusion.claim), verdict, words, evidence }
     };
-    ConclusionData {
-        claim: clean(&conclusion.claim),
-        verdict,
-        words,
-        evidence: conclusion.tests.iter().map(|test| clean(&test.evidence)).collect(),
-    }
+    conclusions.iter().map(one).collect()
 }
 
 fn figure(figure: &EvaluatedFigure) -> FigureData {

@@ -5,7 +5,7 @@ use crate::text::layout::{self, Style};
 use crate::text::study::study;
 use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTest, FigureAxis, FigurePoint, StudyVerdict,
+    EvaluatedTable, EvaluatedTest, FigureAxis, FigurePoint, StudyVerdict, UndrawnFigures,
 };
 use model::estimate::Estimate;
 use model::units::Unit;
@@ -79,6 +79,10 @@ fn evaluated() -> EvaluatedStudy {
             missing: vec!["mq: too large".to_owned()],
             notes: Vec::new(),
         }],
+        undrawn: vec![UndrawnFigures {
+            names: vec!["Figure 42".to_owned(), "Figure 44".to_owned()],
+            reason: "needs a second host".to_owned(),
+        }],
         conclusions: vec![
             EvaluatedConclusion {
                 claim: "Queues are slow".to_owned(),
@@ -92,11 +96,19 @@ fn evaluated() -> EvaluatedStudy {
                     numbers: Vec::new(),
                     evidence: "queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1".to_owned(),
                 }],
+                longer: None,
             },
             EvaluatedConclusion {
                 claim: "Two hosts differ".to_owned(),
                 verdict: StudyVerdict::NotMeasured("needs a second host".to_owned()),
                 tests: Vec::new(),
+                longer: None,
+            },
+            EvaluatedConclusion {
+                claim: "Pipes are fast".to_owned(),
+                verdict: StudyVerdict::Undecided,
+                tests: Vec::new(),
+                longer: Some("a run with --time 2m would probably decide it".to_owned()),
             },
         ],
     }
@@ -110,6 +122,8 @@ does it hold here?
                    queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1
   not measured   Two hosts differ
                    needs a second host
+  undecided      Pipes are fast
+                   a run with --time 2m would probably decide it
 
 Table 20: A call
                  a call  calls a second
@@ -135,6 +149,9 @@ Figure 32: Throughput, rate
              1      16     256      4K     64K
   pipe  100 ns  100 ns  100 ns  100 ns  100 ns
   mq: too large
+
+Not drawn
+  Figure 42, Figure 44: needs a second host
 ";
 
 #[test]
@@ -143,6 +160,30 @@ fn what_is_known_to_some_percent_has_three_digits() {
     assert_eq!(number(6_264_068.3, Some((5.4e6, 7.2e6))), "6260000 ±14%");
     assert_eq!(number(65_536.0, Some((65_536.0, 65_536.0))), "65536", "counted, the same in every trial");
     assert_eq!(number(312_500.0, None), "312500", "published so");
+}
+
+#[test]
+fn a_reason_that_several_conclusions_share_is_given_once() {
+    let mut evaluated = evaluated();
+    let lost = |claim: &str, case: &str| EvaluatedConclusion {
+        claim: claim.to_owned(),
+        verdict: StudyVerdict::NotMeasured(format!("{case}: no counters; get them")),
+        tests: vec![EvaluatedTest {
+            name: "t".to_owned(),
+            unit: Unit::Number,
+            at_least: None,
+            at_most: Some(1.0),
+            published: None,
+            numbers: Vec::new(),
+            evidence: format!("t: not measured: {case}: no counters; get them; wanted at most 1"),
+        }],
+        longer: None,
+    };
+    evaluated.conclusions = vec![lost("a", "pipe 1K"), lost("b", "tcp 1K")];
+    let evidence: Vec<String> =
+        study(&evaluated).conclusions.into_iter().flat_map(|concluded| concluded.evidence).collect();
+    let first = "t: not measured: pipe 1K: no counters; get them; wanted at most 1";
+    assert_eq!(evidence, [first, "t: not measured: tcp 1K: as above; wanted at most 1"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use super::block::{Block, Row};
 use super::grid::Grid;
 use super::sheet::sheet_with_study;
-use super::study::StudyWords;
+use super::study::{Concluded, StudyWords};
 use analysis::analysed::AnalysedResults;
 
 /// `results` as GitHub-flavoured Markdown.
@@ -22,6 +22,34 @@ pub fn markdown(results: &AnalysedResults<'_>) -> String {
     parts.extend(section("not measured", list(missing)));
     parts.join("\n\n") + "\n"
 }
+
+/// What the study of `results` concluded as a table of GitHub-flavoured Markdown, with how it was measured; nothing of results
+/// without a study.
+pub fn conclusions(results: &AnalysedResults<'_>) -> String {
+    let sheet = sheet_with_study(results);
+    let Some(study) = sheet.study else { return String::new() };
+    let row = |conclusion: &Concluded| {
+        let evidence: Vec<String> = conclusion.evidence.iter().map(|text| plain(text)).collect();
+        line([plain(&conclusion.claim), conclusion.verdict.to_owned(), evidence.join("; ")].into_iter())
+    };
+    let titles = ["conclusion", "here", "what that stands on"].map(str::to_owned);
+    let rule = [":--"; 3].map(str::to_owned);
+    let rows = [titles, rule].map(|cells| line(cells.into_iter())).into_iter();
+    let count = |verdict: &str| study.conclusions.iter().filter(|of| of.verdict == verdict).count();
+    let counts = VERDICTS.iter().map(|verdict| format!("{verdict}: {}", count(verdict)));
+    let head = sheet.head.iter().filter(|(label, _)| ["host", "kernel", "run"].contains(label));
+    let head: Vec<String> = head.map(|(_, text)| plain(text)).collect();
+    let parts = [
+        format!("### {}", plain(&study.title)),
+        format!("{}. {}.", plain(&sheet.title), head.join("; ")),
+        format!("Conclusions: {}; {}.", study.conclusions.len(), counts.collect::<Vec<_>>().join(", ")),
+        list(rows.chain(study.conclusions.iter().map(row))),
+    ];
+    parts.join("\n\n") + "\n"
+}
+
+/// The verdicts in the order in which they are counted.
+const VERDICTS: [&str; 4] = ["holds", "does not hold", "undecided", "not measured"];
 
 /// A heading and its list; nothing when the list is empty.
 fn section(heading: &str, list: String) -> Vec<String> {

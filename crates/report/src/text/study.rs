@@ -8,7 +8,7 @@ use crate::quantity::{estimate, number};
 use crate::words::clean;
 use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTimeline, StudyVerdict,
+    EvaluatedTable, EvaluatedTimeline, StudyVerdict, UndrawnFigures,
 };
 use analysis::traces::schedule::SchedulerState;
 use analysis::traces::timeline::Iteration;
@@ -54,25 +54,52 @@ pub(crate) struct Concluded {
 pub(crate) fn study(evaluated: &EvaluatedStudy) -> StudyWords {
     let tables = evaluated.tables.iter().map(table);
     let figures = evaluated.figures.iter().map(figure);
+    let undrawn = (!evaluated.undrawn.is_empty()).then(|| undrawn(&evaluated.undrawn));
     StudyWords {
         title: format!("{}: {}", clean(&evaluated.title), clean(&evaluated.source)),
-        conclusions: evaluated.conclusions.iter().map(concluded).collect(),
-        grids: tables.chain(figures).collect(),
+        conclusions: concluded(&evaluated.conclusions),
+        grids: tables.chain(figures).chain(undrawn).collect(),
     }
 }
 
-fn concluded(conclusion: &EvaluatedConclusion) -> Concluded {
-    let (verdict, holds, why) = match &conclusion.verdict {
-        StudyVerdict::Holds => ("holds", Some(true), None),
-        StudyVerdict::DoesNotHold => ("does not hold", Some(false), None),
-        StudyVerdict::Undecided => ("undecided", None, None),
-        StudyVerdict::NotMeasured(why) => ("not measured", None, Some(why)),
+fn concluded(conclusions: &[EvaluatedConclusion]) -> Vec<Concluded> {
+    let mut said = SaidReasons::default();
+    let one = |conclusion: &EvaluatedConclusion| {
+        let (holds, why) = match &conclusion.verdict {
+            StudyVerdict::Holds => (Some(true), None),
+            StudyVerdict::DoesNotHold => (Some(false), None),
+            StudyVerdict::Undecided => (None, None),
+            StudyVerdict::NotMeasured(why) => (None, Some(why)),
+        };
+        // Where a test says why, it is not said twice.
+        let only = why.filter(|_| conclusion.tests.is_empty());
+        let tests = conclusion.tests.iter().map(|test| &test.evidence);
+        let texts = tests.chain(only).chain(&conclusion.longer);
+        let evidence = texts.map(|text| clean(&said.once(text, why))).collect();
+        Concluded { verdict: conclusion.verdict.name(), holds, claim: clean(&conclusion.claim), evidence }
     };
-    // Where a test says why, it is not said twice.
-    let why = why.filter(|_| conclusion.tests.is_empty());
-    let evidence =
-        conclusion.tests.iter().map(|test| &test.evidence).chain(why).map(|text| clean(text)).collect();
-    Concluded { verdict, holds, claim: clean(&conclusion.claim), evidence }
+    conclusions.iter().map(one).collect()
+}
+
+/// The reasons why something was not measured that have been given: each is given once.
+#[derive(Default)]
+pub(crate) struct SaidReasons(Vec<String>);
+
+impl SaidReasons {
+    /// `text`, in which the reason of `why` stands, without a reason that was given before.
+    pub(crate) fn once(&mut self, text: &str, why: Option<&String>) -> String {
+        let Some(reason) = why.map(|why| why.split_once(": ").map_or(why.as_str(), |(_, reason)| reason))
+        else {
+            return text.to_owned();
+        };
+        if self.0.iter().any(|said| said == reason) {
+            return text.replace(reason, "as above");
+        }
+        if text.contains(reason) {
+            self.0.push(reason.to_owned());
+        }
+        text.to_owned()
+    }
 }
 
 fn table(table: &EvaluatedTable) -> Grid {
@@ -165,6 +192,21 @@ fn figure(figure: &EvaluatedFigure) -> Grid {
         rows: figure.series.iter().map(row).collect(),
         below: figure.notes.iter().chain(&figure.missing).map(|text| clean(text)).collect(),
     }
+}
+
+/// The figures of which nothing can be drawn, each reason once.
+fn undrawn(figures: &[UndrawnFigures]) -> Grid {
+    Grid {
+        heading: "Not drawn".to_owned(),
+        columns: Vec::new(),
+        rows: Vec::new(),
+        below: figures.iter().map(undrawn_line).collect(),
+    }
+}
+
+/// Which figures are not drawn, and why.
+pub(crate) fn undrawn_line(UndrawnFigures { names, reason }: &UndrawnFigures) -> String {
+    clean(&format!("{}: {reason}", names.join(", ")))
 }
 
 /// What both endpoints did in the iterations of `timeline`; the page and SVG draw them.

@@ -3,7 +3,7 @@
 use crate::observed::{call_name, observation};
 use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTest, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict,
+    EvaluatedTable, EvaluatedTest, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict, UndrawnFigures,
 };
 use analysis::traces::timeline::chosen_iterations;
 use model::estimate::Estimate;
@@ -110,6 +110,10 @@ pub fn study() -> EvaluatedStudy {
                 notes: vec!["The slow iteration has a page fault.".to_owned()],
             },
         ],
+        undrawn: vec![UndrawnFigures {
+            names: vec!["Figure 42".to_owned(), "Figure 44".to_owned()],
+            reason: "needs a second host".to_owned(),
+        }],
         conclusions: vec![
             conclusion("Pipes move more than 10 MB/s.", StudyVerdict::Holds, &["pipe 680 MB/s ±9.5% at 4K"]),
             conclusion(
@@ -137,7 +141,12 @@ fn conclusion(claim: &str, verdict: StudyVerdict, evidence: &[&str]) -> Evaluate
         numbers: Vec::new(),
         evidence: (*evidence).to_owned(),
     };
-    EvaluatedConclusion { claim: claim.to_owned(), verdict, tests: evidence.iter().map(test).collect() }
+    EvaluatedConclusion {
+        claim: claim.to_owned(),
+        verdict,
+        tests: evidence.iter().map(test).collect(),
+        longer: None,
+    }
 }
 
 /// The same study with `text` wherever it can have text.
@@ -172,7 +181,12 @@ pub fn hostile_study(text: &str) -> EvaluatedStudy {
             }
         }
     }
+    for figures in &mut study.undrawn {
+        all(&mut figures.names);
+        figures.reason = text.to_owned();
+    }
     for conclusion in &mut study.conclusions {
+        conclusion.longer = Some(text.to_owned());
         conclusion.claim = text.to_owned();
         conclusion.verdict = StudyVerdict::NotMeasured(text.to_owned());
         for test in &mut conclusion.tests {

@@ -1,7 +1,7 @@
 //! Figures: points of lines, and timelines.
 
 use super::super::evaluate;
-use super::super::evaluated::{self};
+use super::super::evaluated::{self, UndrawnFigures};
 use super::fixture::*;
 use model::Case;
 use model::Workload;
@@ -24,7 +24,30 @@ fn a_line_has_a_point_a_size_and_published_ones_stand_beside() {
     assert_eq!(pipe.points.iter().map(|point| point.x).collect::<Vec<_>>(), [1024.0, 2048.0, 4096.0]);
     assert!(!pipe.published && old.published && old.points[1].y.median == 4000.0);
     assert!(figure.missing.iter().any(|why| why.contains("not asked for")), "{figure:?}");
-    assert_eq!(drawn.figures[1].missing, ["needs a second host"]);
+    let names = vec!["g".to_owned()];
+    assert_eq!(drawn.undrawn, [UndrawnFigures { names, reason: "needs a second host".to_owned() }]);
+}
+
+#[test]
+fn figures_without_a_line_are_named_once_with_their_reason() {
+    let figure = |name: &str, of: &str| {
+        format!(
+            "[[study.figure]]\nname = '{name}'\ntitle = 't'\ny = 'y'\nseries = [{{ name = 'a', of = '{of}' }}]\n"
+        )
+    };
+    let lost = figure("f", "counter.bus-cycles of pipe") + &figure("g", "counter.bus-cycles of pipe * 2");
+    let more = lost + &figure("h", "time of pipe") + &figure("i", "time of stream");
+    let mut results = results_with_profiles();
+    results.records.retain(|record| record.case.size_bytes == Some(Size(1024)));
+    let drawn = evaluate(&suite(&more).study.unwrap(), &results);
+    let names: Vec<&str> = drawn.figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(names, ["h"]);
+    let said: Vec<(String, &str)> =
+        drawn.undrawn.iter().map(|of| (of.names.join(" "), of.reason.as_str())).collect();
+    assert_eq!(
+        said,
+        [("f g".to_owned(), "this processor shows none"), ("i".to_owned(), "not asked for in this run")]
+    );
 }
 
 #[test]
@@ -37,8 +60,7 @@ fn a_timeline_has_iterations_of_the_last_trial() {
     assert_eq!((timeline.case.as_str(), timeline.iterations.len()), ("pipe latency 1K same-core", 2));
     assert_eq!(timeline.iterations[0].tracks.client.calls[0].name, "readat");
     let none = evaluate(&study, &results());
-    assert!(none.figures[0].timeline.is_none());
-    assert!(none.figures[0].missing[0].contains("--observe"), "{:?}", none.figures[0].missing);
+    assert!(none.figures.is_empty() && none.undrawn[0].reason.contains("--observe"), "{:?}", none.undrawn);
     let pipe = case("pipe", Workload::Latency, Some(1024));
     assert_eq!(study.probes_of(&pipe), [Probe::Timeline]);
     assert_eq!(study.probes_of(&Case { size_bytes: Some(Size(2048)), ..pipe }), []);

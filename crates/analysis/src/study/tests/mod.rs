@@ -3,6 +3,7 @@
 mod figures;
 mod fixture;
 mod numbers;
+mod overlay;
 mod probes;
 mod refusals;
 mod verdicts;

@@ -58,7 +58,7 @@ fn what_no_probe_observed_says_why() {
     let mut results = results_with_profiles();
     let of = "pipe latency 1K same-core: ";
     let bus = why(&results, "counter.bus-cycles of pipe at 1K");
-    assert_eq!(bus, format!("{of}bus-cycles: this processor shows none"));
+    assert_eq!(bus, format!("{of}this processor shows none"));
     let unknown = why(&results, "counter.tea of pipe at 1K");
     assert_eq!(unknown, format!("{of}it has no counter.tea"));
     results.profiles.retain(|record| record.probe != Probe::Scheduler);

@@ -2,9 +2,10 @@
 
 use super::super::evaluate;
 use super::super::evaluated::{self, StudyVerdict};
+use super::super::trials_needed;
 use super::fixture::*;
 use model::Workload;
-use model::record::{Record, Results};
+use model::record::{Record, Results, Setting};
 use model::suite::Suite;
 use model::testing;
 use model::units::Size;
@@ -37,6 +38,81 @@ fn a_verdict_follows_from_where_the_interval_lies() {
         verdict(&format!("{holds}, {lost}")),
         StudyVerdict::NotMeasured("mq latency 1K: no mq here".to_owned())
     );
+}
+
+#[test]
+fn a_case_whose_buffers_were_clamped_tests_nothing() {
+    let clamp = |results: &mut Results, size: u64| {
+        let is = |record: &&mut Record| {
+            record.case.spec.name == "pipe" && record.case.size_bytes == Some(Size(size))
+        };
+        let setting = |clamped| Setting {
+            name: "SO_SNDBUF".to_owned(),
+            asked: Some("1M".to_owned()),
+            got: "425984".to_owned(),
+            clamped,
+        };
+        results.records.iter_mut().find(is).unwrap().settings = vec![setting(false), setting(true)];
+    };
+    let mut results = results();
+    clamp(&mut results, 4096);
+    // A buffer that the kernel made larger is as good.
+    let small = results.records.iter_mut().find(|record| record.case.size_bytes == Some(Size(1024))).unwrap();
+    let got = "4608".to_owned();
+    small.settings =
+        vec![Setting { name: "SO_SNDBUF".to_owned(), asked: Some("1K".to_owned()), got, clamped: true }];
+    let ratio = "of = 'time of tcp / time of pipe'";
+    let verdict = |test: &str| verdict_in(&results, test);
+    assert_eq!(verdict(&format!("{{ {ratio}, sizes = '1K,2K', at_least = 1 }}")), StudyVerdict::Holds);
+    let peak = "{ of = 'peak time of pipe', at_least = '1K' }".to_owned();
+    for test in [format!("{{ {ratio}, at_least = 1 }}"), peak] {
+        let StudyVerdict::NotMeasured(why) = verdict(&test) else { panic!("{test}") };
+        assert!(why.starts_with("pipe latency 4K same-core: the kernel gave less"), "{why}");
+    }
+    // What other sizes refute stays refuted.
+    assert_eq!(verdict(&format!("{{ {ratio}, at_most = 1 }}")), StudyVerdict::DoesNotHold);
+}
+
+#[test]
+fn slices_of_one_trial_are_no_evidence_of_many() {
+    let mut results = results();
+    let test = "{ of = 'time of tcp at 1K / time of pipe at 1K', at_most = 1 }";
+    assert_eq!(verdict_in(&results, test), StudyVerdict::DoesNotHold);
+    // The same rounds, but all of five trials of one of the two cases.
+    for record in results.records.iter_mut().filter(|record| record.case.spec.name == "tcp") {
+        record.samples.iter_mut().for_each(|sample| sample.trial = sample.round / 2);
+    }
+    assert_eq!(verdict_in(&results, test), StudyVerdict::Undecided);
+}
+
+#[test]
+fn a_study_says_how_many_trials_its_conclusions_need() {
+    let needed = |sizes: &str, more: &str| {
+        let tests = format!("tests = [{{ of = 'time of tcp / time of pipe', {more} at_least = 1 }}]");
+        let text = SUITE.replace("1K,2K,4K", sizes) + &format!("[[study.conclusion]]\nclaim = 'c'\n{tests}");
+        trials_needed(&Suite::parse(&text, CARDS).unwrap().study.unwrap())
+    };
+    // One number takes 6, seven 9, fourteen 10; a run of 8 could never call seven false.
+    assert_eq!([needed("1K..8K", "sizes = '1K',"), needed("1K..64K", ""), needed("1..8K", "")], [6, 9, 10]);
+}
+
+#[test]
+fn what_is_undecided_says_how_long_a_run_would_decide_it() {
+    let longer = |results: &Results, tests: &str| {
+        let study = suite(&format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{tests}]"));
+        evaluate(&study.study.unwrap(), results).conclusions.remove(0).longer
+    };
+    let mut results = results();
+    results.header.settings.time_ns = 60_000_000_000;
+    let straddles = longer(&results, "{ of = 'time of pipe at 1K', at_least = '500ns' }").unwrap();
+    assert!(straddles.starts_with("a run with --time ") && straddles.ends_with("decide it"), "{straddles}");
+    assert_eq!(longer(&results, "{ of = 'time of pipe at 1K', at_least = '1ns' }"), None);
+    // Ten rounds of five trials, of which it takes six.
+    results.records.iter_mut().for_each(|record| {
+        record.samples.iter_mut().for_each(|sample| sample.trial = sample.round / 2);
+    });
+    let few = longer(&results, "{ of = 'time of tcp at 1K / time of pipe at 1K', at_most = 1 }").unwrap();
+    assert_eq!(few, "a run with --time 2m would probably decide it");
 }
 
 #[test]

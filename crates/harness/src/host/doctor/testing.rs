@@ -30,6 +30,7 @@ pub(super) fn good() -> Host {
         cpu: known("Some processor"),
         topology: Topology { cpus: vec![cpu(0), cpu(1)], unknown: None },
         caches_bytes: Fact::Unknown(String::new()),
+        cache_line_bytes: Fact::Unknown(String::new()),
         governor: Fact::Unknown(String::new()),
         smt: Fact::Known(false),
         mitigations: Fact::Known(BTreeMap::new()),
