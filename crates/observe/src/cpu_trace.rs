@@ -6,13 +6,15 @@
 
 use crate::cpu_tracepoints::{Said, Source, sources};
 use crate::events::{RECORD_SWITCH, switch, switches};
-use crate::perf::{RING_BYTES, refused, ring, switched};
+use crate::perf::{RING_BYTES, counter, refused, ring, switched};
 use crate::tracefs::{REMEDY, Tracefs};
 use model::observation::{CpuEvent, CpuEventKind, CpuTrace, EndpointEvent, EventKind, EventSet};
 use perf_event::events::{Event, Software, Tracepoint};
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::CString;
+use std::sync::{Mutex, PoisonError};
 use sys::{Failure, OrFail};
 
 /// Types of records (perf_event_open(2)).
@@ -20,6 +22,13 @@ const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
 /// The number of the first PID namespace, whose threads have the numbers that tracepoints use (`PROC_PID_INIT_INO`).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Tracepoints of which one event stays open, switched off, until this process ends.
+///
+/// To close the last event of a tracepoint, the kernel waits until no CPU can be in it any more: some 40 ms, and interrupts have a dozen
+/// tracepoints. An event that is open and off costs a comparison whenever its tracepoint is passed. Interrupts are few. Switches, wake-ups,
+/// calls and idling come in every iteration, and these are closed after each slice: a bare slice is bare.
+static KEPT: Mutex<BTreeMap<u64, Counter>> = Mutex::new(BTreeMap::new());
 
 /// The threads of a pair of endpoints, as the kernel numbers them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -115,6 +124,9 @@ impl CpuRecorder {
         };
         let opened = self.cpus.iter_mut().map(open).collect::<Result<Vec<_>, _>>()?;
         self.cpus.iter_mut().zip(opened).for_each(|(on, opened)| on.tracepoints.extend(opened));
+        if set == EventSet::Interrupts {
+            self.cpus.first().map_or(Ok(()), |on| on.keep(&sources))?;
+        }
         self.sources.extend(sources.into_iter().map(|source| (source.tracepoint.id, source)));
         Ok(())
     }
@@ -186,6 +198,18 @@ impl CpuRing {
                 .or_fail("ioctl(PERF_EVENT_IOC_SET_FILTER)", what())?;
         }
         Ok(opened)
+    }
+
+    /// Has an event of each of `sources` stay open.
+    fn keep(&self, sources: &[Source]) -> Result<(), Failure> {
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        for Source { tracepoint, .. } in sources {
+            if let Entry::Vacant(place) = kept.entry(tracepoint.id) {
+                let builder = on_cpu(Tracepoint::with_id(tracepoint.id), self.cpu);
+                place.insert(counter(&builder, &tracepoint.name)?);
+            }
+        }
+        Ok(())
     }
 
     /// Page faults have a ring of their own, for they are no tracepoint: their records have another form, and no filter.
