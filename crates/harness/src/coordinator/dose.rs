@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_has_each_dose_twice_and_reads_the_same_from_both_ends() {
+    fn a_round_has_each_dose_twice_and_reads_the_same_backwards() {
         let trials = FakeTrials::new(&same);
         run(&[case("a"), case("b")], 1, &trials, LONG);
         let names = trials.names.borrow().clone();
