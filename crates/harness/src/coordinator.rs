@@ -4,6 +4,7 @@ mod common_window;
 pub mod compare;
 #[cfg(test)]
 mod fake_trials;
+pub mod leftovers;
 pub mod other_build;
 pub mod plain_times;
 pub mod profile;

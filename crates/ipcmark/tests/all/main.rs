@@ -3,6 +3,7 @@
 
 mod cli;
 mod common;
+mod confined;
 mod explain;
 mod profiles;
 mod restricted;
