@@ -163,17 +163,17 @@ fn what_is_put_in_place_of_a_directory_between_check_and_removal_stays() {
     let parent = tempfile::tempdir().unwrap();
     let path = leftover(parent.path(), "ipcmark-run-1-0000abcd");
     let precious = leftover(parent.path(), "precious");
-    for put in [|from: &Path, to: &Path| symlink(from, to).unwrap(), |from, to| rename(from, to).unwrap()] {
+    for is_link in [true, false] {
         let own = held(&path);
         let moved = parent.path().join("moved");
         rename(&path, &moved).unwrap();
-        put(&precious, &path);
+        if is_link { symlink(&precious, &path).unwrap() } else { rename(&precious, &path).unwrap() };
         own.remove().unwrap();
         assert!(path.join("socket").exists(), "what was put there was emptied");
         assert!(!moved.join("socket").exists(), "the files of the run stayed");
         drop(own);
         fs::remove_dir(&moved).unwrap();
-        if path.is_symlink() {
+        if is_link {
             fs::remove_file(&path).unwrap();
             leftover(parent.path(), "ipcmark-run-1-0000abcd");
         }
