@@ -7,6 +7,8 @@ mod kills;
 
 use crate::fuzz;
 use crate::steps::{cargo, root};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -35,11 +37,11 @@ pub fn run(minutes: &str) -> Result<(), String> {
     let all = Duration::from_secs(60 * minutes);
     build()?;
     let mut rows = Vec::new();
-    rows.extend(loom());
+    rows.push(loom(all / 10));
     rows.push(miri(all / 10));
-    // Half of the time is for the targets, and what is left of the whole for the kills, which stop when they are enough.
-    rows.extend(fuzzed(all / 2));
-    rows.extend(kills::rows(all / 2)?);
+    rows.extend(fuzzed(all * 2 / 5));
+    // They stop when they are enough.
+    rows.extend(kills::rows(all * 2 / 5)?);
     print(&rows, minutes);
     Ok(())
 }
@@ -60,15 +62,17 @@ fn again_in_namespaces() -> Result<(), String> {
 }
 
 fn build() -> Result<(), String> {
-    let status = cargo(&["build", "--package", "ipcmark"]).status().map_err(|error| error.to_string())?;
+    let status = cargo(&["build", "--workspace", "--all-features", "--bin", "ipcmark"])
+        .status()
+        .map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err("ipcmark does not build".to_owned()) }
 }
 
 /// The ring under every interleaving that loom finds.
-fn loom() -> [Row; 1] {
+fn loom(limit: Duration) -> Row {
     let mut command = cargo(&["test", "--package", "sys", "--profile", "loom", "--lib", "ring"]);
     command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", crate::steps::target("loom"));
-    [tests("loom over the ring", &mut command, Duration::MAX)]
+    tests("loom over the ring", &mut command, limit)
 }
 
 /// The pure crates under Miri, which finds undefined behaviour.
@@ -139,7 +143,8 @@ fn said_within(command: &mut Command, limit: Duration) -> (String, Option<bool>)
     };
     // One description for both streams, so that neither writes over the other.
     let streams = file.reopen().and_then(|out| Ok((out.try_clone()?, out)));
-    let child = streams.and_then(|(out, err)| command.stdin(Stdio::null()).stdout(out).stderr(err).spawn());
+    let child = streams
+        .and_then(|(out, err)| command.process_group(0).stdin(Stdio::null()).stdout(out).stderr(err).spawn());
     let mut child = match child {
         Ok(child) => child,
         Err(error) => return refused(error),
@@ -150,7 +155,9 @@ fn said_within(command: &mut Command, limit: Duration) -> (String, Option<bool>)
             Ok(Some(status)) => break Some(status.success()),
             Err(_) => break Some(false),
             Ok(None) if start.elapsed() > limit => {
-                let _ = child.kill();
+                // With the compilers and programs that it has started.
+                let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                let _ = group.map(|group| kill_process_group(group, Signal::KILL));
                 let _ = child.wait();
                 break None;
             }

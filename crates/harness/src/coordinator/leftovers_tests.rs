@@ -1,5 +1,8 @@
 //! Attacks on `clean` and the janitor by whoever can write the directory for temporary files.
 
+#[path = "../../../../xtask/src/skips.rs"]
+mod skips;
+
 use super::*;
 use crate::coordinator::run_directory::remove_dead;
 use rustix::fs::{mknodat, rename};
@@ -131,8 +134,8 @@ fn a_directory_that_others_may_write_is_not_believed() {
 #[test]
 fn a_directory_of_another_user_is_left_alone_with_all_that_it_names() {
     if !geteuid().is_root() {
-        // `restricted.rs` cleans as an ordinary user beside directories of root.
-        return;
+        // `restricted.rs` of the binary cleans as an ordinary user beside directories of root.
+        return skips::skip("the tests do not run as root", "root beside directories of other users");
     }
     let parent = tempfile::tempdir().unwrap();
     let path = leftover(parent.path(), "ipcmark-run-1-0000abcd");
@@ -167,7 +170,11 @@ fn what_is_put_in_place_of_a_directory_between_check_and_removal_stays() {
         let own = held(&path);
         let moved = parent.path().join("moved");
         rename(&path, &moved).unwrap();
-        if is_link { symlink(&precious, &path).unwrap() } else { rename(&precious, &path).unwrap() };
+        if is_link {
+            symlink(&precious, &path).unwrap()
+        } else {
+            rename(&precious, &path).unwrap()
+        };
         own.remove().unwrap();
         assert!(path.join("socket").exists(), "what was put there was emptied");
         assert!(!moved.join("socket").exists(), "the files of the run stayed");
