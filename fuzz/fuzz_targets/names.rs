@@ -1,4 +1,4 @@
-//! What others may have written where ipcmark looks: records of names, lists of CPUs, delays and names of formats.
+//! What others may have written where ipcmark reads: records of names, lists of CPUs, delays and names of formats.
 
 #![no_main]
 

@@ -4,9 +4,11 @@
 //! loom run where the toolchain has them, and where it has not, the table says so. Nothing here is a measurement.
 
 mod kills;
+mod row;
 
 use crate::fuzz;
 use crate::steps::{cargo, root};
+use row::Row;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -14,19 +16,6 @@ use std::time::{Duration, Instant};
 
 /// The environment variable by which the campaign knows that it is in namespaces of its own.
 const INSIDE: &str = "IPCMARK_CAMPAIGN_INSIDE";
-
-/// One line of the table.
-struct Row {
-    part: String,
-    done: String,
-    found: String,
-}
-
-impl Row {
-    fn new(part: impl Into<String>, done: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { part: part.into(), done: done.into(), found: found.into() }
-    }
-}
 
 /// Runs the campaign for about `minutes`.
 pub fn run(minutes: &str) -> Result<(), String> {

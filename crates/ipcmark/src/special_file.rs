@@ -1,6 +1,6 @@
 //! Files that are not regular, such as /dev/null, /dev/stdout and pipes, opened for writing because the user named one.
 //!
-//! In a directory that others may write, what a name stands for can change between two looks at it, and a FIFO may be somebody
+//! In a directory that others may write, what a name stands for can change from one call to the next, and a FIFO may be somebody
 //! else's ear. So nothing is made or cut here, and what was opened is checked once more.
 
 use model::Invalid;

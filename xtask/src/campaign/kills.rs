@@ -1,6 +1,6 @@
 //! Processes of ipcmark killed at random moments, and what is left then: of processes, files, kernel objects and results.
 
-use super::Row;
+use super::row::Row;
 use crate::steps::target;
 use rand::Rng;
 use rand::seq::IndexedRandom;

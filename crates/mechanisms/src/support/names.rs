@@ -233,7 +233,7 @@ mod tests {
         let later = SysvSemaphores::create(newer, 1, false).unwrap();
         note("2.name", ObjectName::SysvSem(older).to_string());
         // The record is written two seconds after the object was made.
-        let date = std::time::SystemTime::now() + std::time::Duration::from_secs(2);
+        let date = directory.metadata().unwrap().modified().unwrap() + std::time::Duration::from_secs(2);
         fs::File::options().write(true).open(directory.join("2.name")).unwrap().set_modified(date).unwrap();
         let foreign = format!("ipcmark-run-2-{:08x}-1-memory", std::process::id());
         let shm = Path::new("/dev/shm").join(&foreign);
