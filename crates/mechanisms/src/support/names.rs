@@ -125,7 +125,7 @@ fn is_note(file: &Stat) -> bool {
     FileType::from_raw_mode(file.st_mode) == FileType::RegularFile
         && file.st_uid == geteuid().as_raw()
         && file.st_nlink == 1
-        && (0..=LONGEST_NOTE_BYTES as i64).contains(&(file.st_size as i64))
+        && (0..=LONGEST_NOTE_BYTES as i64).contains(&file.st_size)
 }
 
 /// Whether a run can have a directory. Without one, no name can be recorded, and none may be made.
