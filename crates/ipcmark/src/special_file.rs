@@ -42,7 +42,7 @@ fn is_of_another(found: &Metadata) -> bool {
 /// Whether it is a pipe without a name, which only who holds it can name (/dev/stdout): its maker gave it to this process.
 fn is_nameless(path: &Path) -> bool {
     const PIPEFS_MAGIC: i64 = 0x5049_5045;
-    statfs(path).is_ok_and(|file_system| file_system.f_type as i64 == PIPEFS_MAGIC)
+    statfs(path).is_ok_and(|file_system| file_system.f_type == PIPEFS_MAGIC)
 }
 
 #[cfg(test)]
