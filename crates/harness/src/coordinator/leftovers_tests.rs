@@ -171,9 +171,9 @@ fn what_is_put_in_place_of_a_directory_between_check_and_removal_stays() {
         let moved = parent.path().join("moved");
         rename(&path, &moved).unwrap();
         if is_link {
-            symlink(&precious, &path).unwrap()
+            symlink(&precious, &path).unwrap();
         } else {
-            rename(&precious, &path).unwrap()
+            rename(&precious, &path).unwrap();
         };
         own.remove().unwrap();
         assert!(path.join("socket").exists(), "what was put there was emptied");
