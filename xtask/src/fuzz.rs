@@ -1,8 +1,9 @@
 //! `cargo xtask fuzz`: every fuzz target for a while.
 
 use crate::steps::{cargo, root, step};
+use std::process::Command;
 
-const TARGETS: [&str; 4] = ["units", "params", "suite", "results"];
+pub const TARGETS: [&str; 6] = ["units", "params", "formula", "suite", "results", "names"];
 
 /// Runs every target for `seconds`. cargo-fuzz is installed if it is missing; a nightly toolchain must be there.
 pub fn run(seconds: &str) -> Result<(), String> {
@@ -10,15 +11,20 @@ pub fn run(seconds: &str) -> Result<(), String> {
         step("install cargo-fuzz", &mut cargo(&["install", "--locked", "cargo-fuzz"]))?;
     }
     for target in TARGETS {
-        let corpus = root().join("fuzz/corpus").join(target);
-        std::fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
         let limit = format!("-max_total_time={seconds}");
-        // A program that cargo runs keeps to cargo's toolchain; the sanitizer that fuzzing needs is in nightly alone.
-        let mut command = std::process::Command::new("cargo");
-        command.current_dir(root().join("fuzz")).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
-        command.args(["+nightly", "fuzz", "run", target]).arg(&corpus);
-        command.arg(root().join("fuzz/seeds").join(target)).args(["--", &limit]);
-        step(&format!("fuzz {target} for {seconds} s"), &mut command)?;
+        step(&format!("fuzz {target} for {seconds} s"), &mut command(target, &[limit])?)?;
     }
     Ok(())
+}
+
+/// The command that runs `target` with the fuzzer's `options`.
+pub fn command(target: &str, options: &[String]) -> Result<Command, String> {
+    let corpus = root().join("fuzz/corpus").join(target);
+    std::fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
+    // A program that cargo runs keeps to cargo's toolchain; the sanitizer that fuzzing needs is in nightly alone.
+    let mut command = Command::new("cargo");
+    command.current_dir(root().join("fuzz")).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    command.args(["+nightly", "fuzz", "run", target]).arg(&corpus);
+    command.arg(root().join("fuzz/seeds").join(target)).arg("--").args(options);
+    Ok(command)
 }

@@ -1,11 +1,13 @@
-//! The project's own tasks: `cargo xtask test`, `tidy`, `fuzz`, `docs`, `studies`, `bench`. Not part of what users install.
+//! The project's own tasks: `cargo xtask test`, `tidy`, `campaign`, `fuzz`, `docs`, `studies`, `bench`. Not part of what users install.
 //!
 //! Without the feature `crates` it is small and quick to build, for every test begins with building it. What needs
-//! ipcmark's own crates, `docs` and `bench`, is done by a second build of it, which this one starts.
+//! ipcmark's own crates, `campaign`, `docs` and `bench`, is done by a second build of it, which this one starts.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "crates")]
 mod bench;
+#[cfg(feature = "crates")]
+mod campaign;
 #[cfg(feature = "crates")]
 mod docs;
 mod fuzz;
@@ -35,6 +37,7 @@ usage: cargo xtask TASK
                  power [REPETITIONS [SECONDS]]: how often it finds a delay that is injected;
                  memory [SECONDS]: the most memory of a run of the default suite;
                  page: the time to make and to open a report of ten thousand cases
+  campaign [MINUTES] kill, fill, starve, fuzz and model-check for so long (default 60); prints a table
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain";
 
 fn main() -> ExitCode {
@@ -66,6 +69,8 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
     }
     match words {
         ["docs"] => docs::write(),
+        ["campaign"] => campaign::run("60"),
+        ["campaign", minutes] => campaign::run(minutes),
         ["bench", name, arguments @ ..] => bench::run(name, arguments),
         [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
         [bench::speed::ECHO, cpu] => bench::speed::echo(cpu),
@@ -80,7 +85,7 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
     let build = ["run", "--quiet", "--package", "xtask", "--features", "crates"];
     // What measures is optimised; what writes documentation need not be.
     let profile: &[&str] = match words {
-        ["docs"] => &[],
+        ["docs"] | ["campaign", ..] => &[],
         ["bench", ..] => &["--release"],
         _ => return Err(USAGE.to_owned()),
     };

@@ -1,6 +1,7 @@
 //! The list of the tests that say that they are skipped, from all steps of a test run.
 
 use crate::skips;
+use crate::steps::root;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +13,9 @@ pub struct Skipped(PathBuf);
 impl Skipped {
     /// Begins an empty list.
     pub fn new() -> Result<Self, String> {
-        let file = std::env::temp_dir().join(format!("ipcmark-skips-{}", std::process::id()));
+        // Not in the directory for temporary files, where a link of another user may have that name.
+        let file = root().join("target").join(format!("skips-{}", std::process::id()));
+        fs::create_dir_all(root().join("target")).map_err(|error| error.to_string())?;
         fs::write(&file, "").map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Self(file))
     }
@@ -41,7 +44,7 @@ impl Skipped {
 
 impl Drop for Skipped {
     fn drop(&mut self) {
-        // In the directory for temporary files it bothers nobody.
+        // Beside what cargo builds it bothers nobody.
         let _ = fs::remove_file(&self.0);
     }
 }

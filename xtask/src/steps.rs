@@ -7,6 +7,12 @@ pub fn root() -> &'static std::path::Path {
     std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
+/// What cargo builds at `path`, where its target directory is.
+#[cfg(feature = "crates")]
+pub fn target(path: &str) -> std::path::PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into).join(path)
+}
+
 /// A cargo command at the root, by the same cargo that runs this program.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

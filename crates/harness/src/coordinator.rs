@@ -6,6 +6,7 @@ pub mod dose;
 mod endpoint_threads;
 #[cfg(test)]
 mod fake_trials;
+pub mod leftovers;
 pub mod other_build;
 pub mod plain_times;
 pub mod profile;

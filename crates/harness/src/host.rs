@@ -3,6 +3,7 @@
 pub mod doctor;
 pub mod facts;
 mod files;
+pub(crate) mod limits;
 pub mod speed;
 pub(crate) mod steal;
 pub mod topology;

@@ -4,9 +4,12 @@
 //! absent: it is written under another name and then renamed.
 
 use crate::exit::Error;
+use crate::special_file;
 use model::Invalid;
+use rustix::fs::OFlags;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use sys::{Failure, OrFail};
 
@@ -47,11 +50,9 @@ pub fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
     }
     check(path, kind)?;
     // What is no regular file, such as /dev/null or a pipe, takes bytes and keeps none.
-    match path.metadata() {
-        Ok(metadata) if !metadata.is_file() => {
-            fs::write(path, content).or_fail("write", path.display()).map_err(Error::from)
-        }
-        _ => replace(path, content),
+    match special_file::open(path)? {
+        Some(mut file) => file.write_all(content).or_fail("write", path.display()).map_err(Error::from),
+        None => replace(path, content),
     }
 }
 
@@ -73,7 +74,9 @@ pub fn check(path: &Path, kind: FileKind) -> Result<(), Error> {
 /// Whether the file at `path` can be made again, by how it begins. An empty one is worth nothing.
 fn begins_as(path: &Path, kind: FileKind) -> bool {
     let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(kind.begins.len() as u64).read_to_end(&mut start));
+    // It may be a FIFO by now, which would wait.
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
+    let read = file.and_then(|file| file.take(kind.begins.len() as u64).read_to_end(&mut start));
     read.is_ok() && (start == kind.begins || start.is_empty())
 }
 
@@ -88,10 +91,10 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// A name in the directory of `path` that no other file has.
+/// A name in the directory of `path` that nobody can have taken beforehand.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    path.with_file_name(format!(".{name}.{}", std::process::id()))
+    path.with_file_name(format!(".{name}.{}-{:08x}", std::process::id(), rand::random::<u32>()))
 }
 
 fn refused(path: &Path, error: &std::io::Error) -> Invalid {

@@ -1,5 +1,6 @@
 //! How a command ends: the exit codes, and the errors that lead to them.
 
+use crate::visible::{Commands, visible};
 use model::Invalid;
 use std::io::Write;
 use std::process::ExitCode;
@@ -71,7 +72,8 @@ pub fn code(end: impl Into<Ending>) -> ExitCode {
 
 /// Writes `error` to standard error. Where nobody reads that, the exit code still says it.
 fn complain(error: &impl std::fmt::Display) {
-    let _ = writeln!(anstream::stderr(), "ipcmark: {error}");
+    let text = error.to_string();
+    let _ = writeln!(anstream::stderr(), "ipcmark: {}", visible(&text, Commands::None));
 }
 
 /// What [`code`] takes: how a command ended, or a hidden sub-command, whose success has no kinds.

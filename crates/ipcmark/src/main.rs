@@ -20,7 +20,9 @@ mod results_file;
 mod rules;
 mod selection;
 mod session;
+mod special_file;
 mod suites;
+mod visible;
 
 use clap::Parser;
 use exit::{Error, Exit};

@@ -2,6 +2,7 @@
 
 use crate::exit::Error;
 use crate::request::ShowRequest;
+use crate::visible::{Commands, visible};
 use analysis::analysed::AnalysedResults;
 use model::record::Results;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -16,10 +17,16 @@ pub fn command() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Has `writer` write to standard output.
+/// Has `writer` write text, and writes it to standard output without anything that commands a terminal, except colours on one.
 pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Error> {
     let mut out = anstream::AutoStream::auto(std::io::stdout()).lock();
-    match writer(&mut out).and_then(|()| out.flush()) {
+    let mut bytes = Vec::new();
+    let allowed = if std::io::stdout().is_terminal() { Commands::Colours } else { Commands::None };
+    let written = writer(&mut bytes).and_then(|()| {
+        out.write_all(visible(&String::from_utf8_lossy(&bytes), allowed).as_bytes())?;
+        out.flush()
+    });
+    match written {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Error::ReaderGone),
         Err(error) => {

@@ -1,5 +1,6 @@
 //! Results files: created once, appended line by line, read back whole.
 
+use crate::special_file;
 use analysis::summary::{recompute, warnings};
 use model::record::{Line, Results};
 use model::{Invalid, results};
@@ -18,8 +19,10 @@ pub struct ResultsFile {
 impl ResultsFile {
     /// Makes the file. What exists is never overwritten, except what is no regular file, such as /dev/null.
     pub fn create(path: &Path) -> Result<Self, Invalid> {
-        let special = path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
-        let file = OpenOptions::new().write(true).create_new(!special).open(path);
+        if let Some(file) = special_file::open(path)? {
+            return Ok(Self { path: path.to_owned(), file });
+        }
+        let file = OpenOptions::new().write(true).create_new(true).open(path);
         let file = file.map_err(|error| match error.kind() {
             _ if path.is_dir() => {
                 Invalid::new(format!("{} is a directory", path.display()), "name a file in it with -o")

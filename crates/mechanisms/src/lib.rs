@@ -19,4 +19,4 @@ pub use contract::{
     TrialContext,
 };
 pub use registry::Visitor;
-pub use support::names::recorded_names;
+pub use support::names::{probe_names, remove_recorded};

@@ -62,7 +62,9 @@ fn next_step(errno: Errno) -> &'static str {
         }
         Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED => "the peer is gone: see its own error",
         Errno::AGAIN => "the kernel is short of a resource: try again, or see 'ipcmark doctor'",
-        Errno::EXIST => "left by an earlier run: 'ipcmark clean' removes it",
+        Errno::EXIST => {
+            "somebody else has it, and it is left alone; what killed runs left 'ipcmark clean' removes"
+        }
         _ => "see 'ipcmark doctor'",
     }
 }

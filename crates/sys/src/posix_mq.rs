@@ -7,6 +7,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::retry_on_intr;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::{CStr, CString};
+use std::hash::{BuildHasher, RandomState};
 
 /// A message queue, which on Linux is a descriptor.
 #[derive(Debug)]
@@ -126,13 +127,16 @@ pub fn two_queues_charge_bytes(depth: u32, most_bytes: usize) -> u64 {
 /// This tries it, but makes nothing that a killed process could leave behind. A child tries, and has set its own
 /// limit to zero. The kernel first checks whether the queue as such is too large, and only then the limit.
 pub fn allows_two_queues(depth: u32, most_bytes: usize) -> Result<bool, Failure> {
-    const PROBE: &CStr = c"/ipcmark-probe";
+    // A name that nobody can have taken beforehand: with one that is known, any user could end this for all others.
+    let random = RandomState::new().hash_one(std::process::id());
+    let name = format!("/ipcmark-probe-{random:016x}");
+    let path = CString::new(name.as_str()).map_err(|_| Errno::INVAL).or_fail("mq_open", &name)?;
     let ask = || {
         if raise_quota()?.is_some_and(|quota| quota < two_queues_charge_bytes(depth, most_bytes)) {
             return Err(Errno::INVAL);
         }
         setrlimit(Resource::Msgqueue, Rlimit { current: Some(0), maximum: Some(0) })?;
-        create(PROBE, depth, most_bytes).map(drop)
+        create(&path, depth, most_bytes).map(drop)
     };
     // SAFETY: the child makes system calls only.
     let answer = unsafe { Child::start(ask) }.and_then(Child::outcome);
@@ -140,7 +144,7 @@ pub fn allows_two_queues(depth: u32, most_bytes: usize) -> Result<bool, Failure>
         Err(Errno::MFILE) => Ok(true),
         Err(Errno::INVAL | Errno::OVERFLOW) => Ok(false),
         Err(errno) => Err(with_limits(Failure::of("mq_open", "a queue", errno))),
-        Ok(()) => unlink("/ipcmark-probe").map(|()| true).or_fail("mq_unlink", "/ipcmark-probe"),
+        Ok(()) => unlink(&name).map(|()| true).or_fail("mq_unlink", &name),
     }
 }
 
@@ -157,6 +161,22 @@ pub(crate) fn unlink(name: &str) -> Result<(), Errno> {
     let path = CString::new(name).map_err(|_| Errno::INVAL)?;
     // SAFETY: the name ends with a zero byte.
     checked(unsafe { libc::mq_unlink(path.as_ptr()) }).map(drop)
+}
+
+/// Removes the name of a queue that belongs to this user; `Errno::PERM` if it is another's.
+///
+/// Opening a queue neither waits nor follows anything. Its directory is sticky, so that nobody else can put another queue
+/// in its place meanwhile.
+pub(crate) fn unlink_own(name: &str) -> Result<(), Errno> {
+    let path = CString::new(name).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the name ends with a zero byte; without O_CREAT the call takes nothing more.
+    let queue = checked(unsafe {
+        libc::mq_open(path.as_ptr(), libc::O_RDONLY | libc::O_NONBLOCK | libc::O_CLOEXEC)
+    })?;
+    // SAFETY: the kernel has just made the descriptor, and nobody else has it.
+    let queue = unsafe { OwnedFd::from_raw_fd(queue) };
+    let is_ours = rustix::fs::fstat(&queue)?.st_uid == rustix::process::geteuid().as_raw();
+    if is_ours { unlink(name) } else { Err(Errno::PERM) }
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
@@ -187,6 +207,5 @@ mod tests {
         assert_eq!(allows_two_queues(1, 1), Ok(true));
         assert_eq!(allows_two_queues(1, 1 << 40), Ok(false));
         assert_eq!(allows_two_queues(u32::MAX, 1), Ok(false));
-        assert_eq!(unlink("/ipcmark-probe"), Err(Errno::NOENT));
     }
 }

@@ -9,6 +9,7 @@ use super::run_directory::RunDirectory;
 use super::schedule::{Trial, Trials};
 use super::trial_error::TrialError;
 use crate::clock::{Clock, Stamp, Timer};
+use crate::host::limits;
 use crate::host::steal::stolen_ns;
 use crate::host::topology;
 use crate::protocol::channel::{Channel, channel, wait_any};
@@ -23,6 +24,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
@@ -52,6 +54,27 @@ const FDS_A_TRIAL: usize = 4;
 const FDS_BESIDE: usize = 64;
 /// The most trials that are alive at once, so that endpoints take some hundred megabytes at most.
 const MOST_ALIVE: usize = 256;
+
+/// The processes of a trial of two endpoints, and those that are left for floors and everything else.
+const PROCESSES_A_TRIAL: u64 = 2;
+const PROCESSES_BESIDE: u64 = 8;
+/// The memory of such a trial, at small sizes, and what is left for everything else.
+const BYTES_A_TRIAL: u64 = 8 << 20;
+const BYTES_BESIDE: u64 = 32 << 20;
+
+/// How many trials the limits of processes and memory leave room for. Asked once, before the first of them.
+fn room_for_trials() -> usize {
+    static ROOM: OnceLock<usize> = OnceLock::new();
+    *ROOM.get_or_init(|| {
+        let root = Path::new("/");
+        let by_processes = limits::free_processes(root)
+            .map(|free| free.saturating_sub(PROCESSES_BESIDE) / PROCESSES_A_TRIAL);
+        let by_memory =
+            limits::memory_bytes(root).map(|most| most.saturating_sub(BYTES_BESIDE) / BYTES_A_TRIAL);
+        let least = by_processes.into_iter().chain(by_memory).min();
+        least.map_or(usize::MAX, |trials| usize::try_from(trials).unwrap_or(usize::MAX))
+    })
+}
 
 impl Trials for EndpointTrials<'_> {
     fn start<'s>(
@@ -89,7 +112,7 @@ impl Trials for EndpointTrials<'_> {
     fn most_alive(&self) -> usize {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let fds = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        (fds.saturating_sub(FDS_BESIDE) / FDS_A_TRIAL).clamp(1, MOST_ALIVE)
+        (fds.saturating_sub(FDS_BESIDE) / FDS_A_TRIAL).min(room_for_trials()).clamp(1, MOST_ALIVE)
     }
 }
 

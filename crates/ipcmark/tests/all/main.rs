@@ -3,6 +3,7 @@
 
 mod cli;
 mod common;
+mod confined;
 mod cpu_traces;
 mod explain;
 mod profiles;

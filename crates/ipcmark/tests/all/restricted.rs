@@ -16,12 +16,12 @@ use std::process::Command;
 /// Who owns nothing, on every Linux.
 const NOBODY: u32 = 65_534;
 
-fn root() -> bool {
+pub fn root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// A place that an ordinary user may enter and write, with a copy of the binary that it may execute.
-fn open_place() -> Place {
+pub fn open_place() -> Place {
     let place = Place::new();
     let all = |mode| fs::Permissions::from_mode(mode);
     fs::set_permissions(place.path("."), all(0o777)).unwrap();
@@ -36,7 +36,7 @@ fn open_place() -> Place {
 }
 
 /// `program`, found by its path or in `PATH`, as an ordinary user in `place`.
-fn ordinary(place: &Place, program: &str) -> Command {
+pub fn ordinary(place: &Place, program: &str) -> Command {
     let mut command = place.command(program);
     if root() {
         command.uid(NOBODY).gid(NOBODY);
@@ -53,7 +53,7 @@ fn after(place: &Place, setup: &str, arguments: &[&str]) -> Command {
 
 /// `ipcmark ARGUMENTS` as an ordinary user in a mount namespace of its own, after `setup` as its root. `None`, and
 /// a word on standard error, where this host allows no such thing.
-fn in_namespace(place: &Place, setup: &str, arguments: &[&str]) -> Option<Command> {
+pub fn in_namespace(place: &Place, setup: &str, arguments: &[&str]) -> Option<Command> {
     let otherwise = "what a missing file system does is not tested";
     if !has("unshare", "util-linux", otherwise) || !has("setpriv", "util-linux", otherwise) {
         return None;
@@ -87,14 +87,14 @@ fn every_mechanism() -> Vec<&'static str> {
 }
 
 /// The arguments of a short run over every mechanism.
-fn short_run() -> Vec<&'static str> {
+pub fn short_run() -> Vec<&'static str> {
     let effort =
         ["-s", "1,4096", "--iterations", "20", "--rounds", "1", "--time", "5m", "-o", "results.jsonl"];
     [["run"].as_slice(), &every_mechanism(), &effort].concat()
 }
 
 /// Runs `command`, which must measure all that it did not drop, and say why it dropped what it dropped.
-fn measures_what_it_can(place: &Place, command: &mut Command) -> (Results, Said) {
+pub fn measures_what_it_can(place: &Place, command: &mut Command) -> (Results, Said) {
     let said = run(command).expect(0);
     place.assert_nothing_is_left("after a restricted run");
     let results = read(&place.path("results.jsonl"));
@@ -110,7 +110,7 @@ fn measures_what_it_can(place: &Place, command: &mut Command) -> (Results, Said)
 }
 
 /// The reason for which the case that begins with `start` was dropped.
-fn dropped<'a>(results: &'a Results, start: &str) -> Option<&'a str> {
+pub fn dropped<'a>(results: &'a Results, start: &str) -> Option<&'a str> {
     let found = results.header.plan.dropped.iter().find(|dropped| dropped.case.starts_with(start));
     found.map(|dropped| dropped.reason.as_str())
 }
@@ -295,4 +295,41 @@ fn procfs_is_not_mounted() {
     for command in ["doctor", "list", "clean"] {
         run(&mut in_namespace(&place, setup, &[command]).unwrap()).expect(0);
     }
+}
+
+#[test]
+fn clean_leaves_alone_what_other_users_made() {
+    let place = open_place();
+    assert_ordinary(&place);
+    let at = |number: u32| place.tmp().join(format!("ipcmark-run-{number}-0000abcd"));
+    // What stands there and is no directory of the user's own; by root where the tests run as root.
+    fs::create_dir(at(1)).unwrap();
+    fs::write(at(1).join("1.name"), "posix-shm /ipcmark-run-1-0000abcd-1-memory").unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, at(2), rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    std::os::unix::fs::symlink("/etc", at(3)).unwrap();
+    let said = run(ordinary(&place, "./ipcmark").arg("clean")).expect(0);
+    let others = if root() { 3 } else { 2 };
+    assert!(said.out.contains(&format!("left alone: {others} ")), "{said}");
+    assert!(at(2).exists() && at(3).is_symlink() && (!root() || at(1).join("1.name").exists()));
+    // And root leaves alone what the user made.
+    if root() {
+        fs::remove_dir_all(at(1)).unwrap();
+        run(ordinary(&place, "mkdir").arg(at(1))).expect(0);
+        run(ordinary(&place, "mkfifo").arg(at(1).join("1.name"))).expect(0);
+        let said = run(&mut place.ipcmark(["clean"])).expect(0);
+        assert!(said.out.contains("left alone: 3 ") && at(1).join("1.name").exists(), "{said}");
+    }
+}
+
+#[test]
+fn a_directory_in_which_others_rename_is_not_used() {
+    let place = open_place();
+    fs::set_permissions(place.tmp(), fs::Permissions::from_mode(0o777)).unwrap();
+    let short = ["run", "-m", "pipe", "-m", "fifo", "-s", "1", "-p", "unpinned", "--rounds", "1"];
+    let said = run(ordinary(&place, "./ipcmark").args(short)).expect(0);
+    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("other users may rename and remove what lies in"), "{said}");
+    assert!(words.contains("set TMPDIR to a directory of your own"), "{said}");
+    place.assert_nothing_is_left("after a run in a directory that others may write");
 }

@@ -218,3 +218,65 @@ fn text_in_a_results_file_cannot_command_a_terminal() {
         }
     }
 }
+
+/// Names of files, and what errors quote of suites: nothing between the error and the terminal filters it.
+#[test]
+fn no_name_and_no_error_commands_a_terminal() {
+    const EVIL: &str = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}31m\u{202e}";
+    let place = Place::new();
+    let missing = format!("{EVIL}.jsonl");
+    let suite = place
+        .file(&format!("{EVIL}.toml"), format!("name = \"{EVIL}\"\n[[block]]\nmechanisms = [\"{EVIL}\"]"));
+    let suite = suite.to_str().unwrap();
+    place.file(&missing, "{\"format\": \"\\u001b[2J\\u009b\"}\n");
+    for arguments in [
+        &["report", &missing][..],
+        &["report", EVIL],
+        &["run", suite],
+        &["run", "-m", EVIL],
+        &["run", "-m", "pipe", "-o", &format!("/nonexistent/{EVIL}")],
+        &["compare", EVIL, EVIL],
+        &["list", EVIL],
+    ] {
+        let said = run(place.ipcmark(arguments).env("CLICOLOR_FORCE", "1")).expect(2);
+        let commands = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(
+            !said.out.contains(commands) && !said.err.contains(commands),
+            "{arguments:?}: {:?}",
+            said.err
+        );
+    }
+}
+
+/// Numbers without end, a plan of very many cases, and nesting: refused or read, and in memory that the file's own size bounds.
+#[test]
+fn what_is_large_in_a_line_is_refused_or_read() {
+    let place = Place::new();
+    let number = "9".repeat(4 << 20);
+    let endless = good()[0].replacen("\"precision_ns\":", &format!("\"precision_ns\":{number}."), 1);
+    place.file("number", format!("{endless}\n"));
+    refused(&place, "number");
+    let fraction = good()[0].replacen("\"precision_ns\":", &format!("\"precision_ns\":0.{number}"), 1);
+    place.file("fraction", format!("{fraction}\n"));
+    run(&mut place.ipcmark(["report", "fraction"]));
+    let cases = edited(0, |header| {
+        let case = header["plan"]["cases"][0].clone();
+        let many = (0..20_000).map(|size| {
+            let mut case = case.clone();
+            case["size_bytes"] = size.into();
+            case
+        });
+        header["plan"]["cases"] = many.collect();
+    });
+    place.file("cases", format!("{}\n", cases[0]));
+    run(&mut place.ipcmark(["report", "cases"])).expect(0);
+    place.file("same", format!("{}\n", cases[0].replace("\"size_bytes\":", "\"size_bytes\":1,\"was\":")));
+    refused(&place, "same");
+    let deep = good()[0].replacen(
+        "\"run\":",
+        &format!("\"unknown\":{}{},\"run\":", "[".repeat(1 << 20), "]".repeat(1 << 20)),
+        1,
+    );
+    place.file("deep", format!("{deep}\n"));
+    run(&mut place.ipcmark(["report", "deep"]));
+}

@@ -83,16 +83,22 @@ impl Mechanism for PosixMq {
 
     fn bind(trial: &TrialContext<'_>) -> Result<(Bound, Ticket), Failure> {
         let [to_server, to_client] = names(trial);
-        let register = |name: &str| trial.register(ObjectName::PosixMq(name.to_owned()));
-        let registered = [register(&to_server)?, register(&to_client)?];
         let (depth, asked_bytes) = (depth(trial.params), most_bytes(trial));
         // A message above the limit is refused when it is sent, as with other mechanisms.
         let size_bytes =
             if allows_two_queues(depth, asked_bytes)? { asked_bytes } else { largest(trial.params)? };
         let quota = raise_quota().or_fail("setrlimit", "RLIMIT_MSGQUEUE")?;
+        let make = |name: &str| {
+            trial.make_named(ObjectName::PosixMq(name.to_owned()), || {
+                PosixMessageQueue::create(name, depth, size_bytes)
+            })
+        };
+        let (output, to_server) = make(&to_server)?;
+        let (input, to_client) = make(&to_client)?;
+        let registered = [to_server, to_client];
         let endpoint = PosixMqEndpoint {
-            output: with_priority(PosixMessageQueue::create(&to_server, depth, size_bytes)?, trial.params),
-            input: PosixMessageQueue::create(&to_client, depth, size_bytes)?,
+            output: with_priority(output, trial.params),
+            input,
             settings: vec![quota_setting(two_queues_charge_bytes(depth, size_bytes), quota)],
         };
         let (opened, to_opened) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "posix-mq")?;

@@ -164,9 +164,9 @@ impl Lock {
         Ok(match trial.params.text(&ShmQueue::CARD, "lock") {
             Some("sysv-sem") => {
                 let key = SysvKey::of(trial.path());
-                let registered = trial.register(ObjectName::SysvSem(key))?;
                 // The locks are free at first. That must not be undone when the client ends.
-                let fresh = SysvSemaphores::create(key, 2, false)?;
+                let (fresh, registered) =
+                    trial.make_named(ObjectName::SysvSem(key), || SysvSemaphores::create(key, 2, false))?;
                 for at in 0..2 {
                     fresh.add(at, 1).or_fail("semop", format!("key {key}"))?;
                 }

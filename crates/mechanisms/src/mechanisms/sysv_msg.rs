@@ -52,15 +52,12 @@ impl Mechanism for SysvMsg {
 
     fn bind(trial: &TrialContext<'_>) -> Result<(SysvMsgEndpoint, Ticket), Failure> {
         let [to_server, to_client] = keys(trial);
-        let registered = [
-            trial.register(ObjectName::SysvMsg(to_server))?,
-            trial.register(ObjectName::SysvMsg(to_client))?,
-        ];
-        let size_bytes = most_bytes(trial);
-        let (output, input) = (
-            SysvMessageQueue::create(to_server, size_bytes)?,
-            SysvMessageQueue::create(to_client, size_bytes)?,
-        );
+        let make = |key| {
+            trial.make_named(ObjectName::SysvMsg(key), || SysvMessageQueue::create(key, most_bytes(trial)))
+        };
+        let (output, to_server) = make(to_server)?;
+        let (input, to_client) = make(to_client)?;
+        let registered = [to_server, to_client];
         let settings = vec![set_capacity(&output, trial.params)?, set_capacity(&input, trial.params)?];
         Ok((SysvMsgEndpoint { output, input, settings, _registered: Some(registered) }, Ticket::default()))
     }

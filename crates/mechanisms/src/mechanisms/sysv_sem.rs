@@ -44,8 +44,9 @@ impl Mechanism for SysvSem {
 
     fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let key = SysvKey::of(trial.path());
-        let registered = trial.register(ObjectName::SysvSem(key))?;
-        let semaphores = SysvSemaphores::create(key, 2, undo(trial, &Self::CARD))?;
+        let (semaphores, registered) = trial.make_named(ObjectName::SysvSem(key), || {
+            SysvSemaphores::create(key, 2, undo(trial, &Self::CARD))
+        })?;
         let endpoint = SemaphoreEndpoint { semaphores, raises: 0, lowers: 1, _registered: Some(registered) };
         Ok((WakeEndpoint(endpoint), Ticket::default()))
     }

@@ -2,7 +2,7 @@
 //! anything?
 
 use crate::contract::{Operation, TrialContext};
-use crate::support::segments::{create, probe_source, source};
+use crate::support::segments::{make, probe_source};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
 use std::hint::black_box;
@@ -51,8 +51,8 @@ impl Operation for Memory {
             segment::MappedMemory::private(size_bytes).or_fail("mmap", format!("{size_bytes} bytes"))?
         } else {
             // Its name is removed when this function returns. The memory stays attached.
-            let (source, _registered) = source(trial, kind)?;
-            create(&source, size_bytes)?.into_mapped().or_fail("attach", format!("{source:?}"))?
+            let (segment, source, _registered) = make(trial, kind, size_bytes)?;
+            segment.into_mapped().or_fail("attach", format!("{source:?}"))?
         };
         // Every page must be present before the iterations.
         memory.fill(1);

@@ -32,8 +32,9 @@ impl Operation for Semop {
 
     fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let key = SysvKey::of(trial.path());
-        let registered = trial.register(ObjectName::SysvSem(key))?;
-        let semaphores = SysvSemaphores::create(key, 1, undo(trial, &Self::CARD))?;
+        let (semaphores, registered) = trial.make_named(ObjectName::SysvSem(key), || {
+            SysvSemaphores::create(key, 1, undo(trial, &Self::CARD))
+        })?;
         Ok(Self { semaphores, _registered: registered })
     }
 

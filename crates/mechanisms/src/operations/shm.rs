@@ -2,7 +2,7 @@
 
 use crate::contract::{Operation, TrialContext};
 use crate::support::names::Registered;
-use crate::support::segments::{create, probe_source, source};
+use crate::support::segments::{make, probe_source};
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
 use sys::segment::{MemorySegment, SegmentSource};
@@ -70,9 +70,8 @@ impl Operation for Shm {
     fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
         let size_bytes = trial.shape.size_bytes;
         let text = |name| trial.params.text(&Self::CARD, name);
-        let (source, registered) = source(trial, text("memory"))?;
-        // Make it once beforehand, so that touching it later cannot fail.
-        let segment = create(&source, size_bytes)?;
+        // It is made once beforehand, so that touching it later cannot fail.
+        let (segment, source, registered) = make(trial, text("memory"), size_bytes)?;
         let remove = |segment| source.remove(segment).or_fail("remove", format!("{source:?}"));
         let part = match text("part") {
             Some("attach") => Part::Attach(segment),

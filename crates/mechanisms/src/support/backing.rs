@@ -108,15 +108,17 @@ impl MemoryRequest<'_> {
         let (memory, named) = match kind {
             Some("posix") => {
                 let object = trial.posix_name("memory");
-                let registered = trial.register(ObjectName::PosixShm(object.clone()))?;
                 let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
-                let fd = shm::open(&object, flags, OWNERS).or_fail("shm_open", &object)?;
+                let (fd, registered) = trial.make_named(ObjectName::PosixShm(object.clone()), || {
+                    shm::open(&object, flags, OWNERS).or_fail("shm_open", &object)
+                })?;
                 (SharedMemory::create_file(fd, len_bytes)?, Named::Object { _registered: registered })
             }
             Some("sysv") => {
                 let key = SysvKey::of(trial.path());
-                let registered = trial.register(ObjectName::SysvShm(key))?;
-                (sysv::create_memory(key, len_bytes)?, Named::Object { _registered: registered })
+                let (memory, registered) =
+                    trial.make_named(ObjectName::SysvShm(key), || sysv::create_memory(key, len_bytes))?;
+                (memory, Named::Object { _registered: registered })
             }
             Some("file") => {
                 let path = file(trial);

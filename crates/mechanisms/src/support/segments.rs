@@ -33,11 +33,11 @@ pub(crate) fn probe_source(kind: Option<&str>) -> Support {
     }
 }
 
-/// What makes memory of `kind` for `trial`, and the name of that memory.
-pub(crate) fn source(
-    trial: &TrialContext<'_>,
-    kind: Option<&str>,
-) -> Result<(SegmentSource, Option<Registered>), Failure> {
+/// Memory of `kind` for `trial`, what made it, and its name.
+pub(crate) type Made = (MemorySegment, SegmentSource, Option<Registered>);
+
+/// Makes memory of `kind` for `trial`, whose pages can all be touched.
+pub(crate) fn make(trial: &TrialContext<'_>, kind: Option<&str>, size_bytes: usize) -> Result<Made, Failure> {
     let (source, name) = match kind {
         Some("sysv") => {
             let key = SysvKey::of(trial.path());
@@ -47,13 +47,13 @@ pub(crate) fn source(
             let name = trial.posix_name("memory");
             (SegmentSource::Posix(name.clone()), ObjectName::PosixShm(name))
         }
-        _ => return Ok((SegmentSource::Memfd, None)),
+        _ => return Ok((create(&SegmentSource::Memfd, size_bytes)?, SegmentSource::Memfd, None)),
     };
-    Ok((source, Some(trial.register(name)?)))
+    let (segment, registered) = trial.make_named(name, || create(&source, size_bytes))?;
+    Ok((segment, source, Some(registered)))
 }
 
-/// Makes memory whose pages can all be touched.
-pub(crate) fn create(source: &SegmentSource, size_bytes: usize) -> Result<MemorySegment, Failure> {
+fn create(source: &SegmentSource, size_bytes: usize) -> Result<MemorySegment, Failure> {
     let segment =
         source.create(size_bytes).or_fail("make", format!("{size_bytes} bytes of shared memory"))?;
     segment.reserve()?;

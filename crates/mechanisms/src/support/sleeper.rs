@@ -80,9 +80,9 @@ impl Sleeper {
             Some("eventfd") => Self::bind_eventfds(ticket)?,
             Some("sysv-sem") => {
                 let key = SysvKey::of(trial.path());
-                let registered = Some(trial.register(ObjectName::SysvSem(key))?);
-                let semaphores = sysv::SysvSemaphores::create(key, 2, false)?;
-                Sleeper::SystemV { semaphores, own: 0, _registered: registered }
+                let (semaphores, registered) = trial
+                    .make_named(ObjectName::SysvSem(key), || sysv::SysvSemaphores::create(key, 2, false))?;
+                Sleeper::SystemV { semaphores, own: 0, _registered: Some(registered) }
             }
             Some("posix-sem") => {
                 let (semaphores, fd) = posix_sync::PosixSemaphores::create()?;

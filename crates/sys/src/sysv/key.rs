@@ -35,6 +35,15 @@ impl FromStr for SysvKey {
 /// The flags that make an object: it must be new, and it is for its owner alone.
 pub(super) const CREATE: libc::c_int = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
 
+/// Whether what the kernel says of an object, its creator and when it was made or last changed, allows to remove it.
+///
+/// A key is a number that anybody may have chosen before: what another user made, or what was there before `since_s`, in
+/// seconds of the Unix epoch, is somebody else's.
+pub(super) fn check_ours(permissions: &libc::ipc_perm, changed_s: i64, since_s: i64) -> Result<(), Errno> {
+    let is_ours = permissions.cuid == rustix::process::geteuid().as_raw() && changed_s >= since_s;
+    if is_ours { Ok(()) } else { Err(Errno::PERM) }
+}
+
 /// The error of an object that was removed, before the call or during its sleep, is that of a peer that has closed.
 #[cold]
 pub(super) fn gone(errno: Errno) -> Errno {

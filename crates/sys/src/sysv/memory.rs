@@ -31,9 +31,12 @@ fn attach(
     Ok(memory)
 }
 
-/// Removes the name of segment `key`. The segment itself lives until everybody has detached it.
-pub(crate) fn remove_memory(key: SysvKey) -> Result<(), Errno> {
-    SysvSegment::open(key, 0)?.remove()
+/// Removes the name of segment `key`, if this user made it, and not before `since_s`. The segment itself lives until
+/// everybody has detached it.
+pub(crate) fn remove_memory(key: SysvKey, since_s: i64) -> Result<(), Errno> {
+    let segment = SysvSegment::open(key, 0)?;
+    segment.check_ours(since_s)?;
+    segment.remove()
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
@@ -48,7 +51,7 @@ mod tests {
         assert!(create_memory(key, 10_000).is_err(), "a segment was made twice");
         assert!(open_memory(key, 100_000).is_err(), "a smaller segment was attach");
         let server = open_memory(key, 10_000).unwrap();
-        remove_memory(key).unwrap();
+        remove_memory(key, 0).unwrap();
         assert!(open_memory(key, 10_000).is_err(), "the name is still there");
         client.u64_at(9_992).store(7, Ordering::Relaxed);
         assert_eq!(server.u64_at(9_992).load(Ordering::Relaxed), 7);

@@ -1,6 +1,6 @@
 //! System V message queues: made, opened, used and removed.
 
-use super::key::{CREATE, SysvKey, gone};
+use super::key::{CREATE, SysvKey, check_ours, gone};
 use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
 use rustix::io::retry_on_intr;
@@ -96,11 +96,15 @@ impl SysvMessageQueue {
     }
 }
 
-/// Removes the queue `key`, whoever made it (msgctl(2), `IPC_RMID`).
-pub(crate) fn remove_queue(key: SysvKey) -> Result<(), Errno> {
-    // SAFETY: the calls take numbers; IPC_RMID ignores the buffer.
+/// Removes the queue `key`, if this user made it, and not before `since_s` (msgctl(2), `IPC_STAT`, `IPC_RMID`). An
+/// identifier is never used twice, so that what is removed is what was checked.
+pub(crate) fn remove_queue(key: SysvKey, since_s: i64) -> Result<(), Errno> {
+    // SAFETY: a zeroed msqid_ds is valid, and is valid for writes through the call; IPC_RMID ignores the buffer.
     unsafe {
         let id = checked(libc::msgget(key.0, 0))?;
+        let mut status: libc::msqid_ds = std::mem::zeroed();
+        checked(libc::msgctl(id, libc::IPC_STAT, &raw mut status))?;
+        check_ours(&status.msg_perm, status.msg_ctime, since_s)?;
         checked(libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut())).map(drop)
     }
 }
@@ -118,7 +122,7 @@ mod tests {
         let mut into = [0; 8];
         assert_eq!((server.receive(&mut into), &into), (Ok(8), b"12345678"));
         assert_eq!(client.send(&[0; 9]), Err(Errno::MSGSIZE));
-        remove_queue(key).unwrap();
+        remove_queue(key, 0).unwrap();
         assert_eq!(server.receive(&mut into), Err(Errno::PIPE));
     }
 
@@ -138,7 +142,7 @@ mod tests {
         // SAFETY: the buffer holds the type and 8 bytes of text.
         let full =
             checked(unsafe { libc::msgsnd(queue.id, queue.buffer.as_ptr().cast(), 8, libc::IPC_NOWAIT) });
-        remove_queue(key).unwrap();
+        remove_queue(key, 0).unwrap();
         assert_eq!(full, Err(Errno::AGAIN));
     }
 }

@@ -1,7 +1,7 @@
 //! System V shared memory segments: made, opened, attached, detached and removed. What they are used for is not known
 //! here.
 
-use super::key::{CREATE, SysvKey};
+use super::key::{CREATE, SysvKey, check_ours};
 use crate::Errno;
 use crate::libc_call::checked;
 use std::ptr::NonNull;
@@ -32,6 +32,15 @@ impl SysvSegment {
         // On failure it returns -1 as a pointer.
         checked(base as isize)?;
         NonNull::new(base.cast()).ok_or(Errno::FAULT)
+    }
+
+    /// Refuses a segment that another user made, or that was there before `since_s` (shmctl(2), `IPC_STAT`).
+    pub(crate) fn check_ours(&self, since_s: i64) -> Result<(), Errno> {
+        // SAFETY: a zeroed shmid_ds is valid.
+        let mut status: libc::shmid_ds = unsafe { std::mem::zeroed() };
+        // SAFETY: the status is valid for writes through the call.
+        checked(unsafe { libc::shmctl(self.id, libc::IPC_STAT, &raw mut status) })?;
+        check_ours(&status.shm_perm, status.shm_ctime, since_s)
     }
 
     /// Removes its name. The segment itself lives until everybody has detached it (shmctl(2), `IPC_RMID`).

@@ -1,6 +1,6 @@
 //! System V semaphores: sets of them made, opened, used and removed.
 
-use super::key::{CREATE, SysvKey, gone};
+use super::key::{CREATE, SysvKey, check_ours, gone};
 use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
 use rustix::io::retry_on_intr;
@@ -42,11 +42,14 @@ impl SysvSemaphores {
     }
 }
 
-/// Removes the set `key` (semctl(2), `IPC_RMID`).
-pub(crate) fn remove_semaphores(key: SysvKey) -> Result<(), Errno> {
-    // SAFETY: the calls take numbers; IPC_RMID needs no argument.
+/// Removes the set `key`, if this user made it, and not before `since_s` (semctl(2), `IPC_STAT`, `IPC_RMID`).
+pub(crate) fn remove_semaphores(key: SysvKey, since_s: i64) -> Result<(), Errno> {
+    // SAFETY: a zeroed semid_ds is valid, and is valid for writes through the call; IPC_RMID needs no argument.
     unsafe {
         let id = checked(libc::semget(key.0, 0, 0))?;
+        let mut status: libc::semid_ds = std::mem::zeroed();
+        checked(libc::semctl(id, 0, libc::IPC_STAT, &raw mut status))?;
+        check_ours(&status.sem_perm, status.sem_ctime, since_s)?;
         checked(libc::semctl(id, 0, libc::IPC_RMID)).map(drop)
     }
 }
@@ -63,7 +66,7 @@ mod tests {
         client.add(1, 2).unwrap();
         server.add(1, -1).unwrap();
         server.add(1, -1).unwrap();
-        remove_semaphores(key).unwrap();
+        remove_semaphores(key, 0).unwrap();
         assert_eq!(server.add(1, -1), Err(Errno::PIPE));
     }
 }

@@ -1,0 +1,209 @@
+//! `cargo xtask campaign`: what would take too long for the tests. It prints one table for docs/reliability.md.
+//!
+//! Processes are killed at random moments, with full disks, few descriptors and little memory in between; every fuzz target, Miri and
+//! loom run where the toolchain has them, and where it has not, the table says so. Nothing here is a measurement.
+
+mod kills;
+mod row;
+
+use crate::fuzz;
+use crate::steps::{cargo, root};
+use row::Row;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The environment variable by which the campaign knows that it is in namespaces of its own.
+const INSIDE: &str = "IPCMARK_CAMPAIGN_INSIDE";
+
+/// Runs the campaign for about `minutes`.
+pub fn run(minutes: &str) -> Result<(), String> {
+    let minutes: u64 = minutes.parse().map_err(|_| format!("'{minutes}' is no number of minutes"))?;
+    if std::env::var_os(INSIDE).is_none() {
+        return again_in_namespaces();
+    }
+    let all = Duration::from_secs(60 * minutes);
+    build()?;
+    let mut rows = Vec::new();
+    rows.push(loom(all / 10));
+    rows.push(miri(all / 10));
+    rows.extend(fuzzed(all * 2 / 5));
+    // They stop when they are enough.
+    rows.extend(kills::rows(all * 2 / 5)?);
+    print(&rows, minutes);
+    Ok(())
+}
+
+/// Starts this program again where kernel objects and temporary files are nobody else's, so that what is left can be counted.
+fn again_in_namespaces() -> Result<(), String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new("unshare");
+    command.args(["--ipc", "--mount", "sh", "-c"]);
+    command.arg("mount -t tmpfs none /dev/shm && mount -t tmpfs -o mode=1777 none /mnt && mkdir /mnt/mqueue && mount -t mqueue none /mnt/mqueue && exec \"$@\"");
+    command.arg("sh").arg(own).args(std::env::args().skip(1)).env(INSIDE, "yes").env("TMPDIR", "/mnt");
+    let status = command.status().map_err(|error| format!("unshare: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("the campaign ended with {status}; it needs root, for namespaces"))
+    }
+}
+
+fn build() -> Result<(), String> {
+    let status = cargo(&["build", "--workspace", "--all-features", "--bin", "ipcmark"])
+        .status()
+        .map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err("ipcmark does not build".to_owned()) }
+}
+
+/// The ring under every interleaving that loom finds.
+fn loom(limit: Duration) -> Row {
+    let mut command = cargo(&["test", "--package", "sys", "--profile", "loom", "--lib", "ring"]);
+    command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", crate::steps::target("loom"));
+    tests("loom over the ring", &mut command, limit)
+}
+
+/// The pure crates under Miri, which finds undefined behaviour.
+fn miri(limit: Duration) -> Row {
+    const PART: &str = "Miri over the tests of `sys` and `model` that it can run";
+    if !runs(&mut nightly(&["miri", "--version"])) {
+        return Row::new(PART, "not run", "a nightly toolchain with Miri is not installed");
+    }
+    let mut command = nightly(&["miri", "test", "--package", "sys", "--package", "model", "--lib"]);
+    command.env("CARGO_TARGET_DIR", crate::steps::target("miri")).env("PROPTEST_CASES", "4");
+    command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    tests(PART, &mut command, limit)
+}
+
+/// A line for the tests that `command` runs, within `limit`.
+fn tests(part: &str, command: &mut Command, limit: Duration) -> Row {
+    let (said, ended) = said_within(command, limit);
+    let passed: u64 = said
+        .lines()
+        .filter(|line| line.starts_with("test result: "))
+        .filter_map(|line| line.split(" passed").next()?.rsplit(' ').next()?.parse::<u64>().ok())
+        .sum();
+    match ended {
+        Some(true) => Row::new(part, format!("{passed} tests"), "nothing"),
+        Some(false) => {
+            Row::new(part, format!("{passed} tests passed"), format!("**failed**: {}", last_line(&said)))
+        }
+        None => Row::new(part, format!("stopped after {} s", limit.as_secs()), "nothing by then"),
+    }
+}
+
+/// Every fuzz target, in equal parts of `time`.
+fn fuzzed(time: Duration) -> Vec<Row> {
+    if !runs(&mut nightly(&["fuzz", "--version"])) {
+        return vec![Row::new(
+            "fuzz targets",
+            "not run",
+            "cargo-fuzz, or a nightly toolchain, is not installed",
+        )];
+    }
+    let each = time / fuzz::TARGETS.len() as u32;
+    fuzz::TARGETS.iter().map(|target| fuzzed_target(target, each)).collect()
+}
+
+fn fuzzed_target(target: &str, time: Duration) -> Row {
+    let part = format!("fuzz target `{target}`");
+    let limits = [format!("-max_total_time={}", time.as_secs()), "-print_final_stats=1".to_owned()];
+    let mut command = match fuzz::command(target, &limits) {
+        Ok(command) => command,
+        Err(error) => return Row::new(part, "not run", error),
+    };
+    // To build it takes longer than a short campaign gives it.
+    let (said, ended) = said_within(&mut command, time + Duration::from_secs(900));
+    let count = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    let count = count.map_or("0", str::trim);
+    match ended {
+        Some(true) => Row::new(part, format!("{count} executions"), "nothing"),
+        _ => Row::new(part, format!("{count} executions"), format!("**stopped**: {}", last_line(&said))),
+    }
+}
+
+/// What `command` says, and whether it succeeded; `None`: it was killed after `limit`.
+fn said_within(command: &mut Command, limit: Duration) -> (String, Option<bool>) {
+    let refused = |error: std::io::Error| (error.to_string(), Some(false));
+    let file = match tempfile::NamedTempFile::new() {
+        Ok(file) => file,
+        Err(error) => return refused(error),
+    };
+    // One description for both streams, so that neither writes over the other.
+    let streams = file.reopen().and_then(|out| Ok((out.try_clone()?, out)));
+    let child = streams
+        .and_then(|(out, err)| command.process_group(0).stdin(Stdio::null()).stdout(out).stderr(err).spawn());
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return refused(error),
+    };
+    let start = Instant::now();
+    let ended = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Some(status.success()),
+            Err(_) => break Some(false),
+            Ok(None) if start.elapsed() > limit => {
+                // With the compilers and programs that it has started.
+                let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+                let _ = child.wait();
+                break None;
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    };
+    (
+        std::fs::read(file.path())
+            .map(|said| String::from_utf8_lossy(&said).into_owned())
+            .unwrap_or_default(),
+        ended,
+    )
+}
+
+fn last_line(said: &str) -> String {
+    let telling = said
+        .lines()
+        .rev()
+        .find(|line| line.contains("panicked") || line.contains("ERROR") || line.contains("error"));
+    telling.or_else(|| said.lines().last()).unwrap_or("it said nothing").chars().take(200).collect()
+}
+
+/// Cargo of the nightly toolchain. A program that cargo runs keeps to cargo's toolchain otherwise.
+fn nightly(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(root())
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("CARGO")
+        .arg("+nightly")
+        .args(arguments);
+    command
+}
+
+fn runs(command: &mut Command) -> bool {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn print(rows: &[Row], minutes: u64) {
+    let said = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).current_dir(root()).output();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+    };
+    let commit = said("git", &["rev-parse", "--short", "HEAD"]);
+    let changed = if said("git", &["status", "--porcelain"]).is_empty() {
+        ""
+    } else {
+        ", with changes that are not committed"
+    };
+    println!(
+        "A campaign of {minutes} minutes, {}, commit {commit}{changed}, Linux {}:\n",
+        said("date", &["+%F"]),
+        said("uname", &["-r"])
+    );
+    println!("| what | done | found |\n| --- | --- | --- |");
+    for Row { part, done, found } in rows {
+        println!("| {part} | {done} | {found} |");
+    }
+}
