@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 
 /// What is needed: whether it is here, and its package in Debian and its kin.
-fn needed() -> [(bool, &'static str); 6] {
+fn needed() -> [(bool, &'static str); 8] {
     [
         (any_runs(&["strace"]), "strace"),
         (any_runs(&["perf"]), "linux-perf"),
@@ -20,6 +20,8 @@ fn needed() -> [(bool, &'static str); 6] {
             "util-linux",
         ),
         (any_runs(&["script"]), "bsdutils"),
+        (std::path::Path::new("/usr/sbin/sshd").exists(), "openssh-server"),
+        (runs_with("ip", "-V") && runs_with("tc", "-V"), "iproute2"),
     ]
 }
 
@@ -83,7 +85,11 @@ fn any_runs(names: &[&str]) -> bool {
 }
 
 fn runs(program: &str) -> bool {
+    runs_with(program, "--version")
+}
+
+fn runs_with(program: &str, argument: &str) -> bool {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -1,13 +1,18 @@
 //! The coordinator: it starts trials, says which comes next, and takes their samples.
 
+pub mod check;
 mod common_window;
 pub mod compare;
+pub mod endpoint_process;
 #[cfg(test)]
 mod fake_trials;
+mod heartbeat;
 pub mod other_build;
 pub mod plain_times;
 pub mod profile;
+pub mod push;
 mod reexecution;
+pub mod remote;
 pub mod run;
 pub mod run_directory;
 #[cfg(test)]
@@ -18,3 +23,4 @@ mod schedule_tests;
 pub mod slices;
 pub mod trial_error;
 pub mod trials;
+pub mod via;

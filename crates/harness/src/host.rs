@@ -3,6 +3,7 @@
 pub mod doctor;
 pub mod facts;
 mod files;
+pub mod reachable;
 pub mod speed;
 pub(crate) mod steal;
 pub mod topology;

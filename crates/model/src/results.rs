@@ -461,6 +461,11 @@ fn checked_case(case: &Case) -> Result<(), Broken> {
     )
 }
 
+/// Why `sample`, which somebody else measured, cannot be computed with, if it cannot.
+pub fn unsound(sample: &Sample) -> Option<String> {
+    checked_sample(sample).err().map(|(Broken::Text(why) | Broken::Meaning(why))| why)
+}
+
 fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     check((sample.trial as usize) < MOST_SAMPLES, "trial", "below 1048575")?;
     check((1..=LARGEST_COUNT).contains(&sample.iterations), "iterations", "from 1 to 17592186044416")?;

@@ -5,6 +5,7 @@ mod cli;
 mod common;
 mod explain;
 mod profiles;
+mod remote;
 mod restricted;
 mod results_files;
 mod same_trials;

@@ -81,7 +81,13 @@ mod tests {
         let directory = tempfile::Builder::new().prefix("ipcmark-test-").tempdir().unwrap();
         let shape = Shape { size_bytes: 1, workload: Workload::Latency };
         let params = Params::default();
-        let trial = |number| TrialContext { params: &params, shape, directory: directory.path(), number };
+        let trial = |number| TrialContext {
+            params: &params,
+            shape,
+            directory: directory.path(),
+            number,
+            network: None,
+        };
         let name = ObjectName::PosixMq(trial(1).posix_name("to-server"));
         assert_ne!(trial(1).posix_name("to-client"), trial(1).posix_name("to-server"));
         assert_ne!(trial(2).posix_name("to-server"), trial(1).posix_name("to-server"));
