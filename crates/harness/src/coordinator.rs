@@ -8,6 +8,7 @@ pub mod endpoint_process;
 mod fake_trials;
 mod heartbeat;
 pub mod other_build;
+mod own_child;
 pub mod plain_times;
 pub mod profile;
 pub mod push;

@@ -3,7 +3,7 @@
 
 mod peer;
 
-use super::endpoint_process::{OwnChild, over_streams};
+use super::own_child::{OwnChild, over_streams};
 use super::via::Via;
 use crate::clock::Timer;
 use crate::protocol::channel::{Channel, wait_any};
@@ -14,7 +14,7 @@ use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use crate::protocol::silence::SILENCE;
 use model::record::ClockSource;
 use model::{Case, Placement, Size, Spec, Workload, floor};
-use peer::{Fault, RawClient, RawServer};
+use peer::{Mistake, RawClient, RawServer};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -46,18 +46,18 @@ const CHECKS: &[(&str, fn(&Via) -> Finding)] = &[
     ("a ping is answered", ping),
     ("a coordinator of another version is refused", other_version),
     ("a mechanism that is unknown is refused", unknown_mechanism),
-    ("a server answers every message in order, with the right bytes", |via| server(via, Fault::None)),
-    ("a server takes nobody who does not show the token", |via| server(via, Fault::Stranger)),
-    ("a server notices a damaged message", |via| server(via, Fault::Damage)),
-    ("a server notices that messages are out of order", |via| server(via, Fault::Order)),
-    ("a server notices that a message is lost", |via| server(via, Fault::Loss)),
-    ("a server blames a client that closes in the middle", |via| server(via, Fault::Death)),
+    ("a server answers every message in order, with the right bytes", |via| server(via, Mistake::None)),
+    ("a server takes nobody who does not show the token", |via| server(via, Mistake::Stranger)),
+    ("a server notices a damaged message", |via| server(via, Mistake::Damage)),
+    ("a server notices that messages are out of order", |via| server(via, Mistake::Order)),
+    ("a server notices that a message is lost", |via| server(via, Mistake::Loss)),
+    ("a server blames a client that closes in the middle", |via| server(via, Mistake::Death)),
     ("a client sends every message in order, with the right bytes, and reports its slice", |via| {
-        client(via, Fault::None)
+        client(via, Mistake::None)
     }),
-    ("a client notices a damaged answer", |via| client(via, Fault::Damage)),
-    ("a client notices an answer out of order", |via| client(via, Fault::Order)),
-    ("a client blames a server that closes in the middle", |via| client(via, Fault::Death)),
+    ("a client notices a damaged answer", |via| client(via, Mistake::Damage)),
+    ("a client notices an answer out of order", |via| client(via, Mistake::Order)),
+    ("a client blames a server that closes in the middle", |via| client(via, Mistake::Death)),
     ("an endpoint ends when the coordinator is gone", death),
     ("an endpoint ends when it is sent garbage", |via| garbage(via, b"\x0a\0\0\0{\"hello\":??")),
     ("an endpoint ends when it is sent text", |via| garbage(via, b"GET / HTTP/1.1\r\n\r\n")),
@@ -215,14 +215,14 @@ fn unknown_mechanism(via: &Via) -> Finding {
     subject.expect_done(false)
 }
 
-/// A trial of a server, whose client commits `fault`.
-fn server(via: &Via, fault: Fault) -> Finding {
+/// A trial of a server, whose client makes `mistake`.
+fn server(via: &Via, mistake: Mistake) -> Finding {
     let token = rand::random();
     let subject = Subject::ordered(via, Role::Server, token)?;
     let PeerMessage::Ticket(port) = subject.next_for_peer("a ticket")? else {
         return Err("it makes no ticket".to_owned());
     };
-    let mut client = RawClient::connect(&port, token, fault)?;
+    let mut client = RawClient::connect(&port, token, mistake)?;
     match subject.next_for_peer("its settings")? {
         PeerMessage::Settings(_) => {}
         other => return Err(format!("it says {other:?} instead of its settings")),
@@ -234,13 +234,13 @@ fn server(via: &Via, fault: Fault) -> Finding {
         other => return Err(format!("it says {other:?} instead of that it is ready")),
     }
     let count = Iterations::of(&phase).count();
-    if fault.is_noticed() {
+    if mistake.is_noticed() {
         // It may close at any point, and then there is nothing to send to.
-        let _ = client.ask(count, SIZE.as_usize(), fault);
+        let _ = client.ask(count, SIZE.as_usize(), mistake);
         drop(client);
         return subject.expect_done(false);
     }
-    client.ask(count, SIZE.as_usize(), fault)?;
+    client.ask(count, SIZE.as_usize(), mistake)?;
     match subject.next_for_peer("its account of the phase")? {
         PeerMessage::Done(_) => {}
         other => return Err(format!("it says {other:?} instead of its account of the phase")),
@@ -250,8 +250,8 @@ fn server(via: &Via, fault: Fault) -> Finding {
     subject.expect_done(true)
 }
 
-/// A trial of a client of one slice, whose server commits `fault`.
-fn client(via: &Via, fault: Fault) -> Finding {
+/// A trial of a client of one slice, whose server makes `mistake`.
+fn client(via: &Via, mistake: Mistake) -> Finding {
     let token = rand::random();
     let subject = Subject::ordered(via, Role::Client, token)?;
     let (listener, port) = RawServer::listen()?;
@@ -271,8 +271,8 @@ fn client(via: &Via, fault: Fault) -> Finding {
                     return Err(format!("it says {message:?} instead of a phase"));
                 };
                 subject.say_peer(PeerMessage::Ready)?;
-                let answered = server.answer(Iterations::of(&phase).count(), SIZE.as_usize(), fault);
-                if fault.is_noticed() {
+                let answered = server.answer(Iterations::of(&phase).count(), SIZE.as_usize(), mistake);
+                if mistake.is_noticed() {
                     drop(server);
                     return subject.expect_done(false);
                 }

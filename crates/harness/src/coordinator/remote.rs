@@ -1,8 +1,8 @@
 //! The other side of a run whose endpoints may be on two hosts: how it is reached, what it said of itself, and whether it still
 //! can be reached.
 
-use super::endpoint_process::{OwnChild, over_streams};
 use super::heartbeat::Heartbeat;
+use super::own_child::{OwnChild, over_streams};
 use super::via::{ENDPOINT, Via};
 use crate::clock::Timer;
 use crate::protocol::channel::{Channel, wait_any};

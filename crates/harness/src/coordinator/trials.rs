@@ -2,7 +2,8 @@
 //! them.
 
 use super::common_window::in_common_window;
-use super::endpoint_process::{EndpointProcess, is_closed, lost};
+use super::endpoint_process::{EndpointProcess, lost};
+use super::own_child::is_closed;
 use super::plain_times::PlainTimes;
 use super::remote::Remote;
 use super::run_directory::RunDirectory;
@@ -247,7 +248,7 @@ impl EndpointTrial<'_> {
                     return Err(root_cause(error, &mut self.processes));
                 }
                 EndpointMessage::Pong => {}
-                EndpointMessage::Hello(_) => return Err(self.lost(ready, &out_of_turn("a second hello"))),
+                EndpointMessage::Hello(_) => return Err(self.lost(ready, &unexpected("a second hello"))),
             }
         }
         Ok(reports)
@@ -256,7 +257,7 @@ impl EndpointTrial<'_> {
     /// Takes the first message of the endpoint at `at`, which must be its hello.
     fn take_hello(&mut self, at: usize, message: &EndpointMessage) -> Result<(), TrialError> {
         let EndpointMessage::Hello(hello) = message else {
-            return Err(self.lost(at, &out_of_turn("no hello")));
+            return Err(self.lost(at, &unexpected("no hello")));
         };
         self.processes[at].has_greeted = true;
         hello.refusal().map_or(Ok(()), |refusal| Err(TrialError::Refused(refusal)))
@@ -267,7 +268,7 @@ impl EndpointTrial<'_> {
     fn pass_on(&self, from: usize, message: CoordinatorMessage) -> Result<(), TrialError> {
         let (Some(peer), 2) = (self.processes.get(1 - from.min(1)), self.processes.len()) else {
             return Err(TrialError::Unreadable {
-                failure: out_of_turn("something for a peer that it does not have"),
+                failure: unexpected("something for a peer that it does not have"),
             });
         };
         match peer.control.send(&message, &[]) {
@@ -344,7 +345,7 @@ fn answers(control: &Channel) -> bool {
 }
 
 /// The failure of a channel over which `what` came.
-fn out_of_turn(what: &str) -> Failure {
+fn unexpected(what: &str) -> Failure {
     Failure::new("receive", "control channel", format!("it said {what}"), "run one version of ipcmark only")
 }
 

@@ -117,10 +117,10 @@ impl Link {
                     let gone = EndpointError::bug("receive", what, "the coordinator said goodbye");
                     return Err(gone.blaming(Blame::Coordinator));
                 }
-                _ => return Err(out_of_turn(what, "the coordinator").blaming(Blame::Coordinator)),
+                _ => return Err(unexpected(what, "the coordinator").blaming(Blame::Coordinator)),
             },
         };
-        let taken = take(message).ok_or_else(|| out_of_turn(what, "the peer").blaming(Blame::Peer))?;
+        let taken = take(message).ok_or_else(|| unexpected(what, "the peer").blaming(Blame::Peer))?;
         Ok((taken, fds))
     }
 
@@ -139,7 +139,7 @@ impl Link {
 }
 
 /// The failure of `who`, who said something else than `what` was due.
-pub(crate) fn out_of_turn(what: &str, who: &str) -> EndpointError {
+pub(crate) fn unexpected(what: &str, who: &str) -> EndpointError {
     EndpointError::bug("receive", what, &format!("{who} said something else"))
 }
 

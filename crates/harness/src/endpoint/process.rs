@@ -6,7 +6,7 @@
 
 use super::buffered::BufferedEndpoint;
 use super::client::Client;
-use super::control::{Control, Link, out_of_turn};
+use super::control::{Control, Link, unexpected};
 use super::fan_in::FanInServer;
 use super::injected::InjectedDelay;
 use super::operation::OperationTrial;
@@ -69,7 +69,7 @@ fn serve(control: &Control) -> Result<(), Failure> {
 /// Answers the coordinator's hello; then takes its orders, or its goodbye.
 fn greet(control: &Control) -> Outcome<Option<(Orders, Vec<OwnedFd>)>> {
     let (CoordinatorMessage::Hello(theirs), _) = control.receive()? else {
-        return Err(out_of_turn("hello", "the coordinator"));
+        return Err(unexpected("hello", "the coordinator"));
     };
     let facts = theirs.wants_facts.then(|| Box::new(reachable::facts()));
     control.send(&EndpointMessage::Hello(Hello { facts, ..Hello::own() }))?;
@@ -82,7 +82,7 @@ fn greet(control: &Control) -> Outcome<Option<(Orders, Vec<OwnedFd>)>> {
     match control.receive()? {
         (CoordinatorMessage::Orders(orders), fds) => Ok(Some((*orders, fds))),
         (CoordinatorMessage::Goodbye, _) => Ok(None),
-        _ => Err(out_of_turn("orders", "the coordinator")),
+        _ => Err(unexpected("orders", "the coordinator")),
     }
 }
 

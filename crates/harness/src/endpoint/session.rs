@@ -1,7 +1,7 @@
 //! What an endpoint of one trial knows: its orders, its links and how the payload is checked. It does no iterations.
 
 use super::buffered::BufferedEndpoint;
-use super::control::{Control, Link, out_of_turn};
+use super::control::{Control, Link, unexpected};
 use super::payload::{Check, answer_bytes};
 pub(crate) use crate::protocol::error::Outcome;
 use crate::protocol::error::{Blame, EndpointError};
@@ -85,7 +85,7 @@ impl Session {
         match control.receive()?.0 {
             CoordinatorMessage::Slice(orders) => Ok(Some(orders)),
             CoordinatorMessage::Goodbye => Ok(None),
-            _ => Err(out_of_turn("the orders of a slice", "the coordinator").blaming(Blame::Coordinator)),
+            _ => Err(unexpected("the orders of a slice", "the coordinator").blaming(Blame::Coordinator)),
         }
     }
 
@@ -221,7 +221,7 @@ fn take_ticket<M: Mechanism>(trial: &TrialContext<'_>, link: &Link) -> Outcome<M
 fn take_go(control: &Control) -> Outcome<()> {
     match control.receive()?.0 {
         CoordinatorMessage::Go => Ok(()),
-        _ => Err(out_of_turn("the word to go on", "the coordinator").blaming(Blame::Coordinator)),
+        _ => Err(unexpected("the word to go on", "the coordinator").blaming(Blame::Coordinator)),
     }
 }
 

@@ -23,7 +23,7 @@ use harness::coordinator::trials::EndpointTrials;
 use model::plan::Plan;
 use model::record::{FORMAT, Header, Host, PlanRecord, Results, Settings, Tool, VERSION};
 use model::units::format_ns;
-use model::{Case, Outcome, Placement, Sample};
+use model::{Case, Outcome, Sample};
 use std::path::Path;
 use std::time::Duration;
 
@@ -82,9 +82,11 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     }
 }
 
-/// The CPU of an endpoint of this host whose peer may be on another.
+/// The CPU of an endpoint of this host whose peer may be on another: not the highest, which the other side takes if it is on this
+/// host after all, in other namespaces.
 fn own_cpu(host: &Host) -> u32 {
-    host.topology.place(Placement::SameCore).ok().flatten().map_or(0, |pair| pair.client)
+    let cpus = &host.topology.cpus;
+    cpus.iter().rev().nth(1).or(cpus.last()).map_or(0, |cpu| cpu.id)
 }
 
 /// The settings of the run, as its results record them.

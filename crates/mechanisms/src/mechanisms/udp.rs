@@ -62,22 +62,22 @@ impl Mechanism for Udp {
     }
 }
 
-fn endpoint(socket: OwnedFd, params: &Params, shape: Shape, part: Part) -> Result<UdpEndpoint, Failure> {
-    UdpEndpoint::new(socket, params, shape, part, &Udp::CARD, usize::MAX)
+fn endpoint(socket: OwnedFd, params: &Params, shape: Shape, role: WindowRole) -> Result<UdpEndpoint, Failure> {
+    UdpEndpoint::new(socket, params, shape, role, &Udp::CARD, usize::MAX)
 }
 
 /// Makes an endpoint of a connected socket.
-type MakeEndpoint<E> = fn(OwnedFd, &Params, Shape, Part) -> Result<E, Failure>;
+type MakeEndpoint<E> = fn(OwnedFd, &Params, Shape, WindowRole) -> Result<E, Failure>;
 
 /// What an endpoint is in the window.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct WindowRole {
     role: Role,
     /// How many messages fit in the server's buffer, where that may be larger or smaller than the client's.
     fitting: Option<u32>,
 }
 
-impl Part {
+impl WindowRole {
     /// On one host, both buffers are alike.
     const fn alike(role: Role) -> Self {
         Self { role, fitting: None }
@@ -104,7 +104,7 @@ pub(crate) fn bind_udp<E>(
     let TrialContext { params, shape, network, .. } = *trial;
     let Some(network) = network else {
         let (client, server) = connected_pair(params, card)?;
-        let client = endpoint(client, params, shape, Part::alike(Role::Client))?;
+        let client = endpoint(client, params, shape, WindowRole::alike(Role::Client))?;
         return Ok((UdpBound::End(client), Ticket { address: Vec::new(), fds: vec![server] }));
     };
     let own = network.own_address();
@@ -128,7 +128,7 @@ pub(crate) fn accept_udp<E>(
         UdpBound::End(client) => Ok(client),
         UdpBound::Waiting { socket, network, params, shape, fitting } => {
             welcome(&network, &socket, card.name)?;
-            endpoint(socket, &params, shape, Part { role: Role::Server, fitting: Some(fitting) })
+            endpoint(socket, &params, shape, WindowRole { role: Role::Server, fitting: Some(fitting) })
         }
     }
 }
@@ -143,7 +143,7 @@ pub(crate) fn connect_udp<E>(
     let TrialContext { params, shape, network, .. } = *trial;
     let Some(network) = network else {
         let [socket] = ticket.descriptors(card.name)?;
-        return endpoint(socket, params, shape, Part::alike(Role::Server));
+        return endpoint(socket, params, shape, WindowRole::alike(Role::Server));
     };
     let (port, fitting) = ticket
         .address
@@ -155,7 +155,7 @@ pub(crate) fn connect_udp<E>(
         .or_fail("socket", card.name)?;
     set_buffers(&socket, params, card)?;
     greet(&network, &socket, &server, card.name)?;
-    endpoint(socket, params, shape, Part { role: Role::Client, fitting })
+    endpoint(socket, params, shape, WindowRole { role: Role::Client, fitting })
 }
 
 /// Two sockets of the mechanism with `card`, each connected to the other.
@@ -207,7 +207,7 @@ impl UdpEndpoint {
         socket: OwnedFd,
         params: &Params,
         shape: Shape,
-        Part { role, fitting }: Part,
+        WindowRole { role, fitting }: WindowRole,
         card: &Card,
         segment_bytes: usize,
     ) -> Result<Self, Failure> {

@@ -3,7 +3,7 @@
 
 use crate::contract::{Endpoint, Mechanism, Shape, Ticket, TrialContext};
 use crate::mechanisms::udp::{
-    Part, Udp, UdpBound, UdpEndpoint, WINDOW, accept_udp, bind_udp, buffer_bytes, charge, connect_udp,
+    WindowRole, Udp, UdpBound, UdpEndpoint, WINDOW, accept_udp, bind_udp, buffer_bytes, charge, connect_udp,
     connected_pair,
 };
 use crate::support::probe::{largest_below, support_of, try_message};
@@ -96,7 +96,7 @@ pub(crate) struct UdpGsoEndpoint {
 }
 
 impl UdpGsoEndpoint {
-    fn new(socket: OwnedFd, params: &Params, shape: Shape, part: Part) -> Result<Self, Failure> {
+    fn new(socket: OwnedFd, params: &Params, shape: Shape, role: WindowRole) -> Result<Self, Failure> {
         let card = &UdpGso::CARD;
         let segment = segment_bytes(params);
         let too_large = || Failure::of("set the segment of", card.name, Errno::MSGSIZE);
@@ -106,7 +106,7 @@ impl UdpGsoEndpoint {
             set_udp_gro(&socket).or_fail("setsockopt(UDP_GRO)", card.name)?;
         }
         let most_bytes = (MOST_SEGMENTS * segment).min(MOST_BYTES / segment * segment).max(1);
-        Ok(Self { endpoint: UdpEndpoint::new(socket, params, shape, part, card, segment)?, most_bytes })
+        Ok(Self { endpoint: UdpEndpoint::new(socket, params, shape, role, card, segment)?, most_bytes })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The peer of an endpoint that is checked, over a plain TCP connection: it makes and verifies payload, and commits one fault.
+//! The peer of an endpoint that is checked, over a plain TCP connection: it makes and verifies payload, and makes one mistake.
 
 use crate::endpoint::payload::{Check, make, verify};
 use std::io::{Read, Write};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 /// How long the peer waits for the endpoint.
 const WAIT: Duration = Duration::from_secs(5);
-/// The iteration at which the fault is committed.
+/// The iteration at which the mistake is made.
 const AT: u64 = 7;
 
 /// What the peer does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum Mistake {
     /// Nothing.
     None,
     /// Somebody else connects first, and shows another token.
@@ -27,18 +27,18 @@ pub(super) enum Fault {
     Death,
 }
 
-impl Fault {
+impl Mistake {
     /// Whether the endpoint must end its trial for it.
     pub(super) fn is_noticed(self) -> bool {
-        !matches!(self, Fault::None | Fault::Stranger)
+        !matches!(self, Mistake::None | Mistake::Stranger)
     }
 
     /// The number of the message that is sent in `iteration`.
     fn number(self, iteration: u64) -> u64 {
         match self {
-            Fault::Order if iteration == AT => AT + 1,
-            Fault::Order if iteration == AT + 1 => AT,
-            Fault::Loss if iteration >= AT => iteration + 1,
+            Mistake::Order if iteration == AT => AT + 1,
+            Mistake::Order if iteration == AT + 1 => AT,
+            Mistake::Loss if iteration >= AT => iteration + 1,
             _ => iteration,
         }
     }
@@ -48,8 +48,8 @@ impl Fault {
         let mut message = vec![0; size_bytes];
         make(&mut message, 0, self.number(iteration), Check::Everything, false);
         match self {
-            Fault::Death if iteration == AT => return None,
-            Fault::Damage if iteration == AT => message[size_bytes - 1] ^= 1,
+            Mistake::Death if iteration == AT => return None,
+            Mistake::Damage if iteration == AT => message[size_bytes - 1] ^= 1,
             _ => {}
         }
         Some(message)
@@ -61,11 +61,11 @@ pub(super) struct RawClient(TcpStream);
 
 impl RawClient {
     /// Connects to `port` of loopback, and shows `token`.
-    pub(super) fn connect(port: &[u8], token: [u8; 16], fault: Fault) -> Result<Self, String> {
+    pub(super) fn connect(port: &[u8], token: [u8; 16], mistake: Mistake) -> Result<Self, String> {
         let port = port.try_into().map(u16::from_be_bytes);
         let port = port.map_err(|_| "its ticket for tcp is no port of two bytes".to_owned())?;
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        if fault == Fault::Stranger {
+        if mistake == Mistake::Stranger {
             let mut other = token;
             other[15] ^= 1;
             for shown in [&other[..], b"GET / HTTP/1.1\r\n\r\n", b""] {
@@ -78,9 +78,9 @@ impl RawClient {
     }
 
     /// Asks `count` times, and verifies the answers.
-    pub(super) fn ask(&mut self, count: u64, size_bytes: usize, fault: Fault) -> Result<(), String> {
+    pub(super) fn ask(&mut self, count: u64, size_bytes: usize, mistake: Mistake) -> Result<(), String> {
         for iteration in 0..count {
-            let Some(message) = fault.message(iteration, size_bytes) else { return Ok(()) };
+            let Some(message) = mistake.message(iteration, size_bytes) else { return Ok(()) };
             self.0.write_all(&message).map_err(|error| format!("message {iteration}: {error}"))?;
             take(&mut self.0, iteration, size_bytes)?;
         }
@@ -124,10 +124,10 @@ pub(super) struct RawConnection(TcpStream);
 
 impl RawConnection {
     /// Verifies `count` messages, and answers them.
-    pub(super) fn answer(&mut self, count: u64, size_bytes: usize, fault: Fault) -> Result<(), String> {
+    pub(super) fn answer(&mut self, count: u64, size_bytes: usize, mistake: Mistake) -> Result<(), String> {
         for iteration in 0..count {
             take(&mut self.0, iteration, size_bytes)?;
-            let Some(message) = fault.message(iteration, size_bytes) else {
+            let Some(message) = mistake.message(iteration, size_bytes) else {
                 // The endpoint sees the end of the connection, not a reset.
                 return self.0.shutdown(std::net::Shutdown::Both).map_err(|error| error.to_string());
             };
