@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -110,6 +110,7 @@ pub fn remover(words: impl Iterator<Item = OsString>) {
     });
     if !removed {
         let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        eprintln!("ipcmark: a pushed copy may be left behind; to remove it: {}", shown.join(" "));
+        let remedy = format!("ipcmark: a pushed copy may be left behind; to remove it: {}", shown.join(" "));
+        let _ = writeln!(std::io::stderr(), "{remedy}");
     }
 }

@@ -10,9 +10,10 @@ use crate::protocol::hello::{EndpointFacts, Hello};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use model::record::ClockSource;
 use model::{CpuPair, Invalid};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::io::Read;
 use std::net::IpAddr;
-use std::process::Stdio;
+use std::process::{ChildStderr, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use sys::{Errno, Failure, OrFail};
 /// How long a command has until its endpoint says hello, at the first time: it may ask for a pass phrase.
 const FIRST_HELLO: Duration = Duration::from_secs(30);
 /// How much of what a command says on standard error is shown.
-const SHOWN_BYTES: u64 = 4096;
+const SHOWN_BYTES: usize = 4096;
 
 /// A side that is reached by a command.
 #[derive(Debug)]
@@ -130,16 +131,16 @@ fn first_contact(via: &Via, program: &str, interrupted: &AtomicBool) -> Result<E
     let mut child = OwnChild::command(child);
     // A command that has ended by now has said why, which is read below.
     let _ = control.send(&CoordinatorMessage::Hello(Hello { wants_facts: true, ..Hello::own() }), &[]);
-    let answer = hello(&control, interrupted);
-    let answer = answer.map_err(|failure| {
-        child.kill();
-        let mut said = String::new();
-        // What cannot be read is not said.
-        let _ = complaint.map(|complaint| complaint.take(SHOWN_BYTES).read_to_string(&mut said));
-        let said: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let why = if said.is_empty() { failure.to_string() } else { said.join(" / ") };
-        FirstContact::NotThere(why.chars().filter(|c| !c.is_control()).collect())
-    })?;
+    let answer = match hello(&control, interrupted) {
+        Ok(answer) => answer,
+        Err(failure) => {
+            // A command that may not be killed ends when nobody talks to it.
+            drop(control);
+            child.kill();
+            let said = complaint.map(said_on).unwrap_or_default();
+            return Err(FirstContact::NotThere(if said.is_empty() { failure.to_string() } else { said }));
+        }
+    };
     if let Some(refusal) = answer.refusal() {
         let remedy = "install the same version on both hosts, or give --push";
         return Err(FirstContact::Refused(Invalid::new(format!("'{via}': {refusal}"), remedy)));
@@ -151,6 +152,27 @@ fn first_contact(via: &Via, program: &str, interrupted: &AtomicBool) -> Result<E
     let facts =
         answer.facts.ok_or_else(|| FirstContact::NotThere("it says nothing of its host".to_owned()))?;
     Ok(*facts)
+}
+
+/// What a command that has ended said on standard error, as one line. A process that it left behind may hold the stream open.
+fn said_on(mut complaint: ChildStderr) -> String {
+    const AT_MOST: Duration = Duration::from_millis(300);
+    let flags = fcntl_getfl(&complaint).map(|flags| flags | OFlags::NONBLOCK);
+    if flags.and_then(|flags| fcntl_setfl(&complaint, flags)).is_err() {
+        return String::new();
+    }
+    let (mut said, timer) = (Vec::new(), Timer::start());
+    while said.len() < SHOWN_BYTES && timer.elapsed() < AT_MOST {
+        let mut more = [0; SHOWN_BYTES];
+        match complaint.read(&mut more) {
+            Ok(0) => break,
+            Ok(count) => said.extend_from_slice(&more[..count]),
+            Err(_) => std::thread::sleep(Duration::from_millis(2)),
+        }
+    }
+    let text = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" / ").chars().filter(|c| !c.is_control()).collect()
 }
 
 /// The endpoint's hello.

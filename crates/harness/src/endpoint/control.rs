@@ -9,6 +9,7 @@ use crate::protocol::error::{Blame, EndpointError, Outcome};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage, PeerMessage};
 use crate::protocol::silence::SILENCE;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -188,6 +189,7 @@ fn listen(incoming: &Channel, to: &SyncSender<CoordinatorMessage>) {
 
 /// Ends the process, with a word to whoever reads its standard error.
 fn leave(why: &str) -> ! {
-    eprintln!("ipcmark endpoint: {why}");
+    // Whoever read that may be gone, too.
+    let _ = writeln!(std::io::stderr(), "ipcmark endpoint: {why}");
     std::process::exit(1)
 }

@@ -248,6 +248,7 @@ mod tests {
     fn greeted(messages: &[CoordinatorMessage]) -> (Outcome<Option<Orders>>, Vec<EndpointMessage>) {
         let (coordinator, control) = channel().unwrap();
         messages.iter().for_each(|message| coordinator.send(message, &[]).unwrap());
+        rustix::net::shutdown(&coordinator, rustix::net::Shutdown::Write).unwrap();
         let result = greet(&Control::over_socket(control));
         let said = std::iter::from_fn(|| coordinator.receive().ok()).map(|(message, _)| message);
         (result.map(|orders| orders.map(|(orders, _)| orders)), said.collect())

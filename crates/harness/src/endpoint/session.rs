@@ -217,7 +217,7 @@ fn take_ticket<M: Mechanism>(trial: &TrialContext<'_>, link: &Link) -> Outcome<M
     Ok(M::connect(trial, Ticket { address, fds })?)
 }
 
-/// Waits until the coordinator says that all clients are as far.
+/// Waits until the coordinator says that no client is behind this one.
 fn take_go(control: &Control) -> Outcome<()> {
     match control.receive()?.0 {
         CoordinatorMessage::Go => Ok(()),

@@ -19,7 +19,7 @@ pub(crate) enum CoordinatorMessage {
     Orders(Box<Orders>),
     /// The next slice; only to a client or an operation.
     Slice(SliceOrders),
-    /// All clients are as far as this one, which may go on.
+    /// No client is behind this one, which may go on.
     Go,
     /// From the endpoint's peer, where the endpoints have no link.
     Peer(Box<PeerMessage>),

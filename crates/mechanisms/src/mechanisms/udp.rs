@@ -62,7 +62,12 @@ impl Mechanism for Udp {
     }
 }
 
-fn endpoint(socket: OwnedFd, params: &Params, shape: Shape, role: WindowRole) -> Result<UdpEndpoint, Failure> {
+fn endpoint(
+    socket: OwnedFd,
+    params: &Params,
+    shape: Shape,
+    role: WindowRole,
+) -> Result<UdpEndpoint, Failure> {
     UdpEndpoint::new(socket, params, shape, role, &Udp::CARD, usize::MAX)
 }
 

@@ -3,7 +3,7 @@
 
 use crate::contract::{Endpoint, Mechanism, Shape, Ticket, TrialContext};
 use crate::mechanisms::udp::{
-    WindowRole, Udp, UdpBound, UdpEndpoint, WINDOW, accept_udp, bind_udp, buffer_bytes, charge, connect_udp,
+    Udp, UdpBound, UdpEndpoint, WINDOW, WindowRole, accept_udp, bind_udp, buffer_bytes, charge, connect_udp,
     connected_pair,
 };
 use crate::support::probe::{largest_below, support_of, try_message};

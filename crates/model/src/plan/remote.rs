@@ -1,4 +1,4 @@
-//! The plan of a run whose endpoints may be on two hosts: what reaches as far is measured there, at every size and pace that was
+//! The plan of a run whose endpoints may be on two hosts: what reaches over a network is measured, at every size and pace that was
 //! asked for, and all else is dropped with the reason. It has no floors: those are of one host.
 
 use super::{Plan, PlanEntry, sizes, unpaceable};
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_reach_as_far_is_dropped_with_the_reason() {
+    fn what_does_not_reach_over_a_network_is_dropped_with_the_reason() {
         let mechanism = CardKind::Mechanism;
         let reason = |reach, kind, workload, peers| {
             let plan = planned(reach, kind, workload, peers);
