@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// What is needed: whether it is here, and its package in Debian and its kin.
-fn needed() -> [(bool, &'static str); 11] {
+fn needed() -> [(bool, &'static str); 12] {
     [
         (any_runs(&["strace"]), "strace"),
         (any_runs(&["perf"]), "linux-perf"),
@@ -26,6 +26,7 @@ fn needed() -> [(bool, &'static str); 11] {
         (is_here_or_unwanted("slurmctld"), "slurmctld"),
         (is_here_or_unwanted("slurmd"), "slurmd"),
         (is_here_or_unwanted("sinfo"), "slurm-client"),
+        (runs_with("ip", "-V") && runs_with("tc", "-V"), "iproute2"),
     ]
 }
 
@@ -96,7 +97,11 @@ fn any_runs(names: &[&str]) -> bool {
 }
 
 fn runs(program: &str) -> bool {
+    runs_with(program, "--version")
+}
+
+fn runs_with(program: &str, argument: &str) -> bool {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -2,10 +2,10 @@
 //!
 //! Only readings are compared here. What a slower host does to times is in `summary`.
 
-use model::Case;
 use model::placement::CpuPair;
 use model::record::{Results, Sample};
 use model::speed::SpeedReading;
+use model::{Case, Placement};
 use std::collections::BTreeMap;
 
 /// Readings within this fraction of full speed are of an undisturbed CPU.
@@ -19,6 +19,8 @@ pub const PAIR_WITHIN: f64 = 0.5;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FullSpeed {
     cpus: BTreeMap<u32, Readings>,
+    /// Of servers that may be on another host, which has numbers of its own.
+    remote_cpus: BTreeMap<u32, Readings>,
     /// The lower CPU first.
     pairs: BTreeMap<(u32, u32), Readings>,
 }
@@ -43,6 +45,7 @@ impl FullSpeed {
         for (place, reading) in readings(case, sample) {
             let readings = match place {
                 Place::Cpu(cpu) => self.cpus.entry(cpu).or_default(),
+                Place::RemoteCpu(cpu) => self.remote_cpus.entry(cpu).or_default(),
                 Place::Pair(pair) => self.pairs.entry(pair).or_default(),
             };
             readings.add(reading.before_ns);
@@ -66,22 +69,23 @@ impl FullSpeed {
         for (place, reading) in readings(case, sample) {
             let full_ns = match place {
                 Place::Cpu(cpu) => self.cpu_ns(cpu),
+                Place::RemoteCpu(cpu) => self.remote_cpus.get(&cpu).and_then(Readings::full_ns),
                 Place::Pair((client, server)) => self.pair_ns(CpuPair { client, server }),
             }?;
             let slice = slice.get_or_insert(SliceSpeed::FULL);
             let within = match place {
-                Place::Cpu(_) => UNDISTURBED_WITHIN,
+                Place::Cpu(_) | Place::RemoteCpu(_) => UNDISTURBED_WITHIN,
                 Place::Pair(_) => PAIR_WITHIN,
             };
             let is_within = reading.slower_ns() <= full_ns * (1.0 + within);
             slice.undisturbed &= is_within;
-            if matches!(place, Place::Cpu(_)) || !is_within {
+            if !matches!(place, Place::Pair(_)) || !is_within {
                 slice.speed = slice.speed.min(full_ns / reading.mean_ns());
             }
             let log = (reading.mean_ns() / full_ns).ln();
             let half_difference = (reading.before_ns / reading.after_ns).ln() / 2.0;
             match place {
-                Place::Cpu(_) => slice.cpus.add(log, half_difference),
+                Place::Cpu(_) | Place::RemoteCpu(_) => slice.cpus.add(log, half_difference),
                 Place::Pair(_) => slice.pair.add(log, half_difference),
             }
         }
@@ -146,13 +150,16 @@ impl Slowness {
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Cpu(u32),
+    /// The server's, of a case whose endpoints may be on two hosts.
+    RemoteCpu(u32),
     Pair((u32, u32)),
 }
 
 /// The readings beside a sample, of CPUs that are known and times that can be compared.
 fn readings<'a>(case: &Case, sample: &'a Sample) -> impl Iterator<Item = (Place, &'a SpeedReading)> {
     let known = sample.speed.as_ref().zip(case.cpus).map(|(speed, cpus)| {
-        let server = speed.server.as_ref().map(|reading| (Place::Cpu(cpus.server), reading));
+        let of_server = if case.placement == Placement::Remote { Place::RemoteCpu } else { Place::Cpu };
+        let server = speed.server.as_ref().map(|reading| (of_server(cpus.server), reading));
         let pair = speed.pair.as_ref().map(|reading| (Place::Pair(ordered(cpus)), reading));
         [Some((Place::Cpu(cpus.client), &speed.client)), server, pair]
     });

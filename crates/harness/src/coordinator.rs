@@ -1,16 +1,22 @@
 //! The coordinator: it starts trials, says which comes next, and takes their samples.
 
+pub mod check;
 mod common_window;
 pub mod compare;
 pub mod dose;
+pub mod endpoint_process;
 mod endpoint_threads;
 #[cfg(test)]
 mod fake_trials;
+mod heartbeat;
 pub mod leftovers;
 pub mod other_build;
+mod own_child;
 pub mod plain_times;
 pub mod profile;
+pub mod push;
 mod reexecution;
+pub mod remote;
 pub mod run;
 pub mod run_directory;
 #[cfg(test)]
@@ -21,3 +27,4 @@ mod schedule_tests;
 pub mod slices;
 pub mod trial_error;
 pub mod trials;
+pub mod via;

@@ -2,15 +2,16 @@
 
 mod buffered;
 mod client;
+mod control;
 mod fan_in;
 mod injected;
-mod loop_error;
+pub(crate) mod loop_error;
 mod loops;
 mod messages;
 pub(crate) mod meters;
 mod operation;
 mod pacer;
-mod payload;
+pub(crate) mod payload;
 mod phase_iterations;
 pub mod process;
 pub mod sample;

@@ -1,9 +1,9 @@
-//! The hidden sub-commands: what a program does that harness or probes have started from its own file. It parses no
-//! command line for people.
+//! What a program does that harness or probes have started from its own file: the hidden sub-commands, and `endpoint`. It parses
+//! no command line for people.
 
-use crate::coordinator::run_directory;
+use crate::coordinator::endpoint_process::CHILD_OF;
+use crate::coordinator::{push, run_directory, via};
 use crate::endpoint::process;
-use crate::protocol::orders;
 use std::ffi::OsString;
 use std::path::Path;
 use sys::Failure;
@@ -15,23 +15,29 @@ use sys::Failure;
 pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<Result<(), Failure>> {
     let mut arguments = arguments.into_iter();
     let command = arguments.next()?;
-    let first = || arguments.next().unwrap_or_default();
     match command.to_str()? {
-        orders::PROTOCOL => {
-            println!("{}", orders::protocol_line(orders::VERSION));
+        via::ENDPOINT => match (arguments.next(), arguments.next()) {
+            (None, _) => Some(process::main_over_standard_streams()),
+            (Some(option), Some(coordinator)) if option == CHILD_OF => {
+                Some(process::main(&coordinator.to_string_lossy()))
+            }
+            // What else can be typed is for people, and for the command line's parser.
+            _ => None,
+        },
+        observe::ptrace::COMMAND => Some(observe::ptrace::main(&text(arguments.next()))),
+        observe::TRY => Some(observe::try_probe(&text(arguments.next()))),
+        run_directory::JANITOR => {
+            run_directory::janitor(Path::new(&arguments.next().unwrap_or_default()));
             Some(Ok(()))
         }
-        orders::COMMAND => Some(process::main(&text(first))),
-        observe::ptrace::COMMAND => Some(observe::ptrace::main(&text(first))),
-        observe::TRY => Some(observe::try_probe(&text(first))),
-        run_directory::JANITOR => {
-            run_directory::janitor(Path::new(&arguments.nth(1).unwrap_or_default()));
+        push::REMOVER => {
+            push::remover(arguments);
             Some(Ok(()))
         }
         _ => None,
     }
 }
 
-fn text(argument: impl FnOnce() -> OsString) -> String {
-    argument().to_string_lossy().into_owned()
+fn text(argument: Option<OsString>) -> String {
+    argument.unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -4,6 +4,7 @@ pub mod doctor;
 pub mod facts;
 mod files;
 pub(crate) mod limits;
+pub mod reachable;
 pub mod speed;
 pub(crate) mod steal;
 pub mod topology;

@@ -2,6 +2,10 @@
 
 pub(crate) mod channel;
 pub mod error;
+pub(crate) mod frame;
+pub mod hello;
+pub(crate) mod message;
 pub mod orders;
 pub(crate) mod phase;
 pub mod report;
+pub(crate) mod silence;

@@ -6,6 +6,7 @@ use model::observation::{Probe, parse_probe};
 use model::suite::parse_total;
 use model::units::{parse_duration, parse_sizes, parse_some_time};
 use model::{Inject, Invalid, Peers, Percent, Placements, Precision, Size, Workload};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub enum Command {
     Explain(ExplainArguments),
     /// List the suites, or print what one would measure and draw
     Suite(SuiteArguments),
+    /// Take part in trials that a coordinator leads over standard input and output
+    Endpoint(EndpointArguments),
     /// Remove what killed runs left behind
     Clean,
     /// Print the JSON Schema of the results file
@@ -108,6 +111,8 @@ pub struct RunArguments {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub show: ShowOptions,
+    #[command(flatten, next_help_heading = "If client and server are on two hosts")]
+    pub remote: RemoteOptions,
 }
 
 impl Default for RunArguments {
@@ -150,6 +155,27 @@ pub struct AxesOptions {
     /// ready), fan-out=4 (one client asks 4 servers)
     #[arg(long, value_name = "PEERS", value_delimiter = ',')]
     pub peers: Vec<Peers>,
+}
+
+/// The sides that are reached by commands.
+#[derive(Debug, Default, Args)]
+pub struct RemoteOptions {
+    /// Run the server through this command, to which `ipcmark endpoint` is appended: 'ssh HOST', 'ip netns exec NAME',
+    /// 'docker exec -i CONTAINER', 'sudo -u USER'; quotes work as in a shell
+    #[arg(long, value_name = "COMMAND")]
+    pub server_via: Option<String>,
+    /// Run the client through this command
+    #[arg(long, value_name = "COMMAND")]
+    pub client_via: Option<String>,
+    /// Address of the server, as the client reaches it [default: the first of its host's addresses that works]
+    #[arg(long, value_name = "ADDRESS")]
+    pub server_address: Option<IpAddr>,
+    /// Path of ipcmark on the other side [default: the path of this program, or else ipcmark]
+    #[arg(long, value_name = "PATH")]
+    pub via_program: Option<String>,
+    /// Copy this program to the other side for the run, and remove it afterwards
+    #[arg(long, conflicts_with = "via_program")]
+    pub push: bool,
 }
 
 /// How precise results are to be, and what measuring may take.
@@ -292,6 +318,34 @@ pub struct DoctorArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Examine the server's host too, through this command
+    #[arg(long, value_name = "COMMAND")]
+    pub server_via: Option<String>,
+    /// Path of ipcmark there [default: the path of this program, or else ipcmark]
+    #[arg(long, value_name = "PATH", requires = "server_via")]
+    pub via_program: Option<String>,
+}
+
+/// `ipcmark endpoint`.
+#[derive(Debug, Args)]
+#[command(long_about = "Take part in trials that a coordinator leads over standard input and output.\n\n\
+        `ipcmark run --server-via COMMAND` starts it through COMMAND. It speaks the protocol of docs/protocol.md, opens no port \
+        but those of the mechanisms that it is told to measure, and ends when its standard input does.")]
+pub struct EndpointArguments {
+    /// What to do instead
+    #[command(subcommand)]
+    pub command: EndpointCommand,
+}
+
+/// The sub-commands of `ipcmark endpoint`.
+#[derive(Debug, Subcommand)]
+pub enum EndpointCommand {
+    /// Check that the endpoint that a command starts or reaches keeps the protocol
+    Check {
+        /// Command, such as ipcmark endpoint, with its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
 }
 
 /// `ipcmark report`.

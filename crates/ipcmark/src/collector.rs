@@ -194,6 +194,7 @@ mod tests {
                 precision_ns: 1.0,
                 cost_ns: 1.0,
             },
+            remote: None,
             settings: Settings {
                 suite: None,
                 precision: Percent(0.02).into(),

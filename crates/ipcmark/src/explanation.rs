@@ -54,7 +54,7 @@ pub fn explain_cases(
     // Before the work is done: something else may be where the page is to go.
     request.files.html.iter().try_for_each(|path| derived_file::check(path, FileKind::PAGE))?;
     let time = time_for(cases, request.time);
-    let trials = session.trials(false, request.timeout);
+    let trials = session.trials(false, request.timeout, None);
     let mut gathered: Vec<CaseObservations> = cases
         .iter()
         .map(|case| {

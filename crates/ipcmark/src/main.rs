@@ -15,6 +15,7 @@ mod output;
 mod planning;
 mod profile;
 mod progress;
+mod remote;
 mod request;
 mod results_file;
 mod rules;
@@ -45,6 +46,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Compare(arguments) => cmd::compare::run(arguments),
         Command::Explain(arguments) => cmd::explain::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
+        Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),
         Command::Schema => cmd::schema::run(),
         Command::Completions(arguments) => cmd::completions::run(arguments),

@@ -3,10 +3,10 @@
 use mechanisms::registry::{self, CARDS};
 use model::block::Block;
 use model::card::Support;
-use model::plan::{Plan, PlanEntry, plan};
+use model::plan::{Plan, PlanEntry, plan, plan_remote};
 use model::record::Dropped;
 use model::topology::Topology;
-use model::{Case, Endpoints, Invalid, Spec};
+use model::{Case, CpuPair, Endpoints, Invalid, Spec};
 
 /// The plan of `blocks` on this host, which has `topology`.
 pub fn plan_here(blocks: &[Block], endpoints: Endpoints, topology: &Topology) -> Plan {
@@ -17,6 +17,12 @@ pub fn plan_here(blocks: &[Block], endpoints: Endpoints, topology: &Topology) ->
 pub fn plan_some(blocks: &[Block], endpoints: Endpoints, topology: &Topology) -> Result<Plan, Invalid> {
     let plan = plan_here(blocks, endpoints, topology);
     if requested(&plan).next().is_none() { Err(nothing_left(&plan.dropped)) } else { Ok(plan) }
+}
+
+/// The plan of `blocks` for endpoints that may be on two hosts, on the CPUs of `cpus`; refused where it has no case.
+pub fn plan_between_hosts(blocks: &[Block], cpus: CpuPair) -> Result<Plan, Invalid> {
+    let plan = plan_remote(blocks, cpus, entry);
+    if plan.cases.is_empty() { Err(nothing_left(&plan.dropped)) } else { Ok(plan) }
 }
 
 /// The cases of `plan` that were asked for, floors among them.

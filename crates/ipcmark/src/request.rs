@@ -4,15 +4,18 @@
 //! It reads the files that are named, and asks nothing else of this host.
 
 use crate::cli::{
-    AxesOptions, CompareArguments, EffortOptions, ExplainArguments, ProfileOptions, RunArguments, ShowOptions,
+    AxesOptions, CompareArguments, EffortOptions, ExplainArguments, ProfileOptions, RemoteOptions,
+    RunArguments, ShowOptions,
 };
 use crate::selection::{Axes, by_hand, restrict};
 use crate::{results_file, suites};
+use harness::coordinator::via::Via;
 use mechanisms::registry::{self, CARDS};
 use model::block::Block;
 use model::observation::Probe;
 use model::suite::Suite;
 use model::{Endpoints, Inject, Invalid, Percent, Placements, Precision, Spec};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,6 +49,23 @@ pub struct RunRequest {
     pub show: ShowRequest,
     /// How to explain each case afterwards, if it is to be explained.
     pub explanation: Option<ExplanationRequest>,
+    /// The sides that are reached by commands, if any are.
+    pub remote: Option<RemoteRequest>,
+}
+
+/// The sides that are reached by commands, at least one.
+#[derive(Debug)]
+pub struct RemoteRequest {
+    /// By which the client is reached, unless it is here.
+    pub client: Option<Via>,
+    /// By which the server is reached, unless it is here.
+    pub server: Option<Via>,
+    /// The address of the server.
+    pub server_address: Option<IpAddr>,
+    /// The path of ipcmark there.
+    pub program: Option<String>,
+    /// Whether to copy this program there.
+    pub push: bool,
 }
 
 /// How results are shown.
@@ -165,7 +185,15 @@ impl RunRequest {
         suite.rounds = arguments.rounds.or(suite.rounds);
         suite.total = arguments.total.or(suite.total);
         suite.endpoints = endpoints.map(Into::into).or(suite.endpoints);
+        let remote = RemoteRequest::new(arguments.remote)?;
+        if remote.is_some() && (suite.endpoints == Some(Endpoints::Threads) || arguments.explain) {
+            return Err(Invalid::new(
+                "threads of one process, and explanations, are of one host",
+                "leave out --endpoints threads and --explain, or --server-via and --client-via",
+            ));
+        }
         Ok(Self {
+            remote,
             suite_name: is_named.then(|| suite.name.clone()),
             suite,
             iterations: arguments.iterations,
@@ -177,6 +205,25 @@ impl RunRequest {
             show: arguments.show.into(),
             explanation: arguments.explain.then(|| ExplanationRequest::with_timeout(timeout)),
         })
+    }
+}
+
+impl RemoteRequest {
+    /// What `options` ask for; `None` where both sides are here.
+    pub fn new(options: RemoteOptions) -> Result<Option<Self>, Invalid> {
+        let RemoteOptions { server_via, client_via, server_address, via_program: program, push } = options;
+        let via = |text: Option<String>| text.map(|text| Via::parse(&text)).transpose();
+        let (client, server) = (via(client_via)?, via(server_via)?);
+        if client.is_some() || server.is_some() {
+            return Ok(Some(Self { client, server, server_address, program, push }));
+        }
+        match server_address.is_some() || program.is_some() || push {
+            false => Ok(None),
+            true => Err(Invalid::new(
+                "--server-address, --via-program and --push are about a second host, and none is named",
+                "name one with --server-via 'ssh HOST'",
+            )),
+        }
     }
 }
 
@@ -455,6 +502,14 @@ mod tests {
         let explanation = run("run -m pipe --explain --timeout 3s").unwrap().explanation.unwrap();
         assert_eq!((explanation.timeout, explanation.time), (seconds(3), None));
         assert_eq!((explanation.probes.as_slice(), explanation.json), (&Probe::ALL[..], false));
+    }
+
+    #[test]
+    fn a_second_host_is_named_by_a_command() {
+        let remote = run("run -m tcp --server-via ssh --push").unwrap().remote.unwrap();
+        assert_eq!((remote.server.unwrap().words().len(), remote.client, remote.push), (1, None, true));
+        assert!(run("run -m tcp --push").unwrap_err().problem.contains("about a second host"));
+        run("run -m tcp --server-via ssh --endpoints threads").unwrap_err();
     }
 
     #[test]

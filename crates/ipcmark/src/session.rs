@@ -4,6 +4,7 @@
 use crate::exit::Error;
 use harness::clock::Calibration;
 use harness::coordinator::plain_times::PlainTimes;
+use harness::coordinator::remote::Remote;
 use harness::coordinator::run::RunFinish;
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::trials::EndpointTrials;
@@ -36,9 +37,14 @@ impl RunSession {
     }
 
     /// Starts trials, each of which may go `timeout` without a report. With `check`, every byte is checked in the timed phases
-    /// too; without, in the warm-up alone.
-    pub fn trials(&self, check: bool, timeout: Duration) -> EndpointTrials<'_> {
-        self.trials_of(None, check, timeout)
+    /// too; without, in the warm-up alone. Endpoints of remote cases are on the sides of `remote`.
+    pub fn trials<'a>(
+        &'a self,
+        check: bool,
+        timeout: Duration,
+        remote: Option<&'a Remote>,
+    ) -> EndpointTrials<'a> {
+        EndpointTrials { remote, ..self.trials_of(None, check, timeout) }
     }
 
     /// The same with the endpoints of another build, `program`.
@@ -56,6 +62,7 @@ impl RunSession {
             interrupted: &self.stop,
             timeout,
             plain_times: PlainTimes::default(),
+            remote: None,
         }
     }
 

@@ -4,6 +4,7 @@ use model::card::{Card, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
 use rustix::fd::{BorrowedFd, OwnedFd};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use sys::{Errno, Failure};
 
@@ -28,6 +29,20 @@ pub struct TrialContext<'a> {
     pub directory: &'a Path,
     /// The number of this trial in the run.
     pub number: u64,
+    /// How the endpoints find each other where they may be on two hosts.
+    pub network: Option<Network>,
+}
+
+/// What the client of a trial shows to the server, so that the server takes nobody else.
+pub type NetworkToken = [u8; 16];
+
+/// How two endpoints find each other that may be on two hosts.
+#[derive(Debug, Clone, Copy)]
+pub struct Network {
+    /// The address of the server, as the client reaches it.
+    pub server: IpAddr,
+    /// What the client shows.
+    pub token: NetworkToken,
 }
 
 impl TrialContext<'_> {
@@ -39,7 +54,8 @@ impl TrialContext<'_> {
 
 /// What the client sends to the server so that the server can connect: address bytes and descriptors.
 ///
-/// It travels over a Unix socket, which makes anonymous, named and network mechanisms alike.
+/// It travels over a Unix socket, which makes anonymous, named and network mechanisms alike. Where the endpoints may be on two
+/// hosts, the server sends it to the client, and it has no descriptors.
 #[derive(Debug, Default)]
 pub struct Ticket {
     /// At most 4 KiB, in a format that is the mechanism's own.
@@ -69,6 +85,9 @@ impl Ticket {
 ///
 /// The client calls [`bind`](Self::bind), sends the ticket to the server, and calls [`accept`](Self::accept). The
 /// server calls [`connect`](Self::connect) with the ticket. `accept` and `connect` may wait for each other.
+///
+/// If the card's reach is `network`, [`TrialContext::network`] may be set. Then the server binds and the client connects, the
+/// ticket has no descriptors, and the server takes nobody who does not show the token.
 ///
 /// When an endpoint is dropped, or its process dies, the calls of its peer must not wait forever where the kernel can
 /// tell. Where it cannot (an endpoint that spins on shared memory), the coordinator's deadline ends them.

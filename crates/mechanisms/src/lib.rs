@@ -15,8 +15,8 @@ mod support;
 mod zero_copy_tests;
 
 pub use contract::{
-    Arrived, Endpoint, InPlace, Mechanism, NoTrace, Operation, Shape, StepTrace, Ticket, TimerKind,
-    TrialContext,
+    Arrived, Endpoint, InPlace, Mechanism, Network, NetworkToken, NoTrace, Operation, Shape, StepTrace,
+    Ticket, TimerKind, TrialContext,
 };
 pub use registry::Visitor;
 pub use support::names::{probe_names, remove_recorded};

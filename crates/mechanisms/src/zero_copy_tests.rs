@@ -70,7 +70,8 @@ fn connected<M: Mechanism>(params: &str) -> (M::End, M::End) {
     let params = if params.is_empty() { Params::default() } else { Params::parse(params, &M::CARD).unwrap() };
     let directory = tempfile::tempdir().unwrap();
     let shape = Shape { size_bytes: 1, workload: Workload::Throughput };
-    let trial = TrialContext { params: &params, shape, directory: directory.path(), number: 1 };
+    let trial =
+        TrialContext { params: &params, shape, directory: directory.path(), number: 1, network: None };
     let (bound, ticket) = M::bind(&trial).unwrap();
     let server = M::connect(&trial, ticket).unwrap();
     (M::accept(bound).unwrap(), server)

@@ -98,7 +98,7 @@ impl std::fmt::Display for Floor {
     }
 }
 
-/// The floor of `case`; `None` for operations, floors, several peers and unpinned endpoints, and for a stream of empty
+/// The floor of `case`; `None` for operations, floors, several peers, unpinned and remote endpoints, and for a stream of empty
 /// messages, which needs no copy and no hand-over in sequence. The floor of a wake-up without a payload, or with an empty
 /// message, is the hand-over alone.
 ///
@@ -106,7 +106,7 @@ impl std::fmt::Display for Floor {
 /// the least is that the client writes the message where the server reads it, with one hand-over; a message that fits in
 /// the line of the hand-over moves with it. Where endpoints sleep, a wake-up takes the place of the hand-over.
 pub fn floor_of(case: &Case) -> Option<Floor> {
-    let cpus = case.cpus?;
+    let cpus = case.cpus.filter(|_| case.placement != Placement::Remote)?;
     let measures_itself = [CONTEXT_SWITCH, CACHE_LINE, SHARED_COPY, REMOTE_WAKE, NULL];
     if measures_itself.contains(&case.spec.name.as_str()) || case.peers != Peers::Pair {
         return None;

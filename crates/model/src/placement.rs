@@ -46,19 +46,22 @@ pub enum Placement {
     CrossNode,
     /// Wherever the scheduler puts them.
     Unpinned,
+    /// At least one of them through a command, on another host or in other namespaces; each on a CPU that its host chooses.
+    Remote,
     /// On these logical CPUs: the client, the server.
     Cpus(CpuPair),
 }
 
 impl Placement {
     /// The placements that have a name of their own.
-    pub const NAMED: [Placement; 6] = [
+    pub const NAMED: [Placement; 7] = [
         Placement::SameCore,
         Placement::Smt,
         Placement::SameLlc,
         Placement::CrossLlc,
         Placement::CrossNode,
         Placement::Unpinned,
+        Placement::Remote,
     ];
 
     /// The distance between two CPUs that this placement asks for, if it asks for one.
@@ -69,7 +72,7 @@ impl Placement {
             Placement::SameLlc => Some(Distance::SameLlc),
             Placement::CrossLlc => Some(Distance::SameNode),
             Placement::CrossNode => Some(Distance::CrossNode),
-            Placement::Unpinned | Placement::Cpus(_) => None,
+            Placement::Unpinned | Placement::Remote | Placement::Cpus(_) => None,
         }
     }
 }
@@ -83,6 +86,7 @@ impl fmt::Display for Placement {
             Placement::CrossLlc => "cross-llc",
             Placement::CrossNode => "cross-node",
             Placement::Unpinned => "unpinned",
+            Placement::Remote => "remote",
             Placement::Cpus(pair) => return f.pad(&format!("cpus={},{}", pair.client, pair.server)),
         })
     }

@@ -322,5 +322,8 @@ fn floors(cases: &[Case]) -> Vec<Case> {
     floors
 }
 
+mod remote;
 #[cfg(test)]
 mod tests;
+
+pub use remote::plan_remote;

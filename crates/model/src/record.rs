@@ -60,8 +60,11 @@ pub struct Header {
     pub command: Vec<String>,
     /// The host.
     pub host: Host,
-    /// The clock that timed everything.
+    /// The clock that timed everything, but for sides that were reached by commands.
     pub clock: ClockRecord,
+    /// The sides that were reached by commands, if any were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteSides>,
     /// For how long, and how precisely.
     pub settings: Settings,
     /// The cases to measure.
@@ -71,6 +74,31 @@ pub struct Header {
     /// What the suite wants drawn of the results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<Study>,
+}
+
+/// The sides of a run that were reached by commands, on other hosts or in other namespaces. A side that is absent is the host of
+/// the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RemoteSides {
+    /// Where the client was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<RemoteSide>,
+    /// Where the server was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<RemoteSide>,
+    /// The address of the server, as the client reached it.
+    pub server_address: String,
+}
+
+/// A side that was reached by a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RemoteSide {
+    /// The command.
+    pub via: String,
+    /// Its host.
+    pub host: Host,
+    /// The clock that timed it.
+    pub clock: ClockRecord,
 }
 
 /// What made a file.

@@ -465,14 +465,16 @@ fn checked_case(case: &Case) -> Result<(), Broken> {
     )
 }
 
+/// Why `sample`, which somebody else measured, cannot be computed with, if it cannot.
+pub fn unsound(sample: &Sample) -> Option<String> {
+    checked_sample(sample).err().map(|(Broken::Text(why) | Broken::Meaning(why))| why)
+}
+
 fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     check((sample.trial as usize) < MOST_SAMPLES, "trial", "below 1048575")?;
     check((1..=LARGEST_COUNT).contains(&sample.iterations), "iterations", "from 1 to 17592186044416")?;
-    check(
-        sample.speed.is_none_or(is_speed),
-        "speed",
-        "of times above 0 and at most 4.9 hours, in nanoseconds",
-    )?;
+    const SPEEDS: &str = "of times above 0 and at most 4.9 hours, in nanoseconds";
+    check(sample.speed.is_none_or(is_speed), "speed", SPEEDS)?;
     check(sample.stolen_ns.is_none_or(|ns| ns <= LARGEST_COUNT), "stolen_ns", A_COUNT)?;
     check(sample.trial_iterations <= LARGEST_COUNT, "trial_iterations", A_COUNT)?;
     check(is_time(sample.elapsed_ns) && is_time(sample.iteration_ns()), "elapsed_ns", A_TIME)?;
@@ -493,11 +495,8 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     }
     let late = |ns: f64| ns == 0.0 || is_time(ns);
     let slope = sample.schedule.and_then(|schedule| schedule.backlog_slope);
-    check(
-        slope.is_none_or(|slope| slope.abs() <= LARGEST_COUNT as f64),
-        "schedule.backlog_slope",
-        "a slope",
-    )?;
+    let is_slope = |slope: f64| slope.abs() <= LARGEST_COUNT as f64;
+    check(slope.is_none_or(is_slope), "schedule.backlog_slope", "a slope")?;
     let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
     check(kept, "schedule", A_TIME)?;
     check(sample.lost.is_none_or(|lost| lost <= sample.iterations), "lost", "at most as many as iterations")?;

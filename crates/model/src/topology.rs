@@ -48,6 +48,9 @@ impl Topology {
                 None => Ok(Some(pair)),
             };
         }
+        if placement == Placement::Remote {
+            return Err("there is no second host: reach one with --server-via 'ssh HOST'".to_owned());
+        }
         let Some(distance) = placement.distance() else { return Ok(None) };
         let pairs = self
             .cpus

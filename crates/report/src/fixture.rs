@@ -262,6 +262,7 @@ fn header(plan: PlanRecord) -> Header {
             precision_ns: 0.37,
             cost_ns: 21.0,
         },
+        remote: None,
         settings: Settings {
             suite: Some("default".to_owned()),
             precision: PRECISION.into(),

@@ -55,6 +55,7 @@ impl Bench {
             timeout: Duration::from_secs(5),
             plain_times: PlainTimes::default(),
             program: None,
+            remote: None,
         }
     }
 

@@ -1,60 +1,94 @@
 //! Another build of ipcmark whose endpoints are to be measured: whether it speaks the protocol of this one.
 
-use super::reexecution::reexecution;
-use crate::protocol::orders::{PROTOCOL, VERSION, protocol_line};
+use super::endpoint_process::endpoint_command;
+use crate::protocol::channel::{Channel, channel, wait_any};
+use crate::protocol::hello::{Hello, VERSION};
+use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use model::Invalid;
+use rustix::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
+use sys::Failure;
 
-/// Refuses `program` unless it says that its endpoints speak the protocol of this build.
+/// How long an endpoint of it has to say hello.
+const HELLO: Duration = Duration::from_secs(5);
+
+/// Refuses `program` unless its endpoints speak the protocol of this build.
 pub fn check(program: &Path) -> Result<(), Invalid> {
-    let mut command = reexecution(PROTOCOL, Some(program));
-    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().map_err(|error| {
+    let shown = program.display();
+    let none = |why: String| {
         Invalid::new(
-            format!("{} cannot be started: {error}", program.display()),
-            "name an ipcmark binary, with its path",
+            format!("{shown} is no ipcmark whose endpoints this build can start: {why}"),
+            "name a build that has `compare --against`, or compare results files of both",
         )
+    };
+    let (ours, theirs) = channel().map_err(|failure| none(failure.to_string()))?;
+    let mut command = endpoint_command(Some(program));
+    command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| {
+        Invalid::new(format!("{shown} cannot be started: {error}"), "name an ipcmark binary, with its path")
     })?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let own = protocol_line(VERSION);
-    match said.trim().strip_prefix("ipcmark-endpoint ") {
-        Some(_) if said.trim() == own => Ok(()),
-        Some(version) => Err(Invalid::new(
+    // The other side of the channel must be the child's alone.
+    drop(command);
+    let hello = hello(&ours);
+    drop(ours);
+    // It has said what it has to say, or never will.
+    let _ = child.kill();
+    let _ = child.wait();
+    let hello = hello.map_err(|failure| none(failure.answer))?;
+    match hello.refusal() {
+        None => Ok(()),
+        Some(_) => Err(Invalid::new(
             format!(
-                "{} speaks version {version} of the endpoint protocol, and this build {VERSION}",
-                program.display()
+                "{shown} speaks version {} of the endpoint protocol, and this build {VERSION}",
+                hello.version
             ),
             "compare results files of both instead: ipcmark compare A.jsonl B.jsonl",
         )),
-        None => Err(Invalid::new(
-            format!("{} is no ipcmark whose endpoints this build can start", program.display()),
-            "name a build that has `compare --against`, or compare results files of both",
-        )),
+    }
+}
+
+fn hello(control: &Channel) -> Result<Hello, Failure> {
+    let silent = || Failure::new("receive", "hello", "it says no hello", "");
+    control.send(&CoordinatorMessage::Hello(Hello::own()), &[])?;
+    match wait_any(&[control], HELLO) {
+        Ok(Some(_)) => {}
+        Ok(None) | Err(_) => return Err(silent()),
+    }
+    match control.receive()?.0 {
+        EndpointMessage::Hello(hello) => Ok(hello),
+        _ => Err(silent()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::frame::frame;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    /// What is said of a script that prints `line`.
-    fn said_of(name: &str, line: &str) -> Result<(), Invalid> {
+    /// What is said of a script whose endpoint answers with `hello`.
+    fn said_of(name: &str, hello: Option<&Hello>) -> Result<(), Invalid> {
         let path = std::env::temp_dir().join(format!("ipcmark-test-{}-{name}", std::process::id()));
-        fs::write(&path, format!("#!/bin/sh\necho {line}\n")).unwrap();
+        let answer = path.with_extension("answer");
+        let message = hello.map(|hello| frame(&EndpointMessage::Hello(hello.clone())).unwrap());
+        fs::write(&answer, message.unwrap_or_default()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\ncat {} >&0\n", answer.display())).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
         let said = check(&path);
         fs::remove_file(&path).unwrap();
+        fs::remove_file(&answer).unwrap();
         said
     }
 
     #[test]
     fn only_a_build_that_speaks_this_protocol_is_taken() {
-        said_of("same", &protocol_line(VERSION)).unwrap();
-        let other = said_of("other", "ipcmark-endpoint 999").unwrap_err();
+        said_of("same", Some(&Hello::own())).unwrap();
+        let other = said_of("other", Some(&Hello { version: 999, ..Hello::own() })).unwrap_err();
         assert!(other.problem.contains("speaks version 999"), "{other}");
-        assert!(said_of("none", "hello").unwrap_err().problem.contains("is no ipcmark"));
+        assert!(said_of("none", None).unwrap_err().problem.contains("is no ipcmark"));
         let missing = check(Path::new("/nonexistent/ipcmark")).unwrap_err();
         assert!(missing.problem.contains("cannot be started"), "{missing}");
     }

@@ -25,6 +25,13 @@ pub enum TrialError {
         /// Why.
         failure: Failure,
     },
+    /// An endpoint speaks another version of the protocol, or another protocol.
+    Refused(String),
+    /// A command does not reach its endpoint any more.
+    Unreachable {
+        /// What was found.
+        why: String,
+    },
     /// The endpoints made no report in time.
     Silent {
         /// How long they had.
@@ -51,6 +58,15 @@ impl fmt::Display for TrialError {
             }
             Self::Unreadable { failure } => {
                 write!(f, "an endpoint was killed: what it reported cannot be read: {failure}")
+            }
+            Self::Refused(refusal) => {
+                write!(f, "{refusal} (install the same version on both hosts, or give --push)")
+            }
+            Self::Unreachable { why } => {
+                write!(
+                    f,
+                    "an endpoint cannot be reached any more: {why} (see that its command and the network work)"
+                )
             }
             Self::Silent { limit } => write!(
                 f,

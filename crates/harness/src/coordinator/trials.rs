@@ -2,9 +2,11 @@
 //! them.
 
 use super::common_window::in_common_window;
+use super::endpoint_process::{EndpointProcess, lost};
 use super::endpoint_threads::endpoint_threads;
+use super::own_child::is_closed;
 use super::plain_times::PlainTimes;
-use super::reexecution::reexecution;
+use super::remote::Remote;
 use super::run_directory::RunDirectory;
 use super::schedule::{Trial, Trials};
 use super::trial_error::TrialError;
@@ -14,20 +16,21 @@ use crate::host::steal::stolen_ns;
 use crate::host::topology;
 use crate::protocol::channel::{Channel, channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::{COMMAND, Orders, Role, Singly, Sizing, SliceOrders, VERSION};
-use crate::protocol::report::{EndpointMessage, SliceReport};
+use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
+use crate::protocol::orders::{NetworkOrders, Orders, Role, Singly, Sizing, SliceOrders};
+use crate::protocol::report::SliceReport;
+use crate::protocol::silence::ANSWER;
 use model::observation::{CpuTrace, EventSet, ProbeRequest};
 use model::record::ClockSource;
-use model::{Case, CpuPair, Endpoints, Inject, Peers, Sample};
+use model::results::unsound;
+use model::{Case, CpuPair, Endpoints, Inject, Peers, Placement, Sample};
 use observe::cpu_trace::CpuRecorder;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use sys::{Errno, Failure, OrFail};
+use sys::{Errno, Failure};
 
 /// Trials of real endpoints, with what all trials of a run have in common.
 #[derive(Debug)]
@@ -46,6 +49,8 @@ pub struct EndpointTrials<'a> {
     pub plain_times: PlainTimes,
     /// The build that the endpoints are of, which [`super::other_build::check`] found to speak this protocol; this very program if absent.
     pub program: Option<&'a Path>,
+    /// The sides that are reached by commands, for cases whose placement is remote.
+    pub remote: Option<&'a Remote>,
 }
 
 /// What one trial may need of descriptors in the coordinator: a channel to each endpoint, and links while it starts.
@@ -54,6 +59,8 @@ const FDS_A_TRIAL: usize = 4;
 const FDS_BESIDE: usize = 64;
 /// The most trials that are alive at once, so that endpoints take some hundred megabytes at most.
 const MOST_ALIVE: usize = 256;
+/// Likewise where endpoints are reached by commands: sshd takes ten connections that are not logged in yet, and as many sessions of one.
+const MOST_ALIVE_REMOTE: usize = 8;
 
 /// The processes of a trial of two endpoints, and those that are left for floors and everything else.
 const PROCESSES_A_TRIAL: u64 = 2;
@@ -85,7 +92,6 @@ impl Trials for EndpointTrials<'_> {
     ) -> Result<Box<dyn Trial + 's>, TrialError> {
         let inject_ns = self.inject_ns(case)?;
         let orders = |role, pair| Orders {
-            version: VERSION,
             case: case.clone(),
             role,
             clock: self.clock,
@@ -95,24 +101,35 @@ impl Trials for EndpointTrials<'_> {
             inject_ns,
             check: self.check,
             probe: probe.cloned(),
+            network: None,
         };
-        let processes = processes(case)?;
-        let processes =
-            processes.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links, self.program));
-        let processes = processes.collect::<Result<_, _>>()?;
+        let processes: Result<Vec<_>, Failure> = match self.remote {
+            Some(remote) if case.placement == Placement::Remote => {
+                let network = Some(NetworkOrders { server: remote.server_address, token: rand::random() });
+                let both = [Role::Client, Role::Server].into_iter();
+                both.map(|role| start_remote(remote, &Orders { network, ..orders(role, 0) })).collect()
+            }
+            _ => {
+                let start =
+                    |(role, pair, links)| EndpointProcess::start(&orders(role, pair), links, self.program);
+                processes(case)?.into_iter().map(start).collect()
+            }
+        };
+        let processes = processes?;
         let mut trial = EndpointTrial { run: self, case: case.clone(), processes, is_warm: false };
         trial.converse(Until::Connected, self.timeout)?;
         Ok(Box::new(trial))
     }
 
     fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
+        self.interrupted.load(Ordering::Relaxed) || self.remote.is_some_and(|remote| remote.lost().is_some())
     }
 
     fn most_alive(&self) -> usize {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let fds = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        (fds.saturating_sub(FDS_BESIDE) / FDS_A_TRIAL).min(room_for_trials()).clamp(1, MOST_ALIVE)
+        let most = if self.remote.is_some() { MOST_ALIVE_REMOTE } else { MOST_ALIVE };
+        (fds.saturating_sub(FDS_BESIDE) / FDS_A_TRIAL).min(room_for_trials()).clamp(1, most)
     }
 }
 
@@ -141,29 +158,6 @@ impl EndpointTrials<'_> {
     }
 }
 
-/// An endpoint process. Whatever happens, it is dead and reaped when this is dropped.
-struct EndpointProcess {
-    child: Child,
-    control: Channel,
-    role: Role,
-    is_done: bool,
-}
-
-impl EndpointProcess {
-    /// Whether the coordinator tells it when a slice begins: a client, both endpoints in one process, or an operation.
-    fn is_led(&self) -> bool {
-        self.role != Role::Server
-    }
-}
-
-impl Drop for EndpointProcess {
-    fn drop(&mut self) {
-        // It may hang, even after its last word; or it may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// One trial.
 struct EndpointTrial<'a> {
     run: &'a EndpointTrials<'a>,
@@ -175,16 +169,22 @@ struct EndpointTrial<'a> {
 
 impl Trial for EndpointTrial<'_> {
     fn slice(&mut self, orders: SliceOrders) -> Result<SliceReport, TrialError> {
-        let stolen = || self.case.cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
+        // What is stolen of CPUs of another host is not known here.
+        let cpus = self.case.cpus.filter(|_| self.case.placement != Placement::Remote);
+        let stolen = || cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
         let stolen_before = stolen();
-        self.lead(&Some(orders))?;
+        self.lead(&CoordinatorMessage::Slice(orders))?;
         let limit = self.run.timeout.saturating_add(expected_time(orders.size) * self.case.peers.pairs());
         let reports = self.converse(Until::Slices, limit)?;
         let report = match self.case.peers.clients() {
             1 => reports.into_iter().next().ok_or(TrialError::NoSample)?,
             _ => in_common_window(&self.case, &Clock::new(self.run.clock), reports)?,
         };
-        let stolen = || self.case.cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
+        if let Some(why) = self.run.remote.and_then(|_| unsound(&report.sample)) {
+            let failure =
+                Failure::new("take", "a sample", format!("it has no {why}"), "see what the endpoint is");
+            return Err(TrialError::Unreadable { failure });
+        }
         let stolen_ns = stolen_before.zip(stolen()).map(|(before, after)| after.saturating_sub(before));
         self.is_warm = true;
         Ok(SliceReport { sample: Sample { stolen_ns, ..report.sample }, ..report })
@@ -216,7 +216,7 @@ impl Trial for EndpointTrial<'_> {
     }
 
     fn end(&mut self) -> Result<(), TrialError> {
-        self.lead(&None)?;
+        self.lead(&CoordinatorMessage::Goodbye)?;
         self.converse(Until::AllDone, self.run.timeout).map(drop)
     }
 }
@@ -233,10 +233,13 @@ enum Until {
 }
 
 impl EndpointTrial<'_> {
-    /// Tells the led endpoints what comes next: a slice, or nothing.
-    fn lead(&self, orders: &Option<SliceOrders>) -> Result<(), Failure> {
+    /// Tells the led endpoints what comes next: a slice, or nothing more. One that is gone is found when it is listened to.
+    fn lead(&self, message: &CoordinatorMessage) -> Result<(), Failure> {
         let mut led = self.processes.iter().filter(|process| process.is_led());
-        led.try_for_each(|process| process.control.send(orders, &[]))
+        led.try_for_each(|process| match process.control.send(message, &[]) {
+            Err(failure) if !is_closed(&failure) => Err(failure),
+            _ => Ok(()),
+        })
     }
 
     fn led(&self) -> usize {
@@ -263,35 +266,142 @@ impl EndpointTrial<'_> {
             let channels: Vec<&Channel> = alive.iter().map(|&at| &self.processes[at].control).collect();
             let ready = match wait_any(&channels, timer.left_of(limit)) {
                 Ok(Some(ready)) => alive[ready],
-                Ok(None) => return Err(TrialError::Silent { limit }),
+                Ok(None) => return Err(self.silent(limit)),
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
             };
             timer = Timer::start();
-            match self.processes[ready].control.receive::<EndpointMessage>() {
-                Ok((EndpointMessage::Connected, _)) => connected += 1,
-                Ok((EndpointMessage::Expect { ns }, _)) => {
-                    limit = self.run.timeout.saturating_add(Duration::from_nanos(ns) * GENEROSITY);
+            let message = match self.processes[ready].control.receive::<EndpointMessage>() {
+                Ok((message, _)) => message,
+                Err(failure) => return Err(self.lost(ready, &failure)),
+            };
+            if !self.processes[ready].has_greeted {
+                self.take_hello(ready, &message)?;
+                continue;
+            }
+            match message {
+                EndpointMessage::Connected => connected += 1,
+                EndpointMessage::Expect { ns } => {
+                    limit =
+                        self.run.timeout.saturating_add(Duration::from_nanos(ns).saturating_mul(GENEROSITY));
                 }
                 // No client says the second before all have said the first; one that did not wait has reported.
-                Ok((EndpointMessage::Ready | EndpointMessage::MeasuredOnePhase, _)) => {
+                EndpointMessage::Ready | EndpointMessage::MeasuredOnePhase => {
                     waiting_clients.push(ready);
                     if waiting_clients.len() == self.case.peers.clients() as usize {
                         let mut clients = waiting_clients.drain(..);
-                        clients.try_for_each(|at| self.processes[at].control.send(&(), &[]))?;
+                        clients.try_for_each(|at| {
+                            self.processes[at].control.send(&CoordinatorMessage::Go, &[])
+                        })?;
                     }
                 }
-                Ok((EndpointMessage::Slice(report), _)) => reports.push(*report),
-                Ok((EndpointMessage::Done(Ok(())), _)) => self.processes[ready].is_done = true,
-                Ok((EndpointMessage::Done(Err(error)), _)) => {
+                EndpointMessage::Peer(message) => self.pass_on(ready, CoordinatorMessage::Peer(message))?,
+                EndpointMessage::Slice(report) => reports.push(*report),
+                EndpointMessage::Done { error: None } => self.processes[ready].is_done = true,
+                EndpointMessage::Done { error: Some(error) } => {
                     self.processes.remove(ready);
                     return Err(root_cause(error, &mut self.processes));
                 }
-                Err(failure) => return Err(lost(&mut self.processes[ready].child, &failure)),
+                EndpointMessage::Pong => {}
+                EndpointMessage::Hello(_) => return Err(self.lost(ready, &unexpected("a second hello"))),
             }
         }
         Ok(reports)
     }
+
+    /// Takes the first message of the endpoint at `at`, which must be its hello.
+    fn take_hello(&mut self, at: usize, message: &EndpointMessage) -> Result<(), TrialError> {
+        let EndpointMessage::Hello(hello) = message else {
+            return Err(self.lost(at, &unexpected("no hello")));
+        };
+        self.processes[at].has_greeted = true;
+        hello.refusal().map_or(Ok(()), |refusal| Err(TrialError::Refused(refusal)))
+    }
+
+    /// Passes what the endpoint at `from` says on to its peer, where the two have no link. A peer that is gone is found when it is
+    /// listened to.
+    fn pass_on(&self, from: usize, message: CoordinatorMessage) -> Result<(), TrialError> {
+        let (Some(peer), 2) = (self.processes.get(1 - from.min(1)), self.processes.len()) else {
+            return Err(TrialError::Unreadable {
+                failure: unexpected("something for a peer that it does not have"),
+            });
+        };
+        match peer.control.send(&message, &[]) {
+            Err(failure) if !is_closed(&failure) => Err(failure.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What became of the endpoint at `at`, whose channel gave `failure` instead of a message.
+    fn lost(&mut self, at: usize, failure: &Failure) -> TrialError {
+        let process = &mut self.processes[at];
+        let error = lost(&mut process.child, failure);
+        if process.has_greeted || !process.child.is_command {
+            return error;
+        }
+        self.unreachable(error.to_string())
+    }
+
+    /// Why the endpoints said nothing for `limit`: they wait for each other, or one of them cannot be reached.
+    fn silent(&self, limit: Duration) -> TrialError {
+        for process in self.processes.iter().filter(|process| process.child.is_command && !process.is_done) {
+            if !process.has_greeted {
+                return self.unreachable(format!("its command said nothing for {} s", limit.as_secs_f64()));
+            }
+            if !answers(&process.control) {
+                let most_s = (limit + ANSWER).as_secs_f64();
+                return self.unreachable(format!("nothing has come from it for {most_s} s"));
+            }
+        }
+        TrialError::Silent { limit }
+    }
+
+    /// The error of a trial after which no other can be started.
+    fn unreachable(&self, why: String) -> TrialError {
+        let error = TrialError::Unreachable { why };
+        if let Some(remote) = self.run.remote {
+            remote.lose(error.to_string());
+        }
+        error
+    }
+}
+
+/// Starts the endpoint of `orders` on its side of `remote`.
+fn start_remote(remote: &Remote, orders: &Orders) -> Result<EndpointProcess, Failure> {
+    let side = if orders.role == Role::Client { &remote.client } else { &remote.server };
+    let process = match side {
+        None => EndpointProcess::start(orders, Vec::new(), None)?,
+        Some(host) => {
+            let orders = Orders { clock: host.clock(), directory: PathBuf::new(), ..orders.clone() };
+            EndpointProcess::start_on(host, &orders)?
+        }
+    };
+    remote.heartbeat.add(&process.control);
+    Ok(process)
+}
+
+/// Whether an endpoint says that it is still there.
+fn answers(control: &Channel) -> bool {
+    let timer = Timer::start();
+    if control.send(&CoordinatorMessage::Ping, &[]).is_err() {
+        return false;
+    }
+    loop {
+        match wait_any(&[control], timer.left_of(ANSWER)) {
+            Ok(Some(_)) => match control.receive::<EndpointMessage>() {
+                Ok((EndpointMessage::Pong, _)) => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            },
+            Err(Errno::INTR) => {}
+            Ok(None) | Err(_) => return false,
+        }
+    }
+}
+
+/// The failure of a channel over which `what` came.
+fn unexpected(what: &str) -> Failure {
+    Failure::new("receive", "control channel", format!("it said {what}"), "run one version of ipcmark only")
 }
 
 /// The processes of a trial of `case`, each with its role, the number of its first pair, and its links.
@@ -319,21 +429,22 @@ fn processes(case: &Case) -> Result<Vec<(Role, u32, Vec<Channel>)>, Failure> {
 /// Why a trial failed of which one endpoint reported `error`: that, unless it blames its peer and another endpoint of `others`
 /// has a reason of its own.
 fn root_cause(error: EndpointError, others: &mut [EndpointProcess]) -> TrialError {
-    const GRACE: Duration = Duration::from_millis(100);
+    let is_remote = others.iter().any(|process| process.child.is_command);
+    let grace = if is_remote { ANSWER } else { Duration::from_millis(100) };
     let timer = Timer::start();
     let mut silent: Vec<usize> = (0..others.len()).collect();
     let mut blames_a_peer = error.blame == Blame::Peer;
     let mut cause = TrialError::Endpoint(error.clone());
     while blames_a_peer {
         let channels: Vec<&Channel> = silent.iter().map(|&at| &others[at].control).collect();
-        let Ok(Some(ready)) = wait_any(&channels, timer.left_of(GRACE)) else {
+        let Ok(Some(ready)) = wait_any(&channels, timer.left_of(grace)) else {
             return TrialError::Endpoint(error);
         };
         let at = silent[ready];
         match others[at].control.receive::<EndpointMessage>() {
-            Ok((EndpointMessage::Done(result), _)) => {
+            Ok((EndpointMessage::Done { error }, _)) => {
                 silent.remove(ready);
-                if let Err(theirs) = result {
+                if let Some(theirs) = error {
                     blames_a_peer = theirs.blame == Blame::Peer;
                     cause = TrialError::Endpoint(theirs);
                 }
@@ -362,245 +473,5 @@ fn expected_time(size: Sizing) -> Duration {
     }
 }
 
-/// What became of a process whose control channel gave `failure` instead of a message: it has ended, or what it said cannot be
-/// read, and then it is killed, for it may wait for ever for somebody who listens.
-fn lost(child: &mut Child, failure: &Failure) -> TrialError {
-    const GRACE: Duration = Duration::from_secs(1);
-    let is_closed = matches!(failure.errno, Some(Errno::PIPE | Errno::CONNRESET));
-    let timer = Timer::start();
-    while timer.elapsed() < GRACE {
-        match child.try_wait() {
-            Ok(Some(status)) => return TrialError::Died { status: status.to_string() },
-            Ok(None) if is_closed => std::thread::sleep(Duration::from_millis(1)),
-            Ok(None) => break,
-            Err(error) => return TrialError::Died { status: error.to_string() },
-        }
-    }
-    let _ = child.kill();
-    TrialError::Unreadable { failure: failure.clone() }
-}
-
-/// Starts `program`, or this very program, as an endpoint, and gives it its orders.
-fn start(orders: &Orders, links: Vec<Channel>, program: Option<&Path>) -> Result<EndpointProcess, Failure> {
-    let (ours, theirs) = channel()?;
-    let mut command = reexecution(COMMAND, program);
-    command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
-    let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
-    let child = command.spawn().or_fail("start", format!("an endpoint ({of})"))?;
-    let process = EndpointProcess { child, control: ours, role: orders.role, is_done: false };
-    let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
-    process.control.send(orders, &fds)?;
-    Ok(process)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::endpoint::sample::sample;
-    use model::record::Usage;
-    use model::{Workload, floor};
-    use std::process::Command;
-
-    /// A process that sleeps, and the channel that is its own in the coordinator's eyes.
-    fn sleeper(is_led: bool) -> (EndpointProcess, Channel) {
-        let (ours, theirs) = channel().unwrap();
-        let child = Command::new("sleep").arg("600").spawn().unwrap();
-        let role = if is_led { Role::Client } else { Role::Server };
-        (EndpointProcess { child, control: ours, role, is_done: false }, theirs)
-    }
-
-    fn say(channel: &Channel, message: EndpointMessage) {
-        channel.send(&message, &[]).unwrap();
-    }
-
-    fn fail(channel: &Channel, error: EndpointError) {
-        say(channel, EndpointMessage::Done(Err(error)));
-    }
-
-    fn error(answer: &str, blame: Blame) -> EndpointError {
-        EndpointError { blame, ..EndpointError::bug("send", "the mechanism", answer) }
-    }
-
-    fn report() -> EndpointMessage {
-        let sample = sample(5, 100.0, Usage::default(), None);
-        let report =
-            SliceReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation: None };
-        EndpointMessage::Slice(Box::new(report))
-    }
-
-    fn case(peers: Peers) -> Case {
-        Case { peers, workload: Workload::Latency, cpus: None, ..floor::operation("pipe", 1) }
-    }
-
-    /// What the coordinator makes of what `processes` say within `limit`.
-    fn converse(
-        until: Until,
-        limit: Duration,
-        interrupted: bool,
-        case: Case,
-        processes: Vec<EndpointProcess>,
-    ) -> Result<Vec<SliceReport>, TrialError> {
-        let directory = RunDirectory::create().unwrap();
-        let run = EndpointTrials {
-            clock: ClockSource::MonotonicRaw,
-            directory: &directory,
-            check: false,
-            interrupted: &AtomicBool::new(interrupted),
-            timeout: limit,
-            plain_times: PlainTimes::default(),
-            program: None,
-        };
-        EndpointTrial { run: &run, case, processes, is_warm: false }.converse(until, limit)
-    }
-
-    fn slices(processes: Vec<EndpointProcess>) -> Result<Vec<SliceReport>, TrialError> {
-        converse(Until::Slices, LONG, false, case(Peers::Pair), processes)
-    }
-
-    const LONG: Duration = Duration::from_secs(600);
-
-    #[test]
-    fn a_slice_is_over_when_the_client_has_reported_and_the_server_says_nothing() {
-        let ((client, client_says), (server, _silent)) = (sleeper(true), sleeper(false));
-        say(&client_says, report());
-        let reports = slices(vec![client, server]).unwrap();
-        assert_eq!((reports.len(), reports[0].sample.iterations), (1, 5));
-    }
-
-    #[test]
-    fn a_trial_has_ended_when_all_endpoints_have() {
-        let ((client, client_says), (server, server_says)) = (sleeper(true), sleeper(false));
-        say(&client_says, EndpointMessage::Done(Ok(())));
-        say(&server_says, EndpointMessage::Done(Ok(())));
-        let processes = vec![client, server];
-        assert!(converse(Until::AllDone, LONG, false, case(Peers::Pair), processes).unwrap().is_empty());
-    }
-
-    #[test]
-    fn of_two_failures_the_one_that_does_not_blame_its_peer_is_reported() {
-        let ((client, client_says), (server, server_says)) = (sleeper(true), sleeper(false));
-        fail(&client_says, error("the peer closed", Blame::Peer));
-        fail(&server_says, error("no memory", Blame::Host));
-        let failure = slices(vec![client, server]).unwrap_err();
-        assert_eq!(failure, TrialError::Endpoint(error("no memory", Blame::Host)));
-    }
-
-    #[test]
-    fn a_death_comes_before_the_failure_that_it_caused() {
-        let ((client, client_says), (mut server, server_says)) = (sleeper(true), sleeper(false));
-        server.child.kill().unwrap();
-        fail(&client_says, error("the peer closed", Blame::Peer));
-        drop(server_says);
-        let failure = root_cause(error("the peer closed", Blame::Peer), &mut [server]);
-        assert!(matches!(&failure, TrialError::Died { status } if status.contains("SIGKILL")), "{failure}");
-        drop(client);
-    }
-
-    #[test]
-    fn a_failure_that_blames_no_peer_is_reported_at_once() {
-        let (client, _silent) = sleeper(true);
-        let own = error("the word peer blames nobody", Blame::Itself);
-        assert_eq!(root_cause(own.clone(), &mut [client]), TrialError::Endpoint(own));
-    }
-
-    #[test]
-    fn where_all_blame_a_peer_the_first_is_reported() {
-        let (other, other_says) = sleeper(false);
-        fail(&other_says, error("second", Blame::Peer));
-        let first = error("first", Blame::Peer);
-        assert_eq!(root_cause(first.clone(), &mut [other]), TrialError::Endpoint(first));
-    }
-
-    /// It waited for the process to end, which waits for ever: the test did not return.
-    #[test]
-    fn an_endpoint_whose_report_cannot_be_read_is_killed() {
-        use std::io::Write;
-        for garbage in [&b"\xff\xff\xff\xff too long"[..], b"\x04\0\0\0????"] {
-            let (client, client_says) = sleeper(true);
-            let mut stream = std::os::unix::net::UnixStream::from(OwnedFd::from(client_says));
-            stream.write_all(garbage).unwrap();
-            let failure = slices(vec![client]).unwrap_err();
-            assert!(matches!(failure, TrialError::Unreadable { .. }), "{failure}");
-        }
-    }
-
-    #[test]
-    fn endpoints_that_say_nothing_are_killed_when_time_is_up() {
-        let (client, _silent) = sleeper(true);
-        let failure = converse(Until::Slices, Duration::ZERO, false, case(Peers::Pair), vec![client]);
-        let failure = failure.unwrap_err();
-        assert_eq!(failure, TrialError::Silent { limit: Duration::ZERO });
-        let said = failure.to_string();
-        assert!(
-            said.starts_with("the endpoints made no report within 0.0 s") && said.contains("--timeout"),
-            "{said}"
-        );
-    }
-
-    /// A million slow iterations had a deadline of a second beside the timeout.
-    #[test]
-    fn an_endpoint_has_the_time_that_it_has_said_it_needs() {
-        let (client, client_says) = sleeper(true);
-        let limit = Duration::from_millis(50);
-        let later = std::thread::spawn(move || {
-            say(&client_says, EndpointMessage::Expect { ns: 60_000_000_000 });
-            std::thread::sleep(4 * limit);
-            say(&client_says, report());
-            client_says
-        });
-        let reports = converse(Until::Slices, limit, false, case(Peers::Pair), vec![client]);
-        assert_eq!(reports.unwrap().len(), 1);
-        drop(later.join().unwrap());
-    }
-
-    #[test]
-    fn an_interrupted_run_waits_for_no_report() {
-        let (client, _silent) = sleeper(true);
-        let failure = converse(Until::Slices, LONG, true, case(Peers::Pair), vec![client]).unwrap_err();
-        assert_eq!(failure, TrialError::Interrupted);
-    }
-
-    #[test]
-    fn several_clients_go_on_together_when_all_are_ready() {
-        let ((one, one_says), (two, two_says)) = (sleeper(true), sleeper(true));
-        let client = |says: Channel| {
-            std::thread::spawn(move || {
-                for message in [EndpointMessage::Ready, EndpointMessage::MeasuredOnePhase] {
-                    says.send(&message, &[]).unwrap();
-                    says.receive::<()>().unwrap();
-                }
-                say(&says, report());
-                // A channel that closes is a death.
-                says
-            })
-        };
-        let clients = [client(one_says), client(two_says)];
-        let reports = converse(Until::Slices, LONG, false, case(Peers::Pairs(2)), vec![one, two]).unwrap();
-        assert_eq!(reports.len(), 2);
-        clients.into_iter().for_each(|client| drop(client.join().unwrap()));
-    }
-
-    #[test]
-    fn processes_are_as_many_as_endpoints_and_linked_to_their_peers() {
-        let of = |case: &Case| -> Vec<(Role, u32, usize)> {
-            let processes = processes(case).unwrap();
-            processes.into_iter().map(|(role, pair, links)| (role, pair, links.len())).collect()
-        };
-        assert_eq!(of(&case(Peers::Pair)), [(Role::Client, 0, 1), (Role::Server, 0, 1)]);
-        assert_eq!(
-            of(&case(Peers::Pairs(2))),
-            [(Role::Client, 0, 1), (Role::Client, 1, 1), (Role::Server, 0, 1), (Role::Server, 1, 1)]
-        );
-        assert_eq!(
-            of(&case(Peers::FanIn(2))),
-            [(Role::Client, 0, 1), (Role::Client, 1, 1), (Role::Server, 0, 2)]
-        );
-        assert_eq!(
-            of(&case(Peers::FanOut(2))),
-            [(Role::Server, 0, 1), (Role::Server, 1, 1), (Role::Client, 0, 2)]
-        );
-        let threads = Case { endpoints: Endpoints::Threads, ..case(Peers::Pair) };
-        assert_eq!(of(&threads), [(Role::Both, 0, 2)]);
-        assert_eq!(of(&floor::operation("getpid", 1)), [(Role::Alone, 0, 0)]);
-    }
-}
+mod tests;

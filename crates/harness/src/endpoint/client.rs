@@ -1,6 +1,7 @@
 //! The client's side of a connected trial: it announces one phase after the other, keeps the clock and makes the sample.
 
 use super::buffered::BufferedEndpoint;
+use super::control::Link;
 use super::injected::{Injected, InjectedDelay};
 use super::loop_error::LoopError;
 use super::loops::{ask_all, stream_to_all};
@@ -13,11 +14,11 @@ use super::sample::{sample, usage_between};
 use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
 use super::speed::SpeedReader;
 use crate::clock::{Clock, Stamp};
-use crate::protocol::channel::Channel;
 use crate::protocol::error::{Blame, EndpointError};
+use crate::protocol::message::{EndpointMessage, PeerMessage};
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Singly, Sizing, SliceOrders};
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
-use crate::protocol::report::{EndpointMessage, IterationTimes, SliceReport};
+use crate::protocol::report::{IterationTimes, SliceReport};
 use mechanisms::{Endpoint, NoTrace};
 use model::observation::{Observation, Probe, ProbeRequest};
 use model::record::{ClockSource, Each, Sample, Setting, StepSamples, TimedCalls, Usage};
@@ -26,7 +27,6 @@ use model::{Case, Pace, Peers, Workload};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use serde::de::DeserializeOwned;
 use std::ops::Range;
 use sys::usage::of_this_thread;
 
@@ -42,7 +42,7 @@ const MOST_REMEMBERED: usize = 1 << 18;
 pub(crate) struct Client<'a, E> {
     pub(crate) session: &'a Session,
     /// To every server.
-    pub(crate) links: &'a [Channel],
+    pub(crate) links: &'a [Link],
     pub(crate) clock: Clock,
     /// One for every server, in the same order.
     pub(crate) endpoints: Vec<Box<BufferedEndpoint<E>>>,
@@ -72,7 +72,10 @@ pub(super) struct ClientPhase {
 impl<E: Endpoint> Client<'_, E> {
     /// Measures one slice after the other until the coordinator wants no more.
     pub(crate) fn serve(mut self) -> Outcome<()> {
-        let server_settings: Vec<Vec<Setting>> = self.receive_from_all()?;
+        let server_settings = self.receive_from_all("the server's settings", |message| match message {
+            PeerMessage::Settings(settings) => Some(settings),
+            _ => None,
+        })?;
         self.session.tell(&EndpointMessage::Connected)?;
         while let Some(orders) = self.session.next_slice()? {
             let report = self.slice(orders, &server_settings)?;
@@ -337,7 +340,7 @@ impl<E: Endpoint> Client<'_, E> {
             });
         };
         let mut probe = self.session.attach(endpoint)?;
-        self.receive_from_all::<()>()?;
+        self.await_servers()?;
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
         // By the clock of all that probes see, so that iterations can be laid beside it.
         let mut log = IterationLog::new(Clock::new(ClockSource::MonotonicRaw), iterations);
@@ -424,24 +427,33 @@ impl<E: Endpoint> Client<'_, E> {
         self.session.expect(phase.iterations, self.iteration_ns.unwrap_or(0.0))?;
         let checks = self.session.check(phase.check);
         self.endpoints.iter_mut().for_each(|endpoint| endpoint.check(checks));
-        self.send_to_all(&phase)
+        self.send_to_all(&phase)?;
+        // By way of the coordinator an announcement may come long after the first message, which then waits or is lost.
+        let is_relayed = phase.kind != PhaseKind::Observed && self.links.iter().any(Link::is_relayed);
+        if is_relayed { self.await_servers() } else { Ok(()) }
+    }
+
+    /// Waits until every server is ready for the phase that was announced.
+    fn await_servers(&self) -> Outcome<()> {
+        let ready = |message| matches!(message, PeerMessage::Ready).then_some(());
+        self.receive_from_all("that the server is ready", ready).map(drop)
     }
 
     fn send_to_all(&self, phase: &Phase) -> Outcome<()> {
-        self.links.iter().try_for_each(|link| link.send(phase, &[])).map_err(EndpointError::from)
+        self.links.iter().try_for_each(|link| link.send(PeerMessage::Phase(*phase), &[]))
     }
 
-    fn receive_from_all<T: DeserializeOwned>(&self) -> Outcome<Vec<T>> {
-        self.links
-            .iter()
-            .map(|link| link.receive().map(|(message, _)| message))
-            .collect::<Result<_, _>>()
-            .map_err(EndpointError::from)
+    /// What every server says next, if `take` finds it to be `what`.
+    fn receive_from_all<T>(&self, what: &str, take: impl Fn(PeerMessage) -> Option<T>) -> Outcome<Vec<T>> {
+        self.links.iter().map(|link| link.receive(what, &take).map(|(message, _)| message)).collect()
     }
 
     /// What the server says of the phase that is over; of several servers, what they used and lost together.
     fn server_phase(&self) -> Outcome<ServerPhase> {
-        let mut rest = self.receive_from_all::<ServerPhase>()?;
+        let mut rest = self.receive_from_all("the server's account of a phase", |message| match message {
+            PeerMessage::Done(phase) => Some(*phase),
+            _ => None,
+        })?;
         let usage = rest.iter().map(|server| server.usage).sum();
         let first =
             rest.pop().ok_or_else(|| EndpointError::bug("receive from", "the server", "there is none"))?;

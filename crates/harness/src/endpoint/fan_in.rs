@@ -6,15 +6,17 @@
 //! between a client and a server of its own.
 
 use super::buffered::BufferedEndpoint;
+use super::control::Link;
 use super::meters::ArrivalLog;
 use super::sample::usage_between;
+use super::server::announced_phase;
 use super::session::{Outcome, Session};
 use crate::clock::Clock;
-use crate::protocol::channel::Channel;
-use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
+use crate::protocol::message::PeerMessage;
+use crate::protocol::phase::{Iterations, PhaseKind, ServerPhase};
 use mechanisms::Endpoint;
 use rustix::event::{Timespec, epoll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use sys::usage::{ThreadUsage, of_this_thread};
 use sys::{Errno, Failure, OrFail};
 
@@ -29,7 +31,7 @@ pub(crate) struct FanInServer<'a, E> {
 
 /// One client, as the server sees it.
 struct ServedClient<'a, E> {
-    link: &'a Channel,
+    link: &'a Link,
     endpoint: Box<BufferedEndpoint<E>>,
     /// The phase that it has announced, until that is over.
     phase: Option<RunningPhase>,
@@ -68,17 +70,17 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
     /// The server of `session`, with the endpoint to the client of each of `links` in the same order.
     pub(crate) fn new(
         session: &'a Session,
-        links: &'a [Channel],
+        links: &'a [Link],
         endpoints: Vec<Box<BufferedEndpoint<E>>>,
         clock: Clock,
     ) -> Result<Self, Failure> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .or_fail("epoll_create1", "the endpoints of the server")?;
         for (at, (link, endpoint)) in links.iter().zip(&endpoints).enumerate() {
-            let input = endpoint.inner.input();
-            let input =
-                input.ok_or(Errno::OPNOTSUPP).or_fail("watch", "an endpoint that cannot be waited for")?;
-            for (fd, ready) in [(link.as_fd(), Ready::Link(at)), (input, Ready::Endpoint(at))] {
+            let both = link.descriptor().zip(endpoint.inner.input());
+            let (link, input) =
+                both.ok_or(Errno::OPNOTSUPP).or_fail("watch", "an endpoint that cannot be waited for")?;
+            for (fd, ready) in [(link, Ready::Link(at)), (input, Ready::Endpoint(at))] {
                 epoll::add(&epoll, fd, ready.data(), epoll::EventFlags::IN)
                     .or_fail("epoll_ctl", "an endpoint of the server")?;
             }
@@ -115,9 +117,9 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
     /// Takes what the client at `at` announces; says whether there is more to come from it.
     fn begin(&mut self, at: usize) -> Outcome<bool> {
         let client = &mut self.clients[at];
-        let (phase, _): (Phase, _) = client.link.receive()?;
+        let phase = announced_phase(client.link)?;
         if phase.kind == PhaseKind::End {
-            let mut closed = [Some(client.link.as_fd()), client.endpoint.inner.input()].into_iter().flatten();
+            let mut closed = [client.link.descriptor(), client.endpoint.inner.input()].into_iter().flatten();
             closed
                 .try_for_each(|fd| epoll::delete(&self.epoll, fd))
                 .or_fail("epoll_ctl", "an endpoint of the server")?;
@@ -166,7 +168,8 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
             let usage = phase.usage.unwrap_or_default();
             let times = phase.log.take().map(ArrivalLog::times);
             client.phase = None;
-            client.link.send(&ServerPhase { usage, times, ..ServerPhase::default() }, &[])?;
+            let done = ServerPhase { usage, times, ..ServerPhase::default() };
+            client.link.send(PeerMessage::Done(Box::new(done)), &[])?;
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ impl MessageNumber {
 
 /// Makes the part of the message of `iteration` that begins at its byte `offset`: all of it, or its number alone.
 #[inline(always)]
-pub(super) fn make(part: &mut [u8], offset: usize, iteration: u64, check: Check, whole: bool) {
+pub(crate) fn make(part: &mut [u8], offset: usize, iteration: u64, check: Check, whole: bool) {
     if check == Check::Everything {
         make_all(part, offset, iteration);
     } else if whole {
@@ -67,7 +67,7 @@ pub(super) fn make_all(part: &mut [u8], offset: usize, iteration: u64) {
 
 /// Whether the part at `offset` of a received message is that of the message of `iteration`.
 #[inline(always)]
-pub(super) fn verify(
+pub(crate) fn verify(
     part: &[u8],
     offset: usize,
     iteration: u64,

@@ -1,10 +1,12 @@
 //! The process of an endpoint, from its orders to its report.
 //!
-//! The coordinator starts it as a re-execution of the binary. It takes its orders from the control channel on its standard
-//! input, measures once, reports, and ends.
+//! It is `ipcmark endpoint`: started by a coordinator on this host, with its control channel on standard input, or reached
+//! through a command, with the channel on standard input and output. It answers the coordinator's hello, takes its orders,
+//! measures slice by slice, and ends.
 
 use super::buffered::BufferedEndpoint;
 use super::client::Client;
+use super::control::{Control, Link, unexpected};
 use super::fan_in::FanInServer;
 use super::injected::InjectedDelay;
 use super::operation::OperationTrial;
@@ -12,10 +14,13 @@ use super::server::Server;
 use super::session::{Outcome, Session};
 use super::speed::SpeedReader;
 use crate::clock::Clock;
+use crate::host::reachable;
 use crate::protocol::channel::Channel;
-use crate::protocol::error::EndpointError;
-use crate::protocol::orders::{CLIENT_THREAD, Orders, Role, SERVER_THREAD, VERSION};
-use crate::protocol::report::{EndpointMessage, EndpointResult};
+use crate::protocol::error::{Blame, EndpointError};
+use crate::protocol::hello::Hello;
+use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
+use crate::protocol::orders::{CLIENT_THREAD, Orders, Role, SERVER_THREAD};
+use crate::protocol::report::EndpointResult;
 use mechanisms::{Mechanism, Operation, Visitor, registry};
 use model::Size;
 use model::card::Payload;
@@ -24,7 +29,7 @@ use rand::rngs::SmallRng;
 use rustix::fd::OwnedFd;
 use sys::{Failure, OrFail};
 
-/// Runs an endpoint over the control channel on standard input. `coordinator` is the process id of its parent.
+/// Runs an endpoint over the socket on standard input. `coordinator` is the process id of its parent.
 pub fn main(coordinator: &str) -> Result<(), Failure> {
     sys::process::die_with_parent()?;
     let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
@@ -33,34 +38,67 @@ pub fn main(coordinator: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let control = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3).or_fail("dup", "control channel")?;
-    let control = Channel::from(control);
-    let (orders, links): (serde_json::Value, Vec<OwnedFd>) = control.receive()?;
-    let links = links.into_iter().map(Channel::from).collect();
-    let result = understood(orders).and_then(|orders| obey(orders, links, &control));
-    control.send(&EndpointMessage::Done(result), &[])
+    serve(&Control::over_socket(Channel::from(control)))
 }
 
-/// The orders, if they are of the version of the protocol that this build speaks. Those of another may have any form.
-fn understood(orders: serde_json::Value) -> Result<Orders, EndpointError> {
-    let refused = |answer: String| EndpointError {
-        remedy: "compare results files of both builds instead".to_owned(),
-        ..EndpointError::bug("take", "orders", &answer)
-    };
-    let version = orders.get("version").and_then(serde_json::Value::as_u64);
-    if version != Some(u64::from(VERSION)) {
-        let theirs = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
-        return Err(refused(format!(
-            "the coordinator speaks version {theirs} of the endpoint protocol, this build {VERSION}"
-        )));
+/// Runs an endpoint over standard input and output.
+pub fn main_over_standard_streams() -> Result<(), Failure> {
+    use std::io::IsTerminal;
+    if std::io::stdin().is_terminal() {
+        return Err(Failure::new(
+            "start",
+            "an endpoint",
+            "its standard input is a terminal, and no coordinator",
+            "name its command with --server-via; `ipcmark endpoint check COMMAND` tries one",
+        ));
     }
-    serde_json::from_value(orders).map_err(|error| refused(error.to_string()))
+    serve(&Control::over_standard_streams()?)
+}
+
+/// From the hello to the goodbye. What goes wrong before there are orders is told like what goes wrong after.
+fn serve(control: &Control) -> Result<(), Failure> {
+    let result = match greet(control) {
+        Ok(None) => Ok(()),
+        Ok(Some((orders, links))) => obey(orders, links, control),
+        Err(error) if error.blame == Blame::Coordinator => return Err(in_own_words(error)),
+        Err(error) => Err(error),
+    };
+    control.send(&result.into()).map_err(in_own_words)
+}
+
+/// Answers the coordinator's hello; then takes its orders, or its goodbye.
+fn greet(control: &Control) -> Outcome<Option<(Orders, Vec<OwnedFd>)>> {
+    let (CoordinatorMessage::Hello(theirs), _) = control.receive()? else {
+        return Err(unexpected("hello", "the coordinator"));
+    };
+    let facts = theirs.wants_facts.then(|| Box::new(reachable::facts()));
+    control.send(&EndpointMessage::Hello(Hello { facts, ..Hello::own() }))?;
+    if let Some(refusal) = theirs.refusal() {
+        return Err(EndpointError {
+            remedy: "install the same version on both hosts, or give --push".to_owned(),
+            ..EndpointError::bug("take", "orders", &refusal)
+        });
+    }
+    match control.receive()? {
+        (CoordinatorMessage::Orders(orders), fds) => Ok(Some((*orders, fds))),
+        (CoordinatorMessage::Goodbye, _) => Ok(None),
+        _ => Err(unexpected("orders", "the coordinator")),
+    }
+}
+
+/// The failure of the channel to the coordinator, which can only be said to whoever started this process.
+fn in_own_words(error: EndpointError) -> Failure {
+    Failure::new(error.operation, error.object, error.answer, error.remedy)
 }
 
 /// Does what `orders` say. The first failure ends it: a thread whose peer failed may wait forever.
-fn obey(orders: Orders, links: Vec<Channel>, control: &Channel) -> EndpointResult {
+fn obey(orders: Orders, links: Vec<OwnedFd>, control: &Control) -> EndpointResult {
+    let mut links: Vec<Link> = links.into_iter().map(|fd| Link::Direct(Channel::from(fd))).collect();
     if orders.role != Role::Both {
-        let control = control.try_clone()?;
-        return take_part(orders.clone(), orders.role, links, Some(control));
+        if orders.network.is_some() {
+            links = vec![Link::Relayed(control.try_clone()?)];
+        }
+        return take_part(orders.clone(), orders.role, links, Some(control.try_clone()?));
     }
     let mut links = links.into_iter();
     let (results, outcomes) = std::sync::mpsc::channel();
@@ -81,12 +119,7 @@ fn obey(orders: Orders, links: Vec<Channel>, control: &Channel) -> EndpointResul
     outcomes.recv().map_err(panicked)?
 }
 
-fn take_part(
-    mut orders: Orders,
-    role: Role,
-    links: Vec<Channel>,
-    control: Option<Channel>,
-) -> EndpointResult {
+fn take_part(mut orders: Orders, role: Role, links: Vec<Link>, control: Option<Control>) -> EndpointResult {
     let name = orders.case.spec.name.clone();
     let message = orders.case.size_bytes.unwrap_or(Size(1));
     orders.case.spec.params = orders.case.spec.params.matched(message);
@@ -116,7 +149,8 @@ impl Visitor for TakePart {
         let links = || session.links.iter().zip(session.orders.pair..);
         if is_client {
             let buffered = |endpoint| BufferedEndpoint::new(endpoint, message, answer);
-            let endpoints = links().map(|(link, pair)| session.accept::<M>(link, pair).map(buffered));
+            let endpoints =
+                links().map(|(link, pair)| session.client_endpoint::<M>(link, pair).map(buffered));
             let endpoints = endpoints.collect::<Outcome<_>>()?;
             let speed = match session.links.as_slice() {
                 [link] if session.reads_pair() => SpeedReader::of_client(clock, link)?,
@@ -138,7 +172,7 @@ impl Visitor for TakePart {
             return client.serve();
         }
         let buffered = |endpoint| BufferedEndpoint::new(endpoint, answer, message);
-        let endpoints = links().map(|(link, pair)| session.connect::<M>(link, pair).map(buffered));
+        let endpoints = links().map(|(link, pair)| session.server_endpoint::<M>(link, pair).map(buffered));
         let mut endpoints: Vec<_> = endpoints.collect::<Outcome<_>>()?;
         match (endpoints.pop(), session.links.as_slice()) {
             (Some(endpoint), [link]) => {
@@ -175,7 +209,6 @@ mod tests {
 
     fn orders(case: Case, role: Role) -> Orders {
         Orders {
-            version: VERSION,
             case,
             role,
             clock: ClockSource::MonotonicRaw,
@@ -185,16 +218,19 @@ mod tests {
             inject_ns: None,
             check: true,
             probe: None,
+            network: None,
         }
     }
 
     /// What an endpoint with `orders` reports of `slices`, each of so many iterations, and what it came to.
-    fn slices(orders: Orders, links: Vec<Channel>, slices: &[u64]) -> (Vec<SliceReport>, EndpointResult) {
+    fn slices(orders: Orders, links: Vec<OwnedFd>, slices: &[u64]) -> (Vec<SliceReport>, EndpointResult) {
         let (coordinator, control) = channel().unwrap();
         let orders_of =
-            |iterations| Some(SliceOrders { size: Sizing::Iterations(iterations), singly: Singly::Last });
-        slices.iter().for_each(|iterations| coordinator.send(&orders_of(*iterations), &[]).unwrap());
-        coordinator.send(&None::<SliceOrders>, &[]).unwrap();
+            |iterations| SliceOrders { size: Sizing::Iterations(iterations), singly: Singly::Last };
+        let say = |message| coordinator.send(&message, &[]).unwrap();
+        slices.iter().for_each(|iterations| say(CoordinatorMessage::Slice(orders_of(*iterations))));
+        say(CoordinatorMessage::Goodbye);
+        let control = Control::over_socket(control);
         let result = obey(orders, links, &control);
         drop(control);
         let mut reports = Vec::new();
@@ -212,28 +248,55 @@ mod tests {
         Case { spec, workload, size_bytes, endpoints: Endpoints::Threads, ..floor::operation(name, 1) }
     }
 
+    /// What an endpoint makes of `messages`, and what it says.
+    fn greeted(messages: &[CoordinatorMessage]) -> (Outcome<Option<Orders>>, Vec<EndpointMessage>) {
+        let (coordinator, control) = channel().unwrap();
+        messages.iter().for_each(|message| coordinator.send(message, &[]).unwrap());
+        rustix::net::shutdown(&coordinator, rustix::net::Shutdown::Write).unwrap();
+        let result = greet(&Control::over_socket(control));
+        let said = std::iter::from_fn(|| coordinator.receive().ok()).map(|(message, _)| message);
+        (result.map(|orders| orders.map(|(orders, _)| orders)), said.collect())
+    }
+
     #[test]
-    fn orders_of_another_version_are_refused_whatever_their_form() {
-        let own =
-            serde_json::to_value(orders(connected("pipe", Workload::Latency, 1), Role::Client)).unwrap();
-        understood(own.clone()).unwrap();
-        for (orders, theirs) in [
-            (serde_json::json!({"version": VERSION + 1, "task": 3}), "version 2"),
-            (serde_json::json!({}), "version none"),
-        ] {
-            let refused = understood(orders).unwrap_err().to_string();
-            assert!(refused.contains(theirs) && refused.contains("this build 1"), "{refused}");
-        }
-        let mut damaged = own;
-        damaged["role"] = serde_json::json!("spectator");
-        understood(damaged).unwrap_err();
+    fn orders_come_after_a_hello_of_this_version_alone() {
+        let hello = || CoordinatorMessage::Hello(Hello::own());
+        let orders = || {
+            let case = connected("pipe", Workload::Latency, 1);
+            CoordinatorMessage::Orders(Box::new(orders(case, Role::Client)))
+        };
+        let (taken, said) = greeted(&[hello(), orders()]);
+        assert!(taken.unwrap().is_some_and(|orders| orders.role == Role::Client));
+        assert!(matches!(&said[..], [EndpointMessage::Hello(hello)] if hello.refusal().is_none()));
+        assert!(greeted(&[hello(), CoordinatorMessage::Goodbye]).0.unwrap().is_none());
+
+        let later = Hello { version: 99, ..Hello::own() };
+        let (refused, said) = greeted(&[CoordinatorMessage::Hello(later), orders()]);
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("speaks version 99") && refused.contains("--push"), "{refused}");
+        // So that the coordinator knows the version of this side, too.
+        assert_eq!(said.len(), 1);
+        greeted(&[orders()]).0.unwrap_err();
+        greeted(&[hello(), hello()]).0.unwrap_err();
+        let closed = greeted(&[]).0.unwrap_err();
+        assert_eq!(closed.blame, Blame::Coordinator, "{closed}");
+    }
+
+    #[test]
+    fn facts_are_given_to_whoever_asks() {
+        let hello = Hello { wants_facts: true, ..Hello::own() };
+        let (_, said) = greeted(&[CoordinatorMessage::Hello(hello), CoordinatorMessage::Goodbye]);
+        let [EndpointMessage::Hello(Hello { facts: Some(facts), .. })] = &said[..] else {
+            panic!("{said:?}")
+        };
+        assert!(facts.cpu.is_some() && facts.clock.cost_ns > 0.0, "{facts:?}");
     }
 
     /// Both endpoints of `case` as threads of this process, where nobody pins them.
     fn both(case: Case, iterations: &[u64]) -> (Vec<SliceReport>, EndpointResult) {
         let case = Case { cpus: None, ..case };
         let (client, server) = channel().unwrap();
-        slices(orders(case, Role::Both), vec![client, server], iterations)
+        slices(orders(case, Role::Both), vec![client.into(), server.into()], iterations)
     }
 
     #[test]
@@ -286,7 +349,12 @@ mod tests {
             move |inject_ns| {
                 let case = Case { cpus: None, ..connected("pipe", workload, 64) };
                 let (client, server) = channel().unwrap();
-                slices(Orders { inject_ns, ..orders(case, Role::Both) }, vec![client, server], &[300]).0
+                slices(
+                    Orders { inject_ns, ..orders(case, Role::Both) },
+                    vec![client.into(), server.into()],
+                    &[300],
+                )
+                .0
             }
         };
         let found = [
@@ -327,7 +395,8 @@ mod tests {
         let (_coordinator, control) = channel().unwrap();
         drop(server);
         let case = Case { cpus: None, peers: Peers::Pair, ..connected("pipe", Workload::Latency, 1) };
-        let error = obey(orders(case, Role::Client), vec![client], &control).unwrap_err();
+        let control = Control::over_socket(control);
+        let error = obey(orders(case, Role::Client), vec![client.into()], &control).unwrap_err();
         assert_eq!(error.blame, Blame::Peer, "{error}");
     }
 
@@ -338,7 +407,7 @@ mod tests {
         let case = Case { cpus: None, ..connected("pipe", Workload::Latency, 1) };
         let served = std::thread::spawn({
             let orders = orders(case.clone(), Role::Server);
-            move || obey(orders, vec![server], &control)
+            move || obey(orders, vec![server.into()], &Control::over_socket(control))
         });
         // A client that announces a phase, and closes before its first message.
         let session = Session {
@@ -348,24 +417,22 @@ mod tests {
             control: None,
             carries_bytes: true,
         };
-        struct Leave<'a>(Session, &'a Channel);
+        struct Leave<'a>(Session, &'a Link);
         impl Visitor for Leave<'_> {
             type Output = ();
             fn mechanism<M: Mechanism>(self) {
+                use crate::protocol::message::PeerMessage;
                 use crate::protocol::phase::{Phase, PhaseKind};
-                let endpoint = self.0.accept::<M>(self.1, 0).unwrap();
-                let _: (Vec<model::record::Setting>, _) = self.1.receive().unwrap();
-                self.1
-                    .send(
-                        &Phase { kind: PhaseKind::Total, iterations: 5, check: false, reads_speed: false },
-                        &[],
-                    )
-                    .unwrap();
+                let endpoint = self.0.client_endpoint::<M>(self.1, 0).unwrap();
+                self.1.receive("the settings", Some).unwrap();
+                let kind = PhaseKind::Total;
+                let phase = Phase { kind, iterations: 5, check: false, reads_speed: false };
+                self.1.send(PeerMessage::Phase(phase), &[]).unwrap();
                 drop(endpoint);
             }
             fn operation<O: Operation>(self) {}
         }
-        registry::visit("pipe", Leave(session, &client)).unwrap();
+        registry::visit("pipe", Leave(session, &Link::Direct(client))).unwrap();
         let error = served.join().unwrap().unwrap_err();
         assert_eq!(error.blame, Blame::Peer, "{error}");
         assert!(error.to_string().contains("the peer closed in the middle of a phase"), "{error}");

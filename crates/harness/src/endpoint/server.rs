@@ -1,13 +1,14 @@
 //! The server's side of a connected trial: it serves the phases that the client announces.
 
 use super::buffered::BufferedEndpoint;
+use super::control::Link;
 use super::loop_error::LoopError;
 use super::meters::{ArrivalLog, CallLog, StepLog, Unmetered, call_counts};
 use super::sample::usage_between;
 use super::session::{Outcome, Session};
 use super::speed::SpeedReader;
 use crate::clock::Clock;
-use crate::protocol::channel::Channel;
+use crate::protocol::message::PeerMessage;
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use mechanisms::{Endpoint, NoTrace};
 use model::Workload;
@@ -18,7 +19,7 @@ use sys::usage::of_this_thread;
 /// The server of a connected trial.
 pub(crate) struct Server<'a, E> {
     pub(crate) session: &'a Session,
-    pub(crate) link: &'a Channel,
+    pub(crate) link: &'a Link,
     pub(crate) clock: Clock,
     pub(crate) endpoint: Box<BufferedEndpoint<E>>,
     pub(crate) speed: SpeedReader,
@@ -28,8 +29,11 @@ impl<E: Endpoint> Server<'_, E> {
     /// Serves one phase after the other until the client says that there are no more.
     pub(crate) fn serve(mut self) -> Outcome<()> {
         loop {
-            let (phase, _): (Phase, _) = self.link.receive()?;
+            let phase = announced_phase(self.link)?;
             self.endpoint.check(self.session.check(phase.check));
+            if self.link.is_relayed() && !matches!(phase.kind, PhaseKind::End | PhaseKind::Observed) {
+                self.link.send(PeerMessage::Ready, &[])?;
+            }
             let done = match phase.kind {
                 PhaseKind::End => return Ok(()),
                 PhaseKind::Total => self.total(&phase, None)?,
@@ -43,7 +47,7 @@ impl<E: Endpoint> Server<'_, E> {
                 PhaseKind::Steps => self.steps(&phase)?,
                 PhaseKind::Observed => self.observed(&phase)?,
             };
-            self.link.send(&done, &[])?;
+            self.link.send(PeerMessage::Done(Box::new(done)), &[])?;
         }
     }
 
@@ -122,7 +126,7 @@ impl<E: Endpoint> Server<'_, E> {
     fn observed(&mut self, phase: &Phase) -> Outcome<ServerPhase> {
         let mut probe = self.session.attach(&self.endpoint)?;
         // The client begins when the server is ready.
-        self.link.send(&(), &[])?;
+        self.link.send(PeerMessage::Ready, &[])?;
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
         self.iterations(lead_in, &mut nothing)?;
         self.iterations(settling, &mut nothing)?;
@@ -179,6 +183,15 @@ impl<E: Endpoint> Server<'_, E> {
         }
         Ok(ServerPhase { steps: Some(log.by_name()), ..ServerPhase::default() })
     }
+}
+
+/// The phase that the client of `link` announces next.
+pub(super) fn announced_phase(link: &Link) -> Outcome<Phase> {
+    let phase = |message| match message {
+        PeerMessage::Phase(phase) => Some(phase),
+        _ => None,
+    };
+    link.receive("the next phase", phase).map(|(phase, _)| phase)
 }
 
 /// What is done between the message and the answer of a timed iteration.

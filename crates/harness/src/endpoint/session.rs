@@ -1,20 +1,17 @@
 //! What an endpoint of one trial knows: its orders, its links and how the payload is checked. It does no iterations.
 
 use super::buffered::BufferedEndpoint;
+use super::control::{Control, Link, unexpected};
 use super::payload::{Check, answer_bytes};
-use crate::protocol::channel::{Channel, wait_any};
+pub(crate) use crate::protocol::error::Outcome;
 use crate::protocol::error::{Blame, EndpointError};
+use crate::protocol::message::{CoordinatorMessage, EndpointMessage, PeerMessage};
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Orders, Role, Sizing, SliceOrders};
-use crate::protocol::report::EndpointMessage;
-use mechanisms::{Endpoint, Mechanism, Shape, Ticket, TrialContext};
+use mechanisms::{Endpoint, Mechanism, Network, Shape, Ticket, TrialContext};
 use model::observation::{Probe, ProbeRequest};
 use model::{Peers, Size, Workload};
 use rustix::fd::{AsFd, OwnedFd};
-use std::time::Duration;
-use sys::{Errno, Failure, OrFail};
-
-/// What an endpoint came to, or its failure.
-pub(crate) type Outcome<T> = Result<T, EndpointError>;
+use sys::{Failure, OrFail};
 
 /// The least iterations of a warm-up.
 pub(crate) const LEAST_WARM_UP_ITERATIONS: u64 = 4;
@@ -40,9 +37,9 @@ pub(crate) struct Session {
     pub(crate) orders: Orders,
     pub(crate) role: Role,
     /// To every peer: one, unless there are several clients or servers.
-    pub(crate) links: Vec<Channel>,
+    pub(crate) links: Vec<Link>,
     /// To the coordinator; only of a client or an operation, which it tells when a slice begins.
-    pub(crate) control: Option<Channel>,
+    pub(crate) control: Option<Control>,
     /// Whether the mechanism carries bytes, so that they can be checked.
     pub(crate) carries_bytes: bool,
 }
@@ -50,30 +47,31 @@ pub(crate) struct Session {
 impl Session {
     /// What the trial gives the mechanism of its `pair`.
     pub(crate) fn context(&self, pair: u32) -> TrialContext<'_> {
-        let Orders { case, directory, number, .. } = &self.orders;
+        let Orders { case, directory, number, network, .. } = &self.orders;
         TrialContext {
             params: &case.spec.params,
             shape: Shape { size_bytes: self.size_bytes(), workload: case.workload },
             directory,
             number: number * u64::from(Peers::MOST) + u64::from(pair),
+            network: network.map(|orders| Network { server: orders.server, token: orders.token }),
         }
     }
 
-    /// The client's endpoint to the server of `link`.
-    pub(crate) fn accept<M: Mechanism>(&self, link: &Channel, pair: u32) -> Outcome<M::End> {
-        let (bound, ticket) = M::bind(&self.context(pair))?;
-        let fds: Vec<_> = ticket.fds.iter().map(AsFd::as_fd).collect();
-        link.send(&ticket.address, &fds)?;
-        // The client must not keep the server's descriptors open: it would not see the server's death.
-        drop(ticket);
-        Ok(M::accept(bound)?)
+    /// The client's endpoint to the server of `link`. It makes the ticket, unless the server may be on another host.
+    pub(crate) fn client_endpoint<M: Mechanism>(&self, link: &Link, pair: u32) -> Outcome<M::End> {
+        let trial = self.context(pair);
+        if trial.network.is_none() { make_ticket::<M>(&trial, link) } else { take_ticket::<M>(&trial, link) }
     }
 
     /// The server's endpoint to the client of `link`.
-    pub(crate) fn connect<M: Mechanism>(&self, link: &Channel, pair: u32) -> Outcome<M::End> {
-        let (address, fds): (Vec<u8>, _) = link.receive()?;
-        let endpoint = M::connect(&self.context(pair), Ticket { address, fds })?;
-        link.send(&endpoint.settings(), &[])?;
+    pub(crate) fn server_endpoint<M: Mechanism>(&self, link: &Link, pair: u32) -> Outcome<M::End> {
+        let trial = self.context(pair);
+        let endpoint = if trial.network.is_none() {
+            take_ticket::<M>(&trial, link)
+        } else {
+            make_ticket::<M>(&trial, link)
+        }?;
+        link.send(PeerMessage::Settings(endpoint.settings()), &[])?;
         Ok(endpoint)
     }
 
@@ -82,12 +80,16 @@ impl Session {
         let control = self.control.as_ref().ok_or_else(|| {
             EndpointError::bug("receive", "the orders of a slice", "there is no control channel")
         })?;
-        control.receive().map(|(slice, _)| slice).map_err(by_coordinator)
+        match control.receive()?.0 {
+            CoordinatorMessage::Slice(orders) => Ok(Some(orders)),
+            CoordinatorMessage::Goodbye => Ok(None),
+            _ => Err(unexpected("the orders of a slice", "the coordinator").blaming(Blame::Coordinator)),
+        }
     }
 
     /// Tells the coordinator something.
     pub(crate) fn tell(&self, message: &EndpointMessage) -> Outcome<()> {
-        self.control.as_ref().map_or(Ok(()), |control| control.send(message, &[])).map_err(by_coordinator)
+        self.control.as_ref().map_or(Ok(()), |control| control.send(message))
     }
 
     /// Tells the coordinator that `iterations` of `iteration_ns` come now, where that is long enough to be waited for.
@@ -104,25 +106,27 @@ impl Session {
 
     /// Whether the way between the CPUs is read too: where they are two and known.
     pub(crate) fn reads_pair(&self) -> bool {
-        self.reads_speed() && self.orders.case.cpus.is_some_and(|cpus| cpus.client != cpus.server)
+        let has_two = || self.orders.case.cpus.is_some_and(|cpus| cpus.client != cpus.server);
+        self.reads_speed() && self.orders.network.is_none() && has_two()
     }
 
     /// Whether the endpoints are on one CPU.
     pub(crate) fn has_one_cpu(&self) -> bool {
-        self.orders.case.cpus.is_some_and(|cpus| cpus.client == cpus.server)
+        let is_one = || self.orders.case.cpus.is_some_and(|cpus| cpus.client == cpus.server);
+        self.orders.network.is_none() && is_one()
     }
 
     /// Waits until every client is as far as this one, where there are several.
     pub(crate) fn wait_for_the_others(&self) -> Outcome<()> {
         let Some(control) = self.shared_control() else { return Ok(()) };
-        control.send(&EndpointMessage::Ready, &[]).map_err(by_coordinator)?;
-        control.receive::<()>().map(drop).map_err(by_coordinator)
+        control.send(&EndpointMessage::Ready)?;
+        take_go(control)
     }
 
     /// Tells the coordinator that this client has measured one whole phase, where there are several clients.
     pub(crate) fn report_first_phase(&self) -> Outcome<()> {
         let Some(control) = self.shared_control() else { return Ok(()) };
-        control.send(&EndpointMessage::MeasuredOnePhase, &[]).map_err(by_coordinator)
+        control.send(&EndpointMessage::MeasuredOnePhase)
     }
 
     /// Whether there is no other client to go on for.
@@ -133,19 +137,16 @@ impl Session {
     /// Whether every client has measured one whole phase by now.
     pub(crate) fn others_are_done(&self) -> Outcome<bool> {
         let Some(control) = self.shared_control() else { return Ok(true) };
-        let is_said = match wait_any(&[control], Duration::ZERO) {
-            Err(Errno::INTR) => false,
-            ready => ready.or_fail("poll", "control channel")?.is_some(),
-        };
+        let is_said = control.has_news()?;
         // It is taken off the channel: what comes next there is the next slice.
         if is_said {
-            control.receive::<()>().map_err(by_coordinator)?;
+            take_go(control)?;
         }
         Ok(is_said)
     }
 
     /// The channel to the coordinator, where it has several clients keep together.
-    fn shared_control(&self) -> Option<&Channel> {
+    fn shared_control(&self) -> Option<&Control> {
         self.control.as_ref().filter(|_| self.orders.case.peers.clients() > 1)
     }
 
@@ -201,10 +202,30 @@ impl Session {
     }
 }
 
-/// A failure on the channel to the coordinator: whoever closed that, it was not the peer.
-fn by_coordinator(failure: Failure) -> EndpointError {
-    let error = EndpointError::from(failure);
-    if error.blame == Blame::Peer { error.blaming(Blame::Coordinator) } else { error }
+/// An endpoint that makes the ticket, sends it over `link`, and waits for its peer.
+fn make_ticket<M: Mechanism>(trial: &TrialContext<'_>, link: &Link) -> Outcome<M::End> {
+    let (bound, Ticket { address, fds }) = M::bind(trial)?;
+    link.send(PeerMessage::Ticket(address), &fds.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
+    // It must not keep its peer's descriptors open: it would not see the peer's death.
+    drop(fds);
+    Ok(M::accept(bound)?)
+}
+
+/// An endpoint that takes the ticket from `link`, and connects.
+fn take_ticket<M: Mechanism>(trial: &TrialContext<'_>, link: &Link) -> Outcome<M::End> {
+    let (address, fds) = link.receive("the ticket", |message| match message {
+        PeerMessage::Ticket(address) => Some(address),
+        _ => None,
+    })?;
+    Ok(M::connect(trial, Ticket { address, fds })?)
+}
+
+/// Waits until the coordinator says that no client is behind this one.
+fn take_go(control: &Control) -> Outcome<()> {
+    match control.receive()?.0 {
+        CoordinatorMessage::Go => Ok(()),
+        _ => Err(unexpected("the word to go on", "the coordinator").blaming(Blame::Coordinator)),
+    }
 }
 
 /// A session for tests.
@@ -215,9 +236,8 @@ pub(super) mod testing {
     use model::record::ClockSource;
 
     /// The session of an endpoint of trial 3.
-    pub(crate) fn session(case: Case, role: Role, control: Option<Channel>) -> Session {
+    pub(crate) fn session(case: Case, role: Role, control: Option<Control>) -> Session {
         let orders = Orders {
-            version: crate::protocol::orders::VERSION,
             case,
             role,
             clock: ClockSource::MonotonicRaw,
@@ -227,6 +247,7 @@ pub(super) mod testing {
             check: false,
             inject_ns: None,
             probe: None,
+            network: None,
         };
         Session { orders, role, links: Vec::new(), control, carries_bytes: true }
     }
@@ -268,17 +289,22 @@ mod tests {
     #[test]
     fn a_single_client_waits_for_nobody_and_one_of_several_for_the_coordinator() {
         let (ours, theirs) = channel().unwrap();
-        let alone = session(case(Workload::Latency, Peers::Pair), Role::Client, Some(theirs));
+        let alone =
+            session(case(Workload::Latency, Peers::Pair), Role::Client, Some(Control::over_socket(theirs)));
         assert!(alone.is_the_only_client() && alone.others_are_done().unwrap());
         alone.wait_for_the_others().unwrap();
         drop((ours, alone));
 
         let (ours, theirs) = channel().unwrap();
-        let one_of_two = session(case(Workload::Latency, Peers::Pairs(2)), Role::Client, Some(theirs));
+        let one_of_two = session(
+            case(Workload::Latency, Peers::Pairs(2)),
+            Role::Client,
+            Some(Control::over_socket(theirs)),
+        );
         assert!(!one_of_two.is_the_only_client() && !one_of_two.others_are_done().unwrap());
         one_of_two.report_first_phase().unwrap();
         assert!(matches!(ours.receive().unwrap().0, EndpointMessage::MeasuredOnePhase));
-        ours.send(&(), &[]).unwrap();
+        ours.send(&CoordinatorMessage::Go, &[]).unwrap();
         assert!(one_of_two.others_are_done().unwrap());
         drop(ours);
         let error = one_of_two.report_first_phase().unwrap_err();

@@ -1,11 +1,12 @@
 //! Speed readings: how fast the CPU of an endpoint is at the moment, and how far it is from that of its peer. What they mean is
 //! for `analysis` to say.
 
+use super::control::Link;
 use crate::clock::{Clock, Stamp};
-use crate::protocol::channel::Channel;
+use crate::protocol::error::Outcome;
+use crate::protocol::message::PeerMessage;
 use rustix::fd::AsFd;
 use std::sync::atomic::Ordering;
-use sys::Failure;
 use sys::shared_memory::SharedMemory;
 
 /// The memory of the line: the least that can be mapped.
@@ -34,15 +35,16 @@ impl SpeedReader {
     }
 
     /// The client's reader of a pair: makes the line and sends it to the server.
-    pub(crate) fn of_client(clock: Clock, link: &Channel) -> Result<Self, Failure> {
+    pub(crate) fn of_client(clock: Clock, link: &Link) -> Outcome<Self> {
         let (line, fd) = SharedMemory::create("ipcmark-speed", MEMORY_BYTES)?;
-        link.send(&(), &[fd.as_fd()])?;
+        link.send(PeerMessage::SpeedLine, &[fd.as_fd()])?;
         Ok(Self::new(clock, Some(line)))
     }
 
     /// The server's reader of a pair: receives the line.
-    pub(crate) fn of_server(clock: Clock, link: &Channel) -> Result<Self, Failure> {
-        let ((), fds) = link.receive()?;
+    pub(crate) fn of_server(clock: Clock, link: &Link) -> Outcome<Self> {
+        let is_line = |message| matches!(message, PeerMessage::SpeedLine).then_some(());
+        let ((), fds) = link.receive("the memory of pair readings", is_line)?;
         let line = fds.first().map(|fd| SharedMemory::open(fd, MEMORY_BYTES)).transpose()?;
         Ok(Self::new(clock, line))
     }
@@ -125,15 +127,17 @@ mod tests {
     fn both_endpoints_of_a_pair_pass_the_line_as_often() {
         let (ours, theirs) = channel().unwrap();
         let server = std::thread::spawn(move || {
+            let theirs = Link::Direct(theirs);
             let mut reader = SpeedReader::of_server(clock(), &theirs).unwrap();
-            while theirs.receive::<()>().is_ok() {
+            while theirs.receive("a word", Some).is_ok() {
                 reader.answer_pair();
             }
         });
+        let ours = Link::Direct(ours);
         let mut reader = SpeedReader::of_client(clock(), &ours).unwrap();
         // One that loses its CPU in the middle gives no reading; the next is read all the same.
         let mut reading = || {
-            ours.send(&(), &[]).unwrap();
+            ours.send(PeerMessage::Ready, &[]).unwrap();
             reader.pair_ns()
         };
         let readings: Vec<f64> = std::iter::repeat_with(&mut reading).take(5000).flatten().take(5).collect();
@@ -148,7 +152,7 @@ mod tests {
         assert_eq!(alone.pair_ns(), None);
         alone.answer_pair();
         let (ours, _theirs) = channel().unwrap();
-        assert_eq!(SpeedReader::of_client(clock(), &ours).unwrap().pair_ns(), None);
+        assert_eq!(SpeedReader::of_client(clock(), &Link::Direct(ours)).unwrap().pair_ns(), None);
         assert!(alone.cpu_ns() > 0.0);
     }
 }

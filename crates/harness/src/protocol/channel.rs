@@ -1,7 +1,9 @@
-//! The control channel: framed JSON and descriptors over a Unix stream socket.
+//! The control channel: framed JSON over a Unix stream socket, with descriptors, or over two streams of bytes, without.
 //!
 //! It carries orders, tickets, phases and reports, before and after iterations: nothing passes on it during one.
 
+use super::frame::{LENGTH_BYTES, as_text, body_bytes, frame, message};
+use crate::clock::Timer;
 use model::Peers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,135 +15,263 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
 
 /// The most descriptors that one message carries: a link to every peer.
 const MOST_FDS: usize = Peers::MOST as usize;
-/// The longest message: a sample with full histograms is far below it.
-const LONGEST_BYTES: usize = 16 << 20;
+/// How much of a message is read at a time, so that no more memory is taken than came.
+const PIECE_BYTES: usize = 64 << 10;
+/// How long a message may take on a byte stream, from its first byte to its last.
+const LONGEST_TIME: Duration = Duration::from_secs(5);
 
 /// One side of a control channel: to the coordinator, to an endpoint, or from an endpoint to its peer (a link).
 #[derive(Debug)]
-pub(crate) struct Channel(OwnedFd);
+pub(crate) struct Channel(Way);
+
+/// What carries the messages.
+#[derive(Debug)]
+enum Way {
+    /// A Unix socket, over which descriptors go too.
+    Socket(OwnedFd),
+    /// A stream of bytes in, and another out.
+    Stream { input: OwnedFd, output: Arc<StreamOutput> },
+}
+
+/// The outgoing stream of a channel, to which several threads write whole messages.
+#[derive(Debug)]
+pub(crate) struct StreamOutput(Mutex<OwnedFd>);
 
 /// Both sides of a fresh channel (socketpair(2)).
 pub(crate) fn channel() -> Result<(Channel, Channel), Failure> {
     let (a, b) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .or_fail("socketpair", "control channel")?;
-    Ok((Channel(a), Channel(b)))
+    Ok((Channel::from(a), Channel::from(b)))
 }
 
 impl From<OwnedFd> for Channel {
     fn from(fd: OwnedFd) -> Self {
-        Self(fd)
+        Self(Way::Socket(fd))
     }
 }
 
 impl From<Channel> for OwnedFd {
     fn from(channel: Channel) -> Self {
-        channel.0
+        match channel.0 {
+            Way::Socket(fd) => fd,
+            Way::Stream { input, .. } => input,
+        }
     }
 }
 
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        match &self.0 {
+            Way::Socket(fd) | Way::Stream { input: fd, .. } => fd.as_fd(),
+        }
     }
 }
 
 impl Channel {
-    /// The same channel over a descriptor of its own (fcntl(2), F_DUPFD_CLOEXEC).
-    pub(crate) fn try_clone(&self) -> Result<Self, Failure> {
-        self.0.try_clone().map(Self).or_fail("dup", "control channel")
+    /// A channel over two streams of bytes: what comes in, and what goes out.
+    pub(crate) fn over_streams(input: OwnedFd, output: OwnedFd) -> Self {
+        Self(Way::Stream { input, output: Arc::new(StreamOutput(Mutex::new(output))) })
     }
 
-    /// Sends `message` with `fds`: a length of four bytes, then JSON; the descriptors go with the first byte.
-    pub(crate) fn send(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<(), Failure> {
-        let body = serde_json::to_vec(message).map_err(|error| {
-            Failure::new("encode", "a control message", error.to_string(), "report this bug")
-        })?;
-        let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        let frame = [&length.to_le_bytes(), body.as_slice()].concat();
-
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        // The buffer may have room for one more than it was made for.
-        let has_room = fds.len() <= MOST_FDS;
-        let attached = fds.is_empty() || has_room && ancillary.push(SendAncillaryMessage::ScmRights(fds));
-        if !attached {
-            return Err(Failure::new(
-                "sendmsg",
-                "control channel",
-                "too many descriptors",
-                "report this bug",
-            ));
+    /// The stream that goes out, unless this is a socket.
+    pub(crate) fn stream_output(&self) -> Option<&Arc<StreamOutput>> {
+        match &self.0 {
+            Way::Socket(_) => None,
+            Way::Stream { output, .. } => Some(output),
         }
-        let sent = sendmsg(&self.0, &[IoSlice::new(&frame)], &mut ancillary, SendFlags::NOSIGNAL)
-            .or_fail("sendmsg", "control channel")?;
-        let mut rest = &frame[sent..];
+    }
+
+    /// The same channel over descriptors of its own (fcntl(2), F_DUPFD_CLOEXEC).
+    pub(crate) fn try_clone(&self) -> Result<Self, Failure> {
+        let clone = |fd: &OwnedFd| fd.try_clone().or_fail("dup", "control channel");
+        Ok(Self(match &self.0 {
+            Way::Socket(fd) => Way::Socket(clone(fd)?),
+            Way::Stream { input, output } => Way::Stream { input: clone(input)?, output: Arc::clone(output) },
+        }))
+    }
+
+    /// Sends `message` with `fds`, which go with its first byte.
+    pub(crate) fn send(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<(), Failure> {
+        let frame = frame(message)?;
+        match &self.0 {
+            Way::Socket(fd) => send_with_descriptors(fd, &frame, fds),
+            Way::Stream { output, .. } if fds.is_empty() => output.send(&frame, LONGEST_TIME),
+            Way::Stream { .. } => Err(Failure::new(
+                "send",
+                "control channel",
+                "it is a stream of bytes, which carries no descriptors",
+                "report this bug",
+            )),
+        }
+    }
+
+    /// Receives one message with its descriptors; sleeps until it comes.
+    pub(crate) fn receive<T: DeserializeOwned>(&self) -> Result<(T, Vec<OwnedFd>), Failure> {
+        let mut length = [0; LENGTH_BYTES];
+        let (got, fds) = match &self.0 {
+            Way::Socket(fd) => receive_with_descriptors(fd, &mut length)?,
+            Way::Stream { input, .. } => (read_some(input, &mut length)?, Vec::new()),
+        };
+        let timer = Timer::start();
+        self.fill(&mut length[got..], timer)?;
+        let bytes = body_bytes(length).map_err(|failure| self.no_message(length, failure))?;
+        let mut body = Vec::new();
+        while body.len() < bytes {
+            let start = body.len();
+            body.resize(bytes.min(start + PIECE_BYTES), 0);
+            self.fill(&mut body[start..], timer)?;
+        }
+        Ok((message(&body)?, fds))
+    }
+
+    /// Fills all of `into`; on a stream, before [`LONGEST_TIME`] has passed by `timer`.
+    fn fill(&self, mut into: &mut [u8], timer: Timer) -> Result<(), Failure> {
+        while !into.is_empty() {
+            if matches!(self.0, Way::Stream { .. }) {
+                wait_for(self.as_fd(), PollFlags::IN, timer, LONGEST_TIME, "read")?;
+            }
+            let count = read_some(self, into)?;
+            into = &mut into[count..];
+        }
+        Ok(())
+    }
+
+    /// The failure of a stream that begins with `start`, which is no length: what it says, if that is text.
+    fn no_message(&self, start: [u8; LENGTH_BYTES], failure: Failure) -> Failure {
+        /// How long the rest of its first line is waited for.
+        const REST: Duration = Duration::from_millis(200);
+        let Way::Stream { input, .. } = &self.0 else { return failure };
+        let (mut bytes, timer) = (start.to_vec(), Timer::start());
+        while bytes.len() < 200 && wait_for(input.as_fd(), PollFlags::IN, timer, REST, "read").is_ok() {
+            let mut more = [0; 200];
+            let Ok(count) = read_some(input, &mut more) else { break };
+            bytes.extend_from_slice(&more[..count]);
+        }
+        let next =
+            "the command must reach `ipcmark endpoint`, and nothing else may write to its standard output";
+        match as_text(&bytes) {
+            None => failure,
+            Some(text) => {
+                let answer = format!("it says '{text}' instead of a message");
+                Failure { answer, next: next.to_owned(), ..failure }
+            }
+        }
+    }
+}
+
+impl StreamOutput {
+    /// Writes a whole frame within `limit`.
+    fn send(&self, frame: &[u8], limit: Duration) -> Result<(), Failure> {
+        let fd = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut rest, timer) = (frame, Timer::start());
         while !rest.is_empty() {
-            match write(&self.0, rest) {
+            wait_for(fd.as_fd(), PollFlags::OUT, timer, limit, "write")?;
+            match write(&*fd, rest) {
                 Ok(written) => rest = &rest[written..],
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno) => return Err(Failure::of("write", "control channel", errno)),
             }
         }
         Ok(())
     }
 
-    /// Receives one message with its descriptors; sleeps until it comes.
-    pub(crate) fn receive<T: DeserializeOwned>(&self) -> Result<(T, Vec<OwnedFd>), Failure> {
-        let mut length = [0; 4];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let got = loop {
-            match recvmsg(
-                &self.0,
-                &mut [IoSliceMut::new(&mut length)],
-                &mut ancillary,
-                RecvFlags::CMSG_CLOEXEC,
-            ) {
-                Err(Errno::INTR) => {}
-                answer => break answer.or_fail("recvmsg", "control channel")?,
-            }
-        };
-        if got.bytes == 0 {
-            return Err(closed());
+    /// Writes a short frame if there is room for it at once; what nobody reads is not waited for.
+    pub(crate) fn try_send(&self, frame: &[u8]) {
+        let Ok(fd) = self.0.try_lock() else { return };
+        let has_room = wait_for(fd.as_fd(), PollFlags::OUT, Timer::start(), Duration::ZERO, "write").is_ok();
+        if has_room {
+            // A pipe that has room takes this much whole; and whoever is gone needs no word.
+            let _ = write(&*fd, frame);
         }
-        if got.flags.contains(ReturnFlags::CTRUNC) {
-            return Err(Failure::of("recvmsg", "the descriptors of a ticket", Errno::MFILE));
-        }
-        let fds = ancillary.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-            _ => None,
-        });
-        let fds: Vec<OwnedFd> = fds.flatten().collect();
-
-        self.fill(&mut length[got.bytes..])?;
-        let length = u32::from_le_bytes(length) as usize;
-        if length > LONGEST_BYTES {
-            return Err(Failure::of("recvmsg", "control channel", Errno::MSGSIZE));
-        }
-        let mut body = vec![0; length];
-        self.fill(&mut body)?;
-        let message = serde_json::from_slice(&body).map_err(|error| {
-            Failure::new("decode", "a control message", error.to_string(), "run one version of ipcmark only")
-        })?;
-        Ok((message, fds))
     }
+}
 
-    fn fill(&self, mut into: &mut [u8]) -> Result<(), Failure> {
-        while !into.is_empty() {
-            match read(&self.0, &mut *into) {
-                Ok(0) => return Err(closed()),
-                Ok(count) => into = &mut into[count..],
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Failure::of("read", "control channel", errno)),
-            }
-        }
-        Ok(())
+/// Sends `frame` over a socket, with `fds`.
+fn send_with_descriptors(socket: &OwnedFd, frame: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), Failure> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    // The buffer may have room for one more than it was made for.
+    let has_room = fds.len() <= MOST_FDS;
+    let attached = fds.is_empty() || has_room && ancillary.push(SendAncillaryMessage::ScmRights(fds));
+    if !attached {
+        return Err(Failure::new("sendmsg", "control channel", "too many descriptors", "report this bug"));
     }
+    let sent = sendmsg(socket, &[IoSlice::new(frame)], &mut ancillary, SendFlags::NOSIGNAL)
+        .or_fail("sendmsg", "control channel")?;
+    let mut rest = &frame[sent..];
+    while !rest.is_empty() {
+        match write(socket, rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(Failure::of("write", "control channel", errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Receives the first bytes of a frame into `length`, and the descriptors that come with them.
+fn receive_with_descriptors(socket: &OwnedFd, length: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Failure> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let got = loop {
+        match recvmsg(socket, &mut [IoSliceMut::new(length)], &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            answer => break answer.or_fail("recvmsg", "control channel")?,
+        }
+    };
+    if got.bytes == 0 {
+        return Err(closed());
+    }
+    if got.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(Failure::of("recvmsg", "the descriptors of a ticket", Errno::MFILE));
+    }
+    let fds = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    Ok((got.bytes, fds.flatten().collect()))
+}
+
+/// Reads a first part of `into`, at least a byte.
+fn read_some(fd: impl AsFd, into: &mut [u8]) -> Result<usize, Failure> {
+    loop {
+        match read(&fd, &mut *into) {
+            Ok(0) => return Err(closed()),
+            Ok(count) => return Ok(count),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(Failure::of("read", "control channel", errno)),
+        }
+    }
+}
+
+/// Waits until `fd` is ready for `flags`, no longer than until `limit` has passed by `timer`.
+fn wait_for(
+    fd: BorrowedFd<'_>,
+    flags: PollFlags,
+    timer: Timer,
+    limit: Duration,
+    operation: &str,
+) -> Result<(), Failure> {
+    loop {
+        let left = timespec(timer.left_of(limit));
+        match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], Some(&left)) {
+            Ok(0) => return Err(Failure::of(operation, "control channel", Errno::TIMEDOUT)),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(Failure::of("poll", "control channel", errno)),
+        }
+    }
+}
+
+fn timespec(limit: Duration) -> Timespec {
+    let tv_sec = i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
+    Timespec { tv_sec, tv_nsec: i64::from(limit.subsec_nanos()) }
 }
 
 fn closed() -> Failure {
@@ -156,9 +286,7 @@ fn closed() -> Failure {
 pub(crate) fn wait_any(channels: &[&Channel], limit: Duration) -> Result<Option<usize>, Errno> {
     let mut fds: Vec<PollFd<'_>> =
         channels.iter().map(|channel| PollFd::new(*channel, PollFlags::IN)).collect();
-    let tv_sec = i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
-    let limit = Timespec { tv_sec, tv_nsec: i64::from(limit.subsec_nanos()) };
-    poll(&mut fds, Some(&limit))?;
+    poll(&mut fds, Some(&timespec(limit)))?;
     Ok(fds.iter().position(|fd| !fd.revents().is_empty()))
 }
 

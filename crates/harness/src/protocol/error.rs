@@ -34,6 +34,9 @@ pub struct EndpointError {
     pub blame: Blame,
 }
 
+/// What an endpoint came to, or its failure.
+pub(crate) type Outcome<T> = Result<T, EndpointError>;
+
 impl EndpointError {
     /// A state that no endpoint should ever be in.
     pub(crate) fn bug(operation: &str, object: &str, answer: &str) -> Self {

@@ -1,17 +1,12 @@
-//! What the coordinator tells an endpoint to do: once for its trial, and then slice by slice.
+//! What the coordinator says to an endpoint: what it is to do in its trial, and then slice by slice.
 
+use mechanisms::NetworkToken;
 use model::Case;
 use model::observation::ProbeRequest;
 use model::record::ClockSource;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::path::PathBuf;
-
-/// The hidden sub-command by which the binary becomes an endpoint; the coordinator's process id follows it.
-pub const COMMAND: &str = "__endpoint";
-/// The hidden sub-command that prints which protocol the endpoints of the binary speak.
-pub const PROTOCOL: &str = "__protocol";
-/// The version of the protocol, which changes with any message between coordinator and endpoint.
-pub const VERSION: u32 = 1;
 
 /// The most iterations of a slice of which each event is recorded: they must find room.
 pub(crate) const MOST_RECORDED_ITERATIONS: u64 = 2000;
@@ -20,20 +15,13 @@ pub(crate) const MOST_RECORDED_ITERATIONS: u64 = 2000;
 pub(crate) const CLIENT_THREAD: &str = "client";
 pub(crate) const SERVER_THREAD: &str = "server";
 
-/// What [`PROTOCOL`] prints.
-pub(crate) fn protocol_line(version: u32) -> String {
-    format!("ipcmark-endpoint {version}")
-}
-
-/// The first message to an endpoint; the links to its peers come with it.
+/// What an endpoint is to do in its trial.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Orders {
-    /// The version of the protocol that the coordinator speaks: [`VERSION`].
-    pub(crate) version: u32,
     pub(crate) case: Case,
     pub(crate) role: Role,
     pub(crate) clock: ClockSource,
-    /// Where names in the file system go.
+    /// Where names in the file system go. Empty where the endpoints may be on two hosts: then there are no such names.
     pub(crate) directory: PathBuf,
     /// The number of the trial in its run.
     pub(crate) number: u64,
@@ -45,10 +33,23 @@ pub(crate) struct Orders {
     pub(crate) check: bool,
     /// The probe that observes the endpoints, in the one phase that such a trial has beside its warm-up.
     pub(crate) probe: Option<ProbeRequest>,
+    /// How the endpoints find each other where they may be on two hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<NetworkOrders>,
+}
+
+/// How two endpoints find each other over a network: the server makes the ticket, and the client connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NetworkOrders {
+    /// The address of the server, as the client reaches it.
+    pub(crate) server: IpAddr,
+    /// What the client must show first, so that the server takes nobody else.
+    pub(crate) token: NetworkToken,
 }
 
 /// What a process does in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
     /// It starts each iteration and keeps the clock.
     Client,
@@ -72,6 +73,7 @@ pub struct SliceOrders {
 /// When in a slice iterations, calls or steps are timed one by one. The first two alternate from slice to slice of a case, so that
 /// drift within a slice cancels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Singly {
     /// Before those that are timed together.
     First,
@@ -86,6 +88,7 @@ pub enum Singly {
 
 /// How many iterations a slice has.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Sizing {
     /// As many as take a given time.
     Slice {

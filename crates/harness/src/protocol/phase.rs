@@ -31,6 +31,7 @@ pub(crate) struct Phase {
 
 /// What is noted in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum PhaseKind {
     /// The time of all iterations together.
     Total,

@@ -51,23 +51,3 @@ impl IterationTimes {
 
 /// What an endpoint came to at its end.
 pub(crate) type EndpointResult = Result<(), EndpointError>;
-
-/// What an endpoint says to the coordinator.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum EndpointMessage {
-    /// It is a client or an operation, and is ready for its first slice.
-    Connected,
-    /// It is one of several clients, and is warm. It goes on when the coordinator says `()`, which it does when all are.
-    Ready,
-    /// It is one of several clients, and has measured one whole phase. The coordinator says `()` when all have.
-    MeasuredOnePhase,
-    /// The iterations that come now should take so long, in nanoseconds: the coordinator is to wait for them.
-    Expect {
-        /// How long.
-        ns: u64,
-    },
-    /// A slice is over.
-    Slice(Box<SliceReport>),
-    /// It has done what it was told to do, or failed.
-    Done(EndpointResult),
-}

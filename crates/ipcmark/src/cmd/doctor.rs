@@ -3,12 +3,18 @@
 use crate::cli::DoctorArguments;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
+use crate::remote::programs;
+use crate::request::RemoteRequest;
 use harness::clock::Calibration;
+use harness::coordinator::remote::RemoteHost;
+use harness::coordinator::via::Via;
 use harness::host::doctor::finding::{Finding, Severity};
 use harness::host::doctor::rules::findings;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-/// Examines the host, which takes about a second, and prints what it found, the worst first.
+/// Examines the host, which takes about a second, and prints what it found, the worst first; then the server's host likewise, if
+/// there is a command that reaches it.
 pub fn run(arguments: DoctorArguments) -> Result<Exit, Error> {
     let root = Path::new("/");
     let host = harness::host::facts::read(root);
@@ -16,13 +22,37 @@ pub fn run(arguments: DoctorArguments) -> Result<Exit, Error> {
     let readings = harness::host::speed::read(Calibration::choose(root).clock, &cpus);
     let mut found = findings(&host, &readings, root);
     found.sort_by_key(|finding| finding.severity);
-    let text = if arguments.json {
-        format!("{:#}\n", serde_json::json!(found))
-    } else {
-        found.iter().map(paragraph).collect::<Vec<_>>().join("\n")
+    let here = match arguments.json {
+        true => format!("{:#}\n", serde_json::json!(found)),
+        false => found.iter().map(paragraph).collect::<Vec<_>>().join("\n"),
     };
-    print(&text)?;
+    let Some(via) = &arguments.server_via else {
+        print(&here)?;
+        return Ok(Exit::Success);
+    };
+    let there = of_server(&Via::parse(via)?, &arguments)?;
+    print(&match arguments.json {
+        true => format!("{{\"client\": {here}, \"server\": {there}}}\n"),
+        false => format!("this host\n\n{here}\nthe server's host, by {via}\n\n{there}"),
+    })?;
     Ok(Exit::Success)
+}
+
+/// What the doctor of the server's host says.
+fn of_server(via: &Via, arguments: &DoctorArguments) -> Result<String, Error> {
+    let request = RemoteRequest {
+        client: None,
+        server: Some(via.clone()),
+        server_address: None,
+        program: arguments.via_program.clone(),
+        push: false,
+    };
+    let interrupted = AtomicBool::new(false);
+    let programs = programs(&request, via, &interrupted, &mut Vec::new())?;
+    let server = RemoteHost::reach(via, &programs, &interrupted)?;
+    let mut words = vec![server.program(), "doctor"];
+    words.extend(arguments.json.then_some("--json"));
+    Ok(via.output(&words)?)
 }
 
 fn paragraph(finding: &Finding) -> String {

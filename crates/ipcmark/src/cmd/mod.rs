@@ -4,6 +4,7 @@ pub mod clean;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
+pub mod endpoint;
 pub mod explain;
 pub mod list;
 pub mod man;

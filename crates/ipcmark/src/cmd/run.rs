@@ -5,8 +5,9 @@ use crate::collector::Collector;
 use crate::exit::{Error, Exit};
 use crate::explanation::{NOT_OBSERVABLE, explain_cases, is_observable};
 use crate::output::{command, print, show};
-use crate::planning::{plan_some, requested};
+use crate::planning::{plan_between_hosts, plan_some, requested};
 use crate::profile;
+use crate::remote::RemoteRun;
 use crate::request::{ExplanationRequest, RunRequest};
 use crate::results_file::ResultsFile;
 use crate::rules::{RunRules, least_trials};
@@ -14,9 +15,11 @@ use crate::session::{RunSession, check_slice};
 use analysis::stopping::LEAST_SPAN_NS;
 use harness::clock::{Timer, wall_clock};
 use harness::coordinator::profile::ProbeSubject;
+use harness::coordinator::remote::Remote;
 use harness::coordinator::run::{self, RunBounds, RunFinish, TrialCost};
 use harness::coordinator::schedule::TimeBudget;
 use harness::coordinator::slices::{estimate, slice_for};
+use harness::coordinator::trials::EndpointTrials;
 use model::plan::Plan;
 use model::record::{FORMAT, Header, Host, PlanRecord, Results, Settings, Tool, VERSION};
 use model::study::Study;
@@ -31,41 +34,60 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let request = RunRequest::new(arguments)?;
     let suite = &request.suite;
     let host = harness::host::facts::read(Path::new("/"));
-    let plan = plan_some(&suite.blocks, suite.endpoints.unwrap_or_default(), &host.topology)?;
+    let session = if request.dry_run && request.remote.is_none() { None } else { Some(RunSession::open()?) };
+    let remote = request.remote.as_ref().zip(session.as_ref());
+    let remote =
+        remote.map(|(remote, session)| RemoteRun::open(remote, session, own_cpu(&host))).transpose()?;
+    let plan = match &remote {
+        None => plan_some(&suite.blocks, suite.endpoints.unwrap_or_default(), &host.topology)?,
+        Some(remote) => plan_between_hosts(&suite.blocks, remote.sides.cpus(own_cpu(&host)))?,
+    };
     let plan = match request.inject {
         Some(inject) => plan.injected(inject),
         None => plan,
     };
-    let study = suite.study.as_ref();
+    // Probes observe endpoints of this host.
+    let study = suite.study.as_ref().filter(|_| remote.is_none());
     let subjects = study.map_or_else(Vec::new, |study| profile::subjects(study, &plan, suite.total));
     let settings = settings(&request, &plan, !subjects.is_empty());
-    if request.dry_run {
+    let Some(session) = session.as_ref().filter(|_| !request.dry_run) else {
         print(&dry_run(&plan, &settings, &subjects, study))?;
         return Ok(Exit::Success);
-    }
+    };
 
-    let session = RunSession::open()?;
     check_slice(settings.slice_ns, session.clock())?;
     // Made last: a run that is refused must not leave an empty file, which would stop the next one.
     let file = request.output.as_deref().map(ResultsFile::create).transpose()?;
-    let header = header(&request, settings.clone(), &plan, host, &session);
+    let header = header(&request, settings.clone(), &plan, host, session, remote.as_ref());
     let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), study);
     let mut collector = Collector::new(header, &rules, file, session.stop());
-    let finish = measure(&request, &settings, &plan, timer, &session, &rules, &mut collector);
+    let sides = remote.as_ref().map(|remote| &remote.sides);
+    let trials = session.trials(request.check, request.timeout, sides);
+    let finish = measure(&request, &settings, &plan, timer, &trials, &rules, &mut collector);
     if !session.is_stopped() && settings.observe_ns > 0 {
         let observe = Duration::from_nanos(settings.observe_ns);
-        let trials = session.trials(request.check, request.timeout);
         profile::observe(subjects, &trials, observe, |record| collector.add_profile(record));
     }
     let (results, refused) = collector.finish(session.end(finish));
     show(&request.show, &results)?;
+    if let Some(why) = sides.and_then(Remote::lost) {
+        let next = "what was measured by then is kept";
+        return Err(sys::Failure::new("reach", "the other side", why, next).into());
+    }
     match (refused, &request.explanation) {
         (Some(failure), _) => Err(failure.into()),
         (None, Some(explanation)) if exit_of(&results) == Exit::Success => {
-            explain(&plan, explanation, &results.header.host, &session)
+            explain(&plan, explanation, &results.header.host, session)
         }
         (None, _) => Ok(exit_of(&results)),
     }
+}
+
+/// The CPU of an endpoint of this host whose peer may be on another: not the highest, which the other side takes if it is on this
+/// host after all, in other namespaces.
+fn own_cpu(host: &Host) -> u32 {
+    let cpus = &host.topology.cpus;
+    cpus.iter().rev().nth(1).or(cpus.last()).map_or(0, |cpu| cpu.id)
 }
 
 /// The settings of the run, as its results record them.
@@ -133,7 +155,14 @@ fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject], study: O
 }
 
 /// The first line of the results.
-fn header(request: &RunRequest, settings: Settings, plan: &Plan, host: Host, session: &RunSession) -> Header {
+fn header(
+    request: &RunRequest,
+    settings: Settings,
+    plan: &Plan,
+    host: Host,
+    session: &RunSession,
+    remote: Option<&RemoteRun>,
+) -> Header {
     Header {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -143,6 +172,7 @@ fn header(request: &RunRequest, settings: Settings, plan: &Plan, host: Host, ses
         command: command(),
         host,
         clock: session.clock().clone(),
+        remote: remote.map(RemoteRun::record),
         settings,
         plan: PlanRecord {
             cases: [plan.floors.clone(), plan.cases.clone()].concat(),
@@ -169,7 +199,7 @@ fn measure(
     settings: &Settings,
     plan: &Plan,
     timer: Timer,
-    session: &RunSession,
+    trials: &EndpointTrials<'_>,
     rules: &RunRules,
     collector: &mut Collector<'_>,
 ) -> RunFinish {
@@ -185,9 +215,8 @@ fn measure(
         total: settings.total_bytes,
         iterations: request.iterations,
     };
-    let trials = session.trials(request.check, request.timeout);
     let budget = TimeBudget { clock: &timer, time: Duration::from_nanos(settings.time_ns) };
-    let finish = run::measure(plan, &trials, budget, bounds, |event| collector.take(event));
+    let finish = run::measure(plan, trials, budget, bounds, |event| collector.take(event));
     collector.finish_progress();
     finish
 }

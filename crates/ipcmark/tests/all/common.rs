@@ -259,7 +259,7 @@ impl Process {
 
     /// Whether it is an endpoint.
     pub fn is_endpoint(&self) -> bool {
-        self.command.get(1).is_some_and(|word| word == harness::protocol::orders::COMMAND)
+        self.command.get(1).is_some_and(|word| word == harness::coordinator::via::ENDPOINT)
     }
 
     /// Whether it is a janitor.

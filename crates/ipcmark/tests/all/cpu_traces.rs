@@ -48,6 +48,7 @@ fn traces(case: &Case, slices: usize, sets: &[EventSet]) -> Vec<(Sample, CpuTrac
         timeout: Duration::from_secs(30),
         plain_times: PlainTimes::default(),
         program: Some(Path::new(IPCMARK)),
+        remote: None,
     };
     let size = Sizing::Iterations(ITERATIONS);
     let mut trial = trials.start(case, 0, None).unwrap();

@@ -6,7 +6,7 @@ use crate::support::pair::Pair;
 use crate::support::probe::support_of;
 use crate::support::wait::WAIT;
 use model::Params;
-use model::card::{Card, Reach, Support};
+use model::card::{Card, Support};
 use model::record::Setting;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use sys::{Failure, OrFail};
@@ -19,7 +19,6 @@ impl Pair for Tipc {
     const CARD: Card = Card {
         name: "tipc",
         summary: "connected TIPC stream sockets, within one node",
-        reach: Reach::Network,
         params: &[WAIT],
         limits: "any message size; buffers within net.tipc.tipc_rmem; CONFIG_TIPC: 'modprobe tipc'",
         man: &["https://docs.kernel.org/networking/tipc.html", "socketpair(2)"],

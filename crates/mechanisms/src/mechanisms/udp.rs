@@ -4,17 +4,18 @@
 //! messages at most `window` of them are therefore unacknowledged: the server acknowledges every half window with a
 //! datagram of one byte. The other workloads answer each message and need no window.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
+use crate::contract::{Endpoint, Mechanism, Network, Shape, Ticket, TrialContext};
 use crate::support::cards::MESSAGE;
 use crate::support::descriptor::{DescriptorEndpoint, Fds};
 use crate::support::inet_stream::{bind_to_loopback, inet_socket};
+use crate::support::network::{greet, welcome};
 use crate::support::socket::{BUSY_POLL, RCVBUF, SNDBUF, largest_message, set_buffers, set_busy_polling};
 use crate::support::wait::WAIT;
 use model::card::{Card, Reach, Support};
 use model::record::Setting;
 use model::{Domain, Param, Params, Workload};
 use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::net::{SocketType, connect, sockopt};
+use rustix::net::{SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use sys::{Errno, Failure, OrFail};
 
@@ -41,30 +42,125 @@ impl Mechanism for Udp {
         man: &["udp(7)", "ip(7)"],
         ..MESSAGE
     };
-    type Bound = UdpEndpoint;
+    type Bound = UdpBound<UdpEndpoint>;
     type End = UdpEndpoint;
 
     fn probe(params: &Params) -> Support {
         largest_message(|| connected_pair(params, &Self::CARD))
     }
 
-    fn bind(trial: &TrialContext<'_>) -> Result<(UdpEndpoint, Ticket), Failure> {
-        // The client makes both sockets, so that each is connected to the other before the first datagram.
-        let (client, server) = connected_pair(trial.params, &Self::CARD)?;
-        Ok((
-            UdpEndpoint::new(client, trial, Role::Client, &Self::CARD, usize::MAX)?,
-            Ticket { address: Vec::new(), fds: vec![server] },
-        ))
+    fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+        bind_udp(trial, &Self::CARD, usize::MAX, endpoint)
     }
 
-    fn accept(bound: UdpEndpoint) -> Result<UdpEndpoint, Failure> {
-        Ok(bound)
+    fn accept(bound: Self::Bound) -> Result<UdpEndpoint, Failure> {
+        accept_udp(bound, &Self::CARD, endpoint)
     }
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<UdpEndpoint, Failure> {
-        let [socket] = ticket.descriptors("udp")?;
-        UdpEndpoint::new(socket, trial, Role::Server, &Self::CARD, usize::MAX)
+        connect_udp(trial, ticket, &Self::CARD, endpoint)
     }
+}
+
+fn endpoint(
+    socket: OwnedFd,
+    params: &Params,
+    shape: Shape,
+    role: WindowRole,
+) -> Result<UdpEndpoint, Failure> {
+    UdpEndpoint::new(socket, params, shape, role, &Udp::CARD, usize::MAX)
+}
+
+/// Makes an endpoint of a connected socket.
+type MakeEndpoint<E> = fn(OwnedFd, &Params, Shape, WindowRole) -> Result<E, Failure>;
+
+/// What an endpoint is in the window.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WindowRole {
+    role: Role,
+    /// How many messages fit in the server's buffer, where that may be larger or smaller than the client's.
+    fitting: Option<u32>,
+}
+
+impl WindowRole {
+    /// On one host, both buffers are alike.
+    const fn alike(role: Role) -> Self {
+        Self { role, fitting: None }
+    }
+}
+
+/// What is held between `bind` and `accept`.
+#[derive(Debug)]
+pub(crate) enum UdpBound<E> {
+    /// The client's endpoint, which is complete.
+    End(E),
+    /// The server's socket, which waits for a client that may be on another host.
+    Waiting { socket: OwnedFd, network: Network, params: Params, shape: Shape, fitting: u32 },
+}
+
+/// The client makes both sockets, so that each is connected to the other before the first datagram. Where the endpoints may be on
+/// two hosts, the server makes its own.
+pub(crate) fn bind_udp<E>(
+    trial: &TrialContext<'_>,
+    card: &Card,
+    segment_bytes: usize,
+    endpoint: MakeEndpoint<E>,
+) -> Result<(UdpBound<E>, Ticket), Failure> {
+    let TrialContext { params, shape, network, .. } = *trial;
+    let Some(network) = network else {
+        let (client, server) = connected_pair(params, card)?;
+        let client = endpoint(client, params, shape, WindowRole::alike(Role::Client))?;
+        return Ok((UdpBound::End(client), Ticket { address: Vec::new(), fds: vec![server] }));
+    };
+    let own = network.own_address();
+    let socket = socket_with(own.address_family(), SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .or_fail("socket", card.name)?;
+    set_buffers(&socket, params, card)?;
+    bind(&socket, &own).or_fail("bind", card.name)?;
+    let fitting = fitting_messages(&socket, shape, segment_bytes)?;
+    let address = [network.ticket(&socket, card.name)?, fitting.to_be_bytes().to_vec()].concat();
+    let waiting = UdpBound::Waiting { socket, network, params: params.clone(), shape, fitting };
+    Ok((waiting, Ticket { address, fds: Vec::new() }))
+}
+
+/// The endpoint of whoever has bound.
+pub(crate) fn accept_udp<E>(
+    bound: UdpBound<E>,
+    card: &Card,
+    endpoint: MakeEndpoint<E>,
+) -> Result<E, Failure> {
+    match bound {
+        UdpBound::End(client) => Ok(client),
+        UdpBound::Waiting { socket, network, params, shape, fitting } => {
+            welcome(&network, &socket, card.name)?;
+            endpoint(socket, &params, shape, WindowRole { role: Role::Server, fitting: Some(fitting) })
+        }
+    }
+}
+
+/// The endpoint of whoever has the ticket.
+pub(crate) fn connect_udp<E>(
+    trial: &TrialContext<'_>,
+    ticket: Ticket,
+    card: &Card,
+    endpoint: MakeEndpoint<E>,
+) -> Result<E, Failure> {
+    let TrialContext { params, shape, network, .. } = *trial;
+    let Some(network) = network else {
+        let [socket] = ticket.descriptors(card.name)?;
+        return endpoint(socket, params, shape, WindowRole::alike(Role::Server));
+    };
+    let (port, fitting) = ticket
+        .address
+        .split_last_chunk::<4>()
+        .ok_or_else(|| Failure::of("take the ticket of", card.name, Errno::INVAL))?;
+    let fitting = Some(u32::from_be_bytes(*fitting));
+    let server = network.address_of(port, card.name)?;
+    let socket = socket_with(server.address_family(), SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .or_fail("socket", card.name)?;
+    set_buffers(&socket, params, card)?;
+    greet(&network, &socket, &server, card.name)?;
+    endpoint(socket, params, shape, WindowRole { role: Role::Client, fitting })
 }
 
 /// Two sockets of the mechanism with `card`, each connected to the other.
@@ -114,19 +210,19 @@ impl UdpEndpoint {
     /// An endpoint of the mechanism with `card`, whose messages travel in datagrams of at most `segment_bytes`.
     pub(crate) fn new(
         socket: OwnedFd,
-        trial: &TrialContext<'_>,
-        role: Role,
+        params: &Params,
+        shape: Shape,
+        WindowRole { role, fitting }: WindowRole,
         card: &Card,
         segment_bytes: usize,
     ) -> Result<Self, Failure> {
-        let params = trial.params;
         let mut settings = set_buffers(&socket, params, card)?;
         settings.extend(set_busy_polling(&socket, params, card)?);
-        let size_bytes = trial.shape.size_bytes;
-        let window = if trial.shape.workload == Workload::Throughput {
+        let size_bytes = shape.size_bytes;
+        let window = if shape.workload == Workload::Throughput {
             let asked = params.count(card, WINDOW.name);
-            let fitting = buffer_bytes(&socket)? / 2 / charge(size_bytes, segment_bytes);
-            let wanted = asked.unwrap_or(u32::try_from(fitting).unwrap_or(u32::MAX)).max(1);
+            let fitting = fitting.map_or_else(|| fitting_messages(&socket, shape, segment_bytes), Ok)?;
+            let wanted = asked.unwrap_or(fitting).max(1);
             // An acknowledgement comes every half window, so that the client need not stop if at least two messages
             // may be in flight.
             let step = (wanted / 2).max(1);
@@ -144,6 +240,12 @@ impl UdpEndpoint {
         let endpoint = DescriptorEndpoint::new(Fds::both_ways(socket, card.name)?, params, card, settings)?;
         Ok(Self { endpoint, role, window })
     }
+}
+
+/// How many messages certainly fit in the receive buffer of `socket`.
+fn fitting_messages(socket: &OwnedFd, shape: Shape, segment_bytes: usize) -> Result<u32, Failure> {
+    let fitting = buffer_bytes(socket)? / 2 / charge(shape.size_bytes, segment_bytes);
+    Ok(u32::try_from(fitting).unwrap_or(u32::MAX))
 }
 
 /// The most that a message of `size_bytes`, in datagrams of at most `segment_bytes`, is charged to the receive

@@ -1,8 +1,11 @@
 //! Two connected UDP sockets whose sender passes many datagrams to the kernel in one call (`UDP_SEGMENT`), as QUIC
 //! implementations do. `udp` says what is lost and how that is avoided.
 
-use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
-use crate::mechanisms::udp::{Role, Udp, UdpEndpoint, WINDOW, buffer_bytes, charge, connected_pair};
+use crate::contract::{Endpoint, Mechanism, Shape, Ticket, TrialContext};
+use crate::mechanisms::udp::{
+    Udp, UdpBound, UdpEndpoint, WINDOW, WindowRole, accept_udp, bind_udp, buffer_bytes, charge, connect_udp,
+    connected_pair,
+};
 use crate::support::probe::{largest_below, support_of, try_message};
 use crate::support::socket::{RCVBUF, SNDBUF};
 use crate::support::wait::WAIT;
@@ -47,7 +50,7 @@ impl Mechanism for UdpGso {
         man: &["udp(7)"],
         ..Udp::CARD
     };
-    type Bound = UdpGsoEndpoint;
+    type Bound = UdpBound<UdpGsoEndpoint>;
     type End = UdpGsoEndpoint;
 
     fn probe(params: &Params) -> Support {
@@ -67,21 +70,16 @@ impl Mechanism for UdpGso {
         }
     }
 
-    fn bind(trial: &TrialContext<'_>) -> Result<(UdpGsoEndpoint, Ticket), Failure> {
-        let (client, server) = connected_pair(trial.params, &Self::CARD)?;
-        Ok((
-            UdpGsoEndpoint::new(client, trial, Role::Client)?,
-            Ticket { address: Vec::new(), fds: vec![server] },
-        ))
+    fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
+        bind_udp(trial, &Self::CARD, segment_bytes(trial.params), UdpGsoEndpoint::new)
     }
 
-    fn accept(bound: UdpGsoEndpoint) -> Result<UdpGsoEndpoint, Failure> {
-        Ok(bound)
+    fn accept(bound: Self::Bound) -> Result<UdpGsoEndpoint, Failure> {
+        accept_udp(bound, &Self::CARD, UdpGsoEndpoint::new)
     }
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<UdpGsoEndpoint, Failure> {
-        let [socket] = ticket.descriptors(Self::CARD.name)?;
-        UdpGsoEndpoint::new(socket, trial, Role::Server)
+        connect_udp(trial, ticket, &Self::CARD, UdpGsoEndpoint::new)
     }
 }
 
@@ -98,17 +96,17 @@ pub(crate) struct UdpGsoEndpoint {
 }
 
 impl UdpGsoEndpoint {
-    fn new(socket: OwnedFd, trial: &TrialContext<'_>, role: Role) -> Result<Self, Failure> {
+    fn new(socket: OwnedFd, params: &Params, shape: Shape, role: WindowRole) -> Result<Self, Failure> {
         let card = &UdpGso::CARD;
-        let segment = segment_bytes(trial.params);
+        let segment = segment_bytes(params);
         let too_large = || Failure::of("set the segment of", card.name, Errno::MSGSIZE);
         let size_bytes = u16::try_from(segment).map_err(|_| too_large())?;
         set_udp_segment(&socket, size_bytes).or_fail("setsockopt(UDP_SEGMENT)", card.name)?;
-        if trial.params.text(card, GRO.name) == Some("on") {
+        if params.text(card, GRO.name) == Some("on") {
             set_udp_gro(&socket).or_fail("setsockopt(UDP_GRO)", card.name)?;
         }
         let most_bytes = (MOST_SEGMENTS * segment).min(MOST_BYTES / segment * segment).max(1);
-        Ok(Self { endpoint: UdpEndpoint::new(socket, trial, role, card, segment)?, most_bytes })
+        Ok(Self { endpoint: UdpEndpoint::new(socket, params, shape, role, card, segment)?, most_bytes })
     }
 }
 

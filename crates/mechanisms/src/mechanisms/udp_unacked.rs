@@ -8,7 +8,7 @@
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::mechanisms::udp::{Udp, connected_pair};
 use crate::support::socket::{RCVBUF, SNDBUF, largest_message, set_buffers};
-use model::card::{Card, Support};
+use model::card::{Card, Reach, Support};
 use model::record::Setting;
 use model::{Params, Workload};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -25,6 +25,8 @@ impl Mechanism for UdpUnacked {
     const CARD: Card = Card {
         name: "udp-unacked",
         summary: "UDP over loopback, as fast as it can be sent; losses are counted",
+        // Its requests go over a pair of Unix sockets.
+        reach: Reach::Related,
         polled: false,
         params: &[SNDBUF, RCVBUF],
         workloads: &[Workload::Throughput],

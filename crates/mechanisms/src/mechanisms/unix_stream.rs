@@ -11,7 +11,7 @@ use crate::support::unix_name::{self, NAME};
 use crate::support::wait::WAIT;
 use model::Params;
 use model::card::{Card, Reach, Support};
-use rustix::net::{AddressFamily, Protocol, SocketType};
+use rustix::net::{Protocol, SocketType};
 use sys::Failure;
 
 /// unix(7), `SOCK_STREAM`.
@@ -19,7 +19,6 @@ use sys::Failure;
 pub(crate) struct UnixStream;
 
 impl Connection for UnixStream {
-    const FAMILY: AddressFamily = AddressFamily::UNIX;
     const TYPE: SocketType = SocketType::STREAM;
     const PROTOCOL: Option<Protocol> = None;
     type End = DescriptorEndpoint;

@@ -9,8 +9,8 @@ use crate::support::descriptor::DescriptorEndpoint;
 use crate::support::probe::support_of;
 use crate::support::wait::WAIT;
 use model::Params;
-use model::card::{Card, Support};
-use rustix::net::{AddressFamily, Protocol, SocketType};
+use model::card::{Card, Reach, Support};
+use rustix::net::{Protocol, SocketType};
 use sys::Failure;
 use sys::address::vsock_loopback;
 
@@ -19,13 +19,13 @@ use sys::address::vsock_loopback;
 pub(crate) struct Vsock;
 
 impl Connection for Vsock {
-    const FAMILY: AddressFamily = AddressFamily::VSOCK;
     const TYPE: SocketType = SocketType::STREAM;
     const PROTOCOL: Option<Protocol> = None;
     type End = DescriptorEndpoint;
     const CARD: Card = Card {
         name: "vsock",
         summary: "a connection of virtual sockets over the host's own loopback",
+        reach: Reach::Host,
         params: &[WAIT, SERVER],
         limits: "any message size; a buffer of 256 KiB (SO_VM_SOCKETS_BUFFER_SIZE), which is not set here; CONFIG_VSOCKETS_LOOPBACK: 'modprobe vsock_loopback'",
         man: &["vsock(7)"],

@@ -21,8 +21,9 @@ use model::record::Setting;
 use model::{Domain, Param, Params};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, write};
-use rustix::net::{SocketAddrAny, SocketFlags, accept_with, connect};
+use rustix::net::{SocketAddrAny, SocketFlags, accept_with, acceptfrom_with, connect};
 use std::marker::PhantomData;
+use std::net::{IpAddr, SocketAddr};
 use sys::fork::EchoChild;
 use sys::{Errno, Failure, OrFail};
 
@@ -64,7 +65,7 @@ impl<C: Connection> ConnectingClient<C> {
     /// Connects, and sends the message.
     #[inline(never)]
     pub(crate) fn ask(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        let socket = fresh_socket::<C>(self.flags, &self.options)?;
+        let socket = fresh_socket::<C>(self.address.address_family(), self.flags, &self.options)?;
         self.connect(&socket)?;
         self.wait.expect_input(&socket)?;
         // A new connection has room for a byte, so that this never waits.
@@ -114,6 +115,8 @@ fn flags_of(wait: &Wait) -> SocketFlags {
 #[derive(Debug)]
 pub(crate) struct AcceptingServer {
     listener: OwnedFd,
+    /// Whose connections are served, where the endpoints may be on two hosts; else everybody's.
+    client: Option<IpAddr>,
     wait: Wait,
     flags: SocketFlags,
     by: By,
@@ -133,7 +136,12 @@ enum By {
 const MOST_CHILDREN: usize = 64;
 
 impl AcceptingServer {
-    pub(crate) fn new(listener: OwnedFd, params: &Params, card: &Card) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        listener: OwnedFd,
+        client: Option<IpAddr>,
+        params: &Params,
+        card: &Card,
+    ) -> Result<Self, Failure> {
         let wait = Wait::new(params, card)?;
         wait.expect_input(&listener).or_fail("epoll_ctl", card.name)?;
         set_blocking(&listener, wait.blocks()).or_fail("fcntl(F_SETFL)", card.name)?;
@@ -142,16 +150,25 @@ impl AcceptingServer {
             Some("fork") => (By::Children(Box::default()), SocketFlags::empty()),
             _ => (By::Server(None), flags_of(&wait)),
         };
-        Ok(Self { listener, wait, flags, by })
+        Ok(Self { listener, client, wait, flags, by })
+    }
+
+    /// The next connection of the client; those of others are closed.
+    #[inline(always)]
+    fn accept(&self) -> Result<OwnedFd, Errno> {
+        let flags = self.flags | SocketFlags::CLOEXEC;
+        let Some(client) = self.client else { return accept_with(&self.listener, flags) };
+        let (connection, from) = acceptfrom_with(&self.listener, flags)?;
+        let from = from.and_then(|address| SocketAddr::try_from(address).ok());
+        let is_clients = from.is_some_and(|address| address.ip() == client);
+        if is_clients { Ok(connection) } else { Err(Errno::CONNABORTED) }
     }
 
     /// Accepts a connection and receives its message, or leaves the message to a child: then `into` is not written.
     #[inline(never)]
     pub(crate) fn serve(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         loop {
-            let accepted =
-                self.wait.until_read(|| accept_with(&self.listener, self.flags | SocketFlags::CLOEXEC));
-            let connection = match accepted {
+            let connection = match self.wait.until_read(|| self.accept()) {
                 Err(Errno::CONNABORTED) => continue,
                 accepted => accepted?,
             };

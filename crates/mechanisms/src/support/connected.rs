@@ -1,17 +1,21 @@
 //! A [`Connection`] as a mechanism: one connection that lasts, or a new one for each iteration of the workload `connect`.
 
-use crate::contract::{Arrived, Endpoint, InPlace, Mechanism, Shape, StepTrace, Ticket, TrialContext};
+use crate::contract::{
+    Arrived, Endpoint, InPlace, Mechanism, Network, Shape, StepTrace, Ticket, TrialContext,
+};
 use crate::support::connect_each::{AcceptingServer, ConnectingClient};
 use crate::support::connection::{Connection, Listener, Options, open};
 use crate::support::descriptor::{Fds, OverDescriptors};
+use crate::support::network::{admit, introduce, strangers_setting};
 use crate::support::socket::set_busy_polling;
 use model::Params;
 use model::Workload;
 use model::card::{Card, Support};
 use model::record::Setting;
 use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::net::{connect, sockopt};
+use rustix::net::{connect, getpeername, sockopt};
 use std::marker::PhantomData;
+use std::net::{IpAddr, SocketAddr};
 use sys::{Errno, Failure, OrFail, address};
 
 /// A [`Connection`] as a mechanism.
@@ -33,6 +37,8 @@ pub(crate) struct Listening {
     listener: Listener,
     params: Params,
     shape: Shape,
+    /// Who is taken, where the endpoints may be on two hosts.
+    network: Option<Network>,
 }
 
 impl<C: Connection> Mechanism for Connected<C> {
@@ -45,7 +51,15 @@ impl<C: Connection> Mechanism for Connected<C> {
     }
 
     fn bind(trial: &TrialContext<'_>) -> Result<(Bound<C>, Ticket), Failure> {
-        let params = trial.params;
+        let TrialContext { params, shape, network, .. } = *trial;
+        if let Some(over) = network {
+            let listener = Listener::new::<C>(C::listener_address(trial)?, params)?;
+            let ticket = Ticket { address: over.ticket(&listener.socket, C::CARD.name)?, fds: Vec::new() };
+            return Ok((
+                Bound::Listening(Listening { listener, params: params.clone(), shape, network }),
+                ticket,
+            ));
+        }
         if trial.shape.workload != Workload::Connect
             && let Some(pair) = C::pair(params)
         {
@@ -65,25 +79,45 @@ impl<C: Connection> Mechanism for Connected<C> {
             ));
         }
         let ticket = Ticket { address: address::to_bytes(&listener.address), fds: Vec::new() };
-        let listening = Listening { listener, params: params.clone(), shape: trial.shape };
+        let listening = Listening { listener, params: params.clone(), shape, network };
         Ok((Bound::Listening(listening), ticket))
     }
 
     fn accept(bound: Bound<C>) -> Result<ConnectionEndpoint<C>, Failure> {
         match bound {
             Bound::End(endpoint) => Ok(endpoint),
-            Bound::Listening(Listening { listener, params, shape }) => {
+            Bound::Listening(Listening { listener, params, shape, network: None }) => {
                 let socket = listener.accept(&C::CARD)?;
                 lasting_endpoint(socket, &params, shape, listener.settings)
+            }
+            Bound::Listening(Listening { listener, params, shape, network: Some(network) }) => {
+                let (socket, strangers) = admit(&network, &listener.socket, C::CARD.name)?;
+                if shape.workload == Workload::Connect {
+                    let client = client_of(&socket, C::CARD.name)?;
+                    return AcceptingServer::new(listener.socket, Some(client), &params, &C::CARD)
+                        .map(ConnectionEndpoint::Server);
+                }
+                let settings = listener.settings.into_iter().chain(strangers_setting(strangers)).collect();
+                lasting_endpoint(socket, &params, shape, settings)
             }
         }
     }
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<ConnectionEndpoint<C>, Failure> {
         let params = trial.params;
+        if let Some(network) = &trial.network {
+            let server = network.address_of(&ticket.address, C::CARD.name)?;
+            let (socket, settings) = open::<C>(server.address_family(), params)?;
+            introduce(network, &socket, &server, C::CARD.name)?;
+            if trial.shape.workload == Workload::Connect {
+                let client = ConnectingClient::new(server, None, params, settings)?;
+                return Ok(ConnectionEndpoint::Client(Box::new(client)));
+            }
+            return lasting_endpoint(socket, params, trial.shape, settings);
+        }
         if trial.shape.workload == Workload::Connect {
             let [listener] = ticket.descriptors(C::CARD.name)?;
-            return AcceptingServer::new(listener, params, &C::CARD).map(ConnectionEndpoint::Server);
+            return AcceptingServer::new(listener, None, params, &C::CARD).map(ConnectionEndpoint::Server);
         }
         if ticket.address.is_empty() {
             let [socket] = ticket.descriptors(C::CARD.name)?;
@@ -91,10 +125,17 @@ impl<C: Connection> Mechanism for Connected<C> {
         }
         let address = address::from_bytes(&ticket.address)
             .ok_or_else(|| Failure::of("take the ticket of", C::CARD.name, Errno::INVAL))?;
-        let (socket, settings) = open::<C>(params)?;
+        let (socket, settings) = open::<C>(address.address_family(), params)?;
         connect(&socket, &address).or_fail("connect", C::CARD.name)?;
         lasting_endpoint(socket, params, trial.shape, settings)
     }
+}
+
+/// The address of the client that `socket` is connected to.
+fn client_of(socket: &OwnedFd, name: &str) -> Result<IpAddr, Failure> {
+    let client = getpeername(socket).or_fail("getpeername", name)?;
+    let client = client.and_then(|address| SocketAddr::try_from(address).ok());
+    client.map(|address| address.ip()).ok_or_else(|| Failure::of("getpeername", name, Errno::AFNOSUPPORT))
 }
 
 /// An endpoint of a connection that lasts.

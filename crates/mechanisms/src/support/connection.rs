@@ -31,8 +31,6 @@ const BACKLOG: i32 = 128;
 pub(crate) trait Connection {
     /// What the mechanism declares about itself.
     const CARD: Card;
-    /// The family of its addresses.
-    const FAMILY: AddressFamily;
     /// The type of its sockets.
     const TYPE: SocketType;
     /// The protocol; `None` means the default of the family.
@@ -108,10 +106,14 @@ impl Options {
     }
 }
 
-/// A new socket of `C`, with the options that must be set before it connects.
+/// A new socket of `C` for addresses of `family`, with the options that must be set before it connects.
 #[inline(always)]
-pub(crate) fn fresh_socket<C: Connection>(flags: SocketFlags, options: &Options) -> Result<OwnedFd, Errno> {
-    let socket = socket_with(C::FAMILY, C::TYPE, flags | SocketFlags::CLOEXEC, C::PROTOCOL)?;
+pub(crate) fn fresh_socket<C: Connection>(
+    family: AddressFamily,
+    flags: SocketFlags,
+    options: &Options,
+) -> Result<OwnedFd, Errno> {
+    let socket = socket_with(family, C::TYPE, flags | SocketFlags::CLOEXEC, C::PROTOCOL)?;
     options.set(&socket)?;
     Ok(socket)
 }
@@ -129,7 +131,7 @@ pub(crate) struct Listener {
 impl Listener {
     pub(crate) fn new<C: Connection>(at: ListenerAddress, params: &Params) -> Result<Self, Failure> {
         let name = C::CARD.name;
-        let (socket, settings) = open::<C>(params)?;
+        let (socket, settings) = open::<C>(at.address.address_family(), params)?;
         bind(&socket, &at.address).or_fail("bind", name)?;
         listen(&socket, BACKLOG).or_fail("listen", name)?;
         let address = getsockname(&socket).or_fail("getsockname", name)?;
@@ -144,8 +146,11 @@ impl Listener {
 
 /// A socket that will listen, or will be an endpoint of a connection that lasts. Its buffers are set here, because
 /// the kernel fixes the window by them when it connects.
-pub(crate) fn open<C: Connection>(params: &Params) -> Result<(OwnedFd, Vec<Setting>), Failure> {
-    let socket = socket_with(C::FAMILY, C::TYPE, SocketFlags::CLOEXEC, C::PROTOCOL);
+pub(crate) fn open<C: Connection>(
+    family: AddressFamily,
+    params: &Params,
+) -> Result<(OwnedFd, Vec<Setting>), Failure> {
+    let socket = socket_with(family, C::TYPE, SocketFlags::CLOEXEC, C::PROTOCOL);
     let socket = socket.or_fail("socket", C::CARD.name)?;
     let settings = C::End::set_buffers(&socket, params, &C::CARD)?;
     Ok((socket, settings))
@@ -157,6 +162,7 @@ pub(crate) fn try_connection<C: Connection>(
     params: &Params,
 ) -> Result<(), Failure> {
     let listener = Listener::new::<C>(address, params)?;
-    connect(&open::<C>(params)?.0, &listener.address).or_fail("connect", C::CARD.name)?;
+    let (socket, _) = open::<C>(listener.address.address_family(), params)?;
+    connect(&socket, &listener.address).or_fail("connect", C::CARD.name)?;
     listener.accept(&C::CARD).map(drop)
 }

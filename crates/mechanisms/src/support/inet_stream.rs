@@ -1,4 +1,4 @@
-//! Connections over the loopback interface: their family and address. Not a mechanism itself.
+//! Connections between IP addresses, those of loopback unless the endpoints may be on two hosts. Not a mechanism itself.
 
 use crate::contract::TrialContext;
 use crate::support::connected::Connected;
@@ -14,12 +14,10 @@ use rustix::net::{
 use std::net::{Ipv4Addr, SocketAddrV4};
 use sys::{Errno, Failure, OrFail};
 
-/// A protocol of connections between IPv4 addresses.
+/// A protocol of connections between IP addresses.
 pub(crate) trait InetStream {
     /// What the mechanism declares about itself.
     const CARD: Card;
-    /// The family of its sockets.
-    const FAMILY: AddressFamily = AddressFamily::INET;
     /// The protocol; `None` is TCP.
     const PROTOCOL: Option<Protocol>;
     /// The endpoints of a connection that lasts.
@@ -31,7 +29,6 @@ const LOOPBACK: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
 
 impl<I: InetStream> Connection for I {
     const CARD: Card = I::CARD;
-    const FAMILY: AddressFamily = I::FAMILY;
     const TYPE: SocketType = SocketType::STREAM;
     const PROTOCOL: Option<Protocol> = I::PROTOCOL;
     type End = I::End;
@@ -40,8 +37,11 @@ impl<I: InetStream> Connection for I {
         try_message::<Connected<Self>>(params)
     }
 
-    fn listener_address(_: &TrialContext<'_>) -> Result<ListenerAddress, Failure> {
-        Ok(SocketAddrAny::from(LOOPBACK).into())
+    fn listener_address(trial: &TrialContext<'_>) -> Result<ListenerAddress, Failure> {
+        Ok(match trial.network {
+            None => SocketAddrAny::from(LOOPBACK).into(),
+            Some(network) => network.own_address().into(),
+        })
     }
 }
 

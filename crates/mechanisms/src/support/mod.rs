@@ -12,6 +12,7 @@ pub(crate) mod fd_message;
 pub(crate) mod file_per_message;
 pub(crate) mod inet_stream;
 pub(crate) mod names;
+pub(crate) mod network;
 pub(crate) mod pair;
 pub(crate) mod pipes;
 pub(crate) mod probe;

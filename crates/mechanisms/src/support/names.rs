@@ -184,7 +184,7 @@ mod tests {
 
     fn with_trial<T>(directory: &Path, number: u64, what: impl FnOnce(TrialContext<'_>) -> T) -> T {
         let shape = Shape { size_bytes: 1, workload: Workload::Latency };
-        what(TrialContext { params: &Params::default(), shape, directory, number })
+        what(TrialContext { params: &Params::default(), shape, directory, number, network: None })
     }
 
     fn noted(directory: &Path) -> Vec<ObjectName> {

@@ -10,7 +10,7 @@ use sys::{Failure, OrFail};
 /// the server.
 pub(crate) fn try_message<M: Mechanism>(params: &Params) -> Support {
     let shape = Shape { size_bytes: 1, workload: Workload::Latency };
-    let trial = TrialContext { params, shape, directory: Path::new(""), number: 0 };
+    let trial = TrialContext { params, shape, directory: Path::new(""), number: 0, network: None };
     let attempt = || {
         let (bound, ticket) = M::bind(&trial)?;
         let mut server = M::connect(&trial, ticket)?;

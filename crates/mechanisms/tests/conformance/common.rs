@@ -160,7 +160,7 @@ pub(crate) fn connected<M: Mechanism>(
     server: impl FnOnce(M::End) + Send,
 ) {
     let directory = run_directory();
-    let trial = TrialContext { params, shape, directory: directory.path(), number: 1 };
+    let trial = TrialContext { params, shape, directory: directory.path(), number: 1, network: None };
     let (tickets, ticket) = mpsc::channel();
     // An endpoint that is gone before its peer has accepted died during set-up, which a deadline ends in real use.
     let both_connected = std::sync::Barrier::new(2);

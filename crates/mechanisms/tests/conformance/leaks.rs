@@ -58,7 +58,13 @@ fn trials_leak_no_descriptor_and_no_mapping() {
         fn operation<O: Operation>(self) {
             let directory = run_directory();
             let shape = Shape { size_bytes: 4096, workload: Workload::Cost };
-            let trial = TrialContext { params: &self.0, shape, directory: directory.path(), number: 1 };
+            let trial = TrialContext {
+                params: &self.0,
+                shape,
+                directory: directory.path(),
+                number: 1,
+                network: None,
+            };
             let mut operation = O::prepare(&trial).unwrap();
             operation.call().unwrap();
             let reads_a_timer = operation.timer().is_some();

@@ -137,7 +137,12 @@ impl Common {
 
     /// Where its iterations run.
     pub(crate) fn place_with_cpus(&self) -> String {
-        let cpus = self.cpus.map(|pair| format!(" ({})", cpus_text(pair))).unwrap_or_default();
+        let text = |pair: CpuPair| match self.placement {
+            // Of two hosts, each with numbers of its own.
+            Placement::Remote => format!("cpus {},{}", pair.client, pair.server),
+            _ => cpus_text(pair),
+        };
+        let cpus = self.cpus.map(|pair| format!(" ({})", text(pair))).unwrap_or_default();
         format!("{}{cpus}", self.placement)
     }
 

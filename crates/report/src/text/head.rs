@@ -3,7 +3,10 @@
 use crate::quantity::percent;
 use crate::words::clean;
 use analysis::analysed::AnalysedResults;
-use model::record::{ClockRecord, ClockSource, Fact, FloorReading, Header, Host, Outcome, Record, Results};
+use model::record::{
+    ClockRecord, ClockSource, Fact, FloorReading, Header, Host, Outcome, Record, RemoteSide, RemoteSides,
+    Results,
+};
 use model::units::format_ns;
 
 /// The first line: the tool, and which run it is.
@@ -27,12 +30,12 @@ pub(crate) fn title(header: &Header) -> String {
 pub(crate) fn lines(analysed: &AnalysedResults<'_>) -> Vec<(&'static str, String)> {
     let results = analysed.results;
     let host = &results.header.host;
-    let mut lines = vec![
-        ("host", self::host(host)),
-        ("kernel", fact(&host.kernel)),
+    let mut lines = vec![("host", self::host(host)), ("kernel", fact(&host.kernel))];
+    lines.extend(results.header.remote.iter().flat_map(remote));
+    lines.extend([
         ("run", run(results)),
         ("instrument", instrument(&results.header.clock, analysed.instrument_effect)),
-    ];
+    ]);
     if !results.records.iter().any(|record| record.floor) && !results.header.floors.is_empty() {
         lines.push(("floors", first_floors(&results.header.floors)));
     }
@@ -51,6 +54,16 @@ fn host(host: &Host) -> String {
         Fact::Unknown(_) => ", virtualisation unknown".to_owned(),
     };
     format!("{}, {}, {cpus}{guest}", fact(&host.name), fact(&host.cpu))
+}
+
+/// The sides that were reached by commands.
+fn remote(sides: &RemoteSides) -> Vec<(&'static str, String)> {
+    let line = |side: &RemoteSide| {
+        format!("{}, kernel {}, by {}", host(&side.host), fact(&side.host.kernel), clean(&side.via))
+    };
+    let client = sides.client.iter().map(|side| ("client", line(side)));
+    let server = sides.server.iter().map(|side| ("server", line(side)));
+    client.chain(server).chain([("data", format!("to {}", clean(&sides.server_address)))]).collect()
 }
 
 fn fact(fact: &Fact<String>) -> String {

@@ -1,0 +1,116 @@
+//! A process that is an endpoint, or the command that reaches one: it is started with its hello and its orders, and it is gone
+//! when this is dropped.
+
+use super::own_child::{OwnChild, is_closed, over_streams};
+use super::reexecution::reexecution;
+use super::remote::RemoteHost;
+use super::trial_error::TrialError;
+use super::via::ENDPOINT;
+use crate::clock::Timer;
+use crate::protocol::channel::{Channel, channel};
+use crate::protocol::hello::Hello;
+use crate::protocol::message::CoordinatorMessage;
+use crate::protocol::orders::{Orders, Role};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use sys::{Failure, OrFail};
+
+/// The option of `ipcmark endpoint` that names the coordinator on the same host, whose socket is on standard input.
+pub const CHILD_OF: &str = "--child-of";
+
+/// An endpoint process. Whatever happens, it is dead and reaped when this is dropped.
+#[derive(Debug)]
+pub(super) struct EndpointProcess {
+    /// Closed before the child is waited for: a command that may not be killed ends by that.
+    pub(super) control: Channel,
+    pub(super) child: OwnChild,
+    pub(super) role: Role,
+    /// Whether it has said hello.
+    pub(super) has_greeted: bool,
+    pub(super) is_done: bool,
+}
+
+impl EndpointProcess {
+    /// Starts `program`, or this very program, as an endpoint on this host, and gives it its orders with `links`.
+    pub(super) fn start(
+        orders: &Orders,
+        links: Vec<Channel>,
+        program: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let (ours, theirs) = channel()?;
+        let child = endpoint_command(program).stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).spawn();
+        let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
+        let child = child.or_fail("start", format!("an endpoint ({of})"))?;
+        let process = Self::over(ours, child, false, orders.role);
+        process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[])?;
+        process.give_orders(orders, &links)?;
+        Ok(process)
+    }
+
+    /// Starts an endpoint on `host`, and gives it its orders.
+    pub(super) fn start_on(host: &RemoteHost, orders: &Orders) -> Result<Self, Failure> {
+        let mut command = host.via.command(&[&host.program, ENDPOINT]);
+        let (control, child) = over_streams(command.stderr(Stdio::inherit()), &host.via)?;
+        let process = Self::over(control, child, true, orders.role);
+        process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[])?;
+        process.give_orders(orders, &[])?;
+        Ok(process)
+    }
+
+    /// Whether the coordinator tells it when a slice begins: a client, both endpoints in one process, or an operation.
+    pub(super) fn is_led(&self) -> bool {
+        self.role != Role::Server
+    }
+
+    fn over(control: Channel, child: Child, is_command: bool, role: Role) -> Self {
+        let child = if is_command { OwnChild::command(child) } else { OwnChild::endpoint(child) };
+        Self { control, child, role, has_greeted: false, is_done: false }
+    }
+
+    fn give_orders(&self, orders: &Orders, links: &[Channel]) -> Result<(), Failure> {
+        let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
+        let sent = self.control.send(&CoordinatorMessage::Orders(Box::new(orders.clone())), &fds);
+        // One that has ended by now has said why, which is read later.
+        sent.or_else(|failure| if is_closed(&failure) { Ok(()) } else { Err(failure) })
+    }
+}
+
+/// The command that starts an endpoint of `program`, or of this very program, over a socket on its standard input.
+pub(super) fn endpoint_command(program: Option<&Path>) -> Command {
+    let mut command = reexecution(ENDPOINT, program);
+    command.arg(CHILD_OF).arg(std::process::id().to_string());
+    command
+}
+
+/// What became of a process whose control channel gave `failure` instead of a message: it has ended, or what it said cannot be
+/// read, and then it is killed, for it may wait for ever for somebody who listens.
+pub(super) fn lost(child: &mut OwnChild, failure: &Failure) -> TrialError {
+    const GRACE: Duration = Duration::from_secs(1);
+    let timer = Timer::start();
+    while timer.elapsed() < GRACE {
+        match child.try_wait() {
+            Ok(Some(status)) if is_closed(failure) => return TrialError::Died { status: status.to_string() },
+            Ok(None) if is_closed(failure) => std::thread::sleep(Duration::from_millis(1)),
+            Ok(_) => break,
+            Err(error) => return TrialError::Died { status: error.to_string() },
+        }
+    }
+    child.kill();
+    TrialError::Unreadable { failure: failure.clone() }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    /// A process that sleeps, and the channel that is its own in the coordinator's eyes. It has said hello.
+    pub(crate) fn sleeper(is_led: bool) -> (EndpointProcess, Channel) {
+        let (ours, theirs) = channel().unwrap();
+        let child = Command::new("sleep").arg("600").spawn().unwrap();
+        let child = OwnChild::endpoint(child);
+        let role = if is_led { Role::Client } else { Role::Server };
+        (EndpointProcess { control: ours, child, role, has_greeted: true, is_done: false }, theirs)
+    }
+}

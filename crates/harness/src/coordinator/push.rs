@@ -1,0 +1,116 @@
+//! A copy of this program on the other side of a command, for one run. It is written and removed by what every host has: dd,
+//! chmod and rm. Another process removes it when the run ends in whatever way, as the janitor does a run's directory.
+
+use super::reexecution::reexecution;
+use super::via::Via;
+use crate::clock::Timer;
+use rustix::fd::OwnedFd;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use sys::{Errno, Failure, OrFail};
+
+/// The hidden sub-command that removes a pushed copy when its standard input ends; the command and its words follow it.
+pub const REMOVER: &str = "__unpush";
+/// How long copying may take, and removing.
+const COPY_WITHIN: Duration = Duration::from_secs(120);
+const REMOVE_WITHIN: Duration = Duration::from_secs(10);
+
+/// A copy of this program elsewhere. It is removed when this is dropped.
+#[derive(Debug)]
+pub struct PushedProgram {
+    path: String,
+    /// The remover reads from the other end of this pipe, and wakes when it is closed.
+    waker: Option<OwnedFd>,
+    remover: Child,
+}
+
+impl PushedProgram {
+    /// Copies this program by `via` to a name in /tmp that nobody can guess.
+    pub fn push(via: &Via, interrupted: &AtomicBool) -> Result<Self, Failure> {
+        let path = format!("/tmp/ipcmark-push-{:032x}", rand::random::<u128>());
+        let own = File::open("/proc/self/exe").or_fail("open", "/proc/self/exe")?;
+        let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the remover's pipe")?;
+        let mut remover = reexecution(REMOVER, None);
+        remover.args(via.words()).args(["rm", "-f", &path]).stdin(theirs).stdout(Stdio::null());
+        let remover = remover.spawn().or_fail("start", "the remover (/proc/self/exe)")?;
+        let pushed = Self { path, waker: Some(ours), remover };
+        let output = format!("of={}", pushed.path);
+        // Blocks of a pipe may be cut short: `bs` copies them as they come.
+        let copy = via.command(&["dd", &output, "bs=64k", "status=none"]);
+        finish(copy, Stdio::from(own), via, interrupted)?;
+        finish(via.command(&["chmod", "700", &pushed.path]), Stdio::null(), via, interrupted)?;
+        Ok(pushed)
+    }
+
+    /// Its path there.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl Drop for PushedProgram {
+    fn drop(&mut self) {
+        drop(self.waker.take());
+        // Where it cannot be removed any more, the remover has said so.
+        let _ = wait_within(&mut self.remover, REMOVE_WITHIN + Duration::from_secs(1), || false);
+    }
+}
+
+/// Runs `command` to its end.
+fn finish(mut command: Command, input: Stdio, via: &Via, interrupted: &AtomicBool) -> Result<(), Failure> {
+    let mut child =
+        command.stdin(input).stdout(Stdio::null()).spawn().or_fail("start", format!("'{via}'"))?;
+    let ended = wait_within(&mut child, COPY_WITHIN, || interrupted.load(Ordering::Relaxed));
+    let next = "see what the command says; a copy needs dd, chmod and rm there, and a /tmp from which programs may run";
+    match ended {
+        Some(true) => Ok(()),
+        Some(false) => {
+            Err(Failure::new("push", format!("this program by '{via}'"), "the command failed", next))
+        }
+        None => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(Failure::of("push", format!("this program by '{via}'"), Errno::TIMEDOUT))
+        }
+    }
+}
+
+/// Whether `child` ended well; `None` when `limit` passed, or it is given up, before it ended.
+fn wait_within(child: &mut Child, limit: Duration, is_given_up: impl Fn() -> bool) -> Option<bool> {
+    let timer = Timer::start();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status.success()),
+            Ok(None) if timer.elapsed() < limit && !is_given_up() => {
+                std::thread::sleep(Duration::from_millis(2))
+            }
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}
+
+/// The remover: sleeps until the coordinator has ended or is done, then runs the command of `words`.
+pub fn remover(words: impl Iterator<Item = OsString>) {
+    // The coordinator never writes: the read ends when its end of the pipe is closed.
+    let _ = std::io::stdin().read(&mut [0]);
+    let words: Vec<OsString> = words.collect();
+    let Some((program, arguments)) = words.split_first() else { return };
+    let child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+    let removed = child.is_ok_and(|mut child| {
+        let ended = wait_within(&mut child, REMOVE_WITHIN, || false);
+        if ended.is_none() {
+            let _ = child.kill();
+        }
+        ended == Some(true)
+    });
+    if !removed {
+        let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let remedy = format!("ipcmark: a pushed copy may be left behind; to remove it: {}", shown.join(" "));
+        let _ = writeln!(std::io::stderr(), "{remedy}");
+    }
+}

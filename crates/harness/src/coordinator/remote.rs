@@ -1,0 +1,201 @@
+//! The other side of a run whose endpoints may be on two hosts: how it is reached, what it said of itself, and whether it still
+//! can be reached.
+
+use super::heartbeat::Heartbeat;
+use super::own_child::{OwnChild, over_streams};
+use super::via::{ENDPOINT, Via};
+use crate::clock::Timer;
+use crate::protocol::channel::{Channel, wait_any};
+use crate::protocol::hello::{EndpointFacts, Hello};
+use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
+use model::record::ClockSource;
+use model::{CpuPair, Invalid};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use std::io::Read;
+use std::net::IpAddr;
+use std::process::{ChildStderr, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use sys::{Errno, Failure, OrFail};
+
+/// How long a command has until its endpoint says hello, at the first time: it may ask for a pass phrase.
+const FIRST_HELLO: Duration = Duration::from_secs(30);
+/// How much of what a command says on standard error is shown.
+const SHOWN_BYTES: usize = 4096;
+
+/// A side that is reached by a command.
+#[derive(Debug)]
+pub struct RemoteHost {
+    pub(crate) via: Via,
+    /// The path of ipcmark there.
+    pub(crate) program: String,
+    /// What it says of itself.
+    pub facts: EndpointFacts,
+}
+
+/// The sides of a run that are reached by commands, at least one.
+#[derive(Debug)]
+pub struct Remote {
+    /// Where the client is, unless it is here.
+    pub client: Option<RemoteHost>,
+    /// Where the server is, unless it is here.
+    pub server: Option<RemoteHost>,
+    /// The address of the server, as the client reaches it.
+    pub server_address: IpAddr,
+    pub(crate) heartbeat: Heartbeat,
+    lost: OnceLock<String>,
+}
+
+impl Remote {
+    /// Of sides that were reached.
+    pub fn new(
+        client: Option<RemoteHost>,
+        server: Option<RemoteHost>,
+        server_address: IpAddr,
+    ) -> Result<Self, Failure> {
+        let heartbeat = Heartbeat::start()?;
+        Ok(Self { client, server, server_address, heartbeat, lost: OnceLock::new() })
+    }
+
+    /// The CPU of each side, which that side has chosen; `here` where it is this host.
+    pub fn cpus(&self, here: u32) -> CpuPair {
+        let of = |side: &Option<RemoteHost>| side.as_ref().map_or(here, |host| host.facts.cpu.unwrap_or(0));
+        CpuPair { client: of(&self.client), server: of(&self.server) }
+    }
+
+    /// Why a side cannot be reached any more, if it cannot. Then a run goes on no further.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.get().map(String::as_str)
+    }
+
+    /// Notes that a side cannot be reached any more.
+    pub(crate) fn lose(&self, why: String) {
+        // The first reason is the one that counts.
+        let _ = self.lost.set(why);
+    }
+}
+
+impl RemoteHost {
+    /// Reaches an endpoint by `via`: of the first of `programs` that is there. It must speak this protocol.
+    pub fn reach(via: &Via, programs: &[String], interrupted: &AtomicBool) -> Result<Self, Invalid> {
+        let mut refusals = Vec::new();
+        for program in programs {
+            match first_contact(via, program, interrupted) {
+                Ok(facts) => return Ok(Self { via: via.clone(), program: program.clone(), facts }),
+                Err(FirstContact::NotThere(why)) => refusals.push(format!("{program}: {why}")),
+                Err(FirstContact::Refused(refusal)) => return Err(refusal),
+            }
+        }
+        Err(Invalid::new(
+            format!("'{via}' reaches no ipcmark: {}", refusals.join("; ")),
+            "install the same version there, name its path with --via-program, or give --push",
+        ))
+    }
+
+    /// The clock that its endpoints time by: its own.
+    pub(crate) fn clock(&self) -> ClockSource {
+        self.facts.clock.source
+    }
+
+    /// The command by which it is reached.
+    pub fn via_text(&self) -> String {
+        self.via.to_string()
+    }
+
+    /// The path of ipcmark there.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+}
+
+/// Why a first contact came to nothing.
+enum FirstContact {
+    /// Nothing that speaks the protocol answers: another path may help.
+    NotThere(String),
+    /// No other path would help.
+    Refused(Invalid),
+}
+
+impl From<Failure> for FirstContact {
+    fn from(failure: Failure) -> Self {
+        FirstContact::NotThere(failure.to_string())
+    }
+}
+
+/// Starts an endpoint, asks for its facts, and says goodbye.
+fn first_contact(via: &Via, program: &str, interrupted: &AtomicBool) -> Result<EndpointFacts, FirstContact> {
+    let mut command = via.command(&[program, ENDPOINT]);
+    let (control, mut child) = over_streams(command.stderr(Stdio::piped()), via)?;
+    let complaint = child.stderr.take();
+    let mut child = OwnChild::command(child);
+    // A command that has ended by now has said why, which is read below.
+    let _ = control.send(&CoordinatorMessage::Hello(Hello { wants_facts: true, ..Hello::own() }), &[]);
+    let answer = match hello(&control, interrupted) {
+        Ok(answer) => answer,
+        Err(failure) => {
+            // A command that may not be killed ends when nobody talks to it.
+            drop(control);
+            child.kill();
+            let said = complaint.map(said_on).unwrap_or_default();
+            return Err(FirstContact::NotThere(if said.is_empty() { failure.to_string() } else { said }));
+        }
+    };
+    if let Some(refusal) = answer.refusal() {
+        let remedy = "install the same version on both hosts, or give --push";
+        return Err(FirstContact::Refused(Invalid::new(format!("'{via}': {refusal}"), remedy)));
+    }
+    // It has said what is wanted: whether it hears this or not, it ends.
+    let _ = control.send(&CoordinatorMessage::Goodbye, &[]);
+    drop(control);
+    child.wait_to_end();
+    let facts =
+        answer.facts.ok_or_else(|| FirstContact::NotThere("it says nothing of its host".to_owned()))?;
+    Ok(*facts)
+}
+
+/// What a command that has ended said on standard error, as one line. A process that it left behind may hold the stream open.
+fn said_on(mut complaint: ChildStderr) -> String {
+    const AT_MOST: Duration = Duration::from_millis(300);
+    let flags = fcntl_getfl(&complaint).map(|flags| flags | OFlags::NONBLOCK);
+    if flags.and_then(|flags| fcntl_setfl(&complaint, flags)).is_err() {
+        return String::new();
+    }
+    let (mut said, timer) = (Vec::new(), Timer::start());
+    while said.len() < SHOWN_BYTES && timer.elapsed() < AT_MOST {
+        let mut more = [0; SHOWN_BYTES];
+        match complaint.read(&mut more) {
+            Ok(0) => break,
+            Ok(count) => said.extend_from_slice(&more[..count]),
+            Err(_) => std::thread::sleep(Duration::from_millis(2)),
+        }
+    }
+    let text = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" / ").chars().filter(|c| !c.is_control()).collect()
+}
+
+/// The endpoint's hello.
+fn hello(control: &Channel, interrupted: &AtomicBool) -> Result<Hello, Failure> {
+    let timer = Timer::start();
+    loop {
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Failure::new("reach", "an endpoint", "the run was interrupted", "start it again"));
+        }
+        match wait_any(&[control], timer.left_of(FIRST_HELLO)) {
+            Ok(Some(_)) => break,
+            Ok(None) => return Err(Failure::of("receive", "the endpoint's hello", Errno::TIMEDOUT)),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno).or_fail("poll", "control channel"),
+        }
+    }
+    match control.receive::<EndpointMessage>()?.0 {
+        EndpointMessage::Hello(hello) => Ok(hello),
+        _ => Err(Failure::new(
+            "receive",
+            "the endpoint's hello",
+            "it said something else",
+            "run ipcmark there",
+        )),
+    }
+}

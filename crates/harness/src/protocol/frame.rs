@@ -1,0 +1,81 @@
+//! How a message lies in a stream of bytes: four bytes of length, little-endian, then as many of JSON. It reads and writes
+//! nothing.
+//!
+//! What is no stream of ours is noticed by its first four bytes: those of any text are a length beyond the bound.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sys::{Errno, Failure};
+
+/// The bytes of a length.
+pub(crate) const LENGTH_BYTES: usize = 4;
+/// The longest message: a sample with full histograms is much shorter.
+pub(crate) const LONGEST_BYTES: usize = 16 << 20;
+/// How much of what is no message is shown.
+const SHOWN_BYTES: usize = 200;
+
+/// `message` as a frame.
+pub(crate) fn frame(message: &impl Serialize) -> Result<Vec<u8>, Failure> {
+    let mut frame = vec![0; LENGTH_BYTES];
+    serde_json::to_writer(&mut frame, message)
+        .map_err(|error| Failure::new("encode", "a control message", error.to_string(), "report this bug"))?;
+    let body = frame.len() - LENGTH_BYTES;
+    if body > LONGEST_BYTES {
+        let next = "make fewer iterations in a slice";
+        return Err(Failure::new("encode", "a control message", format!("it has {body} bytes"), next));
+    }
+    frame[..LENGTH_BYTES].copy_from_slice(&(body as u32).to_le_bytes());
+    Ok(frame)
+}
+
+/// How many bytes of a message follow `length`; or that no message of ours is as long.
+pub(crate) fn body_bytes(length: [u8; LENGTH_BYTES]) -> Result<usize, Failure> {
+    let bytes = u32::from_le_bytes(length) as usize;
+    if bytes > LONGEST_BYTES {
+        Err(Failure::of("receive", "control channel", Errno::MSGSIZE))
+    } else {
+        Ok(bytes)
+    }
+}
+
+/// The message that `body` is.
+pub(crate) fn message<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(body).map_err(|error| {
+        Failure::new("decode", "a control message", error.to_string(), "run one version of ipcmark only")
+    })
+}
+
+/// Bytes that are no message, as one line of text that is safe to print; `None` where they are no text.
+pub(crate) fn as_text(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]);
+    let line = text.split(['\r', '\n']).map(str::trim).find(|line| !line.is_empty())?;
+    let printable: String =
+        line.chars().filter(|c| !c.is_control() && *c != char::REPLACEMENT_CHARACTER).collect();
+    (printable.len() >= LENGTH_BYTES).then_some(printable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_its_length_and_its_message() {
+        let bytes = frame(&"abc").unwrap();
+        assert_eq!(bytes, b"\x05\0\0\0\"abc\"");
+        let (length, body) = bytes.split_first_chunk().unwrap();
+        assert_eq!(body_bytes(*length).unwrap(), body.len());
+        assert_eq!(message::<String>(body).unwrap(), "abc");
+    }
+
+    #[test]
+    fn text_is_never_a_length() {
+        for text in ["bash", "sh: ", "Last", "\n\n\n\n", "    "] {
+            body_bytes(text.as_bytes().try_into().unwrap()).unwrap_err();
+        }
+        assert_eq!(
+            as_text(b"\r\nbash: ipcmark: \x1b[31mnot found\nmore").unwrap(),
+            "bash: ipcmark: [31mnot found"
+        );
+        assert_eq!(as_text(&[0xff, 0xfe, 0, 1]), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! The first message of each side: which protocol, which version, which program; and, if it is asked for, what is known of the
+//! endpoint's host. The form of a hello is the same in every version.
+
+use model::record::{ClockRecord, Host};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// What every hello says that it belongs to.
+pub const PROTOCOL: &str = "ipcmark-endpoint";
+/// The version of the protocol, which changes with any message between coordinator and endpoint.
+pub const VERSION: u32 = 2;
+/// The longest name of a program that is shown.
+const LONGEST_NAME: usize = 100;
+
+/// A hello.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Always [`PROTOCOL`].
+    pub protocol: String,
+    /// The version that the sender speaks.
+    pub version: u32,
+    /// What the sender is, for people.
+    #[serde(default)]
+    pub program: String,
+    /// From a coordinator: whether the endpoint's hello is to have facts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_facts: bool,
+    /// From an endpoint: what it can do beside what every endpoint can. Names that are not known are ignored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// From an endpoint, if it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Box<EndpointFacts>>,
+}
+
+/// What an endpoint says of its host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndpointFacts {
+    /// What bears on results.
+    pub host: Host,
+    /// The clock that was chosen there, and what it costs.
+    pub clock: ClockRecord,
+    /// The CPU that an endpoint there runs on.
+    pub cpu: Option<u32>,
+    /// The addresses by which the host may be reached, the likeliest first.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Hello {
+    /// The hello of this build.
+    pub(crate) fn own() -> Self {
+        Self {
+            protocol: PROTOCOL.to_owned(),
+            version: VERSION,
+            program: concat!("ipcmark ", env!("CARGO_PKG_VERSION")).to_owned(),
+            wants_facts: false,
+            capabilities: Vec::new(),
+            facts: None,
+        }
+    }
+
+    /// Why its sender cannot be talked to, in words, unless it speaks this version.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let program: String = self.program.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
+        if self.protocol != PROTOCOL {
+            return Some(format!("'{program}' speaks another protocol"));
+        }
+        (self.version != VERSION).then(|| {
+            format!(
+                "{program} speaks version {} of the endpoint protocol, and this build {VERSION}",
+                self.version
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hello_of_any_later_version_is_read_and_refused() {
+        let later =
+            r#"{"protocol":"ipcmark-endpoint","version":99,"program":"ipcmark 7\u001b[2J","more":[1]}"#;
+        let hello: Hello = serde_json::from_str(later).unwrap();
+        let refusal = hello.refusal().unwrap();
+        assert_eq!(refusal, "ipcmark 7[2J speaks version 99 of the endpoint protocol, and this build 2");
+        assert_eq!(Hello::own().refusal(), None);
+        let other = Hello { protocol: "http".to_owned(), ..Hello::own() };
+        assert!(other.refusal().unwrap().contains("another protocol"));
+    }
+}

@@ -1,0 +1,342 @@
+//! Two hosts: two network namespaces with a pair of virtual Ethernet devices, and a real sshd. What a machine does not allow is
+//! skipped with the reason.
+
+use crate::common::{
+    GONE_WITHIN, IPCMARK, Place, Running, asked, assert_none_failed, error, read, run, skip, tool_is_missing,
+    wait_until,
+};
+use model::Placement;
+use model::record::Results;
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Two namespaces, `a` and `b`, with a link between them. They are removed when this is dropped.
+struct TwoHosts {
+    a: String,
+    b: String,
+    /// The third byte of their addresses.
+    net: u32,
+}
+
+impl TwoHosts {
+    /// Fresh ones; `None`, and a word, where this machine does not allow them.
+    fn new(untested: &str) -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(1);
+        if !ip("-V").0 {
+            tool_is_missing("ip", "iproute2", untested);
+            return None;
+        }
+        let net = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = |side| format!("ipcmark-{}-{net}{side}", std::process::id());
+        let hosts = Self { a: name("a"), b: name("b"), net };
+        let (a, b) = (&hosts.a, &hosts.b);
+        for command in [
+            format!("netns add {a}"),
+            format!("netns add {b}"),
+            format!("link add eth0 netns {a} type veth peer name eth0 netns {b}"),
+            format!("-n {a} addr add 10.213.{net}.1/24 dev eth0"),
+            format!("-n {b} addr add 10.213.{net}.2/24 dev eth0"),
+            format!("-n {a} addr add fd00:213:{net}::1/64 dev eth0 nodad"),
+            format!("-n {b} addr add fd00:213:{net}::2/64 dev eth0 nodad"),
+            format!("-n {a} link set lo up"),
+            format!("-n {b} link set lo up"),
+            format!("-n {a} link set eth0 up"),
+            format!("-n {b} link set eth0 up"),
+        ] {
+            let (done, said) = ip(&command);
+            if !done {
+                skip(&format!("ip {command}: {said}"), untested);
+                return None;
+            }
+        }
+        Some(hosts)
+    }
+
+    /// `ipcmark ARGUMENTS` in `a`.
+    fn ipcmark(&self, place: &Place, arguments: &[&str]) -> Command {
+        let mut command = place.command("ip");
+        command.args(["netns", "exec", &self.a, IPCMARK]).args(arguments);
+        command
+    }
+
+    /// The command that reaches `b`.
+    fn via(&self) -> String {
+        format!("ip netns exec {}", self.b)
+    }
+
+    fn address_of_b(&self) -> String {
+        format!("10.213.{}.2", self.net)
+    }
+}
+
+impl Drop for TwoHosts {
+    fn drop(&mut self) {
+        ip(&format!("netns del {}", self.a));
+        ip(&format!("netns del {}", self.b));
+    }
+}
+
+/// Whether `ip ARGUMENTS` did it, and what it said.
+fn ip(arguments: &str) -> (bool, String) {
+    match Command::new("ip").args(arguments.split_whitespace()).stdin(Stdio::null()).output() {
+        Ok(output) => (output.status.success(), String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => (false, error.to_string()),
+    }
+}
+
+/// The results of `ipcmark run ARGUMENTS` in `a`, with the server in `b`.
+fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) -> Results {
+    let (output, via) = (place.path(name), hosts.via());
+    let mut all = vec!["run", "--server-via", &via, "--via-program", IPCMARK, "-o", output.to_str().unwrap()];
+    all.extend(arguments);
+    run(&mut hosts.ipcmark(place, &all)).expect(0);
+    place.assert_nothing_is_left(&format!("a run of {arguments:?}"));
+    read(&output)
+}
+
+#[test]
+fn two_namespaces_are_measured_as_two_hosts_and_what_does_not_reach_so_far_is_dropped() {
+    let Some(hosts) = TwoHosts::new("measuring between two hosts is not tested") else { return };
+    let place = Place::new();
+    let arguments = "-m tcp -m udp -m tcp-zerocopy -m pipe -m syscall -w latency,throughput,connect -s 64 --rounds 2 --check";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let results = results(&hosts, &place, "one.jsonl", &arguments);
+    assert_none_failed(&results);
+    let mut keys: Vec<String> = asked(&results).map(|record| record.case.key()).collect();
+    keys.sort_unstable();
+    assert_eq!(
+        keys,
+        [
+            "tcp connect remote",
+            "tcp latency 64 remote",
+            "tcp throughput 64 remote",
+            "tcp-zerocopy connect remote",
+            "tcp-zerocopy latency 64 remote",
+            "tcp-zerocopy throughput 64 remote",
+            "udp latency 64 remote",
+            "udp throughput 64 remote",
+        ]
+    );
+    let dropped = |name: &str| {
+        let found = results.header.plan.dropped.iter().find(|dropped| dropped.case.starts_with(name));
+        &found.unwrap().reason
+    };
+    assert!(dropped("pipe").contains("sent a descriptor") && dropped("syscall").contains("of one host"));
+    let remote = results.header.remote.as_ref().unwrap();
+    assert_eq!(remote.server_address, hosts.address_of_b());
+    assert!(remote.client.is_none() && remote.server.as_ref().unwrap().via == hosts.via());
+    for record in asked(&results) {
+        assert_eq!(record.case.placement, Placement::Remote);
+        for sample in &record.samples {
+            let speed = sample.speed.unwrap();
+            assert!(
+                sample.server.is_some() && speed.server.is_some() && speed.pair.is_none(),
+                "{}",
+                record.case
+            );
+        }
+    }
+}
+
+#[test]
+fn the_client_may_be_the_one_that_a_command_reaches_and_addresses_may_be_of_ipv6() {
+    let Some(hosts) = TwoHosts::new("clients on another host, and IPv6, are not tested") else { return };
+    let place = Place::new();
+    let server = format!("fd00:213:{}::1", hosts.net);
+    let (output, via) = (place.path("six.jsonl"), hosts.via());
+    let line =
+        ["run", "-m", "tcp", "-m", "udp", "-s", "1", "--rounds", "1", "--client-via", &via, "--via-program"];
+    let rest = [IPCMARK, "--server-address", &server, "-o", output.to_str().unwrap()];
+    run(&mut hosts.ipcmark(&place, &[&line[..], &rest[..]].concat())).expect(0);
+    let results = read(&output);
+    assert_none_failed(&results);
+    assert!(results.header.remote.unwrap().client.is_some());
+    place.assert_nothing_is_left("a run with its client elsewhere");
+}
+
+/// 100 Mbit/s of frames of 1514 bytes with 1448 bytes of payload in each.
+#[test]
+fn the_rate_of_a_link_is_recovered() {
+    let untested = "the rate of a link of 100 Mbit/s is not measured";
+    let Some(hosts) = TwoHosts::new(untested) else { return };
+    let limit = format!("-n {} qdisc add dev eth0 root tbf rate 100mbit burst 16kb latency 20ms", hosts.a);
+    let limited = Command::new("tc").args(limit.split(' ')).output();
+    if !limited.as_ref().is_ok_and(|output| output.status.success()) {
+        return skip(&format!("tc {limit}: {limited:?}"), untested);
+    }
+    let place = Place::new();
+    let results = results(
+        &hosts,
+        &place,
+        "rate.jsonl",
+        &["-m", "tcp", "-w", "throughput", "-s", "64K", "--total", "4M", "--rounds", "3"],
+    );
+    let record = asked(&results).next().unwrap();
+    let bytes: f64 = record.samples.iter().map(|sample| sample.iterations as f64 * 65_536.0).sum();
+    let ns: f64 = record.samples.iter().map(|sample| sample.elapsed_ns).sum();
+    let expected = 100e6 / 8.0 * 1448.0 / 1514.0;
+    let ratio = bytes / (ns / 1e9) / expected;
+    assert!((ratio - 1.0).abs() < 0.02, "{ratio} of the rate of the link");
+}
+
+#[test]
+fn whoever_is_killed_nothing_is_left_and_samples_are_kept() {
+    let Some(hosts) = TwoHosts::new("deaths between two hosts are not tested") else { return };
+    let (via, args) = (hosts.via(), ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s"]);
+    let start = |place: &Place, output: &Path| {
+        let more = ["--server-via", &via, "--via-program", IPCMARK, "-o", output.to_str().unwrap()];
+        let running = Running::start(&mut hosts.ipcmark(place, &[&args[..], &more[..]].concat()));
+        let begun = || fs::read_to_string(output).is_ok_and(|text| text.contains("\"type\":\"sample\""));
+        assert!(wait_until(Duration::from_secs(30), begun), "no sample came");
+        running
+    };
+    for signal in [Signal::KILL, Signal::INT] {
+        let place = Place::new();
+        let output = place.path("killed.jsonl");
+        let running = start(&place, &output);
+        running.signal(signal);
+        let _ =
+            if signal == Signal::KILL { running.kill() } else { running.finish().expect(130).out.is_empty() };
+        place.assert_nothing_is_left(&format!("the coordinator got {signal:?}"));
+        assert!(asked(&read(&output)).any(|record| !record.samples.is_empty()));
+    }
+    // The server's endpoint: its case fails, and says so.
+    let place = Place::new();
+    let output = place.path("server.jsonl");
+    let running = start(&place, &output);
+    let endpoints = place.processes().into_iter().filter(|process| process.is_endpoint());
+    let server = endpoints.filter(|process| process.command.len() == 2).last().unwrap();
+    assert!(crate::common::send(server.pid, Signal::KILL));
+    running.finish().expect(1);
+    place.assert_nothing_is_left("the server was killed");
+    let results = read(&output);
+    let record = asked(&results).next().unwrap();
+    assert!(error(record).is_some_and(|error| error.contains("signal: 9")) && !record.samples.is_empty());
+}
+
+#[test]
+fn a_stopped_coordinator_is_missed_by_the_endpoint_elsewhere() {
+    let Some(hosts) = TwoHosts::new("the silence of a coordinator is not tested") else { return };
+    let (place, via) = (Place::new(), hosts.via());
+    let line =
+        ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--server-via", &via, "--via-program", IPCMARK];
+    let running = Running::start(&mut hosts.ipcmark(&place, &line));
+    let elsewhere = || {
+        place.processes().iter().filter(|process| process.is_endpoint() && process.command.len() == 2).count()
+    };
+    assert!(wait_until(Duration::from_secs(30), || elsewhere() > 0));
+    running.signal(Signal::STOP);
+    assert!(wait_until(Duration::from_secs(10), || elsewhere() == 0), "it does not miss its coordinator");
+    running.signal(Signal::CONT);
+    running.signal(Signal::INT);
+    running.finish();
+    place.assert_nothing_is_left("a coordinator that was stopped");
+}
+
+#[test]
+fn a_command_that_reaches_nothing_is_refused_with_what_it_says() {
+    let place = Place::new();
+    let said = run(&mut place.ipcmark(["run", "-m", "tcp", "--server-via", "echo Welcome to"])).expect(2);
+    assert!(said.err.contains("Welcome to") && said.err.contains("--via-program"), "{said}");
+    let said = run(&mut place.ipcmark([
+        "run",
+        "-m",
+        "tcp",
+        "--server-via",
+        "sh -c 'echo no such host >&2; exit 255'",
+    ]));
+    assert!(said.expect(2).err.contains("no such host"));
+    place.assert_nothing_is_left("a command that reaches nothing");
+}
+
+#[test]
+fn a_copy_is_pushed_for_the_run_and_removed() {
+    let Some(hosts) = TwoHosts::new("pushing the program is not tested") else { return };
+    let (place, via) = (Place::new(), hosts.via());
+    let line = ["run", "-m", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
+    let pushed = || {
+        let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("ipcmark-push-")).count()
+    };
+    let before = pushed();
+    run(&mut hosts.ipcmark(&place, &line)).expect(0);
+    assert!(wait_until(GONE_WITHIN, || pushed() <= before), "the copy is left");
+    place.assert_nothing_is_left("a run with a pushed copy");
+}
+
+#[test]
+fn the_binary_keeps_the_protocol() {
+    let place = Place::new();
+    let said = run(&mut place.ipcmark(["endpoint", "check", IPCMARK, "endpoint"])).expect(0);
+    assert!(said.out.lines().count() > 15 && !said.out.contains("failed"), "{said}");
+}
+
+/// A daemon on a port of its own in `b`, with a key made for it. It is killed when this is dropped.
+struct Sshd(std::process::Child);
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_cut_link_under_ssh_ends_both_sides() {
+    let untested = "ssh, and a link that is cut, are not tested";
+    if !Path::new("/usr/sbin/sshd").exists() {
+        return tool_is_missing("sshd", "openssh-server", untested);
+    }
+    let Some(hosts) = TwoHosts::new(untested) else { return };
+    let place = Place::new();
+    let path = |name: &str| place.path(name).to_str().unwrap().to_owned();
+    for key in ["host", "user"] {
+        let made =
+            Command::new("ssh-keygen").args(["-q", "-N", "", "-t", "ed25519", "-f", &path(key)]).status();
+        assert!(made.unwrap().success());
+    }
+    // It refuses to start without this directory.
+    fs::create_dir_all("/run/sshd").unwrap();
+    let daemon = Command::new("ip")
+        .args(["netns", "exec", &hosts.b, "/usr/sbin/sshd", "-D", "-e", "-f", "/dev/null", "-p", "2222"])
+        .args(["-h", &path("host"), "-o", "StrictModes=no", "-o", "PidFile=none", "-o", "UsePAM=no"])
+        .args(["-o", &format!("AuthorizedKeysFile={}", path("user.pub")), "-o", "PermitRootLogin=yes"])
+        .args(["-o", &format!("SetEnv=TMPDIR={}", place.tmp().display())])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _daemon = Sshd(daemon.unwrap());
+    let via = format!(
+        "ssh -p 2222 -i {} -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR {}",
+        path("user"),
+        hosts.address_of_b()
+    );
+    let line = ["--server-via", &via, "--via-program", IPCMARK];
+    let reaches = || {
+        let doctor = [&["doctor"][..], &line[..]].concat();
+        run(&mut hosts.ipcmark(&place, &doctor)).out.contains("the server's host")
+    };
+    assert!(wait_until(Duration::from_secs(15), reaches), "sshd cannot be reached");
+
+    let output = place.path("cut.jsonl");
+    let arguments =
+        ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s", "-o", output.to_str().unwrap()];
+    let running = Running::start(&mut hosts.ipcmark(&place, &[&arguments[..], &line[..]].concat()));
+    let begun =
+        || fs::read_to_string(&output).is_ok_and(|text| text.matches("\"type\":\"sample\"").count() > 2);
+    assert!(wait_until(Duration::from_secs(40), begun), "no sample came");
+    assert!(ip(&format!("-n {} link set eth0 down", hosts.a)).0);
+    let start = std::time::Instant::now();
+    let said = running.finish().expect(1);
+    assert!(start.elapsed() < Duration::from_secs(20), "{said}");
+    assert!(said.err.contains("cannot be reached any more"), "{said}");
+    let gone = wait_until(Duration::from_secs(10), || {
+        place.processes().iter().all(|process| !process.is_endpoint())
+    });
+    assert!(gone, "left behind are {:?}", place.processes());
+    assert!(asked(&read(&output)).any(|record| !record.samples.is_empty()));
+}

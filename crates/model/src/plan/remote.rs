@@ -1,0 +1,145 @@
+//! The plan of a run whose endpoints may be on two hosts: what reaches over a network is measured, at every size and pace that was
+//! asked for, and all else is dropped with the reason. It has no floors: those are of one host.
+
+use super::{Plan, PlanEntry, sizes, unpaceable};
+use crate::block::Block;
+use crate::card::{CardKind, Reach, Support};
+use crate::case::Case;
+use crate::endpoint::Endpoints;
+use crate::peers::Peers;
+use crate::placement::{CpuPair, Placement};
+use crate::spec::Spec;
+use crate::workload::Workload;
+
+/// Plans `blocks` for two endpoints, each on its host's CPU of `cpus`. `entry_of` looks a spec up, as for one host.
+pub fn plan_remote(blocks: &[Block], cpus: CpuPair, entry_of: impl Fn(&Spec) -> PlanEntry) -> Plan {
+    let mut plan = Plan::default();
+    for block in blocks {
+        for entry in block.specs.iter().map(&entry_of) {
+            for &workload in &block.workloads {
+                match unreachable(&entry, workload) {
+                    Some(reason) => plan.drop(&entry.spec, workload, "", reason),
+                    None => plan.add_remote(&entry, workload, block, cpus),
+                }
+            }
+        }
+    }
+    plan
+}
+
+/// Why `entry` cannot be measured between two hosts in `workload`, if it cannot.
+fn unreachable(entry: &PlanEntry, workload: Workload) -> Option<String> {
+    let card = &entry.card;
+    if card.kind != CardKind::Mechanism {
+        return Some("it is of one host; measure it without --server-via and --client-via".to_owned());
+    }
+    let reason = match card.reach {
+        Reach::Network => None,
+        Reach::Host => Some("it reaches processes of one host; between two hosts choose tcp or udp"),
+        Reach::Related => {
+            Some("it reaches processes that are sent a descriptor; between two hosts choose tcp or udp")
+        }
+        Reach::Process => Some("it has no peer"),
+    };
+    if let Some(reason) = reason {
+        return Some(reason.to_owned());
+    }
+    if !card.takes(workload) {
+        let works = card.workloads.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
+        return Some(format!("it does not have this workload; it has {works}"));
+    }
+    match &entry.support {
+        Support::No { reason, remedy } => Some(format!("{reason}; {remedy}")),
+        Support::Yes { .. } => None,
+    }
+}
+
+impl Plan {
+    fn add_remote(&mut self, entry: &PlanEntry, workload: Workload, block: &Block, cpus: CpuPair) {
+        let is_sized = entry.card.sized && workload.is_sized();
+        if is_sized && block.sizes.is_empty() {
+            let reason = "it needs message sizes, and none are given; give them as 1,64,4K or 1..1M";
+            return self.drop(&entry.spec, workload, "", reason.to_owned());
+        }
+        for size_bytes in sizes(is_sized, block, &entry.support) {
+            for &pace in &block.paces {
+                if let Some(reason) = unpaceable(entry.card.kind, workload, pace) {
+                    self.drop(&entry.spec, workload, &pace.to_string(), reason);
+                    continue;
+                }
+                for &peers in &block.peers {
+                    if peers != Peers::Pair {
+                        let reason =
+                            "between two hosts one client and one server are measured; leave out --peers";
+                        self.drop(&entry.spec, workload, &peers.to_string(), reason.to_owned());
+                        continue;
+                    }
+                    let case = Case {
+                        workload,
+                        size_bytes,
+                        placement: Placement::Remote,
+                        cpus: Some(cpus),
+                        endpoints: Endpoints::Processes,
+                        pace,
+                        peers,
+                        inject: None,
+                        spec: entry.spec.clone(),
+                    };
+                    self.add_case(entry, case);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::Card;
+    use crate::testing::cards::card;
+    use crate::units::Size;
+    use crate::{Pace, floor};
+
+    const CPUS: CpuPair = CpuPair { client: 3, server: 9 };
+
+    fn planned(reach: Reach, kind: CardKind, workload: Workload, peers: Peers) -> Plan {
+        let block = Block {
+            specs: vec![Spec::plain("it")],
+            workloads: vec![workload],
+            sizes: vec![Size(1), Size(64)],
+            placements: vec!["same-core".parse().unwrap(), "same-llc".parse().unwrap()],
+            paces: vec![Pace::BackToBack],
+            peers: vec![peers],
+        };
+        plan_remote(&[block], CPUS, |spec| PlanEntry {
+            spec: spec.clone(),
+            card: Card { reach, ..card("it", kind, &[Workload::Latency], true) },
+            support: Support::UNLIMITED,
+        })
+    }
+
+    #[test]
+    fn what_reaches_a_network_is_measured_once_a_size_whatever_the_placement_and_has_no_floors() {
+        let plan = planned(Reach::Network, CardKind::Mechanism, Workload::Latency, Peers::Pair);
+        let keys: Vec<String> = plan.cases.iter().map(Case::key).collect();
+        assert_eq!(keys, ["it latency 1 remote", "it latency 64 remote"]);
+        assert!(plan.floors.is_empty() && plan.dropped.is_empty());
+        assert!(plan.cases.iter().all(|case| case.cpus == Some(CPUS) && floor::floor_of(case).is_none()));
+    }
+
+    #[test]
+    fn what_does_not_reach_over_a_network_is_dropped_with_the_reason() {
+        let mechanism = CardKind::Mechanism;
+        let reason = |reach, kind, workload, peers| {
+            let plan = planned(reach, kind, workload, peers);
+            assert!(plan.cases.is_empty());
+            plan.dropped[0].reason.clone()
+        };
+        let latency = Workload::Latency;
+        assert!(reason(Reach::Host, mechanism, latency, Peers::Pair).contains("of one host"));
+        assert!(reason(Reach::Related, mechanism, latency, Peers::Pair).contains("sent a descriptor"));
+        assert!(reason(Reach::Network, mechanism, Workload::Connect, Peers::Pair).contains("it has latency"));
+        assert!(reason(Reach::Network, mechanism, latency, Peers::FanIn(2)).contains("--peers"));
+        assert!(reason(Reach::Process, CardKind::Operation, latency, Peers::Pair).contains("--server-via"));
+    }
+}
