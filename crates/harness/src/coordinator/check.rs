@@ -10,7 +10,7 @@ use crate::protocol::channel::{Channel, wait_any};
 use crate::protocol::hello::{Hello, VERSION};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage, PeerMessage};
 use crate::protocol::orders::{NetworkOrders, Orders, Role, Singly, Sizing, SliceOrders};
-use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
+use crate::protocol::phase::{Iterations, Phase, PhaseKind};
 use crate::protocol::silence::SILENCE;
 use model::record::ClockSource;
 use model::{Case, Placement, Size, Spec, Workload, floor};
@@ -40,8 +40,11 @@ pub struct Checked {
 /// Whether it is as it should be, or what is wrong.
 type Finding = Result<(), String>;
 
+/// What makes a check of an endpoint.
+type Find = fn(&Via) -> Finding;
+
 /// The checks, in their order.
-const CHECKS: &[(&str, fn(&Via) -> Finding)] = &[
+const CHECKS: &[(&str, Find)] = &[
     ("hello is answered by hello, and goodbye by the end", hello),
     ("a ping is answered", ping),
     ("a coordinator of another version is refused", other_version),
@@ -278,7 +281,7 @@ fn client(via: &Via, mistake: Mistake) -> Finding {
                     return subject.expect_done(false);
                 }
                 answered?;
-                subject.say_peer(PeerMessage::Done(Box::new(ServerPhase::default())))?;
+                subject.say_peer(PeerMessage::Done(Box::default()))?;
             }
             EndpointMessage::Slice(report) => {
                 let sample = &report.sample;

@@ -87,7 +87,7 @@ fn wait_within(child: &mut Child, limit: Duration, is_given_up: impl Fn() -> boo
         match child.try_wait() {
             Ok(Some(status)) => return Some(status.success()),
             Ok(None) if timer.elapsed() < limit && !is_given_up() => {
-                std::thread::sleep(Duration::from_millis(2))
+                std::thread::sleep(Duration::from_millis(2));
             }
             Ok(None) | Err(_) => return None,
         }

@@ -26,7 +26,7 @@ pub(crate) struct Connected<C>(PhantomData<C>);
 #[derive(Debug)]
 pub(crate) enum Bound<C: Connection> {
     /// A listener, for a connection that lasts.
-    Listening(Listening),
+    Listening(Box<Listening>),
     /// The client's endpoint, which is complete.
     End(ConnectionEndpoint<C>),
 }
@@ -39,6 +39,25 @@ pub(crate) struct Listening {
     shape: Shape,
     /// Who is taken, where the endpoints may be on two hosts.
     network: Option<Network>,
+}
+
+impl Listening {
+    /// The endpoint of the connection that it accepts.
+    fn accept<C: Connection>(self) -> Result<ConnectionEndpoint<C>, Failure> {
+        let Self { listener, params, shape, network } = self;
+        let Some(network) = network else {
+            let socket = listener.accept(&C::CARD)?;
+            return lasting_endpoint(socket, &params, shape, listener.settings);
+        };
+        let (socket, strangers) = admit(&network, &listener.socket, C::CARD.name)?;
+        if shape.workload == Workload::Connect {
+            let client = client_of(&socket, C::CARD.name)?;
+            let server = AcceptingServer::new(listener.socket, Some(client), &params, &C::CARD);
+            return server.map(ConnectionEndpoint::Server);
+        }
+        let settings = listener.settings.into_iter().chain(strangers_setting(strangers)).collect();
+        lasting_endpoint(socket, &params, shape, settings)
+    }
 }
 
 impl<C: Connection> Mechanism for Connected<C> {
@@ -55,10 +74,8 @@ impl<C: Connection> Mechanism for Connected<C> {
         if let Some(over) = network {
             let listener = Listener::new::<C>(C::listener_address(trial)?, params)?;
             let ticket = Ticket { address: over.ticket(&listener.socket, C::CARD.name)?, fds: Vec::new() };
-            return Ok((
-                Bound::Listening(Listening { listener, params: params.clone(), shape, network }),
-                ticket,
-            ));
+            let listening = Listening { listener, params: params.clone(), shape, network };
+            return Ok((Bound::Listening(Box::new(listening)), ticket));
         }
         if trial.shape.workload != Workload::Connect
             && let Some(pair) = C::pair(params)
@@ -80,26 +97,13 @@ impl<C: Connection> Mechanism for Connected<C> {
         }
         let ticket = Ticket { address: address::to_bytes(&listener.address), fds: Vec::new() };
         let listening = Listening { listener, params: params.clone(), shape, network };
-        Ok((Bound::Listening(listening), ticket))
+        Ok((Bound::Listening(Box::new(listening)), ticket))
     }
 
     fn accept(bound: Bound<C>) -> Result<ConnectionEndpoint<C>, Failure> {
         match bound {
             Bound::End(endpoint) => Ok(endpoint),
-            Bound::Listening(Listening { listener, params, shape, network: None }) => {
-                let socket = listener.accept(&C::CARD)?;
-                lasting_endpoint(socket, &params, shape, listener.settings)
-            }
-            Bound::Listening(Listening { listener, params, shape, network: Some(network) }) => {
-                let (socket, strangers) = admit(&network, &listener.socket, C::CARD.name)?;
-                if shape.workload == Workload::Connect {
-                    let client = client_of(&socket, C::CARD.name)?;
-                    return AcceptingServer::new(listener.socket, Some(client), &params, &C::CARD)
-                        .map(ConnectionEndpoint::Server);
-                }
-                let settings = listener.settings.into_iter().chain(strangers_setting(strangers)).collect();
-                lasting_endpoint(socket, &params, shape, settings)
-            }
+            Bound::Listening(listening) => listening.accept(),
         }
     }
 
