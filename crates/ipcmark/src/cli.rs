@@ -348,19 +348,27 @@ pub struct CompareArguments {
 #[derive(Debug, Args)]
 #[command(after_long_help = exit::CODES)]
 pub struct ExplainArguments {
-    /// Results file that has the case; the case is measured again
-    #[arg(value_name = "FILE", requires = "case")]
-    pub file: Option<PathBuf>,
+    /// Mechanism or operation to explain, as with -m; or, with --case, results file that has the case, which is measured again
+    #[arg(value_name = "MECHANISM|FILE")]
+    pub what: Option<String>,
     /// Case of the results file to explain, as `compare` and messages name it: 'pipe latency 1 same-core'
-    #[arg(long, value_name = "CASE", requires = "file")]
+    #[arg(long, value_name = "CASE", requires = "what")]
     pub case: Option<String>,
+    /// Explain why it is slower or faster than this: another mechanism, or another size of the same
+    #[arg(
+        long,
+        value_name = "MECHANISM|SIZE",
+        requires = "what",
+        conflicts_with_all = ["case", "probes", "counters", "traces", "timelines", "flames", "html"]
+    )]
+    pub against: Option<String>,
     /// Mechanism or operation to explain, as NAME or NAME:key=value,…; repeat for several
     #[arg(
         short,
         long = "mechanism",
         value_name = "MECHANISM",
-        conflicts_with = "file",
-        required_unless_present = "file"
+        conflicts_with = "what",
+        required_unless_present = "what"
     )]
     pub mechanisms: Vec<String>,
     #[command(flatten)]

@@ -15,6 +15,8 @@ pub enum Doing {
     Cases,
     /// Pairs of cases are compared.
     Pairs,
+    /// The events of CPUs are recorded.
+    Events,
     /// A probe observes cases.
     Probe(Probe),
 }

@@ -3,6 +3,7 @@
 use crate::cli::ExplainArguments;
 use crate::exit::{Error, Exit};
 use crate::explanation::{NOT_OBSERVABLE, explain_cases, is_observable};
+use crate::explanation_against::{explain_pairs, pairs};
 use crate::planning::{plan_some, requested};
 use crate::request::ExplainRequest;
 use crate::session::RunSession;
@@ -21,6 +22,18 @@ pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
             "leave out --peers, --think-time and --rate",
         )
         .into());
+    }
+    if let Some(against) = &request.against {
+        let against = plan_some(against, request.endpoints, &host.topology)?;
+        let pairs = pairs(&cases, &requested(&against).cloned().collect::<Vec<Case>>());
+        if pairs.is_empty() {
+            return Err(Invalid::new(
+                "no two cases differ in the mechanism, or in the size, alone",
+                "name another mechanism, or one size, with --against; --dry-run of 'ipcmark run' lists cases",
+            )
+            .into());
+        }
+        return explain_pairs(&pairs, &request.explanation, &RunSession::open()?);
     }
     let session = RunSession::open()?;
     explain_cases(&cases, &request.explanation, &host, &session)

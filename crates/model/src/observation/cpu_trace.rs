@@ -5,6 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A set of events that is recorded or not, as a whole. The cost of a trace is found by leaving sets out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +37,9 @@ pub struct CpuTrace {
     pub client_tids: Vec<u32>,
     /// The server's.
     pub server_tids: Vec<u32>,
+    /// The names of other threads that ran, as far as they were recorded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub task_names: BTreeMap<u32, String>,
     /// When the timed iterations began, by `CLOCK_MONOTONIC_RAW`, as all times here.
     pub from_ns: u64,
     /// When each iteration of the client ended.
@@ -140,4 +144,97 @@ pub enum CpuEventKind {
         #[serde(rename = "d")]
         address: u64,
     },
+}
+
+impl EventSet {
+    /// All of them, in the order in which a trace can do without them: the last first.
+    pub const ALL: [EventSet; 6] = [
+        EventSet::Switches,
+        EventSet::WakeUps,
+        EventSet::Calls,
+        EventSet::Interrupts,
+        EventSet::Idle,
+        EventSet::Faults,
+    ];
+
+    /// The name, as it is written and shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventSet::Switches => "switches",
+            EventSet::WakeUps => "wake-ups",
+            EventSet::Calls => "calls",
+            EventSet::Interrupts => "interrupts",
+            EventSet::Idle => "idle",
+            EventSet::Faults => "faults",
+        }
+    }
+}
+
+impl std::fmt::Display for EventSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl CpuEventKind {
+    /// The set to which the event belongs.
+    pub fn set(self) -> EventSet {
+        use CpuEventKind as Kind;
+        match self {
+            Kind::Enter { .. } | Kind::Exit { .. } => EventSet::Calls,
+            Kind::Switch { .. } | Kind::On => EventSet::Switches,
+            Kind::Waking { .. } => EventSet::WakeUps,
+            Kind::InterruptIn | Kind::InterruptOut | Kind::SoftirqIn { .. } | Kind::SoftirqOut => {
+                EventSet::Interrupts
+            }
+            Kind::IdleIn | Kind::IdleOut => EventSet::Idle,
+            Kind::PageFault { .. } => EventSet::Faults,
+        }
+    }
+}
+
+impl CpuTrace {
+    /// The events from the first timed iteration to the end of the last. Those before and after tell what each thread was about
+    /// to do.
+    pub fn timed(&self) -> impl Iterator<Item = &CpuEvent> {
+        let until_ns = self.iteration_ends_ns.last().copied().unwrap_or(self.from_ns);
+        self.events.iter().filter(move |event| (self.from_ns..=until_ns).contains(&event.at_ns))
+    }
+
+    /// How many events of each set there were in the timed iterations.
+    pub fn counts(&self) -> BTreeMap<EventSet, u64> {
+        let mut counts: BTreeMap<EventSet, u64> = self.sets.iter().map(|set| (*set, 0)).collect();
+        self.timed().for_each(|event| *counts.entry(event.what.set()).or_default() += 1);
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_listed_once_each_and_named_as_they_are_written() {
+        for set in EventSet::ALL {
+            assert_eq!(serde_json::to_string(&set).unwrap(), format!("\"{set}\""));
+        }
+    }
+
+    #[test]
+    fn events_are_counted_by_set_within_the_timed_iterations() {
+        let event = |at_ns, what| CpuEvent { at_ns, cpu: 0, tid: 7, what };
+        let trace = CpuTrace {
+            sets: vec![EventSet::Calls, EventSet::Faults],
+            from_ns: 10,
+            iteration_ends_ns: vec![20, 30],
+            events: vec![
+                event(9, CpuEventKind::Enter { number: 0 }),
+                event(10, CpuEventKind::Exit { number: 0, value: 1 }),
+                event(30, CpuEventKind::Enter { number: 1 }),
+                event(31, CpuEventKind::PageFault { address: 4096 }),
+            ],
+            ..CpuTrace::default()
+        };
+        assert_eq!(trace.counts(), BTreeMap::from([(EventSet::Calls, 2), (EventSet::Faults, 0)]));
+    }
 }
