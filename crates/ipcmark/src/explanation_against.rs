@@ -14,18 +14,17 @@ use std::time::Duration;
 /// The time that each pair may take when none is given.
 const TIME_OF_A_PAIR: Duration = Duration::from_secs(12);
 
-/// The cases of `first` and `second` that are alike but for the mechanism and, where each has one size only, the size.
+/// The cases of `first`, each with that of `second` that differs in the mechanism alone; or in the size too, where `second` has one
+/// size only.
 pub fn pairs(first: &[Case], second: &[Case]) -> Vec<[Case; 2]> {
-    let sizes = |cases: &[Case]| cases.iter().all(|case| case.size_bytes == cases[0].size_bytes);
-    let is_one_size = sizes(second);
+    let is_one_size = second.windows(2).all(|cases| cases[0].size_bytes == cases[1].size_bytes);
     let is_alike = |a: &Case, b: &Case| {
-        let size_bytes = if is_one_size { a.size_bytes } else { b.size_bytes };
-        Case { spec: a.spec.clone(), size_bytes, ..b.clone() } == *a
+        *b != *a && Case { spec: a.spec.clone(), size_bytes: a.size_bytes, ..b.clone() } == *a
     };
     let pair = |a: &Case| {
-        let same_size = second.iter().find(|b| is_alike(a, b) && b.size_bytes == a.size_bytes && *b != a);
-        let other = same_size.or_else(|| second.iter().find(|b| is_alike(a, b) && *b != a));
-        other.map(|b| [a.clone(), b.clone()])
+        let of_its_size = second.iter().find(|b| is_alike(a, b) && b.size_bytes == a.size_bytes);
+        let of_another = || second.iter().find(|b| is_alike(a, b) && is_one_size);
+        of_its_size.or_else(of_another).map(|b| [a.clone(), b.clone()])
     };
     first.iter().filter_map(pair).collect()
 }

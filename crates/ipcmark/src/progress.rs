@@ -74,6 +74,7 @@ fn line(doing: Doing, TrialProgress { round, done, of, left, .. }: TrialProgress
     let what = match doing {
         Doing::Cases => format!("{done} of {of} cases settled"),
         Doing::Pairs => format!("{done} of {of} pairs settled"),
+        Doing::Events => "events of the CPUs".to_owned(),
         Doing::Probe(probe) => format!("probe {probe}"),
     };
     format!("{stage}, {what}, at most {} s left", left.as_secs())
