@@ -2,6 +2,8 @@
 
 mod common_window;
 pub mod compare;
+pub mod dose;
+mod endpoint_threads;
 #[cfg(test)]
 mod fake_trials;
 pub mod other_build;

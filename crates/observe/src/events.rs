@@ -14,7 +14,7 @@ use std::ops::Range;
 use sys::Failure;
 
 /// `PERF_RECORD_SWITCH` and the flags of its header (perf_event_open(2)).
-const RECORD_SWITCH: u32 = 14;
+pub(crate) const RECORD_SWITCH: u32 = 14;
 const MISC_SWITCH_OUT: u16 = 1 << 13;
 const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// The flag of a tracepoint's record that an interrupt was being served (`TRACE_FLAG_HARDIRQ`).
@@ -94,8 +94,7 @@ impl Kind {
                 Ok(vec![tracepoint(&waking, leader, form)?])
             }
             Kind::Switches => {
-                let mut builder = on_this_thread(Software::DUMMY);
-                builder.context_switch(true).sample_id_all(true).sample(SampleFlag::TIME | SampleFlag::CPU);
+                let mut builder = switches(on_this_thread(Software::DUMMY));
                 Ok(vec![source(&mut builder, leader, Form::Switch, "context switches")?])
             }
             Kind::Faults => {
@@ -177,8 +176,14 @@ impl Form {
     }
 }
 
+/// `builder`, of an event that counts nothing, with a record of each time a thread leaves its CPU and comes back.
+pub(crate) fn switches(mut builder: Builder<'_>) -> Builder<'_> {
+    builder.context_switch(true).sample_id_all(true).sample(SampleFlag::TIME | SampleFlag::CPU);
+    builder
+}
+
 /// A switch: it has nothing but the time and the CPU, which every record of its event ends with.
-fn switch(record: &[u8], misc: u16) -> Option<EndpointEvent> {
+pub(crate) fn switch(record: &[u8], misc: u16) -> Option<EndpointEvent> {
     let (time, rest) = record.split_first_chunk::<8>()?;
     let cpu = u32::from_ne_bytes(*rest.first_chunk()?);
     let what = match misc & MISC_SWITCH_OUT != 0 {

@@ -1,12 +1,17 @@
 //! Probes: instruments that observe an endpoint while it does its iterations, one a file.
 //!
 //! An endpoint observes itself: it opens what the kernel offers for its own thread, switches it on after the lead-in and off
-//! before the lead-out, and reports afterwards what was seen. Nothing here runs in a timed trial, and nothing here says what
-//! an observation means.
+//! before the lead-out, and reports afterwards what was seen. [`cpu_trace`] is the exception: it records the CPUs of both
+//! endpoints, from outside of them, and they do the same iterations with it and without. Nothing here runs in a timed trial, and
+//! nothing here says what an observation means.
 #![forbid(unsafe_code)]
 
 mod attached;
 mod counters;
+pub mod cpu_trace;
+#[cfg(test)]
+mod cpu_trace_tests;
+mod cpu_tracepoints;
 mod events;
 mod instrument;
 mod mappings;

@@ -8,7 +8,7 @@ use sys::Failure;
 
 /// The room for the records of one kind of event. The kernel gives unprivileged users less: then the most that it gives is
 /// taken.
-const RING_BYTES: usize = 4 << 20;
+pub(crate) const RING_BYTES: usize = 4 << 20;
 /// By default every user may have 516 KiB for all rings together (kernel.perf_event_mlock_kb).
 const LEAST_RING_BYTES: usize = 128 << 10;
 

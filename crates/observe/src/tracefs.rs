@@ -37,6 +37,11 @@ impl Tracefs {
         Ok(Self { root: PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), _mount: Some(mount) })
     }
 
+    /// Whether there is a tracepoint `name`: some are of one architecture only.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.root.join("events").join(name).join("id").exists()
+    }
+
     /// The tracepoint `name`, as `group/event`.
     pub(crate) fn tracepoint(&self, name: &str) -> Result<Tracepoint, Failure> {
         let directory = self.root.join("events").join(name);
@@ -86,6 +91,13 @@ impl Field {
         let Some(found) = record.get(start..start.saturating_add(size.min(8))) else { return 0 };
         bytes[..found.len()].copy_from_slice(found);
         u64::from_ne_bytes(bytes)
+    }
+
+    /// The text in it, which ends with a zero byte or with the field; empty if the record ends before.
+    pub(crate) fn text(self, record: &[u8]) -> String {
+        let field = record.get(self.offset..self.offset.saturating_add(self.size)).unwrap_or_default();
+        let text = field.split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(text).into_owned()
     }
 }
 
@@ -137,6 +149,14 @@ mod tests {
     #[test]
     fn a_record_that_is_too_short_says_nothing() {
         assert_eq!(Field { offset: 16, size: 8 }.of(&[1; 20]), 0);
+        assert_eq!(Field { offset: 16, size: 8 }.text(b"too short"), "");
+    }
+
+    #[test]
+    fn a_text_ends_with_a_zero_byte_or_with_its_field() {
+        let record = b"####kworker/0:1\0 and more";
+        assert_eq!(Field { offset: 4, size: 16 }.text(record), "kworker/0:1");
+        assert_eq!(Field { offset: 4, size: 7 }.text(record), "kworker");
     }
 
     proptest::proptest! {

@@ -14,6 +14,7 @@ pub mod fork;
 mod libc_call;
 pub mod name;
 pub mod page_pool;
+pub mod perf_event;
 pub mod posix_mq;
 pub mod posix_sync;
 pub mod process;

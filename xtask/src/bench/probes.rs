@@ -1,12 +1,15 @@
-//! `cargo xtask bench probes`: what each probe costs, and what strace costs, as ratios measured interleaved.
+//! `cargo xtask bench probes`: what it costs to record the CPUs, what each probe of an endpoint costs, and what strace costs, as
+//! ratios measured interleaved.
 //!
 //! The endpoint itself reads the clock at the beginning and the end of its iterations, with and without a probe.
 
 use super::setup::{Bench, shown};
 use analysis::stats::median_interval;
-use harness::protocol::orders::Sizing;
+use harness::coordinator::schedule::{Trial, Trials};
+use harness::coordinator::trial_error::TrialError;
+use harness::protocol::orders::{Singly, Sizing, SliceOrders};
 use model::estimate::Estimate;
-use model::observation::{Probe, ProbeRequest};
+use model::observation::{EventSet, Probe, ProbeRequest};
 use model::{Case, Placement, Workload};
 use std::process::Command;
 
@@ -29,10 +32,27 @@ pub fn one_trial() -> Result<(), String> {
     Ok(())
 }
 
+/// What is recorded of the CPUs, step by step.
+const RECORDED: [(&str, &[EventSet]); 5] = [
+    ("no event", &[]),
+    ("switches", &[EventSet::Switches]),
+    ("scheduler", &[EventSet::Switches, EventSet::WakeUps]),
+    ("path", &[EventSet::Switches, EventSet::WakeUps, EventSet::Calls]),
+    ("all events", &EventSet::ALL),
+];
+/// How many trials a step has, and how many ratios each.
+const TRIALS: u64 = 4;
+const RATIOS_A_TRIAL: usize = 8;
+
 /// Prints the ratios.
 pub fn run(bench: &Bench) -> Result<(), String> {
     let case = case(bench)?;
     println!("{case}: an iteration with a probe over one without, each between two of those");
+    println!("recorded on the CPUs:");
+    for (name, sets) in RECORDED {
+        print(name, &recorded(bench, &case, sets));
+    }
+    println!("by the endpoints, of their own threads:");
     let probes = Probe::ALL
         .map(|probe| (probe.name(), ratio(bench, &case, |number| by(bench, &case, Some(probe), number))));
     let strace = ratio(bench, &case, |_| strace());
@@ -57,6 +77,38 @@ fn print(name: &str, ratio: &Result<Estimate, String>) {
         Ok(ratio) => println!("{name:<14} {}", shown(Some(*ratio))),
         Err(reason) => println!("{name:<14} not here: {reason}"),
     }
+}
+
+/// The time of an iteration while `sets` are recorded, over that of those before and after it in the same trial.
+fn recorded(bench: &Bench, case: &Case, sets: &[EventSet]) -> Result<Estimate, String> {
+    let mut logs = Vec::new();
+    for number in 0..TRIALS {
+        let trials = bench.trials();
+        let mut of_trial = || -> Result<(), TrialError> {
+            let mut trial = trials.start(case, number, None)?;
+            bare(&mut *trial)?;
+            for _ in 0..RATIOS_A_TRIAL {
+                let before = bare(&mut *trial)?;
+                let (report, trace) = trial.traced_slice(ITERATIONS, sets)?;
+                let after = bare(&mut *trial)?;
+                logs.push(report.sample.iteration_ns().ln() - (before.ln() + after.ln()) / 2.0);
+                trace.unavailable.iter().for_each(|reason| println!("  {reason}"));
+                if trace.lost > 0 {
+                    println!("  {} records were lost", trace.lost);
+                }
+            }
+            trial.end()
+        };
+        of_trial().map_err(|error| format!("{case}: {error}"))?;
+    }
+    let estimate = median_interval(&logs).map(|logs| logs.map(f64::exp));
+    estimate.ok_or_else(|| "nothing was measured".to_owned())
+}
+
+/// The time of an iteration that nothing observes.
+fn bare(trial: &mut dyn Trial) -> Result<f64, TrialError> {
+    let report = trial.slice(SliceOrders { size: ITERATIONS, singly: Singly::Omitted })?;
+    Ok(report.sample.iteration_ns())
 }
 
 /// The time of an iteration that `probed` returns, over that of the same iteration without probes before and after.

@@ -4,10 +4,10 @@ use super::schedule::{RunClock, TimeBudget, Trial, Trials};
 use super::trial_error::TrialError;
 use crate::endpoint::sample::sample;
 use crate::protocol::error::EndpointError;
-use crate::protocol::orders::SliceOrders;
+use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
 use model::floor;
-use model::observation::{EndpointObservation, Observation, ProbeRequest};
+use model::observation::{CpuTrace, EndpointObservation, EventSet, Observation, ProbeRequest};
 use model::record::Usage;
 use model::{Case, Workload};
 use std::cell::{Cell, RefCell};
@@ -129,6 +129,19 @@ impl Trial for FakeTrial<'_> {
         });
         let sample = sample(10, 10.0 * iteration_ns, Usage::default(), None);
         Ok(SliceReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation })
+    }
+
+    /// Its name says how many sets are open.
+    fn traced_slice(
+        &mut self,
+        size: Sizing,
+        sets: &[EventSet],
+    ) -> Result<(SliceReport, CpuTrace), TrialError> {
+        let plain = self.name.clone();
+        self.name = format!("{plain}+{}", sets.len());
+        let report = self.slice(SliceOrders { size, singly: Singly::Throughout });
+        self.name = plain;
+        Ok((report?, CpuTrace { sets: sets.to_vec(), ..CpuTrace::default() }))
     }
 
     fn end(&mut self) -> Result<(), TrialError> {

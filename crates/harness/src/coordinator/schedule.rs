@@ -1,15 +1,15 @@
 //! The scheduler: starts trials and measures one slice after the other, within a time, until it is told to stop.
 //!
-//! Which slice of which trial comes next is for its three policies to say: [`super::run`] (rounds until settled),
-//! [`super::compare`] (interleaved pairs) and [`super::profile`] (a probe between two bare trials). It knows endpoints by
-//! [`Trials`] and time by [`RunClock`] alone, so that tests need no process and wait for nothing.
+//! Which slice of which trial comes next is for its four policies to say: [`super::run`] (rounds until settled),
+//! [`super::compare`] (interleaved pairs), [`super::profile`] (a probe between two bare trials) and [`super::dose`] (more events
+//! and fewer). It knows endpoints by [`Trials`] and time by [`RunClock`] alone, so that tests need no process and wait for nothing.
 
 use super::trial_error::TrialError;
 use crate::clock::Timer;
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
 use model::Case;
-use model::observation::{Observation, ProbeRequest};
+use model::observation::{CpuTrace, EventSet, Observation, ProbeRequest};
 use std::time::Duration;
 
 /// Where trials come from.
@@ -34,6 +34,14 @@ pub trait Trials {
 pub trait Trial {
     /// Measures one slice.
     fn slice(&mut self, orders: SliceOrders) -> Result<SliceReport, TrialError>;
+
+    /// Measures one slice while the events of `sets` are recorded on the CPUs of the trial, with what was recorded. What may not be
+    /// recorded here the trace says; the endpoints do the same whatever is.
+    fn traced_slice(
+        &mut self,
+        size: Sizing,
+        sets: &[EventSet],
+    ) -> Result<(SliceReport, CpuTrace), TrialError>;
 
     /// Has the endpoints end by themselves, so that they remove what they made.
     fn end(&mut self) -> Result<(), TrialError>;
@@ -138,6 +146,20 @@ impl<'a> Scheduler<'a> {
             return Err(Stop::Interrupted);
         }
         in_words(trial.slice(orders))
+    }
+
+    /// One slice of `trial` while the events of `sets` are recorded.
+    pub(crate) fn traced_slice(
+        &mut self,
+        trials: &dyn Trials,
+        trial: &mut dyn Trial,
+        size: Sizing,
+        sets: &[EventSet],
+    ) -> Result<TrialOutcome<(SliceReport, CpuTrace)>, Stop> {
+        if trials.is_interrupted() {
+            return Err(Stop::Interrupted);
+        }
+        in_words(trial.traced_slice(size, sets))
     }
 
     /// Ends `trial`. What it took to end counts as starting: both are beside the measurement.

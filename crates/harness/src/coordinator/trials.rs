@@ -2,21 +2,25 @@
 //! them.
 
 use super::common_window::in_common_window;
+use super::endpoint_threads::endpoint_threads;
 use super::plain_times::PlainTimes;
 use super::reexecution::reexecution;
 use super::run_directory::RunDirectory;
 use super::schedule::{Trial, Trials};
 use super::trial_error::TrialError;
-use crate::clock::{Clock, Timer};
+use crate::clock::{Clock, Stamp, Timer};
 use crate::host::steal::stolen_ns;
+use crate::host::topology;
 use crate::protocol::channel::{Channel, channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
 use crate::protocol::orders::{COMMAND, Orders, Role, Singly, Sizing, SliceOrders, VERSION};
 use crate::protocol::report::{EndpointMessage, SliceReport};
-use model::observation::ProbeRequest;
+use model::observation::{CpuTrace, EventSet, ProbeRequest};
 use model::record::ClockSource;
-use model::{Case, Endpoints, Inject, Peers, Sample};
+use model::{Case, CpuPair, Endpoints, Inject, Peers, Sample};
+use observe::cpu_trace::CpuRecorder;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +77,7 @@ impl Trials for EndpointTrials<'_> {
         let processes =
             processes.into_iter().map(|(role, pair, links)| start(&orders(role, pair), links, self.program));
         let processes = processes.collect::<Result<_, _>>()?;
-        let mut trial = EndpointTrial { run: self, case: case.clone(), processes };
+        let mut trial = EndpointTrial { run: self, case: case.clone(), processes, is_warm: false };
         trial.converse(Until::Connected, self.timeout)?;
         Ok(Box::new(trial))
     }
@@ -118,9 +122,15 @@ impl EndpointTrials<'_> {
 struct EndpointProcess {
     child: Child,
     control: Channel,
-    /// Whether the coordinator tells it when a slice begins: a client, both endpoints in one process, or an operation.
-    is_led: bool,
+    role: Role,
     is_done: bool,
+}
+
+impl EndpointProcess {
+    /// Whether the coordinator tells it when a slice begins: a client, both endpoints in one process, or an operation.
+    fn is_led(&self) -> bool {
+        self.role != Role::Server
+    }
 }
 
 impl Drop for EndpointProcess {
@@ -136,6 +146,8 @@ struct EndpointTrial<'a> {
     run: &'a EndpointTrials<'a>,
     case: Case,
     processes: Vec<EndpointProcess>,
+    /// There was a slice, and before it the warm-up.
+    is_warm: bool,
 }
 
 impl Trial for EndpointTrial<'_> {
@@ -151,7 +163,33 @@ impl Trial for EndpointTrial<'_> {
         };
         let stolen = || self.case.cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
         let stolen_ns = stolen_before.zip(stolen()).map(|(before, after)| after.saturating_sub(before));
+        self.is_warm = true;
         Ok(SliceReport { sample: Sample { stolen_ns, ..report.sample }, ..report })
+    }
+
+    fn traced_slice(
+        &mut self,
+        size: Sizing,
+        sets: &[EventSet],
+    ) -> Result<(SliceReport, CpuTrace), TrialError> {
+        // The iterations of a warm-up would fill the room for the records.
+        if !self.is_warm {
+            self.slice(SliceOrders { size, singly: Singly::Omitted })?;
+        }
+        let of_endpoints = self.processes.iter().map(|process| (process.role, process.child.id()));
+        let threads = endpoint_threads(of_endpoints)?;
+        let cpus = match self.case.cpus {
+            Some(CpuPair { client, server }) => BTreeSet::from([client, server]).into_iter().collect(),
+            None => topology::allowed(),
+        };
+        let mut recorder = CpuRecorder::open(&cpus, threads, sets)?;
+        recorder.begin()?;
+        let report = self.slice(SliceOrders { size, singly: Singly::Throughout });
+        recorder.end()?;
+        let mut report = report?;
+        let times = report.iteration_times.pop().ok_or(TrialError::NotObservable(self.case.workload))?;
+        let ends_ns = times.ends().map(Stamp::ticks).collect();
+        Ok((report, recorder.trace(times.start.ticks(), ends_ns)?))
     }
 
     fn end(&mut self) -> Result<(), TrialError> {
@@ -174,12 +212,12 @@ enum Until {
 impl EndpointTrial<'_> {
     /// Tells the led endpoints what comes next: a slice, or nothing.
     fn lead(&self, orders: &Option<SliceOrders>) -> Result<(), Failure> {
-        let mut led = self.processes.iter().filter(|process| process.is_led);
+        let mut led = self.processes.iter().filter(|process| process.is_led());
         led.try_for_each(|process| process.control.send(orders, &[]))
     }
 
     fn led(&self) -> usize {
-        self.processes.iter().filter(|process| process.is_led).count()
+        self.processes.iter().filter(|process| process.is_led()).count()
     }
 
     /// Takes what the endpoints say, and has several clients begin together, until what is waited for has come. Each may be
@@ -326,8 +364,7 @@ fn start(orders: &Orders, links: Vec<Channel>, program: Option<&Path>) -> Result
     command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
     let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
     let child = command.spawn().or_fail("start", format!("an endpoint ({of})"))?;
-    let is_led = orders.role != Role::Server;
-    let process = EndpointProcess { child, control: ours, is_led, is_done: false };
+    let process = EndpointProcess { child, control: ours, role: orders.role, is_done: false };
     let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
     process.control.send(orders, &fds)?;
     Ok(process)
@@ -345,7 +382,8 @@ mod tests {
     fn sleeper(is_led: bool) -> (EndpointProcess, Channel) {
         let (ours, theirs) = channel().unwrap();
         let child = Command::new("sleep").arg("600").spawn().unwrap();
-        (EndpointProcess { child, control: ours, is_led, is_done: false }, theirs)
+        let role = if is_led { Role::Client } else { Role::Server };
+        (EndpointProcess { child, control: ours, role, is_done: false }, theirs)
     }
 
     fn say(channel: &Channel, message: EndpointMessage) {
@@ -389,7 +427,7 @@ mod tests {
             plain_times: PlainTimes::default(),
             program: None,
         };
-        EndpointTrial { run: &run, case, processes }.converse(until, limit)
+        EndpointTrial { run: &run, case, processes, is_warm: false }.converse(until, limit)
     }
 
     fn slices(processes: Vec<EndpointProcess>) -> Result<Vec<SliceReport>, TrialError> {

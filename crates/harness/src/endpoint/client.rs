@@ -15,7 +15,7 @@ use super::speed::SpeedReader;
 use crate::clock::{Clock, Stamp};
 use crate::protocol::channel::Channel;
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::{Singly, Sizing, SliceOrders};
+use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Singly, Sizing, SliceOrders};
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use crate::protocol::report::{EndpointMessage, IterationTimes, SliceReport};
 use mechanisms::{Endpoint, NoTrace};
@@ -88,6 +88,10 @@ impl<E: Endpoint> Client<'_, E> {
                 let (sample, observation) = self.observed(orders, request)?;
                 (sample, Vec::new(), Some(observation))
             }
+            (None, ..) if orders.singly == Singly::Throughout => {
+                let (sample, ends) = self.logged(orders)?;
+                (sample, vec![ends], None)
+            }
             (None, Peers::Pair, Pace::BackToBack) => (self.back_to_back(orders)?, Vec::new(), None),
             (None, Peers::Pair, pace) => (self.paced(orders, pace)?, Vec::new(), None),
             _ => {
@@ -112,7 +116,7 @@ impl<E: Endpoint> Client<'_, E> {
         let order: &[bool] = match orders.singly {
             Singly::First => &[false, true],
             Singly::Last => &[true, false],
-            Singly::Omitted => &[true],
+            Singly::Omitted | Singly::Throughout => &[true],
         };
         for is_total in order {
             match (*is_total, self.session.workload()) {
@@ -155,6 +159,26 @@ impl<E: Endpoint> Client<'_, E> {
             }
             self.stretch *= 2;
         }
+    }
+
+    /// The one phase of a slice during which the CPUs are recorded: the same iterations as without, and when each ended.
+    fn logged(&mut self, orders: SliceOrders) -> Outcome<(Sample, IterationTimes)> {
+        let Case { pace, peers, .. } = self.session.orders.case;
+        if (peers, pace) != (Peers::Pair, Pace::BackToBack) {
+            return Err(EndpointError {
+                remedy: "leave out --peers and --rate".to_owned(),
+                ..EndpointError::bug("record", "the CPUs", "that is done of one pair back to back")
+            });
+        }
+        let iterations = self.phase_iterations(orders)?.together.min(MOST_RECORDED_ITERATIONS);
+        let mut log = IterationLog::new(Clock::new(ClockSource::MonotonicRaw), iterations);
+        let (client, server) = self.total(iterations, &mut log)?;
+        let sample = Sample {
+            lost: server.lost,
+            speed: client.speed,
+            ..sample(iterations, client.elapsed_ns, client.usage, Some(server.usage))
+        };
+        Ok((sample, log.times()))
     }
 
     /// The one phase of iterations before which the client waits: each is timed, so that the waits do not count.
@@ -205,7 +229,7 @@ impl<E: Endpoint> Client<'_, E> {
             let (client, server) =
                 if is_answered { self.phase(phase, &mut log)? } else { self.phase(phase, &mut Unwatched)? };
             times.push(match server.times {
-                None => IterationTimes { start: log.start, ticks: log.ticks, stride: 1 },
+                None => log.times(),
                 Some(arrivals) => arrivals,
             });
             while times.len() > 1
@@ -329,7 +353,7 @@ impl<E: Endpoint> Client<'_, E> {
         let observation = Observation {
             iterations,
             elapsed_ns,
-            iteration_ends_ns: log.ends().map(Stamp::ticks).collect(),
+            iteration_ends_ns: log.times().ends().map(Stamp::ticks).collect(),
             client: probe.observation()?,
             server: self.server_phase()?.observation,
         };

@@ -176,12 +176,8 @@ impl IterationLog {
         Self { clock, start: now, last: now, ticks }
     }
 
-    /// When each iteration ended.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = Stamp> {
-        self.ticks.iter().scan(self.start, |end, ticks| {
-            *end = end.after(*ticks);
-            Some(*end)
-        })
+    pub(crate) fn times(self) -> IterationTimes {
+        IterationTimes { start: self.start, ticks: self.ticks, stride: 1 }
     }
 }
 
@@ -233,7 +229,7 @@ impl ArrivalLog {
     }
 
     pub(crate) fn times(self) -> IterationTimes {
-        IterationTimes { start: self.log.start, ticks: self.log.ticks, stride: self.stride }
+        IterationTimes { stride: self.stride, ..self.log.times() }
     }
 }
 
@@ -318,9 +314,10 @@ mod tests {
         let mut log = IterationLog::new(Clock::new(CLOCK), 3);
         log.start();
         (0..3).for_each(|_| log.after());
-        let ends: Vec<Stamp> = log.ends().collect();
-        assert!(ends.len() == 3 && ends.is_sorted() && log.start <= ends[0]);
-        assert_eq!(log.ticks.iter().sum::<u64>(), Clock::ticks_between(log.start, ends[2]));
+        let times = log.times();
+        let ends: Vec<Stamp> = times.ends().collect();
+        assert!(ends.len() == 3 && ends.is_sorted() && times.start <= ends[0]);
+        assert_eq!(times.ticks.iter().sum::<u64>(), Clock::ticks_between(times.start, ends[2]));
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use super::injected::InjectedDelay;
 use super::loop_error::LoopError;
+use super::meters::{IterationLog, Watch};
 use super::sample::{sample, usage_between};
 use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
 use super::speed::SpeedReader;
 use crate::clock::Clock;
-use crate::protocol::orders::Sizing;
+use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Singly, Sizing};
 use crate::protocol::report::{EndpointMessage, SliceReport};
 use mechanisms::{Operation, TimerKind};
 use model::Workload;
@@ -44,13 +45,12 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
     pub(crate) fn serve(mut self) -> Outcome<()> {
         self.session.tell(&EndpointMessage::Connected)?;
         while let Some(orders) = self.session.next_slice()? {
-            let (sample, observation) = match (self.session.workload(), &self.session.orders.probe) {
-                (Workload::Accuracy, _) => (self.accuracy(orders.size)?, None),
-                (_, None) => (self.cost(orders.size)?, None),
+            let report = match (self.session.workload(), &self.session.orders.probe) {
+                (Workload::Accuracy, _) => SliceReport::of(self.accuracy(orders.size)?),
+                (_, None) if orders.singly == Singly::Throughout => self.logged_cost(orders.size)?,
+                (_, None) => SliceReport::of(self.cost(orders.size)?),
                 (_, Some(request)) => self.observed_cost(orders.size, request)?,
             };
-            let report =
-                SliceReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation };
             self.session.tell(&EndpointMessage::Slice(Box::new(report)))?;
         }
         Ok(())
@@ -70,12 +70,29 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         })
     }
 
+    /// A slice of `cost` during which the CPU is recorded, and when each iteration ended.
+    fn logged_cost(&mut self, size: Sizing) -> Outcome<SliceReport> {
+        let iterations = self.iterations(size)?.min(MOST_RECORDED_ITERATIONS);
+        self.iterations_so_far += iterations;
+        let mut log = IterationLog::new(Clock::new(ClockSource::MonotonicRaw), iterations);
+        let before = of_this_thread();
+        log.start();
+        for iteration in 0..iterations {
+            repeat(&mut self.operation, iteration..iteration + 1, self.delay)?;
+            log.after();
+        }
+        let usage = usage_between(before, of_this_thread());
+        // By that clock, ticks are nanoseconds.
+        let elapsed_ns = log.ticks.iter().sum::<u64>() as f64;
+        let sample = Sample {
+            trial_iterations: std::mem::take(&mut self.iterations_so_far),
+            ..sample(iterations, elapsed_ns, usage, None)
+        };
+        Ok(SliceReport { iteration_times: vec![log.times()], ..SliceReport::of(sample) })
+    }
+
     /// A slice of `cost` with a probe: its sample is of the observed iterations.
-    fn observed_cost(
-        &mut self,
-        size: Sizing,
-        request: &ProbeRequest,
-    ) -> Outcome<(Sample, Option<Observation>)> {
+    fn observed_cost(&mut self, size: Sizing, request: &ProbeRequest) -> Outcome<SliceReport> {
         let iterations = observed_iterations(self.iterations(size)?, size, request);
         let mut probe = observe::attach(request, 0..0)?;
         probe.begin()?;
@@ -86,7 +103,8 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         let client = probe.observation()?;
         let observation =
             Observation { iterations, elapsed_ns, iteration_ends_ns: Vec::new(), client, server: None };
-        Ok((sample(iterations, elapsed_ns, Usage::default(), None), Some(observation)))
+        let sample = sample(iterations, elapsed_ns, Usage::default(), None);
+        Ok(SliceReport { observation: Some(observation), ..SliceReport::of(sample) })
     }
 
     /// How many iterations a slice is to have. The first slice of a trial begins with a warm-up.

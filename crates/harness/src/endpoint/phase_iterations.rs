@@ -29,7 +29,10 @@ pub(super) struct PhaseIterations {
 impl PhaseIterations {
     /// As many as fill `slice_ns` at `pace`, where an iteration takes `iteration_ns`.
     pub(super) fn filling(slice_ns: u64, iteration_ns: f64, pace: Pace, singly: Singly) -> Self {
-        let together_share = if singly == Singly::Omitted { 1.0 } else { TOGETHER_SHARE };
+        let together_share = match singly {
+            Singly::Omitted | Singly::Throughout => 1.0,
+            Singly::First | Singly::Last => TOGETHER_SHARE,
+        };
         let (slice_ns, iteration_ns) = match pace {
             Pace::Rate(_) => (slice_ns.max(LEAST_OPEN_LOOP_NS), wall_ns(pace, iteration_ns)),
             _ => (slice_ns, wall_ns(pace, iteration_ns)),

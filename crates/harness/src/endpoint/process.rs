@@ -14,7 +14,7 @@ use super::speed::SpeedReader;
 use crate::clock::Clock;
 use crate::protocol::channel::Channel;
 use crate::protocol::error::EndpointError;
-use crate::protocol::orders::{Orders, Role, VERSION};
+use crate::protocol::orders::{CLIENT_THREAD, Orders, Role, SERVER_THREAD, VERSION};
 use crate::protocol::report::{EndpointMessage, EndpointResult};
 use mechanisms::{Mechanism, Operation, Visitor, registry};
 use model::Size;
@@ -64,12 +64,16 @@ fn obey(orders: Orders, links: Vec<Channel>, control: &Channel) -> EndpointResul
     }
     let mut links = links.into_iter();
     let (results, outcomes) = std::sync::mpsc::channel();
-    for (role, control) in [(Role::Client, Some(control.try_clone()?)), (Role::Server, None)] {
+    let roles =
+        [(Role::Client, CLIENT_THREAD, Some(control.try_clone()?)), (Role::Server, SERVER_THREAD, None)];
+    for (role, name, control) in roles {
         let (orders, link, results) = (orders.clone(), links.next(), results.clone());
-        std::thread::spawn(move || {
+        // By their names the coordinator knows which thread is whose.
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             // Nobody listens any more when the other endpoint has failed.
             let _ = results.send(take_part(orders, role, Vec::from_iter(link), control));
         });
+        thread.or_fail("start", "an endpoint's thread")?;
     }
     drop(results);
     let panicked = |_| EndpointError::bug("run", "an endpoint", "it panicked");

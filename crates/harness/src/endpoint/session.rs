@@ -4,7 +4,7 @@ use super::buffered::BufferedEndpoint;
 use super::payload::{Check, answer_bytes};
 use crate::protocol::channel::{Channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::orders::{Orders, Role, Sizing, SliceOrders};
+use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Orders, Role, Sizing, SliceOrders};
 use crate::protocol::report::EndpointMessage;
 use mechanisms::{Endpoint, Mechanism, Shape, Ticket, TrialContext};
 use model::observation::{Probe, ProbeRequest};
@@ -20,8 +20,6 @@ pub(crate) type Outcome<T> = Result<T, EndpointError>;
 pub(crate) const LEAST_WARM_UP_ITERATIONS: u64 = 4;
 /// The share of a slice that the warm-up of a trial must fill.
 pub(crate) const WARM_UP_SHARE: f64 = 0.25;
-/// The most iterations of a trial of which each event is recorded: they must find room.
-const MOST_RECORDED_ITERATIONS: u64 = 2000;
 /// The fewest iterations that are observed, though a warm-up that was disturbed may have allowed for less.
 const LEAST_OBSERVED_ITERATIONS: u64 = 50;
 

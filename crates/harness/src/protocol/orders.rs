@@ -13,6 +13,13 @@ pub const PROTOCOL: &str = "__protocol";
 /// The version of the protocol, which changes with any message between coordinator and endpoint.
 pub const VERSION: u32 = 1;
 
+/// The most iterations of a slice of which each event is recorded: they must find room.
+pub(crate) const MOST_RECORDED_ITERATIONS: u64 = 2000;
+
+/// What the threads of the client and the server are called where both are in one process.
+pub(crate) const CLIENT_THREAD: &str = "client";
+pub(crate) const SERVER_THREAD: &str = "server";
+
 /// What [`PROTOCOL`] prints.
 pub(crate) fn protocol_line(version: u32) -> String {
     format!("ipcmark-endpoint {version}")
@@ -72,6 +79,9 @@ pub enum Singly {
     Last,
     /// Not at all: the slice is for its total alone.
     Omitted,
+    /// Iterations throughout, by `CLOCK_MONOTONIC_RAW`, and the report says when each ended: events of the CPUs, which are stamped
+    /// by that clock, are laid beside them. There is no other phase.
+    Throughout,
 }
 
 /// How many iterations a slice has.

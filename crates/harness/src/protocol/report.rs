@@ -13,7 +13,7 @@ pub struct SliceReport {
     pub sample: Sample,
     /// What both endpoints set, and what the kernel made of it.
     pub settings: Vec<Setting>,
-    /// When the iterations of each phase were over; only of one of several clients.
+    /// When the iterations of each phase were over; only of one of several clients, and where all are timed one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) iteration_times: Vec<IterationTimes>,
     /// What a probe saw of the iterations, if the trial had one.
@@ -37,6 +37,16 @@ pub(crate) struct IterationTimes {
     pub(crate) ticks: Vec<u64>,
     /// Of how many iterations each of `ticks` is.
     pub(crate) stride: u64,
+}
+
+impl IterationTimes {
+    /// When each ended.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = Stamp> {
+        self.ticks.iter().scan(self.start, |end, ticks| {
+            *end = end.after(*ticks);
+            Some(*end)
+        })
+    }
 }
 
 /// What an endpoint came to at its end.

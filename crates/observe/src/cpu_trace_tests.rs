@@ -1,0 +1,291 @@
+//! Tests of the recorder of CPUs: workloads of which it is known what happens, counted exactly.
+//!
+//! Where the kernel does not allow it, a test checks that the reason and what grants it are said instead.
+
+use crate::cpu_trace::{CpuRecorder, EndpointThreads};
+use crate::perf::now_ns;
+use model::observation::{CpuEventKind, CpuTrace, EventSet};
+use rustix::pipe::pipe;
+use rustix::thread::gettid;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use sys::usage::{ThreadUsage, of_this_thread};
+use syscalls::Sysno;
+
+const ITERATIONS: usize = 23;
+
+/// What a thread did between two moments, by its own account.
+struct Done {
+    from_ns: u64,
+    ends_ns: Vec<u64>,
+    before: ThreadUsage,
+    after: ThreadUsage,
+}
+
+/// A thread on `cpu` that does `iteration` so many times when it is told to, and then stays until it is told that it may end.
+struct Worker {
+    tid: u32,
+    go: Sender<()>,
+    done: Receiver<Done>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    fn start(cpu: u32, iterations: usize, mut iteration: impl FnMut() + Send + 'static) -> Self {
+        let (say, heard) = channel();
+        let ((go, gone), (report, done)) = (channel(), channel());
+        let thread = std::thread::spawn(move || {
+            sys::process::pin_to(cpu).unwrap();
+            say.send(gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+            gone.recv().unwrap();
+            let mut ends_ns = Vec::with_capacity(iterations);
+            let before = of_this_thread();
+            let from_ns = now_ns();
+            for _ in 0..iterations {
+                iteration();
+                ends_ns.push(now_ns());
+            }
+            report.send(Done { from_ns, ends_ns, before, after: of_this_thread() }).unwrap();
+            let _ = gone.recv();
+        });
+        Self { tid: heard.recv().unwrap(), go, done, thread }
+    }
+
+    fn end(self) {
+        drop(self.go);
+        self.thread.join().unwrap();
+    }
+}
+
+/// A CPU that this process may use.
+fn cpu() -> u32 {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    (0..1024).find(|cpu| allowed.is_set(*cpu)).unwrap() as u32
+}
+
+/// A reader and a writer of a byte.
+fn byte() -> (File, File) {
+    let (reader, writer) = pipe().unwrap();
+    (File::from(reader), File::from(writer))
+}
+
+/// What was recorded of `sets` while two threads on one CPU passed a byte to and fro, and what the first of them did.
+fn ping_pong(sets: &[EventSet]) -> (CpuTrace, Done) {
+    let (cpu, (mut there, mut to), (mut back, mut fro)) = (cpu(), byte(), byte());
+    let client = Worker::start(cpu, ITERATIONS, move || {
+        to.write_all(&[7]).unwrap();
+        back.read_exact(&mut [0]).unwrap();
+    });
+    let server = Worker::start(cpu, ITERATIONS, move || {
+        there.read_exact(&mut [0]).unwrap();
+        fro.write_all(&[7]).unwrap();
+    });
+    let threads = EndpointThreads { client: vec![client.tid], server: vec![server.tid] };
+    let mut recorder = CpuRecorder::open(&[cpu], threads, sets).unwrap();
+    recorder.begin().unwrap();
+    server.go.send(()).unwrap();
+    client.go.send(()).unwrap();
+    let done = client.done.recv().unwrap();
+    server.done.recv().unwrap();
+    recorder.end().unwrap();
+    let trace = recorder.trace(done.from_ns, done.ends_ns.clone()).unwrap();
+    client.end();
+    server.end();
+    (trace, done)
+}
+
+/// Whether all sets could be opened; if not, each says why not and what grants it.
+fn is_whole(trace: &CpuTrace) -> bool {
+    for reason in &trace.unavailable {
+        assert!(reason.contains("sudo") || reason.contains("; ") || reason.contains(" ("), "{reason}");
+    }
+    if !trace.unavailable.is_empty() {
+        eprintln!("not tested here: {}", trace.unavailable.join("; "));
+    }
+    trace.unavailable.is_empty()
+}
+
+fn count(trace: &CpuTrace, is_meant: impl Fn(u32, CpuEventKind) -> bool) -> usize {
+    trace.timed().filter(|event| is_meant(event.tid, event.what)).count()
+}
+
+#[test]
+fn twenty_three_iterations_of_a_pipe_are_twenty_three_reads_and_writes_of_each_end() {
+    let (trace, _) = ping_pong(&[EventSet::Calls]);
+    if !is_whole(&trace) {
+        return;
+    }
+    let (client, server) = (trace.client_tids[0], trace.server_tids[0]);
+    let entered = |of: u32, call: Sysno| {
+        count(&trace, |tid, what| tid == of && what == CpuEventKind::Enter { number: call as u32 })
+    };
+    let returned = |of: u32, call: Sysno| {
+        count(&trace, |tid, what| tid == of && what == CpuEventKind::Exit { number: call as u32, value: 1 })
+    };
+    for call in [Sysno::read, Sysno::write] {
+        assert_eq!((entered(client, call), returned(client, call)), (ITERATIONS, ITERATIONS), "{call}");
+        assert_eq!(returned(server, call), ITERATIONS, "{call}");
+    }
+    assert_eq!(entered(server, Sysno::write), ITERATIONS);
+    // The server may begin to wait for the first message before the client begins to send it.
+    assert!((ITERATIONS - 1..=ITERATIONS + 1).contains(&entered(server, Sysno::read)));
+    assert_eq!(count(&trace, |tid, _| tid == client), 4 * ITERATIONS, "nothing else of the client");
+    assert_eq!(count(&trace, |tid, _| tid != client && tid != server), 0, "nothing of others");
+    assert_eq!((trace.lost, trace.sets.as_slice()), (0, &[EventSet::Calls][..]));
+}
+
+#[test]
+fn switches_and_wake_ups_are_as_many_as_the_kernel_accounts_to_the_thread() {
+    let (trace, done) = ping_pong(&[EventSet::Switches, EventSet::WakeUps]);
+    if !is_whole(&trace) {
+        return;
+    }
+    let client = trace.client_tids[0];
+    let left = |is_preempted| {
+        count(
+            &trace,
+            |_, what| matches!(what, CpuEventKind::Switch { from, preempted, .. } if from == client && preempted == is_preempted),
+        ) as u64
+    };
+    let woken =
+        count(&trace, |_, what| matches!(what, CpuEventKind::Waking { woken, .. } if woken == client));
+    let (before, after) = (done.before, done.after);
+    let (voluntary, involuntary) = (
+        after.voluntary_switches - before.voluntary_switches,
+        after.involuntary_switches - before.involuntary_switches,
+    );
+    assert_eq!((left(false), left(true)), (voluntary, involuntary));
+    assert_eq!(woken as u64, voluntary, "it was awake at the beginning and at the end");
+    assert!(voluntary + involuntary >= ITERATIONS as u64);
+    // Nothing is missing between two switches of a CPU: one leaves what the other came to.
+    let switches = trace.events.iter().filter_map(|event| match event.what {
+        CpuEventKind::Switch { from, to, .. } => Some((from, to)),
+        _ => None,
+    });
+    let switches: Vec<_> = switches.collect();
+    assert!(switches.windows(2).all(|pair| pair[0].1 == Some(pair[1].0)), "{switches:?}");
+    assert!(!trace.task_names.contains_key(&client), "{:?}", trace.task_names);
+    assert!(trace.events.is_sorted_by_key(|event| event.at_ns));
+}
+
+#[test]
+fn idle_time_and_interrupts_have_a_beginning_and_an_end() {
+    let cpu = cpu();
+    let sleeper = Worker::start(cpu, 3, || std::thread::sleep(std::time::Duration::from_millis(2)));
+    let threads = EndpointThreads { client: vec![sleeper.tid], server: Vec::new() };
+    let sets = [EventSet::Interrupts, EventSet::Idle];
+    let mut recorder = CpuRecorder::open(&[cpu], threads, &sets).unwrap();
+    recorder.begin().unwrap();
+    sleeper.go.send(()).unwrap();
+    let done = sleeper.done.recv().unwrap();
+    recorder.end().unwrap();
+    let trace = recorder.trace(done.from_ns, done.ends_ns).unwrap();
+    sleeper.end();
+    if !is_whole(&trace) {
+        return;
+    }
+    let of = |what: CpuEventKind| trace.events.iter().filter(|event| event.what == what).count();
+    for (begins, ends) in [
+        (CpuEventKind::InterruptIn, CpuEventKind::InterruptOut),
+        (CpuEventKind::IdleIn, CpuEventKind::IdleOut),
+    ] {
+        assert!(of(begins).abs_diff(of(ends)) <= 1, "{begins:?} {} {}", of(begins), of(ends));
+    }
+    // A timer ended each of the sleeps.
+    assert!(of(CpuEventKind::InterruptIn) >= 3);
+}
+
+#[test]
+fn page_faults_are_as_many_as_the_kernel_accounts_to_the_thread() {
+    const BYTES: usize = 1 << 20;
+    let toucher = Worker::start(cpu(), 3, || {
+        let mut memory = Vec::<u8>::with_capacity(BYTES);
+        memory.resize(BYTES, 1);
+        std::hint::black_box(&memory);
+    });
+    let threads = EndpointThreads { client: vec![toucher.tid], server: Vec::new() };
+    let mut recorder = CpuRecorder::open(&[cpu()], threads, &[EventSet::Faults]).unwrap();
+    recorder.begin().unwrap();
+    toucher.go.send(()).unwrap();
+    let Done { from_ns, ends_ns, before, after } = toucher.done.recv().unwrap();
+    recorder.end().unwrap();
+    let trace = recorder.trace(from_ns, ends_ns).unwrap();
+    if is_whole(&trace) {
+        let accounted = after.minor_faults + after.major_faults - before.minor_faults - before.major_faults;
+        let seen = count(&trace, |tid, what| {
+            tid == toucher.tid && matches!(what, CpuEventKind::PageFault { address } if address != 0)
+        });
+        assert!(accounted > 0);
+        assert_eq!((seen as u64, trace.counts()[&EventSet::Faults]), (accounted, accounted));
+    }
+    toucher.end();
+}
+
+#[test]
+fn what_finds_no_room_is_counted_as_lost() {
+    const CALLS: usize = 60_000;
+    let caller = Worker::start(cpu(), CALLS, || {
+        let _ = rustix::process::getppid();
+    });
+    let threads = EndpointThreads { client: vec![caller.tid], server: Vec::new() };
+    let mut recorder = CpuRecorder::open(&[cpu()], threads, &[EventSet::Calls]).unwrap();
+    recorder.begin().unwrap();
+    caller.go.send(()).unwrap();
+    let done = caller.done.recv().unwrap();
+    recorder.end().unwrap();
+    let trace = recorder.trace(done.from_ns, done.ends_ns).unwrap();
+    caller.end();
+    if !is_whole(&trace) {
+        return;
+    }
+    let recorded = trace.events.len() as u64;
+    let happened = 2 * CALLS as u64;
+    assert!(trace.lost > 0 && recorded > 10_000, "{} {recorded}", trace.lost);
+    // Beside the calls of the iterations there are a few: to be told to begin, to read the accounting, and to report.
+    assert!((happened..happened + 40).contains(&(recorded + trace.lost)), "{} {recorded}", trace.lost);
+}
+
+#[test]
+fn events_that_are_not_switched_on_are_not_recorded() {
+    let recorder = CpuRecorder::open(&[cpu()], EndpointThreads::default(), &EventSet::ALL).unwrap();
+    assert_eq!(recorder.trace(0, vec![u64::MAX]).unwrap().events, []);
+}
+
+/// Who owns nothing, on every Linux. The thread alone becomes that, and ends.
+fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let nobody = rustix::process::Uid::from_raw(65_534);
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if rustix::process::geteuid().is_root() {
+                rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            }
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+#[test]
+fn an_ordinary_user_sees_the_switches_of_their_own_threads_and_is_told_what_grants_the_rest() {
+    let (trace, done) = as_nobody(|| ping_pong(&EventSet::ALL));
+    let missing = |set: EventSet| trace.unavailable.iter().find(|reason| reason.starts_with(set.name()));
+    for set in EventSet::ALL.into_iter().filter(|set| !trace.sets.contains(set)) {
+        let reason = missing(set).unwrap();
+        assert!(reason.contains("sudo"), "it has no next step: {reason}");
+    }
+    assert!(trace.sets.contains(&EventSet::Switches), "{:?}", trace.unavailable);
+    if missing(EventSet::Switches).is_none() {
+        return;
+    }
+    let client = trace.client_tids[0];
+    let left =
+        count(&trace, |tid, what| tid == client && matches!(what, CpuEventKind::Switch { to: None, .. }));
+    let came = count(&trace, |tid, what| tid == client && what == CpuEventKind::On);
+    let (before, after) = (done.before, done.after);
+    let accounted = after.voluntary_switches + after.involuntary_switches
+        - before.voluntary_switches
+        - before.involuntary_switches;
+    assert_eq!((left as u64, came as u64), (accounted, accounted));
+}
