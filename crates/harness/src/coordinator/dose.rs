@@ -1,8 +1,8 @@
 //! Doses: what it costs to record events is found by recording more of them and fewer.
 //!
 //! One case, or two that are to be told apart, have a trial alive at the same time. A round measures slices of the same number of
-//! iterations: bare, recorded with no set of events open, with one, two, … and with all, in a random order, and then the same in
-//! the reverse order, so that what drifts over the round cancels. Each round has fresh trials.
+//! iterations: bare, and recorded with the sets of each dose open, none among them, in a random order, and then the same in the
+//! reverse order, so that what drifts over the round cancels. Each round has fresh trials.
 //!
 //! What an event costs is worked out in `analysis`: nothing here computes a statistic.
 
@@ -24,8 +24,8 @@ pub const DOSED_SLICE_NS: u64 = 4_000_000;
 pub struct DosePlan<'a> {
     /// One case, or the two that are to be told apart.
     pub cases: &'a [Case],
-    /// The sets, in the order in which they are opened: a dose of two is the first two.
-    pub sets: &'a [EventSet],
+    /// The sets that each dose has open, beside the bare slices.
+    pub doses: &'a [Vec<EventSet>],
     /// How many iterations each slice is to have, or how long a bare one is to take.
     pub size: Sizing,
     /// The rounds after which to stop.
@@ -37,9 +37,9 @@ pub struct DosePlan<'a> {
 pub enum Dose {
     /// Nothing is attached: the slice is that of a run.
     Bare,
-    /// The slice is recorded, with so many sets open; even with none, the rings are there, and the client reads the clock after
-    /// each iteration.
-    Sets(usize),
+    /// The slice is recorded, with the sets of the dose at this place of the plan open; even with none, the rings are there, and
+    /// the client reads the clock after each iteration.
+    Recorded(usize),
 }
 
 /// What one slice measured.
@@ -141,7 +141,7 @@ impl<'a, F: FnMut(DosedSlice<'_>)> Dosing<'a, F> {
 
     /// The doses in a random order and back, each with the places of the cases in their order.
     fn order(&mut self) -> Vec<(Dose, Vec<usize>)> {
-        let mut doses: Vec<Dose> = (0..=self.plan.sets.len()).map(Dose::Sets).collect();
+        let mut doses: Vec<Dose> = (0..self.plan.doses.len()).map(Dose::Recorded).collect();
         doses.push(Dose::Bare);
         doses.shuffle(&mut self.random);
         let cases = 0..self.plan.cases.len();
@@ -189,8 +189,8 @@ impl<'a, F: FnMut(DosedSlice<'_>)> Dosing<'a, F> {
                 let orders = SliceOrders { size, singly: Singly::Omitted };
                 self.scheduler.slice(self.trials, trial, orders)?.map(|report| (report, None))
             }
-            Dose::Sets(open) => {
-                let sets = &self.plan.sets[..open];
+            Dose::Recorded(dose) => {
+                let sets = &self.plan.doses[dose];
                 let traced = self.scheduler.traced_slice(self.trials, trial, size, sets)?;
                 traced.map(|(report, trace)| (report, Some(trace)))
             }
@@ -218,7 +218,11 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    const SETS: [EventSet; 2] = [EventSet::Switches, EventSet::Calls];
+    /// Nothing, one set, and two: the place of a dose is the number of its sets.
+    fn doses() -> Vec<Vec<EventSet>> {
+        vec![vec![], vec![EventSet::Calls], vec![EventSet::Switches, EventSet::Calls]]
+    }
+
     const SIZE: Sizing = Sizing::Slice { slice_ns: 100_000, hint_ns: None };
     /// Of each case: the warm-up, and each of four doses twice.
     const SLICES_A_ROUND: u32 = 9;
@@ -228,13 +232,14 @@ mod tests {
 
     fn run(cases: &[Case], rounds: u32, trials: &FakeTrials<'_>, time: Duration) -> Vec<Reported> {
         let mut reported = Vec::new();
-        let plan = DosePlan { cases, sets: &SETS, size: SIZE, rounds };
+        let doses = doses();
+        let plan = DosePlan { cases, doses: &doses, size: SIZE, rounds };
         measure(plan, trials, trials.budget(time), |slice| {
             assert_eq!(cases[slice.at], *slice.case);
             if let Ok(DosedSample { sample, trace }) = &slice.outcome {
                 assert_eq!((sample.round, sample.trial), (slice.round, slice.round));
                 let open = trace.as_ref().map(|trace| trace.sets.len());
-                assert_eq!(slice.dose, open.map_or(Dose::Bare, Dose::Sets));
+                assert_eq!(slice.dose, open.map_or(Dose::Bare, Dose::Recorded));
             }
             let name = slice.case.spec.name.clone();
             reported.push((name, slice.round, slice.dose, slice.outcome.is_err()));
