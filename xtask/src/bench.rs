@@ -3,6 +3,7 @@
 //! Nothing here passes or fails: these hosts are shared, and a number is for people to judge.
 
 pub mod by_hand;
+mod explain;
 mod others;
 mod page;
 pub mod probes;
@@ -35,9 +36,10 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "ring" => ring::run(&Bench::new()?),
         "trial" => trial_cost(&Bench::new()?),
         "others" => others::run(&Bench::new()?, only),
+        "explain" => explain::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, same, power, others, probes, page, speed".to_owned()),
+        _ => Err("known benchmarks: bare, ring, trial, same, power, others, explain, probes, page, speed".to_owned()),
     }
 }
 

@@ -362,6 +362,10 @@ pub struct ExplainArguments {
         conflicts_with_all = ["case", "probes", "counters", "traces", "timelines", "flames", "html"]
     )]
     pub against: Option<String>,
+    /// Delay every iteration of the client by this much, as 5% or 10us: it is in the name of the case, and shows what an
+    /// explanation finds of it. What is named with --against has no delay
+    #[arg(long, value_name = "DELAY", conflicts_with = "case", allow_hyphen_values = true)]
+    pub inject: Option<Inject>,
     /// Mechanism or operation to explain, as NAME or NAME:key=value,…; repeat for several
     #[arg(
         short,

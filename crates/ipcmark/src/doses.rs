@@ -4,11 +4,10 @@
 use crate::progress::{Doing, Progress};
 use analysis::path::DosedTrials;
 use harness::clock::Timer;
-use harness::coordinator::dose::{self, DOSED_SLICE_NS, DosePlan, DosedSample, DosedSlice};
+use harness::coordinator::dose::{self, DOSED_SLICE_NS, DosePlan, DosedSample, DosedSlice, each_alone_and_all};
 use harness::coordinator::schedule::{TimeBudget, Trials};
 use harness::protocol::orders::Sizing;
 use model::Case;
-use model::observation::EventSet;
 use std::time::Duration;
 
 /// More rounds would narrow the intervals little.
@@ -23,7 +22,7 @@ pub fn record(
 ) -> Vec<DosedTrials> {
     let mut dosed = vec![DosedTrials::default(); cases.len()];
     let a_slice = Sizing::Slice { slice_ns: DOSED_SLICE_NS, hint_ns: None };
-    let doses = doses();
+    let doses = each_alone_and_all();
     let plan = DosePlan {
         cases,
         doses: &doses,
@@ -45,10 +44,4 @@ pub fn record(
     });
     display.finish();
     dosed
-}
-
-/// Nothing, each set alone, and all: so that what each costs is known without the trials that have all.
-fn doses() -> Vec<Vec<EventSet>> {
-    let alone = EventSet::ALL.map(|set| vec![set]);
-    [vec![]].into_iter().chain(alone).chain([EventSet::ALL.to_vec()]).collect()
 }

@@ -14,12 +14,13 @@ use std::time::Duration;
 /// The time that each pair may take when none is given.
 const TIME_OF_A_PAIR: Duration = Duration::from_secs(12);
 
-/// The cases of `first`, each with that of `second` that differs in the mechanism alone; or in the size too, where `second` has one
+/// The cases of `first`, each with that of `second` that differs in the mechanism, or an injected delay, alone; or in the size too, where `second` has one
 /// size only.
 pub fn pairs(first: &[Case], second: &[Case]) -> Vec<[Case; 2]> {
     let is_one_size = second.windows(2).all(|cases| cases[0].size_bytes == cases[1].size_bytes);
     let is_alike = |a: &Case, b: &Case| {
-        *b != *a && Case { spec: a.spec.clone(), size_bytes: a.size_bytes, ..b.clone() } == *a
+        let like_a = Case { spec: a.spec.clone(), size_bytes: a.size_bytes, inject: a.inject, ..b.clone() };
+        *b != *a && like_a == *a
     };
     let pair = |a: &Case| {
         let of_its_size = second.iter().find(|b| is_alike(a, b) && b.size_bytes == a.size_bytes);

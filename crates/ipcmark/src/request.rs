@@ -109,6 +109,8 @@ pub struct ExplainRequest {
     pub blocks: Vec<Block>,
     /// The cases that they are held against.
     pub against: Option<Vec<Block>>,
+    /// The delay in every iteration of the cases, but not of those that they are held against.
+    pub inject: Option<Inject>,
     /// What client and server are.
     pub endpoints: Endpoints,
     /// How to explain them.
@@ -306,7 +308,7 @@ impl RatioRequest {
 impl ExplainRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: ExplainArguments) -> Result<Self, Invalid> {
-        let ExplainArguments { what, case, against, mechanisms, axes, effort, profile } = arguments;
+        let ExplainArguments { what, case, against, inject, mechanisms, axes, effort, profile } = arguments;
         profile.counters.iter().try_for_each(|counter| check_counter(counter))?;
         let axes = Axes::try_from(axes)?;
         let blocks = match (&what, case) {
@@ -324,6 +326,7 @@ impl ExplainRequest {
         Ok(Self {
             blocks,
             against,
+            inject,
             endpoints: effort.endpoints.map(Into::into).unwrap_or_default(),
             explanation: ExplanationRequest::new(effort, profile),
         })

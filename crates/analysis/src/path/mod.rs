@@ -10,6 +10,8 @@ mod segment;
 mod spans;
 mod split;
 mod sum;
+#[cfg(test)]
+mod sum_tests;
 mod tail;
 mod tally;
 #[cfg(test)]

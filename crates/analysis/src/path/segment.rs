@@ -131,7 +131,7 @@ pub(super) fn place_of(set: EventSet) -> usize {
 }
 
 /// A piece of the path from one moment to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Segment {
     /// Where it lies.
     pub place: SegmentPlace,
@@ -153,7 +153,7 @@ impl Segment {
 }
 
 /// The path of one iteration: its segments in the order of time, each beginning where the one before it ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CriticalPath {
     /// When the iteration began.
     pub from_ns: u64,

@@ -5,7 +5,7 @@
 //! The residual is measured, not defined: the corrected sum less the bare iteration.
 
 use super::dose::{Dose, DoseFit};
-use super::segment::{EventCounts, SegmentKind, SegmentPlace, place_of};
+use super::segment::{CriticalPath, EventCounts, SegmentKind, SegmentPlace, place_of};
 use super::tally::TrialPaths;
 use crate::interval::{MeanEstimate, mean_over_trials};
 use crate::stats::median;
@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A round in which a trial took so many times the median of its dose, or less than its inverse, was disturbed.
 const DISTURBED: f64 = 1.5;
+/// Of a set with fewer events than this on the path of an iteration the cost cannot be placed: what its trials add is chance, or off the
+/// path.
+const RARE: f64 = 0.1;
 /// Segments of less than this share of the iteration are added up, unless they are disturbances.
 const MINOR: f64 = 0.01;
 
@@ -47,7 +50,7 @@ pub struct SegmentSum {
     pub observed_ns: MeanEstimate,
     /// Less what recording the events in it cost.
     pub corrected_ns: MeanEstimate,
-    /// The corrected time as a share of the corrected sum.
+    /// The corrected time as a share of the iteration without an instrument.
     pub share: f64,
     /// How many events an iteration were recorded in it.
     pub events: f64,
@@ -62,7 +65,7 @@ pub struct EventCost {
     pub iteration_ns: MeanEstimate,
     /// How many events of it lie on the path of an iteration.
     pub events: f64,
-    /// What one of them costs; absent where none lies on the path.
+    /// What one of them costs; absent where hardly any lies on the path, so that nothing was taken from it.
     pub event_ns: Option<MeanEstimate>,
 }
 
@@ -95,6 +98,8 @@ pub struct PathSum {
     pub merged: Vec<&'static str>,
     /// Which tasks had a CPU that an endpoint waited for, and the nanoseconds an iteration.
     pub tasks: Vec<(String, f64)>,
+    /// The observed path of one iteration that took about the median.
+    pub typical: Option<CriticalPath>,
     /// Each round's corrected time of each place, and its bare iteration, for differences.
     #[serde(skip)]
     pub(super) by_round: BTreeMap<u32, RoundSum>,
@@ -245,8 +250,10 @@ fn undisturbed<'a>(rounds: &BTreeMap<u32, Vec<&'a DosedTrial>>) -> BTreeMap<u32,
 
 /// Where on the path the events of each set lie.
 struct Shares {
-    /// Every place, in the order in which an iteration comes to them, and the share of the events of each set that lie in it.
+    /// Every place, in the order in which an iteration comes to them, and the share of the cost of each set that lies in it.
     places: Vec<(SegmentPlace, Vec<f64>)>,
+    /// The events of all sets at each place of the path of an iteration.
+    events_at: BTreeMap<SegmentPlace, f64>,
     /// The events of each set on the path of an iteration.
     events: Vec<f64>,
     iterations: u64,
@@ -265,7 +272,11 @@ impl Shares {
         let all = |set: EventSet| places.values().map(|(events, ..)| events[place_of(set)]).sum::<u64>();
         let totals: Vec<u64> = sets.iter().map(|set| all(*set)).collect();
         let share = |events: &EventCounts| -> Vec<f64> {
-            let of = |(set, total): (&EventSet, &u64)| events[place_of(*set)] as f64 / (*total).max(1) as f64;
+            let is_rare = |total: u64| (total as f64) < RARE * iterations as f64;
+            let of = |(set, total): (&EventSet, &u64)| match is_rare(*total) {
+                true => 0.0,
+                false => events[place_of(*set)] as f64 / *total as f64,
+            };
             sets.iter().zip(&totals).map(of).collect()
         };
         let mut rows: Vec<(SegmentPlace, Vec<f64>, f64)> = places
@@ -275,9 +286,14 @@ impl Shares {
             })
             .collect();
         rows.sort_by(|(.., a), (.., b)| a.total_cmp(b));
+        let an_iteration = |count: u64| count as f64 / iterations.max(1) as f64;
+        let all_events = |(place, (events, ..)): (&SegmentPlace, &(EventCounts, u64, u64))| {
+            (*place, an_iteration(events.iter().sum()))
+        };
         Self {
+            events_at: places.iter().map(all_events).collect(),
             places: rows.into_iter().map(|(place, shares, _)| (place, shares)).collect(),
-            events: totals.iter().map(|total| *total as f64 / iterations.max(1) as f64).collect(),
+            events: totals.iter().map(|total| an_iteration(*total)).collect(),
             iterations,
         }
     }
@@ -329,23 +345,19 @@ fn put_together(
     let mean = |of: &dyn Fn(&RoundSum) -> f64| {
         mean_over_trials(&by_round.values().map(of).collect::<Vec<f64>>())
     };
-    let corrected_ns = mean(&RoundSum::sum_ns)?;
+    let (corrected_ns, bare_ns) = (mean(&RoundSum::sum_ns)?, mean(&|round| round.bare_ns)?);
     let (minor, major): (Vec<_>, Vec<_>) = shares.places.iter().map(|(place, _)| *place).partition(|place| {
         let of_place = mean(&|round| round.observed_ns[place]).map_or(0.0, |mean| mean.mean);
-        of_place < MINOR * corrected_ns.mean && !place.kind.is_disturbance()
+        of_place < MINOR * bare_ns.mean && !place.kind.is_disturbance()
     });
-    let events_at = |place: SegmentPlace| {
-        let (_, of) = shares.places.iter().find(|(at, _)| *at == place)?;
-        Some(of.iter().zip(&shares.events).map(|(share, events)| share * events).sum::<f64>())
-    };
     let line = |place: Option<SegmentPlace>, places: &[SegmentPlace]| {
         let corrected = mean(&|round| places.iter().map(|place| round.corrected_ns[place]).sum())?;
         Some(SegmentSum {
             place,
             observed_ns: mean(&|round| places.iter().map(|place| round.observed_ns[place]).sum())?,
             corrected_ns: corrected,
-            share: corrected.mean / corrected_ns.mean,
-            events: places.iter().filter_map(|place| events_at(*place)).sum(),
+            share: corrected.mean / bare_ns.mean,
+            events: places.iter().map(|place| shares.events_at[place]).sum(),
         })
     };
     let mut segments: Vec<SegmentSum> =
@@ -359,7 +371,7 @@ fn put_together(
             set: *set,
             iteration_ns: mean(&|round| round.costs_ns[at])?,
             events,
-            event_ns: (events > 0.0).then(|| mean(&|round| round.costs_ns[at] / events)).flatten(),
+            event_ns: (events >= RARE).then(|| mean(&|round| round.costs_ns[at] / events)).flatten(),
         })
     };
     Some(PathSum {
@@ -369,13 +381,14 @@ fn put_together(
         segments,
         observed_ns: mean(&|round| round.observed_ns.values().sum())?,
         corrected_ns,
-        bare_ns: mean(&|round| round.bare_ns)?,
+        bare_ns,
         residual_ns: mean(&|round| round.sum_ns() - round.bare_ns)?,
         base_ns: mean(&|round| round.base_ns)?,
         costs: fit.sets.iter().enumerate().filter_map(cost).collect(),
         is_tested: fit.is_tested,
         merged: merged(&fit.sets),
         tasks: tasks(largest, shares.iterations),
+        typical: largest.first().and_then(|trial| trial.typical.clone()),
         by_round,
     })
 }

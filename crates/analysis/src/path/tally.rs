@@ -24,6 +24,8 @@ pub(super) struct TrialPaths {
     /// The nanoseconds in which other tasks had a CPU that an endpoint waited for, by name.
     pub(super) tasks_ns: BTreeMap<String, u64>,
     pub(super) each: Vec<IterationPlaces>,
+    /// The path of an iteration that took about the median.
+    pub(super) typical: Option<CriticalPath>,
 }
 
 /// What one iteration spent where.
@@ -62,6 +64,7 @@ impl TrialPaths {
             }
         }
         trial.each = paths.iter().map(IterationPlaces::of).collect();
+        trial.typical = typical(paths);
         trial
     }
 
@@ -90,4 +93,11 @@ impl TrialPaths {
     pub(super) fn iteration_ns(&self) -> f64 {
         self.places.values().map(|tally| tally.ns).sum::<u64>() as f64 / self.iterations as f64
     }
+}
+
+/// The path whose iteration took the median.
+fn typical(mut paths: Vec<CriticalPath>) -> Option<CriticalPath> {
+    paths.sort_by_key(CriticalPath::ns);
+    let middle = paths.len() / 2;
+    (!paths.is_empty()).then(|| paths.swap_remove(middle))
 }

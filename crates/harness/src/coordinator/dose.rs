@@ -19,6 +19,12 @@ use rand::seq::SliceRandom;
 /// short that the records of many events find room.
 pub const DOSED_SLICE_NS: u64 = 4_000_000;
 
+/// The doses that tell what each set costs without the slices that record all: nothing, each set alone, and all.
+pub fn each_alone_and_all() -> Vec<Vec<EventSet>> {
+    let alone = EventSet::ALL.map(|set| vec![set]);
+    [vec![]].into_iter().chain(alone).chain([EventSet::ALL.to_vec()]).collect()
+}
+
 /// What is to be measured at each dose.
 #[derive(Debug, Clone, Copy)]
 pub struct DosePlan<'a> {

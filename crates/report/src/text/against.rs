@@ -30,6 +30,14 @@ fn lay_out(one: &ExplainedDifference, style: &Style) -> Vec<String> {
 pub(crate) fn sentence(one: &ExplainedDifference) -> String {
     let [first, second] = one.cases.each_ref().map(name);
     let PathDifference { bare_ns, bare_of_each_ns: [a, b], .. } = &one.difference;
+    if bare_ns.interval.is_none() {
+        return format!(
+            "{first} took {} and {second} {}, but {} rounds are too few to tell: give it more with --time.",
+            time(a.mean).unwrap_or_default(),
+            time(b.mean).unwrap_or_default(),
+            one.difference.rounds
+        );
+    }
     if !bare_ns.is_sure() {
         return format!(
             "No difference was found between {first} and {second}: {} and {}, {}.",
@@ -62,7 +70,8 @@ fn carried(line: &SegmentDifference, one: &ExplainedDifference) -> String {
 /// A case, as a sentence names it.
 fn name(case: &Case) -> String {
     let size = case.size_bytes.map(|size| format!(" {size}")).unwrap_or_default();
-    clean(&format!("{}{size}", case.spec))
+    let inject = case.inject.map(|inject| format!(" inject={inject}")).unwrap_or_default();
+    clean(&format!("{}{size}{inject}", case.spec))
 }
 
 /// A line's place, with the calls of both.

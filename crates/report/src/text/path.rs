@@ -114,6 +114,9 @@ fn notes(path: &PathSum) -> Vec<String> {
          Corrected: less what recording the events in a segment cost.",
         path.iterations, path.rounds
     )];
+    if path.residual_ns.interval.is_none() {
+        notes.push("There were too few rounds for intervals: give it more with --time.".to_owned());
+    }
     notes.push(match path.is_tested {
         true => "The costs come from other trials than those that they are taken from: the residual is a test.".to_owned(),
         false => "The costs come from the same trials that they are taken from: the residual tests nothing.".to_owned(),
@@ -158,7 +161,9 @@ fn costs(path: &PathSum) -> Grid {
         heading: "what recording events costs, by dose".to_owned(),
         columns: ["per iteration", "events on the path", "one event"].map(str::to_owned).to_vec(),
         rows,
-        below: Vec::new(),
+        below: vec![
+            "Nothing is taken from the path for a set with fewer than one event in ten iterations: its cost cannot be placed.".to_owned(),
+        ],
     }
 }
 
