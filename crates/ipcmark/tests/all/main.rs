@@ -3,6 +3,7 @@
 
 mod cli;
 mod common;
+mod cpu_traces;
 mod explain;
 mod profiles;
 mod restricted;

@@ -9,7 +9,7 @@ use harness::coordinator::trial_error::TrialError;
 use harness::endpoint::sample::sample;
 use harness::protocol::orders::{Sizing, SliceOrders};
 use harness::protocol::report::SliceReport;
-use model::observation::ProbeRequest;
+use model::observation::{CpuTrace, EventSet, ProbeRequest};
 use model::record::Usage;
 use model::speed::SpeedReadings;
 use model::{Case, Sample, Workload};
@@ -86,6 +86,10 @@ impl Trial for ByHandTrial {
         let sample = self.iterate(iterations.max(1))?;
         self.iteration_ns = Some(sample.iteration_ns());
         Ok(SliceReport::of(sample))
+    }
+
+    fn traced_slice(&mut self, _: Sizing, _: &[EventSet]) -> Result<(SliceReport, CpuTrace), TrialError> {
+        Err(failed("record", "it does not say when its iterations end"))
     }
 
     fn end(&mut self) -> Result<(), TrialError> {
