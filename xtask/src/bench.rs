@@ -39,7 +39,8 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "explain" => explain::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, same, power, others, explain, probes, page, speed".to_owned()),
+        _ => Err("known benchmarks: bare, ring, trial, same, power, others, explain, probes, page, speed"
+            .to_owned()),
     }
 }
 

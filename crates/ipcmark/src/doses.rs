@@ -4,7 +4,9 @@
 use crate::progress::{Doing, Progress};
 use analysis::path::DosedTrials;
 use harness::clock::Timer;
-use harness::coordinator::dose::{self, DOSED_SLICE_NS, DosePlan, DosedSample, DosedSlice, each_alone_and_all};
+use harness::coordinator::dose::{
+    self, DOSED_SLICE_NS, DosePlan, DosedSample, DosedSlice, each_alone_and_all,
+};
 use harness::coordinator::schedule::{TimeBudget, Trials};
 use harness::protocol::orders::Sizing;
 use model::Case;

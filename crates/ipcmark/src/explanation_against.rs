@@ -12,7 +12,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// The time that each pair may take when none is given.
-const TIME_OF_A_PAIR: Duration = Duration::from_secs(12);
+const TIME_OF_A_PAIR: Duration = Duration::from_secs(20);
 
 /// The cases of `first`, each with that of `second` that differs in the mechanism, or an injected delay, alone; or in the size too, where `second` has one
 /// size only.
@@ -43,15 +43,16 @@ pub fn explain_pairs(
         )
         .into());
     }
-    let time = request.time.map_or(TIME_OF_A_PAIR, |time| time / u32::try_from(pairs.len()).unwrap_or(u32::MAX));
+    let time =
+        request.time.map_or(TIME_OF_A_PAIR, |time| time / u32::try_from(pairs.len()).unwrap_or(u32::MAX));
     let trials = session.trials(false, request.timeout);
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for cases in pairs {
         let dosed = doses::record(cases, request.iterations, &trials, time);
         let sums: Vec<_> = dosed.iter().filter_map(|dosed| dosed.sum()).collect();
-        let difference = <[_; 2]>::try_from(sums).ok().and_then(|sums| {
-            ExplainedDifference::of(cases.clone(), sums, observe::call_name)
-        });
+        let difference = <[_; 2]>::try_from(sums)
+            .ok()
+            .and_then(|sums| ExplainedDifference::of(cases.clone(), sums, observe::call_name));
         match difference {
             Some(difference) => found.push(difference),
             None => {
@@ -90,12 +91,12 @@ mod tests {
         let both = [case("memcpy", 1), case("memcpy", 64)];
         assert_eq!(
             names(&both, &[case("memset", 64), case("memset", 1)]),
-            ["memcpy cost 1 same-core-memset cost 1 same-core", "memcpy cost 64 same-core-memset cost 64 same-core"]
+            [
+                "memcpy cost 1 same-core-memset cost 1 same-core",
+                "memcpy cost 64 same-core-memset cost 64 same-core"
+            ]
         );
-        assert_eq!(
-            names(&both[1..], &both[..1]),
-            ["memcpy cost 64 same-core-memcpy cost 1 same-core"]
-        );
+        assert_eq!(names(&both[1..], &both[..1]), ["memcpy cost 64 same-core-memcpy cost 1 same-core"]);
         assert!(names(&both[..1], &both[..1]).is_empty(), "it is the same");
         assert!(names(&both[..1], &[case("memset", 2), case("memset", 3)]).is_empty());
     }

@@ -569,7 +569,10 @@ mod tests {
         let request = explain("explain unix-stream --against pipe:capacity=1M -s 64").unwrap();
         let name = |blocks: &[Block]| blocks[0].specs[0].to_string();
         let against = request.against.unwrap();
-        assert_eq!((name(&request.blocks), name(&against)), ("unix-stream".into(), "pipe:capacity=1M".into()));
+        assert_eq!(
+            (name(&request.blocks), name(&against)),
+            ("unix-stream".into(), "pipe:capacity=1M".into())
+        );
         assert_eq!((&request.blocks[0].sizes, &against[0].sizes), (&vec![Size(64)], &vec![Size(64)]));
         let request = explain("explain pipe --against 1 -s 64K").unwrap();
         let against = request.against.unwrap();

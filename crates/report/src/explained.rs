@@ -2,8 +2,8 @@
 
 use crate::observed;
 use analysis::explain::{
-    Advice, CheckedTerm, Copies, CopyKind, CounterRate, CrossCheck, Explanation, FaultRate, MovedBytes, ProbeUse,
-    SubsystemShare,
+    Advice, CheckedTerm, Copies, CopyKind, CounterRate, CrossCheck, Explanation, FaultRate, MovedBytes,
+    ProbeUse, SubsystemShare,
 };
 use analysis::interval::MeanEstimate;
 use analysis::path::{CallSplit, DosedTrials, SubsystemPart};

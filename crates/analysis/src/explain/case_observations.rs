@@ -6,13 +6,13 @@ use crate::stats::median_interval;
 use crate::traces::calls::CallTally;
 use crate::traces::schedule::{Overlap, ScheduleTally};
 use crate::traces::subsystem::samples_by_subsystem;
+use model::Case;
 use model::card::Support;
 use model::estimate::Estimate;
 use model::observation::profile::{CallProfile, ScheduleProfile};
 use model::observation::subsystem::Subsystem;
 use model::observation::{EventKind, Observation, Probe, SampledStack, StackFrame};
 use model::record::Fact;
-use model::Case;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

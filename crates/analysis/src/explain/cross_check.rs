@@ -129,6 +129,9 @@ mod tests {
         assert!(agree(path(300.0, Some((200.0, 400.0))), difference(500.0, Some((390.0, 600.0))), 1000.0));
         assert!(!agree(path(300.0, Some((290.0, 310.0))), difference(500.0, Some((490.0, 510.0))), 1000.0));
         assert!(agree(path(300.0, None), difference(390.0, None), 1000.0));
-        assert!(!agree(path(300.0, None), difference(410.0, Some((0.0, 900.0))), 1000.0), "no interval is no evidence");
+        assert!(
+            !agree(path(300.0, None), difference(410.0, Some((0.0, 900.0))), 1000.0),
+            "no interval is no evidence"
+        );
     }
 }

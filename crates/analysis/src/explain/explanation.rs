@@ -89,7 +89,11 @@ pub fn explain(
         floor_multiple: summary.floor_multiple,
         advice: advise(&facts),
         call_names: path.as_ref().map(|path| path.call_names(&call)).unwrap_or_default(),
-        splits: path.as_ref().zip(samples).map(|(path, samples)| samples.split(path, &call)).unwrap_or_default(),
+        splits: path
+            .as_ref()
+            .zip(samples)
+            .map(|(path, samples)| samples.split(path, &call))
+            .unwrap_or_default(),
         unrecorded: observations.doses.unavailable(),
         slow: observations.doses.slow_iterations(),
         groups: observations.doses.two_groups(),

@@ -42,7 +42,8 @@ impl Fact {
 pub(crate) fn facts(evidence: &Evidence<'_>, path: Option<&PathSum>) -> Facts {
     let mut facts = Facts::new();
     let Some(summary) = evidence.record.summary.as_ref() else { return facts };
-    let mut add = |name, fact: Option<Fact>| facts.extend(fact.filter(Fact::is_finite).map(|fact| (name, fact)));
+    let mut add =
+        |name, fact: Option<Fact>| facts.extend(fact.filter(Fact::is_finite).map(|fact| (name, fact)));
     let exact = |value: f64| Some(Fact::exact(value));
     let iteration_ns = summary.iteration_ns.median;
     // It stands in sentences, and no rule asks how large it is.

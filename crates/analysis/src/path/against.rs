@@ -68,9 +68,9 @@ impl PathDifference {
     /// The segments that surely differ, in the direction of the whole.
     pub fn carriers(&self) -> impl Iterator<Item = &SegmentDifference> {
         let sign = self.bare_ns.mean.signum();
-        self.segments
-            .iter()
-            .filter(move |line| line.place.is_some() && line.difference_ns.is_sure() && line.difference_ns.mean * sign > 0.0)
+        self.segments.iter().filter(move |line| {
+            line.place.is_some() && line.difference_ns.is_sure() && line.difference_ns.mean * sign > 0.0
+        })
     }
 }
 
@@ -81,11 +81,14 @@ pub fn differ(first: &PathSum, second: &PathSum) -> Option<PathDifference> {
         .iter()
         .filter_map(|(round, of_first)| Some([of_first, second.by_round.get(round)?]))
         .collect();
-    let mean = |of: &dyn Fn(&[&RoundSum; 2]) -> f64| {
-        mean_over_trials(&pairs.iter().map(of).collect::<Vec<f64>>())
-    };
-    let places: BTreeSet<SegmentPlace> =
-        pairs.iter().flatten().flat_map(|round| round.corrected_ns.keys()).map(|place| place.without_call()).collect();
+    let mean =
+        |of: &dyn Fn(&[&RoundSum; 2]) -> f64| mean_over_trials(&pairs.iter().map(of).collect::<Vec<f64>>());
+    let places: BTreeSet<SegmentPlace> = pairs
+        .iter()
+        .flatten()
+        .flat_map(|round| round.corrected_ns.keys())
+        .map(|place| place.without_call())
+        .collect();
     let calls = |place: SegmentPlace| {
         [first, second].map(|sum| -> Vec<u32> {
             let rounds = sum.by_round.values().flat_map(|round| round.corrected_ns.keys());
@@ -132,4 +135,3 @@ fn ns_at(round: &RoundSum, place: SegmentPlace) -> f64 {
     let at = round.corrected_ns.iter().filter(|(at, _)| at.without_call() == place);
     at.map(|(_, ns)| ns).sum()
 }
-

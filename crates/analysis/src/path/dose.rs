@@ -143,8 +143,7 @@ mod tests {
 
     #[test]
     fn sets_one_on_the_other_tell_the_costs_and_test_nothing() {
-        let doses: Vec<Dose> =
-            vec![None, Some(vec![]), Some(vec![Switches]), Some(vec![Switches, WakeUps])];
+        let doses: Vec<Dose> = vec![None, Some(vec![]), Some(vec![Switches]), Some(vec![Switches, WakeUps])];
         let fit = DoseFit::of(&doses).unwrap();
         assert!(!fit.is_tested);
         let costs = fit.costs_ns(&[1000.0, 1010.0, 1040.0, 1100.0]);

@@ -22,7 +22,7 @@ pub use self::against::{ExplainedDifference, PathDifference, SegmentDifference, 
 pub use self::dose::Dose;
 pub use self::group::PathGroup;
 pub use self::segment::{CriticalPath, EventCounts, Segment, SegmentKind, SegmentPlace};
-pub use self::split::{CallSplit, SubsystemPart, SampleCounts};
+pub use self::split::{CallSplit, SampleCounts, SubsystemPart};
 pub use self::sum::{DosedTrials, EventCost, PathSum, SegmentSum};
-pub use self::tail::{GroupDifference, SlowSegment, TwoGroups, SlowIterations};
+pub use self::tail::{GroupDifference, SlowIterations, SlowSegment, TwoGroups};
 pub use self::walk::critical_paths;

@@ -106,10 +106,17 @@ impl SampleCounts {
 
     /// The share of the samples in calls that `is_here` takes that lie in `subsystems`: a ratio of sums, whose error is that
     /// between trials.
-    fn share(&self, is_here: &dyn Fn(EndpointRole, &str) -> bool, subsystems: &[Subsystem]) -> Option<MeanEstimate> {
+    fn share(
+        &self,
+        is_here: &dyn Fn(EndpointRole, &str) -> bool,
+        subsystems: &[Subsystem],
+    ) -> Option<MeanEstimate> {
         let of_trial = |trial: &TrialSamples| {
             let here = || trial.iter().filter(|((role, name, _), _)| is_here(*role, name));
-            let of = here().filter(|((.., of), _)| subsystems.contains(of)).map(|(_, samples)| *samples).sum::<u64>();
+            let of = here()
+                .filter(|((.., of), _)| subsystems.contains(of))
+                .map(|(_, samples)| *samples)
+                .sum::<u64>();
             (of as f64, here().map(|(_, samples)| *samples).sum::<u64>() as f64)
         };
         let trials: Vec<(f64, f64)> =

@@ -210,8 +210,11 @@ impl DosedTrials {
             }
         }
         let fit = DoseFit::of(&doses).filter(|fit| !fit.sets.is_empty())?;
-        let whole: BTreeMap<u32, Vec<&DosedTrial>> =
-            self.rounds.iter().filter_map(|(round, trials)| Some((*round, one_of_each(&doses, trials)?))).collect();
+        let whole: BTreeMap<u32, Vec<&DosedTrial>> = self
+            .rounds
+            .iter()
+            .filter_map(|(round, trials)| Some((*round, one_of_each(&doses, trials)?)))
+            .collect();
         let kept = undisturbed(&whole);
         let left_out = whole.len() - kept.len();
         let largest: Vec<&TrialPaths> =
@@ -245,7 +248,11 @@ fn undisturbed<'a>(rounds: &BTreeMap<u32, Vec<&'a DosedTrial>>) -> BTreeMap<u32,
     let ordinary = |trials: &&Vec<&DosedTrial>| {
         trials.iter().zip(&medians).all(|(trial, median)| is_ordinary(trial, *median))
     };
-    rounds.iter().filter(|(_, trials)| ordinary(trials)).map(|(round, trials)| (*round, trials.clone())).collect()
+    rounds
+        .iter()
+        .filter(|(_, trials)| ordinary(trials))
+        .map(|(round, trials)| (*round, trials.clone()))
+        .collect()
 }
 
 /// Where on the path the events of each set lie.
@@ -342,9 +349,8 @@ fn put_together(
     by_round: BTreeMap<u32, RoundSum>,
     rounds_left_out: usize,
 ) -> Option<PathSum> {
-    let mean = |of: &dyn Fn(&RoundSum) -> f64| {
-        mean_over_trials(&by_round.values().map(of).collect::<Vec<f64>>())
-    };
+    let mean =
+        |of: &dyn Fn(&RoundSum) -> f64| mean_over_trials(&by_round.values().map(of).collect::<Vec<f64>>());
     let (corrected_ns, bare_ns) = (mean(&RoundSum::sum_ns)?, mean(&|round| round.bare_ns)?);
     let (minor, major): (Vec<_>, Vec<_>) = shares.places.iter().map(|(place, _)| *place).partition(|place| {
         let of_place = mean(&|round| round.observed_ns[place]).map_or(0.0, |mean| mean.mean);
@@ -409,8 +415,14 @@ fn tasks(trials: &[&TrialPaths], iterations: u64) -> Vec<(String, f64)> {
 fn merged(sets: &[EventSet]) -> Vec<&'static str> {
     let lacks = |set: EventSet| !sets.contains(&set);
     let all = [
-        (EventSet::Switches, "a call and the time that its thread sleeps in it, with all that the peer does meanwhile"),
-        (EventSet::WakeUps, "a wake-up and what the waking endpoint does up to then or, on one CPU, until it sleeps"),
+        (
+            EventSet::Switches,
+            "a call and the time that its thread sleeps in it, with all that the peer does meanwhile",
+        ),
+        (
+            EventSet::WakeUps,
+            "a wake-up and what the waking endpoint does up to then or, on one CPU, until it sleeps",
+        ),
         (EventSet::Calls, "user code and system calls"),
         (EventSet::Idle, "coming out of idle and the rest of a wake-up"),
         (EventSet::Interrupts, "interrupts and softirqs, and the code that they interrupt"),

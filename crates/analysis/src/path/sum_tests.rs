@@ -15,7 +15,13 @@ const RECORDED: [EventSet; 3] = [EventSet::Switches, EventSet::WakeUps, EventSet
 
 /// A trace of `iterations` round trips on one CPU of a host that is `slow` times as slow. Each event of `sets` makes an iteration
 /// longer by its cost, and each iteration ends `extra_ns` later.
-fn simulated(sets: Option<&[EventSet]>, iterations: u64, slow: f64, extra_ns: u64, random: &mut Random) -> CpuTrace {
+fn simulated(
+    sets: Option<&[EventSet]>,
+    iterations: u64,
+    slow: f64,
+    extra_ns: u64,
+    random: &mut Random,
+) -> CpuTrace {
     let records = |set: EventSet| sets.is_some_and(|sets| sets.contains(&set));
     let (mut at_ns, mut events, mut ends) = (1000, Vec::new(), Vec::new());
     for _ in 0..iterations {
@@ -42,7 +48,8 @@ fn simulated(sets: Option<&[EventSet]>, iterations: u64, slow: f64, extra_ns: u6
 fn trials(rounds: u32, extra_ns: u64, random: &mut Random) -> DosedTrials {
     let mut trials = DosedTrials::default();
     let iteration_ns = |trace: &CpuTrace| {
-        (trace.iteration_ends_ns.last().unwrap() - trace.from_ns) as f64 / trace.iteration_ends_ns.len() as f64
+        (trace.iteration_ends_ns.last().unwrap() - trace.from_ns) as f64
+            / trace.iteration_ends_ns.len() as f64
     };
     for round in 0..rounds {
         let speed = 1.0 + 0.1 * random.normal().abs();
@@ -81,9 +88,10 @@ fn costs_that_were_put_in_are_found_and_taken_from_where_they_sit() {
         (Server, Kind::AfterSleep, 200.0),
         (Server, Kind::UntilWaking, 250.0),
     ] {
-        let line = sum.segments.iter().find(|line| {
-            line.place.is_some_and(|place| (place.of, place.kind) == (of, kind))
-        });
+        let line = sum
+            .segments
+            .iter()
+            .find(|line| line.place.is_some_and(|place| (place.of, place.kind) == (of, kind)));
         let found = line.unwrap().corrected_ns.mean / slow;
         assert!((found - truth).abs() < 0.05 * truth, "{of:?} {kind:?}: {found} of {truth}");
     }
@@ -116,7 +124,8 @@ fn what_is_not_a_cost_of_events_stays_in_the_residual() {
 #[test]
 fn a_difference_is_the_sum_of_the_differences_of_segments() {
     let mut random = Random(5);
-    let (first, second) = (trials(20, 0, &mut random).sum().unwrap(), trials(20, 0, &mut random).sum().unwrap());
+    let (first, second) =
+        (trials(20, 0, &mut random).sum().unwrap(), trials(20, 0, &mut random).sum().unwrap());
     let difference = differ(&first, &second).unwrap();
     let added: f64 = difference.segments.iter().map(|line| line.difference_ns.mean).sum();
     assert!((added - difference.sum_ns.mean).abs() < 1e-6);

@@ -103,7 +103,12 @@ impl DosedTrials {
             .collect();
         segments.sort_by(|a, b| b.count.cmp(&a.count).then(b.grew_ns.total_cmp(&a.grew_ns)));
         segments.truncate(MOST_NAMED);
-        Some(SlowIterations { count: slow.len(), mean_ns: mean_ns(&slow), others_ns: mean_ns(&others), segments })
+        Some(SlowIterations {
+            count: slow.len(),
+            mean_ns: mean_ns(&slow),
+            others_ns: mean_ns(&others),
+            segments,
+        })
     }
 
     /// The two groups into which iterations fall, if they do, and what differs between them.

@@ -205,7 +205,11 @@ fn other_tasks_and_interrupts_have_names_of_their_own() {
 fn who_is_preempted_waits_for_who_has_its_cpu() {
     let mut events = on_one_cpu();
     events.retain(|event| event.at_ns != 2100);
-    events.extend([preempted(2040, 0, SERVER, 99), switch(2080, 0, 99, SERVER), enter(2100, 0, SERVER, WRITE)]);
+    events.extend([
+        preempted(2040, 0, SERVER, 99),
+        switch(2080, 0, 99, SERVER),
+        enter(2100, 0, SERVER, WRITE),
+    ]);
     let path = path(&trace(3050, &EventSet::ALL, events));
     assert_eq!(
         path[6..9],
@@ -294,7 +298,8 @@ fn endpoints_that_poll_take_the_path_when_they_do_more() {
 
 #[test]
 fn ones_own_switches_alone_give_a_path_of_fewer_segments() {
-    let off = |at_ns, tid| event(at_ns, 0, tid, CpuEventKind::Switch { from: tid, to: None, preempted: false });
+    let off =
+        |at_ns, tid| event(at_ns, 0, tid, CpuEventKind::Switch { from: tid, to: None, preempted: false });
     let on = |at_ns, tid| event(at_ns, 0, tid, CpuEventKind::On);
     let events = vec![off(1800, CLIENT), on(1900, SERVER), off(2800, SERVER), on(2900, CLIENT)];
     assert_eq!(
@@ -311,7 +316,8 @@ fn ones_own_switches_alone_give_a_path_of_fewer_segments() {
 
 #[test]
 fn an_operation_has_a_path_of_its_own() {
-    let mut trace = trace(1500, &EventSet::ALL, vec![enter(1100, 0, CLIENT, 39), exit(1300, 0, CLIENT, 39, 7)]);
+    let mut trace =
+        trace(1500, &EventSet::ALL, vec![enter(1100, 0, CLIENT, 39), exit(1300, 0, CLIENT, 39, 7)]);
     trace.server_tids.clear();
     assert_eq!(
         path(&trace),
@@ -330,7 +336,8 @@ fn any_event() -> impl Strategy<Value = CpuEvent> {
         (0..6u32, proptest::option::of(0..6u32), any::<bool>())
             .prop_map(|(from, to, preempted)| CpuEventKind::Switch { from, to, preempted }),
         Just(CpuEventKind::On),
-        (0..6u32, any::<bool>()).prop_map(|(woken, by_interrupt)| CpuEventKind::Waking { woken, by_interrupt }),
+        (0..6u32, any::<bool>())
+            .prop_map(|(woken, by_interrupt)| CpuEventKind::Waking { woken, by_interrupt }),
         Just(CpuEventKind::InterruptIn),
         Just(CpuEventKind::InterruptOut),
         (0..10u32).prop_map(|vector| CpuEventKind::SoftirqIn { vector }),

@@ -82,9 +82,7 @@ fn number(name: &str) -> u32 {
 fn agrees(sample: &Sample, trace: &CpuTrace) -> bool {
     let client = trace.client_tids[0];
     let left = |is_preempted| {
-        let is_meant = |what| {
-            matches!(what, CpuEventKind::Switch { from, preempted, .. } if from == client && preempted == is_preempted)
-        };
+        let is_meant = |what| matches!(what, CpuEventKind::Switch { from, preempted, .. } if from == client && preempted == is_preempted);
         trace.timed().filter(|event| is_meant(event.what)).count() as u64
     };
     let is_woken = |what| matches!(what, CpuEventKind::Waking { woken, .. } if woken == client);
@@ -110,8 +108,8 @@ fn calls_switches_and_wake_ups_of_twenty_three_iterations_are_those_of_the_endpo
             // On one CPU the server waits for its next message before the client goes on, and so also after the last iteration.
             let calls = entered(trace);
             let [read, write] = ["read", "write"].map(number);
-            let expected =
-                [(client, read), (client, write), (server, read), (server, write)].map(|call| (call, ITERATIONS));
+            let expected = [(client, read), (client, write), (server, read), (server, write)]
+                .map(|call| (call, ITERATIONS));
             let near = |of: &(u32, u32)| calls[of].abs_diff(ITERATIONS) <= u64::from(*of == (server, read));
             assert!(calls.len() == 4 && expected.iter().all(|(call, _)| near(call)), "{calls:?}");
         }

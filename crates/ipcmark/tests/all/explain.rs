@@ -193,7 +193,8 @@ fn a_page_of_it_replaces_a_page_and_nothing_else() {
 
 /// What `explain --against --json` says of the one pair, or why its path could not be recorded.
 fn difference(place: &Place, words: &[&str]) -> Result<Value, String> {
-    let said = run(&mut place.ipcmark(["explain"].into_iter().chain(words.iter().copied()).chain(["--json"])));
+    let said =
+        run(&mut place.ipcmark(["explain"].into_iter().chain(words.iter().copied()).chain(["--json"])));
     let all: Value = serde_json::from_str(&said.out).unwrap_or_default();
     match all["differences"].as_array().map(Vec::as_slice) {
         Some([one]) => Ok(one.clone()),
@@ -204,7 +205,8 @@ fn difference(place: &Place, words: &[&str]) -> Result<Value, String> {
 #[test]
 fn a_delay_that_is_injected_in_the_client_is_found_in_the_clients_own_code() {
     let place = Place::new();
-    let words = ["pipe", "--inject", "50us", "--against", "pipe", "-s", "1", "-p", "same-core", "--time", "3s"];
+    let words =
+        ["pipe", "--inject", "50us", "--against", "pipe", "-s", "1", "-p", "same-core", "--time", "3s"];
     let found = match difference(&place, &words) {
         Ok(found) => found,
         Err(reason) => return skip(&reason, "injected delays are not sought"),
@@ -215,9 +217,8 @@ fn a_delay_that_is_injected_in_the_client_is_found_in_the_clients_own_code() {
     }
     let lines = found["difference"]["segments"].as_array().unwrap();
     let mean = |of: &Value| of["mean"].as_f64().unwrap();
-    let (user, others): (Vec<&Value>, Vec<&Value>) = lines.iter().partition(|line| {
-        line["place"]["of"] == "client" && line["place"]["kind"] == "user"
-    });
+    let (user, others): (Vec<&Value>, Vec<&Value>) =
+        lines.iter().partition(|line| line["place"]["of"] == "client" && line["place"]["kind"] == "user");
     let of_user = mean(&user[0]["difference_ns"]);
     assert!((40_000.0..65_000.0).contains(&of_user), "{found:#}");
     for line in others {

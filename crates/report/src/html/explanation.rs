@@ -95,10 +95,8 @@ fn bent(curves: &[SizeCurve]) -> Markup {
 
 /// The explanations that have a path, by what their iterations do and where.
 fn by_place<'a>(all: &[AnalysedExplanation<'a>]) -> Vec<(String, Vec<&'a Explanation>)> {
-    let sums = all
-        .iter()
-        .map(|analysed| analysed.explanation)
-        .filter(|explanation| explanation.path.is_some());
+    let sums =
+        all.iter().map(|analysed| analysed.explanation).filter(|explanation| explanation.path.is_some());
     grouped(sums.map(|explanation| {
         let case = &explanation.case;
         let threads = if case.endpoints == Endpoints::Threads { ", threads" } else { "" };

@@ -49,7 +49,8 @@ pub(crate) fn sentence(one: &ExplainedDifference) -> String {
     let more = if bare_ns.mean > 0.0 { "longer" } else { "less" };
     let interval = bare_ns.interval.map(|(low, high)| (low.abs().min(high.abs()), low.abs().max(high.abs())));
     let range = interval.map(|interval| format!(" ({})", time_range(interval))).unwrap_or_default();
-    let carriers: Vec<String> = one.difference.carriers().take(NAMED).map(|line| carried(line, one)).collect();
+    let carriers: Vec<String> =
+        one.difference.carriers().take(NAMED).map(|line| carried(line, one)).collect();
     let why = match carriers.is_empty() {
         true => "no segment of its path surely differs in that direction".to_owned(),
         false => carriers.join(", "),
@@ -80,8 +81,10 @@ fn line_name(line: &SegmentDifference, calls: &CallNames) -> String {
     let mut numbers: Vec<u32> = line.calls.concat();
     numbers.sort_unstable();
     numbers.dedup();
-    let names: Vec<String> =
-        numbers.iter().map(|number| calls.get(number).cloned().unwrap_or_else(|| number.to_string())).collect();
+    let names: Vec<String> = numbers
+        .iter()
+        .map(|number| calls.get(number).cloned().unwrap_or_else(|| number.to_string()))
+        .collect();
     match names.is_empty() {
         true => place_name(place, calls),
         false => {

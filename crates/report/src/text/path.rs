@@ -82,9 +82,19 @@ pub(crate) fn segments(path: &PathSum, calls: &CallNames, heading: String) -> Gr
     };
     let bare = path.bare_ns.mean;
     let rows = path.segments.iter().map(row).chain([
-        whole("sum", Some(path.observed_ns), mean_time(path.corrected_ns), percent(path.corrected_ns.mean / bare)),
+        whole(
+            "sum",
+            Some(path.observed_ns),
+            mean_time(path.corrected_ns),
+            percent(path.corrected_ns.mean / bare),
+        ),
         whole("iteration without probes", None, mean_time(path.bare_ns), percent(1.0)),
-        whole(RESIDUAL, None, signed_mean_time(path.residual_ns), signed_percent(path.residual_ns.mean / bare)),
+        whole(
+            RESIDUAL,
+            None,
+            signed_mean_time(path.residual_ns),
+            signed_percent(path.residual_ns.mean / bare),
+        ),
     ]);
     Grid {
         heading,
@@ -118,8 +128,12 @@ fn notes(path: &PathSum) -> Vec<String> {
         notes.push("There were too few rounds for intervals: give it more with --time.".to_owned());
     }
     notes.push(match path.is_tested {
-        true => "The costs come from other trials than those that they are taken from: the residual is a test.".to_owned(),
-        false => "The costs come from the same trials that they are taken from: the residual tests nothing.".to_owned(),
+        true => {
+            "The costs come from other trials than those that they are taken from: the residual is a test."
+                .to_owned()
+        }
+        false => "The costs come from the same trials that they are taken from: the residual tests nothing."
+            .to_owned(),
     });
     let bound = LARGE_RESIDUAL * path.bare_ns.mean;
     if path.residual_ns.interval.is_some_and(|(low, high)| low > bound || high < -bound) {
@@ -136,7 +150,10 @@ fn notes(path: &PathSum) -> Vec<String> {
     let tasks: Vec<String> =
         tasks.map(|(name, ns)| format!("{} {}", clean(name), time(*ns).unwrap_or_default())).collect();
     if !tasks.is_empty() {
-        notes.push(format!("Other tasks that had the CPU of an endpoint that could run: {}.", tasks.join(", ")));
+        notes.push(format!(
+            "Other tasks that had the CPU of an endpoint that could run: {}.",
+            tasks.join(", ")
+        ));
     }
     notes
 }
@@ -174,7 +191,11 @@ fn splits(splits: &[CallSplit]) -> Grid {
         let name = format!("{}: {}", split.of.name(), clean(&split.call));
         rows.push((
             name,
-            vec![mean_time(split.path_ns).unwrap_or_default(), format!("{} samples", split.samples), String::new()],
+            vec![
+                mean_time(split.path_ns).unwrap_or_default(),
+                format!("{} samples", split.samples),
+                String::new(),
+            ],
         ));
         rows.extend(split.parts.iter().map(|part| {
             let cells = [
@@ -252,7 +273,8 @@ fn checks(checks: &[CrossCheck]) -> Grid {
         ];
         (check.term.name().to_owned(), cells.to_vec())
     };
-    let differences = checks.iter().map(|check| format!("{}: {}", check.term.name(), clean(&check.difference)));
+    let differences =
+        checks.iter().map(|check| format!("{}: {}", check.term.name(), clean(&check.difference)));
     Grid {
         heading: "checked by differences of cases".to_owned(),
         columns: ["path and samples", "difference", ""].map(str::to_owned).to_vec(),
