@@ -233,7 +233,8 @@ fn one_of_each<'a>(doses: &[Dose], trials: &'a [DosedTrial]) -> Option<Vec<&'a D
     doses.iter().map(|dose| trials.iter().find(|trial| trial.dose == *dose && trial.lost == 0)).collect()
 }
 
-/// The rounds in which every trial took about as long as others of its dose. It asks nothing of what the doses do to each other.
+/// The rounds in which every trial took about as long as others of its dose; where these are fewer than half, the half that comes
+/// closest. It asks nothing of what the doses do to each other.
 fn undisturbed<'a>(rounds: &BTreeMap<u32, Vec<&'a DosedTrial>>) -> BTreeMap<u32, Vec<&'a DosedTrial>> {
     let doses = rounds.values().next().map_or(0, Vec::len);
     let medians: Vec<f64> = (0..doses)
@@ -242,17 +243,17 @@ fn undisturbed<'a>(rounds: &BTreeMap<u32, Vec<&'a DosedTrial>>) -> BTreeMap<u32,
             median(&times)
         })
         .collect();
-    let is_ordinary = |trial: &DosedTrial, median: f64| {
-        (median / DISTURBED..=median * DISTURBED).contains(&trial.iteration_ns)
+    let worst = |trials: &[&DosedTrial]| {
+        let apart =
+            trials.iter().zip(&medians).map(|(trial, median)| (trial.iteration_ns / median).ln().abs());
+        apart.fold(0.0, f64::max)
     };
-    let ordinary = |trials: &&Vec<&DosedTrial>| {
-        trials.iter().zip(&medians).all(|(trial, median)| is_ordinary(trial, *median))
-    };
-    rounds
-        .iter()
-        .filter(|(_, trials)| ordinary(trials))
-        .map(|(round, trials)| (*round, trials.clone()))
-        .collect()
+    let mut by_worst: Vec<f64> = rounds.values().map(|trials| worst(trials)).collect();
+    by_worst.sort_by(f64::total_cmp);
+    let of_half = by_worst.get(by_worst.len().div_ceil(2).saturating_sub(1)).copied().unwrap_or(0.0);
+    let bound = of_half.max(DISTURBED.ln());
+    let kept = rounds.iter().filter(|(_, trials)| worst(trials) <= bound);
+    kept.map(|(round, trials)| (*round, trials.clone())).collect()
 }
 
 /// Where on the path the events of each set lie.
