@@ -188,9 +188,18 @@ impl DosedTrials {
         self.unavailable.insert(reason);
     }
 
-    /// The sets that could not be recorded, each with the reason and what would grant it.
+    /// The sets that could not be recorded, each with the reason and what would grant it; and why there is no sum, if slices were
+    /// measured and there is none.
     pub fn unavailable(&self) -> Vec<String> {
-        self.unavailable.iter().cloned().collect()
+        let lost: u64 = self.rounds.values().flatten().map(|trial| trial.lost).sum();
+        let no_sum = (!self.rounds.is_empty() && self.sum().is_none()).then(|| {
+            format!(
+                "the path: of {} rounds none had every dose without loss; {lost} records were lost; give it more with --time, or \
+                 fewer --iterations",
+                self.rounds.len()
+            )
+        });
+        self.unavailable.iter().cloned().chain(no_sum).collect()
     }
 
     /// The paths of the trials of the largest dose, in the order of rounds.
@@ -213,7 +222,7 @@ impl DosedTrials {
         let whole: BTreeMap<u32, Vec<&DosedTrial>> = self
             .rounds
             .iter()
-            .filter_map(|(round, trials)| Some((*round, one_of_each(&doses, trials)?)))
+            .filter_map(|(round, trials)| Some((*round, one_of_each(&doses, fit.largest, trials)?)))
             .collect();
         let kept = undisturbed(&whole);
         let left_out = whole.len() - kept.len();
@@ -228,9 +237,13 @@ impl DosedTrials {
     }
 }
 
-/// The trial of each dose, in the order of `doses`; `None` where one lacks, or lost records.
-fn one_of_each<'a>(doses: &[Dose], trials: &'a [DosedTrial]) -> Option<Vec<&'a DosedTrial>> {
-    doses.iter().map(|dose| trials.iter().find(|trial| trial.dose == *dose && trial.lost == 0)).collect()
+/// The trial of each dose, in the order of `doses`; `None` where one lacks. A slice that lost records costs what others do, but its path
+/// is not whole: that of the largest dose, at `largest`, must have lost none.
+fn one_of_each<'a>(doses: &[Dose], largest: usize, trials: &'a [DosedTrial]) -> Option<Vec<&'a DosedTrial>> {
+    let of = |(at, dose): (usize, &Dose)| {
+        trials.iter().find(|trial| trial.dose == *dose && (at != largest || trial.lost == 0))
+    };
+    doses.iter().enumerate().map(of).collect()
 }
 
 /// The rounds in which every trial took about as long as others of its dose; where these are fewer than half, the half that comes
