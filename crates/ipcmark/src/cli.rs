@@ -100,7 +100,7 @@ pub struct RunArguments {
     /// Print what would be measured, and stop
     #[arg(long)]
     pub dry_run: bool,
-    /// Afterwards explain each case as `ipcmark explain` does, which takes about 12 seconds a case
+    /// Afterwards explain each case as `ipcmark explain` does, which takes about 20 seconds a case
     #[arg(long, conflicts_with = "format")]
     pub explain: bool,
     /// Keep the results in this file; an existing file is never overwritten
@@ -159,7 +159,7 @@ pub struct EffortOptions {
     /// no difference; explain: measures until its time is up]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub precision: Option<Percent>,
-    /// Time that measuring may take [default: the suite's, or 60s; compare: 30s; explain: 12s a case]
+    /// Time that measuring may take [default: the suite's, or 60s; compare: 30s; explain: 20s a case]
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
     /// What client and server are [default: the suite's, or processes]

@@ -32,10 +32,10 @@ use std::io::Write;
 use std::time::Duration;
 
 /// The time that each case may take when none is given, its control cases and all probes included.
-const TIME_OF_A_CASE: Duration = Duration::from_secs(12);
+const TIME_OF_A_CASE: Duration = Duration::from_secs(20);
 /// The share of the time in which cases are measured without probes, and that in which the events of CPUs are recorded.
-const BARE_SHARE: f64 = 0.35;
-const EVENTS_SHARE: f64 = 0.4;
+const BARE_SHARE: f64 = 0.3;
+const EVENTS_SHARE: f64 = 0.45;
 
 /// Whether probes can observe `case`: one pair, whose iterations follow at once on one another.
 pub fn is_observable(case: &Case) -> bool {

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// The time that each pair may take when none is given.
-const TIME_OF_A_PAIR: Duration = Duration::from_secs(20);
+const TIME_OF_A_PAIR: Duration = Duration::from_secs(40);
 
 /// The cases of `first`, each with that of `second` that differs in the mechanism, or an injected delay, alone; or in the size too, where `second` has one
 /// size only.

@@ -17,7 +17,7 @@ use rand::{Rng, SeedableRng};
 
 /// What a bare slice is to take, where the number of iterations is not given: so long that the endpoints are in their stride, so
 /// short that the records of many events find room.
-pub const DOSED_SLICE_NS: u64 = 4_000_000;
+pub const DOSED_SLICE_NS: u64 = 2_000_000;
 
 /// The doses that tell what each set costs without the slices that record all: nothing, each set alone, and all.
 pub fn each_alone_and_all() -> Vec<Vec<EventSet>> {
