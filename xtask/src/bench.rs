@@ -4,6 +4,7 @@
 
 pub mod by_hand;
 mod coverage;
+mod explain;
 mod ipcmark;
 mod memory;
 mod others;
@@ -40,11 +41,12 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "ring" => ring::run(&Bench::new()?),
         "trial" => trial_cost(&Bench::new()?),
         "others" => others::run(&Bench::new()?, only),
+        "explain" => explain::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
         "memory" => memory::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, probes, page, speed, stream, memory"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, explain, probes, page, speed, stream, memory"
             .to_owned()),
     }
 }

@@ -11,6 +11,7 @@
 
 use crate::stats::{self, student_quantile};
 use model::estimate::Estimate;
+use serde::Serialize;
 
 /// With fewer trials the spread between them is a matter of chance.
 pub const FEWEST_TRIALS: usize = 6;
@@ -18,6 +19,45 @@ pub const FEWEST_TRIALS: usize = 6;
 const MOST_SECTIONS: usize = 16;
 /// What an interval misses on each side.
 pub(crate) const TAIL: f64 = 0.025;
+
+/// A mean and its 95% interval over trials. Means add up, as medians do not.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MeanEstimate {
+    /// The mean.
+    pub mean: f64,
+    /// The interval, low and high; absent with fewer than six trials.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl MeanEstimate {
+    /// Its interval lies above `bound`.
+    pub fn is_above(self, bound: f64) -> bool {
+        self.interval.is_some_and(|(low, _)| low > bound)
+    }
+
+    /// Its interval lies on one side of 0.
+    pub fn is_sure(self) -> bool {
+        self.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+    }
+}
+
+/// The mean of one value a trial, in the order of time, with an interval by t that allows for what neighbouring trials have in
+/// common; `None` of no value.
+pub fn mean_over_trials(values: &[f64]) -> Option<MeanEstimate> {
+    if values.is_empty() {
+        return None;
+    }
+    let mean = stats::mean(values);
+    let interval = (values.len() >= FEWEST_TRIALS).then(|| {
+        let likeness = Likeness::of(values);
+        let error = (stats::squares(values) / (values.len() as f64 - 1.0) / values.len() as f64
+            * likeness.inflation)
+            .sqrt();
+        let half = student_quantile(TAIL, likeness.degrees) * error;
+        (mean - half, mean + half)
+    });
+    Some(MeanEstimate { mean, interval })
+}
 
 /// The median of all values with its 95% interval, from the values of each trial in the order of time; `None` of no value.
 /// There is no interval of fewer than [`FEWEST_TRIALS`].

@@ -12,6 +12,7 @@ pub mod floor_drift;
 pub mod host_speed;
 pub mod host_view;
 pub mod interval;
+pub mod path;
 #[cfg(test)]
 mod results_tests;
 #[cfg(test)]

@@ -103,7 +103,7 @@ pub struct RunArguments {
     /// Print what would be measured, and stop
     #[arg(long)]
     pub dry_run: bool,
-    /// Afterwards explain each case as `ipcmark explain` does, which takes about 12 seconds a case
+    /// Afterwards explain each case as `ipcmark explain` does, which takes about 20 seconds a case
     #[arg(long, conflicts_with = "format")]
     pub explain: bool,
     /// Keep the results in this file; an existing file is never overwritten
@@ -185,7 +185,7 @@ pub struct EffortOptions {
     /// suite's, or 2%; compare: 1%, the margin of no difference; explain: measures until its time is up]
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub precision: Option<Precision>,
-    /// Time that measuring may take [default: the suite's, or 60s; compare: 30s; explain: 12s a case]
+    /// Time that measuring may take [default: the suite's, or 60s; compare: 30s; explain: 20s a case]
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
     /// What client and server are [default: the suite's, or processes]
@@ -402,19 +402,31 @@ pub struct CompareArguments {
 #[derive(Debug, Args)]
 #[command(after_long_help = exit::CODES)]
 pub struct ExplainArguments {
-    /// Results file that has the case; the case is measured again
-    #[arg(value_name = "FILE", requires = "case")]
-    pub file: Option<PathBuf>,
+    /// Mechanism or operation to explain, as with -m; or, with --case, results file that has the case, which is measured again
+    #[arg(value_name = "MECHANISM|FILE")]
+    pub what: Option<String>,
     /// Case of the results file to explain, as `compare` and messages name it: 'pipe latency 1 same-core'
-    #[arg(long, value_name = "CASE", requires = "file")]
+    #[arg(long, value_name = "CASE", requires = "what")]
     pub case: Option<String>,
+    /// Explain why it is slower or faster than this: another mechanism, or another size of the same
+    #[arg(
+        long,
+        value_name = "MECHANISM|SIZE",
+        requires = "what",
+        conflicts_with_all = ["case", "probes", "counters", "traces", "timelines", "flames", "html"]
+    )]
+    pub against: Option<String>,
+    /// Delay every iteration of the client by this much, as 5% or 10us: it is in the name of the case, and shows what an
+    /// explanation finds of it. What is named with --against has no delay
+    #[arg(long, value_name = "DELAY", conflicts_with = "case", allow_hyphen_values = true)]
+    pub inject: Option<Inject>,
     /// Mechanism or operation to explain, as NAME or NAME:key=value,…; repeat for several
     #[arg(
         short,
         long = "mechanism",
         value_name = "MECHANISM",
-        conflicts_with = "file",
-        required_unless_present = "file"
+        conflicts_with = "what",
+        required_unless_present = "what"
     )]
     pub mechanisms: Vec<String>,
     #[command(flatten)]

@@ -3,6 +3,7 @@
 
 use crate::collector::Records;
 use crate::derived_file::{self, FileKind};
+use crate::doses;
 use crate::exit::{Error, Exit};
 use crate::explanation_files;
 use crate::output::{print, style};
@@ -31,9 +32,10 @@ use std::io::Write;
 use std::time::Duration;
 
 /// The time that each case may take when none is given, its control cases and all probes included.
-const TIME_OF_A_CASE: Duration = Duration::from_secs(12);
-/// The share of the time in which cases are measured without probes.
-const BARE_SHARE: f64 = 0.5;
+const TIME_OF_A_CASE: Duration = Duration::from_secs(20);
+/// The share of the time in which cases are measured without probes, and that in which the events of CPUs are recorded.
+const BARE_SHARE: f64 = 0.3;
+const EVENTS_SHARE: f64 = 0.45;
 
 /// Whether probes can observe `case`: one pair, whose iterations follow at once on one another.
 pub fn is_observable(case: &Case) -> bool {
@@ -65,7 +67,8 @@ pub fn explain_cases(
         })
         .collect();
     let records = measure(&bare_plan(&gathered), &trials, time.mul_f64(BARE_SHARE), request.precision);
-    observe_cases(&mut gathered, request, &trials, time.mul_f64(1.0 - BARE_SHARE));
+    record_events(&mut gathered, request, &trials, time.mul_f64(EVENTS_SHARE));
+    observe_cases(&mut gathered, request, &trials, time.mul_f64(1.0 - BARE_SHARE - EVENTS_SHARE));
 
     let explanations: Vec<Explanation> =
         gathered.iter().filter_map(|gathered| explain(gathered, &records, observe::call_name)).collect();
@@ -145,6 +148,22 @@ fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Precisio
     let mut records = Records::new(&rules);
     run::measure(plan, trials, budget, bounds, |event| records.take(event));
     records.finish()
+}
+
+/// Has the events of both CPUs recorded of one case after the other.
+fn record_events(
+    gathered: &mut [CaseObservations],
+    request: &ExplanationRequest,
+    trials: &dyn Trials,
+    time: Duration,
+) {
+    let time = time / u32::try_from(gathered.len().max(1)).unwrap_or(u32::MAX);
+    for gathered in gathered {
+        let case = std::slice::from_ref(&gathered.case);
+        if let Some(dosed) = doses::record(case, request.iterations, trials, time).pop() {
+            gathered.doses = dosed;
+        }
+    }
 }
 
 /// Has every probe that works here observe the cases, and gathers what each saw.

@@ -15,6 +15,8 @@ pub enum Doing {
     Cases,
     /// Pairs of cases are compared.
     Pairs,
+    /// The events of CPUs are recorded.
+    Events,
     /// A probe observes cases.
     Probe(Probe),
 }
@@ -72,6 +74,7 @@ fn line(doing: Doing, TrialProgress { round, done, of, left, .. }: TrialProgress
     let what = match doing {
         Doing::Cases => format!("{done} of {of} cases settled"),
         Doing::Pairs => format!("{done} of {of} pairs settled"),
+        Doing::Events => "events of the CPUs".to_owned(),
         Doing::Probe(probe) => format!("probe {probe}"),
     };
     format!("{stage}, {what}, at most {} s left", left.as_secs())

@@ -14,7 +14,7 @@ use mechanisms::registry::{self, CARDS};
 use model::block::Block;
 use model::observation::Probe;
 use model::suite::Suite;
-use model::{Endpoints, Inject, Invalid, Percent, Placements, Precision, Spec};
+use model::{Endpoints, Inject, Invalid, Percent, Placements, Precision, Size, Spec};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -127,6 +127,10 @@ pub struct RatioRequest {
 pub struct ExplainRequest {
     /// The cases.
     pub blocks: Vec<Block>,
+    /// The cases that they are held against.
+    pub against: Option<Vec<Block>>,
+    /// The delay in every iteration of the cases, but not of those that they are held against.
+    pub inject: Option<Inject>,
     /// What client and server are.
     pub endpoints: Endpoints,
     /// How to explain them.
@@ -357,17 +361,36 @@ impl RatioRequest {
 impl ExplainRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: ExplainArguments) -> Result<Self, Invalid> {
-        let ExplainArguments { file, case, mechanisms, axes, effort, profile } = arguments;
+        let ExplainArguments { what, case, against, inject, mechanisms, axes, effort, profile } = arguments;
         profile.counters.iter().try_for_each(|counter| check_counter(counter))?;
-        let blocks = match (file, case) {
-            (Some(file), Some(key)) => blocks_of_case(&file, &key)?,
-            _ => by_hand(&mechanisms, &axes.try_into()?)?.blocks,
+        let axes = Axes::try_from(axes)?;
+        let blocks = match (&what, case) {
+            (Some(file), Some(key)) => blocks_of_case(Path::new(file), &key)?,
+            (Some(what), None) if Path::new(what).exists() => {
+                return Err(Invalid::new(
+                    format!("'{what}' is a file, and no case of it is named"),
+                    "add --case 'pipe latency 1 same-core', as the file has it",
+                ));
+            }
+            (Some(what), None) => by_hand(std::slice::from_ref(what), &axes)?.blocks,
+            (None, _) => by_hand(&mechanisms, &axes)?.blocks,
         };
+        let against = against.map(|text| blocks_against(&blocks, &text, &axes)).transpose()?;
         Ok(Self {
             blocks,
+            against,
+            inject,
             endpoints: effort.endpoints.map(Into::into).unwrap_or_default(),
             explanation: ExplanationRequest::new(effort, profile),
         })
+    }
+}
+
+/// The cases that `blocks` are held against: of the mechanism `text`, or of the same mechanisms at the size `text`.
+fn blocks_against(blocks: &[Block], text: &str, axes: &Axes) -> Result<Vec<Block>, Invalid> {
+    match text.parse::<Size>() {
+        Ok(size) => Ok(blocks.iter().map(|block| Block { sizes: vec![size], ..block.clone() }).collect()),
+        Err(_) => Ok(by_hand(&[text.to_owned()], axes)?.blocks),
     }
 }
 
@@ -422,7 +445,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;
-    use model::{Pace, Peers, Size, Workload};
+    use model::{Pace, Peers, Workload};
 
     fn typed(line: &str) -> Command {
         let cli = Cli::try_parse_from(format!("ipcmark {line}").split_whitespace());
@@ -597,5 +620,25 @@ mod tests {
         let invalid = explain("explain -m pipe --counter cycle").unwrap_err();
         assert!(invalid.problem.starts_with("--counter cycle: "), "{invalid}");
         explain("explain /nonexistent.jsonl --case pipe").unwrap_err();
+        let invalid = explain("explain Cargo.toml").unwrap_err();
+        assert!(invalid.remedy.contains("--case"), "{invalid}");
+        explain("explain pip").unwrap_err();
+    }
+
+    #[test]
+    fn an_explanation_is_of_what_is_named_and_against_a_mechanism_or_a_size() {
+        let request = explain("explain unix-stream --against pipe:capacity=1M -s 64").unwrap();
+        let name = |blocks: &[Block]| blocks[0].specs[0].to_string();
+        let against = request.against.unwrap();
+        assert_eq!(
+            (name(&request.blocks), name(&against)),
+            ("unix-stream".into(), "pipe:capacity=1M".into())
+        );
+        assert_eq!((&request.blocks[0].sizes, &against[0].sizes), (&vec![Size(64)], &vec![Size(64)]));
+        let request = explain("explain pipe --against 1 -s 64K").unwrap();
+        let against = request.against.unwrap();
+        assert_eq!((name(&against), &against[0].sizes), ("pipe".into(), &vec![Size(1)]));
+        assert!(explain("explain pipe").unwrap().against.is_none());
+        explain("explain pipe --against nothing").unwrap_err();
     }
 }

@@ -1,17 +1,20 @@
-//! Explanations made by hand for the tests of this crate: every table, every term, both sources, and what lacks.
+//! Explanations made by hand for the tests of this crate: every table, a path, and what lacks.
 
 use crate::observed;
 use analysis::explain::{
-    Advice, Copies, CopyKind, CounterRate, Decomposition, Explanation, FaultRate, MovedBytes, ProbeUse,
-    SubsystemShare, Term, TermKind, TermSource,
+    Advice, CheckedTerm, Copies, CopyKind, CounterRate, CrossCheck, Explanation, FaultRate, MovedBytes,
+    ProbeUse, SubsystemShare,
 };
+use analysis::interval::MeanEstimate;
+use analysis::path::{CallSplit, DosedTrials, SubsystemPart};
 use analysis::traces::schedule::Overlap;
 use model::Placement;
+use model::endpoint::EndpointRole;
 use model::estimate::Estimate;
 use model::observation::profile::CallProfile;
 use model::observation::profile::ScheduleProfile;
 use model::observation::subsystem::Subsystem;
-use model::observation::{Probe, SampledStack, StackFrame};
+use model::observation::{CpuEvent, CpuEventKind, CpuTrace, EventSet, Probe, SampledStack, StackFrame};
 use model::record::Fact;
 use model::{Case, Endpoints, Histogram, Pace, Peers, Size, Spec, Workload};
 use std::collections::BTreeMap;
@@ -19,13 +22,8 @@ use std::collections::BTreeMap;
 /// A round trip of `size` bytes over the row `name`, which takes `iteration_ns`.
 pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanation {
     let estimate = |ns: f64| Estimate { median: ns, interval: Some((0.97 * ns, 1.04 * ns)) };
-    let term = |kind, part: f64, difference: Option<f64>| Term {
-        kind,
-        by_probes_ns: Some(part * iteration_ns),
-        by_difference_ns: difference.map(|part| estimate(part * iteration_ns)),
-        difference: difference.map(|_| format!("this less {name}")),
-        contradicts: difference.is_some_and(|difference| (difference - part).abs() > 0.1),
-    };
+    let mean = |ns: f64| MeanEstimate { mean: ns, interval: Some((0.97 * ns, 1.04 * ns)) };
+    let trials = dosed_trials(iteration_ns);
     let call = |name: &str| CallProfile {
         name: name.to_owned(),
         count: 46,
@@ -77,20 +75,29 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         iteration_ns: estimate(iteration_ns),
         trials: 12,
         floor_multiple: Some(estimate(1.6)),
-        decomposition: Some(Decomposition {
-            iteration_ns,
-            terms: vec![
-                term(TermKind::Calls, 0.1, Some(0.12)),
-                term(TermKind::Copies, 0.05, Some(0.3)),
-                term(TermKind::WakeUps, 0.45, None),
-                term(TermKind::Mechanism, 0.2, None),
-                term(TermKind::User, 0.1, Some(0.09)),
-            ],
-            residual_by_probes_ns: Some(0.1 * iteration_ns),
-            residual_by_difference_ns: 0.49 * iteration_ns,
-            samples: 42,
-            best: TermSource::Samples,
-        }),
+        path: trials.sum(),
+        unrecorded: vec!["faults: the kernel refuses; sudo sysctl kernel.perf_event_paranoid=1".to_owned()],
+        call_names: BTreeMap::from([(0, "read".to_owned()), (1, "write".to_owned())]),
+        splits: vec![CallSplit {
+            of: EndpointRole::Client,
+            call: "read".to_owned(),
+            path_ns: mean(0.3 * iteration_ns),
+            samples: 420,
+            parts: vec![SubsystemPart {
+                subsystem: Subsystem::Copy,
+                share: mean(0.25),
+                ns: 0.075 * iteration_ns,
+            }],
+        }],
+        slow: trials.slow_iterations(),
+        groups: trials.two_groups(),
+        checks: vec![CrossCheck {
+            term: CheckedTerm::Copies,
+            by_path_ns: mean(0.05 * iteration_ns),
+            by_difference_ns: estimate(0.3 * iteration_ns),
+            difference: format!("this less {name}"),
+            agrees: false,
+        }],
         copies: Some(Copies {
             by_kernel: 2.0,
             calls: vec![moved(true, "write", CopyKind::In), moved(false, "read", CopyKind::Out)],
@@ -127,20 +134,73 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
     }
 }
 
-/// The same without what most privileges grant, of a mechanism that spins: differences are the better source, and what they
-/// cost lies over one another.
-pub(crate) fn by_differences(name: &str, size: u64, iteration_ns: f64) -> Explanation {
-    let mut explanation = explanation(name, size, iteration_ns);
-    if let Some(sum) = &mut explanation.decomposition {
-        for term in &mut sum.terms {
-            term.by_probes_ns = None;
-            term.contradicts = false;
-            term.by_difference_ns = term.by_difference_ns.map(|ns| ns.map(|ns| 2.5 * ns));
+/// The trials of a round trip on one CPU that takes `iteration_ns`: ten events lie on its path, and recording costs a tenth of it. One
+/// iteration in a hundred is slow, because the server works longer.
+pub(crate) fn dosed_trials(iteration_ns: f64) -> DosedTrials {
+    let sets = [EventSet::Switches, EventSet::WakeUps, EventSet::Calls];
+    let mut trials = DosedTrials::default();
+    for round in 0..8 {
+        let ns = iteration_ns * (1.0 + 0.01 * f64::from(round % 3));
+        trials.add_bare(round, ns);
+        let doses = [&[][..], &sets[..1], &sets[1..2], &sets[2..], &sets[..]];
+        for sets in doses {
+            let cost = 0.03 * sets.len() as f64;
+            let trace = trace(sets, ns * (1.0 + cost));
+            trials.add(round, &trace, ns * (1.0 + cost));
         }
-        (sum.best, sum.samples, sum.residual_by_probes_ns) = (TermSource::Differences, 0, None);
-        sum.residual_by_difference_ns = -0.275 * iteration_ns;
     }
+    trials
+}
+
+/// Two hundred iterations of `iteration_ns` each, of which `sets` were recorded.
+fn trace(sets: &[EventSet], iteration_ns: f64) -> CpuTrace {
+    use CpuEventKind::{Enter, Exit, Switch, Waking};
+    const ITERATIONS: u64 = 200;
+    let (client, server) = (10, 20);
+    let switch = |from, to| Switch { from, to: Some(to), preempted: false };
+    let wakes = |woken| Waking { woken, by_interrupt: false };
+    let template = [
+        (0.05, client, Enter { number: 1 }),
+        (0.15, client, wakes(server)),
+        (0.20, client, Exit { number: 1, value: 64 }),
+        (0.25, client, Enter { number: 0 }),
+        (0.40, client, switch(client, server)),
+        (0.55, server, Exit { number: 0, value: 64 }),
+        (0.60, server, Enter { number: 1 }),
+        (0.70, server, wakes(client)),
+        (0.75, server, Exit { number: 1, value: 64 }),
+        (0.80, server, Enter { number: 0 }),
+        (0.90, server, switch(server, client)),
+        (0.98, client, Exit { number: 0, value: 64 }),
+    ];
+    let (mut at_ns, mut events, mut iteration_ends_ns) = (0.0, Vec::new(), Vec::new());
+    for iteration in 0..ITERATIONS {
+        let slow_ns = if iteration % 100 == 7 { iteration_ns } else { 0.0 };
+        for (share, tid, what) in template.iter().filter(|(.., what)| sets.contains(&what.set())) {
+            let late_ns = if *share > 0.55 { slow_ns } else { 0.0 };
+            let at_ns = (at_ns + share * iteration_ns + late_ns) as u64;
+            events.push(CpuEvent { at_ns, cpu: 0, tid: *tid, what: *what });
+        }
+        at_ns += iteration_ns + slow_ns;
+        iteration_ends_ns.push(at_ns as u64);
+    }
+    CpuTrace {
+        sets: sets.to_vec(),
+        client_tids: vec![client],
+        server_tids: vec![server],
+        iteration_ends_ns,
+        events,
+        ..CpuTrace::default()
+    }
+}
+
+/// The same without what most privileges grant.
+pub(crate) fn without_privileges(name: &str, size: u64, iteration_ns: f64) -> Explanation {
     Explanation {
+        path: None,
+        slow: None,
+        splits: Vec::new(),
+        checks: Vec::new(),
         calls: None,
         schedule: None,
         overlap: None,
@@ -149,7 +209,7 @@ pub(crate) fn by_differences(name: &str, size: u64, iteration_ns: f64) -> Explan
         subsystems: Vec::new(),
         stacks: Default::default(),
         timeline: None,
-        ..explanation
+        ..explanation(name, size, iteration_ns)
     }
 }
 
@@ -161,6 +221,14 @@ pub(crate) fn hostile(text: &str) -> Explanation {
     }
     for call in explanation.calls.iter_mut().flat_map(|(_, ends)| ends).flatten() {
         call.name = text.to_owned();
+    }
+    explanation.call_names.values_mut().for_each(|name| text.clone_into(name));
+    explanation.unrecorded = vec![text.to_owned()];
+    for split in &mut explanation.splits {
+        split.call = text.to_owned();
+    }
+    for check in &mut explanation.checks {
+        check.difference = text.to_owned();
     }
     for moved in explanation.copies.iter_mut().flat_map(|copies| &mut copies.calls) {
         moved.call = text.to_owned();

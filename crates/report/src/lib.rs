@@ -33,6 +33,7 @@ pub use self::svg::chart::{png, svg};
 pub use self::svg::figures::{Chart, Drawing, SideBySide, drawings, file_name, iterations};
 pub use self::svg::flame::{flame_graph, flame_graph_difference, folded};
 pub use self::svg::timeline::timeline;
+pub use self::text::against::differences;
 pub use self::text::columns::parse_metric;
 pub use self::text::comparison::{comparison, paired, planned};
 pub use self::text::explanation::explanations;

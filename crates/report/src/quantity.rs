@@ -3,6 +3,7 @@
 //! `None` is a value that is missing or that is no number; it is printed as a dash, never as 0.
 
 use crate::words::{clip, tight};
+use analysis::interval::MeanEstimate;
 use model::estimate::Estimate;
 use model::units::{Size, Unit, format_ns, format_rate, three_digits};
 
@@ -78,6 +79,37 @@ pub(crate) fn signed_time(ns: f64) -> Option<String> {
 /// A time in nanoseconds, with the half-width of its interval.
 pub(crate) fn time_estimate(ns: Estimate) -> Option<String> {
     time(ns.median).map(|time| format!("{time:>7} {:>5}", spread(ns)))
+}
+
+/// A mean time in nanoseconds with the half-width of its interval as a time: `230 ns ±12 ns`.
+pub(crate) fn mean_time(ns: MeanEstimate) -> Option<String> {
+    Some(time(ns.mean)? + &half_of(ns))
+}
+
+/// A mean difference of times, with its sign: `+230 ns ±12 ns`.
+pub(crate) fn signed_mean_time(ns: MeanEstimate) -> Option<String> {
+    Some(signed_time(ns.mean)? + &half_of(ns))
+}
+
+fn half_of(ns: MeanEstimate) -> String {
+    let half = ns.interval.and_then(|(low, high)| time((high - low) / 2.0));
+    half.map(|half| format!(" ±{half}")).unwrap_or_default()
+}
+
+/// An interval of times: `200 ns to 230 ns`.
+pub(crate) fn time_range((low, high): (f64, f64)) -> String {
+    format!("{} to {}", time_or_signed(low), time_or_signed(high))
+}
+
+/// A time; below 0 with its sign.
+pub(crate) fn time_or_signed(ns: f64) -> String {
+    let text = if ns < 0.0 { signed_time(ns) } else { time(ns) };
+    text.unwrap_or_default()
+}
+
+/// An interval of shares: `12% to 15%`.
+pub(crate) fn whole_interval((low, high): (f64, f64)) -> String {
+    format!("{} to {}", percent(low), percent(high))
 }
 
 /// A rate in bytes per second, with its unit.

@@ -1,17 +1,18 @@
 //! What probes observed of one case, summed over trials.
 
 use super::control_cases::ControlDifference;
+use crate::path::{DosedTrials, SampleCounts};
 use crate::stats::median_interval;
 use crate::traces::calls::CallTally;
 use crate::traces::schedule::{Overlap, ScheduleTally};
 use crate::traces::subsystem::samples_by_subsystem;
+use model::Case;
 use model::card::Support;
 use model::estimate::Estimate;
 use model::observation::profile::{CallProfile, ScheduleProfile};
 use model::observation::subsystem::Subsystem;
 use model::observation::{EventKind, Observation, Probe, SampledStack, StackFrame};
 use model::record::Fact;
-use model::{Case, Workload};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +32,10 @@ pub struct CaseObservations {
     fault_iterations: u64,
     counters: BTreeMap<String, [Counted; 2]>,
     stacks: [BTreeMap<Vec<StackFrame>, u64>; 2],
+    samples: SampleCounts,
     timeline: Option<Observation>,
+    /// Trials at every dose of events of both CPUs.
+    pub doses: DosedTrials,
 }
 
 /// What became of a probe.
@@ -121,7 +125,9 @@ impl CaseObservations {
             fault_iterations: 0,
             counters: BTreeMap::new(),
             stacks: Default::default(),
+            samples: SampleCounts::default(),
             timeline: None,
+            doses: DosedTrials::default(),
         }
     }
 
@@ -201,6 +207,7 @@ impl CaseObservations {
     }
 
     fn add_stacks(&mut self, observation: &Observation) {
+        self.samples.add(observation);
         for (stacks, seen) in self.stacks.iter_mut().zip(observation.endpoints()) {
             for stack in &seen.stacks {
                 *stacks.entry(stack.frames.clone()).or_default() += stack.samples;
@@ -268,6 +275,11 @@ impl CaseObservations {
         [of(&self.stacks[0]), of(&self.stacks[1])]
     }
 
+    /// The samples of each trial; `None` where none were taken.
+    pub(crate) fn samples(&self) -> Option<&SampleCounts> {
+        self.stacks.iter().any(|stacks| !stacks.is_empty()).then_some(&self.samples)
+    }
+
     /// In which subsystems samples found the processor, the most frequent first.
     pub fn subsystems(&self) -> Vec<SubsystemShare> {
         let [client, server] =
@@ -319,19 +331,12 @@ impl CaseObservations {
     pub(crate) fn names_kernel_functions(&self) -> bool {
         self.tries.get(&Probe::Sampling).is_some_and(|tries| tries.unavailable.is_empty())
     }
-
-    /// Whether an iteration is a sum of what both endpoints do one after the other.
-    pub(crate) fn is_a_sum(&self) -> bool {
-        matches!(
-            self.case.workload,
-            Workload::Latency | Workload::Transfer | Workload::Session(_) | Workload::Connect
-        )
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Workload;
     use model::floor::operation;
     use model::observation::{Counter, EndpointEvent, EndpointObservation};
 

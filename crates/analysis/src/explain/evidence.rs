@@ -2,7 +2,9 @@
 
 use super::case_observations::CaseObservations;
 use super::control_cases::ControlDifference;
+use crate::interval::MeanEstimate;
 use model::observation::profile::CallProfile;
+use model::observation::subsystem::Subsystem;
 use model::record::Record;
 
 /// All that is known of a case.
@@ -28,11 +30,15 @@ impl Evidence<'_> {
         self.records.iter().find(|record| record.case == *case && record.summary.is_some())
     }
 
-    /// What was measured of the floor `name`, between this case's CPUs.
-    pub(crate) fn floor(&self, name: &str) -> Option<&Record> {
-        self.records
-            .iter()
-            .find(|record| record.case.spec.name == name && record.case.cpus == self.record.case.cpus)
+    /// What an iteration spends in `subsystems`, by samples: their share of the CPU time of both endpoints, of which no more
+    /// counts than the iteration takes. Nothing where samples do not name the kernel's functions.
+    pub(crate) fn sampled_ns(&self, subsystems: &[Subsystem]) -> Option<MeanEstimate> {
+        let summary = self.record.summary.as_ref()?;
+        let of_ns = summary.cpu_ns().min(summary.iteration_ns.median);
+        let samples = self.observations.samples().filter(|_| self.observations.names_kernel_functions())?;
+        let share = samples.share_of(subsystems)?;
+        let interval = share.interval.map(|(low, high)| (low * of_ns, high * of_ns));
+        Some(MeanEstimate { mean: share.mean * of_ns, interval })
     }
 
     /// The system calls of both endpoints in an iteration.

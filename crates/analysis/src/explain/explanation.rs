@@ -2,10 +2,11 @@
 
 use super::case_observations::{CaseObservations, CounterRate, FaultRate, ProbeUse, SubsystemShare};
 use super::copies::{Copies, count_copies};
-use super::decompose::{Decomposition, decompose};
+use super::cross_check::{CrossCheck, cross_checks};
 use super::evidence::Evidence;
 use super::facts::facts;
 use super::rules::{Advice, advise};
+use crate::path::{CallSplit, PathSum, SlowIterations, TwoGroups};
 use crate::traces::schedule::Overlap;
 use model::case::Case;
 use model::estimate::Estimate;
@@ -13,6 +14,7 @@ use model::observation::profile::{CallProfile, ScheduleProfile};
 use model::observation::{Observation, Probe, SampledStack};
 use model::record::Record;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// All that can be said of one case.
 #[derive(Debug, Clone, Serialize)]
@@ -25,8 +27,20 @@ pub struct Explanation {
     pub trials: u32,
     /// The multiple of the floor, from trials without probes.
     pub floor_multiple: Option<Estimate>,
-    /// Where the time of an iteration goes; absent where an iteration is no sum, as of a stream.
-    pub decomposition: Option<Decomposition>,
+    /// Where the time of an iteration goes: the segments of its path; absent where events of both CPUs were not recorded.
+    pub path: Option<PathSum>,
+    /// The sets of events that could not be recorded, each with the reason and what would grant it.
+    pub unrecorded: Vec<String>,
+    /// The names of the calls on the path.
+    pub call_names: BTreeMap<u32, String>,
+    /// The calls on the path, split by samples.
+    pub splits: Vec<CallSplit>,
+    /// What makes the slowest iterations slow.
+    pub slow: Option<SlowIterations>,
+    /// The two groups into which iterations fall, if they do.
+    pub groups: Option<TwoGroups>,
+    /// Differences between control cases, beside the path.
+    pub checks: Vec<CrossCheck>,
     /// How often each byte was copied; absent where there is no payload.
     pub copies: Option<Copies>,
     /// What to try, the most worthwhile first.
@@ -65,15 +79,26 @@ pub fn explain(
     let calls = observations.calls(&call);
     let evidence = Evidence { observations, record, records, calls: calls.as_ref().map(|(_, calls)| calls) };
     let copies = count_copies(case, evidence.calls);
-    let decomposition = decompose(&evidence);
-    let facts = facts(&evidence, decomposition.as_ref());
+    let path = observations.doses.sum();
+    let samples = observations.samples().filter(|_| observations.names_kernel_functions());
+    let facts = facts(&evidence, path.as_ref());
     Some(Explanation {
         case: case.clone(),
         iteration_ns: summary.iteration_ns,
         trials: summary.trials,
         floor_multiple: summary.floor_multiple,
         advice: advise(&facts),
-        decomposition,
+        call_names: path.as_ref().map(|path| path.call_names(&call)).unwrap_or_default(),
+        splits: path
+            .as_ref()
+            .zip(samples)
+            .map(|(path, samples)| samples.split(path, &call))
+            .unwrap_or_default(),
+        unrecorded: observations.doses.unavailable(),
+        slow: observations.doses.slow_iterations(),
+        groups: observations.doses.two_groups(),
+        checks: path.as_ref().map(|path| cross_checks(&evidence, path)).unwrap_or_default(),
+        path,
         copies,
         schedule: observations.schedule(),
         overlap: observations.overlap(),

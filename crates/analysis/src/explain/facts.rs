@@ -1,30 +1,57 @@
 //! Facts: numbers about a case, by name, by which rules are judged and which their sentences show.
 //!
 //! A name ends in its unit: `_ns`, `_bytes`, `_share` (of one), or none. A fact that is not known is absent, and a rule that
-//! needs it does not fire.
+//! needs it does not fire. What was estimated comes with its interval, and without one it is no fact.
 
 use super::control_cases::ControlDifference;
 use super::copies::{CopyKind, copy_kind};
-use super::decompose::{Decomposition, TermKind, TermSource, difference};
+use super::cross_check::difference;
 use super::evidence::Evidence;
-use model::estimate::Estimate;
+use crate::interval::MeanEstimate;
+use crate::path::PathSum;
+use model::observation::subsystem::Subsystem;
 use std::collections::BTreeMap;
 
 /// Facts by name.
-pub(crate) type Facts = BTreeMap<&'static str, f64>;
+pub(crate) type Facts = BTreeMap<&'static str, Fact>;
 
-pub(crate) fn facts(evidence: &Evidence<'_>, decomposition: Option<&Decomposition>) -> Facts {
+/// A number, and between which bounds it lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Fact {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Fact {
+    /// What was counted or set.
+    pub(crate) fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value }
+    }
+
+    /// What was estimated as `value`; no fact without an interval.
+    fn estimated(value: f64, interval: Option<(f64, f64)>) -> Option<Self> {
+        interval.map(|(low, high)| Self { value, low, high })
+    }
+
+    fn is_finite(&self) -> bool {
+        [self.value, self.low, self.high].into_iter().all(f64::is_finite)
+    }
+}
+
+pub(crate) fn facts(evidence: &Evidence<'_>, path: Option<&PathSum>) -> Facts {
     let mut facts = Facts::new();
-    let mut add = |name, value: Option<f64>| {
-        facts.extend(value.filter(|value| value.is_finite()).map(|value| (name, value)));
-    };
     let Some(summary) = evidence.record.summary.as_ref() else { return facts };
+    let mut add =
+        |name, fact: Option<Fact>| facts.extend(fact.filter(Fact::is_finite).map(|fact| (name, fact)));
+    let exact = |value: f64| Some(Fact::exact(value));
     let iteration_ns = summary.iteration_ns.median;
-    add("iteration_ns", Some(iteration_ns));
-    add("cpu_ns", Some(summary.cpu_ns()));
-    add("size_bytes", evidence.record.case.size_bytes.map(|size| size.0 as f64));
-    add("calls", evidence.calls_an_iteration());
-    add("faults", Some(summary.client.faults + summary.server.map_or(0.0, |server| server.faults)));
+    // It stands in sentences, and no rule asks how large it is.
+    add("iteration_ns", exact(iteration_ns));
+    add("cpu_ns", exact(summary.cpu_ns()));
+    add("size_bytes", evidence.record.case.size_bytes.map(|size| Fact::exact(size.0 as f64)));
+    add("calls", evidence.calls_an_iteration().map(Fact::exact));
+    add("faults", exact(summary.client.faults + summary.server.map_or(0.0, |server| server.faults)));
 
     for (role, saved_name, left_name) in [
         (ControlDifference::Spinning, "spinning_saves_ns", "spinning_cpu_ns"),
@@ -33,17 +60,17 @@ pub(crate) fn facts(evidence: &Evidence<'_>, decomposition: Option<&Decompositio
         (ControlDifference::Local, "local_saves_ns", "local_cpu_ns"),
     ] {
         let control_case = evidence.control_case(role);
-        // A saving counts only if its whole interval is above 0.
-        let saved =
-            control_case.and_then(|other| difference(evidence.record, other)).filter(is_surely_positive);
-        add(saved_name, saved.map(|saved| saved.median));
-        add(left_name, control_case.and_then(|other| Some(other.summary.as_ref()?.cpu_ns())));
+        let saved = control_case.and_then(|other| difference(evidence.record, other));
+        // What does not surely save anything saves nothing.
+        let saved = saved.and_then(|saved| Fact::estimated(saved.median, saved.interval));
+        add(saved_name, saved.filter(|saved| saved.low > 0.0));
+        let left = control_case.and_then(|other| Some(other.summary.as_ref()?.cpu_ns()));
+        add(left_name, left.map(Fact::exact));
     }
     if let Some(schedule) = evidence.observations.schedule() {
         let sleeping = schedule.iter().map(|row| row.sleeping_share).fold(0.0, f64::max);
-        add("sleeping_share", Some(sleeping));
-        add("preemptions", Some(schedule.iter().map(|row| row.preemptions).sum()));
-        add("migrations", Some(schedule.iter().map(|row| row.migrations).sum()));
+        add("sleeping_share", exact(sleeping));
+        add("migrations", exact(schedule.iter().map(|row| row.migrations).sum()));
     }
     if let Some(calls) = evidence.calls {
         let receives = || calls.iter().flatten().filter(|row| copy_kind(&row.name) == Some(CopyKind::Out));
@@ -52,38 +79,27 @@ pub(crate) fn facts(evidence: &Evidence<'_>, decomposition: Option<&Decompositio
         let count: f64 = receives().map(|row| row.count as f64).sum();
         let iterations: Option<f64> = receives().next().map(|row| row.count as f64 / row.per_iteration);
         if count > 0.0 {
-            add("filled_share", Some(came / asked.max(1.0)));
-            add("came_bytes", Some(came / count));
-            add("asked_bytes", Some(asked / count));
-            add("receives", iterations.map(|iterations| count / iterations));
+            add("filled_share", exact(came / asked.max(1.0)));
+            add("came_bytes", exact(came / count));
+            add("asked_bytes", exact(asked / count));
+            add("receives", iterations.map(|iterations| Fact::exact(count / iterations)));
         }
         let failed: u64 = calls.iter().flatten().flat_map(|row| row.errors.values()).sum();
-        let restarted: u64 = calls.iter().flatten().map(|row| row.restarts).sum();
         let all: u64 = calls.iter().flatten().map(|row| row.count).sum();
-        add("failed_share", (all > 0).then(|| failed as f64 / all as f64));
-        add("restarted_share", (all > 0).then(|| restarted as f64 / all as f64));
+        add("failed_share", (all > 0).then(|| Fact::exact(failed as f64 / all as f64)));
     }
-    if let Some(decomposition) = decomposition {
-        let share = |kind| {
-            let term = decomposition.terms.iter().find(|term| term.kind == kind)?;
-            // A term whose interval reaches 0 is no evidence.
-            let is_sure = decomposition.best == TermSource::Samples
-                || term.by_difference_ns.as_ref().is_some_and(is_surely_positive);
-            Some(decomposition.ns_of(term).filter(|_| is_sure)? / iteration_ns)
-        };
-        add("calls_share", share(TermKind::Calls));
-        add("copies_share", share(TermKind::Copies));
-        add("wake_ups_share", share(TermKind::WakeUps));
-        add("network_share", share(TermKind::Network));
-        add("faults_share", share(TermKind::Faults));
-        add("memory_share", share(TermKind::Memory));
-        add("user_share", share(TermKind::User));
-    }
+    let share = |of: Option<MeanEstimate>| {
+        let MeanEstimate { mean, interval } = of?;
+        let interval = interval.map(|(low, high)| (low / iteration_ns, high / iteration_ns));
+        Fact::estimated(mean / iteration_ns, interval)
+    };
+    add("calls_share", share(evidence.sampled_ns(&[Subsystem::Entry])));
+    add("copies_share", share(evidence.sampled_ns(&[Subsystem::Copy])));
+    add("network_share", share(evidence.sampled_ns(&[Subsystem::Sockets, Subsystem::Network])));
+    add("faults_share", share(evidence.sampled_ns(&[Subsystem::Faults])));
+    add("user_share", share(evidence.sampled_ns(&[Subsystem::User])));
+    add("wake_ups_share", share(path.and_then(|path| path.of_kinds(&|kind| kind.is_wake_up()))));
     facts
-}
-
-fn is_surely_positive(estimate: &Estimate) -> bool {
-    estimate.interval.is_some_and(|(low, _)| low > 0.0)
 }
 
 #[cfg(test)]
@@ -141,7 +157,8 @@ mod tests {
     #[test]
     fn only_what_is_known_is_a_fact() {
         let facts = facts_of(&[record(case("pipe"), 1000.0)], Vec::new(), None);
-        assert_eq!((facts["iteration_ns"], facts["size_bytes"], facts["faults"]), (1000.0, 4096.0, 0.0));
+        let values = ["iteration_ns", "size_bytes", "faults"].map(|name| facts[name].value);
+        assert_eq!(values, [1000.0, 4096.0, 0.0]);
         for absent in ["calls", "sleeping_share", "filled_share", "calls_share", "spinning_saves_ns"] {
             assert!(!facts.contains_key(absent), "{absent}");
         }
@@ -157,7 +174,8 @@ mod tests {
         let control_cases =
             vec![(ControlDifference::Spinning, spinning), (ControlDifference::Matched, matched)];
         let facts = facts_of(&records, control_cases, None);
-        assert_eq!(facts["spinning_saves_ns"], 600.0);
+        let Fact { value, low, .. } = facts["spinning_saves_ns"];
+        assert!(value == 600.0 && low > 0.0);
         assert!(!facts.contains_key("matching_saves_ns"), "it takes longer");
         assert!(facts.contains_key("matching_cpu_ns"));
     }
@@ -168,11 +186,8 @@ mod tests {
         failing.errors = BTreeMap::from([(11, 100)]);
         let calls = [vec![calls("write", 100, 4096, 4096)], vec![failing]];
         let facts = facts_of(&[record(case("pipe"), 1000.0)], Vec::new(), Some(&calls));
-        assert_eq!((facts["calls"], facts["receives"]), (3.0, 2.0));
-        assert_eq!(
-            (facts["filled_share"], facts["came_bytes"], facts["asked_bytes"]),
-            (0.25, 1024.0, 4096.0)
-        );
-        assert_eq!((facts["failed_share"], facts["restarted_share"]), (100.0 / 300.0, 0.0));
+        let names = ["calls", "receives", "filled_share", "came_bytes", "asked_bytes", "failed_share"];
+        let values = names.map(|name| facts[name].value);
+        assert_eq!(values, [3.0, 2.0, 0.25, 1024.0, 4096.0, 100.0 / 300.0]);
     }
 }

@@ -1,4 +1,4 @@
-//! Why a case costs what it does: from what was measured and what probes observed to terms, copies and sentences.
+//! Why a case costs what it does: from what was measured and what probes observed to a path, copies and sentences.
 //!
 //! Pure: it reads no clock, starts nothing, and knows a probe only by what it observed. What is shown of it, and how, is
 //! `report`'s affair.
@@ -6,7 +6,7 @@
 mod case_observations;
 mod control_cases;
 mod copies;
-mod decompose;
+mod cross_check;
 mod evidence;
 mod explanation;
 mod facts;
@@ -16,7 +16,7 @@ mod rules;
 pub use self::case_observations::{CaseObservations, CounterRate, FaultRate, ProbeUse, SubsystemShare};
 pub use self::control_cases::{ControlDifference, control_cases};
 pub use self::copies::{Copies, CopyKind, MovedBytes};
-pub use self::decompose::{Decomposition, Term, TermKind, TermSource};
+pub use self::cross_check::{CheckedTerm, CrossCheck};
 pub use self::explanation::{Explanation, explain};
 pub use self::knee::{Knee, Landmark, SizeCurve, size_curves};
 pub use self::rules::Advice;

@@ -1,6 +1,6 @@
 //! What to try: rules that are data (`rules.toml`), each fired by facts that it shows.
 
-use super::facts::Facts;
+use super::facts::{Fact, Facts};
 use model::Size;
 use model::units::format_ns;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ struct Rule {
     r#try: String,
 }
 
-/// Between which a fact must lie.
+/// Between which a fact must lie, with its whole interval.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bounds {
@@ -64,9 +64,9 @@ pub(crate) fn advise(facts: &Facts) -> Vec<Advice> {
 impl Rule {
     /// As a share of the iteration.
     fn worth(&self, facts: &Facts) -> f64 {
-        let worth = facts.get(self.by.as_str()).copied().unwrap_or(0.0);
+        let worth = facts.get(self.by.as_str()).map_or(0.0, |fact| fact.value);
         match facts.get("iteration_ns") {
-            Some(iteration_ns) if self.by.ends_with("_ns") => worth / iteration_ns,
+            Some(Fact { value: iteration_ns, .. }) if self.by.ends_with("_ns") => worth / iteration_ns,
             _ => worth,
         }
     }
@@ -74,8 +74,8 @@ impl Rule {
     fn fire(&self, facts: &Facts) -> Option<Advice> {
         let lies_within = |(name, bounds): (&String, &Bounds)| {
             facts.get(name.as_str()).is_some_and(|fact| {
-                bounds.above.is_none_or(|above| *fact > above)
-                    && bounds.below.is_none_or(|below| *fact < below)
+                bounds.above.is_none_or(|above| fact.low > above)
+                    && bounds.below.is_none_or(|below| fact.high < below)
             })
         };
         let excluded = self.unless.as_ref().is_some_and(|name| facts.contains_key(name.as_str()));
@@ -84,7 +84,7 @@ impl Rule {
         }
         let mut evidence = BTreeMap::new();
         let says = filled(&self.says, |name| {
-            let fact = *facts.get(name)?;
+            let fact = facts.get(name)?.value;
             evidence.insert(name.to_owned(), fact);
             Some(shown(name, fact))
         })?;
@@ -120,8 +120,12 @@ fn shown(name: &str, fact: f64) -> String {
 mod tests {
     use super::*;
 
+    fn exact(facts: &[(&'static str, f64)]) -> Facts {
+        facts.iter().map(|(name, value)| (*name, Fact::exact(*value))).collect()
+    }
+
     fn fired(facts: &[(&'static str, f64)]) -> Vec<String> {
-        advise(&facts.iter().copied().collect()).into_iter().map(|advice| advice.rule).collect()
+        advise(&exact(facts)).into_iter().map(|advice| advice.rule).collect()
     }
 
     /// For each rule, facts that fire it and no other.
@@ -199,9 +203,19 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_that_reaches_over_the_bound_is_no_evidence() {
+        let (_, facts) = evidence().remove(4);
+        let mut facts = exact(&facts);
+        assert_eq!(advise(&facts).len(), 1);
+        let fact = facts.get_mut("copies_share").unwrap();
+        fact.low = 0.29;
+        assert!(advise(&facts).is_empty());
+    }
+
+    #[test]
     fn sentences_show_their_evidence_in_its_unit() {
         let (_, facts) = evidence().remove(1);
-        let advice = advise(&facts.into_iter().collect());
+        let advice = advise(&exact(&facts));
         assert_eq!(
             advice[0].says,
             "a receive asks for 64K and gets 8K, 16 times an iteration; buffers as large as the message save 900 ns of 9.00 µs"

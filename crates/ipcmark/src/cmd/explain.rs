@@ -3,7 +3,8 @@
 use crate::cli::ExplainArguments;
 use crate::exit::{Error, Exit};
 use crate::explanation::{NOT_OBSERVABLE, explain_cases, is_observable};
-use crate::planning::{plan_some, requested};
+use crate::explanation_against::{explain_pairs, pairs};
+use crate::planning::{nothing_left, plan_some, requested};
 use crate::request::ExplainRequest;
 use crate::session::RunSession;
 use model::{Case, Invalid};
@@ -14,13 +15,32 @@ pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
     let request = ExplainRequest::new(arguments)?;
     let host = harness::host::facts::read(Path::new("/"));
     let plan = plan_some(&request.blocks, request.endpoints, &host.topology)?;
+    let plan = match request.inject {
+        Some(inject) => plan.injected(inject),
+        None => plan,
+    };
     let cases: Vec<Case> = requested(&plan).cloned().collect();
+    if cases.is_empty() {
+        return Err(nothing_left(&plan.dropped).into());
+    }
     if let Some(case) = cases.iter().find(|case| !is_observable(case)) {
         return Err(Invalid::new(
             format!("{case} cannot be explained: {NOT_OBSERVABLE}"),
             "leave out --peers, --think-time and --rate",
         )
         .into());
+    }
+    if let Some(against) = &request.against {
+        let against = plan_some(against, request.endpoints, &host.topology)?;
+        let pairs = pairs(&cases, &requested(&against).cloned().collect::<Vec<Case>>());
+        if pairs.is_empty() {
+            return Err(Invalid::new(
+                "no two cases differ in the mechanism, the size or an injected delay, and in nothing else",
+                "name another mechanism, or one size, with --against; 'ipcmark run --dry-run' lists cases",
+            )
+            .into());
+        }
+        return explain_pairs(&pairs, &request.explanation, &RunSession::open()?);
     }
     let session = RunSession::open()?;
     explain_cases(&cases, &request.explanation, &host, &session)

@@ -190,3 +190,65 @@ fn a_page_of_it_replaces_a_page_and_nothing_else() {
     assert!(said.err.contains("is not a page that ipcmark made"), "{}", said.err);
     assert_eq!((said.out.as_str(), fs::read_to_string(&page).unwrap().as_str()), ("", "mine"));
 }
+
+/// What `explain --against --json` says of the one pair, or why its path could not be recorded.
+fn difference(place: &Place, words: &[&str]) -> Result<Value, String> {
+    let said =
+        run(&mut place.ipcmark(["explain"].into_iter().chain(words.iter().copied()).chain(["--json"])));
+    let all: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    match all["differences"].as_array().map(Vec::as_slice) {
+        Some([one]) => Ok(one.clone()),
+        _ => Err(said.err),
+    }
+}
+
+#[test]
+fn a_delay_that_is_injected_in_the_client_is_found_in_the_clients_own_code() {
+    let place = Place::new();
+    let words =
+        ["pipe", "--inject", "50us", "--against", "pipe", "-s", "1", "-p", "same-core", "--time", "3s"];
+    let found = match difference(&place, &words) {
+        Ok(found) => found,
+        Err(reason) => return skip(&reason, "injected delays are not sought"),
+    };
+    let sets = found["sums"][0]["costs"].as_array().unwrap();
+    if !sets.iter().any(|cost| cost["set"] == "calls") {
+        return skip("system calls cannot be recorded here", "injected delays are not sought in segments");
+    }
+    let lines = found["difference"]["segments"].as_array().unwrap();
+    let mean = |of: &Value| of["mean"].as_f64().unwrap();
+    let (user, others): (Vec<&Value>, Vec<&Value>) =
+        lines.iter().partition(|line| line["place"]["of"] == "client" && line["place"]["kind"] == "user");
+    let of_user = mean(&user[0]["difference_ns"]);
+    assert!((40_000.0..65_000.0).contains(&of_user), "{found:#}");
+    for line in others {
+        assert!(mean(&line["difference_ns"]).abs() < 10_000.0, "{line:#}");
+    }
+    assert!(place.leftovers().is_empty());
+}
+
+#[test]
+fn segments_add_up_to_the_observed_iteration_and_its_typical_path_to_itself() {
+    let place = Place::new();
+    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("scheduler"))).expect(0));
+    let path = &explanation["path"];
+    if path.is_null() {
+        return skip(&explanation["unrecorded"].to_string(), "the path is not tested");
+    }
+    let mean = |of: &Value| of["mean"].as_f64().unwrap();
+    let lines = path["segments"].as_array().unwrap();
+    for kind in ["observed_ns", "corrected_ns"] {
+        let sum: f64 = lines.iter().map(|line| mean(&line[kind])).sum();
+        assert!((sum - mean(&path[kind])).abs() < 0.01, "{path:#}");
+    }
+    let residual = mean(&path["corrected_ns"]) - mean(&path["bare_ns"]);
+    assert!((residual - mean(&path["residual_ns"])).abs() < 0.01);
+    let typical = &path["typical"];
+    let ns = |of: &Value, name: &str| of[name].as_u64().unwrap();
+    let mut at_ns = ns(typical, "from_ns");
+    for segment in typical["segments"].as_array().unwrap() {
+        assert_eq!(ns(segment, "from_ns"), at_ns);
+        at_ns = ns(segment, "until_ns");
+    }
+    assert_eq!(at_ns, ns(typical, "until_ns"));
+}

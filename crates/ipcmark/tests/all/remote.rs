@@ -209,7 +209,7 @@ fn whoever_is_killed_nothing_is_left_and_samples_are_kept() {
     let output = place.path("server.jsonl");
     let running = start(&place, &output);
     let endpoints = place.processes().into_iter().filter(|process| process.is_endpoint());
-    let server = endpoints.filter(|process| process.command.len() == 2).last().unwrap();
+    let server = endpoints.filter(|process| process.command.len() == 2).next_back().unwrap();
     assert!(crate::common::send(server.pid, Signal::KILL));
     running.finish().expect(1);
     place.assert_nothing_is_left("the server was killed");

@@ -93,12 +93,10 @@ fn bent(curves: &[SizeCurve]) -> Markup {
     }
 }
 
-/// The explanations whose iterations are sums, by what their iterations do and where.
+/// The explanations that have a path, by what their iterations do and where.
 fn by_place<'a>(all: &[AnalysedExplanation<'a>]) -> Vec<(String, Vec<&'a Explanation>)> {
-    let sums = all
-        .iter()
-        .map(|analysed| analysed.explanation)
-        .filter(|explanation| explanation.decomposition.is_some());
+    let sums =
+        all.iter().map(|analysed| analysed.explanation).filter(|explanation| explanation.path.is_some());
     grouped(sums.map(|explanation| {
         let case = &explanation.case;
         let threads = if case.endpoints == Endpoints::Threads { ", threads" } else { "" };
@@ -110,7 +108,7 @@ fn by_place<'a>(all: &[AnalysedExplanation<'a>]) -> Vec<(String, Vec<&'a Explana
 fn by_mechanism<'a>(cases: &[&'a Explanation]) -> Vec<Bars<'a>> {
     let bars = cases.iter().filter_map(|explanation| {
         let size = explanation.case.size_bytes.map(|size| size.to_string()).unwrap_or_default();
-        Some((clean(&explanation.case.spec.to_string()), (size, explanation.decomposition.as_ref()?)))
+        Some((clean(&explanation.case.spec.to_string()), (size, explanation.path.as_ref()?)))
     });
     grouped(bars).into_iter().map(|(heading, bars)| Bars { heading, bars }).collect()
 }
@@ -119,7 +117,7 @@ fn by_mechanism<'a>(cases: &[&'a Explanation]) -> Vec<Bars<'a>> {
 fn one(at: usize, analysed: &AnalysedExplanation<'_>) -> Markup {
     let explanation = analysed.explanation;
     let ExplanationWords { case, head, reasons, tries, tables, absences } = in_words(analysed);
-    let bar = explanation.decomposition.as_ref();
+    let bar = explanation.path.as_ref();
     let bar = bar.map(|sum| sums(&[Bars { heading: String::new(), bars: vec![(String::new(), sum)] }]));
     html! {
         section.case id=(anchor(at)) aria-labelledby={ (anchor(at)) "-name" } {
@@ -216,7 +214,7 @@ fn flames(case: &str, stacks: &[Vec<SampledStack>; 2]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explained::{by_differences, explanation, hostile};
+    use crate::explained::{explanation, hostile, without_privileges};
     use crate::html::template::tight_cell as tight;
     use crate::observed;
     use analysis::explain::{Knee, Landmark};
@@ -264,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_page_says_all_that_the_terminal_says() {
-        let all = [explanation("pipe", 64, 2_800.0), by_differences("shm-ring:wait=spin", 64, 410.0)];
+        let all = [explanation("pipe", 64, 2_800.0), without_privileges("shm-ring:wait=spin", 64, 410.0)];
         let page = page(&all);
         let has = |text: &str| page.contains(&escape(text));
         let says = |text: &str| assert!(has(text) || has(&tight(text)), "{text}: {page}");
@@ -292,9 +290,9 @@ mod tests {
         let one = [explanation("pipe", 64, 2_800.0)];
         assert!(!page(&one).contains("<nav"));
         let mut several =
-            vec![one[0].clone(), explanation("pipe", 4096, 4_100.0), by_differences("shm-ring", 64, 410.0)];
-        let stream = Explanation { decomposition: None, ..explanation("tcp", 64, 9_000.0) };
-        several.push(stream);
+            vec![one[0].clone(), explanation("pipe", 4096, 4_100.0), explanation("shm-ring", 64, 410.0)];
+        let without_path = Explanation { path: None, ..explanation("tcp", 64, 9_000.0) };
+        several.push(without_path);
         let page = page(&several);
         for at in 1..=4 {
             assert!(
@@ -305,7 +303,7 @@ mod tests {
         assert_eq!(
             page.matches("where the time of iterations goes, as stacked bars").count(),
             1 + 3,
-            "a stream is no sum"
+            "one has no path"
         );
     }
 

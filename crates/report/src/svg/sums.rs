@@ -1,6 +1,6 @@
 //! Iterations as sums: a stacked bar for each case, in a picture for a page.
 //!
-//! What the terms are is decided in `explain`. The ink and the letters are those of the page, so that the picture is right in
+//! What the groups are is decided in `analysis::path`. The ink and the letters are those of the page, so that the picture is right in
 //! light and dark; and nothing in it has an id, for a page has many such pictures.
 
 use super::canvas::{
@@ -9,9 +9,9 @@ use super::canvas::{
 use super::line_style::COLORS;
 use crate::quantity::{percent, time};
 use crate::scale::{Scale, tick_text};
-use crate::text::explanation_tables::{RESIDUAL, by};
+use crate::text::path::RESIDUAL;
 use crate::words::clip;
-use analysis::explain::{Decomposition, TermKind};
+use analysis::path::{PathGroup, PathSum};
 use model::units::Unit;
 use std::collections::BTreeSet;
 
@@ -46,10 +46,10 @@ pub(crate) struct Bars<'a> {
     /// What they have in common; may be empty.
     pub(crate) heading: String,
     /// What each is called, and what it shows.
-    pub(crate) bars: Vec<(String, &'a Decomposition)>,
+    pub(crate) bars: Vec<(String, &'a PathSum)>,
 }
 
-/// `all` as an element of a page, by the better source of each sum.
+/// `all` as an element of a page.
 pub(crate) fn sums(all: &[Bars<'_>]) -> String {
     let along = Along::of(all);
     let mut canvas = Canvas {
@@ -82,26 +82,26 @@ pub(crate) fn sums(all: &[Bars<'_>]) -> String {
 /// What a piece of a bar stands for, in the order in which they are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Piece {
-    Term(TermKind),
+    Group(PathGroup),
     Residual,
 }
 
 impl Piece {
     fn name(self) -> &'static str {
         match self {
-            Piece::Term(kind) => kind.name(),
+            Piece::Group(group) => group.name(),
             Piece::Residual => RESIDUAL,
         }
     }
 
-    /// An area of it. A kind of term looks the same in every picture; those for which there is no colour left have
+    /// An area of it. A group looks the same in every picture; those for which there is no colour left have
     /// stripes.
     fn area(self, at: Point, width: f64, height: f64) -> Vec<Mark> {
         const STEP: f64 = 5.0;
         let stripes = |color| hatching(at, width, height, STEP, color);
         match self {
-            Piece::Term(kind) => {
-                let nth = kind as usize;
+            Piece::Group(group) => {
+                let nth = group as usize;
                 let stripes = (nth >= COLORS.len()).then(|| stripes("white").into());
                 let area = area(at, width, height, COLORS[nth % COLORS.len()]);
                 [area.into()].into_iter().chain(stripes).collect()
@@ -114,21 +114,22 @@ impl Piece {
     }
 }
 
-/// What is drawn of `sum`, in the order of its terms. What is below 0 has no length; it stands in the tables.
-fn pieces(sum: &Decomposition) -> impl Iterator<Item = (Piece, f64)> {
-    let terms = sum.terms.iter().filter_map(|term| Some((Piece::Term(term.kind), sum.ns_of(term)?)));
-    let all = terms.chain([(Piece::Residual, sum.residual_ns())]);
+/// What is drawn of `sum`, in the order of its groups. A group below 0 has no length; it stands in the tables. A residual is
+/// drawn where the groups do not fill the iteration.
+fn pieces(sum: &PathSum) -> impl Iterator<Item = (Piece, f64)> {
+    let groups = sum.groups().into_iter().map(|(group, ns)| (Piece::Group(group), ns.mean));
+    let all = groups.chain([(Piece::Residual, -sum.residual_ns.mean)]);
     all.filter(|(_, ns)| ns.is_finite() && *ns > 0.0)
 }
 
-/// How long the bar of `sum` is: longer than the iteration where what its terms cost lies over one another.
-fn length_ns(sum: &Decomposition) -> f64 {
+/// How long the bar of `sum` is: longer than the iteration where the corrected sum is.
+fn length_ns(sum: &PathSum) -> f64 {
     let drawn_ns: f64 = pieces(sum).map(|(_, ns)| ns).sum();
-    drawn_ns.max(sum.iteration_ns).max(f64::MIN_POSITIVE)
+    drawn_ns.max(sum.bare_ns.mean).max(f64::MIN_POSITIVE)
 }
 
-fn is_beyond(sum: &Decomposition) -> bool {
-    length_ns(sum) > (1.0 + BEYOND) * sum.iteration_ns
+fn is_beyond(sum: &PathSum) -> bool {
+    length_ns(sum) > (1.0 + BEYOND) * sum.bare_ns.mean
 }
 
 /// Where moments of iterations come to stand.
@@ -148,7 +149,7 @@ impl Along {
         let longest_ns = bars().map(|(_, sum)| length_ns(sum)).fold(0.0, f64::max);
         let shortest_ns = bars().map(|(_, sum)| length_ns(sum)).fold(f64::INFINITY, f64::min);
         let shares = longest_ns > COMPARABLE * shortest_ns;
-        let longest_share = bars().map(|(_, sum)| length_ns(sum) / sum.iteration_ns).fold(1.0, f64::max);
+        let longest_share = bars().map(|(_, sum)| length_ns(sum) / sum.bare_ns.mean).fold(1.0, f64::max);
         Self {
             left: if longest_name > 0.0 { 10.0 + longest_name } else { 1.0 },
             shares,
@@ -160,8 +161,8 @@ impl Along {
         self.left + self.scale.place(along) * (WIDTH - self.left - RIGHT)
     }
 
-    fn x_of(&self, sum: &Decomposition, ns: f64) -> f64 {
-        self.x(if self.shares { ns / sum.iteration_ns } else { ns })
+    fn x_of(&self, sum: &PathSum, ns: f64) -> f64 {
+        self.x(if self.shares { ns / sum.bare_ns.mean } else { ns })
     }
 
     /// Round values under the bars, which end at `bottom`.
@@ -179,15 +180,15 @@ impl Along {
     }
 }
 
-/// A row: the name, the pieces one after the other, and at their end the time of the iteration and how they came about.
-fn draw_bar(canvas: &mut Canvas, name: &str, sum: &Decomposition, along: &Along, y: f64) {
+/// A row: the name, the pieces one after the other, and at their end the time of the iteration.
+fn draw_bar(canvas: &mut Canvas, name: &str, sum: &PathSum, along: &Along, y: f64) {
     let (top, letters) = (y + (ROW - BAR) / 2.0, y + ROW / 2.0 + 4.0);
     canvas.add(words(&clip(name, LONGEST_NAME), (along.left - 8.0, letters), Anchor::End));
     let mut from_ns = 0.0;
     for (piece, ns) in pieces(sum) {
         let (from, until) = (along.x_of(sum, from_ns), along.x_of(sum, from_ns + ns));
         from_ns += ns;
-        let share = percent(ns / sum.iteration_ns);
+        let share = percent(ns / sum.bare_ns.mean);
         let mut marks = piece.area((from, top), until - from, BAR);
         if until - from >= LEAST_FOR_SHARE {
             let share = words(&share, (f64::midpoint(from, until), letters), Anchor::Middle);
@@ -197,9 +198,9 @@ fn draw_bar(canvas: &mut Canvas, name: &str, sum: &Decomposition, along: &Along,
         canvas.add(Mark::Group(title, marks));
     }
     if is_beyond(sum) {
-        canvas.add(end_of_iteration(along.x_of(sum, sum.iteration_ns), top, top + BAR));
+        canvas.add(end_of_iteration(along.x_of(sum, sum.bare_ns.mean), top, top + BAR));
     }
-    let took = format!("{} {}", time(sum.iteration_ns).unwrap_or_default(), by(sum.best));
+    let took = time(sum.bare_ns.mean).unwrap_or_default();
     canvas.add(words(&took, (along.x_of(sum, length_ns(sum)) + 6.0, letters), Anchor::Start));
 }
 
@@ -207,12 +208,12 @@ fn draw_bar(canvas: &mut Canvas, name: &str, sum: &Decomposition, along: &Along,
 fn on_area(text: Words, piece: Piece) -> Words {
     match piece {
         Piece::Residual => text,
-        Piece::Term(kind) if (kind as usize) < COLORS.len() => text.color("black"),
-        Piece::Term(kind) => text.color("black").rim(COLORS[kind as usize % COLORS.len()], 3.0),
+        Piece::Group(group) if (group as usize) < COLORS.len() => text.color("black"),
+        Piece::Group(group) => text.color("black").rim(COLORS[group as usize % COLORS.len()], 3.0),
     }
 }
 
-/// A mark where an iteration ends whose pieces overlap.
+/// A mark where an iteration ends whose pieces are longer.
 fn end_of_iteration(x: f64, top: f64, bottom: f64) -> Shape {
     rule((x, top - 3.0), (x, bottom + 3.0), PAGE_INK).width(2.0)
 }
@@ -234,7 +235,7 @@ fn draw_key(canvas: &mut Canvas, all: &[Bars<'_>], top: f64) -> f64 {
     if marked {
         let (x, y) = place(occur.len());
         canvas.add(end_of_iteration(x + 8.0, y + 2.0, y + 9.0));
-        canvas.add(name("iteration's end; parts overlap", (x, y)));
+        canvas.add(name("iteration's end; the sum is longer", (x, y)));
     }
     let lines = (occur.len() + usize::from(marked)).div_ceil(KEY_COLUMNS);
     top + lines as f64 * KEY_LINE
@@ -243,15 +244,15 @@ fn draw_key(canvas: &mut Canvas, all: &[Bars<'_>], top: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explained::{by_differences, explanation};
+    use crate::explained::explanation;
     use analysis::explain::Explanation;
 
     fn picture(all: &[Explanation]) -> String {
-        let bar = |explanation: &'_ Explanation| -> (String, Decomposition) {
+        let bar = |explanation: &'_ Explanation| -> (String, PathSum) {
             let size = explanation.case.size_bytes.unwrap().to_string();
-            (size, explanation.decomposition.clone().unwrap())
+            (size, explanation.path.clone().unwrap())
         };
-        let owned: Vec<(String, Decomposition)> = all.iter().map(bar).collect();
+        let owned: Vec<(String, PathSum)> = all.iter().map(bar).collect();
         let bars = owned.iter().map(|(name, sum)| (name.clone(), sum)).collect();
         sums(&[Bars { heading: "pipe".to_owned(), bars }])
     }
@@ -269,18 +270,11 @@ mod tests {
     fn pieces_are_as_long_as_their_times() {
         let svg = picture(&[explanation("pipe", 64, 1_000.0), explanation("pipe", 4096, 2_000.0)]);
         let widths = widths(&svg);
-        assert_eq!(widths.len(), 2 * 6, "five terms and the residual");
-        let of_bar = |bar: usize| widths[6 * bar..][..6].iter().sum::<f64>();
+        assert_eq!(widths.len(), 2 * 4, "code and calls of both: {svg}");
+        let of_bar = |bar: usize| widths[4 * bar..][..4].iter().sum::<f64>();
         assert!((of_bar(1) / of_bar(0) - 2.0).abs() < 0.01, "{widths:?}");
-        assert!((widths[2] / of_bar(0) - 0.45).abs() < 0.01, "wake-ups are 45%: {widths:?}");
-        for text in [
-            "1.00 µs by samples",
-            "wake-ups and switches: 450 ns, 45%",
-            "residual: 100 ns, 10%",
-            "time of an iteration",
-            "4K",
-        ] {
-            assert!(svg.contains(text), "{text}: {svg}");
+        for text in ["client&#x27;s calls", "time of an iteration", "4K", "1.01 µs"] {
+            assert!(svg.contains(text) || svg.contains(&text.replace("&#x27;", "'")), "{text}: {svg}");
         }
     }
 
@@ -288,17 +282,7 @@ mod tests {
     fn what_differs_too_much_is_drawn_in_shares() {
         let svg = picture(&[explanation("pipe", 1, 1_000.0), explanation("pipe", 1 << 20, 400_000.0)]);
         let widths = widths(&svg);
-        assert_eq!(widths[..6], widths[6..]);
-        assert!(
-            svg.contains("part of the iteration") && svg.contains("400 µs by samples") && svg.contains("20%")
-        );
-    }
-
-    #[test]
-    fn what_lies_over_one_another_goes_beyond_the_end_of_the_iteration() {
-        let svg = picture(&[by_differences("shm-ring", 64, 400.0)]);
-        assert_eq!(widths(&svg).len(), 3, "a residual below 0 has no length");
-        assert!(svg.contains("iteration's end") && svg.contains("400 ns by difference"), "{svg}");
-        assert!(!picture(&[explanation("pipe", 64, 400.0)]).contains("iteration's end"));
+        assert!(widths[..4].iter().zip(&widths[4..]).all(|(a, b)| (a - b).abs() < 0.5), "{widths:?}");
+        assert!(svg.contains("part of the iteration"));
     }
 }

@@ -1,19 +1,17 @@
 //! Why a case costs what it does, in words, and these laid out for the terminal. What is so is decided in
 //! `analysis::explain`; the page of `html` shows the same words.
 
-use super::explanation_tables::{by, tables};
+use super::explanation_tables::tables;
 use super::grid::Grid;
 use super::layout::{DEEPER, INDENT, Style, finish, grid, labelled, section};
-use crate::quantity::{multiple, percent, time, time_estimate};
+use super::path;
+use crate::quantity::{multiple, percent, time_estimate};
 use crate::words::{clean, tight, wrap};
 use analysis::analysed::AnalysedExplanation;
-use analysis::explain::{Copies, CopyKind, Explanation, Knee, Landmark, SizeCurve, Term, TermSource};
+use analysis::explain::{Copies, CopyKind, Explanation, Knee, Landmark, SizeCurve};
 use model::Size;
 use model::record::Fact;
 use std::collections::BTreeMap;
-
-/// The reasons that are put into words.
-const REASONS: usize = 3;
 
 /// An explanation in words.
 pub(crate) struct ExplanationWords {
@@ -25,7 +23,7 @@ pub(crate) struct ExplanationWords {
     pub(crate) reasons: Vec<String>,
     /// What to do about it.
     pub(crate) tries: Vec<String>,
-    /// The decomposition, where there is one, and what probes observed.
+    /// The path, where there is one, and what probes observed.
     pub(crate) tables: Vec<Grid>,
     /// What could not be observed, and why.
     pub(crate) absences: Vec<(String, String)>,
@@ -120,30 +118,17 @@ fn head(explanation: &Explanation) -> String {
     format!("{iteration} per iteration{floor}: median of {} trials without probes", explanation.trials)
 }
 
-/// The largest terms, in words.
+/// The largest segments of the path, in words, and how often bytes were copied.
 fn reasons(explanation: &Explanation) -> Vec<String> {
-    let Some(sum) = &explanation.decomposition else { return Vec::new() };
-    let reason = |(at, (term, ns)): (usize, (&Term, f64))| {
-        let source = match (sum.best, &term.difference) {
-            (TermSource::Differences, Some(difference)) => clean(difference),
-            _ => by(sum.best).to_owned(),
-        };
-        let took = time(ns).unwrap_or_default();
-        format!(
-            "{}. {} of an iteration, {took}, is {} ({source}).",
-            at + 1,
-            percent(ns / sum.iteration_ns),
-            term.kind.name()
-        )
-    };
-    let mut reasons: Vec<String> = sum.largest(REASONS).into_iter().enumerate().map(reason).collect();
+    let Some(path) = &explanation.path else { return Vec::new() };
+    let mut reasons = path::reasons(path, &explanation.call_names);
     if let Some(copies) = &explanation.copies {
         reasons.push(copied(copies));
     }
     reasons
 }
 
-/// CopyKind often each byte was copied, and the proof.
+/// How often each byte was copied, and the proof.
 fn copied(copies: &Copies) -> String {
     let mut by_call: BTreeMap<(&str, CopyKind), f64> = BTreeMap::new();
     for moved in &copies.calls {
@@ -184,5 +169,6 @@ fn absences(explanation: &Explanation) -> Vec<(String, String)> {
     let of_counters = by_reason
         .into_iter()
         .map(|(reason, names)| ("counters".to_owned(), format!("{}: {reason}", clean(&names.join(", ")))));
-    of_probes.chain(of_counters).collect()
+    let of_path = explanation.unrecorded.iter().map(|what| ("events of CPUs".to_owned(), clean(what)));
+    of_probes.chain(of_counters).chain(of_path).collect()
 }

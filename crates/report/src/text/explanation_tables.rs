@@ -1,20 +1,18 @@
 //! The tables of an explanation: where the time goes, system calls, scheduling, page faults, counters, probes.
 
 use super::grid::Grid;
-use crate::quantity::{count, percent, signed_time, time, time_estimate};
+use super::path::RESIDUAL;
+use crate::quantity::{count, percent, signed_time, time};
 use crate::words::clean;
 use analysis::analysed::{AnalysedExplanation, TimeQuantiles};
-use analysis::explain::{
-    CounterRate, Decomposition, Explanation, FaultRate, ProbeUse, SubsystemShare, Term, TermKind, TermSource,
-};
+use analysis::explain::{CounterRate, Explanation, FaultRate, ProbeUse, SubsystemShare};
+use analysis::path::{PathGroup, PathSum};
 use analysis::traces::schedule::Overlap;
 use model::Case;
 use model::observation::profile::{CallProfile, ScheduleProfile};
 use model::record::Fact;
 use std::collections::BTreeSet;
 
-/// A residual above this part of an iteration is explained.
-const LARGE_RESIDUAL: f64 = 0.15;
 /// The kinds of answers of a call that are shown.
 const ANSWERS: usize = 3;
 
@@ -22,7 +20,6 @@ const ANSWERS: usize = 3;
 pub(crate) fn tables(analysed: &AnalysedExplanation<'_>) -> Vec<Grid> {
     let explanation = analysed.explanation;
     let tables = [
-        explanation.decomposition.as_ref().map(decomposition),
         explanation.calls.as_ref().map(|(probe, calls)| of_calls(calls, &analysed.call_times, probe.name())),
         explanation.schedule.as_ref().map(|ends| schedule(ends, &analysed.wake_ups, explanation.overlap)),
         explanation.faults.as_ref().map(|faults| of_faults(faults)),
@@ -30,23 +27,12 @@ pub(crate) fn tables(analysed: &AnalysedExplanation<'_>) -> Vec<Grid> {
         counters(&explanation.counters),
         Some(probes(&explanation.probes)),
     ];
-    let tables = tables.into_iter().flatten();
+    let tables = super::path::tables(explanation).into_iter().chain(tables.into_iter().flatten());
     match explanation.case.workload.is_alone() {
         true => tables.map(of_client_alone).collect(),
         false => tables.collect(),
     }
 }
-
-/// How the numbers of a decomposition came about.
-pub(crate) fn by(source: TermSource) -> &'static str {
-    match source {
-        TermSource::Samples => "by samples",
-        TermSource::Differences => "by difference",
-    }
-}
-
-/// What no term stands for.
-pub(crate) const RESIDUAL: &str = "residual";
 
 /// `grid` without its column of server: operations have no server.
 fn of_client_alone(mut grid: Grid) -> Grid {
@@ -59,108 +45,35 @@ fn of_client_alone(mut grid: Grid) -> Grid {
     grid
 }
 
-fn decomposition(sum: &Decomposition) -> Grid {
-    let share = |ns: f64| percent(ns / sum.iteration_ns);
-    let row = |term: &Term| {
-        let cells = vec![
-            term.by_probes_ns.and_then(time).unwrap_or_default(),
-            term.by_probes_ns.map(share).unwrap_or_default(),
-            term.by_difference_ns.and_then(time_estimate).unwrap_or_default(),
-            term.by_difference_ns.map(|ns| share(ns.median)).unwrap_or_default(),
-            if term.contradicts { "!".to_owned() } else { String::new() },
-        ];
-        (term.kind.name().to_owned(), cells)
-    };
-    let residual = vec![
-        sum.residual_by_probes_ns.and_then(signed_time).unwrap_or_default(),
-        sum.residual_by_probes_ns.map(share).unwrap_or_default(),
-        signed_time(sum.residual_by_difference_ns).unwrap_or_default(),
-        share(sum.residual_by_difference_ns),
-        String::new(),
-    ];
-    let rows = sum.terms.iter().map(row).chain([(RESIDUAL.to_owned(), residual)]).collect();
-    let columns =
-        [by(TermSource::Samples), "", by(TermSource::Differences), "", ""].map(str::to_owned).to_vec();
-    Grid {
-        heading: format!("where the time goes: {} per iteration", time(sum.iteration_ns).unwrap_or_default()),
-        columns,
-        rows,
-        below: notes(sum),
-    }
-}
-
-/// The decompositions of `all` side by side, a column each, by the better source.
+/// The paths of `all` side by side, a column each, in groups of segments.
 pub(crate) fn side_by_side(all: &[&Explanation]) -> Grid {
-    let sums = || all.iter().filter_map(|explanation| explanation.decomposition.as_ref());
-    let row = |name: &str, cell: &dyn Fn(&Decomposition) -> Option<String>| {
-        (name.to_owned(), sums().map(|sum| cell(sum).unwrap_or_default()).collect())
+    let paths = || all.iter().filter_map(|explanation| explanation.path.as_ref());
+    let row = |name: &str, cell: &dyn Fn(&PathSum) -> Option<String>| {
+        (name.to_owned(), paths().map(|path| cell(path).unwrap_or_default()).collect())
     };
-    let of_kind = |kind: TermKind| {
-        row(kind.name(), &|sum| {
-            let term = sum.terms.iter().find(|term| term.kind == kind)?;
-            time(sum.ns_of(term)?)
+    let occurring: BTreeSet<PathGroup> =
+        paths().flat_map(|path| path.groups()).map(|(group, _)| group).collect();
+    let of_group = |group: PathGroup| {
+        row(group.name(), &|path| {
+            let (_, ns) = path.groups().into_iter().find(|(of, _)| *of == group)?;
+            time(ns.mean)
         })
     };
-    let known = |sum: &Decomposition, term: &Term| sum.ns_of(term).map(|_| term.kind);
-    let kinds: BTreeSet<TermKind> =
-        sums().flat_map(|sum| sum.terms.iter().filter_map(move |term| known(sum, term))).collect();
     let name = |case: &Case| {
         let size = case.size_bytes.map(|size| format!(" {size}")).unwrap_or_default();
         clean(&format!("{}{size}", case.spec))
     };
-    let cases = all.iter().filter(|explanation| explanation.decomposition.is_some());
+    let cases = all.iter().filter(|explanation| explanation.path.is_some());
     Grid {
         heading: "the same in numbers".to_owned(),
         columns: cases.map(|explanation| name(&explanation.case)).collect(),
-        rows: [row("whole iteration", &|sum| time(sum.iteration_ns))]
+        rows: [row("iteration without probes", &|path| time(path.bare_ns.mean))]
             .into_iter()
-            .chain(kinds.into_iter().map(of_kind))
-            .chain([
-                row(RESIDUAL, &|sum| signed_time(sum.residual_ns())),
-                row("", &|sum| Some(by(sum.best).to_owned())),
-            ])
+            .chain(occurring.into_iter().map(of_group))
+            .chain([row(RESIDUAL, &|path| signed_time(path.residual_ns.mean))])
             .collect(),
         below: Vec::new(),
     }
-}
-
-/// What the numbers of a decomposition are.
-fn notes(sum: &Decomposition) -> Vec<String> {
-    let mut notes = Vec::new();
-    if sum.samples > 0 {
-        notes.push(format!(
-            "By samples: the CPU time of both endpoints in trials without probes, split by where {} samples found the \
-             processor. The time in which neither ran belongs to wake-ups.",
-            sum.samples
-        ));
-    }
-    let differences =
-        sum.terms.iter().filter_map(|term| Some((term.kind.name(), term.difference.as_deref()?)));
-    let differences: Vec<String> = differences.map(|(name, of)| format!("{name}: {}", clean(of))).collect();
-    if !differences.is_empty() {
-        notes.push(format!("By difference: {}.", differences.join("; ")));
-    }
-    if sum.terms.iter().any(|term| term.contradicts) {
-        notes.push(
-            "!  The two differ by more than a tenth of the iteration. A control case differs in more than what it leaves \
-             out, and samples do not show what an instruction waits for."
-                .to_owned(),
-        );
-    }
-    if sum.residual_ns().abs() > LARGE_RESIDUAL * sum.iteration_ns {
-        notes.push(match sum.best {
-            TermSource::Samples => {
-                "The residual is large: many samples lie in functions of the kernel that ipcmark assigns to no part \
-                 of it."
-                    .to_owned()
-            }
-            TermSource::Differences => {
-                "The residual is large: it holds what no control case leaves out, such as the mechanism's own code."
-                    .to_owned()
-            }
-        });
-    }
-    notes
 }
 
 fn of_calls(calls: &[Vec<CallProfile>; 2], times: &[Vec<TimeQuantiles>; 2], probe: &str) -> Grid {

@@ -3,6 +3,7 @@
 //! `sheet` and `study` say what a report says, `layout` decides where words stand in a terminal. The pages of `html` and the
 //! charts of `svg` take their words from here too.
 
+pub(crate) mod against;
 pub(crate) mod block;
 pub(crate) mod columns;
 pub(crate) mod comparison;
@@ -14,6 +15,7 @@ pub(crate) mod layout;
 pub(crate) mod markdown;
 pub(crate) mod marks;
 pub(crate) mod matrix;
+pub(crate) mod path;
 pub(crate) mod plot;
 pub(crate) mod sheet;
 pub(crate) mod study;

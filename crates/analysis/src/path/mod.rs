@@ -1,0 +1,28 @@
+//! The critical path of an iteration through both endpoints, from the events of both CPUs: its segments add up to exactly the
+//! iteration as it was observed. What observing costs is found by dose and taken from the segments in which it lies.
+//!
+//! Nothing here records events, and nothing is laid out. docs/explain.md has the method with an example.
+
+mod against;
+mod dose;
+mod group;
+mod segment;
+mod spans;
+mod split;
+mod sum;
+#[cfg(test)]
+mod sum_tests;
+mod tail;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+pub use self::against::{ExplainedDifference, PathDifference, SegmentDifference, differ};
+pub use self::dose::Dose;
+pub use self::group::PathGroup;
+pub use self::segment::{CriticalPath, EventCounts, Segment, SegmentKind, SegmentPlace};
+pub use self::split::{CallSplit, SampleCounts, SubsystemPart};
+pub use self::sum::{DosedTrials, EventCost, PathSum, SegmentSum};
+pub use self::tail::{GroupDifference, SlowIterations, SlowSegment, TwoGroups};
+pub use self::walk::critical_paths;

@@ -1,0 +1,446 @@
+//! An iteration as the sum of the segments of its path, less what recording them cost, beside the same iterations without an
+//! instrument.
+//!
+//! Everything is worked out round by round, for a round lies close together in time, and averaged over rounds: means add up.
+//! The residual is measured, not defined: the corrected sum less the bare iteration.
+
+use super::dose::{Dose, DoseFit};
+use super::segment::{CriticalPath, EventCounts, SegmentKind, SegmentPlace, place_of};
+use super::tally::TrialPaths;
+use crate::interval::{MeanEstimate, mean_over_trials};
+use crate::stats::median;
+use model::endpoint::EndpointRole;
+use model::observation::{CpuTrace, EventSet};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A round in which a trial took so many times the median of its dose, or less than its inverse, was disturbed.
+const DISTURBED: f64 = 1.5;
+/// Of a set with fewer events than this on the path of an iteration the cost cannot be placed: what its trials add is chance, or off the
+/// path.
+const RARE: f64 = 0.1;
+/// Segments of less than this share of the iteration are added up, unless they are disturbances.
+const MINOR: f64 = 0.01;
+
+/// The slices of some dose in one round.
+#[derive(Debug, Clone)]
+struct DosedTrial {
+    dose: Dose,
+    /// The mean of the slices.
+    iteration_ns: f64,
+    slices: u32,
+    /// Of the largest dose: what its events say.
+    paths: Option<TrialPaths>,
+    lost: u64,
+}
+
+/// The slices of one case, at every dose, round by round: a trial each.
+#[derive(Debug, Clone, Default)]
+pub struct DosedTrials {
+    rounds: BTreeMap<u32, Vec<DosedTrial>>,
+    unavailable: BTreeSet<String>,
+}
+
+/// One line of the sum.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SegmentSum {
+    /// Where on the path; absent of all that is small, added up.
+    pub place: Option<SegmentPlace>,
+    /// As observed, in nanoseconds an iteration.
+    pub observed_ns: MeanEstimate,
+    /// Less what recording the events in it cost.
+    pub corrected_ns: MeanEstimate,
+    /// The corrected time as a share of the iteration without an instrument.
+    pub share: f64,
+    /// How many events an iteration were recorded in it.
+    pub events: f64,
+}
+
+/// What recording a set of events costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EventCost {
+    /// The set.
+    pub set: EventSet,
+    /// What it adds to an iteration, in nanoseconds.
+    pub iteration_ns: MeanEstimate,
+    /// How many events of it lie on the path of an iteration.
+    pub events: f64,
+    /// What one of them costs; absent where hardly any lies on the path, so that nothing was taken from it.
+    pub event_ns: Option<MeanEstimate>,
+}
+
+/// An iteration as a sum.
+#[derive(Debug, Clone, Serialize)]
+pub struct PathSum {
+    /// The rounds that it is averaged over.
+    pub rounds: usize,
+    /// The rounds that were left out, because a trial in them was disturbed.
+    pub rounds_left_out: usize,
+    /// The observed iterations.
+    pub iterations: u64,
+    /// The segments, in the order of the path.
+    pub segments: Vec<SegmentSum>,
+    /// An iteration as observed: the sum of what was observed in the segments.
+    pub observed_ns: MeanEstimate,
+    /// The sum of the corrected segments.
+    pub corrected_ns: MeanEstimate,
+    /// An iteration without an instrument, in the same rounds.
+    pub bare_ns: MeanEstimate,
+    /// The corrected sum less the bare iteration.
+    pub residual_ns: MeanEstimate,
+    /// What an instrument that records nothing adds to an iteration. It is taken from the client's own code.
+    pub base_ns: MeanEstimate,
+    /// What recording each set costs.
+    pub costs: Vec<EventCost>,
+    /// The costs were found without the trials that they are taken from, so that the residual is a test.
+    pub is_tested: bool,
+    /// What cannot be told apart, because events of it were not recorded.
+    pub merged: Vec<&'static str>,
+    /// Which tasks had a CPU that an endpoint waited for, and the nanoseconds an iteration.
+    pub tasks: Vec<(String, f64)>,
+    /// The observed path of one iteration that took about the median.
+    pub typical: Option<CriticalPath>,
+    /// Each round's corrected time of each place, and its bare iteration, for differences.
+    #[serde(skip)]
+    pub(super) by_round: BTreeMap<u32, RoundSum>,
+}
+
+/// One round of a sum.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct RoundSum {
+    pub(super) bare_ns: f64,
+    pub(super) corrected_ns: BTreeMap<SegmentPlace, f64>,
+    observed_ns: BTreeMap<SegmentPlace, f64>,
+    base_ns: f64,
+    costs_ns: Vec<f64>,
+}
+
+impl RoundSum {
+    pub(super) fn sum_ns(&self) -> f64 {
+        self.corrected_ns.values().sum()
+    }
+}
+
+impl PathSum {
+    /// The calls on the path, by number. `name` names them.
+    pub fn call_names(&self, name: impl Fn(u32) -> String) -> BTreeMap<u32, String> {
+        self.places().into_iter().filter_map(|place| place.call).map(|call| (call, name(call))).collect()
+    }
+
+    /// Every place on the path.
+    pub(super) fn places(&self) -> BTreeSet<SegmentPlace> {
+        self.by_round.values().flat_map(|round| round.corrected_ns.keys().copied()).collect()
+    }
+
+    /// What the segments of the kinds that `is_in` takes cost together, corrected, in nanoseconds an iteration.
+    pub fn of_kinds(&self, is_in: &dyn Fn(SegmentKind) -> bool) -> Option<MeanEstimate> {
+        self.of_places(&|place| is_in(place.kind))
+    }
+
+    /// What the places that `is_in` takes cost together, in nanoseconds an iteration; `None` where there is none.
+    pub(super) fn of_places(&self, is_in: &dyn Fn(SegmentPlace) -> bool) -> Option<MeanEstimate> {
+        let of_round = |round: &RoundSum| {
+            let inside = round.corrected_ns.iter().filter(|(place, _)| is_in(**place));
+            inside.map(|(_, ns)| ns).sum::<f64>()
+        };
+        let rounds: Vec<f64> = self.by_round.values().map(of_round).collect();
+        self.places().into_iter().any(is_in).then(|| mean_over_trials(&rounds)).flatten()
+    }
+}
+
+impl DosedTrials {
+    /// Adds a slice without an instrument, whose iterations took `iteration_ns`.
+    pub fn add_bare(&mut self, round: u32, iteration_ns: f64) {
+        self.merge(round, DosedTrial { dose: None, iteration_ns, slices: 1, paths: None, lost: 0 });
+    }
+
+    /// Adds a slice in which `trace` was recorded, whose iterations took `iteration_ns` by the client's clock.
+    pub fn add(&mut self, round: u32, trace: &CpuTrace, iteration_ns: f64) {
+        self.unavailable.extend(trace.unavailable.iter().cloned());
+        let mut sets = trace.sets.clone();
+        sets.sort_unstable();
+        let doses = self.rounds.values().flatten().filter_map(|trial| trial.dose.as_ref());
+        let is_largest = doses.map(Vec::len).max().is_none_or(|most| sets.len() >= most);
+        let paths = is_largest.then(|| TrialPaths::of(trace));
+        self.merge(round, DosedTrial { dose: Some(sets), iteration_ns, slices: 1, paths, lost: trace.lost });
+    }
+
+    /// Slices of one dose in one round are of one trial.
+    fn merge(&mut self, round: u32, slice: DosedTrial) {
+        let trials = self.rounds.entry(round).or_default();
+        let Some(trial) = trials.iter_mut().find(|trial| trial.dose == slice.dose) else {
+            trials.push(slice);
+            return;
+        };
+        let sum_ns = trial.iteration_ns * f64::from(trial.slices) + slice.iteration_ns;
+        trial.slices += 1;
+        trial.iteration_ns = sum_ns / f64::from(trial.slices);
+        trial.lost += slice.lost;
+        match (&mut trial.paths, slice.paths) {
+            (Some(paths), Some(others)) => paths.add(others),
+            (None, others) => trial.paths = others,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Notes why a slice could not be measured.
+    pub fn note_failure(&mut self, reason: String) {
+        self.unavailable.insert(reason);
+    }
+
+    /// The sets that could not be recorded, each with the reason and what would grant it; and why there is no sum, if slices were
+    /// measured and there is none.
+    pub fn unavailable(&self) -> Vec<String> {
+        let lost: u64 = self.rounds.values().flatten().map(|trial| trial.lost).sum();
+        let no_sum = (!self.rounds.is_empty() && self.sum().is_none()).then(|| {
+            format!(
+                "the path: of {} rounds none had every dose without loss; {lost} records were lost; give it more with --time, or \
+                 fewer --iterations",
+                self.rounds.len()
+            )
+        });
+        self.unavailable.iter().cloned().chain(no_sum).collect()
+    }
+
+    /// The paths of the trials of the largest dose, in the order of rounds.
+    pub(super) fn largest(&self) -> Vec<&TrialPaths> {
+        let trials = || self.rounds.values().flatten();
+        let most = trials().filter_map(|trial| trial.dose.as_ref()).map(Vec::len).max();
+        let is_largest = |trial: &&DosedTrial| trial.dose.as_ref().map(Vec::len) == most;
+        trials().filter(is_largest).filter_map(|trial| trial.paths.as_ref()).collect()
+    }
+
+    /// An iteration as a sum; `None` where there are too few doses or rounds to tell.
+    pub fn sum(&self) -> Option<PathSum> {
+        let mut doses: Vec<Dose> = Vec::new();
+        for trial in self.rounds.values().flatten() {
+            if !doses.contains(&trial.dose) {
+                doses.push(trial.dose.clone());
+            }
+        }
+        let fit = DoseFit::of(&doses).filter(|fit| !fit.sets.is_empty())?;
+        let whole: BTreeMap<u32, Vec<&DosedTrial>> = self
+            .rounds
+            .iter()
+            .filter_map(|(round, trials)| Some((*round, one_of_each(&doses, fit.largest, trials)?)))
+            .collect();
+        let kept = undisturbed(&whole);
+        let left_out = whole.len() - kept.len();
+        let largest: Vec<&TrialPaths> =
+            kept.values().filter_map(|trials| trials[fit.largest].paths.as_ref()).collect();
+        let shares = Shares::of(&largest, &fit.sets);
+        let by_round: BTreeMap<u32, RoundSum> = kept
+            .iter()
+            .filter_map(|(round, trials)| Some((*round, round_sum(&fit, &shares, trials)?)))
+            .collect();
+        put_together(&fit, &shares, &largest, by_round, left_out)
+    }
+}
+
+/// The trial of each dose, in the order of `doses`; `None` where one lacks. A slice that lost records costs what others do, but its path
+/// is not whole: that of the largest dose, at `largest`, must have lost none.
+fn one_of_each<'a>(doses: &[Dose], largest: usize, trials: &'a [DosedTrial]) -> Option<Vec<&'a DosedTrial>> {
+    let of = |(at, dose): (usize, &Dose)| {
+        trials.iter().find(|trial| trial.dose == *dose && (at != largest || trial.lost == 0))
+    };
+    doses.iter().enumerate().map(of).collect()
+}
+
+/// The rounds in which every trial took about as long as others of its dose; where these are fewer than half, the half that comes
+/// closest. It asks nothing of what the doses do to each other.
+fn undisturbed<'a>(rounds: &BTreeMap<u32, Vec<&'a DosedTrial>>) -> BTreeMap<u32, Vec<&'a DosedTrial>> {
+    let doses = rounds.values().next().map_or(0, Vec::len);
+    let medians: Vec<f64> = (0..doses)
+        .filter_map(|dose| {
+            let times: Vec<f64> = rounds.values().map(|trials| trials[dose].iteration_ns).collect();
+            median(&times)
+        })
+        .collect();
+    let worst = |trials: &[&DosedTrial]| {
+        let apart =
+            trials.iter().zip(&medians).map(|(trial, median)| (trial.iteration_ns / median).ln().abs());
+        apart.fold(0.0, f64::max)
+    };
+    let mut by_worst: Vec<f64> = rounds.values().map(|trials| worst(trials)).collect();
+    by_worst.sort_by(f64::total_cmp);
+    let of_half = by_worst.get(by_worst.len().div_ceil(2).saturating_sub(1)).copied().unwrap_or(0.0);
+    let bound = of_half.max(DISTURBED.ln());
+    let kept = rounds.iter().filter(|(_, trials)| worst(trials) <= bound);
+    kept.map(|(round, trials)| (*round, trials.clone())).collect()
+}
+
+/// Where on the path the events of each set lie.
+struct Shares {
+    /// Every place, in the order in which an iteration comes to them, and the share of the cost of each set that lies in it.
+    places: Vec<(SegmentPlace, Vec<f64>)>,
+    /// The events of all sets at each place of the path of an iteration.
+    events_at: BTreeMap<SegmentPlace, f64>,
+    /// The events of each set on the path of an iteration.
+    events: Vec<f64>,
+    iterations: u64,
+}
+
+impl Shares {
+    fn of(trials: &[&TrialPaths], sets: &[EventSet]) -> Self {
+        let mut places: BTreeMap<SegmentPlace, (EventCounts, u64, u64)> = BTreeMap::new();
+        for (place, tally) in trials.iter().flat_map(|trial| &trial.places) {
+            let (events, offset_ns, segments) = places.entry(*place).or_default();
+            events.iter_mut().zip(tally.events).for_each(|(sum, events)| *sum += events);
+            *offset_ns += tally.offset_ns;
+            *segments += tally.segments;
+        }
+        let iterations: u64 = trials.iter().map(|trial| trial.iterations).sum();
+        let all = |set: EventSet| places.values().map(|(events, ..)| events[place_of(set)]).sum::<u64>();
+        let totals: Vec<u64> = sets.iter().map(|set| all(*set)).collect();
+        let share = |events: &EventCounts| -> Vec<f64> {
+            let is_rare = |total: u64| (total as f64) < RARE * iterations as f64;
+            let of = |(set, total): (&EventSet, &u64)| match is_rare(*total) {
+                true => 0.0,
+                false => events[place_of(*set)] as f64 / *total as f64,
+            };
+            sets.iter().zip(&totals).map(of).collect()
+        };
+        let mut rows: Vec<(SegmentPlace, Vec<f64>, f64)> = places
+            .iter()
+            .map(|(place, (events, offset_ns, segments))| {
+                (*place, share(events), *offset_ns as f64 / (*segments).max(1) as f64)
+            })
+            .collect();
+        rows.sort_by(|(.., a), (.., b)| a.total_cmp(b));
+        let an_iteration = |count: u64| count as f64 / iterations.max(1) as f64;
+        let all_events = |(place, (events, ..)): (&SegmentPlace, &(EventCounts, u64, u64))| {
+            (*place, an_iteration(events.iter().sum()))
+        };
+        Self {
+            events_at: places.iter().map(all_events).collect(),
+            places: rows.into_iter().map(|(place, shares, _)| (place, shares)).collect(),
+            events: totals.iter().map(|total| an_iteration(*total)).collect(),
+            iterations,
+        }
+    }
+
+    /// What of `costs_ns` and `base_ns` lies in `place`.
+    fn cost_at(&self, place: SegmentPlace, shares: &[f64], costs_ns: &[f64], base_ns: f64) -> f64 {
+        let of_events: f64 = shares.iter().zip(costs_ns).map(|(share, ns)| share * ns).sum();
+        if place == self.own_code() { of_events + base_ns } else { of_events }
+    }
+
+    /// The client's own code, in which the clock is read for each iteration.
+    fn own_code(&self) -> SegmentPlace {
+        let of_client = |kind| SegmentPlace { of: EndpointRole::Client, kind, call: None };
+        let user = of_client(SegmentKind::User);
+        match self.places.iter().any(|(place, _)| *place == user) {
+            true => user,
+            false => of_client(SegmentKind::Running),
+        }
+    }
+}
+
+fn round_sum(fit: &DoseFit, shares: &Shares, trials: &[&DosedTrial]) -> Option<RoundSum> {
+    let mut times_ns: Vec<f64> = trials.iter().map(|trial| trial.iteration_ns).collect();
+    let paths = trials[fit.largest].paths.as_ref()?;
+    // The path is from clock reading to clock reading, as the iterations of the other doses are.
+    times_ns[fit.largest] = paths.iteration_ns();
+    let (base_ns, costs_ns) = (fit.base_ns(&times_ns), fit.costs_ns(&times_ns));
+    let observed_ns: BTreeMap<SegmentPlace, f64> =
+        shares.places.iter().map(|(place, _)| (*place, paths.ns_at(*place))).collect();
+    let corrected = |(place, of): &(SegmentPlace, Vec<f64>)| {
+        (*place, observed_ns[place] - shares.cost_at(*place, of, &costs_ns, base_ns))
+    };
+    Some(RoundSum {
+        bare_ns: times_ns[fit.bare],
+        corrected_ns: shares.places.iter().map(corrected).collect(),
+        observed_ns,
+        base_ns,
+        costs_ns,
+    })
+}
+
+fn put_together(
+    fit: &DoseFit,
+    shares: &Shares,
+    largest: &[&TrialPaths],
+    by_round: BTreeMap<u32, RoundSum>,
+    rounds_left_out: usize,
+) -> Option<PathSum> {
+    let mean =
+        |of: &dyn Fn(&RoundSum) -> f64| mean_over_trials(&by_round.values().map(of).collect::<Vec<f64>>());
+    let (corrected_ns, bare_ns) = (mean(&RoundSum::sum_ns)?, mean(&|round| round.bare_ns)?);
+    let (minor, major): (Vec<_>, Vec<_>) = shares.places.iter().map(|(place, _)| *place).partition(|place| {
+        let of_place = mean(&|round| round.observed_ns[place]).map_or(0.0, |mean| mean.mean);
+        of_place < MINOR * bare_ns.mean && !place.kind.is_disturbance()
+    });
+    let line = |place: Option<SegmentPlace>, places: &[SegmentPlace]| {
+        let corrected = mean(&|round| places.iter().map(|place| round.corrected_ns[place]).sum())?;
+        Some(SegmentSum {
+            place,
+            observed_ns: mean(&|round| places.iter().map(|place| round.observed_ns[place]).sum())?,
+            corrected_ns: corrected,
+            share: corrected.mean / bare_ns.mean,
+            events: places.iter().map(|place| shares.events_at[place]).sum(),
+        })
+    };
+    let mut segments: Vec<SegmentSum> =
+        major.iter().filter_map(|place| line(Some(*place), &[*place])).collect();
+    if !minor.is_empty() {
+        segments.extend(line(None, &minor));
+    }
+    let cost = |(at, set): (usize, &EventSet)| {
+        let events = shares.events[at];
+        Some(EventCost {
+            set: *set,
+            iteration_ns: mean(&|round| round.costs_ns[at])?,
+            events,
+            event_ns: (events >= RARE).then(|| mean(&|round| round.costs_ns[at] / events)).flatten(),
+        })
+    };
+    Some(PathSum {
+        rounds: by_round.len(),
+        rounds_left_out,
+        iterations: shares.iterations,
+        segments,
+        observed_ns: mean(&|round| round.observed_ns.values().sum())?,
+        corrected_ns,
+        bare_ns,
+        residual_ns: mean(&|round| round.sum_ns() - round.bare_ns)?,
+        base_ns: mean(&|round| round.base_ns)?,
+        costs: fit.sets.iter().enumerate().filter_map(cost).collect(),
+        is_tested: fit.is_tested,
+        merged: merged(&fit.sets),
+        tasks: tasks(largest, shares.iterations),
+        typical: largest.first().and_then(|trial| trial.typical.clone()),
+        by_round,
+    })
+}
+
+/// Who had a CPU that an endpoint waited for, the longest first.
+fn tasks(trials: &[&TrialPaths], iterations: u64) -> Vec<(String, f64)> {
+    let mut tasks: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, ns) in trials.iter().flat_map(|trial| &trial.tasks_ns) {
+        *tasks.entry(name).or_default() += ns;
+    }
+    let mut tasks: Vec<(String, f64)> =
+        tasks.into_iter().map(|(name, ns)| (name.to_owned(), ns as f64 / iterations.max(1) as f64)).collect();
+    tasks.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    tasks
+}
+
+/// What cannot be told apart where only `sets` are recorded.
+fn merged(sets: &[EventSet]) -> Vec<&'static str> {
+    let lacks = |set: EventSet| !sets.contains(&set);
+    let all = [
+        (
+            EventSet::Switches,
+            "a call and the time that its thread sleeps in it, with all that the peer does meanwhile",
+        ),
+        (
+            EventSet::WakeUps,
+            "a wake-up and what the waking endpoint does up to then or, on one CPU, until it sleeps",
+        ),
+        (EventSet::Calls, "user code and system calls"),
+        (EventSet::Idle, "coming out of idle and the rest of a wake-up"),
+        (EventSet::Interrupts, "interrupts and softirqs, and the code that they interrupt"),
+        (EventSet::Faults, "page faults and the code that takes them"),
+    ];
+    all.into_iter().filter(|(set, _)| lacks(*set)).map(|(_, what)| what).collect()
+}

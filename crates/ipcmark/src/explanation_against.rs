@@ -1,0 +1,107 @@
+//! Why one case is slower than another: the events of both recorded in the same rounds, and the difference of their paths.
+
+use crate::doses;
+use crate::exit::{Error, Exit};
+use crate::explanation::{NOT_OBSERVABLE, is_observable};
+use crate::output::{print, style};
+use crate::request::ExplanationRequest;
+use crate::session::RunSession;
+use analysis::path::ExplainedDifference;
+use model::{Case, Invalid};
+use std::io::Write;
+use std::time::Duration;
+
+/// The time that each pair may take when none is given.
+const TIME_OF_A_PAIR: Duration = Duration::from_secs(40);
+
+/// The cases of `first`, each with that of `second` that differs in the mechanism, or an injected delay, alone; or in the size too, where `second` has one
+/// size only.
+pub fn pairs(first: &[Case], second: &[Case]) -> Vec<[Case; 2]> {
+    let is_one_size = second.windows(2).all(|cases| cases[0].size_bytes == cases[1].size_bytes);
+    let is_alike = |a: &Case, b: &Case| {
+        let like_a = Case { spec: a.spec.clone(), size_bytes: a.size_bytes, inject: a.inject, ..b.clone() };
+        *b != *a && like_a == *a
+    };
+    let pair = |a: &Case| {
+        let of_its_size = second.iter().find(|b| is_alike(a, b) && b.size_bytes == a.size_bytes);
+        let of_another = || second.iter().find(|b| is_alike(a, b) && is_one_size);
+        of_its_size.or_else(of_another).map(|b| [a.clone(), b.clone()])
+    };
+    first.iter().filter_map(pair).collect()
+}
+
+/// Explains each of `pairs`, and prints what was found.
+pub fn explain_pairs(
+    pairs: &[[Case; 2]],
+    request: &ExplanationRequest,
+    session: &RunSession,
+) -> Result<Exit, Error> {
+    if let Some(case) = pairs.iter().flatten().find(|case| !is_observable(case)) {
+        return Err(Invalid::new(
+            format!("{case} cannot be explained: {NOT_OBSERVABLE}"),
+            "leave out --peers, --think-time and --rate",
+        )
+        .into());
+    }
+    let time =
+        request.time.map_or(TIME_OF_A_PAIR, |time| time / u32::try_from(pairs.len()).unwrap_or(u32::MAX));
+    let trials = session.trials(false, request.timeout, None);
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for cases in pairs {
+        let dosed = doses::record(cases, request.iterations, &trials, time);
+        let sums: Vec<_> = dosed.iter().filter_map(|dosed| dosed.sum()).collect();
+        let difference = <[_; 2]>::try_from(sums)
+            .ok()
+            .and_then(|sums| ExplainedDifference::of(cases.clone(), sums, observe::call_name));
+        match difference {
+            Some(difference) => found.push(difference),
+            None => {
+                let reasons: Vec<String> = dosed.iter().flat_map(|dosed| dosed.unavailable()).collect();
+                missing.push((cases, reasons));
+            }
+        }
+    }
+    print(&match request.json {
+        true => format!("{:#}\n", serde_json::json!({ "differences": found })),
+        false => report::differences(&found, &style()),
+    })?;
+    for ([first, second], reasons) in &missing {
+        let why = if reasons.is_empty() {
+            "there was no whole round without lost records; give it more with --time"
+        } else {
+            ""
+        };
+        let reasons = reasons.join("; ");
+        let _ = writeln!(anstream::stderr(), "{first} against {second}: not explained: {why}{reasons}");
+    }
+    Ok(match () {
+        () if session.is_stopped() => Exit::Interrupted,
+        () if !missing.is_empty() => Exit::CaseFailed,
+        () => Exit::Success,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Size, floor};
+
+    #[test]
+    fn cases_are_paired_that_differ_in_the_mechanism_or_the_size_alone() {
+        let case = |name: &str, size: u64| Case { size_bytes: Some(Size(size)), ..floor::operation(name, 1) };
+        let names = |first: &[Case], second: &[Case]| -> Vec<String> {
+            pairs(first, second).iter().map(|[a, b]| format!("{}-{}", a.key(), b.key())).collect()
+        };
+        let both = [case("memcpy", 1), case("memcpy", 64)];
+        assert_eq!(
+            names(&both, &[case("memset", 64), case("memset", 1)]),
+            [
+                "memcpy cost 1 same-core-memset cost 1 same-core",
+                "memcpy cost 64 same-core-memset cost 64 same-core"
+            ]
+        );
+        assert_eq!(names(&both[1..], &both[..1]), ["memcpy cost 64 same-core-memcpy cost 1 same-core"]);
+        assert!(names(&both[..1], &both[..1]).is_empty(), "it is the same");
+        assert!(names(&both[..1], &[case("memset", 2), case("memset", 3)]).is_empty());
+    }
+}
