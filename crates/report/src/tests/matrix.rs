@@ -111,12 +111,12 @@ fn a_default_run_fits_70_lines_of_80_columns_and_narrower_terminals() {
 
 #[test]
 fn places_stand_side_by_side_where_they_fit() {
-    insta::assert_snapshot!(matrix(&as_large_as_the_default_suite(false), &PLAIN), @r#"
+    insta::assert_snapshot!(matrix(&as_large_as_the_default_suite(false), &PLAIN), @"
     ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
-      run         34 rounds in 118 s; 28 of 97 cases settled to ±2%; 1.3% of CPU
-                  time stolen
+      run         34 rounds in 118 s, 4.0% of it starting trials; 28 of 97 cases
+                  settled to ±2%; 1.3% of CPU time stolen
       instrument  clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every
                   iteration adds 1.2% (median over cases)
       note        the last line was cut off; it is left out
@@ -171,7 +171,7 @@ fn places_stand_side_by_side_where_they_fit() {
 
       !  unsettled: the 95% interval is wider than was asked for
       --detail shows every case with intervals, percentiles and CPU time
-    "#);
+    ");
 }
 
 #[test]
@@ -201,12 +201,12 @@ fn a_narrow_terminal_has_one_place_at_a_time_and_as_many_sizes_as_fit() {
 
 #[test]
 fn the_fixture_in_80_columns() {
-    insta::assert_snapshot!(matrix(&fixture::results(), &PLAIN), @r"
+    insta::assert_snapshot!(matrix(&fixture::results(), &PLAIN), @"
     ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
-      run         34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3%
-                  of CPU time stolen
+      run         34 rounds in 118 s, 4.0% of it starting trials; 8 of 14 cases
+                  settled to ±2%, 1 failed; 1.3% of CPU time stolen
       instrument  clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every
                   iteration adds 1.2% (median over cases)
       note        the last line was cut off; it is left out

@@ -14,27 +14,27 @@ fn one_block(text: &str) -> String {
 
 #[test]
 fn the_table_in_80_columns() {
-    insta::assert_snapshot!(table(&fixture::results(), &PLAIN), @r"
+    insta::assert_snapshot!(table(&fixture::results(), &PLAIN), @"
     ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
-      run         34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3%
-                  of CPU time stolen
+      run         34 rounds in 118 s, 4.0% of it starting trials; 8 of 14 cases
+                  settled to ±2%, 1 failed; 1.3% of CPU time stolen
       instrument  clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every
                   iteration adds 1.2% (median over cases)
       note        the last line was cut off; it is left out
 
     latency, no payload, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches
-      eventfd            2.34 µs ±0.7%  3.79 µs  2.29 µs      2.00
+      eventfd            2.34 µs ±0.9%  3.79 µs  2.29 µs      2.00
       floor: context-switch = 1.89 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches  ×floor
-      shm-ring:          2.14 µs ±0.7%  3.46 µs  2.10 µs      2.00    ×1.4
+      shm-ring:          2.14 µs ±0.9%  3.46 µs  2.10 µs      2.00    ×1.4
         wait=futex
       pipe               2.83 µs  ±25%  4.58 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream        4.78 µs  ±14%  7.58 µs  4.68 µs      2.00    ×3.1  !
+      unix-stream        4.78 µs  ±15%  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
@@ -42,7 +42,7 @@ fn the_table_in_80_columns() {
       mechanism             round trip      p99      cpu  switches  ×floor
       pipe               3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  !m
       fifo               3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  !m
-      unix-stream:       4.45 µs ±0.7%  7.20 µs  4.36 µs      2.00    ×2.3  c
+      unix-stream:       4.45 µs ±0.9%  7.20 µs  4.36 µs      2.00    ×2.3  c
         buffer=8M,
         wait=spin-then-
         block
@@ -59,33 +59,33 @@ fn the_table_in_80_columns() {
       mechanism                     rate     time      cpu  switches  ×floor
       shm-ring:          4.78 GB/s  ±15%  13.7 µs  27.4 µs         0    ×1.5  !
         wait=spin
-      pipe:capacity=1M   2.10 GB/s ±0.7%  31.3 µs  30.7 µs      2.00    ×3.5
+      pipe:capacity=1M   2.10 GB/s ±0.9%  31.3 µs  30.7 µs      2.00    ×3.5
       floor: shared-copy = 9.08 µs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
       mechanism                     rate      p99      cpu  switches  ×floor   ×wake
-      shm-ring:          5.11 GB/s ±0.7%  20.7 µs  25.6 µs         0    ×1.4       -
+      shm-ring:          5.11 GB/s ±0.9%  20.7 µs  25.6 µs         0    ×1.4       -
         wait=spin
-      pipe:capacity=1M   1.71 GB/s ±0.7%  62.0 µs  37.6 µs      2.00    ×4.3    ×1.3
+      pipe:capacity=1M   1.71 GB/s ±0.9%  62.0 µs  37.6 µs      2.00    ×4.3    ×1.3
       floor: shared-copy = 9.18 µs; of those that sleep: remote-wake + shared-copy -
         cache-line = 29.2 µs
 
     cost, same-core (cpu 1), per operation
       operation                   time      cpu  switches
-      getpid             58.5 ns ±0.7%  28.7 ns      1.00
-      write-devnull 4K    214 ns ±0.7%   105 ns      1.00
+      getpid             58.5 ns ±0.9%  28.7 ns      1.00
+      write-devnull 4K    214 ns ±0.9%   105 ns      1.00
 
     floors: the least that this machine takes
       floor                        time                of one        on
-      null               0.424 ns ±0.7%            round trip     cpu 1
-      syscall             61.5 ns ±0.7%             operation     cpu 1
-      context-switch      1.89 µs  ±14%            round trip     cpu 1  !
-      cache-line           143 ns ±0.7%            round trip  cpus 1,0
-      remote-wake         20.2 µs ±0.7%            round trip  cpus 1,0
-      shared-copy 64K     9.08 µs ±0.7%               message  cpus 1,0
-      shared-copy 64K     9.18 µs ±0.7%  acknowledged message  cpus 1,0
-      memcpy 1            1.61 ns ±0.7%             operation     cpu 1
-      memcpy 4K           82.7 ns ±0.7%             operation     cpu 1
+      null               0.424 ns ±0.9%            round trip     cpu 1
+      syscall             61.5 ns ±0.9%             operation     cpu 1
+      context-switch      1.89 µs  ±15%            round trip     cpu 1  !
+      cache-line           143 ns ±0.9%            round trip  cpus 1,0
+      remote-wake         20.2 µs ±0.9%            round trip  cpus 1,0
+      shared-copy 64K     9.08 µs ±0.9%               message  cpus 1,0
+      shared-copy 64K     9.18 µs ±0.9%  acknowledged message  cpus 1,0
+      memcpy 1            1.61 ns ±0.9%             operation     cpu 1
+      memcpy 4K           82.7 ns ±0.9%             operation     cpu 1
 
     notes
       ±       half the 95% interval of the median
@@ -116,24 +116,25 @@ fn the_table_in_80_columns() {
 
 #[test]
 fn the_table_in_120_columns() {
-    insta::assert_snapshot!(table(&fixture::results(), &Style { width: 120, color: false, detail: true }), @r"
+    insta::assert_snapshot!(table(&fixture::results(), &Style { width: 120, color: false, detail: true }), @"
     ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
-      run         34 rounds in 118 s; 8 of 14 cases settled to ±2%, 1 failed; 1.3% of CPU time stolen
+      run         34 rounds in 118 s, 4.0% of it starting trials; 8 of 14 cases settled to ±2%, 1 failed; 1.3% of CPU time
+                  stolen
       instrument  clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every iteration adds 1.2% (median over cases)
       note        the last line was cut off; it is left out
 
     latency, no payload, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches
-      eventfd                             2.34 µs ±0.7%  1.17 µs  3.79 µs  3.83 µs  2.29 µs      2.00
+      eventfd                             2.34 µs ±0.9%  1.17 µs  3.79 µs  3.83 µs  2.29 µs      2.00
       floor: context-switch = 1.89 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
-      shm-ring:wait=futex                 2.14 µs ±0.7%  1.07 µs  3.46 µs  3.50 µs  2.10 µs      2.00    ×1.4
+      shm-ring:wait=futex                 2.14 µs ±0.9%  1.07 µs  3.46 µs  3.50 µs  2.10 µs      2.00    ×1.4
       pipe                                2.83 µs  ±25%  1.42 µs  4.58 µs  6.89 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream                         4.78 µs  ±14%  2.39 µs  7.58 µs  9.16 µs  4.68 µs      2.00    ×3.1  !
+      unix-stream                         4.78 µs  ±15%  2.39 µs  7.58 µs  9.16 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
@@ -141,7 +142,7 @@ fn the_table_in_120_columns() {
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
       pipe                                3.32 µs  ±25%  1.66 µs  5.38 µs  8.09 µs  3.90 µs      2.00    ×1.7  !m
       fifo                                3.45 µs  ±25%  1.72 µs  5.58 µs  8.38 µs  4.04 µs      2.00    ×1.8  !m
-      unix-stream:buffer=8M,              4.45 µs ±0.7%  2.22 µs  7.20 µs  7.27 µs  4.36 µs      2.00    ×2.3  c
+      unix-stream:buffer=8M,              4.45 µs ±0.9%  2.22 µs  7.20 µs  7.27 µs  4.36 µs      2.00    ×2.3  c
         wait=spin-then-block
       posix-mq                                   failed        -        -        -        -         -       -
       floor: context-switch + 4 × memcpy = 2.22 µs
@@ -153,31 +154,31 @@ fn the_table_in_120_columns() {
     throughput, 64K, same-llc (cpus 1,0), per message
       mechanism                                      rate     time      cpu  switches  ×floor
       shm-ring:wait=spin                  4.78 GB/s  ±15%  13.7 µs  27.4 µs         0    ×1.5  !
-      pipe:capacity=1M                    2.10 GB/s ±0.7%  31.3 µs  30.7 µs      2.00    ×3.5
+      pipe:capacity=1M                    2.10 GB/s ±0.9%  31.3 µs  30.7 µs      2.00    ×3.5
       floor: shared-copy = 9.08 µs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
       mechanism                                      rate     time      p99    p99.9      cpu  switches  ×floor   ×wake
-      shm-ring:wait=spin                  5.11 GB/s ±0.7%  12.8 µs  20.7 µs  20.9 µs  25.6 µs         0    ×1.4       -
-      pipe:capacity=1M                    1.71 GB/s ±0.7%  38.3 µs  62.0 µs  62.7 µs  37.6 µs      2.00    ×4.3    ×1.3
+      shm-ring:wait=spin                  5.11 GB/s ±0.9%  12.8 µs  20.7 µs  20.9 µs  25.6 µs         0    ×1.4       -
+      pipe:capacity=1M                    1.71 GB/s ±0.9%  38.3 µs  62.0 µs  62.7 µs  37.6 µs      2.00    ×4.3    ×1.3
       floor: shared-copy = 9.18 µs; of those that sleep: remote-wake + shared-copy - cache-line = 29.2 µs
 
     cost, same-core (cpu 1), per operation
       operation                                    time      cpu  switches
-      getpid                              58.5 ns ±0.7%  28.7 ns      1.00
-      write-devnull 4K                     214 ns ±0.7%   105 ns      1.00
+      getpid                              58.5 ns ±0.9%  28.7 ns      1.00
+      write-devnull 4K                     214 ns ±0.9%   105 ns      1.00
 
     floors: the least that this machine takes
       floor                                         time                of one        on
-      null                                0.424 ns ±0.7%            round trip     cpu 1
-      syscall                              61.5 ns ±0.7%             operation     cpu 1
-      context-switch                       1.89 µs  ±14%            round trip     cpu 1  !
-      cache-line                            143 ns ±0.7%            round trip  cpus 1,0
-      remote-wake                          20.2 µs ±0.7%            round trip  cpus 1,0
-      shared-copy 64K                      9.08 µs ±0.7%               message  cpus 1,0
-      shared-copy 64K                      9.18 µs ±0.7%  acknowledged message  cpus 1,0
-      memcpy 1                             1.61 ns ±0.7%             operation     cpu 1
-      memcpy 4K                            82.7 ns ±0.7%             operation     cpu 1
+      null                                0.424 ns ±0.9%            round trip     cpu 1
+      syscall                              61.5 ns ±0.9%             operation     cpu 1
+      context-switch                       1.89 µs  ±15%            round trip     cpu 1  !
+      cache-line                            143 ns ±0.9%            round trip  cpus 1,0
+      remote-wake                          20.2 µs ±0.9%            round trip  cpus 1,0
+      shared-copy 64K                      9.08 µs ±0.9%               message  cpus 1,0
+      shared-copy 64K                      9.18 µs ±0.9%  acknowledged message  cpus 1,0
+      memcpy 1                             1.61 ns ±0.9%             operation     cpu 1
+      memcpy 4K                            82.7 ns ±0.9%             operation     cpu 1
 
     notes
       ±       half the 95% interval of the median
@@ -203,12 +204,12 @@ fn the_table_in_120_columns() {
 #[test]
 fn colour_adds_only_escapes() {
     let painted = table(&fixture::results(), &Style { width: 80, color: true, detail: true });
-    insta::assert_snapshot!(one_block(&painted).replace('\u{1b}', "ESC"), @r"
+    insta::assert_snapshot!(one_block(&painted).replace('\u{1b}', "ESC"), @"
     latency, 4K, same-core (cpu 1), per round tripESC[0m
     ESC[2m  mechanism             round trip      p99      cpu  switches  ×floorESC[0m
       pipe               3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
       fifo               3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  ESC[33m!mESC[0m
-      unix-stream:       4.45 µs ±0.7%  7.20 µs  4.36 µs      2.00    ×2.3  ESC[33mcESC[0m
+      unix-stream:       4.45 µs ±0.9%  7.20 µs  4.36 µs      2.00    ×2.3  ESC[33mcESC[0m
         buffer=8M,
         wait=spin-then-
         block
@@ -240,7 +241,7 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
         .collect();
     results.records.truncate(2);
     results.end = None;
-    insta::assert_snapshot!(table(&results, &PLAIN), @r"
+    insta::assert_snapshot!(table(&results, &PLAIN), @"
     ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
       host        vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
       kernel      6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
@@ -254,7 +255,7 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism       round trip    rtt/2      p99      cpu  switches  ×floor
       pipe         2.83 µs  ±25%  1.42 µs  4.58 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream  4.78 µs  ±14%  2.39 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
+      unix-stream  4.78 µs  ±15%  2.39 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
