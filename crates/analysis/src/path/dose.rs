@@ -8,7 +8,7 @@
 use model::observation::EventSet;
 
 /// How much was recorded in a trial: nothing by no instrument, or these sets.
-pub type Dose = Option<Vec<EventSet>>;
+pub type RecordedSets = Option<Vec<EventSet>>;
 
 /// How the costs follow from the times of a round, one time for each dose.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,15 +29,15 @@ pub(super) struct DoseFit {
 
 impl DoseFit {
     /// The fit for `doses`, each once; `None` where they do not tell the costs.
-    pub(super) fn of(doses: &[Dose]) -> Option<Self> {
+    pub(super) fn of(doses: &[RecordedSets]) -> Option<Self> {
         let bare = doses.iter().position(Option::is_none)?;
-        let size = |dose: &Dose| dose.as_ref().map_or(0, |sets| 1 + sets.len());
+        let size = |dose: &RecordedSets| dose.as_ref().map_or(0, |sets| 1 + sets.len());
         let largest = (0..doses.len()).max_by_key(|at| (size(&doses[*at]), usize::MAX - at))?;
         let sets = doses[largest].as_ref()?;
         let sets: Vec<EventSet> = EventSet::ALL.into_iter().filter(|set| sets.contains(set)).collect();
         // An instrument that records nothing has a cost of its own only where such trials were made.
         let has_base = doses.iter().flatten().any(Vec::is_empty);
-        let row = |dose: &Dose| -> Vec<f64> {
+        let row = |dose: &RecordedSets| -> Vec<f64> {
             let records = |set: &EventSet| dose.as_ref().is_some_and(|sets| sets.contains(set));
             let base = has_base.then(|| f64::from(u8::from(dose.is_some())));
             let recorded = sets.iter().map(|set| f64::from(u8::from(records(set))));
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn single_sets_tell_the_costs_and_leave_the_largest_dose_as_a_test() {
-        let doses: Vec<Dose> = vec![
+        let doses: Vec<RecordedSets> = vec![
             None,
             Some(vec![]),
             Some(vec![Calls]),
@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn sets_one_on_the_other_tell_the_costs_and_test_nothing() {
-        let doses: Vec<Dose> = vec![None, Some(vec![]), Some(vec![Switches]), Some(vec![Switches, WakeUps])];
+        let doses: Vec<RecordedSets> =
+            vec![None, Some(vec![]), Some(vec![Switches]), Some(vec![Switches, WakeUps])];
         let fit = DoseFit::of(&doses).unwrap();
         assert!(!fit.is_tested);
         let costs = fit.costs_ns(&[1000.0, 1010.0, 1040.0, 1100.0]);
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn more_doses_than_unknowns_are_averaged() {
-        let doses: Vec<Dose> = vec![
+        let doses: Vec<RecordedSets> = vec![
             None,
             Some(vec![]),
             Some(vec![Calls]),

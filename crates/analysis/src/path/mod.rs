@@ -19,7 +19,7 @@ mod tests;
 mod walk;
 
 pub use self::against::{ExplainedDifference, PathDifference, SegmentDifference, differ};
-pub use self::dose::Dose;
+pub use self::dose::RecordedSets;
 pub use self::group::PathGroup;
 pub use self::segment::{CriticalPath, EventCounts, Segment, SegmentKind, SegmentPlace};
 pub use self::split::{CallSplit, SampleCounts, SubsystemPart};

@@ -141,7 +141,7 @@ struct ThreadState {
     /// The call that it is in.
     call: Option<u32>,
     stage: Stage,
-    /// Neither a beginning nor an end of a call of it was recorded.
+    /// No call of it was recorded, neither its beginning nor how it ended.
     runs_unknown: bool,
     /// Its last call found nothing yet.
     polls: bool,

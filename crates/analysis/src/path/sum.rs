@@ -4,7 +4,7 @@
 //! Everything is worked out round by round, for a round lies close together in time, and averaged over rounds: means add up.
 //! The residual is measured, not defined: the corrected sum less the bare iteration.
 
-use super::dose::{Dose, DoseFit};
+use super::dose::{DoseFit, RecordedSets};
 use super::segment::{CriticalPath, EventCounts, SegmentKind, SegmentPlace, place_of};
 use super::tally::TrialPaths;
 use crate::interval::{MeanEstimate, mean_over_trials};
@@ -25,7 +25,7 @@ const MINOR: f64 = 0.01;
 /// The slices of some dose in one round.
 #[derive(Debug, Clone)]
 struct DosedTrial {
-    dose: Dose,
+    dose: RecordedSets,
     /// The mean of the slices.
     iteration_ns: f64,
     slices: u32,
@@ -212,7 +212,7 @@ impl DosedTrials {
 
     /// An iteration as a sum; `None` where there are too few doses or rounds to tell.
     pub fn sum(&self) -> Option<PathSum> {
-        let mut doses: Vec<Dose> = Vec::new();
+        let mut doses: Vec<RecordedSets> = Vec::new();
         for trial in self.rounds.values().flatten() {
             if !doses.contains(&trial.dose) {
                 doses.push(trial.dose.clone());
@@ -239,8 +239,12 @@ impl DosedTrials {
 
 /// The trial of each dose, in the order of `doses`; `None` where one lacks. A slice that lost records costs what others do, but its path
 /// is not whole: that of the largest dose, at `largest`, must have lost none.
-fn one_of_each<'a>(doses: &[Dose], largest: usize, trials: &'a [DosedTrial]) -> Option<Vec<&'a DosedTrial>> {
-    let of = |(at, dose): (usize, &Dose)| {
+fn one_of_each<'a>(
+    doses: &[RecordedSets],
+    largest: usize,
+    trials: &'a [DosedTrial],
+) -> Option<Vec<&'a DosedTrial>> {
+    let of = |(at, dose): (usize, &RecordedSets)| {
         trials.iter().find(|trial| trial.dose == *dose && (at != largest || trial.lost == 0))
     };
     doses.iter().enumerate().map(of).collect()
