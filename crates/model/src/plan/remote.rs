@@ -113,7 +113,7 @@ mod tests {
         };
         plan_remote(&[block], CPUS, |spec| PlanEntry {
             spec: spec.clone(),
-            card: Card { reach, kind, workloads: &[Workload::Latency], ..card("it") },
+            card: Card { reach, ..card("it", kind, &[Workload::Latency], true) },
             support: Support::UNLIMITED,
         })
     }
