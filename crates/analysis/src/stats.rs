@@ -140,7 +140,7 @@ pub(crate) fn student_tail(value: f64, degrees: f64) -> f64 {
 /// The standard deviation of a normal variable over the median of its distance from the mean.
 pub const DEVIATION_OF_MEDIAN: f64 = 1.4826;
 
-/// The standard deviation of most of `values`: of normal ones it is theirs, and a few that lie far off count for nothing. `None`
+/// The standard deviation of most of `values`: of normal ones it is theirs, and a few that are no such values count for nothing. `None`
 /// of no value.
 pub fn deviation_of_most(values: &[f64]) -> Option<f64> {
     let middle = median(values)?;

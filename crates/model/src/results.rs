@@ -10,12 +10,11 @@ use crate::invalid::{Invalid, printable};
 use crate::observation::profile::{EndpointProfile, ProfileRecord};
 use crate::observation::trial::Observation;
 use crate::peers::Peers;
-use crate::precision::Precision;
 use crate::record::{FORMAT, Header, Line, Outcome, Record, Results, RunEnd, SampleLine, VERSION};
 use crate::sample::{Sample, TimedCalls, TimerSample};
 use crate::speed::SpeedReadings;
 use crate::summary::{SpeedSummary, Summary};
-use crate::units::{Percent, Size};
+use crate::units::Size;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::{HashMap, HashSet};
@@ -377,11 +376,9 @@ fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Broken> {
 }
 
 fn checked_header(header: Header) -> Result<Header, Broken> {
-    let Precision { least, on_two_cpus } = header.settings.precision;
-    let is_precision = |percent: Percent| percent.0 > 0.0 && percent.0 <= 1.0;
-    check(is_precision(least), "settings.precision", "above 0 and at most 1")?;
-    let on_two_cpus = on_two_cpus.is_none_or(is_precision);
-    check(on_two_cpus, "settings.precision_two_cpus", "above 0 and at most 1")?;
+    let asked = header.settings.precision;
+    let mut precisions = [Some(asked.least), asked.on_two_cpus].into_iter().flatten();
+    check(precisions.all(|of| of.0 > 0.0 && of.0 <= 1.0), "settings.precision", "above 0 and at most 1")?;
     header.plan.cases.iter().try_for_each(checked_case)?;
     let cases: HashSet<&Case> = header.plan.cases.iter().collect();
     check(cases.len() == header.plan.cases.len(), "plan.cases", "cases that differ")?;

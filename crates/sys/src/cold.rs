@@ -4,7 +4,7 @@ use crate::Errno;
 use rustix::mm::{Advice, madvise};
 
 /// Gives back the whole pages of `memory`, which is of the heap: they are zeros when they are touched again.
-pub fn give_back(memory: &mut [u8]) -> Result<(), Errno> {
+pub fn discard(memory: &mut [u8]) -> Result<(), Errno> {
     let page = rustix::param::page_size();
     let start = memory.as_ptr().align_offset(page).min(memory.len());
     let whole = (memory.len() - start) / page * page;
@@ -27,13 +27,13 @@ mod tests {
         let page = rustix::param::page_size();
         let mut memory = vec![7_u8; 70 * page];
         let start = memory.as_ptr().align_offset(page);
-        give_back(&mut memory[start + 1..start + 65 * page]).unwrap();
+        discard(&mut memory[start + 1..start + 65 * page]).unwrap();
         let before = of_this_thread();
         let zeros = memory.iter().filter(|byte| **byte == 0).count();
         let faults = of_this_thread().minor_faults - before.minor_faults;
         assert_eq!(zeros, 64 * page);
         assert!(faults > 0 && memory[start] == 7 && memory[start + 65 * page] == 7, "{faults}");
-        give_back(&mut memory[start + 1..start + page]).unwrap();
+        discard(&mut memory[start + 1..start + page]).unwrap();
         assert_eq!(memory[start + 1], 7, "less than a page");
     }
 }

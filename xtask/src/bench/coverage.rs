@@ -21,7 +21,7 @@ const MECHANISMS: [&str; 5] = ["pipe", "unix-stream", "tcp", "eventfd", "posix-m
 const PLACEMENTS: [&str; 2] = ["same-core", "same-llc"];
 
 /// What one run says of one case.
-struct Told {
+struct RunEstimate {
     iteration_ns: Estimate,
     view: HostView,
     trials: u32,
@@ -38,13 +38,13 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     PLACEMENTS.iter().for_each(|placement| arguments.extend(["-p", placement]));
     let begun = Timer::start();
     let between = Duration::from_secs(60 * minutes) / u32::try_from(runs.max(2) - 1).unwrap_or(u32::MAX);
-    let mut cases: BTreeMap<String, Vec<Told>> = BTreeMap::new();
+    let mut cases: BTreeMap<String, Vec<RunEstimate>> = BTreeMap::new();
     for number in 0..u32::try_from(runs).unwrap_or(u32::MAX) {
         std::thread::sleep((between * number).saturating_sub(begun.elapsed()));
         let name = number.to_string();
         ipcmark.run(&arguments, &name)?;
-        for (case, told) in told(&ipcmark, &name)? {
-            cases.entry(case).or_default().push(told);
+        for (case, estimate) in estimates_of(&ipcmark, &name)? {
+            cases.entry(case).or_default().push(estimate);
         }
     }
     print(&cases);
@@ -52,32 +52,32 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
 }
 
 /// What the run `name` says of each of its cases.
-fn told(ipcmark: &Ipcmark, name: &str) -> Result<Vec<(String, Told)>, String> {
+fn estimates_of(ipcmark: &Ipcmark, name: &str) -> Result<Vec<(String, RunEstimate)>, String> {
     let file = ipcmark.file(name);
     let open = File::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let results =
         parse(BufReader::new(open), &file.to_string_lossy()).map_err(|invalid| invalid.to_string())?;
-    let told = |record: model::record::Record| {
+    let estimate = |record: model::record::Record| {
         let summary = record.summary?;
         let view = summary.speed.map_or(HostView::AsFound, |speed| speed.shown);
-        let told = Told { iteration_ns: summary.iteration_ns, view, trials: summary.trials };
-        (!record.floor).then(|| (record.case.to_string(), told))
+        let estimate = RunEstimate { iteration_ns: summary.iteration_ns, view, trials: summary.trials };
+        (!record.floor).then(|| (record.case.to_string(), estimate))
     };
-    Ok(results.records.into_iter().filter_map(told).collect())
+    Ok(results.records.into_iter().filter_map(estimate).collect())
 }
 
-fn print(cases: &BTreeMap<String, Vec<Told>>) {
+fn print(cases: &BTreeMap<String, Vec<RunEstimate>>) {
     let mut all = Vec::new();
-    for (case, told) in cases {
-        let medians: Vec<f64> = told.iter().map(|one| one.iteration_ns.median).collect();
+    for (case, estimates) in cases {
+        let medians: Vec<f64> = estimates.iter().map(|one| one.iteration_ns.median).collect();
         let pooled = median(&medians).unwrap_or(f64::NAN);
-        let covers: Vec<bool> = told.iter().map(|one| covers(&one.iteration_ns, pooled)).collect();
+        let covers: Vec<bool> = estimates.iter().map(|one| covers(&one.iteration_ns, pooled)).collect();
         println!(
             "{case}: pooled {}, {} cover it; each run, in percent of it:",
             format_ns(pooled),
             share(&covers)
         );
-        for (one, covers) in told.iter().zip(&covers) {
+        for (one, covers) in estimates.iter().zip(&covers) {
             let percent = |ns: f64| format!("{:+.1}", 100.0 * (ns / pooled - 1.0));
             let interval = one.iteration_ns.interval;
             let interval = interval.map_or("no interval".to_owned(), |(low, high)| {

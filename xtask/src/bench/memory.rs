@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// How often processes are looked at.
+/// How often the memory of processes is read.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// What a run and its endpoints had in use at one moment.
@@ -33,13 +33,13 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     let mut command = std::process::Command::new(&ipcmark.program);
     command.args(["run", "--time", &format!("{seconds}s")]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
-    let (mut most, mut looks) = (InUse::default(), 0);
+    let (mut most, mut readings) = (InUse::default(), 0);
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
             break status;
         }
         let now = in_use(child.id());
-        looks += 1;
+        readings += 1;
         if now.all_kib() > most.all_kib() {
             most = now;
         }
@@ -49,7 +49,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         return Err(format!("{command:?}: {status}"));
     }
     println!(
-        "at most {:.1} MB: the run {:.1} MB, its {} endpoints {:.1} MB; the most of {looks} looks",
+        "at most {:.1} MB: the run {:.1} MB, its {} endpoints {:.1} MB; the most of {readings} readings",
         megabytes(most.all_kib()),
         megabytes(most.run_kib),
         most.endpoints,

@@ -266,8 +266,7 @@ impl<E: Endpoint> Client<'_, E> {
             return Ok(self.phase_iterations(orders)?.together);
         };
         let size = Sizing::Slice { slice_ns: slice_ns.max(LEAST_COMMON_PHASE_NS), hint_ns };
-        let orders = SliceOrders { size, singly: Singly::Omitted };
-        let PhaseIterations { together, .. } = self.phase_iterations(orders)?;
+        let together = self.phase_iterations(SliceOrders { size, singly: Singly::Omitted })?.together;
         Ok(together.min(if is_answered { IterationLog::CAPACITY } else { MOST_ITERATIONS }))
     }
 
@@ -283,7 +282,6 @@ impl<E: Endpoint> Client<'_, E> {
         self.iterations(lead_in, &mut Unwatched)?;
         let pair_before_ns = phase.reads_speed.then(|| self.speed.pair_ns()).flatten();
         let cpu_before_ns = phase.reads_speed.then(|| self.speed.cpu_ns());
-
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
         let is_cold = self.session.has_cold_memory();
         let (workload, endpoints) = (self.session.workload(), &mut self.endpoints[..]);
@@ -307,7 +305,6 @@ impl<E: Endpoint> Client<'_, E> {
             end = self.clock.now();
             after = of_this_thread();
         }
-
         // Of a stream, the messages are still on their way: their speed is read when all have come.
         let cpu_after_ns = (phase.reads_speed && !is_steady).then(|| self.speed.cpu_ns());
         self.iterations(lead_out, &mut Unwatched)?;
@@ -326,8 +323,7 @@ impl<E: Endpoint> Client<'_, E> {
         Ok((ClientPhase { elapsed_ns, usage: usage_between(before, after), speed }, server))
     }
 
-    /// The phase in which a probe observes both endpoints. It is switched on after the lead-in and off before the lead-out, so
-    /// that it sees the timed iterations and nothing else.
+    /// The phase in which a probe observes both endpoints, switched on after the lead-in and off before the lead-out.
     fn observed(&mut self, orders: SliceOrders, request: &ProbeRequest) -> Outcome<(Sample, Observation)> {
         let PhaseIterations { together, .. } = self.phase_iterations(orders)?;
         let iterations = observed_iterations(together, orders.size, request);

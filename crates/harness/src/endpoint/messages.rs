@@ -77,7 +77,7 @@ impl Messages {
     /// Gives the memory back to the kernel, so that it is touched for the first time again. Small messages lie in one page with
     /// the endpoint, which stays.
     pub(super) fn cool(&mut self) -> Result<(), Errno> {
-        sys::cold::give_back(&mut self.large)
+        sys::cold::discard(&mut self.large)
     }
 
     /// Where the memory lies.

@@ -2,8 +2,8 @@
 //! skipped with the reason.
 
 use crate::common::{
-    GONE_WITHIN, IPCMARK, Place, Running, asked, assert_none_failed, error, read, run, skip, tool_is_missing,
-    wait_until,
+    GONE_WITHIN, IPCMARK, Place, Process, Running, asked, assert_none_failed, error, read, run, skip,
+    tool_is_missing, wait_until,
 };
 use model::Placement;
 use model::record::Results;
@@ -88,6 +88,11 @@ fn ip(arguments: &str) -> (bool, String) {
     }
 }
 
+/// Whether `process` is an endpoint that a command has reached: it has no further words.
+fn is_elsewhere(process: &Process) -> bool {
+    process.is_endpoint() && process.command.get(2).is_none_or(String::is_empty)
+}
+
 /// The results of `ipcmark run ARGUMENTS` in `a`, with the server in `b`.
 fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) -> Results {
     let (output, via) = (place.path(name), hosts.via());
@@ -102,7 +107,8 @@ fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) -> R
 fn two_namespaces_are_measured_as_two_hosts_and_what_does_not_reach_so_far_is_dropped() {
     let Some(hosts) = TwoHosts::new("measuring between two hosts is not tested") else { return };
     let place = Place::new();
-    let arguments = "-m tcp -m udp -m tcp-zerocopy -m pipe -m syscall -w latency,throughput,connect -s 64 --rounds 2 --check";
+    let arguments =
+        "-m tcp -m udp -m tcp-zerocopy -m pipe -w latency,throughput,connect -s 64 --rounds 2 --check";
     let arguments: Vec<&str> = arguments.split(' ').collect();
     let results = results(&hosts, &place, "one.jsonl", &arguments);
     assert_none_failed(&results);
@@ -125,7 +131,7 @@ fn two_namespaces_are_measured_as_two_hosts_and_what_does_not_reach_so_far_is_dr
         let found = results.header.plan.dropped.iter().find(|dropped| dropped.case.starts_with(name));
         &found.unwrap().reason
     };
-    assert!(dropped("pipe").contains("sent a descriptor") && dropped("syscall").contains("of one host"));
+    assert!(dropped("pipe").contains("sent a descriptor"));
     let remote = results.header.remote.as_ref().unwrap();
     assert_eq!(remote.server_address, hosts.address_of_b());
     assert!(remote.client.is_none() && remote.server.as_ref().unwrap().via == hosts.via());
@@ -208,8 +214,7 @@ fn whoever_is_killed_nothing_is_left_and_samples_are_kept() {
     let place = Place::new();
     let output = place.path("server.jsonl");
     let running = start(&place, &output);
-    let endpoints = place.processes().into_iter().filter(|process| process.is_endpoint());
-    let server = endpoints.filter(|process| process.command.len() == 2).next_back().unwrap();
+    let server = place.processes().into_iter().find(is_elsewhere).unwrap();
     assert!(crate::common::send(server.pid, Signal::KILL));
     running.finish().expect(1);
     place.assert_nothing_is_left("the server was killed");
@@ -225,9 +230,7 @@ fn a_stopped_coordinator_is_missed_by_the_endpoint_elsewhere() {
     let line =
         ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--server-via", &via, "--via-program", IPCMARK];
     let running = Running::start(&mut hosts.ipcmark(&place, &line));
-    let elsewhere = || {
-        place.processes().iter().filter(|process| process.is_endpoint() && process.command.len() == 2).count()
-    };
+    let elsewhere = || place.processes().iter().filter(|process| is_elsewhere(process)).count();
     assert!(wait_until(Duration::from_secs(30), || elsewhere() > 0));
     running.signal(Signal::STOP);
     assert!(wait_until(Duration::from_secs(10), || elsewhere() == 0), "it does not miss its coordinator");

@@ -141,7 +141,7 @@ fn what_has_one_size_or_none_is_drawn_side_by_side() {
     assert_eq!(throughput.rows[1].1, summary.unwrap().summary.as_ref().unwrap().bytes_per_s.unwrap());
 
     let svg = crate::svg(&drawings[2].chart);
-    for words in ["throughput, same-llc, 64K: rate", "pipe:capacity=1M", "2.10 GB/s ±0.7%"] {
+    for words in ["throughput, same-llc, 64K: rate", "pipe:capacity=1M", "2.10 GB/s ±0.9%"] {
         assert!(svg.contains(words), "{words}\n{svg}");
     }
     let png = crate::png(&drawings[2].chart).unwrap();
