@@ -443,7 +443,7 @@ pub struct ProfileOptions {
     /// Make exactly this many iterations in each trial with a probe [default: as many as its time allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2000))]
     pub iterations: Option<u64>,
-    /// Probes to use [default: all that work here]
+    /// Probes to use; the critical path is recorded with `scheduler` [default: all that work here]
     #[arg(long, value_name = "PROBES", value_delimiter = ',', value_parser = parse_probe)]
     pub probes: Vec<Probe>,
     /// Further counter: a name, a raw event (r01c2), an event of a unit (cpu/cache-misses/), or several at once {one,two};

@@ -150,13 +150,16 @@ fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Precisio
     records.finish()
 }
 
-/// Has the events of both CPUs recorded of one case after the other.
+/// Has the events of both CPUs recorded of one case after the other, unless probes were asked for that have nothing to do with them.
 fn record_events(
     gathered: &mut [CaseObservations],
     request: &ExplanationRequest,
     trials: &dyn Trials,
     time: Duration,
 ) {
+    if !request.probes.contains(&Probe::Scheduler) {
+        return;
+    }
     let time = time / u32::try_from(gathered.len().max(1)).unwrap_or(u32::MAX);
     for gathered in gathered {
         let case = std::slice::from_ref(&gathered.case);
