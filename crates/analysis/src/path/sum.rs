@@ -31,7 +31,17 @@ struct DosedTrial {
     slices: u32,
     /// Of the largest dose: what its events say.
     paths: Option<TrialPaths>,
+    records: u64,
     lost: u64,
+}
+
+impl DosedTrial {
+    /// Whether so few records were lost that they change no segment by more than other things do. Where all sets are recorded, the
+    /// kernel counts a few more events than it has recorded, though no buffer is full.
+    fn is_whole(&self) -> bool {
+        const ONE_OF: u64 = 100;
+        self.lost * ONE_OF <= self.records
+    }
 }
 
 /// The slices of one case, at every dose, round by round: a trial each.
@@ -151,7 +161,10 @@ impl PathSum {
 impl DosedTrials {
     /// Adds a slice without an instrument, whose iterations took `iteration_ns`.
     pub fn add_bare(&mut self, round: u32, iteration_ns: f64) {
-        self.merge(round, DosedTrial { dose: None, iteration_ns, slices: 1, paths: None, lost: 0 });
+        self.merge(
+            round,
+            DosedTrial { dose: None, iteration_ns, slices: 1, paths: None, records: 0, lost: 0 },
+        );
     }
 
     /// Adds a slice in which `trace` was recorded, whose iterations took `iteration_ns` by the client's clock.
@@ -162,7 +175,8 @@ impl DosedTrials {
         let doses = self.rounds.values().flatten().filter_map(|trial| trial.dose.as_ref());
         let is_largest = doses.map(Vec::len).max().is_none_or(|most| sets.len() >= most);
         let paths = is_largest.then(|| TrialPaths::of(trace));
-        self.merge(round, DosedTrial { dose: Some(sets), iteration_ns, slices: 1, paths, lost: trace.lost });
+        let (records, lost) = (trace.events.len() as u64, trace.lost);
+        self.merge(round, DosedTrial { dose: Some(sets), iteration_ns, slices: 1, paths, records, lost });
     }
 
     /// Slices of one dose in one round are of one trial.
@@ -175,6 +189,7 @@ impl DosedTrials {
         let sum_ns = trial.iteration_ns * f64::from(trial.slices) + slice.iteration_ns;
         trial.slices += 1;
         trial.iteration_ns = sum_ns / f64::from(trial.slices);
+        trial.records += slice.records;
         trial.lost += slice.lost;
         match (&mut trial.paths, slice.paths) {
             (Some(paths), Some(others)) => paths.add(others),
@@ -194,7 +209,7 @@ impl DosedTrials {
         let lost: u64 = self.rounds.values().flatten().map(|trial| trial.lost).sum();
         let no_sum = (!self.rounds.is_empty() && self.sum().is_none()).then(|| {
             format!(
-                "the path: of {} rounds none had every dose without loss; {lost} records were lost; give it more with --time, or \
+                "the path: of {} rounds none had every dose as a whole; {lost} records were lost; give it more with --time, or \
                  fewer --iterations",
                 self.rounds.len()
             )
@@ -238,14 +253,14 @@ impl DosedTrials {
 }
 
 /// The trial of each dose, in the order of `doses`; `None` where one lacks. A slice that lost records costs what others do, but its path
-/// is not whole: that of the largest dose, at `largest`, must have lost none.
+/// is not whole: that of the largest dose, at `largest`, must have lost hardly any.
 fn one_of_each<'a>(
     doses: &[RecordedSets],
     largest: usize,
     trials: &'a [DosedTrial],
 ) -> Option<Vec<&'a DosedTrial>> {
     let of = |(at, dose): (usize, &RecordedSets)| {
-        trials.iter().find(|trial| trial.dose == *dose && (at != largest || trial.lost == 0))
+        trials.iter().find(|trial| trial.dose == *dose && (at != largest || trial.is_whole()))
     };
     doses.iter().enumerate().map(of).collect()
 }
