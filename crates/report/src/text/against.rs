@@ -56,11 +56,24 @@ pub(crate) fn sentence(one: &ExplainedDifference) -> String {
         false => carriers.join(", "),
     };
     format!(
-        "{first} takes {} {more} than {second}{range}, {} instead of {}: {why}.",
+        "{first} takes {} {more} than {second}{range}, {} instead of {}: {why}.{}",
         time(bare_ns.mean.abs()).unwrap_or_default(),
         time(a.mean).unwrap_or_default(),
         time(b.mean).unwrap_or_default(),
+        unexplained(&one.difference),
     )
+}
+
+/// What must be said where the segments surely do not add up to the difference without probes.
+fn unexplained(difference: &PathDifference) -> String {
+    /// Of the difference.
+    const LARGE: f64 = 0.1;
+    let bound = LARGE * difference.bare_ns.mean.abs();
+    let is_large = difference.residual_ns.interval.is_some_and(|(low, high)| low > bound || high < -bound);
+    let sum = signed_mean_time(difference.sum_ns).filter(|_| is_large);
+    sum.map_or_else(String::new, |sum| {
+        format!(" All segments together differ by {sum} only: the rest is not explained.")
+    })
 }
 
 fn carried(line: &SegmentDifference, one: &ExplainedDifference) -> String {
