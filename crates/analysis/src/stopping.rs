@@ -14,7 +14,7 @@ pub const LEAST_SPAN_NS: u64 = 30_000_000_000;
 /// Whether the time that `estimate` gives for `samples` is known to within the fraction `precision`, by as many trials as an
 /// interval needs. It is asked for the estimate only then. This is for a run that is over: its length was chosen beforehand.
 pub fn is_settled(samples: &[Sample], precision: f64, estimate: impl FnOnce() -> Option<Estimate>) -> bool {
-    trials(samples) >= LEAST_TRIALS && estimate().is_some_and(|estimate| is_narrow(estimate, precision))
+    is_settled_by(LEAST_TRIALS, samples, precision, estimate)
 }
 
 /// Whether a case is settled and may end before the run does, with `least_trials` at the least. To end when the interval happens
@@ -26,8 +26,16 @@ pub fn ends_early(
     estimate: impl FnOnce() -> Option<Estimate>,
 ) -> bool {
     span_ns(samples) >= LEAST_SPAN_NS
-        && trials(samples) >= least_trials
-        && is_settled(samples, precision, estimate)
+        && is_settled_by(least_trials.max(LEAST_TRIALS), samples, precision, estimate)
+}
+
+fn is_settled_by(
+    least_trials: usize,
+    samples: &[Sample],
+    precision: f64,
+    estimate: impl FnOnce() -> Option<Estimate>,
+) -> bool {
+    trials(samples) >= least_trials && estimate().is_some_and(|estimate| is_narrow(estimate, precision))
 }
 
 /// Whether the interval of `estimate` is as narrow as `precision` asks.

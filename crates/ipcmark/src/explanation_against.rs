@@ -66,11 +66,8 @@ pub fn explain_pairs(
         false => report::differences(&found, &style()),
     })?;
     for ([first, second], reasons) in &missing {
-        let why = if reasons.is_empty() {
-            "there was no whole round without lost records; give it more with --time"
-        } else {
-            ""
-        };
+        let why =
+            if reasons.is_empty() { "no round of both was whole; give it more with --time" } else { "" };
         let reasons = reasons.join("; ");
         let _ = writeln!(anstream::stderr(), "{first} against {second}: not explained: {why}{reasons}");
     }

@@ -51,6 +51,9 @@ pub struct Dropped {
     pub reason: String,
 }
 
+/// Why a case that needs a size is dropped where none is given.
+const NO_SIZES: &str = "it needs message sizes, and none are given; give them as 1,64,4K or 1..1M";
+
 /// Plans `blocks` on a host. `entry_of` looks a spec up; it is called once for each spec of a block.
 pub fn plan(
     blocks: &[Block],
@@ -96,9 +99,7 @@ impl Plan {
         }
         let is_sized = entry.card.sized && workload.is_sized();
         if is_sized && block.sizes.is_empty() {
-            let reason =
-                "it needs message sizes, and none are given; give them as 1,64,4K or 1..1M".to_owned();
-            return self.drop(&entry.spec, workload, "", reason);
+            return self.drop(&entry.spec, workload, "", NO_SIZES.to_owned());
         }
         for placements in block.placements_of(entry.card.kind) {
             let (placement, cpus) = match resolve(&placements, topology) {

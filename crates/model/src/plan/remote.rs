@@ -1,7 +1,7 @@
 //! The plan of a run whose endpoints may be on two hosts: what reaches over a network is measured, at every size and pace that was
 //! asked for, and all else is dropped with the reason. It has no floors: those are of one host.
 
-use super::{Plan, PlanEntry, sizes, unpaceable};
+use super::{NO_SIZES, Plan, PlanEntry, sizes, unpaceable};
 use crate::block::Block;
 use crate::card::{CardKind, Reach, Support};
 use crate::case::Case;
@@ -58,8 +58,7 @@ impl Plan {
     fn add_remote(&mut self, entry: &PlanEntry, workload: Workload, block: &Block, cpus: CpuPair) {
         let is_sized = entry.card.sized && workload.is_sized();
         if is_sized && block.sizes.is_empty() {
-            let reason = "it needs message sizes, and none are given; give them as 1,64,4K or 1..1M";
-            return self.drop(&entry.spec, workload, "", reason.to_owned());
+            return self.drop(&entry.spec, workload, "", NO_SIZES.to_owned());
         }
         for size_bytes in sizes(is_sized, block, &entry.support) {
             for &pace in &block.paces {
