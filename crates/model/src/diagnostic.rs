@@ -61,21 +61,21 @@ impl Diagnostic {
         self
     }
 
-    /// The refusal of the TOML document `text`, with the line that is wrong.
-    pub fn in_text(self, text: &str) -> Invalid {
+    /// The refusal of the TOML document `text`, which people know as a `document` ("suite"), with the line that is wrong.
+    pub fn in_text(self, document: &str, text: &str) -> Invalid {
         let span = span(text, &self.place).unwrap_or(0..0);
-        at(text, span, self.invalid)
+        at(document, text, span, self.invalid)
     }
 }
 
-/// The refusal of the TOML document `text` by its parser. `remedy` is for errors that have none of their own.
-pub(crate) fn unreadable(text: &str, error: &toml::de::Error, remedy: &str) -> Invalid {
+/// The refusal of the TOML document `text`, a `document`, by its parser. `remedy` is for errors that have none of their own.
+pub(crate) fn unreadable(document: &str, text: &str, error: &toml::de::Error, remedy: &str) -> Invalid {
     // What our own types refuse has its remedy on the line below.
     let invalid = match error.message().split_once("\n  ") {
         Some((problem, remedy)) => Invalid::new(problem, remedy),
         None => Invalid::new(error.message(), remedy),
     };
-    at(text, error.span().unwrap_or(0..0), invalid)
+    at(document, text, error.span().unwrap_or(0..0), invalid)
 }
 
 /// Where `place` stands in `text`, as far in as the text has it.
@@ -97,7 +97,7 @@ fn span(text: &str, place: &[PathStep]) -> Option<Range<usize>> {
 }
 
 /// `invalid` with the line of `text` at which `span` begins.
-fn at(text: &str, span: Range<usize>, invalid: Invalid) -> Invalid {
+fn at(document: &str, text: &str, span: Range<usize>, invalid: Invalid) -> Invalid {
     let start = floor_boundary(text, span.start);
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let line = text[line_start..].lines().next().unwrap_or_default();
@@ -114,7 +114,7 @@ fn at(text: &str, span: Range<usize>, invalid: Invalid) -> Invalid {
     let margin = " ".repeat(number.to_string().len());
     let Invalid { problem, remedy } = invalid;
     let problem = format!(
-        "the suite is not valid at line {number}, column {}\n{margin} |\n{number} | {shown}\n{margin} | {}{marks}\n{}",
+        "the {document} is not valid at line {number}, column {}\n{margin} |\n{number} | {shown}\n{margin} | {}{marks}\n{}",
         column + 1,
         " ".repeat(column - from),
         problem.chars().map(|c| if c == '\n' { c } else { visible(c) }).collect::<String>(),
@@ -139,7 +139,9 @@ mod tests {
     const TEXT: &str = "a = 1\n[b]\nc = [\"x\", \"yy\"]\n[[d]]\ne = { f = 'µ', g = 2 }\n";
 
     fn said(place: &[PathStep]) -> String {
-        Diagnostic { place: place.to_vec(), invalid: Invalid::new("bad", "good") }.in_text(TEXT).problem
+        Diagnostic { place: place.to_vec(), invalid: Invalid::new("bad", "good") }
+            .in_text("suite", TEXT)
+            .problem
     }
 
     #[test]
@@ -162,8 +164,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in ".{0,300}", from in 0..400usize, long in 0..400usize) {
-            at(&text, from..from + long, Invalid::new("", ""));
-            Diagnostic::new("", "").under(1).under("a").in_text(&text);
+            at("suite", &text, from..from + long, Invalid::new("", ""));
+            Diagnostic::new("", "").under(1).under("a").in_text("suite", &text);
         }
     }
 }

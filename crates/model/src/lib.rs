@@ -1,4 +1,4 @@
-//! The nouns of ipcmark: units, cards, cases, plans, records, results files, suites and studies as data.
+//! The nouns of ipcmark: units, cards, cases, plans, records, results files, suites, studies and scenarios as data.
 //!
 //! Nothing here does I/O, reads a clock, starts a process or knows a mechanism by name, and nothing is computed of what
 //! was measured: that is in `analysis`. Every other crate knows `model`; `model` knows none of them.
@@ -26,6 +26,7 @@ pub mod precision;
 pub mod record;
 pub mod results;
 pub mod sample;
+pub mod scenario;
 pub mod spec;
 pub mod speed;
 pub mod study;
@@ -55,6 +56,7 @@ pub use placement::{CpuPair, Placement, Placements};
 pub use precision::Precision;
 pub use record::{Header, Line, Outcome, Record};
 pub use sample::Sample;
+pub use scenario::Scenario;
 pub use spec::Spec;
 pub use units::{Percent, Size};
 pub use workload::{Session, Workload};

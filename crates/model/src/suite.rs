@@ -103,8 +103,8 @@ impl Suite {
     /// Parses a suite file against the cards of the registry. Errors carry line and column.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
         let file: File = toml::from_str(text)
-            .map_err(|error| unreadable(text, &error, "see docs/suites.md for the form"))?;
-        Self::resolve(file, cards).map_err(|diagnostic| diagnostic.in_text(text))
+            .map_err(|error| unreadable("suite", text, &error, "see docs/suites.md for the form"))?;
+        Self::resolve(file, cards).map_err(|diagnostic| diagnostic.in_text("suite", text))
     }
 
     fn resolve(file: File, cards: &[Card]) -> Result<Self, Diagnostic> {

@@ -137,6 +137,32 @@ pub fn parse_duration(text: &str) -> Result<Duration, Invalid> {
     })
 }
 
+/// A time in nanoseconds. Parses `0`, `10us`, `5ms`; displays in the same form.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanoseconds(pub u64);
+
+impl fmt::Display for Nanoseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.pad("0"),
+            ns => f.pad(&humantime::format_duration(Duration::from_nanos(ns)).to_string()),
+        }
+    }
+}
+
+impl FromStr for Nanoseconds {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        if text.trim() == "0" {
+            return Ok(Self(0));
+        }
+        u64::try_from(parse_duration(text)?.as_nanos()).map(Self).map_err(|_| {
+            Invalid::new(format!("'{}' is too long", printable(text)), "give at most some years")
+        })
+    }
+}
+
 /// A duration that is not 0.
 pub fn parse_some_time(text: &str) -> Result<Duration, Invalid> {
     match parse_duration(text)? {
@@ -151,6 +177,11 @@ pub fn parse_some_time(text: &str) -> Result<Duration, Invalid> {
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Percent(pub f64);
+
+impl Percent {
+    /// The least that is not written as 0%.
+    pub const LEAST: Percent = Percent(0.000_01);
+}
 
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

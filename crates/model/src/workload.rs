@@ -39,9 +39,9 @@ impl Session {
     /// As the study of files against sockets had it (seed of the suite `barefoot`): five messages of four descriptors.
     pub const DEFAULT: Session = Session { messages: 5, fds: 4 };
     /// The most messages of one session.
-    const MOST_MESSAGES: u32 = 1000;
+    pub(crate) const MOST_MESSAGES: u32 = 1000;
     /// The most descriptors that one message takes (`SCM_MAX_FD`, unix(7)).
-    const MOST_FDS: u32 = 253;
+    pub(crate) const MOST_FDS: u32 = 253;
 }
 
 impl FromStr for Session {
