@@ -35,6 +35,11 @@ impl MeanEstimate {
         self.interval.is_some_and(|(low, _)| low > bound)
     }
 
+    /// Half of the width of its interval.
+    pub fn half_width(self) -> Option<f64> {
+        self.interval.map(|(low, high)| (high - low) / 2.0)
+    }
+
     /// Its interval lies on one side of 0.
     pub fn is_sure(self) -> bool {
         self.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)

@@ -37,9 +37,9 @@ pub fn record(
         let DosedSlice { at, round, outcome, progress, .. } = slice;
         display.show(Doing::Events, progress);
         match outcome {
-            Ok(DosedSample { sample, trace: None }) => dosed[at].add_bare(round, sample.iteration_ns()),
+            Ok(DosedSample { sample, trace: None }) => dosed[at].add_bare(round, (&sample).into()),
             Ok(DosedSample { sample, trace: Some(trace) }) => {
-                dosed[at].add(round, &trace, sample.iteration_ns());
+                dosed[at].add(round, &trace, (&sample).into());
             }
             Err(failure) => dosed[at].note_failure(failure),
         }

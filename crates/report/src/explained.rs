@@ -6,7 +6,7 @@ use analysis::explain::{
     ProbeUse, SubsystemShare,
 };
 use analysis::interval::MeanEstimate;
-use analysis::path::{CallSplit, DosedTrials, SubsystemPart};
+use analysis::path::{CallSplit, DosedTrials, SliceMeans, SubsystemPart};
 use analysis::traces::schedule::Overlap;
 use model::Placement;
 use model::endpoint::EndpointRole;
@@ -141,12 +141,12 @@ pub(crate) fn dosed_trials(iteration_ns: f64) -> DosedTrials {
     let mut trials = DosedTrials::default();
     for round in 0..8 {
         let ns = iteration_ns * (1.0 + 0.01 * f64::from(round % 3));
-        trials.add_bare(round, ns);
+        trials.add_bare(round, SliceMeans { iteration_ns: ns, switches: Some(2.0) });
         let doses = [&[][..], &sets[..1], &sets[1..2], &sets[2..], &sets[..]];
         for sets in doses {
             let cost = 0.03 * sets.len() as f64;
             let trace = trace(sets, ns * (1.0 + cost));
-            trials.add(round, &trace, ns * (1.0 + cost));
+            trials.add(round, &trace, SliceMeans { iteration_ns: ns * (1.0 + cost), switches: Some(2.0) });
         }
     }
     trials

@@ -11,6 +11,7 @@ use crate::interval::{MeanEstimate, mean_over_trials};
 use crate::stats::median;
 use model::endpoint::EndpointRole;
 use model::observation::{CpuTrace, EventSet};
+use model::sample::{Sample, Usage};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +27,9 @@ const MINOR: f64 = 0.01;
 #[derive(Debug, Clone)]
 struct DosedTrial {
     dose: RecordedSets,
-    /// The mean of the slices.
+    /// The means of the slices.
     iteration_ns: f64,
+    switches: Option<f64>,
     slices: u32,
     /// Of the largest dose: what its events say.
     paths: Option<TrialPaths>,
@@ -41,6 +43,26 @@ impl DosedTrial {
     fn is_whole(&self) -> bool {
         const ONE_OF: u64 = 100;
         self.lost * ONE_OF <= self.records
+    }
+}
+
+/// What an iteration of a slice took in the mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SliceMeans {
+    /// Its time in nanoseconds, by the client's clock.
+    pub iteration_ns: f64,
+    /// The context switches of both endpoints, if they were counted.
+    pub switches: Option<f64>,
+}
+
+impl From<&Sample> for SliceMeans {
+    fn from(sample: &Sample) -> Self {
+        let of = |usage: &Usage| usage.voluntary_switches + usage.involuntary_switches;
+        let switches = sample.server.as_ref().map(|server| of(&sample.client) + of(server));
+        Self {
+            iteration_ns: sample.iteration_ns(),
+            switches: switches.map(|count| count as f64 / sample.iterations as f64),
+        }
     }
 }
 
@@ -79,6 +101,15 @@ pub struct EventCost {
     pub event_ns: Option<MeanEstimate>,
 }
 
+/// The context switches of an iteration at one dose.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DoseSwitches {
+    /// What was recorded.
+    pub dose: RecordedSets,
+    /// How many there were, of both endpoints.
+    pub switches: MeanEstimate,
+}
+
 /// An iteration as a sum.
 #[derive(Debug, Clone, Serialize)]
 pub struct PathSum {
@@ -102,6 +133,8 @@ pub struct PathSum {
     pub base_ns: MeanEstimate,
     /// What recording each set costs.
     pub costs: Vec<EventCost>,
+    /// The context switches of an iteration at each dose, where they were counted.
+    pub switches: Vec<DoseSwitches>,
     /// The costs were found without the trials that they are taken from, so that the residual is a test.
     pub is_tested: bool,
     /// What cannot be told apart, because events of it were not recorded.
@@ -123,6 +156,8 @@ pub(super) struct RoundSum {
     observed_ns: BTreeMap<SegmentPlace, f64>,
     base_ns: f64,
     costs_ns: Vec<f64>,
+    /// At each dose.
+    switches: Vec<Option<f64>>,
 }
 
 impl RoundSum {
@@ -135,6 +170,25 @@ impl PathSum {
     /// The calls on the path, by number. `name` names them.
     pub fn call_names(&self, name: impl Fn(u32) -> String) -> BTreeMap<u32, String> {
         self.places().into_iter().filter_map(|place| place.call).map(|call| (call, name(call))).collect()
+    }
+
+    /// The context switches of an iteration without an instrument.
+    pub fn bare_switches(&self) -> Option<MeanEstimate> {
+        self.switches.iter().find(|of| of.dose.is_none()).map(|of| of.switches)
+    }
+
+    /// The doses at which an iteration has clearly more or fewer context switches than without an instrument.
+    pub fn schedule_changes(&self) -> Vec<&DoseSwitches> {
+        /// Fewer say nothing of the costs.
+        const CHANGED: f64 = 0.05;
+        let Some(bare) = self.bare_switches() else { return Vec::new() };
+        let is_apart = |of: &&DoseSwitches| {
+            let apart = (of.switches.mean - bare.mean).abs();
+            let halves: f64 =
+                [of.switches, bare].iter().map(|of| of.half_width().unwrap_or(f64::INFINITY)).sum();
+            apart > CHANGED * bare.mean && apart > halves
+        };
+        self.switches.iter().filter(is_apart).collect()
     }
 
     /// Every place on the path.
@@ -159,16 +213,18 @@ impl PathSum {
 }
 
 impl DosedTrials {
-    /// Adds a slice without an instrument, whose iterations took `iteration_ns`.
-    pub fn add_bare(&mut self, round: u32, iteration_ns: f64) {
+    /// Adds a slice without an instrument.
+    pub fn add_bare(&mut self, round: u32, means: SliceMeans) {
+        let SliceMeans { iteration_ns, switches } = means;
         self.merge(
             round,
-            DosedTrial { dose: None, iteration_ns, slices: 1, paths: None, records: 0, lost: 0 },
+            DosedTrial { dose: None, iteration_ns, switches, slices: 1, paths: None, records: 0, lost: 0 },
         );
     }
 
-    /// Adds a slice in which `trace` was recorded, whose iterations took `iteration_ns` by the client's clock.
-    pub fn add(&mut self, round: u32, trace: &CpuTrace, iteration_ns: f64) {
+    /// Adds a slice in which `trace` was recorded.
+    pub fn add(&mut self, round: u32, trace: &CpuTrace, means: SliceMeans) {
+        let SliceMeans { iteration_ns, switches } = means;
         self.unavailable.extend(trace.unavailable.iter().cloned());
         let mut sets = trace.sets.clone();
         sets.sort_unstable();
@@ -176,7 +232,10 @@ impl DosedTrials {
         let is_largest = doses.map(Vec::len).max().is_none_or(|most| sets.len() >= most);
         let paths = is_largest.then(|| TrialPaths::of(trace));
         let (records, lost) = (trace.events.len() as u64, trace.lost);
-        self.merge(round, DosedTrial { dose: Some(sets), iteration_ns, slices: 1, paths, records, lost });
+        self.merge(
+            round,
+            DosedTrial { dose: Some(sets), iteration_ns, switches, slices: 1, paths, records, lost },
+        );
     }
 
     /// Slices of one dose in one round are of one trial.
@@ -186,9 +245,11 @@ impl DosedTrials {
             trials.push(slice);
             return;
         };
-        let sum_ns = trial.iteration_ns * f64::from(trial.slices) + slice.iteration_ns;
+        let before = f64::from(trial.slices);
+        let mean = |of: f64, one: f64| (of * before + one) / (before + 1.0);
+        trial.iteration_ns = mean(trial.iteration_ns, slice.iteration_ns);
+        trial.switches = trial.switches.zip(slice.switches).map(|(of, one)| mean(of, one));
         trial.slices += 1;
-        trial.iteration_ns = sum_ns / f64::from(trial.slices);
         trial.records += slice.records;
         trial.lost += slice.lost;
         match (&mut trial.paths, slice.paths) {
@@ -244,11 +305,12 @@ impl DosedTrials {
         let largest: Vec<&TrialPaths> =
             kept.values().filter_map(|trials| trials[fit.largest].paths.as_ref()).collect();
         let shares = Shares::of(&largest, &fit.sets);
+        let changes = ScheduleChanges::of(&fit, kept.values());
         let by_round: BTreeMap<u32, RoundSum> = kept
             .iter()
-            .filter_map(|(round, trials)| Some((*round, round_sum(&fit, &shares, trials)?)))
+            .filter_map(|(round, trials)| Some((*round, round_sum(&fit, &shares, &changes, trials)?)))
             .collect();
-        put_together(&fit, &shares, &largest, by_round, left_out)
+        put_together(&fit, &doses, &shares, &largest, by_round, left_out)
     }
 }
 
@@ -355,8 +417,56 @@ impl Shares {
     }
 }
 
-fn round_sum(fit: &DoseFit, shares: &Shares, trials: &[&DosedTrial]) -> Option<RoundSum> {
-    let mut times_ns: Vec<f64> = trials.iter().map(|trial| trial.iteration_ns).collect();
+/// How recording changes the schedule: with some events recorded, the endpoints of a socket were seen to switch half as often again,
+/// with others not at all. What further switches take is no cost of the events that are there.
+struct ScheduleChanges {
+    /// What a further switch takes, in nanoseconds.
+    switch_ns: f64,
+    /// The switches of an iteration without an instrument.
+    bare: Option<f64>,
+}
+
+impl ScheduleChanges {
+    /// By how times follow switches from round to round at the same dose. Where these hardly vary nothing follows from them.
+    fn of<'a>(fit: &DoseFit, rounds: impl Iterator<Item = &'a Vec<&'a DosedTrial>> + Clone) -> Self {
+        /// Switches that vary by less than this from round to round are as good as constant.
+        const CONSTANT: f64 = 0.02;
+        let doses = rounds.clone().next().map_or(0, Vec::len);
+        let of_dose = |dose: usize| -> Vec<(f64, f64)> {
+            rounds
+                .clone()
+                .filter_map(|trials| Some((trials[dose].switches?, trials[dose].iteration_ns)))
+                .collect()
+        };
+        let (mut both, mut square) = (0.0, 0.0);
+        for points in (0..doses).map(of_dose).filter(|points| !points.is_empty()) {
+            let count = points.len() as f64;
+            let switches = points.iter().map(|(switches, _)| switches).sum::<f64>() / count;
+            let ns = points.iter().map(|(_, ns)| ns).sum::<f64>() / count;
+            both += points.iter().map(|point| (point.0 - switches) * (point.1 - ns)).sum::<f64>();
+            square += points.iter().map(|point| (point.0 - switches).powi(2) + CONSTANT.powi(2)).sum::<f64>();
+        }
+        let bare: Vec<f64> = of_dose(fit.bare).into_iter().map(|(switches, _)| switches).collect();
+        Self {
+            switch_ns: if square > 0.0 { (both / square).max(0.0) } else { 0.0 },
+            bare: (!bare.is_empty()).then(|| bare.iter().sum::<f64>() / bare.len() as f64),
+        }
+    }
+
+    /// What an iteration of `trial` would take with the switches of one without an instrument.
+    fn with_bare_schedule_ns(&self, trial: &DosedTrial) -> f64 {
+        let further = trial.switches.zip(self.bare).map_or(0.0, |(switches, bare)| switches - bare);
+        trial.iteration_ns - self.switch_ns * further
+    }
+}
+
+fn round_sum(
+    fit: &DoseFit,
+    shares: &Shares,
+    changes: &ScheduleChanges,
+    trials: &[&DosedTrial],
+) -> Option<RoundSum> {
+    let mut times_ns: Vec<f64> = trials.iter().map(|trial| changes.with_bare_schedule_ns(trial)).collect();
     let paths = trials[fit.largest].paths.as_ref()?;
     // The path is from clock reading to clock reading, as the iterations of the other doses are.
     times_ns[fit.largest] = paths.iteration_ns();
@@ -367,16 +477,18 @@ fn round_sum(fit: &DoseFit, shares: &Shares, trials: &[&DosedTrial]) -> Option<R
         (*place, observed_ns[place] - shares.cost_at(*place, of, &costs_ns, base_ns))
     };
     Some(RoundSum {
-        bare_ns: times_ns[fit.bare],
+        bare_ns: trials[fit.bare].iteration_ns,
         corrected_ns: shares.places.iter().map(corrected).collect(),
         observed_ns,
         base_ns,
         costs_ns,
+        switches: trials.iter().map(|trial| trial.switches).collect(),
     })
 }
 
 fn put_together(
     fit: &DoseFit,
+    doses: &[RecordedSets],
     shares: &Shares,
     largest: &[&TrialPaths],
     by_round: BTreeMap<u32, RoundSum>,
@@ -413,6 +525,10 @@ fn put_together(
             event_ns: (events >= RARE).then(|| mean(&|round| round.costs_ns[at] / events)).flatten(),
         })
     };
+    let switches = |(at, dose): (usize, &RecordedSets)| {
+        let rounds: Option<Vec<f64>> = by_round.values().map(|round| round.switches[at]).collect();
+        Some(DoseSwitches { dose: dose.clone(), switches: mean_over_trials(&rounds?)? })
+    };
     Some(PathSum {
         rounds: by_round.len(),
         rounds_left_out,
@@ -424,6 +540,7 @@ fn put_together(
         residual_ns: mean(&|round| round.sum_ns() - round.bare_ns)?,
         base_ns: mean(&|round| round.base_ns)?,
         costs: fit.sets.iter().enumerate().filter_map(cost).collect(),
+        switches: doses.iter().enumerate().filter_map(switches).collect(),
         is_tested: fit.is_tested,
         merged: merged(&fit.sets),
         tasks: tasks(largest, shares.iterations),

@@ -55,15 +55,19 @@ fn trials(rounds: u32, extra_ns: u64, random: &mut Random) -> DosedTrials {
         let speed = 1.0 + 0.1 * random.normal().abs();
         let mut slow = || speed * (1.0 + 0.01 * random.normal());
         let slows: Vec<f64> = (0..6).map(|_| slow()).collect();
-        trials.add_bare(round, iteration_ns(&simulated(None, 20, slows[0], 0, random)));
+        trials.add_bare(round, means(iteration_ns(&simulated(None, 20, slows[0], 0, random))));
         let doses = [&[][..], &RECORDED[..1], &RECORDED[1..2], &RECORDED[2..], &RECORDED[..]];
         for (sets, slow) in doses.into_iter().zip(&slows[1..]) {
             let extra_ns = if sets.len() == RECORDED.len() { extra_ns } else { 0 };
             let trace = simulated(Some(sets), 20, *slow, extra_ns, random);
-            trials.add(round, &trace, iteration_ns(&trace));
+            trials.add(round, &trace, means(iteration_ns(&trace)));
         }
     }
     trials
+}
+
+fn means(iteration_ns: f64) -> SliceMeans {
+    SliceMeans { iteration_ns, switches: Some(2.0) }
 }
 
 fn covers(estimate: crate::interval::MeanEstimate, truth: f64) -> bool {
@@ -122,6 +126,32 @@ fn what_is_not_a_cost_of_events_stays_in_the_residual() {
 }
 
 #[test]
+fn switches_that_recording_brings_about_are_no_cost_of_events() {
+    const SWITCH_NS: f64 = 400.0;
+    let mut random = Random(9);
+    let iteration_ns = |trace: &CpuTrace| {
+        (trace.iteration_ends_ns[19] - trace.from_ns) as f64 / trace.iteration_ends_ns.len() as f64
+    };
+    let mut trials = DosedTrials::default();
+    for round in 0..40 {
+        let bare_ns = iteration_ns(&simulated(None, 20, 1.0, 0, &mut random));
+        trials.add_bare(round, means(bare_ns));
+        for sets in [&[][..], &RECORDED[..1], &RECORDED[1..2], &RECORDED[2..], &RECORDED[..]] {
+            // With wake-ups alone there is about one switch more in each iteration.
+            let further = if *sets == RECORDED[1..2] { 1.0 + 0.3 * random.normal() } else { 0.0 };
+            let trace = simulated(Some(sets), 20, 1.0, 0, &mut random);
+            let iteration_ns = iteration_ns(&trace) + SWITCH_NS * further;
+            trials.add(round, &trace, SliceMeans { iteration_ns, switches: Some(2.0 + further) });
+        }
+    }
+    let sum = trials.sum().unwrap();
+    assert!(sum.residual_ns.mean.abs() < 0.05 * sum.bare_ns.mean, "{:?}", sum.residual_ns);
+    let changed = sum.schedule_changes();
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    assert_eq!(changed[0].dose, Some(vec![EventSet::WakeUps]));
+}
+
+#[test]
 fn a_difference_is_the_sum_of_the_differences_of_segments() {
     let mut random = Random(5);
     let (first, second) =
@@ -149,7 +179,7 @@ fn slow_iterations_are_explained_by_what_grew_in_them() {
             }
             trace.iteration_ends_ns.iter_mut().filter(|end| is_late(**end)).for_each(|end| *end += 5000);
         }
-        trials.add(round, &trace, 2500.0);
+        trials.add(round, &trace, means(2500.0));
     }
     let slow = trials.slow_iterations().unwrap();
     assert_eq!((slow.count, slow.segments[0].count), (20, 20), "{slow:?}");

@@ -6,8 +6,9 @@ use crate::quantity::{count, mean_time, percent, signed_mean_time, time, time_or
 use crate::words::clean;
 use analysis::explain::{CrossCheck, Explanation};
 use analysis::interval::MeanEstimate;
-use analysis::path::{CallSplit, PathSum, SegmentPlace, SegmentSum, SlowIterations, TwoGroups};
+use analysis::path::{CallSplit, DoseSwitches, PathSum, SegmentPlace, SegmentSum, SlowIterations, TwoGroups};
 use model::estimate::Estimate;
+use model::units::three_digits;
 use std::collections::BTreeMap;
 
 /// The reasons that are put into words.
@@ -135,6 +136,7 @@ fn notes(path: &PathSum) -> Vec<String> {
         false => "The costs come from the same trials that they are taken from: the residual tests nothing."
             .to_owned(),
     });
+    notes.extend(schedule_changes(path));
     let bound = LARGE_RESIDUAL * path.bare_ns.mean;
     if path.residual_ns.interval.is_some_and(|(low, high)| low > bound || high < -bound) {
         notes.push(
@@ -156,6 +158,30 @@ fn notes(path: &PathSum) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// What recording does to the schedule, if it changes it.
+fn schedule_changes(path: &PathSum) -> Option<String> {
+    let (changes, bare) = (path.schedule_changes(), path.bare_switches()?);
+    let dose = |of: &&DoseSwitches| {
+        let sets = of.dose.iter().flatten().map(|set| set.name());
+        let sets: Vec<&str> = sets.collect();
+        let recorded = if sets.is_empty() {
+            "an instrument that records nothing".to_owned()
+        } else {
+            sets.join(" and ")
+        };
+        format!("{} with {recorded}", three_digits(of.switches.mean))
+    };
+    let doses: Vec<String> = changes.iter().map(dose).collect();
+    (!doses.is_empty()).then(|| {
+        format!(
+            "Recording changes the schedule: an iteration has {} context switches without probes, and {}. What further \
+             switches take is not counted as a cost of events.",
+            three_digits(bare.mean),
+            doses.join(", ")
+        )
+    })
 }
 
 /// What recording cost.
