@@ -5,7 +5,7 @@
 use crate::block::Block;
 use crate::card::{Card, CardKind, Framing, Support};
 use crate::case::Case;
-use crate::endpoint::Endpoints;
+use crate::endpoint::{EndpointRole, Endpoints};
 use crate::floor;
 use crate::inject::Inject;
 use crate::pace::Pace;
@@ -146,7 +146,7 @@ impl Plan {
     pub fn injected(self, inject: Inject) -> Self {
         let mut plan = Self { cases: Vec::new(), awaited: Vec::new(), ..self };
         for case in self.cases.into_iter().chain(self.awaited) {
-            match uninjectable(&case) {
+            match uninjectable(&case, inject) {
                 None => plan.cases.push(Case { inject: Some(inject), ..case }),
                 Some(reason) => plan.dropped.push(Dropped { case: case.key(), reason: reason.to_owned() }),
             }
@@ -252,9 +252,12 @@ fn unpeerable(entry: &PlanEntry, case: &Case, topology: &Topology) -> Option<Str
     Some(reason.to_owned())
 }
 
-/// Why no delay can be injected in the iterations of `case`, if none can.
-fn uninjectable(case: &Case) -> Option<&'static str> {
+/// Why `inject` cannot be injected in the iterations of `case`, if it cannot.
+fn uninjectable(case: &Case, inject: Inject) -> Option<&'static str> {
     match (case.workload, case.peers) {
+        (workload, _) if workload.is_alone() && inject.side == EndpointRole::Server => {
+            Some("it has no server that a delay could be injected in")
+        }
         (Workload::Accuracy, _) => {
             Some("it measures how a timer sees an interval, to which a delay adds nothing")
         }

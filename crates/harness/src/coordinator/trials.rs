@@ -20,10 +20,11 @@ use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::orders::{NetworkOrders, Orders, Role, Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
 use crate::protocol::silence::ANSWER;
+use model::inject::InjectedAmount;
 use model::observation::{CpuTrace, EventSet, ProbeRequest};
 use model::record::ClockSource;
 use model::results::unsound;
-use model::{Case, CpuPair, Endpoints, Inject, Peers, Placement, Sample};
+use model::{Case, CpuPair, Endpoints, Peers, Placement, Sample};
 use observe::cpu_trace::CpuRecorder;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -150,9 +151,9 @@ impl EndpointTrials<'_> {
             trial.end()?;
             Ok(report.sample.iteration_ns())
         };
-        Ok(match case.inject {
+        Ok(match case.inject.map(|inject| inject.amount) {
             None => None,
-            Some(Inject::Ns(ns)) => Some(ns as f64),
+            Some(InjectedAmount::Ns(ns)) => Some(ns as f64),
             Some(share) => Some(share.delay_ns(self.plain_times.ns(&plain, measure)?)),
         })
     }

@@ -1,25 +1,60 @@
-//! A delay in every iteration of the client, inside what is timed: a number of dependent multiplications, calibrated once
-//! for each endpoint. How long the delay is to be is for the coordinator to say.
+//! A delay in every iteration of an endpoint, inside what is timed: a number of dependent multiplications, calibrated once
+//! for each endpoint, or a sleep. How long the delay is to be is for the coordinator to say.
 
 use super::meters::{IterationLog, Watch};
 use crate::clock::Clock;
+use crate::protocol::orders::Orders;
+use model::EndpointRole;
+use rustix::thread::set_current_timer_slack;
+use std::num::NonZeroU64;
+use std::thread::sleep;
+use std::time::Duration;
+use sys::Failure;
 use sys::busy::multiply;
 
 /// The delay of each iteration.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct InjectedDelay {
-    steps: u64,
+pub(crate) enum InjectedDelay {
+    /// So many multiplications.
+    Busy {
+        /// How many.
+        steps: u64,
+    },
+    /// So long asleep, and as long as the kernel takes to wake the thread.
+    Asleep(Duration),
 }
 
 impl InjectedDelay {
+    /// The delay that `orders` has for the endpoint `side`, by `clock`, on the CPU and in the thread on which this runs.
+    pub(crate) fn of(orders: &Orders, side: EndpointRole, clock: &Clock) -> Result<Option<Self>, Failure> {
+        let inject = orders.case.inject.filter(|inject| inject.side == side);
+        let Some((inject, ns)) = inject.zip(orders.inject_ns) else { return Ok(None) };
+        if !inject.is_asleep {
+            return Ok(Some(Self::busy(ns, clock)));
+        }
+        // The kernel may end sleeps later by this much, 50 µs at first, so as to end several at once.
+        set_current_timer_slack(NonZeroU64::new(1)).map_err(|error| {
+            Failure::new(
+                "set the timer slack of",
+                "an endpoint",
+                error.to_string(),
+                "give a delay without sleep:",
+            )
+        })?;
+        Ok(Some(Self::Asleep(Duration::from_nanos(ns.round() as u64))))
+    }
+
     /// A delay of `delay_ns` by `clock`, for the CPU on which this runs.
-    pub(crate) fn new(delay_ns: f64, clock: &Clock) -> Self {
-        Self { steps: (delay_ns * steps_per_ns(clock)).round() as u64 }
+    fn busy(delay_ns: f64, clock: &Clock) -> Self {
+        Self::Busy { steps: (delay_ns * steps_per_ns(clock)).round() as u64 }
     }
 
     #[inline(always)]
     pub(crate) fn wait(self) {
-        multiply(self.steps);
+        match self {
+            Self::Busy { steps } => multiply(steps),
+            Self::Asleep(time) => sleep(time),
+        }
     }
 }
 
@@ -80,7 +115,7 @@ mod tests {
         for delay_ns in [2_000.0, 50_000.0] {
             // The clock's own cost is in it, and interruptions only add to it.
             is_within(0.9..1.15, || {
-                let delay = InjectedDelay::new(delay_ns, &clock);
+                let delay = InjectedDelay::busy(delay_ns, &clock);
                 fastest_ns(500, || delay.wait()) / delay_ns
             });
         }
@@ -117,7 +152,7 @@ mod tests {
             }
         }
         let mut counted = Counted(0, 0);
-        let mut injected = Injected { delay: InjectedDelay { steps: 10 }, watch: &mut counted };
+        let mut injected = Injected { delay: InjectedDelay::Busy { steps: 10 }, watch: &mut counted };
         injected.start();
         injected.before();
         injected.after();

@@ -11,10 +11,10 @@ use crate::protocol::message::EndpointMessage;
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Singly, Sizing};
 use crate::protocol::report::SliceReport;
 use mechanisms::{Operation, TimerKind};
-use model::Workload;
 use model::observation::{Observation, ProbeRequest};
 use model::record::{ClockSource, Sample, TimerSample, Usage};
 use model::speed::{SpeedReading, SpeedReadings};
+use model::{EndpointRole, Workload};
 use std::ops::Range;
 use std::time::Duration;
 use sys::Errno;
@@ -35,11 +35,11 @@ pub(crate) struct OperationTrial<'a, O> {
 }
 
 impl<'a, O: Operation> OperationTrial<'a, O> {
-    pub(crate) fn new(session: &'a Session, operation: O) -> Self {
+    pub(crate) fn new(session: &'a Session, operation: O) -> Outcome<Self> {
         let clock = Clock::new(session.orders.clock);
         let speed = SpeedReader::new(clock, None);
-        let delay = session.orders.inject_ns.map(|ns| InjectedDelay::new(ns, &clock));
-        Self { session, clock, speed, operation, delay, iterations_so_far: 0, iteration_ns: None }
+        let delay = InjectedDelay::of(&session.orders, EndpointRole::Client, &clock)?;
+        Ok(Self { session, clock, speed, operation, delay, iterations_so_far: 0, iteration_ns: None })
     }
 
     /// Measures one slice after the other until the coordinator wants no more.
@@ -339,7 +339,7 @@ mod tests {
     fn a_timer_that_runs_fast_and_in_steps_is_found_out() {
         let clock = Clock::new(ClockSource::MonotonicRaw);
         let session = session(floor::operation("fast", 0), Role::Alone, None);
-        let mut trial = OperationTrial::new(&session, Fast(clock, clock.now()));
+        let mut trial = OperationTrial::new(&session, Fast(clock, clock.now())).unwrap();
         let sample = trial.accuracy(Sizing::Iterations(20)).unwrap();
         let timer = sample.timer.unwrap();
         let slept_ns = sample.iteration_ns();
@@ -379,7 +379,7 @@ mod tests {
         let mut session = session(floor::operation("counter", 0), Role::Alone, None);
         session.orders.clock = ClockSource::Tsc { ns_per_tick: 0.8 };
         let clock = Clock::new(ClockSource::MonotonicRaw);
-        let mut trial = OperationTrial::new(&session, Counter(clock, clock.now()));
+        let mut trial = OperationTrial::new(&session, Counter(clock, clock.now())).unwrap();
         let sample = trial.accuracy(Sizing::Iterations(10)).unwrap();
         let off_share = sample.timer.unwrap().off_clock_ns / sample.iteration_ns();
         assert!((off_share + 0.2).abs() < 0.01, "{off_share}");

@@ -22,8 +22,8 @@ use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::orders::{CLIENT_THREAD, Orders, Role, SERVER_THREAD};
 use crate::protocol::report::EndpointResult;
 use mechanisms::{Mechanism, Operation, Visitor, registry};
-use model::Size;
 use model::card::Payload;
+use model::{EndpointRole, Size};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rustix::fd::OwnedFd;
@@ -162,7 +162,7 @@ impl Visitor for TakePart {
                 clock,
                 endpoints,
                 fds: session.fds()?,
-                delay: session.orders.inject_ns.map(|ns| InjectedDelay::new(ns, &clock)),
+                delay: InjectedDelay::of(&session.orders, EndpointRole::Client, &clock)?,
                 speed,
                 iterations_so_far: 0,
                 stretch: 1,
@@ -180,7 +180,8 @@ impl Visitor for TakePart {
                     true => SpeedReader::of_server(clock, link)?,
                     false => SpeedReader::new(clock, None),
                 };
-                Server { session: &session, link, clock, endpoint, speed }.serve()
+                let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
+                Server { session: &session, link, clock, endpoint, delay, speed }.serve()
             }
             (Some(last), links) => {
                 endpoints.push(last);
@@ -193,7 +194,7 @@ impl Visitor for TakePart {
     fn operation<O: Operation>(self) -> EndpointResult {
         self.0.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(pair.client))?;
         let operation = O::prepare(&self.0.context(0))?;
-        OperationTrial::new(&self.0, operation).serve()
+        OperationTrial::new(&self.0, operation)?.serve()
     }
 }
 
@@ -204,8 +205,9 @@ mod tests {
     use crate::protocol::error::Blame;
     use crate::protocol::orders::{Singly, Sizing, SliceOrders};
     use crate::protocol::report::SliceReport;
+    use model::inject::InjectedAmount;
     use model::record::ClockSource;
-    use model::{Case, Endpoints, Peers, Spec, Workload, floor};
+    use model::{Case, Endpoints, Inject, Peers, Spec, Workload, floor};
 
     fn orders(case: Case, role: Role) -> Orders {
         Orders {
@@ -347,15 +349,22 @@ mod tests {
         panic!("a delay of {inject_ns} ns added {seen:?} ns");
     }
 
+    /// `case`, not pinned, with a delay of `inject_ns` at `side`.
+    fn delayed(case: Case, side: EndpointRole, inject_ns: Option<f64>) -> Case {
+        let amount = |ns| InjectedAmount::Ns(ns as u64);
+        let inject = inject_ns.map(|ns| Inject { side, is_asleep: false, amount: amount(ns) });
+        Case { cpus: None, inject, ..case }
+    }
+
     #[test]
     fn an_injected_delay_is_found_in_what_an_iteration_takes() {
         let syscall = |inject_ns| {
-            let case = Case { cpus: None, ..floor::operation(floor::SYSCALL, 1) };
+            let case = delayed(floor::operation(floor::SYSCALL, 1), EndpointRole::Client, inject_ns);
             slices(Orders { inject_ns, ..orders(case, Role::Alone) }, Vec::new(), &[500]).0
         };
-        let pipe = |workload| {
+        let pipe = |workload, side| {
             move |inject_ns| {
-                let case = Case { cpus: None, ..connected("pipe", workload, 64) };
+                let case = delayed(connected("pipe", workload, 64), side, inject_ns);
                 let (client, server) = channel().unwrap();
                 slices(
                     Orders { inject_ns, ..orders(case, Role::Both) },
@@ -367,9 +376,11 @@ mod tests {
         };
         is_found(2_000.0, syscall);
         // A slice is shorter than the time for which the kernel lets a task run while others wait.
-        is_found(100_000.0, pipe(Workload::Latency));
-        // The client is what limits a stream that it delays by so much.
-        is_found(100_000.0, pipe(Workload::Throughput));
+        for side in EndpointRole::ALL {
+            is_found(100_000.0, pipe(Workload::Latency, side));
+            // Who delays a stream by so much is what limits it.
+            is_found(100_000.0, pipe(Workload::Throughput, side));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::buffered::BufferedEndpoint;
 use super::control::Link;
+use super::injected::InjectedDelay;
 use super::loop_error::LoopError;
 use super::meters::{ArrivalLog, CallLog, StepLog, Unmetered, call_counts};
 use super::sample::usage_between;
@@ -22,6 +23,8 @@ pub(crate) struct Server<'a, E> {
     pub(crate) link: &'a Link,
     pub(crate) clock: Clock,
     pub(crate) endpoint: Box<BufferedEndpoint<E>>,
+    /// What is injected in each iteration, if anything is.
+    pub(crate) delay: Option<InjectedDelay>,
     pub(crate) speed: SpeedReader,
 }
 
@@ -66,10 +69,16 @@ impl<E: Endpoint> Server<'_, E> {
         self.iterations::<dyn FnMut()>(settling, &mut note_before)?;
         self.endpoint.cool(self.session.has_cold_memory())?;
         match &mut log {
-            None => self.iterations(timed, &mut nothing)?,
+            None => self.timed(timed)?,
             Some(log) => {
                 log.start();
-                self.iterations::<dyn FnMut()>(timed, &mut || log.arrived())?;
+                let delay = self.delay;
+                self.iterations::<dyn FnMut()>(timed, &mut || {
+                    log.arrived();
+                    if let Some(delay) = delay {
+                        delay.wait();
+                    }
+                })?;
             }
         }
         let lost =
@@ -92,7 +101,10 @@ impl<E: Endpoint> Server<'_, E> {
         endpoint.cool(self.session.has_cold_memory())?;
         let before = of_this_thread();
         let start = self.clock.now();
-        endpoint.drain(timed, &mut Unmetered, &mut nothing)?;
+        match self.delay {
+            None => endpoint.drain(timed, &mut Unmetered, &mut nothing)?,
+            Some(delay) => endpoint.drain(timed, &mut Unmetered, &mut || delay.wait())?,
+        }
         let end = self.clock.now();
         let usage = usage_between(before, of_this_thread());
         let lost = E::LOSES.then_some(endpoint.lost);
@@ -132,10 +144,19 @@ impl<E: Endpoint> Server<'_, E> {
         self.iterations(settling, &mut nothing)?;
         self.endpoint.cool(self.session.has_cold_memory())?;
         probe.begin()?;
-        self.iterations(timed, &mut nothing)?;
+        self.timed(timed)?;
         probe.end()?;
         self.iterations(lead_out, &mut nothing)?;
         Ok(ServerPhase { observation: Some(probe.observation()?), ..ServerPhase::default() })
+    }
+
+    /// The server's side of timed iterations, each with the delay that is injected in it. Without one it is the same code as
+    /// without this function.
+    fn timed(&mut self, iterations: Range<u64>) -> Result<(), LoopError> {
+        match self.delay {
+            None => self.iterations(iterations, &mut nothing),
+            Some(delay) => self.iterations::<dyn FnMut()>(iterations, &mut || delay.wait()),
+        }
     }
 
     /// The server's side of `iterations`. `between` runs after each message and before its answer; where messages are not

@@ -196,7 +196,8 @@ mod tests {
             names,
             ["memset against memcpy cost 1 same-core", "memset against memcpy cost 3 same-core"]
         );
-        let delayed = plan(vec![case("memcpy", 2)]).injected(model::Inject::Ns(5));
+        let delayed = plan(vec![case("memcpy", 2)])
+            .injected(model::Inject::of_client(model::inject::InjectedAmount::Ns(5)));
         let names: Vec<String> = pairs_of(&before, &delayed).iter().map(pair_name).collect();
         assert_eq!(names, ["memcpy inject=5ns against memcpy cost 2 same-core"]);
     }

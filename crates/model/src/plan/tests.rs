@@ -1,6 +1,7 @@
 //! Plans of blocks on made-up hosts: what is planned once, what is dropped, and why.
 
 use super::*;
+use crate::inject::InjectedAmount;
 use crate::param::{Domain, Param};
 use crate::testing::cards;
 use crate::topology::Cpu;
@@ -313,7 +314,7 @@ fn one_cpu_is_one_cpu_when_nothing_is_pinned_too() {
 
 #[test]
 fn a_delay_is_injected_in_what_was_asked_for_and_in_no_floor() {
-    let inject = Inject::Ns(200);
+    let inject = Inject::of_client(InjectedAmount::Ns(200));
     let of = |rows: &[&str]| {
         let block = block(rows, &[Workload::Latency, Workload::Accuracy], &[64], &["same-core"]);
         planned(block, &cores(2)).injected(inject)
