@@ -10,7 +10,7 @@ use sys::Failure;
 /// taken.
 pub(crate) const RING_BYTES: usize = 4 << 20;
 /// By default every user may have 516 KiB for all rings together (kernel.perf_event_mlock_kb).
-const LEAST_RING_BYTES: usize = 128 << 10;
+pub(crate) const LEAST_RING_BYTES: usize = 128 << 10;
 
 /// Nanoseconds of `CLOCK_MONOTONIC_RAW`, by which every record is stamped.
 pub(crate) fn now_ns() -> u64 {
