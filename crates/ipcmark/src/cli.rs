@@ -93,8 +93,8 @@ pub struct RunArguments {
     /// [default: the suite's, shortened as --quick and --time shorten the run]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "mechanisms")]
     pub observe: Option<Duration>,
-    /// Delay every iteration by this much, as 5% (of what the case takes without) or 200ns; it is in the name of every case,
-    /// and shows what a gate of yours would find
+    /// Delay every iteration by this much, as 5% (of what the case takes without) or 200ns; server:200ns delays the server,
+    /// sleep:50us and server:sleep:50us delay asleep; it is in the name of every case, and shows what a gate of yours would find
     #[arg(long, value_name = "DELAY", conflicts_with = "explain", allow_hyphen_values = true)]
     pub inject: Option<Inject>,
     /// Check every byte of every message in the timed phases too; without this, only sequence numbers are checked there
@@ -391,7 +391,7 @@ pub struct CompareArguments {
     pub json: bool,
     #[command(flatten, next_help_heading = "If mechanisms or builds are compared")]
     pub axes: AxesOptions,
-    /// Delay every iteration of B by this much, as 5% (of what B takes without) or 200ns; A and B may be the same
+    /// Delay every iteration of B by this much, as 5% (of what B takes without), 200ns or server:200ns; A and B may be the same
     #[arg(long, value_name = "DELAY", allow_hyphen_values = true)]
     pub inject: Option<Inject>,
     #[command(flatten)]
@@ -416,8 +416,8 @@ pub struct ExplainArguments {
         conflicts_with_all = ["case", "probes", "counters", "traces", "timelines", "flames", "html"]
     )]
     pub against: Option<String>,
-    /// Delay every iteration of the client by this much, as 5% or 10us: it is in the name of the case, and shows what an
-    /// explanation finds of it. What is named with --against has no delay
+    /// Delay every iteration by this much, as 5%, 10us, server:10us or server:sleep:50us: it is in the name of the case, and
+    /// shows what an explanation finds of it. What is named with --against has no delay
     #[arg(long, value_name = "DELAY", conflicts_with = "case", allow_hyphen_values = true)]
     pub inject: Option<Inject>,
     /// Mechanism or operation to explain, as NAME or NAME:key=value,…; repeat for several

@@ -191,31 +191,6 @@ fn a_page_of_it_replaces_a_page_and_nothing_else() {
     assert_eq!((said.out.as_str(), fs::read_to_string(&page).unwrap().as_str()), ("", "mine"));
 }
 
-/// Of a typical iteration, because other tests run on the same CPUs, so that means are of what these do, too.
-#[test]
-fn a_delay_that_is_injected_in_the_client_is_found_in_the_clients_own_code() {
-    let place = Place::new();
-    let words = ["-m", "pipe", "--inject", "50us", "-s", "1", "-p", "same-core", "--time", "4s"];
-    let words = ["explain"].into_iter().chain(words).chain(["--probes", "scheduler", "--json"]);
-    let explanation = only(&run(&mut place.ipcmark(words)).expect(0));
-    let path = &explanation["path"];
-    if path.is_null() {
-        return skip(&explanation["unrecorded"].to_string(), "injected delays are not sought");
-    }
-    if !path["costs"].as_array().unwrap().iter().any(|cost| cost["set"] == "calls") {
-        return skip("system calls cannot be recorded here", "injected delays are not sought in segments");
-    }
-    let ns = |segment: &Value| segment["until_ns"].as_u64().unwrap() - segment["from_ns"].as_u64().unwrap();
-    let segments = path["typical"]["segments"].as_array().unwrap();
-    let is_users =
-        |segment: &&Value| segment["place"]["of"] == "client" && segment["place"]["kind"] == "user";
-    let (users, others): (Vec<&Value>, Vec<&Value>) = segments.iter().partition(is_users);
-    let longest = users.iter().map(|segment| ns(segment)).max().unwrap();
-    assert!(longest >= 50_000, "{path:#}");
-    assert!(others.iter().all(|segment| ns(segment) < longest), "{path:#}");
-    assert!(place.leftovers().is_empty());
-}
-
 #[test]
 fn one_mechanism_is_explained_against_another() {
     let place = Place::new();
