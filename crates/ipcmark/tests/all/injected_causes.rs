@@ -117,7 +117,7 @@ fn a_task_on_the_same_cpu_is_named() {
     let busy = Killed(busy.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap());
     sched_setaffinity(Some(Pid::from_child(&busy.0)), &one).unwrap();
     let placement = format!("cpus={cpu},{cpu}");
-    // For so long that the task has its turn meanwhile.
+    // For so long that the task runs meanwhile.
     let words = ["-m", "pipe", "-s", "1", "-p", &placement, "--iterations", "2000", "--inject", "10us"];
     path(&place, &words, |path| path["tasks"].as_array().unwrap().iter().any(|task| task[0] == NAME));
     drop(busy);
