@@ -22,7 +22,7 @@ const LEAST_SHARE: f64 = 0.1;
 /// What times drift by from minute to minute, as a share of what readings vary by.
 pub(crate) const DRIFT_ON_ONE_CPU: f64 = 0.25;
 /// The same where two CPUs have a part in an iteration.
-pub(crate) const DRIFT_ON_TWO_CPUS: f64 = 0.5;
+pub(crate) const DRIFT_ON_TWO_CPUS: f64 = 0.6;
 /// Speeds that differ by less than this, as a fraction, are the same: the clock's grain.
 const LEAST_CHANGE: f64 = 0.002;
 
