@@ -4,6 +4,7 @@ use super::buffered::BufferedEndpoint;
 use super::control::Link;
 use super::loop_error::LoopError;
 use super::meters::{ArrivalLog, CallLog, StepLog, Unmetered, call_counts};
+use super::network_meter::NetworkMeter;
 use super::sample::usage_between;
 use super::session::{Outcome, Session};
 use super::speed::SpeedReader;
@@ -23,6 +24,8 @@ pub(crate) struct Server<'a, E> {
     pub(crate) clock: Clock,
     pub(crate) endpoint: Box<BufferedEndpoint<E>>,
     pub(crate) speed: SpeedReader,
+    /// Where the client may be on another host.
+    pub(crate) network: Option<NetworkMeter>,
 }
 
 impl<E: Endpoint> Server<'_, E> {
@@ -47,7 +50,9 @@ impl<E: Endpoint> Server<'_, E> {
                 PhaseKind::Steps => self.steps(&phase)?,
                 PhaseKind::Observed => self.observed(&phase)?,
             };
-            self.link.send(PeerMessage::Done(Box::new(done)), &[])?;
+            let network =
+                self.network.as_ref().map(|meter| meter.readings(self.endpoint.inner.network_socket()));
+            self.link.send(PeerMessage::Done(Box::new(ServerPhase { network, ..done })), &[])?;
         }
     }
 

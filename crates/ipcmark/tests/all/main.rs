@@ -6,6 +6,7 @@ mod common;
 mod confined;
 mod cpu_traces;
 mod explain;
+mod network;
 mod profiles;
 mod remote;
 mod restricted;

@@ -15,16 +15,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Two namespaces, `a` and `b`, with a link between them. They are removed when this is dropped.
-struct TwoHosts {
-    a: String,
-    b: String,
+pub struct TwoHosts {
+    pub a: String,
+    pub b: String,
     /// The third byte of their addresses.
-    net: u32,
+    pub net: u32,
 }
 
 impl TwoHosts {
     /// Fresh ones; `None`, and a word, where this machine does not allow them.
-    fn new(untested: &str) -> Option<Self> {
+    pub fn new(untested: &str) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(1);
         if !ip("-V").0 {
             tool_is_missing("ip", "iproute2", untested);
@@ -57,14 +57,14 @@ impl TwoHosts {
     }
 
     /// `ipcmark ARGUMENTS` in `a`.
-    fn ipcmark(&self, place: &Place, arguments: &[&str]) -> Command {
+    pub fn ipcmark(&self, place: &Place, arguments: &[&str]) -> Command {
         let mut command = place.command("ip");
         command.args(["netns", "exec", &self.a, IPCMARK]).args(arguments);
         command
     }
 
     /// The command that reaches `b`.
-    fn via(&self) -> String {
+    pub fn via(&self) -> String {
         format!("ip netns exec {}", self.b)
     }
 
@@ -81,7 +81,7 @@ impl Drop for TwoHosts {
 }
 
 /// Whether `ip ARGUMENTS` did it, and what it said.
-fn ip(arguments: &str) -> (bool, String) {
+pub fn ip(arguments: &str) -> (bool, String) {
     match Command::new("ip").args(arguments.split_whitespace()).stdin(Stdio::null()).output() {
         Ok(output) => (output.status.success(), String::from_utf8_lossy(&output.stderr).trim().to_owned()),
         Err(error) => (false, error.to_string()),
@@ -89,12 +89,12 @@ fn ip(arguments: &str) -> (bool, String) {
 }
 
 /// Whether `process` is an endpoint that a command has reached: it has no further words.
-fn is_elsewhere(process: &Process) -> bool {
+pub fn is_elsewhere(process: &Process) -> bool {
     process.is_endpoint() && process.command.get(2).is_none_or(String::is_empty)
 }
 
 /// The results of `ipcmark run ARGUMENTS` in `a`, with the server in `b`.
-fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) -> Results {
+pub fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) -> Results {
     let (output, via) = (place.path(name), hosts.via());
     let mut all = vec!["run", "--server-via", &via, "--via-program", IPCMARK, "-o", output.to_str().unwrap()];
     all.extend(arguments);
@@ -144,6 +144,18 @@ fn two_namespaces_are_measured_as_two_hosts_and_what_does_not_reach_so_far_is_dr
                 "{}",
                 record.case
             );
+            let network = sample.network.as_ref().unwrap();
+            assert_eq!(
+                (network.client.link.as_deref(), network.client.mtu_bytes),
+                (Some("eth0"), Some(1500))
+            );
+            assert_eq!(network.server.host_retransmitted, Some(0), "{}", record.case);
+            let (is_connect, is_udp) =
+                (record.case.workload == model::Workload::Connect, record.case.spec.name == "udp");
+            for side in [&network.client, &network.server] {
+                assert_eq!(side.retransmitted.is_some(), !is_connect && !is_udp, "{}", record.case);
+                assert_eq!(side.dropped.is_some(), !is_connect, "{}", record.case);
+            }
         }
     }
 }
