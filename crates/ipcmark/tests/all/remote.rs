@@ -176,6 +176,71 @@ fn the_client_may_be_the_one_that_a_command_reaches_and_addresses_may_be_of_ipv6
     place.assert_nothing_is_left("a run with its client elsewhere");
 }
 
+#[test]
+fn strangers_that_send_datagrams_are_counted() {
+    let Some(hosts) = TwoHosts::new("strangers between two hosts are not tested") else { return };
+    let place = Place::new();
+    // Wherever a socket for datagrams is bound in the server's namespace, somebody sends to it before the client does.
+    let flood = format!(
+        "while :; do awk 'NR>1 {{print $2}}' /proc/net/udp | while IFS=: read -r _ port; do \
+         echo stranger > /dev/udp/{}/$((16#$port)); done; done 2> /dev/null",
+        hosts.address_of_b()
+    );
+    let mut stranger = Command::new("ip");
+    stranger.args(["netns", "exec", &hosts.b, "bash", "-c", &flood]).stdin(Stdio::null());
+    let mut stranger = KilledChild(stranger.stdout(Stdio::null()).spawn().unwrap());
+    let found = (0..5).any(|nth| {
+        let results = results(
+            &hosts,
+            &place,
+            &format!("strangers-{nth}.jsonl"),
+            &["-m", "udp", "-s", "1", "--rounds", "10"],
+        );
+        assert_none_failed(&results);
+        let record = asked(&results).next().unwrap();
+        record.settings.iter().any(|setting| setting.name == "strangers turned away")
+    });
+    let _ = stranger.0.kill();
+    assert!(found, "nobody was turned away");
+}
+
+/// A container of its own processes, network, names of System V and POSIX, and mounts.
+#[test]
+fn the_wall_of_a_container_is_crossed_by_the_network_and_names_are_refused_with_the_reason() {
+    let untested = "the wall of a container is not tested";
+    let Some(hosts) = TwoHosts::new(untested) else { return };
+    let inside = format!("{} unshare --pid --ipc --mount --fork", hosts.via());
+    let tried = Command::new("sh").args(["-c", &format!("{inside} true")]).output();
+    if !tried.as_ref().is_ok_and(|output| output.status.success()) {
+        return skip(&format!("{inside}: {tried:?}"), untested);
+    }
+    let (place, output) = (Place::new(), "container.jsonl");
+    let path = place.path(output);
+    let line = ["run", "--server-via", &inside, "--via-program", IPCMARK, "-o", path.to_str().unwrap()];
+    let mut arguments = [&line[..], &["-s", "1", "--rounds", "2"]].concat();
+    for mechanism in
+        ["tcp", "udp", "unix-stream", "unix-stream:name=path", "unix-stream:name=abstract", "sysv-msg"]
+    {
+        arguments.extend(["-m", mechanism]);
+    }
+    run(&mut hosts.ipcmark(&place, &arguments)).expect(0);
+    place.assert_nothing_is_left("a run across a container's wall");
+    let results = read(&path);
+    assert_none_failed(&results);
+    let measured: Vec<String> = asked(&results).map(|record| record.case.spec.to_string()).collect();
+    for name in ["tcp", "udp"] {
+        assert!(measured.iter().any(|spec| spec == name), "{measured:?}");
+    }
+    for name in ["unix-stream latency", "unix-stream:name=abstract", "sysv-msg"] {
+        let dropped = results.header.plan.dropped.iter().find(|dropped| dropped.case.starts_with(name));
+        assert!(
+            dropped.is_some_and(|dropped| !dropped.reason.is_empty()),
+            "{name}: {:?}",
+            results.header.plan
+        );
+    }
+}
+
 /// 100 Mbit/s of frames of 1514 bytes with 1448 bytes of payload in each.
 #[test]
 fn the_rate_of_a_link_is_recovered() {
@@ -290,10 +355,10 @@ fn the_binary_keeps_the_protocol() {
     assert!(said.out.lines().count() > 15 && !said.out.contains("failed"), "{said}");
 }
 
-/// A daemon on a port of its own in `b`, with a key made for it. It is killed when this is dropped.
-struct Sshd(std::process::Child);
+/// A process that is killed when this is dropped.
+struct KilledChild(std::process::Child);
 
-impl Drop for Sshd {
+impl Drop for KilledChild {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -324,7 +389,7 @@ fn a_cut_link_under_ssh_ends_both_sides() {
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let _daemon = Sshd(daemon.unwrap());
+    let _daemon = KilledChild(daemon.unwrap());
     let via = format!(
         "ssh -p 2222 -i {} -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR {}",
         path("user"),
