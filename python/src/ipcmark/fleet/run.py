@@ -205,7 +205,7 @@ class Fleet:
             host.attempt = self.ask("install", worker, 5 * ANSWER_S, on_host.install, *arguments_of_install)
 
     def partner(self, host: Host) -> Host | None:
-        """The host that is to have the server: another in each run, as far as there are others. `None`: none is free."""
+        """The host that is to have the server: another in each run, if there are others. `None`: none is free."""
         hosts = list(self.hosts.values())
         # Those that come after it, and then those before.
         at = hosts.index(host)
