@@ -10,6 +10,7 @@ mod memory;
 mod others;
 mod page;
 pub mod probes;
+mod remote;
 mod ring;
 mod setup;
 pub mod speed;
@@ -41,12 +42,13 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "ring" => ring::run(&Bench::new()?),
         "trial" => trial_cost(&Bench::new()?),
         "others" => others::run(&Bench::new()?, only),
+        "remote" => remote::run(&Bench::new()?, only),
         "explain" => explain::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
         "memory" => memory::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, explain, probes, page, speed, stream, memory"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, probes, page, speed, stream, memory"
             .to_owned()),
     }
 }

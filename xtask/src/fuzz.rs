@@ -3,7 +3,8 @@
 use crate::steps::{cargo, root, step};
 use std::process::Command;
 
-pub const TARGETS: [&str; 6] = ["units", "params", "formula", "suite", "results", "names"];
+pub const TARGETS: [&str; 8] =
+    ["units", "params", "formula", "suite", "results", "names", "protocol", "scenario"];
 
 /// Runs every target for `seconds`. cargo-fuzz is installed if it is missing; a nightly toolchain must be there.
 pub fn run(seconds: &str) -> Result<(), String> {

@@ -30,8 +30,8 @@ usage: cargo xtask TASK
   docs           write the generated documentation again
   studies FILE…  put the conclusions of these results files into docs/studies.md
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
-                 bare, ring, trial, stream, others, probes, speed;
-                 bare CASE, stream CASE, others PROGRAM: those whose names begin so;
+                 bare, ring, trial, stream, others, remote, probes, speed;
+                 bare CASE, stream CASE, others PROGRAM, remote PROGRAM: those whose names begin so;
                  coverage [RUNS [SECONDS [MINUTES]]]: how often an interval covers what all runs say;
                  same [RUNS [SECONDS]]: what ipcmark says of runs that differ in nothing;
                  power [REPETITIONS [SECONDS]]: how often it finds a delay that is injected;

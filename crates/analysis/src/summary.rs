@@ -8,6 +8,7 @@ use crate::host_view::{ChosenSlices, HostViews};
 use crate::stats;
 use model::estimate::{Estimate, Modes};
 use model::histogram::Histogram;
+use model::network::NetworkSample;
 use model::record::{Results, Sample, Setting, StepSample, StepSamples, TimerSample, Usage};
 use model::summary::{Fairness, PerIteration, Quantiles, StepTime, StepTimes, Summary};
 use model::warning::Warning;
@@ -29,6 +30,7 @@ pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Opt
         speed,
         bytes_per_s: iteration_bytes.and_then(|bytes| rate(&chosen, bytes)),
         lost: lost(samples),
+        lost_interval: lost_interval(&chosen),
         quantiles: quantiles(&chosen),
         // Several peers have but one part, in which every iteration is timed.
         each_over_total: chosen
@@ -49,6 +51,7 @@ pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Opt
         fairness: fairness(samples),
         timer: timer(samples),
         steps: step_times(samples),
+        network: NetworkSample::sum(samples.iter().filter_map(|sample| sample.network.as_ref())),
     })
 }
 
@@ -84,6 +87,13 @@ fn lost(samples: &[Sample]) -> Option<f64> {
     let lost: Vec<u64> = samples.iter().filter_map(|sample| sample.lost).collect();
     let sent: u64 = samples.iter().map(|sample| sample.iterations).sum();
     (!lost.is_empty()).then(|| lost.iter().sum::<u64>() as f64 / sent as f64)
+}
+
+/// The interval of what is lost. It is that of the share which came, for that is never 0 where a time can be told.
+fn lost_interval(slices: &ChosenSlices<'_>) -> Option<(f64, f64)> {
+    let came =
+        slices.median_ratio(|sample| sample.lost.map(|_| sample.came() as f64 / sample.iterations as f64));
+    came?.map(|came| 1.0 - came).interval
 }
 
 fn achieved(samples: &[Sample]) -> Option<f64> {
@@ -340,6 +350,8 @@ mod tests {
             trials(9).into_iter().map(|sample| Sample { lost: Some(250), ..sample }).collect();
         let summary = of(Workload::Throughput, &samples);
         assert_eq!((summary.lost, of(Workload::Throughput, &trials(9)).lost), (Some(0.25), None));
+        let (low, high) = summary.lost_interval.unwrap();
+        assert!((low - 0.25).abs() < 1e-9 && (high - 0.25).abs() < 1e-9);
         let rate = summary.bytes_per_s.unwrap().median;
         assert!((rate / (0.75 * 1000.0 / 140.0 * 1e9) - 1.0).abs() < 1e-12, "{rate}");
         // The time is that of a message sent.

@@ -9,6 +9,7 @@ pub(crate) mod loop_error;
 mod loops;
 mod messages;
 pub(crate) mod meters;
+mod network_meter;
 mod operation;
 mod pacer;
 pub(crate) mod payload;

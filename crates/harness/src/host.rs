@@ -5,6 +5,7 @@ pub mod facts;
 mod files;
 pub(crate) mod limits;
 pub mod reachable;
+pub(crate) mod route;
 pub mod speed;
 pub(crate) mod steal;
 pub mod topology;

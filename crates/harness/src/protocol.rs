@@ -9,3 +9,4 @@ pub mod orders;
 pub(crate) mod phase;
 pub mod report;
 pub(crate) mod silence;
+pub mod stream;

@@ -111,6 +111,7 @@ mod tests {
             schedule: late_ns.map(|late_ns| ScheduleSample { span_ns: 1e6, late_ns, backlog_slope: None }),
             shares: None,
             lost: None,
+            network: None,
             trial: round,
             speed: None,
             stolen_ns: None,

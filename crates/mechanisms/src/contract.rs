@@ -156,6 +156,12 @@ pub trait Endpoint {
         None
     }
 
+    /// The socket to the peer, where that may be on another host: its counters tell what the network did. A mechanism that
+    /// makes a connection in each iteration has none.
+    fn network_socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// In which memory messages are written and read. Asked only where [`IN_PLACE`](Self::IN_PLACE) is true.
     fn in_place(&self) -> InPlace {
         InPlace::default()

@@ -59,7 +59,7 @@ impl<W: PageTransfer> HasReuseRule for ZeroCopyEndpoint<ReusedPool<W>> {
 impl<C: Connection<End: HasReuseRule>> HasReuseRule for ConnectionEndpoint<C> {
     fn without_rule(self) -> Self {
         match self {
-            Self::Lasting(endpoint) => Self::Lasting(endpoint.without_rule()),
+            Self::Lasting(endpoint, socket) => Self::Lasting(endpoint.without_rule(), socket),
             other => other,
         }
     }

@@ -15,6 +15,7 @@ pub mod floor;
 pub mod histogram;
 pub mod inject;
 pub mod invalid;
+pub mod network;
 pub mod observation;
 pub mod pace;
 pub mod param;

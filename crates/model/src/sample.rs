@@ -1,6 +1,7 @@
 //! The sample: what one slice of a trial measured.
 
 use crate::histogram::EncodedHistogram;
+use crate::network::NetworkSample;
 use crate::speed::SpeedReadings;
 
 use schemars::JsonSchema;
@@ -58,6 +59,9 @@ pub struct Sample {
     /// How many of the messages sent in these iterations did not arrive. Only of mechanisms that lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
+    /// What the kernels of both hosts counted in all iterations of the slice, and how they reached each other. Only between hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkSample>,
 }
 
 impl Sample {

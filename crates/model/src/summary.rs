@@ -1,6 +1,7 @@
 //! The summary of one case, as the results file has it. It is worked out in `analysis`.
 
 use crate::estimate::{Estimate, Modes};
+use crate::network::NetworkSample;
 use crate::sample::TimerSample;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,9 @@ pub struct Summary {
     /// The share of the messages sent that did not arrive; only of mechanisms that lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
+    /// The 95% interval of the share that was lost in the median slice, where there are enough trials for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_interval: Option<(f64, f64)>,
     /// Iterations a second of all clients together; only where several peers have their iterations answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations_per_s: Option<f64>,
@@ -61,6 +65,9 @@ pub struct Summary {
     /// The steps of the messages of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<StepTimes>,
+    /// What the kernels of both hosts counted in all slices, and how they reached each other last; only between hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkSample>,
 }
 
 /// Which slices an estimate is of, or what was done to them.

@@ -78,6 +78,7 @@ pub fn sample(round: u32, iteration_ns: f64, floor_ns: Option<f64>) -> Sample {
         schedule: None,
         shares: None,
         lost: None,
+        network: None,
         trial: round,
         speed: None,
         stolen_ns: None,

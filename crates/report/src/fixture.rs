@@ -178,6 +178,7 @@ fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measuremen
         schedule: None,
         shares: None,
         lost: None,
+        network: None,
         trial: round,
         speed: None,
         stolen_ns: None,

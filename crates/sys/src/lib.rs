@@ -13,6 +13,7 @@ pub mod delay;
 pub mod failure;
 pub mod fork;
 mod libc_call;
+pub mod link;
 pub mod name;
 pub mod page_pool;
 pub mod perf_event;
@@ -36,6 +37,7 @@ pub mod sysv;
 pub mod touch;
 pub mod tracee;
 pub mod tsc;
+pub mod tun;
 pub mod uring;
 pub mod usage;
 

@@ -1,5 +1,5 @@
-//! Options of sockets that `rustix` does not set: busy polling (socket(7)) and segmentation by the kernel (udp(7)).
-//! All other options are set through `rustix`.
+//! Options of sockets that `rustix` does not set: busy polling (socket(7)), segmentation by the kernel (udp(7)), and
+//! counters of losses (tcp(7)). All other options are set through `rustix`.
 
 use crate::Errno;
 use crate::libc_call::checked;
@@ -11,6 +11,9 @@ use std::time::Duration;
 const UDP_SEGMENT: c_int = 103;
 /// `UDP_GRO` of linux/udp.h.
 const UDP_GRO: c_int = 104;
+/// What `SO_MEMINFO` gives: `SK_MEMINFO_VARS` numbers, of which the last counts drops (linux/sock_diag.h).
+const MEMINFO_NUMBERS: usize = 9;
+const MEMINFO_DROPS: usize = 8;
 
 /// Makes a reader poll the device's queue for up to `duration`, in whole microseconds, before it sleeps
 /// (`SO_BUSY_POLL`, socket(7)). More than `net.core.busy_read` needs CAP_NET_ADMIN.
@@ -33,6 +36,32 @@ pub fn set_udp_segment(socket: impl AsFd, size_bytes: u16) -> Result<(), Errno> 
 /// Makes the kernel join datagrams of one sender, so that one receive takes several (`UDP_GRO`, udp(7)); Linux 5.0.
 pub fn set_udp_gro(socket: impl AsFd) -> Result<(), Errno> {
     set(socket, libc::IPPROTO_UDP, UDP_GRO, 1)
+}
+
+/// How many segments the connection of `socket` has sent again (`TCP_INFO`, tcp(7)).
+pub fn tcp_retransmissions(socket: impl AsFd) -> Result<u64, Errno> {
+    // SAFETY: a tcp_info is plain numbers, for which zeros are valid.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let fd = socket.as_fd().as_raw_fd();
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    let to = (&raw mut info).cast();
+    // SAFETY: the kernel writes at most a tcp_info, as the length says, and it is valid through the call.
+    checked(unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length) })?;
+    let needed = std::mem::offset_of!(libc::tcp_info, tcpi_total_retrans) + size_of::<u32>();
+    if (length as usize) < needed { Err(Errno::NOPROTOOPT) } else { Ok(u64::from(info.tcpi_total_retrans)) }
+}
+
+/// How many messages `socket` has dropped because it had no room for them (`SO_MEMINFO`, socket(7)); Linux 4.12.
+pub fn drops(socket: impl AsFd) -> Result<u64, Errno> {
+    let (fd, mut numbers) = (socket.as_fd().as_raw_fd(), [0_u32; MEMINFO_NUMBERS]);
+    let mut length = size_of_val(&numbers) as libc::socklen_t;
+    let to = numbers.as_mut_ptr().cast();
+    // SAFETY: the kernel writes at most the numbers, as the length says, and they are valid through the call.
+    checked(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, to, &raw mut length) })?;
+    if (length as usize) < size_of_val(&numbers) {
+        return Err(Errno::NOPROTOOPT);
+    }
+    Ok(u64::from(numbers[MEMINFO_DROPS]))
 }
 
 fn set(socket: impl AsFd, level: c_int, option: c_int, value: c_int) -> Result<(), Errno> {
@@ -68,5 +97,21 @@ mod tests {
         set_udp_gro(&udp).unwrap();
         assert_eq!(get(&udp, libc::IPPROTO_UDP, UDP_GRO), Ok(1));
         assert_eq!(set_udp_gro(std::io::stdin()), Err(Errno::NOTSOCK));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_by_the_socket_that_dropped_it() {
+        let [from, to] = [0, 1].map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        from.connect(to.local_addr().unwrap()).unwrap();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&to, 1).unwrap();
+        assert_eq!(drops(&to), Ok(0));
+        for _ in 0..100 {
+            from.send(&[0; 1000]).unwrap();
+        }
+        assert!(drops(&to).unwrap() > 50);
+        assert_eq!(tcp_retransmissions(&to), Err(Errno::OPNOTSUPP));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert_eq!(tcp_retransmissions(&stream), Ok(0));
     }
 }

@@ -59,17 +59,27 @@ pub fn run(bench: &Bench, program: &str) -> Result<(), String> {
 }
 
 fn beside(bench: &Bench, other: &Other, case: &Case) -> Result<String, String> {
+    in_abba_order(other.name, case, || (other.run)(case), |number| bench.iteration_ns(case, SLICE, number))
+}
+
+/// The line of the program `name`: what `theirs` takes over what `ours` takes in the trial of a number.
+pub(super) fn in_abba_order(
+    name: &str,
+    case: &Case,
+    their_ns: impl Fn() -> Result<f64, String>,
+    our_ns: impl Fn(u64) -> Result<f64, String>,
+) -> Result<String, String> {
     let (mut logs, mut theirs, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     let mut number = 0;
     // The first of each warms up.
-    (other.run)(case)?;
-    bench.iteration_ns(case, SLICE, number)?;
+    their_ns()?;
+    our_ns(number)?;
     for round in 0..ROUNDS {
         let order = if round % 2 == 0 { [false, true, true, false] } else { [true, false, false, true] };
         let mut log = 0.0;
         for is_other in order {
             number += 1;
-            let ns = if is_other { (other.run)(case)? } else { bench.iteration_ns(case, SLICE, number)? };
+            let ns = if is_other { their_ns()? } else { our_ns(number)? };
             log += if is_other { ns.ln() / 2.0 } else { -ns.ln() / 2.0 };
             if is_other {
                 theirs.push(ns);
@@ -81,14 +91,7 @@ fn beside(bench: &Bench, other: &Other, case: &Case) -> Result<String, String> {
     }
     let time = |values: &[f64]| format_ns(median(values).unwrap_or(f64::NAN));
     let ratio = median_interval(&logs).map(|estimate| estimate.map(f64::exp));
-    Ok(format!(
-        "{:<25} {:<38} {:>9} {:>9}  {}",
-        other.name,
-        case.key(),
-        time(&theirs),
-        time(&ours),
-        shown(ratio)
-    ))
+    Ok(format!("{name:<25} {:<38} {:>9} {:>9}  {}", case.key(), time(&theirs), time(&ours), shown(ratio)))
 }
 
 fn perf_pipe(case: &Case) -> Result<f64, String> {
@@ -177,7 +180,7 @@ fn on(cpu: Option<u32>, program: &str, arguments: &[&str]) -> Result<Command, St
     Ok(command)
 }
 
-fn said_by(mut command: Command) -> Result<String, String> {
+pub(super) fn said_by(mut command: Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     let said =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -189,10 +192,10 @@ fn said_by(mut command: Command) -> Result<String, String> {
 }
 
 /// A server that is ended when this is dropped.
-struct Server(Child);
+pub(super) struct Server(Child);
 
 impl Server {
-    fn start(mut command: Command) -> Result<Self, String> {
+    pub(super) fn start(mut command: Command) -> Result<Self, String> {
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let server = Self(child.map_err(|error| format!("{command:?}: {error}"))?);
         // No output says that it listens.
@@ -222,7 +225,7 @@ fn number_before(said: &str, word: &str) -> Result<f64, String> {
 }
 
 /// The number in `said` behind `word`.
-fn number_after(said: &str, word: &str) -> Result<f64, String> {
+pub(super) fn number_after(said: &str, word: &str) -> Result<f64, String> {
     let rest = said.split_once(word).map(|(_, rest)| rest.trim_start());
     let digits =
         rest.map(|rest| rest.split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default());

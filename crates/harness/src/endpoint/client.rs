@@ -2,12 +2,10 @@
 
 use super::buffered::BufferedEndpoint;
 use super::control::Link;
-use super::injected::{Injected, InjectedDelay};
-use super::loop_error::LoopError;
-use super::loops::{ask_all, stream_to_all};
-use super::meters::{
-    CallLog, IterationLog, StepLog, StepMeter, Unmetered, Unwatched, Watch, call_counts, each,
-};
+use super::injected::InjectedDelay;
+use super::loops::{run, run_injected, stream_injected};
+use super::meters::{CallLog, IterationLog, StepLog, Unmetered, Unwatched, Watch, call_counts, each};
+use super::network_meter::SliceNetwork;
 use super::pacer::Pacer;
 use super::phase_iterations::{GROWTH, LEAST_COMMON_PHASE_NS, MOST_ITERATIONS, PhaseIterations};
 use super::sample::{sample, usage_between};
@@ -51,6 +49,8 @@ pub(crate) struct Client<'a, E> {
     /// What is injected in each iteration, if anything is.
     pub(crate) delay: Option<InjectedDelay>,
     pub(crate) speed: SpeedReader,
+    /// Where the server may be on another host.
+    pub(crate) network: Option<SliceNetwork>,
     /// How many iterations there were since the last slice, in all phases.
     pub(crate) iterations_so_far: u64,
     /// How many times as many messages of a stream are timed as fill a slice.
@@ -102,7 +102,10 @@ impl<E: Endpoint> Client<'_, E> {
                 (sample, iteration_times, None)
             }
         };
-        let sample = Sample { trial_iterations: std::mem::take(&mut self.iterations_so_far), ..sample };
+        let socket = self.endpoints.first().and_then(|endpoint| endpoint.inner.network_socket());
+        let network = self.network.as_mut().map(|network| network.slice(socket));
+        let trial_iterations = std::mem::take(&mut self.iterations_so_far);
+        let sample = Sample { trial_iterations, network, ..sample };
         let client_settings = self.endpoints.iter().flat_map(|endpoint| endpoint.inner.settings());
         Ok(SliceReport {
             sample,
@@ -445,14 +448,17 @@ impl<E: Endpoint> Client<'_, E> {
     }
 
     /// What the server says of the phase that is over; of several servers, what they used and lost together.
-    fn server_phase(&self) -> Outcome<ServerPhase> {
+    fn server_phase(&mut self) -> Outcome<ServerPhase> {
         let mut rest = self.receive_from_all("the server's account of a phase", |message| match message {
             PeerMessage::Done(phase) => Some(*phase),
             _ => None,
         })?;
         let usage = rest.iter().map(|server| server.usage).sum();
-        let first =
+        let mut first =
             rest.pop().ok_or_else(|| EndpointError::bug("receive from", "the server", "there is none"))?;
+        if let (Some(network), Some(readings)) = (&mut self.network, first.network.take()) {
+            network.server_read(readings);
+        }
         let lost = first.lost.map(|first| first + rest.iter().filter_map(|server| server.lost).sum::<u64>());
         Ok(ServerPhase { usage, lost, ..first })
     }
@@ -526,60 +532,6 @@ impl<E: Endpoint> Client<'_, E> {
         let phase = Phase { kind: PhaseKind::Total, iterations, check, reads_speed: false };
         let (client, _) = self.phase(phase, &mut Unwatched)?;
         Ok(client.elapsed_ns.max(1.0) / iterations as f64)
-    }
-}
-
-/// The client's iterations of `workload`.
-fn run<E: Endpoint>(
-    endpoints: &mut [Box<BufferedEndpoint<E>>],
-    workload: Workload,
-    iterations: Range<u64>,
-    fds: &[BorrowedFd<'_>],
-    steps: &mut impl StepMeter,
-    watch: &mut impl Watch,
-) -> Result<(), LoopError> {
-    match (workload, endpoints) {
-        (Workload::Throughput, [endpoint]) => {
-            let end = iterations.end;
-            endpoint.stream(iterations, &mut Unmetered, watch)?;
-            endpoint.await_word(end)
-        }
-        (Workload::Throughput, endpoints) => stream_to_all(endpoints, iterations),
-        (Workload::Session(session), [endpoint]) => {
-            endpoint.send_sessions(iterations, session, fds, steps, watch)
-        }
-        (_, [endpoint]) => endpoint.ask(iterations, watch),
-        (_, endpoints) => ask_all(endpoints, iterations, watch.log()),
-    }
-}
-
-/// The same with `delay` in each iteration. Without one it is the same code as without this function.
-fn run_injected<E: Endpoint>(
-    endpoints: &mut [Box<BufferedEndpoint<E>>],
-    workload: Workload,
-    iterations: Range<u64>,
-    fds: &[BorrowedFd<'_>],
-    delay: Option<InjectedDelay>,
-    watch: &mut impl Watch,
-) -> Result<(), LoopError> {
-    match delay {
-        None => run(endpoints, workload, iterations, fds, &mut NoTrace, watch),
-        Some(delay) => {
-            run(endpoints, workload, iterations, fds, &mut NoTrace, &mut Injected { delay, watch })
-        }
-    }
-}
-
-/// The messages of a stream, each with `delay`, and no word after them.
-fn stream_injected<E: Endpoint>(
-    endpoint: &mut BufferedEndpoint<E>,
-    iterations: Range<u64>,
-    delay: Option<InjectedDelay>,
-    watch: &mut impl Watch,
-) -> Result<(), LoopError> {
-    match delay {
-        None => endpoint.stream(iterations, &mut Unmetered, watch),
-        Some(delay) => endpoint.stream(iterations, &mut Unmetered, &mut Injected { delay, watch }),
     }
 }
 

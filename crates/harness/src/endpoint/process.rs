@@ -9,6 +9,7 @@ use super::client::Client;
 use super::control::{Control, Link, unexpected};
 use super::fan_in::FanInServer;
 use super::injected::InjectedDelay;
+use super::network_meter::SliceNetwork;
 use super::operation::OperationTrial;
 use super::server::Server;
 use super::session::{Outcome, Session};
@@ -151,10 +152,14 @@ impl Visitor for TakePart {
             let buffered = |endpoint| BufferedEndpoint::new(endpoint, message, answer);
             let endpoints =
                 links().map(|(link, pair)| session.client_endpoint::<M>(link, pair).map(buffered));
-            let endpoints = endpoints.collect::<Outcome<_>>()?;
+            let endpoints: Vec<_> = endpoints.collect::<Outcome<_>>()?;
             let speed = match session.links.as_slice() {
                 [link] if session.reads_pair() => SpeedReader::of_client(clock, link)?,
                 _ => SpeedReader::new(clock, None),
+            };
+            let network = match endpoints.as_slice() {
+                [endpoint] => session.network_meter(endpoint),
+                _ => None,
             };
             let client = Client {
                 session: &session,
@@ -164,6 +169,7 @@ impl Visitor for TakePart {
                 fds: session.fds()?,
                 delay: InjectedDelay::of(&session.orders, EndpointRole::Client, &clock)?,
                 speed,
+                network: network.map(SliceNetwork::new),
                 iterations_so_far: 0,
                 stretch: 1,
                 iteration_ns: None,
@@ -181,7 +187,8 @@ impl Visitor for TakePart {
                     false => SpeedReader::new(clock, None),
                 };
                 let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
-                Server { session: &session, link, clock, endpoint, delay, speed }.serve()
+                let network = session.network_meter(&endpoint);
+                Server { session: &session, link, clock, endpoint, delay, speed, network }.serve()
             }
             (Some(last), links) => {
                 endpoints.push(last);

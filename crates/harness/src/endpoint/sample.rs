@@ -22,6 +22,7 @@ pub fn sample(iterations: u64, elapsed_ns: f64, client: Usage, server: Option<Us
         schedule: None,
         shares: None,
         lost: None,
+        network: None,
         trial: 0,
         speed: None,
         stolen_ns: None,

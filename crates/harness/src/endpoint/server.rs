@@ -5,6 +5,7 @@ use super::control::Link;
 use super::injected::InjectedDelay;
 use super::loop_error::LoopError;
 use super::meters::{ArrivalLog, CallLog, StepLog, Unmetered, call_counts};
+use super::network_meter::NetworkMeter;
 use super::sample::usage_between;
 use super::session::{Outcome, Session};
 use super::speed::SpeedReader;
@@ -26,6 +27,8 @@ pub(crate) struct Server<'a, E> {
     /// What is injected in each iteration, if anything is.
     pub(crate) delay: Option<InjectedDelay>,
     pub(crate) speed: SpeedReader,
+    /// Where the client may be on another host.
+    pub(crate) network: Option<NetworkMeter>,
 }
 
 impl<E: Endpoint> Server<'_, E> {
@@ -50,7 +53,9 @@ impl<E: Endpoint> Server<'_, E> {
                 PhaseKind::Steps => self.steps(&phase)?,
                 PhaseKind::Observed => self.observed(&phase)?,
             };
-            self.link.send(PeerMessage::Done(Box::new(done)), &[])?;
+            let network =
+                self.network.as_ref().map(|meter| meter.readings(self.endpoint.inner.network_socket()));
+            self.link.send(PeerMessage::Done(Box::new(ServerPhase { network, ..done })), &[])?;
         }
     }
 

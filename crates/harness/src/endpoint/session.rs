@@ -2,6 +2,7 @@
 
 use super::buffered::BufferedEndpoint;
 use super::control::{Control, Link, unexpected};
+use super::network_meter::NetworkMeter;
 use super::payload::{Check, answer_bytes};
 pub(crate) use crate::protocol::error::Outcome;
 use crate::protocol::error::{Blame, EndpointError};
@@ -158,6 +159,12 @@ impl Session {
         let request = self.orders.probe.as_ref();
         let request = request.ok_or_else(|| EndpointError::bug("observe", "the trial", "it has no probe"))?;
         Ok(observe::attach(request, endpoint.addresses())?)
+    }
+
+    /// What reads the kernel's counters of `endpoint`, where its peer may be on another host.
+    pub(crate) fn network_meter<E: Endpoint>(&self, endpoint: &BufferedEndpoint<E>) -> Option<NetworkMeter> {
+        let server = self.orders.network?.server;
+        Some(NetworkMeter::new(endpoint.inner.network_socket(), self.role, server))
     }
 
     /// Whether messages lie in memory that the timed iterations touch first.

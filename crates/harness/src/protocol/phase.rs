@@ -1,6 +1,7 @@
 //! Phases: what the client and the server of one trial agree on before each stretch of iterations, and tell each other after it.
 
 use super::report::IterationTimes;
+use model::network::NetworkReadings;
 use model::observation::EndpointObservation;
 use model::record::{CallCounts, StepSample, Usage};
 use model::speed::SpeedReading;
@@ -68,6 +69,9 @@ pub(crate) struct ServerPhase {
     pub(crate) times: Option<IterationTimes>,
     /// How many messages of the timed iterations never came; only of endpoints that lose some.
     pub(crate) lost: Option<u64>,
+    /// What the server's kernel counted since it was connected; only where its peer may be on another host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<NetworkReadings>,
     /// What a probe saw of the server.
     pub(crate) observation: Option<EndpointObservation>,
 }

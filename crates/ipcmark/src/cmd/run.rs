@@ -38,9 +38,13 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let remote = request.remote.as_ref().zip(session.as_ref());
     let remote =
         remote.map(|(remote, session)| RemoteRun::open(remote, session, own_cpu(&host))).transpose()?;
+    let endpoints = suite.endpoints.unwrap_or_default();
     let plan = match &remote {
-        None => plan_some(&suite.blocks, suite.endpoints.unwrap_or_default(), &host.topology)?,
-        Some(remote) => plan_between_hosts(&suite.blocks, remote.sides.cpus(own_cpu(&host)))?,
+        None => plan_some(&suite.blocks, endpoints, &host.topology)?,
+        Some(remote) => {
+            let cpus = remote.sides.cpus(own_cpu(&host));
+            plan_between_hosts(&suite.blocks, cpus, endpoints, &host.topology)?
+        }
     };
     let plan = match request.inject {
         Some(inject) => plan.injected(inject),

@@ -7,6 +7,7 @@ mod confined;
 mod cpu_traces;
 mod explain;
 mod injected_causes;
+mod network;
 mod profiles;
 mod remote;
 mod restricted;

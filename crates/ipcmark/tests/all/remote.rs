@@ -15,16 +15,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Two namespaces, `a` and `b`, with a link between them. They are removed when this is dropped.
-struct TwoHosts {
-    a: String,
-    b: String,
+pub struct TwoHosts {
+    pub a: String,
+    pub b: String,
     /// The third byte of their addresses.
-    net: u32,
+    pub net: u32,
 }
 
 impl TwoHosts {
     /// Fresh ones; `None`, and a word, where this machine does not allow them.
-    fn new(untested: &str) -> Option<Self> {
+    pub fn new(untested: &str) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(1);
         if !ip("-V").0 {
             tool_is_missing("ip", "iproute2", untested);
@@ -57,14 +57,14 @@ impl TwoHosts {
     }
 
     /// `ipcmark ARGUMENTS` in `a`.
-    fn ipcmark(&self, place: &Place, arguments: &[&str]) -> Command {
+    pub fn ipcmark(&self, place: &Place, arguments: &[&str]) -> Command {
         let mut command = place.command("ip");
         command.args(["netns", "exec", &self.a, IPCMARK]).args(arguments);
         command
     }
 
     /// The command that reaches `b`.
-    fn via(&self) -> String {
+    pub fn via(&self) -> String {
         format!("ip netns exec {}", self.b)
     }
 
@@ -81,7 +81,7 @@ impl Drop for TwoHosts {
 }
 
 /// Whether `ip ARGUMENTS` did it, and what it said.
-fn ip(arguments: &str) -> (bool, String) {
+pub fn ip(arguments: &str) -> (bool, String) {
     match Command::new("ip").args(arguments.split_whitespace()).stdin(Stdio::null()).output() {
         Ok(output) => (output.status.success(), String::from_utf8_lossy(&output.stderr).trim().to_owned()),
         Err(error) => (false, error.to_string()),
@@ -89,12 +89,12 @@ fn ip(arguments: &str) -> (bool, String) {
 }
 
 /// Whether `process` is an endpoint that a command has reached: it has no further words.
-fn is_elsewhere(process: &Process) -> bool {
+pub fn is_elsewhere(process: &Process) -> bool {
     process.is_endpoint() && process.command.get(2).is_none_or(String::is_empty)
 }
 
 /// The results of `ipcmark run ARGUMENTS` in `a`, with the server in `b`.
-fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) -> Results {
+pub fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) -> Results {
     let (output, via) = (place.path(name), hosts.via());
     let mut all = vec!["run", "--server-via", &via, "--via-program", IPCMARK, "-o", output.to_str().unwrap()];
     all.extend(arguments);
@@ -144,6 +144,18 @@ fn two_namespaces_are_measured_as_two_hosts_and_what_does_not_reach_so_far_is_dr
                 "{}",
                 record.case
             );
+            let network = sample.network.as_ref().unwrap();
+            assert_eq!(
+                (network.client.link.as_deref(), network.client.mtu_bytes),
+                (Some("eth0"), Some(1500))
+            );
+            assert_eq!(network.server.host_retransmitted, Some(0), "{}", record.case);
+            let (is_connect, is_udp) =
+                (record.case.workload == model::Workload::Connect, record.case.spec.name == "udp");
+            for side in [&network.client, &network.server] {
+                assert_eq!(side.retransmitted.is_some(), !is_connect && !is_udp, "{}", record.case);
+                assert_eq!(side.dropped.is_some(), !is_connect, "{}", record.case);
+            }
         }
     }
 }
@@ -162,6 +174,71 @@ fn the_client_may_be_the_one_that_a_command_reaches_and_addresses_may_be_of_ipv6
     assert_none_failed(&results);
     assert!(results.header.remote.unwrap().client.is_some());
     place.assert_nothing_is_left("a run with its client elsewhere");
+}
+
+#[test]
+fn strangers_that_send_datagrams_are_counted() {
+    let Some(hosts) = TwoHosts::new("strangers between two hosts are not tested") else { return };
+    let place = Place::new();
+    // Wherever a socket for datagrams is bound in the server's namespace, somebody sends to it before the client does.
+    let flood = format!(
+        "while :; do awk 'NR>1 {{print $2}}' /proc/net/udp | while IFS=: read -r _ port; do \
+         echo stranger > /dev/udp/{}/$((16#$port)); done; done 2> /dev/null",
+        hosts.address_of_b()
+    );
+    let mut stranger = Command::new("ip");
+    stranger.args(["netns", "exec", &hosts.b, "bash", "-c", &flood]).stdin(Stdio::null());
+    let mut stranger = KilledChild(stranger.stdout(Stdio::null()).spawn().unwrap());
+    let found = (0..5).any(|nth| {
+        let results = results(
+            &hosts,
+            &place,
+            &format!("strangers-{nth}.jsonl"),
+            &["-m", "udp", "-s", "1", "--rounds", "10"],
+        );
+        assert_none_failed(&results);
+        let record = asked(&results).next().unwrap();
+        record.settings.iter().any(|setting| setting.name == "strangers turned away")
+    });
+    let _ = stranger.0.kill();
+    assert!(found, "nobody was turned away");
+}
+
+/// A container of its own processes, network, names of System V and POSIX, and mounts.
+#[test]
+fn the_wall_of_a_container_is_crossed_by_the_network_and_names_are_refused_with_the_reason() {
+    let untested = "the wall of a container is not tested";
+    let Some(hosts) = TwoHosts::new(untested) else { return };
+    let inside = format!("{} unshare --pid --ipc --mount --fork", hosts.via());
+    let tried = Command::new("sh").args(["-c", &format!("{inside} true")]).output();
+    if !tried.as_ref().is_ok_and(|output| output.status.success()) {
+        return skip(&format!("{inside}: {tried:?}"), untested);
+    }
+    let (place, output) = (Place::new(), "container.jsonl");
+    let path = place.path(output);
+    let line = ["run", "--server-via", &inside, "--via-program", IPCMARK, "-o", path.to_str().unwrap()];
+    let mut arguments = [&line[..], &["-s", "1", "--rounds", "2"]].concat();
+    for mechanism in
+        ["tcp", "udp", "unix-stream", "unix-stream:name=path", "unix-stream:name=abstract", "sysv-msg"]
+    {
+        arguments.extend(["-m", mechanism]);
+    }
+    run(&mut hosts.ipcmark(&place, &arguments)).expect(0);
+    place.assert_nothing_is_left("a run across a container's wall");
+    let results = read(&path);
+    assert_none_failed(&results);
+    let measured: Vec<String> = asked(&results).map(|record| record.case.spec.to_string()).collect();
+    for name in ["tcp", "udp"] {
+        assert!(measured.iter().any(|spec| spec == name), "{measured:?}");
+    }
+    for name in ["unix-stream latency", "unix-stream:name=abstract", "sysv-msg"] {
+        let dropped = results.header.plan.dropped.iter().find(|dropped| dropped.case.starts_with(name));
+        assert!(
+            dropped.is_some_and(|dropped| !dropped.reason.is_empty()),
+            "{name}: {:?}",
+            results.header.plan
+        );
+    }
 }
 
 /// 100 Mbit/s of frames of 1514 bytes with 1448 bytes of payload in each.
@@ -278,10 +355,10 @@ fn the_binary_keeps_the_protocol() {
     assert!(said.out.lines().count() > 15 && !said.out.contains("failed"), "{said}");
 }
 
-/// A daemon on a port of its own in `b`, with a key made for it. It is killed when this is dropped.
-struct Sshd(std::process::Child);
+/// A process that is killed when this is dropped.
+struct KilledChild(std::process::Child);
 
-impl Drop for Sshd {
+impl Drop for KilledChild {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -312,7 +389,7 @@ fn a_cut_link_under_ssh_ends_both_sides() {
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let _daemon = Sshd(daemon.unwrap());
+    let _daemon = KilledChild(daemon.unwrap());
     let via = format!(
         "ssh -p 2222 -i {} -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR {}",
         path("user"),

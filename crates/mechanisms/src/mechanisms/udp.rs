@@ -8,7 +8,7 @@ use crate::contract::{Endpoint, Mechanism, Network, Shape, Ticket, TrialContext}
 use crate::support::cards::MESSAGE;
 use crate::support::descriptor::{DescriptorEndpoint, Fds};
 use crate::support::inet_stream::{bind_to_loopback, inet_socket};
-use crate::support::network::{greet, welcome};
+use crate::support::network::{greet, strangers_setting, welcome};
 use crate::support::socket::{BUSY_POLL, RCVBUF, SNDBUF, largest_message, set_buffers, set_busy_polling};
 use crate::support::wait::WAIT;
 use model::card::{Card, Reach, Support};
@@ -80,12 +80,14 @@ pub(crate) struct WindowRole {
     role: Role,
     /// How many messages fit in the server's buffer, where that may be larger or smaller than the client's.
     fitting: Option<u32>,
+    /// How many datagrams of others came before the client's.
+    strangers: usize,
 }
 
 impl WindowRole {
     /// On one host, both buffers are alike.
     const fn alike(role: Role) -> Self {
-        Self { role, fitting: None }
+        Self { role, fitting: None, strangers: 0 }
     }
 }
 
@@ -132,8 +134,9 @@ pub(crate) fn accept_udp<E>(
     match bound {
         UdpBound::End(client) => Ok(client),
         UdpBound::Waiting { socket, network, params, shape, fitting } => {
-            welcome(&network, &socket, card.name)?;
-            endpoint(socket, &params, shape, WindowRole { role: Role::Server, fitting: Some(fitting) })
+            let strangers = welcome(&network, &socket, card.name)?;
+            let role = WindowRole { role: Role::Server, fitting: Some(fitting), strangers };
+            endpoint(socket, &params, shape, role)
         }
     }
 }
@@ -160,7 +163,7 @@ pub(crate) fn connect_udp<E>(
         .or_fail("socket", card.name)?;
     set_buffers(&socket, params, card)?;
     greet(&network, &socket, &server, card.name)?;
-    endpoint(socket, params, shape, WindowRole { role: Role::Client, fitting })
+    endpoint(socket, params, shape, WindowRole { role: Role::Client, fitting, strangers: 0 })
 }
 
 /// Two sockets of the mechanism with `card`, each connected to the other.
@@ -212,12 +215,13 @@ impl UdpEndpoint {
         socket: OwnedFd,
         params: &Params,
         shape: Shape,
-        WindowRole { role, fitting }: WindowRole,
+        WindowRole { role, fitting, strangers }: WindowRole,
         card: &Card,
         segment_bytes: usize,
     ) -> Result<Self, Failure> {
         let mut settings = set_buffers(&socket, params, card)?;
         settings.extend(set_busy_polling(&socket, params, card)?);
+        settings.extend(strangers_setting(strangers));
         let size_bytes = shape.size_bytes;
         let window = if shape.workload == Workload::Throughput {
             let asked = params.count(card, WINDOW.name);
@@ -318,5 +322,9 @@ impl Endpoint for UdpEndpoint {
 
     fn input(&self) -> Option<BorrowedFd<'_>> {
         self.endpoint.input()
+    }
+
+    fn network_socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.endpoint.output())
     }
 }

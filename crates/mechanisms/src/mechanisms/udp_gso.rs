@@ -128,4 +128,8 @@ impl Endpoint for UdpGsoEndpoint {
     fn input(&self) -> Option<BorrowedFd<'_>> {
         self.endpoint.input()
     }
+
+    fn network_socket(&self) -> Option<BorrowedFd<'_>> {
+        self.endpoint.network_socket()
+    }
 }

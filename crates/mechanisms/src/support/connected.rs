@@ -12,7 +12,7 @@ use model::Params;
 use model::Workload;
 use model::card::{Card, Support};
 use model::record::Setting;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{connect, getpeername, sockopt};
 use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
@@ -56,7 +56,7 @@ impl Listening {
             return server.map(ConnectionEndpoint::Server);
         }
         let settings = listener.settings.into_iter().chain(strangers_setting(strangers)).collect();
-        lasting_endpoint(socket, &params, shape, settings)
+        network_endpoint(socket, &params, shape, settings)
     }
 }
 
@@ -117,7 +117,7 @@ impl<C: Connection> Mechanism for Connected<C> {
                 let client = ConnectingClient::new(server, None, params, settings)?;
                 return Ok(ConnectionEndpoint::Client(Box::new(client)));
             }
-            return lasting_endpoint(socket, params, trial.shape, settings);
+            return network_endpoint(socket, params, trial.shape, settings);
         }
         if trial.shape.workload == Workload::Connect {
             let [listener] = ticket.descriptors(C::CARD.name)?;
@@ -156,14 +156,29 @@ fn lasting_endpoint<C: Connection>(
     let busy_polling = set_busy_polling(&socket, params, &C::CARD)?;
     let settings = settings.into_iter().chain(busy_polling).collect();
     let fds = Fds::both_ways(socket, C::CARD.name)?;
-    C::End::over(fds, params, shape, &C::CARD, settings).map(ConnectionEndpoint::Lasting)
+    C::End::over(fds, params, shape, &C::CARD, settings)
+        .map(|endpoint| ConnectionEndpoint::Lasting(endpoint, None))
+}
+
+/// The same of a connection to a peer that may be on another host.
+fn network_endpoint<C: Connection>(
+    socket: OwnedFd,
+    params: &Params,
+    shape: Shape,
+    settings: Vec<Setting>,
+) -> Result<ConnectionEndpoint<C>, Failure> {
+    let counted = rustix::io::fcntl_dupfd_cloexec(&socket, 0).or_fail("dup", C::CARD.name)?;
+    match lasting_endpoint(socket, params, shape, settings)? {
+        ConnectionEndpoint::Lasting(endpoint, _) => Ok(ConnectionEndpoint::Lasting(endpoint, Some(counted))),
+        other => Ok(other),
+    }
 }
 
 /// An endpoint of one connection that lasts, or of a new one in each iteration.
 #[derive(Debug)]
 pub(crate) enum ConnectionEndpoint<C: Connection> {
-    /// Of a connection that lasts.
-    Lasting(C::End),
+    /// Of a connection that lasts; and its socket, where the peer may be on another host.
+    Lasting(C::End, Option<OwnedFd>),
     /// The client's, in the workload `connect`.
     Client(Box<ConnectingClient<C>>),
     /// The server's, likewise.
@@ -177,7 +192,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         match self {
-            Self::Lasting(endpoint) => endpoint.send(bytes),
+            Self::Lasting(endpoint, _) => endpoint.send(bytes),
             Self::Client(client) => client.ask(bytes),
             Self::Server(server) => server.answer(bytes),
         }
@@ -186,7 +201,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         match self {
-            Self::Lasting(endpoint) => endpoint.receive(into),
+            Self::Lasting(endpoint, _) => endpoint.receive(into),
             Self::Client(client) => client.take_answer(into),
             Self::Server(server) => server.serve(into),
         }
@@ -194,7 +209,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
 
     fn settings(&self) -> Vec<Setting> {
         match self {
-            Self::Lasting(endpoint) => endpoint.settings(),
+            Self::Lasting(endpoint, _) => endpoint.settings(),
             Self::Client(client) => client.settings.clone(),
             Self::Server(_) => Vec::new(),
         }
@@ -202,14 +217,21 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
 
     fn input(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::Lasting(endpoint) => endpoint.input(),
+            Self::Lasting(endpoint, _) => endpoint.input(),
+            Self::Client(_) | Self::Server(_) => None,
+        }
+    }
+
+    fn network_socket(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Lasting(_, socket) => socket.as_ref().map(AsFd::as_fd),
             Self::Client(_) | Self::Server(_) => None,
         }
     }
 
     fn in_place(&self) -> InPlace {
         match self {
-            Self::Lasting(endpoint) => endpoint.in_place(),
+            Self::Lasting(endpoint, _) => endpoint.in_place(),
             Self::Client(_) | Self::Server(_) => InPlace::default(),
         }
     }
@@ -217,7 +239,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn reserve(&mut self, most_bytes: usize) -> Result<&mut [u8], Errno> {
         match self {
-            Self::Lasting(endpoint) => endpoint.reserve(most_bytes),
+            Self::Lasting(endpoint, _) => endpoint.reserve(most_bytes),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }
@@ -225,7 +247,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
         match self {
-            Self::Lasting(endpoint) => endpoint.commit(bytes),
+            Self::Lasting(endpoint, _) => endpoint.commit(bytes),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }
@@ -238,7 +260,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
         trace: &mut impl StepTrace,
     ) -> Result<usize, Errno> {
         match self {
-            Self::Lasting(endpoint) => endpoint.send_with(bytes, fds, trace),
+            Self::Lasting(endpoint, _) => endpoint.send_with(bytes, fds, trace),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }
@@ -246,7 +268,7 @@ impl<C: Connection> Endpoint for ConnectionEndpoint<C> {
     #[inline(always)]
     fn receive_with(&mut self, into: &mut [u8], trace: &mut impl StepTrace) -> Result<Arrived, Errno> {
         match self {
-            Self::Lasting(endpoint) => endpoint.receive_with(into, trace),
+            Self::Lasting(endpoint, _) => endpoint.receive_with(into, trace),
             Self::Client(_) | Self::Server(_) => Err(Errno::OPNOTSUPP),
         }
     }

@@ -7,9 +7,23 @@ use crate::card::{CardKind, Reach, Support};
 use crate::case::Case;
 use crate::endpoint::Endpoints;
 use crate::peers::Peers;
-use crate::placement::{CpuPair, Placement};
+use crate::placement::{CpuPair, Placement, Placements};
 use crate::spec::Spec;
 use crate::workload::Workload;
+
+/// `blocks` parted by their placements: what is placed between hosts, and all the rest. Blocks that are left without a placement are
+/// left out.
+pub fn between_hosts_and_here(blocks: &[Block]) -> (Vec<Block>, Vec<Block>) {
+    let is_remote = |placements: &Placements| placements.0.contains(&Placement::Remote);
+    let of = |remote: bool| {
+        let placed = blocks.iter().map(|block| {
+            let placements = block.placements.iter().filter(|placements| is_remote(placements) == remote);
+            Block { placements: placements.cloned().collect(), ..block.clone() }
+        });
+        placed.filter(|block| !block.placements.is_empty()).collect()
+    };
+    (of(true), of(false))
+}
 
 /// Plans `blocks` for two endpoints, each on its host's CPU of `cpus`. `entry_of` looks a spec up, as for one host.
 pub fn plan_remote(blocks: &[Block], cpus: CpuPair, entry_of: impl Fn(&Spec) -> PlanEntry) -> Plan {
@@ -55,6 +69,16 @@ fn unreachable(entry: &PlanEntry, workload: Workload) -> Option<String> {
 }
 
 impl Plan {
+    /// This plan, and `other` after it.
+    #[must_use]
+    pub fn followed_by(mut self, other: Self) -> Self {
+        self.cases.extend(other.cases);
+        self.floors.extend(other.floors);
+        self.awaited.extend(other.awaited);
+        self.dropped.extend(other.dropped);
+        self
+    }
+
     fn add_remote(&mut self, entry: &PlanEntry, workload: Workload, block: &Block, cpus: CpuPair) {
         let is_sized = entry.card.sized && workload.is_sized();
         if is_sized && block.sizes.is_empty() {
@@ -124,6 +148,24 @@ mod tests {
         assert_eq!(keys, ["it latency 1 remote", "it latency 64 remote"]);
         assert!(plan.floors.is_empty() && plan.dropped.is_empty());
         assert!(plan.cases.iter().all(|case| case.cpus == Some(CPUS) && floor::floor_of(case).is_none()));
+    }
+
+    #[test]
+    fn blocks_are_parted_by_whether_they_are_placed_between_hosts() {
+        let block = |placements: &[&str]| Block {
+            specs: vec![Spec::plain("it")],
+            workloads: vec![Workload::Latency],
+            sizes: vec![Size(1)],
+            placements: placements.iter().map(|text| text.parse().unwrap()).collect(),
+            paces: vec![Pace::BackToBack],
+            peers: vec![Peers::Pair],
+        };
+        let all = [block(&["same-core"]), block(&["remote", "same-llc"]), block(&["remote"])];
+        let (remote, here) = between_hosts_and_here(&all);
+        assert_eq!(remote, [block(&["remote"]), block(&["remote"])]);
+        assert_eq!(here, [block(&["same-core"]), block(&["same-llc"])]);
+        let plan = Plan::default();
+        assert_eq!(plan.clone().followed_by(plan.clone()), plan);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::words::escape;
 use analysis::analysed::{AnalysedRecord, AnalysedResults};
 use model::Case;
 use model::estimate::Estimate;
+use model::network::NetworkReadings;
 use model::record::Outcome;
 use model::summary::{PerIteration, Quantiles, SpeedSummary, Summary};
 use std::io;
@@ -108,6 +109,25 @@ const COLUMNS: &[Column] = &[
     ("wake_floor_multiple_low", |row| row.and(|s| low(s.wake_floor_multiple?))),
     ("wake_floor_multiple_high", |row| row.and(|s| high(s.wake_floor_multiple?))),
     ("floor_drift", |row| row.and(|s| s.floor_drift)),
+    ("lost", |row| row.and(|s| s.lost)),
+    ("lost_low", |row| row.and(|s| Some(s.lost_interval?.0))),
+    ("lost_high", |row| row.and(|s| Some(s.lost_interval?.1))),
+    ("client_link", |row| row.client_network(|n| n.link.clone())),
+    ("client_link_mbit_per_s", |row| row.client_network(|n| shown(n.link_mbit_per_s))),
+    ("client_mtu_bytes", |row| row.client_network(|n| shown(n.mtu_bytes))),
+    ("client_retransmitted", |row| row.client_network(|n| shown(n.retransmitted))),
+    ("client_dropped", |row| row.client_network(|n| shown(n.dropped))),
+    ("client_host_retransmitted", |row| row.client_network(|n| shown(n.host_retransmitted))),
+    ("client_host_udp_errors", |row| row.client_network(|n| shown(n.host_udp_errors))),
+    ("client_host_udp_no_room", |row| row.client_network(|n| shown(n.host_udp_no_room))),
+    ("server_link", |row| row.server_network(|n| n.link.clone())),
+    ("server_link_mbit_per_s", |row| row.server_network(|n| shown(n.link_mbit_per_s))),
+    ("server_mtu_bytes", |row| row.server_network(|n| shown(n.mtu_bytes))),
+    ("server_retransmitted", |row| row.server_network(|n| shown(n.retransmitted))),
+    ("server_dropped", |row| row.server_network(|n| shown(n.dropped))),
+    ("server_host_retransmitted", |row| row.server_network(|n| shown(n.host_retransmitted))),
+    ("server_host_udp_errors", |row| row.server_network(|n| shown(n.host_udp_errors))),
+    ("server_host_udp_no_room", |row| row.server_network(|n| shown(n.host_udp_no_room))),
 ];
 
 impl Row<'_> {
@@ -144,10 +164,23 @@ impl Row<'_> {
         self.analysed.summary.as_ref().map(|summary| value(summary.client).to_string())
     }
 
+    fn client_network(&self, value: fn(&NetworkReadings) -> Option<String>) -> Option<String> {
+        value(&self.analysed.summary.as_ref()?.network.as_ref()?.client)
+    }
+
+    fn server_network(&self, value: fn(&NetworkReadings) -> Option<String>) -> Option<String> {
+        value(&self.analysed.summary.as_ref()?.network.as_ref()?.server)
+    }
+
     fn server(&self, value: fn(PerIteration) -> f64) -> Option<String> {
         let server = self.analysed.summary.as_ref()?.server?;
         Some(value(server).to_string())
     }
+}
+
+/// A number as text.
+fn shown(number: Option<impl ToString>) -> Option<String> {
+    number.map(|number| number.to_string())
 }
 
 fn low(estimate: Estimate) -> Option<f64> {

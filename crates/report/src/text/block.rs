@@ -87,7 +87,7 @@ pub(crate) enum Tone {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Common {
     pub(crate) workload: Workload,
-    placement: Placement,
+    pub(crate) placement: Placement,
     pub(crate) cpus: Option<CpuPair>,
     endpoints: Endpoints,
     pub(crate) size_bytes: Option<Size>,

@@ -170,8 +170,10 @@ const MOST: Column =
     Column::number("most", Kind::Multiple, |s| s.fairness.and_then(|f| alone(f.most))).spare();
 const JAIN: Column = Column::number("fairness", Kind::Index, |s| s.fairness.and_then(|f| alone(f.jain)))
     .meaning("Jain's index of fairness: 1 when all clients have as many iterations, 1/n when one has all");
-const LOST: Column = Column::number("lost", Kind::Share, |s| s.lost.and_then(alone))
-    .meaning("part of the messages that never arrived; the rate counts those that did, the time all sent");
+const LOST: Column = Column::number("lost", Kind::Share, |s| {
+    s.lost.map(|lost| Estimate { median: lost, interval: s.lost_interval })
+})
+.meaning("part of the messages that never arrived; the rate counts those that did, the time all sent");
 const CPU: Column = Column::number("cpu", Kind::Time, |s| alone(s.cpu_ns()))
     .meaning("CPU time of both endpoints; switches: context switches of both");
 const SWITCHES: Column = Column::number("switches", Kind::Count, |s| alone(s.switches()));

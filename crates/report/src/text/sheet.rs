@@ -11,9 +11,10 @@ use crate::quantity::time;
 use crate::words::clean;
 use analysis::analysed::{AnalysedRecord, AnalysedResults};
 use model::estimate::Estimate;
+use model::network::{NetworkReadings, NetworkSample};
 use model::record::{Outcome, Results};
 use model::summary::StepTime;
-use model::{Case, Peers};
+use model::{Case, Peers, Placement};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -139,6 +140,7 @@ fn floor_line(common: Common, rows: &[&Numbered<'_>]) -> Option<String> {
             Common { workload, .. } if workload.is_alone() => None,
             Common { peers, .. } if peers != Peers::Pair => Some("floor: none for several peers".to_owned()),
             Common { cpus: None, .. } => Some("floor: none for endpoints that are not pinned".to_owned()),
+            Common { placement: Placement::Remote, .. } => Some("floor: none between hosts".to_owned()),
             _ => Some("floor: none, for these are floors".to_owned()),
         };
     };
@@ -178,7 +180,35 @@ fn remarks(rows: &[&Numbered<'_>]) -> Vec<String> {
         )),
         _ => None,
     });
-    warnings.chain(failures).chain(missed).chain(steps(rows)).collect()
+    warnings.chain(failures).chain(missed).chain(steps(rows)).chain(networks(rows)).collect()
+}
+
+/// How the endpoints of each row reached each other, and what the kernels of both counted.
+fn networks(rows: &[&Numbered<'_>]) -> Vec<String> {
+    let line = |(_, row): &&Numbered<'_>| {
+        let NetworkSample { client, server } = row.trusted()?.network.as_ref()?;
+        Some((format!("client {}; server {}", network(client), network(server)), name(&row.record.case)))
+    };
+    let lines = grouped(rows.iter().filter_map(line));
+    lines.into_iter().map(|(network, names)| format!("network of {}: {network}", names.join(", "))).collect()
+}
+
+/// The readings of one side, those that there are.
+fn network(readings: &NetworkReadings) -> String {
+    let count = |of: Option<u64>, what: &str| of.map(|count| format!("{count} {what}"));
+    let link = readings.link.as_deref().map(|link| match readings.link_mbit_per_s {
+        Some(speed) => format!("{} ({speed} Mbit/s)", clean(link)),
+        None => clean(link),
+    });
+    let parts = [
+        link,
+        readings.mtu_bytes.map(|bytes| format!("MTU {bytes}")),
+        count(readings.retransmitted, "segments sent again"),
+        count(readings.dropped, "dropped by the socket"),
+        count(readings.host_retransmitted, "segments sent again by the host"),
+        count(readings.host_udp_errors, "UDP errors of the host"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The steps of the messages of each row, medians with means in brackets.

@@ -56,6 +56,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="OPTIONS",
         help="for ipcmark run: --options='--time 20s'",
     )
+    run.add_argument(
+        "--peer-via",
+        metavar="COMMAND",
+        help="measure between pairs of hosts: how a host reaches the server's, as in 'ssh {host}'",
+    )
     report = commands.add_parser("report", help="one page: which hosts and kernels differ, and by how much")
     report.set_defaults(call=tell)
     report.add_argument("directory", type=Path, metavar="DIRECTORY", help="what run was given as --output")
@@ -80,11 +85,13 @@ def measure(arguments: argparse.Namespace) -> int:
 
     binary = program(arguments.binary)
     dataset = Dataset(arguments.output)
-    order = Order(*suite(arguments.suite), hashlib.sha256(binary.read_bytes()).hexdigest(), arguments.options)
+    order = Order(
+        *suite(arguments.suite), hashlib.sha256(binary.read_bytes()).hexdigest(), arguments.options, arguments.peer_via
+    )
     limits = Limits(run_s=arguments.timeout, lost_s=arguments.lost_after)
     cluster = (arguments.cluster, arguments.workers, arguments.python)
     with dataset.held_for(order), connected(*cluster) as client:
-        problems = Fleet(client, dataset, order, binary, arguments.runs, limits, say).run()
+        problems = Fleet(client, dataset, order, binary, arguments.runs, limits, say, arguments.peer_via).run()
     for problem in problems:
         print(f"ipcmark-fleet: not done: {problem}", file=sys.stderr)
     return 1 if problems else 0

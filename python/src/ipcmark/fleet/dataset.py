@@ -34,6 +34,7 @@ class Order:
     suite_text: str | None
     binary_sha256: str
     arguments: list[str]
+    peer_via: str | None = None
 
 
 class Dataset:

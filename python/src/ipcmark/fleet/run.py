@@ -1,7 +1,7 @@
 """The coordinator of a fleet: which host is to run what, what came of it, and what is to be tried again.
 
 One run at a time on a host, however many workers it has: the coordinator keeps at most one in flight for each boot id,
-and the run holds a name in the host's kernel, which keeps other fleets off too.
+and the run holds a name in the host's kernel, which keeps other fleets off too. A run between two hosts occupies both.
 """
 
 import contextlib
@@ -49,11 +49,18 @@ class Host:
     last_seen: float = field(default_factory=time.monotonic)
     attempt: "Attempt | None" = None
     problem: str | None = None
+    # The host whose run has its server here.
+    serves: "Host | None" = None
 
     @property
     def is_open(self) -> bool:
         """Whether something is still to be done there."""
         return self.left > 0 and self.problem is None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing runs there, of its own or of another host."""
+        return self.attempt is None and self.serves is None and bool(self.workers)
 
 
 @dataclass
@@ -64,6 +71,8 @@ class Attempt:
     worker: str
     future: Future
     deadline: float
+    # The host that has the server of the run, which nothing else uses meanwhile.
+    peer: Host | None = None
 
 
 @dataclass
@@ -86,7 +95,10 @@ class Fleet:
         runs: int,
         limits: Limits,
         say: Callable[[str], None],
+        peer_via: str | None = None,
     ) -> None:
+        self.peer_via = peer_via
+        self.began = time.monotonic()
         self.client = client
         self.dataset = dataset
         self.order = order
@@ -162,7 +174,7 @@ class Fleet:
             if problem == "":
                 return
             self.judge(host, host.attempt, problem)
-        if not host.is_open:
+        if not host.is_open or host.serves:
             return
         if not host.workers:
             if time.monotonic() - host.last_seen > self.limits.lost_s:
@@ -177,12 +189,44 @@ class Fleet:
         order = self.order
         if worker in self.installed:
             limit_s = self.limits.run_s
-            arguments = (order.binary_sha256, order.suite, order.suite_text, order.arguments, limit_s)
+            peer = self.partner(host) if self.peer_via else None
+            if self.peer_via and not peer:
+                self.wait_for_partner(host)
+                return
+            options = [*order.arguments, *self.reaching(peer)]
+            arguments = (order.binary_sha256, order.suite, order.suite_text, options, limit_s)
             host.attempt = self.ask("run", worker, limit_s + ANSWER_S, on_host.measure, *arguments)
-            self.say(f"{host.name}: run {self.runs - host.left + 1} of {self.runs} began")
+            if peer:
+                host.attempt.peer, peer.serves = peer, host
+            to = f" to {peer.name}" if peer else ""
+            self.say(f"{host.name}: run {self.runs - host.left + 1} of {self.runs}{to} began")
         elif self.installing() < MOST_INSTALLS:
             arguments_of_install = (self.packed, order.binary_sha256)
             host.attempt = self.ask("install", worker, 5 * ANSWER_S, on_host.install, *arguments_of_install)
+
+    def partner(self, host: Host) -> Host | None:
+        """The host that is to have the server: another in each run, if there are others. `None`: none is free."""
+        hosts = list(self.hosts.values())
+        # Those that come after it, and then those before.
+        at = hosts.index(host)
+        others = hosts[at + 1 :] + hosts[:at]
+        if not others:
+            return None
+        done = (self.runs - host.left) % len(others)
+        return next((other for other in others[done:] + others[:done] if other.is_free), None)
+
+    def wait_for_partner(self, host: Host) -> None:
+        """Gives `host` up when there was no other host for as long as one may be away."""
+        others = [other.last_seen for other in self.hosts.values() if other is not host]
+        if time.monotonic() - max([self.began, *others]) > self.limits.lost_s:
+            host.problem = f"no other host to measure to for {self.limits.lost_s:.0f} s"
+            self.say(f"{host.name}: {host.problem}")
+
+    def reaching(self, peer: Host | None) -> list[str]:
+        """The options by which a run has its server on `peer`."""
+        if peer is None or self.peer_via is None:
+            return []
+        return ["--server-via", self.peer_via.replace("{host}", peer.name), "--push"]
 
     def installing(self) -> int:
         """How many hosts are being sent the program."""
@@ -225,6 +269,8 @@ class Fleet:
         """Ends an attempt; after too many failures in a row the host is given up."""
         attempt.future.cancel()
         host.attempt = None
+        if attempt.peer:
+            attempt.peer.serves = None
         if problem is None:
             host.failures = 0 if attempt.what == "run" else host.failures
             return
