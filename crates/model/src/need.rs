@@ -5,7 +5,7 @@
 use crate::card::{Card, CardKind, Framing, Payload, Reach};
 use crate::floor;
 use crate::invalid::Invalid;
-use crate::pace::Rate;
+use crate::pace::{Pace, Rate};
 use crate::semantics::{Atomic, Credentials, Lifetime, Loss, Namespace, Naming, Order, OtherUsers, WhenFull};
 use crate::text::serde_as_text;
 use crate::units::Size;
@@ -16,13 +16,14 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What a program wants of a mechanism.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Need {
     /// How its processes talk.
     pub pattern: Pattern,
     /// The size of a message; of a signal 1, for the mechanisms that must send something.
     pub size: Size,
     /// How many round trips, messages or signals are due a second.
+    #[serde(serialize_with = "as_pace")]
     pub rate: Option<Rate>,
     /// What the mechanism must have.
     pub requirements: Vec<Requirement>,
@@ -118,8 +119,15 @@ pub enum Cause {
     Host,
     /// It was tried and failed.
     Failed,
-    /// It was measured and cannot hold the rate.
+    /// It cannot hold the rate.
     Rate,
+    /// It was so much slower without a pause that it was not tried at the rate.
+    Slower,
+}
+
+/// A rate as people type a pace.
+fn as_pace<S: serde::Serializer>(rate: &Option<Rate>, serializer: S) -> Result<S::Ok, S::Error> {
+    rate.map(Pace::Rate).serialize(serializer)
 }
 
 impl Pattern {
@@ -236,6 +244,22 @@ impl Need {
             requirements: Vec::new(),
             without: Vec::new(),
             objective: pattern.objective(),
+        }
+    }
+
+    /// What is measured of what it optimises.
+    pub fn workload(&self) -> Workload {
+        match self.objective {
+            Objective::Throughput => Workload::Throughput,
+            Objective::Latency | Objective::Cpu => self.pattern.workload(),
+        }
+    }
+
+    /// When its messages are begun, where each is answered.
+    pub fn pace(&self) -> Pace {
+        match (self.pattern, self.rate) {
+            (Pattern::RequestReply | Pattern::Signal, Some(rate)) => Pace::Rate(rate),
+            _ => Pace::BackToBack,
         }
     }
 
