@@ -7,7 +7,7 @@ use crate::exit::Error;
 use crate::planning::plan_here;
 use crate::rules::RunRules;
 use crate::session::RunSession;
-use analysis::advise::{Recommendation, are_told_apart, is_hopeless, recommend};
+use analysis::advise::{Recommendation, are_told_apart, is_hopeless, is_surely_worse, recommend};
 use analysis::stopping::{LEAST_TRIALS, is_narrow};
 use harness::clock::Timer;
 use harness::coordinator::run::{self, RunBounds, TrialCost};
@@ -28,12 +28,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// Until when, as a share of the time, all candidates are measured; of a need with a rate, and of one without.
-const FIRST_UNTIL_PACED: f64 = 0.3;
-const FIRST_UNTIL: f64 = 0.65;
+const FIRST_UNTIL_PACED: f64 = 0.25;
+const FIRST_UNTIL: f64 = 0.7;
 /// Until when candidates are measured at the rate.
-const PACED_UNTIL: f64 = 0.75;
+const PACED_UNTIL: f64 = 0.85;
 /// How many are measured at the rate, and with other settings and at other sizes.
-const MOST_PACED: usize = 6;
+const MOST_PACED: usize = 4;
 const MOST_VARIED: usize = 3;
 /// What is further from the best is neither.
 const NEAR: f64 = 2.0;
@@ -235,30 +235,31 @@ impl Known<'_> {
         let trials = samples.last().map_or(0, |sample| sample.trial + 1);
         let is_known = trials as usize >= LEAST_TRIALS && is_narrow(estimate, PRECISION.0);
         let Watch::Ranking(workload) = self.watch else { return is_known };
-        let best = self
-            .times(case.workload)
-            .into_iter()
-            .flatten()
-            .map(|time| time.median)
-            .fold(f64::INFINITY, f64::min);
-        if trials >= FIRST_LOOK && is_hopeless(estimate, best) {
+        // Of what is not ranked, a first look is enough.
+        if case.workload != workload {
+            return trials >= FIRST_LOOK;
+        }
+        let times = self.times();
+        let best = times.iter().flatten().min_by(|a, b| a.median.total_cmp(&b.median)).copied();
+        let best = best.unwrap_or(estimate);
+        if trials >= FIRST_LOOK && is_hopeless(estimate, best.median) {
             return true;
         }
-        if case.workload != workload {
-            return is_known;
+        if (trials as usize) < LEAST_TRIALS {
+            return false;
         }
-        let times = self.times(workload);
         let all: Option<Vec<Estimate>> = times.into_iter().collect();
-        trials as usize >= LEAST_TRIALS
-            && all.is_some_and(|all| {
-                let hopeful = all.into_iter().filter(|time| !is_hopeless(*time, best));
+        is_surely_worse(estimate, best)
+            || all.is_some_and(|all| {
+                let hopeful = all.into_iter().filter(|time| !is_hopeless(*time, best.median));
                 are_told_apart(&hopeful.collect::<Vec<_>>())
             })
     }
 
-    /// What is known of each case in `workload`.
-    fn times(&self, workload: Workload) -> Vec<Option<Estimate>> {
+    /// What is known of each case that is ranked.
+    fn times(&self) -> Vec<Option<Estimate>> {
         let known = self.estimates.borrow();
+        let Watch::Ranking(workload) = self.watch else { return Vec::new() };
         self.cases
             .iter()
             .filter(|case| case.workload == workload)

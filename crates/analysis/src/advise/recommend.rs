@@ -101,7 +101,7 @@ pub fn recommend(
         }
     }
     times.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
-    let ranked = ranked(&times);
+    let ranked = ranked(&times, need.objective);
     let told_apart = !ranked.is_empty()
         && ranked.iter().skip(1).all(|candidate| match candidate.standing {
             Standing::NotToldApart => false,
@@ -173,14 +173,14 @@ fn judged(need: &Need, spec: &Spec, records: &[Record]) -> Result<(Measured, Est
 }
 
 /// The candidates in order, each with its standing. `times` are ascending.
-fn ranked(times: &[(Measured, Estimate)]) -> Vec<Ranked> {
+fn ranked(times: &[(Measured, Estimate)], objective: Objective) -> Vec<Ranked> {
     let Some((_, best)) = times.first() else { return Vec::new() };
     let rank = |(at, (measured, time)): (usize, &(Measured, Estimate))| {
         let over_best = if at == 0 { Estimate { median: 1.0, interval: None } } else { over(*time, *best) };
         Ranked {
             measured: measured.clone(),
             over_best,
-            standing: standing(at, over_best, time.interval.is_none() && best.interval.is_none()),
+            standing: standing(at, over_best, objective == Objective::Cpu),
             on_front: !times.iter().any(|(other, _)| measured.is_dominated_by(other)),
         }
     };

@@ -21,8 +21,9 @@ pub struct SizeChange {
     pub between: (Size, Size),
 }
 
-/// The sizes at which the best of `specs` in `workload` changes. Between two measured sizes the logarithm of the time is taken to be
-/// a straight line over the logarithm of the size. Of several records of a case the last counts.
+/// The sizes at which the best of `specs` in `workload` changes. Sizes at which the best is not surely better than each other say
+/// nothing. Between two that do, the logarithm of the time is taken to be a straight line over the logarithm of the size. Of
+/// several records of a case the last counts.
 pub fn size_changes(specs: &[Spec], workload: Workload, records: &[Record]) -> Vec<SizeChange> {
     let mut by_size: BTreeMap<Size, Vec<(&Spec, Estimate)>> = BTreeMap::new();
     for record in records {
@@ -40,18 +41,23 @@ pub fn size_changes(specs: &[Spec], workload: Workload, records: &[Record]) -> V
         }
     }
     // Where one is missing, it cannot be known to be the best.
-    let sizes: Vec<(Size, &Vec<(&Spec, Estimate)>)> = by_size
-        .iter()
-        .filter(|(_, times)| times.len() == specs.len())
-        .map(|(size, times)| (*size, times))
-        .collect();
+    let is_sure = |times: &Vec<(&Spec, Estimate)>| {
+        let Some(best) = best_of(times) else { return false };
+        let others = times.iter().filter(|(spec, _)| *spec != best.0);
+        times.len() == specs.len()
+            && others
+                .map(|(_, time)| over(*time, best.1))
+                .all(|ratio| ratio.interval.is_some_and(|(low, _)| low > 1.0))
+    };
+    let sure = by_size.iter().filter(|(_, times)| is_sure(times));
+    let sizes: Vec<AtSize<'_>> = sure.map(|(size, times)| (*size, times)).collect();
     sizes.windows(2).filter_map(|pair| change(pair[0], pair[1])).collect()
 }
 
 type AtSize<'a> = (Size, &'a Vec<(&'a Spec, Estimate)>);
 
 fn change(first: AtSize<'_>, second: AtSize<'_>) -> Option<SizeChange> {
-    let (below, above) = (best(first.1)?, best(second.1)?);
+    let (below, above) = (best_of(first.1)?.0, best_of(second.1)?.0);
     if below == above {
         return None;
     }
@@ -83,6 +89,6 @@ fn change(first: AtSize<'_>, second: AtSize<'_>) -> Option<SizeChange> {
     })
 }
 
-fn best<'a>(times: &[(&'a Spec, Estimate)]) -> Option<&'a Spec> {
-    times.iter().min_by(|a, b| a.1.median.total_cmp(&b.1.median)).map(|(spec, _)| *spec)
+fn best_of<'a>(times: &[(&'a Spec, Estimate)]) -> Option<(&'a Spec, Estimate)> {
+    times.iter().min_by(|a, b| a.1.median.total_cmp(&b.1.median)).copied()
 }

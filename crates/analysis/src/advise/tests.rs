@@ -152,6 +152,15 @@ fn the_size_at_which_the_answer_changes_lies_where_the_lines_cross() {
     assert!((change.size_bytes.median - 4096.0).abs() < 1.0, "{change:?}");
     let (low, high) = change.size_bytes.interval.unwrap();
     assert!(low < 4096.0 && high > 4096.0 && low > 3000.0 && high < 6000.0, "{change:?}");
+    // What cannot be told at a size says nothing of it.
+    let wide = |name: &str, size: u64, ns: f64| {
+        let samples =
+            (0..12).map(|round| sample(round, ns * (1.0 + f64::from(round * 5 % 3)), None)).collect();
+        measured_record(case(&Spec::plain(name), Workload::Latency, Size(size)), samples)
+    };
+    let unsure =
+        [records[0].clone(), records[1].clone(), wide("a", 16_384, 1600.0), wide("b", 16_384, 1500.0)];
+    assert!(size_changes(&specs(&["a", "b"]), Workload::Latency, &unsure).is_empty());
     assert!(size_changes(&specs(&["a"]), Workload::Latency, &records).is_empty());
 }
 
@@ -179,7 +188,9 @@ fn a_ranking_is_told_when_every_other_is_surely_worse_or_surely_close() {
     assert!(!are_told_apart(&[estimate(100.0, 0.1), estimate(104.0, 0.1)]));
     assert!(!are_told_apart(&[Estimate { median: 1.0, interval: None }]));
     assert!(!are_told_apart(&[]));
-    assert!(is_hopeless(estimate(250.0, 0.1), 100.0) && !is_hopeless(estimate(210.0, 0.1), 100.0));
+    assert!(is_surely_worse(estimate(120.0, 0.02), estimate(100.0, 0.02)));
+    assert!(!is_surely_worse(estimate(106.0, 0.02), estimate(100.0, 0.02)));
+    assert!(is_hopeless(estimate(250.0, 0.1), 100.0) && !is_hopeless(estimate(160.0, 0.1), 100.0));
 }
 
 proptest! {

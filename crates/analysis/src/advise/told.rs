@@ -5,7 +5,7 @@ use model::estimate::Estimate;
 /// Within this of the best, it does not matter which is taken.
 pub const CLOSE: f64 = 0.05;
 /// What is slower than the best by more than this factor is not measured any longer.
-const HOPELESS: f64 = 2.0;
+const HOPELESS: f64 = 1.5;
 
 /// How many times `a` is `b`. The interval is that of two independent numbers, each log-normal.
 pub fn over(a: Estimate, b: Estimate) -> Estimate {
@@ -27,6 +27,11 @@ pub fn are_told_apart(times: &[Estimate]) -> bool {
 /// Whether a ratio to the best says enough.
 fn is_decided(ratio: Estimate) -> bool {
     ratio.interval.is_some_and(|(low, high)| low > 1.0 || high <= 1.0 + CLOSE)
+}
+
+/// Whether a candidate of `time` is surely more than [`CLOSE`] worse than the best, which takes `best`.
+pub fn is_surely_worse(time: Estimate, best: Estimate) -> bool {
+    over(time, best).interval.is_some_and(|(low, _)| low > 1.0 + CLOSE)
 }
 
 /// Whether a candidate of `time` need not be measured any longer where the best takes `best`. It is asked after a first look, so

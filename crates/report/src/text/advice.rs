@@ -6,6 +6,7 @@ use crate::quantity::{change, multiple, tight_estimate, time, time_estimate};
 use crate::words::{clean, clip, width, wrap};
 use analysis::advise::{Ranked, Recommendation, SizeChange, Standing};
 use model::Pace;
+use model::estimate::Estimate;
 use model::need::{Cause, Objective, Pattern};
 use model::units::{Size, Unit, three_digits};
 
@@ -62,12 +63,21 @@ pub(crate) fn sentence(answer: &Recommendation) -> String {
         text += &format!(", {}", answer.placement);
     }
     if !unknown.is_empty() {
-        text += &format!("; {} cannot be told from it in this time", unknown.join(", "));
+        text += &format!("; {} cannot be told from it in this time", some(&unknown));
     }
     if !close.is_empty() {
-        text += &format!("; {} {} within 5% of it", close.join(", "), verb(&close));
+        text += &format!("; {} {} within 5% of it", some(&close), verb(&close));
     }
     text + "."
+}
+
+/// The first of `names`, and how many others there are.
+fn some(names: &[String]) -> String {
+    const MOST: usize = 3;
+    match names.len() {
+        few if few <= MOST => names.join(", "),
+        many => format!("{} and {} others", names[..MOST].join(", "), many - MOST),
+    }
 }
 
 /// What the best reaches, in words.
@@ -124,10 +134,9 @@ fn rows(answer: &Recommendation) -> Vec<String> {
     let shown = |(at, ranked): &(usize, &Ranked)| *at < MOST_ROWS || ranked.on_front;
     for (_, ranked) in answer.ranked.iter().enumerate().filter(shown) {
         let measured = &ranked.measured;
-        let over = match (ranked.standing, ranked.over_best) {
-            (Standing::Best, _) => String::new(),
-            (_, over) if over.median < 2.0 => change(over.median, over.interval).unwrap_or_else(dash),
-            (_, over) => multiple(over.median).unwrap_or_else(dash),
+        let over = match ranked.standing {
+            Standing::Best => String::new(),
+            Standing::NotToldApart | Standing::Close | Standing::Worse => more(ranked.over_best),
         };
         let star = if ranked.on_front { "* " } else { "  " };
         lines.push(row(
@@ -148,16 +157,19 @@ fn rows(answer: &Recommendation) -> Vec<String> {
     lines
 }
 
+/// A ratio as a change, or as a multiple where that is large.
+fn more(ratio: Estimate) -> String {
+    let text = if ratio.median < 2.0 { change(ratio.median, ratio.interval) } else { multiple(ratio.median) };
+    let words = text.unwrap_or_default();
+    words.split_whitespace().filter(|word| *word != "-").collect::<Vec<_>>().join(" ")
+}
+
 /// What settings change.
 fn knobs(answer: &Recommendation) -> Vec<String> {
     let words = |knob: &analysis::advise::Knob| {
-        let tight =
-            |text: Option<String>| text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-        let ratio = tight(change(knob.time_ratio.median, knob.time_ratio.interval));
-        let cpu = knob
-            .cpu_ratio
-            .map(|ratio| format!(", CPU time {}", tight(change(ratio, None)).replace(" -", "")));
-        format!("{}: time {ratio}{}", clean(&knob.spec.to_string()), cpu.unwrap_or_default())
+        let cpu = knob.cpu_ratio.map(|median| more(Estimate { median, interval: None }));
+        let cpu = cpu.map(|cpu| format!(", CPU time {cpu}")).unwrap_or_default();
+        format!("{}: time {}{cpu}", clean(&knob.spec.to_string()), more(knob.time_ratio))
     };
     answer.knobs.iter().map(words).collect()
 }
@@ -183,7 +195,7 @@ fn sizes(answer: &Recommendation) -> Vec<String> {
         )
     };
     if answer.changes.is_empty() {
-        return vec![format!("the best stays the same from {} to {}", Size(*first), Size(*last))];
+        return vec![format!("no change of the best is sure from {} to {}", Size(*first), Size(*last))];
     }
     answer.changes.iter().map(words).collect()
 }
@@ -192,8 +204,7 @@ fn sizes(answer: &Recommendation) -> Vec<String> {
 fn costs(answer: &Recommendation) -> Vec<String> {
     let words = |label: &str, cost: &Option<analysis::advise::CostOfAnother>| {
         let cost = cost.as_ref()?;
-        let times = multiple(cost.over_best.median)?;
-        Some(format!("{label}, {}: {times}", clean(&cost.spec.to_string())))
+        Some(format!("{label}, {}: {}", clean(&cost.spec.to_string()), more(cost.over_best)))
     };
     [words("the second", &answer.second), words("the last", &answer.worst)].into_iter().flatten().collect()
 }
@@ -217,7 +228,6 @@ mod tests {
     use super::*;
     use analysis::advise::Measured;
     use model::Spec;
-    use model::estimate::Estimate;
     use model::need::{Exclusion, Need};
 
     fn estimate(median: f64) -> Estimate {
@@ -284,6 +294,6 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("carries no descriptors: pipe, fifo"), "{text}");
         assert!(text.starts_with("query: request-reply of 4K, best in latency\n"), "{text}");
-        assert!(text.contains("the best stays the same from 256 to 64K"), "{text}");
+        assert!(text.contains("no change of the best is sure from 256 to 64K"), "{text}");
     }
 }
