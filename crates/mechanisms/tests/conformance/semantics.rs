@@ -4,13 +4,12 @@
 //! That messages arrive in order, whole and all of them is checked in `messages`, the death of a peer in `peers`.
 
 use crate::common::{connected, content, largest, one_at_a_time, receive_all, run_directory, send_all};
+use crate::skips::skip;
 use mechanisms::registry::CARDS;
 use mechanisms::{Endpoint, Mechanism, Shape};
 use model::Workload;
 use model::card::{CardKind, Framing, Payload, Reach};
-use model::semantics::{
-    Atomic, Credentials, Lifetime, Loss, Namespace, Naming, Order, OtherUsers, WhenFull,
-};
+use model::semantics::{Atomic, Credentials, Lifetime, Loss, Namespace, Naming, Order, OtherUsers, WhenFull};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::io::{read, write};
 use rustix::net::sockopt::{set_socket_passcred, socket_peercred};
@@ -21,6 +20,9 @@ use rustix::net::{
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use sys::name::ObjectName;
+use sys::posix_mq::PosixMessageQueue;
+use sys::sysv::{SysvKey, SysvMessageQueue};
 
 #[test]
 fn what_a_card_claims_fits_together() {
@@ -57,7 +59,8 @@ check!(the_largest_message_is_no_larger_than_the_card_says, |params, M| {
 
 check!(who_sends_into_a_full_queue_waits_where_the_card_says_so, |params, M| {
     let claims = M::CARD.semantics.when_full == WhenFull::Blocks;
-    if claims && M::CARD.takes(Workload::Throughput) && M::CARD.kind == CardKind::Mechanism && !M::End::LOSES {
+    if claims && M::CARD.takes(Workload::Throughput) && M::CARD.kind == CardKind::Mechanism && !M::End::LOSES
+    {
         const TOTAL_BYTES: usize = 64 << 20;
         let size_bytes = largest(&M::CARD, params).min(1 << 16);
         // Tiny messages fill a queue by their number.
@@ -208,18 +211,29 @@ fn the_path_of_a_unix_socket_outlives_it() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// What was sent to a POSIX queue is there for who opens it when the sender has closed it.
+/// What was sent to a queue is there for who opens it when the sender has closed it.
 #[test]
-fn a_posix_queue_outlives_its_makers_with_its_content() {
+fn a_queue_outlives_its_makers_with_its_content() {
+    const MOST_BYTES: usize = 64;
+    let mut into = [0; MOST_BYTES];
     let name = format!("/ipcmark-test-{}-outlives", std::process::id());
-    let Ok(queue) = sys::posix_mq::PosixMessageQueue::create(&name, 4, 64) else {
-        crate::skips::skip("there are no POSIX queues here", "what outlives its makers is not tested of them");
-        return;
-    };
-    // Who drops the queue that was made removes its name: who has opened it stays.
-    let mut other = sys::posix_mq::PosixMessageQueue::open(&name, 64).unwrap();
-    assert_eq!(queue.send(b"kept"), Ok(4));
-    drop(queue);
-    let mut into = [0; 64];
-    assert_eq!(other.receive(&mut into), Ok(4));
+    if let Ok(queue) = PosixMessageQueue::create(&name, 4, MOST_BYTES) {
+        assert_eq!(queue.send(b"kept"), Ok(4));
+        drop(queue);
+        let received = PosixMessageQueue::open(&name, MOST_BYTES).unwrap().receive(&mut into);
+        ObjectName::PosixMq(name).remove().unwrap();
+        assert_eq!(received, Ok(4));
+    } else {
+        skip("there are no POSIX queues here", "what outlives its makers is not tested of them");
+    }
+    let key = SysvKey::of((std::process::id(), "outlives"));
+    if let Ok(mut queue) = SysvMessageQueue::create(key, MOST_BYTES) {
+        assert_eq!(queue.send(b"kept"), Ok(4));
+        drop(queue);
+        let received = SysvMessageQueue::open(key, MOST_BYTES).unwrap().receive(&mut into);
+        ObjectName::SysvMsg(key).remove().unwrap();
+        assert_eq!(received, Ok(4));
+    } else {
+        skip("there are no System V queues here", "what outlives its makers is not tested of them");
+    }
 }
