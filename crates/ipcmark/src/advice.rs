@@ -46,7 +46,7 @@ const MOST_SETTINGS: usize = 8;
 /// The parameters that say how much room there is, and how much is tried.
 const ROOM: [&str; 3] = ["capacity", "sndbuf", "queue"];
 const MORE_ROOM: &str = "1M";
-/// How often an endpoint waits in which way is asked for by this parameter.
+/// The parameter that says how an endpoint waits.
 const WAIT: &str = "wait";
 
 /// What to take for `placed`, among the mechanisms named; measured in `time`.

@@ -222,3 +222,98 @@ impl Asked {
             && self.placements.as_ref().is_none_or(placed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::card::{Card, CardKind};
+    use crate::semantics::Semantics;
+    use crate::study::{OtherCell, Study, StudyCell};
+    use crate::suite::Suite;
+    use crate::testing::cards::card;
+    use crate::workload::Workload;
+
+    const BOTH: &[Workload] = &[Workload::Latency, Workload::Throughput];
+    const QUEUE: Card = card("queue", CardKind::Mechanism, BOTH, true);
+    const CARDS: &[Card] = &[
+        Card {
+            semantics: Semantics { connected: true, ..Semantics::NONE },
+            ..card("pipe", CardKind::Mechanism, BOTH, true)
+        },
+        QUEUE,
+        Card {
+            semantics: Semantics { most_bytes: Some(10), ..Semantics::NONE },
+            ..card("small", CardKind::Mechanism, BOTH, true)
+        },
+        card("unmeasured", CardKind::Mechanism, BOTH, true),
+    ];
+
+    fn cell(need: &str) -> Result<(StudyCell, Study), String> {
+        let text = format!(
+            r#"
+name = "s"
+summary = "s"
+precision = "2%"
+time = "1s"
+[[block]]
+mechanisms = ["pipe", "queue", "small"]
+workloads = ["latency", "throughput"]
+sizes = "8,64"
+placements = ["same-core"]
+[study]
+title = "t"
+source = "s"
+[study.cases]
+known = "pipe latency 64"
+[[study.table]]
+name = "T"
+title = "t"
+columns = ["best"]
+rows = [{{ name = "r", cells = [{{ best = {need} }}] }}]
+"#
+        );
+        let study =
+            Suite::parse(&text, CARDS).map_err(|invalid| invalid.to_string())?.study.ok_or("no study")?;
+        Ok((study.tables[0].rows[0].cells[0].clone(), study))
+    }
+
+    fn candidates(need: &str) -> Vec<(String, String)> {
+        match cell(need).unwrap().0 {
+            StudyCell::Other(OtherCell::Least(of) | OtherCell::Most(of)) => {
+                of.into_iter().map(|one| (one.name, one.of.to_string())).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_candidates_for_a_need_are_what_is_measured_and_meets_it() {
+        let named = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+        };
+        assert_eq!(
+            candidates(r#"{ pattern = "request-reply", size = "64" }"#),
+            named(&[("pipe", "time of known"), ("queue", "time of queue-latency-64")])
+        );
+        assert_eq!(
+            candidates(r#"{ pattern = "stream", size = "8", without = ["connected"] }"#),
+            named(&[("queue", "rate of queue-throughput-8"), ("small", "rate of small-throughput-8")])
+        );
+        let (_, study) = cell(r#"{ pattern = "stream", size = "8" }"#).unwrap();
+        assert_eq!(study.cases["small-throughput-8"].to_string(), "small throughput same-core");
+    }
+
+    #[test]
+    fn a_need_that_nothing_meets_has_no_candidate_and_a_wrong_one_is_refused() {
+        let (nothing, _) = cell(r#"{ pattern = "stream", size = "64", needs = ["hosts"] }"#).unwrap();
+        assert_eq!(nothing, StudyCell::Other(OtherCell::Words("-".to_owned())));
+        for (need, says) in [
+            (r#"{ pattern = "stream" }"#, "without a size"),
+            (r#"{ pattern = "stream", size = "x" }"#, "'x'"),
+            (r#"{ pattern = "chat", size = "8" }"#, "unknown pattern 'chat'"),
+            (r#"{ pattern = "stream", size = "8", needs = ["connected", "connectionless"] }"#, "both"),
+        ] {
+            let said = cell(need).unwrap_err();
+            assert!(said.contains(says) && said.contains("at line"), "{said}");
+        }
+    }
+}
