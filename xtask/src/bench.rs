@@ -2,6 +2,7 @@
 //!
 //! Nothing here passes or fails: these hosts are shared, and a number is for people to judge.
 
+mod advise;
 pub mod by_hand;
 mod coverage;
 mod explain;
@@ -34,6 +35,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
     // Only the cases, or the programs, whose name begins with it.
     let only = arguments.first().copied().unwrap_or_default();
     match name {
+        "advise" => advise::run(arguments),
         "page" => page::bench(),
         "coverage" => coverage::run(arguments),
         "same" => verdicts::same(arguments),
@@ -48,7 +50,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "memory" => memory::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, probes, page, speed, stream, memory"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, probes, page, speed, stream, memory, advise"
             .to_owned()),
     }
 }

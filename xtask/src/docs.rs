@@ -55,6 +55,11 @@ fn section(card: &Card) -> String {
     }
     item("reach", &word(serde_json::json!(card.reach)));
     item("workloads", &workloads);
+    if card.kind == CardKind::Mechanism {
+        item("carries descriptors", if card.fds { "yes" } else { "no" });
+        item("peer's death seen", if card.hangup { "yes" } else { "no" });
+        card.semantics.lines().iter().for_each(|(label, words)| item(label, words));
+    }
     item("limits", card.limits);
     if !card.man.is_empty() {
         item("see", &card.man.join(", "));

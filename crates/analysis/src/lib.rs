@@ -4,6 +4,7 @@
 //! Pure: it reads no clock, starts nothing and opens no file. How a result is laid out is `report`'s affair.
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod allocation;
 pub mod analysed;
 pub mod compare;

@@ -2,6 +2,7 @@
 
 use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use model::need::{Objective, Pattern, Requirement};
 use model::observation::{Probe, parse_probe};
 use model::suite::parse_total;
 use model::units::{parse_duration, parse_sizes, parse_some_time};
@@ -41,6 +42,8 @@ pub enum Command {
     Compare(CompareArguments),
     /// Explain where the time of a case goes, and what to try
     Explain(ExplainArguments),
+    /// Say which mechanism to take for a need, or for each flow of a scenario, by what they promise and what they cost here
+    Advise(AdviseArguments),
     /// List the suites, or print what one would measure and draw
     Suite(SuiteArguments),
     /// Take part in trials that a coordinator leads over standard input and output
@@ -466,6 +469,52 @@ pub struct ProfileOptions {
     /// Make an HTML page of the explanation too, with timelines and flame graphs, which needs no other file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+/// `ipcmark advise`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct AdviseArguments {
+    /// Scenario file, for each flow of which a mechanism is to be found
+    #[arg(value_name = "SCENARIO", required_unless_present = "pattern", conflicts_with_all = ["pattern", "size", "rate"])]
+    pub scenario: Option<PathBuf>,
+    /// How the processes talk: request-reply, stream (messages one way) or signal (a wake-up)
+    #[arg(long, value_name = "PATTERN")]
+    pub pattern: Option<Pattern>,
+    /// Size of a message in bytes or binary units, such as 64 or 4K; a signal has none
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub size: Option<Size>,
+    /// How many are due each second: 1000, 20k; 20k-poisson at random intervals
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub rate: Option<String>,
+    /// What the mechanism must have: descriptors, boundaries, order, reliable, back-pressure, credentials, named, other-users,
+    /// containers, hosts, peer-death, outlives, atomic, poll, unprivileged, connected, connectionless
+    #[arg(long, value_name = "NEEDS", value_delimiter = ',')]
+    pub needs: Vec<Requirement>,
+    /// CPUs of the two processes, as for run [default: two CPUs, as near as there are]
+    #[arg(short, long, value_name = "PLACEMENT")]
+    pub placement: Option<Placements>,
+    /// What to be best in: latency, cpu or throughput [default: throughput of a stream, else latency]
+    #[arg(long, value_name = "OBJECTIVE")]
+    pub optimise: Option<Objective>,
+    /// Choose among these mechanisms alone
+    #[arg(short, long = "mechanism", value_name = "MECHANISM", value_delimiter = ',')]
+    pub mechanisms: Vec<String>,
+    /// Time that measuring may take for each need
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "20s", allow_hyphen_values = true)]
+    pub time: Duration,
+    /// Kill a trial that goes this long without a report
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    pub timeout: Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Make an HTML page of the answer too, which needs no other file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Draw the time of candidates against their CPU time as an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 /// `ipcmark completions`.

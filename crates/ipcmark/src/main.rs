@@ -4,6 +4,8 @@
 //! sees arguments; request, plan, session, scheduler, collector, and what is shown.
 #![forbid(unsafe_code)]
 
+mod advice;
+mod advice_request;
 mod cli;
 mod cmd;
 mod collector;
@@ -47,6 +49,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Report(arguments) => cmd::report::run(arguments),
         Command::Compare(arguments) => cmd::compare::run(arguments),
         Command::Explain(arguments) => cmd::explain::run(arguments),
+        Command::Advise(arguments) => cmd::advise::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),

@@ -40,17 +40,18 @@ impl RunRules {
 
     /// Whether what is shown of `samples` of `case` is known well enough when the run is over.
     pub fn is_settled(&self, case: &Case, samples: &[Sample]) -> bool {
-        stopping::is_settled(samples, self.precision.of(case).0, || self.shown(case, samples))
+        stopping::is_settled(samples, self.precision.of(case).0, || self.estimate(case, samples))
     }
 
     /// Whether it is known so well that the case needs no further slice, or has as many as a results file may have of a case.
     pub fn ends_early(&self, case: &Case, samples: &[Sample]) -> bool {
         let asked = self.precision.of(case).0;
         is_full(samples.len())
-            || stopping::ends_early(samples, asked, self.least_trials, || self.shown(case, samples))
+            || stopping::ends_early(samples, asked, self.least_trials, || self.estimate(case, samples))
     }
 
-    fn shown(&self, case: &Case, samples: &[Sample]) -> Option<Estimate> {
+    /// What is shown of `samples` of `case`: the time of an iteration.
+    pub fn estimate(&self, case: &Case, samples: &[Sample]) -> Option<Estimate> {
         Some(HostViews::of(case, samples, &self.full_speed.borrow())?.iteration_ns)
     }
 

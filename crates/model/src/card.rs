@@ -4,6 +4,7 @@
 //! conformance tests are all made from it. It is not the code that does the work.
 
 use crate::param::Param;
+use crate::semantics::Semantics;
 use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,6 +90,8 @@ pub struct Card {
     pub workloads: &'static [Workload],
     /// Whether the message size means anything to it.
     pub sized: bool,
+    /// What it promises beside speed.
+    pub semantics: Semantics,
     /// Its limits in words, with where the kernel keeps them.
     pub limits: &'static str,
     /// The manual pages or documents that define it.
@@ -117,6 +120,7 @@ impl Card {
         params: &[],
         workloads: &[Workload::Cost],
         sized: false,
+        semantics: Semantics::NONE,
         limits: "none",
         man: &[],
     };

@@ -37,6 +37,10 @@ fn cell(selector: &Selector<'_>, cell: &StudyCell, notes: &mut Vec<String>) -> E
         StudyCell::Measure(measure) => number_cell(selector, measure, notes),
         StudyCell::Other(OtherCell::Words(text)) => EvaluatedCell::Words(text.clone()),
         StudyCell::Other(OtherCell::Missing(why)) => EvaluatedCell::Missing(why.clone()),
+        // A suite that was read has candidates in its place.
+        StudyCell::Other(OtherCell::Best(_)) => {
+            EvaluatedCell::Missing("these results do not say which candidates meet the need".to_owned())
+        }
         StudyCell::Other(OtherCell::Least(candidates)) => or_missing(choice(selector, candidates, false)),
         StudyCell::Other(OtherCell::Most(candidates)) => or_missing(choice(selector, candidates, true)),
         StudyCell::Other(OtherCell::Setting { name, of }) => or_missing(setting(selector, name, of)),

@@ -1,5 +1,6 @@
 //! The sub-commands, one file each. Each reads as the data flows, and none uses another: what two need is a module beside `cmd`.
 
+pub mod advise;
 pub mod clean;
 pub mod compare;
 pub mod completions;

@@ -1,6 +1,7 @@
 //! The tests of the binary but for those of dying processes: one program, for each program costs a link of all crates.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
+mod advise;
 mod cli;
 mod common;
 mod confined;

@@ -1,6 +1,7 @@
 //! Two FIFOs, one for each direction. They have names until both endpoints have opened them.
 
 use crate::contract::{Mechanism, Ticket, TrialContext};
+use crate::support::cards::OF_PIPE;
 use crate::support::cards::STREAM;
 use crate::support::descriptor::{DescriptorEndpoint, Fds};
 use crate::support::names::probe_names;
@@ -9,6 +10,7 @@ use crate::support::wait::WAIT;
 use model::Params;
 use model::card::{Card, Reach, Support};
 use model::record::Setting;
+use model::semantics::{Lifetime, Namespace, Naming, OtherUsers, Semantics};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open, unlink};
 use std::os::unix::ffi::OsStrExt;
@@ -46,6 +48,13 @@ impl Mechanism for Fifo {
         reach: Reach::Host,
         params: &[CAPACITY, WAIT],
         limits: LIMITS,
+        semantics: Semantics {
+            naming: Naming::Path,
+            other_users: OtherUsers::ByPermission,
+            namespace: Namespace::Mount,
+            lifetime: Lifetime::NameStays,
+            ..OF_PIPE
+        },
         man: &["fifo(7)", "mkfifo(3)", "pipe(7)"],
         ..STREAM
     };

@@ -6,6 +6,7 @@ use crate::support::probe::support_of;
 use crate::support::wake::{WakeEndpoint, Waker};
 use model::Params;
 use model::card::{Card, Support};
+use model::semantics::{Loss, Semantics};
 use sys::posix_sync::GuardedCount;
 use sys::{Errno, Failure};
 
@@ -25,6 +26,8 @@ impl Mechanism for MutexCond {
         name: "mutex-cond",
         summary: "a robust mutex and a condition variable in shared memory",
         limits: "carries nothing but the wake-up; the next lock reports an owner that died, a sleeper does not",
+        // A condition variable remembers nothing: what it guards says that it was signalled, once.
+        semantics: Semantics { loss: Loss::Merged, ..WAKE_UP.semantics },
         man: &["pthread_mutexattr_setrobust(3)", "pthread_cond_init(3)"],
         ..WAKE_UP
     };

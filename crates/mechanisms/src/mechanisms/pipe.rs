@@ -1,6 +1,7 @@
 //! Two pipes, one for each direction.
 
 use crate::contract::Mechanism;
+use crate::support::cards::OF_PIPE;
 use crate::support::cards::STREAM;
 use crate::support::cold::MESSAGE_MEMORY;
 use crate::support::descriptor::Fds;
@@ -23,6 +24,7 @@ impl Pair for Pipe {
         summary: "anonymous pipes, one for each direction",
         params: &[CAPACITY, WAIT, MESSAGE_MEMORY],
         limits: LIMITS,
+        semantics: OF_PIPE,
         man: &["pipe(2)", "pipe(7)"],
         ..STREAM
     };

@@ -1,5 +1,6 @@
 //! Two pipes, one for each direction, written and read through io_uring.
 
+use crate::support::cards::OF_PIPE;
 use crate::support::cards::UNPOLLED_STREAM;
 use crate::support::descriptor::Fds;
 use crate::support::pair::Pair;
@@ -21,6 +22,7 @@ impl Pair for PipeUring {
         summary: "anonymous pipes, written and read through io_uring",
         params: &[RECEIVE, BUFFERS, SQPOLL, CAPACITY],
         limits: "any message size; capacity as for pipe; Linux 6.1, for multishot 6.7, and kernel.io_uring_disabled=0; rings and registered buffers count against RLIMIT_MEMLOCK",
+        semantics: OF_PIPE,
         man: &["pipe(7)", "io_uring(7)", "io_uring_enter(2)"],
         ..UNPOLLED_STREAM
     };

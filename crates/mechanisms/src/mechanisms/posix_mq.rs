@@ -2,10 +2,12 @@
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::MESSAGE;
+use crate::support::cards::OF_QUEUE;
 use crate::support::names::{Registered, probe_names};
 use crate::support::probe::{largest_below, support_of};
 use model::card::{Card, Support};
 use model::record::Setting;
+use model::semantics::{Naming, Order, Semantics};
 use model::{Domain, Param, Params, Size};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::read;
@@ -57,6 +59,12 @@ impl Mechanism for PosixMq {
         ],
         limits: "a message up to fs.mqueue.msgsize_max, or 16 MiB with CAP_SYS_RESOURCE; all queues of a user up to \
                  'ulimit -q', which is raised where it may be",
+        semantics: Semantics {
+            order: Order::ByPriority,
+            naming: Naming::Name,
+            most_bytes: Some(16 << 20),
+            ..OF_QUEUE
+        },
         man: &["mq_overview(7)", "mq_send(3)", "mq_receive(3)"],
         ..MESSAGE
     };

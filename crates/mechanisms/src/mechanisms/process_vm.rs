@@ -5,12 +5,14 @@
 //! direction, and a stream advances in lock-step.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
+use crate::support::cards::BY_DESCRIPTOR;
 use crate::support::cards::MESSAGE;
 use crate::support::descriptor::{DescriptorEndpoint, Fds};
 use crate::support::probe::support_of;
 use crate::support::wait::WAIT;
 use model::Params;
 use model::card::{Card, Reach, Support};
+use model::semantics::{Atomic, Namespace, Naming, OtherUsers, Semantics};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use sys::process_vm::{self, AddressRange};
@@ -38,6 +40,13 @@ impl Mechanism for ProcessVm {
         params: &[WAIT],
         limits: "any message size, one at a time: a send ends when the receiver has copied; one user's processes, with \
                  kernel.yama.ptrace_scope at 0 or 1, or CAP_SYS_PTRACE",
+        semantics: Semantics {
+            naming: Naming::ProcessId,
+            other_users: OtherUsers::SameUser,
+            namespace: Namespace::Pid,
+            atomic: Atomic::Message,
+            ..BY_DESCRIPTOR
+        },
         man: &["process_vm_readv(2)", "ptrace(2)", "unix(7)"],
         ..MESSAGE
     };

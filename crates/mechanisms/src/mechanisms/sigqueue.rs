@@ -5,6 +5,7 @@ use crate::support::cards::SIGNAL;
 use crate::support::token::{TOKEN_BYTES, pack, unpack};
 use crate::support::wake::BetweenThreads;
 use model::card::{Card, Payload, Support};
+use model::semantics::{Atomic, Loss, Order, Semantics, WhenFull};
 use sys::signal::{Signal, SignalSender, SignalWaiter, ThreadId};
 use sys::{Errno, Failure};
 
@@ -22,6 +23,14 @@ impl BetweenThreads for Sigqueue {
         payload: Payload::Bytes,
         sized: true,
         limits: "4 bytes; as many pending signals as 'ulimit -i' allows; the same user only",
+        semantics: Semantics {
+            order: Order::Kept,
+            loss: Loss::Never,
+            when_full: WhenFull::Refuses,
+            atomic: Atomic::Message,
+            most_bytes: Some(4),
+            ..SIGNAL.semantics
+        },
         man: &["sigqueue(3)", "sigwaitinfo(2)", "signal(7)"],
         ..SIGNAL
     };

@@ -2,9 +2,11 @@
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::MESSAGE;
+use crate::support::cards::OF_QUEUE;
 use crate::support::names::{Registered, probe_names};
 use model::card::{Card, Support};
 use model::record::Setting;
+use model::semantics::{Credentials, Naming, Semantics};
 use model::{Domain, Param, Params, Size};
 use rustix::thread::{CapabilitySet, capabilities};
 use sys::name::ObjectName;
@@ -37,6 +39,7 @@ impl Mechanism for SysvMsg {
         }],
         limits: "a message up to kernel.msgmax and what a queue holds, at first kernel.msgmnb: raise them with \
                  sysctl; the message is copied behind its type before it is sent",
+        semantics: Semantics { credentials: Credentials::LastUser, naming: Naming::Key, ..OF_QUEUE },
         man: &["msgop(2)", "msgget(2)", "msgctl(2)", "sysvipc(7)"],
         ..MESSAGE
     };

@@ -1,12 +1,14 @@
 //! Two System V semaphores, one for each direction.
 
 use crate::contract::{Mechanism, Ticket, TrialContext};
+use crate::support::cards::OF_WAKE_UP;
 use crate::support::cards::WAKE_UP;
 use crate::support::names::{Registered, probe_names};
 use crate::support::undo::{UNDO, undo};
 use crate::support::wake::{WakeEndpoint, Waker};
 use model::Params;
 use model::card::{Card, Reach, Support};
+use model::semantics::{Credentials, Lifetime, Namespace, Naming, OtherUsers, Semantics};
 use sys::name::ObjectName;
 use sys::sysv::{SysvKey, SysvSemaphores};
 use sys::{Errno, Failure};
@@ -32,6 +34,14 @@ impl Mechanism for SysvSem {
         reach: Reach::Host,
         params: &[UNDO],
         limits: "sets and semaphores as kernel.sem allows",
+        semantics: Semantics {
+            credentials: Credentials::LastUser,
+            naming: Naming::Key,
+            other_users: OtherUsers::ByPermission,
+            namespace: Namespace::Ipc,
+            lifetime: Lifetime::UntilRemoved,
+            ..OF_WAKE_UP
+        },
         man: &["semop(2)", "semget(2)", "sysvipc(7)"],
         ..WAKE_UP
     };

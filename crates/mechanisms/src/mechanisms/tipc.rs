@@ -1,5 +1,6 @@
 //! Two connected sockets of TIPC, the protocol of clusters, within one node.
 
+use crate::support::cards::OF_NETWORK;
 use crate::support::cards::STREAM;
 use crate::support::descriptor::Fds;
 use crate::support::pair::Pair;
@@ -21,6 +22,7 @@ impl Pair for Tipc {
         summary: "connected TIPC stream sockets, within one node",
         params: &[WAIT],
         limits: "any message size; buffers within net.tipc.tipc_rmem; CONFIG_TIPC: 'modprobe tipc'",
+        semantics: OF_NETWORK,
         man: &["https://docs.kernel.org/networking/tipc.html", "socketpair(2)"],
         ..STREAM
     };

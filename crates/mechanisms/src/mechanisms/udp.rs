@@ -6,6 +6,7 @@
 
 use crate::contract::{Endpoint, Mechanism, Network, Shape, Ticket, TrialContext};
 use crate::support::cards::MESSAGE;
+use crate::support::cards::OF_NETWORK;
 use crate::support::descriptor::{DescriptorEndpoint, Fds};
 use crate::support::inet_stream::{bind_to_loopback, inet_socket};
 use crate::support::network::{greet, strangers_setting, welcome};
@@ -13,6 +14,7 @@ use crate::support::socket::{BUSY_POLL, RCVBUF, SNDBUF, largest_message, set_buf
 use crate::support::wait::WAIT;
 use model::card::{Card, Reach, Support};
 use model::record::Setting;
+use model::semantics::{Atomic, Loss, Order, Semantics, WhenFull};
 use model::{Domain, Param, Params, Workload};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::net::{SocketFlags, SocketType, bind, connect, socket_with, sockopt};
@@ -39,6 +41,15 @@ impl Mechanism for Udp {
         polled: true,
         params: &[WINDOW, SNDBUF, RCVBUF, WAIT, BUSY_POLL],
         limits: "65507 bytes a datagram (IPv4), and SO_SNDBUF less the kernel's overhead",
+        semantics: Semantics {
+            connected: false,
+            order: Order::NotKept,
+            loss: Loss::Overflow,
+            when_full: WhenFull::Drops,
+            atomic: Atomic::Message,
+            most_bytes: Some(65_507),
+            ..OF_NETWORK
+        },
         man: &["udp(7)", "ip(7)"],
         ..MESSAGE
     };

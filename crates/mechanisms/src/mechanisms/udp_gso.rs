@@ -11,6 +11,7 @@ use crate::support::socket::{RCVBUF, SNDBUF};
 use crate::support::wait::WAIT;
 use model::card::{Card, Framing, Support};
 use model::record::Setting;
+use model::semantics::{Atomic, Semantics};
 use model::{Domain, Param, Params, Size};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use sys::socket_option::{set_udp_gro, set_udp_segment};
@@ -47,6 +48,7 @@ impl Mechanism for UdpGso {
         empty: false,
         params: &[SEGMENT, GRO, WINDOW, SNDBUF, RCVBUF, WAIT],
         limits: "what certainly fits in the receive buffer (rcvbuf=, net.core.rmem_max); 65507 bytes and 64 datagrams a send",
+        semantics: Semantics { atomic: Atomic::Nothing, most_bytes: None, ..Udp::CARD.semantics },
         man: &["udp(7)"],
         ..Udp::CARD
     };

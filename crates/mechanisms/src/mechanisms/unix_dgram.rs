@@ -1,5 +1,6 @@
 //! A pair of connected Unix sockets of type `SOCK_DGRAM`.
 
+use crate::support::cards::OF_UNIX_SOCKET;
 use crate::support::cards::{EXCHANGES_AND_SESSION, MESSAGE};
 use crate::support::coded::CODEC;
 use crate::support::descriptor::Fds;
@@ -9,6 +10,7 @@ use crate::support::wait::WAIT;
 use model::Params;
 use model::card::{Card, Support};
 use model::record::Setting;
+use model::semantics::{Atomic, Semantics};
 use rustix::net::SocketType;
 use sys::Failure;
 
@@ -25,6 +27,7 @@ impl Pair for UnixDgram {
         params: &[SNDBUF, RCVBUF, WAIT, CODEC],
         workloads: EXCHANGES_AND_SESSION,
         limits: "a message fits in SO_SNDBUF less the kernel's overhead: raise sndbuf, and net.core.wmem_max above it; a connected pair queues what its buffers hold",
+        semantics: Semantics { connected: false, atomic: Atomic::Message, ..OF_UNIX_SOCKET },
         man: &["unix(7)", "socketpair(2)"],
         ..MESSAGE
     };

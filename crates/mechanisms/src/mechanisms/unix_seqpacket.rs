@@ -1,6 +1,7 @@
 //! A pair of connected Unix sockets of type `SOCK_SEQPACKET`.
 
 use crate::contract::TrialContext;
+use crate::support::cards::OF_UNIX_SOCKET;
 use crate::support::cards::{EXCHANGES_CONNECT_AND_SESSION, MESSAGE};
 use crate::support::coded::CODEC;
 use crate::support::connect_each::SERVER;
@@ -11,6 +12,7 @@ use crate::support::unix_name::{self, NAME};
 use crate::support::wait::WAIT;
 use model::Params;
 use model::card::{Card, Support};
+use model::semantics::{Atomic, Semantics};
 use rustix::net::{Protocol, SocketType};
 use sys::Failure;
 
@@ -32,6 +34,7 @@ impl Connection for UnixSeqpacket {
         params: &[NAME, SNDBUF, RCVBUF, WAIT, CODEC, SERVER],
         workloads: EXCHANGES_CONNECT_AND_SESSION,
         limits: "a message fits in SO_SNDBUF less the kernel's overhead: raise sndbuf, and net.core.wmem_max above it",
+        semantics: Semantics { atomic: Atomic::Message, ..OF_UNIX_SOCKET },
         man: &["unix(7)", "socketpair(2)", "connect(2)"],
         ..MESSAGE
     };

@@ -1,6 +1,7 @@
 //! A pair of connected Unix sockets of type `SOCK_STREAM`.
 
 use crate::contract::TrialContext;
+use crate::support::cards::OF_UNIX_SOCKET;
 use crate::support::cards::{EXCHANGES_CONNECT_AND_SESSION, STREAM};
 use crate::support::cold::MESSAGE_MEMORY;
 use crate::support::connect_each::SERVER;
@@ -29,6 +30,7 @@ impl Connection for UnixStream {
         fds: true,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER, MESSAGE_MEMORY],
         workloads: EXCHANGES_CONNECT_AND_SESSION,
+        semantics: OF_UNIX_SOCKET,
         man: &["unix(7)", "socketpair(2)", "connect(2)"],
         ..STREAM
     };

@@ -1,11 +1,13 @@
 //! A completion that each endpoint's ring puts into the ring of its peer.
 
 use crate::contract::{Mechanism, Ticket, TrialContext};
+use crate::support::cards::OF_WAKE_UP;
 use crate::support::cards::WAKE_UP;
 use crate::support::probe::support_of;
 use crate::support::wake::{WakeEndpoint, Waker};
 use model::Params;
 use model::card::{Card, Reach, Support};
+use model::semantics::{Namespace, Naming, OtherUsers, Semantics};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::{read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -32,6 +34,12 @@ impl Mechanism for UringMsg {
         summary: "a completion put into the peer's ring by IORING_OP_MSG_RING",
         reach: Reach::Host,
         limits: "each wake-up is a completion of its own; Linux 6.1, and kernel.io_uring_disabled=0; the peer's ring is fetched by pidfd_getfd, which kernel.yama.ptrace_scope may forbid",
+        semantics: Semantics {
+            naming: Naming::ProcessId,
+            other_users: OtherUsers::SameUser,
+            namespace: Namespace::Pid,
+            ..OF_WAKE_UP
+        },
         man: &["io_uring(7)", "io_uring_enter(2)", "pidfd_getfd(2)"],
         ..WAKE_UP
     };

@@ -3,6 +3,7 @@
 
 use crate::contract::TrialContext;
 use crate::support::cards::CONNECTION;
+use crate::support::cards::OF_NETWORK;
 use crate::support::connect_each::SERVER;
 use crate::support::connection::{Connection, ListenerAddress, try_connection};
 use crate::support::descriptor::DescriptorEndpoint;
@@ -28,6 +29,7 @@ impl Connection for Vsock {
         reach: Reach::Host,
         params: &[WAIT, SERVER],
         limits: "any message size; a buffer of 256 KiB (SO_VM_SOCKETS_BUFFER_SIZE), which is not set here; CONFIG_VSOCKETS_LOOPBACK: 'modprobe vsock_loopback'",
+        semantics: OF_NETWORK,
         man: &["vsock(7)"],
         ..CONNECTION
     };

@@ -4,6 +4,9 @@
 //! because tests of other crates take it too.
 
 use model::card::{Card, CardKind, Framing, Payload, Reach};
+use model::semantics::{
+    Atomic, Credentials, Lifetime, Loss, Namespace, Naming, Order, OtherUsers, Semantics, WhenFull,
+};
 use model::{Session, Workload};
 
 /// What can be measured of whatever carries bytes both ways.
@@ -22,6 +25,59 @@ pub(crate) const EXCHANGES_CONNECT_AND_SESSION: &[Workload] = &[
     Workload::Session(Session::DEFAULT),
 ];
 
+/// Of bytes over descriptors that one process inherits or is sent.
+pub(crate) const BY_DESCRIPTOR: Semantics = Semantics {
+    connected: true,
+    order: Order::Kept,
+    loss: Loss::Never,
+    when_full: WhenFull::Blocks,
+    credentials: Credentials::None,
+    naming: Naming::Inherited,
+    other_users: OtherUsers::Anyone,
+    namespace: Namespace::None,
+    atomic: Atomic::Nothing,
+    most_bytes: None,
+    lifetime: Lifetime::LastUser,
+    privileges: "",
+};
+
+/// Of a pipe.
+pub(crate) const OF_PIPE: Semantics = Semantics { atomic: Atomic::PipeBuf, ..BY_DESCRIPTOR };
+
+/// Of a Unix socket that has a path. Datagrams and sequenced packets arrive whole.
+pub(crate) const OF_UNIX_SOCKET: Semantics = Semantics {
+    credentials: Credentials::OfMessage,
+    naming: Naming::Path,
+    other_users: OtherUsers::ByPermission,
+    namespace: Namespace::Mount,
+    // The path stays when the socket is closed: unlink(2).
+    lifetime: Lifetime::NameStays,
+    ..BY_DESCRIPTOR
+};
+
+/// Of a socket of the network.
+pub(crate) const OF_NETWORK: Semantics =
+    Semantics { naming: Naming::Address, namespace: Namespace::Net, ..BY_DESCRIPTOR };
+
+/// Of a queue of messages that stays until it is removed.
+pub(crate) const OF_QUEUE: Semantics = Semantics {
+    connected: false,
+    other_users: OtherUsers::ByPermission,
+    namespace: Namespace::Ipc,
+    atomic: Atomic::Message,
+    lifetime: Lifetime::UntilRemoved,
+    ..BY_DESCRIPTOR
+};
+
+/// Of a wake-up by something that both have mapped or opened. Wake-ups are counted.
+pub(crate) const OF_WAKE_UP: Semantics = Semantics {
+    connected: false,
+    order: Order::Nothing,
+    when_full: WhenFull::NeverFull,
+    most_bytes: Some(0),
+    ..BY_DESCRIPTOR
+};
+
 /// A stream of bytes over descriptors that one process inherits or is sent, such as a pipe.
 pub(crate) const STREAM: Card = Card {
     name: "",
@@ -38,6 +94,7 @@ pub(crate) const STREAM: Card = Card {
     params: &[],
     workloads: EXCHANGES,
     sized: true,
+    semantics: BY_DESCRIPTOR,
     limits: "any message size",
     man: &[],
 };
@@ -45,6 +102,7 @@ pub(crate) const STREAM: Card = Card {
 /// A stream socket that listens at a network address and connects to it.
 pub(crate) const CONNECTION: Card = Card {
     reach: Reach::Network,
+    semantics: OF_NETWORK,
     workloads: &[Workload::Latency, Workload::Throughput, Workload::Transfer, Workload::Connect],
     ..STREAM
 };
@@ -59,12 +117,18 @@ pub(crate) const MESSAGE: Card = Card {
     hangup: false,
     polled: false,
     empty: true,
+    semantics: OF_QUEUE,
     ..STREAM
 };
 
 /// Messages that lie in a file of their own, whose descriptor is sent over a Unix socket.
-pub(crate) const FILE_PER_MESSAGE: Card =
-    Card { fds: true, empty: false, workloads: EXCHANGES_AND_SESSION, ..MESSAGE };
+pub(crate) const FILE_PER_MESSAGE: Card = Card {
+    fds: true,
+    empty: false,
+    workloads: EXCHANGES_AND_SESSION,
+    semantics: Semantics { atomic: Atomic::Message, ..OF_UNIX_SOCKET },
+    ..MESSAGE
+};
 
 /// A token of up to four bytes, and a wake-up with it.
 pub(crate) const TOKEN: Card = Card {
@@ -72,18 +136,32 @@ pub(crate) const TOKEN: Card = Card {
     hangup: false,
     polled: false,
     workloads: &[Workload::Latency],
+    semantics: Semantics { order: Order::Kept, atomic: Atomic::Message, most_bytes: Some(4), ..OF_WAKE_UP },
     limits: "4 bytes",
     ..STREAM
 };
 
 /// A wake-up that carries nothing.
-pub(crate) const WAKE_UP: Card =
-    Card { payload: Payload::None, sized: false, limits: "carries nothing but the wake-up", ..TOKEN };
+pub(crate) const WAKE_UP: Card = Card {
+    payload: Payload::None,
+    sized: false,
+    semantics: OF_WAKE_UP,
+    limits: "carries nothing but the wake-up",
+    ..TOKEN
+};
 
 /// A signal to a thread that the sender knows by its number.
 pub(crate) const SIGNAL: Card = Card {
     reach: Reach::Host,
     one_endpoint: true,
+    semantics: Semantics {
+        loss: Loss::Merged,
+        credentials: Credentials::OfSignal,
+        naming: Naming::ProcessId,
+        other_users: OtherUsers::SameUser,
+        namespace: Namespace::Pid,
+        ..OF_WAKE_UP
+    },
     limits: "a signal that arrives while one is pending is merged with it; the same user only",
     ..WAKE_UP
 };

@@ -11,5 +11,6 @@ mod interruptions;
 mod leaks;
 mod messages;
 mod peers;
+mod semantics;
 #[path = "../../../../xtask/src/skips.rs"]
 mod skips;

@@ -134,7 +134,7 @@ impl Study {
                 Ok(())
             }
             StudyCell::Other(OtherCell::Words(text) | OtherCell::Missing(text)) => short(text),
-            StudyCell::Other(OtherCell::Host(_)) => Ok(()),
+            StudyCell::Other(OtherCell::Host(_) | OtherCell::Best(_)) => Ok(()),
             StudyCell::Other(OtherCell::Setting { name, of }) => {
                 short(name)?;
                 let under = |diagnostic: Diagnostic| diagnostic.under("of").under("setting");

@@ -9,6 +9,7 @@ use super::selection::Selection;
 use super::test_sizes::TestSizes;
 use crate::case::Case;
 use crate::invalid::Invalid;
+use crate::need::{Pattern, Requirement};
 use crate::observation::probe::Probe;
 use crate::units::{Size, Unit};
 use schemars::JsonSchema;
@@ -95,6 +96,9 @@ pub enum OtherCell {
     Least(Vec<Candidate>),
     /// The name of the candidate whose measure is greatest.
     Most(Vec<Candidate>),
+    /// The name of the candidate that is best for a need, of the mechanisms that the suite measures and whose cards meet it. In
+    /// results it is [`OtherCell::Least`] or [`OtherCell::Most`].
+    Best(StudyNeed),
     /// What the kernel made of a setting, such as `SO_SNDBUF`.
     Setting {
         /// The setting.
@@ -106,6 +110,23 @@ pub enum OtherCell {
     Host(HostFact),
     /// A number should stand here and cannot: why.
     Missing(String),
+}
+
+/// A need whose best candidate a cell names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyNeed {
+    /// How processes talk.
+    pub pattern: Pattern,
+    /// The size of a message, as people type it; a signal may have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// What a candidate must have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Requirement>,
+    /// What it must not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<Requirement>,
 }
 
 /// One of those that are compared for the least or the greatest measure.
@@ -338,7 +359,7 @@ impl<'de> serde::de::Visitor<'de> for TextOrMore {
     type Value = StudyCell;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a formula, or one of { words }, { least }, { most }, { setting }, { host }, { missing }")
+        f.write_str("a formula, or one of { words }, { least }, { most }, { best }, { setting }, { host }, { missing }")
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<StudyCell, E> {

@@ -11,7 +11,7 @@ mod test_sizes;
 
 pub use self::document::{
     Candidate, FigureScale, FigureX, HostFact, OtherCell, Study, StudyCell, StudyConclusion, StudyFigure,
-    StudyRow, StudySeries, StudyTable, StudyTest,
+    StudyNeed, StudyRow, StudySeries, StudyTable, StudyTest,
 };
 pub use self::formula::{Formula, Measure};
 pub use self::literal::Literal;

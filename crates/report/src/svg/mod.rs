@@ -6,6 +6,7 @@ pub(crate) mod canvas;
 pub(crate) mod chart;
 pub(crate) mod figures;
 pub(crate) mod flame;
+pub(crate) mod front;
 pub(crate) mod line_style;
 pub(crate) mod png;
 pub(crate) mod speed;

@@ -3,6 +3,7 @@
 //! `sheet` and `study` say what a report says, `layout` decides where words stand in a terminal. The pages of `html` and the
 //! charts of `svg` take their words from here too.
 
+pub(crate) mod advice;
 pub(crate) mod against;
 pub(crate) mod block;
 pub(crate) mod columns;

@@ -1,0 +1,41 @@
+//! When candidates can be told apart, and when one need not be measured any longer.
+
+use model::estimate::Estimate;
+
+/// Within this of the best, it does not matter which is taken.
+pub const CLOSE: f64 = 0.05;
+/// What is slower than the best by more than this factor is not measured any longer.
+const HOPELESS: f64 = 1.5;
+
+/// How many times `a` is `b`. The interval is that of two independent numbers, each log-normal.
+pub fn over(a: Estimate, b: Estimate) -> Estimate {
+    let half = |of: Estimate| of.interval.map(|(low, high)| (high / low).ln() / 2.0);
+    let median = a.median / b.median;
+    let interval = half(a).zip(half(b)).map(|(a, b)| a.hypot(b)).filter(|half| half.is_finite());
+    Estimate { median, interval: interval.map(|half| (median * (-half).exp(), median * half.exp())) }
+}
+
+/// Whether the least of `times` is known: every other is surely greater, or surely within [`CLOSE`] of it.
+pub fn are_told_apart(times: &[Estimate]) -> bool {
+    let Some((at, best)) = times.iter().enumerate().min_by(|a, b| a.1.median.total_cmp(&b.1.median)) else {
+        return false;
+    };
+    let others = times.iter().enumerate().filter(|(other, _)| *other != at);
+    best.interval.is_some() && others.map(|(_, other)| over(*other, *best)).all(is_decided)
+}
+
+/// Whether a ratio to the best says enough.
+fn is_decided(ratio: Estimate) -> bool {
+    ratio.interval.is_some_and(|(low, high)| low > 1.0 || high <= 1.0 + CLOSE)
+}
+
+/// Whether a candidate of `time` is surely more than [`CLOSE`] worse than the best, which takes `best`.
+pub fn is_surely_worse(time: Estimate, best: Estimate) -> bool {
+    over(time, best).interval.is_some_and(|(low, _)| low > 1.0 + CLOSE)
+}
+
+/// Whether a candidate of `time` need not be measured any longer where the best takes `best`. It is asked after a first look, so
+/// that there need be no interval.
+pub fn is_hopeless(time: Estimate, best: f64) -> bool {
+    time.interval.map_or(time.median, |(low, _)| low) > HOPELESS * best
+}

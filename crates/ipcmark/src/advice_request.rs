@@ -1,0 +1,271 @@
+//! What is asked of `advise`: what was typed or the scenario says, as needs, checked, with their defaults.
+//!
+//! It reads the scenario, and asks nothing else of this host.
+
+use crate::cli::AdviseArguments;
+use crate::results_file::read_text;
+use mechanisms::registry::CARDS;
+use model::need::{Need, Pattern, Requirement};
+use model::scenario::{Begin, Flow, Process, Scenario};
+use model::{CpuPair, Invalid, Pace, Placement, Placements, Size, Spec};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where the processes run if nobody says it: as far apart as two CPUs are at the least.
+const TWO_CPUS: &str = "same-llc|cross-llc|cross-node|smt|unpinned";
+
+/// What `ipcmark advise` is to do.
+#[derive(Debug)]
+pub struct AdviceRequest {
+    /// The needs, each answered by itself.
+    pub needs: Vec<PlacedNeed>,
+    /// The names of the mechanisms to choose among; all if there are none.
+    pub among: Vec<String>,
+    /// The time for each need.
+    pub time: Duration,
+    /// How long a trial may go without a report.
+    pub timeout: Duration,
+    /// Whether to print JSON.
+    pub json: bool,
+    /// The page to make.
+    pub html: Option<PathBuf>,
+    /// The picture to make.
+    pub svg: Option<PathBuf>,
+}
+
+/// A need, and where the processes run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlacedNeed {
+    /// The flow of the scenario that it is of.
+    pub flow: Option<String>,
+    /// The need.
+    pub need: Need,
+    /// Where its processes run: the first that this host has.
+    pub placements: Placements,
+}
+
+impl AdviceRequest {
+    /// What `arguments` ask for.
+    pub fn new(arguments: AdviseArguments) -> Result<Self, Invalid> {
+        let needs = match &arguments.scenario {
+            Some(path) => of_scenario(path, &arguments)?,
+            None => {
+                vec![PlacedNeed { flow: None, need: typed(&arguments)?, placements: placements(&arguments)? }]
+            }
+        };
+        needs.iter().try_for_each(|placed| placed.need.check())?;
+        if needs.len() > 1 && arguments.svg.is_some() {
+            return Err(Invalid::new(
+                "a picture shows one need, and the scenario has several flows",
+                "take --html, whose page has a picture for each",
+            ));
+        }
+        let AdviseArguments { mechanisms, time, timeout, json, html, svg, .. } = arguments;
+        for name in &mechanisms {
+            let offered = || CARDS.iter().filter(|card| model::need::is_offered(card)).map(|card| card.name);
+            if !offered().any(|known| known == name) {
+                return Err(Invalid::unknown("mechanism", name, offered()));
+            }
+        }
+        Ok(Self { needs, among: mechanisms, time, timeout, json, html, svg })
+    }
+}
+
+fn placements(arguments: &AdviseArguments) -> Result<Placements, Invalid> {
+    arguments.placement.clone().map_or_else(|| TWO_CPUS.parse(), Ok)
+}
+
+/// The need that was typed.
+fn typed(arguments: &AdviseArguments) -> Result<Need, Invalid> {
+    let Some(pattern) = arguments.pattern else {
+        return Err(Invalid::new("no pattern is given", "give --pattern request-reply, stream or signal"));
+    };
+    let size = match (pattern, arguments.size) {
+        (Pattern::Signal, None) => Size(1),
+        (Pattern::Signal, Some(_)) => {
+            return Err(Invalid::new(
+                "a signal carries nothing, so that it has no size",
+                "leave out --size, or take another pattern",
+            ));
+        }
+        (_, Some(size)) => size,
+        (_, None) => {
+            return Err(Invalid::new(
+                format!("the pattern {pattern} needs the size of its messages"),
+                "give it as --size 4K",
+            ));
+        }
+    };
+    let rate = match arguments.rate.as_deref().map(Pace::rate).transpose()? {
+        Some(Pace::Rate(rate)) => Some(rate),
+        _ => None,
+    };
+    Ok(Need {
+        rate,
+        requirements: arguments.needs.clone(),
+        objective: arguments.optimise.unwrap_or(pattern.objective()),
+        ..Need::of(pattern, size)
+    })
+}
+
+/// A need for each flow of the scenario at `path`, with what was typed in addition.
+fn of_scenario(path: &Path, arguments: &AdviseArguments) -> Result<Vec<PlacedNeed>, Invalid> {
+    const LONGEST_BYTES: u64 = 1 << 20;
+    let text = read_text(path, LONGEST_BYTES)?;
+    let scenario = Scenario::parse(&text, CARDS).map_err(|Invalid { problem, remedy }| {
+        Invalid::new(format!("{}: {problem}", path.display()), remedy)
+    })?;
+    let placed = |flow: &Flow| {
+        let ends = [&scenario.processes[flow.from], &scenario.processes[flow.to]];
+        Ok(PlacedNeed {
+            flow: Some(flow.name.clone()),
+            need: need_of(flow, arguments),
+            placements: match &arguments.placement {
+                Some(typed) => typed.clone(),
+                None => fixed(ends).map_or_else(|| TWO_CPUS.parse(), Ok)?,
+            },
+        })
+    };
+    scenario.flows.iter().map(placed).collect()
+}
+
+/// What `flow` needs: its middle size, its rate, and that nothing gets lost or overtaken. Descriptors where it passes some.
+fn need_of(flow: &Flow, arguments: &AdviseArguments) -> Need {
+    let pattern = if flow.is_stream() { Pattern::Stream } else { Pattern::RequestReply };
+    let mut requirements = vec![Requirement::Order, Requirement::Reliable];
+    requirements.extend((flow.fds > 0).then_some(Requirement::Descriptors));
+    requirements.extend(&arguments.needs);
+    requirements.sort_unstable();
+    requirements.dedup();
+    Need {
+        rate: match flow.begin {
+            Begin::Open(rate) => Some(rate),
+            Begin::Closed { .. } | Begin::After { .. } => None,
+        },
+        requirements,
+        objective: arguments.optimise.unwrap_or(pattern.objective()),
+        ..Need::of(pattern, flow.size.at(0.5))
+    }
+}
+
+/// The CPUs of two processes that may each run on one alone.
+fn fixed(ends: [&Process; 2]) -> Option<Placements> {
+    match ends.map(|process| process.cpus.as_slice()) {
+        [[client], [server]] => {
+            Some(Placements(vec![Placement::Cpus(CpuPair { client: *client, server: *server })]))
+        }
+        _ => None,
+    }
+}
+
+/// The mechanisms of `request` with every parameter at its default: those that may be offered for `need`.
+pub fn specs(need: &Need, among: &[String]) -> (Vec<Spec>, Vec<model::need::Exclusion>) {
+    let (met, excluded) = model::need::candidates(need, CARDS);
+    let is_meant = |name: &str| among.is_empty() || among.iter().any(|meant| meant == name);
+    let met = met.into_iter().map(|card| card.name).filter(|name| is_meant(name)).map(Spec::plain);
+    (met.collect(), excluded.into_iter().filter(|exclusion| is_meant(&exclusion.mechanism)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+    use model::need::{Objective, candidates, is_offered};
+    use proptest::prelude::*;
+
+    fn request(words: &str) -> Result<AdviceRequest, Invalid> {
+        let words = ["ipcmark", "advise"].into_iter().chain(words.split_whitespace());
+        match Cli::parse_from(words).command {
+            Some(Command::Advise(arguments)) => AdviceRequest::new(arguments),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_need_is_what_was_typed() {
+        let words =
+            "--size 4K --pattern request-reply --rate 20k --needs descriptors,boundaries --optimise cpu";
+        let request = request(words).unwrap();
+        let [placed] = request.needs.as_slice() else { panic!("{request:?}") };
+        assert_eq!((placed.need.size, placed.need.objective), (Size(4096), Objective::Cpu));
+        assert_eq!(placed.need.requirements, [Requirement::Descriptors, Requirement::Boundaries]);
+        assert_eq!(placed.need.pace().to_string(), "rate=20k");
+        assert_eq!(request.time, Duration::from_secs(20));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_a_remedy() {
+        for (words, says) in [
+            ("--pattern stream", "needs the size"),
+            ("--pattern signal --size 4", "has no size"),
+            ("--pattern signal --optimise throughput", "no throughput"),
+            ("--pattern stream --size 1 --optimise latency", "no latency"),
+            ("--pattern stream --size 0", "0 bytes"),
+            ("--pattern stream --size 1 --rate fast", "not a rate"),
+            ("--pattern stream --size 1 -m pip", "unknown mechanism"),
+            ("--pattern stream --size 1 -m syscall", "unknown mechanism"),
+            ("--pattern stream --size 1 --needs connected,connectionless", "both"),
+            ("/nonexistent/scenario.toml", "nonexistent"),
+        ] {
+            let invalid = request(words).unwrap_err();
+            assert!(invalid.problem.contains(says), "{words}: {invalid}");
+            assert!(!invalid.remedy.is_empty());
+        }
+    }
+
+    #[test]
+    fn each_flow_of_a_scenario_is_a_need() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("scenario.toml");
+        let text = r#"
+name = "two"
+[[process]]
+name = "a"
+cpus = [0]
+[[process]]
+name = "b"
+cpus = [1]
+[[flow]]
+name = "ask"
+from = "a"
+to = "b"
+mechanism = "unix-stream"
+size = "64:90%, 4K:10%"
+reply = "128"
+fds = 2
+rate = "1k"
+[[flow]]
+name = "tell"
+from = "b"
+to = "a"
+mechanism = "pipe"
+size = "8K"
+"#;
+        std::fs::write(&path, text).unwrap();
+        let request = request(&path.display().to_string()).unwrap();
+        let [ask, tell] = request.needs.as_slice() else { panic!("{request:?}") };
+        assert_eq!((ask.flow.as_deref(), ask.need.pattern), (Some("ask"), Pattern::RequestReply));
+        assert_eq!((ask.need.size, ask.need.rate.unwrap().per_s), (Size(64), 1000));
+        assert!(ask.need.requirements.contains(&Requirement::Descriptors));
+        assert_eq!(ask.placements.to_string(), "cpus=0,1");
+        assert_eq!((tell.need.pattern, tell.need.size), (Pattern::Stream, Size(8192)));
+        assert!(!tell.need.requirements.contains(&Requirement::Descriptors));
+    }
+
+    proptest! {
+        #[test]
+        fn every_mechanism_is_offered_or_excluded_and_none_that_lacks_something(
+            wanted in proptest::sample::subsequence(Requirement::ALL.to_vec(), 0..=4),
+            pattern in proptest::sample::select(Pattern::ALL.to_vec()),
+            size in 1..(32_u64 << 20),
+        ) {
+            let need = Need { requirements: wanted.clone(), ..Need::of(pattern, Size(size)) };
+            let (met, excluded) = candidates(&need, CARDS);
+            prop_assert_eq!(met.len() + excluded.len(), CARDS.iter().filter(|card| is_offered(card)).count());
+            for card in met {
+                prop_assert!(wanted.iter().all(|requirement| requirement.is_met(card, Size(size))));
+            }
+        }
+    }
+}

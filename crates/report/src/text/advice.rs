@@ -1,0 +1,299 @@
+//! A recommendation for the terminal: the answer in one sentence, the candidates, what was not offered, where the answer changes,
+//! and what to set.
+
+use super::layout::{DEEPER, INDENT, Style, finish, section};
+use crate::quantity::{change, multiple, tight_estimate, time, time_estimate};
+use crate::words::{clean, clip, width, wrap};
+use analysis::advise::{Ranked, Recommendation, SizeChange, Standing};
+use model::Pace;
+use model::estimate::Estimate;
+use model::need::{Cause, Objective, Pattern};
+use model::units::{Size, Unit, three_digits};
+
+/// A longer name is cut off.
+const LONGEST_NAME: usize = 26;
+/// The most candidates of a table; the others are named under it.
+const MOST_ROWS: usize = 12;
+
+/// `answer` for a terminal. `flow` is the flow of the scenario that it is for.
+pub fn advice(flow: Option<&str>, answer: &Recommendation, style: &Style) -> String {
+    let style = &style.for_tables();
+    let indented = |texts: Vec<String>| {
+        texts.iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER)).collect::<Vec<_>>()
+    };
+    let flow = flow.map(|flow| format!("{}: ", clean(flow))).unwrap_or_default();
+    let parts = [
+        wrap(&format!("{flow}{}", need(answer)), style.width, "", INDENT),
+        vec![String::new()],
+        wrap(&sentence(answer), style.width, "", INDENT),
+        section("candidates, * where nothing is better in one and nowhere worse", rows(answer), style),
+        section("what to set", indented(knobs(answer)), style),
+        section("at other sizes", indented(sizes(answer)), style),
+        section("what another costs", indented(costs(answer)), style),
+        section("not offered", indented(excluded(answer)), style),
+        vec![String::new()],
+    ];
+    finish(&parts.concat())
+}
+
+/// What was asked.
+fn need(answer: &Recommendation) -> String {
+    let need = &answer.need;
+    let size = if need.pattern == Pattern::Signal { String::new() } else { format!(" of {}", need.size) };
+    let rate = need.rate.and_then(|rate| Pace::Rate(rate).in_words());
+    let rate = rate.map(|rate| format!(", {rate}")).unwrap_or_default();
+    let with: Vec<String> = need.requirements.iter().map(ToString::to_string).collect();
+    let with = if with.is_empty() { String::new() } else { format!(", with {}", with.join(", ")) };
+    format!("{}{size}{rate}{with}, best in {}", need.pattern, need.objective)
+}
+
+/// The answer.
+pub(crate) fn sentence(answer: &Recommendation) -> String {
+    let Some(best) = answer.ranked.first() else {
+        return "No mechanism meets this need here; what each lacks is listed as not offered.".to_owned();
+    };
+    let named = |standing: Standing| -> Vec<String> {
+        let of = answer.ranked.iter().filter(move |ranked| ranked.standing == standing);
+        of.map(|ranked| name(ranked)).collect()
+    };
+    let verb = |names: &[String]| if names.len() == 1 { "is" } else { "are" };
+    let (close, unknown) = (named(Standing::Close), named(Standing::NotToldApart));
+    let mut text = format!("Take {}: {}", name(best), achieved(answer, best));
+    if !answer.placement.is_empty() {
+        text += &format!(", {}", answer.placement);
+    }
+    if !unknown.is_empty() {
+        text += &format!("; {} cannot be told from it in this time", some(&unknown));
+    }
+    if !close.is_empty() {
+        text += &format!("; {} {} within 5% of it", some(&close), verb(&close));
+    }
+    text + "."
+}
+
+/// The first of `names`, and how many others there are.
+fn some(names: &[String]) -> String {
+    const MOST: usize = 3;
+    match names.len() {
+        few if few <= MOST => names.join(", "),
+        many => format!("{} and {} others", names[..MOST].join(", "), many - MOST),
+    }
+}
+
+/// What the best reaches, in words.
+fn achieved(answer: &Recommendation, best: &Ranked) -> String {
+    let measured = &best.measured;
+    let what = match answer.need.pattern {
+        Pattern::RequestReply => "a round trip",
+        Pattern::Stream => "a message",
+        Pattern::Signal => "a signal and its answer",
+    };
+    let words = match answer.need.objective {
+        Objective::Latency => {
+            measured.round_trip_ns.map(|ns| format!("{} for {what}", tight_estimate(ns, Unit::Ns)))
+        }
+        Objective::Cpu => measured.cpu_ns.and_then(time).map(|time| format!("{time} of CPU time for {what}")),
+        Objective::Throughput => {
+            measured.message_ns.map(|ns| format!("{} messages a second", per_second(ns.median)))
+        }
+    };
+    words.unwrap_or_default()
+}
+
+fn name(ranked: &Ranked) -> String {
+    clean(&ranked.measured.spec.to_string())
+}
+
+/// How many of `ns` each there are in a second.
+fn per_second(ns: f64) -> String {
+    match 1e9 / ns {
+        number if number >= 1e6 => format!("{}M", three_digits(number / 1e6)),
+        number if number >= 1e3 => format!("{}k", three_digits(number / 1e3)),
+        number => three_digits(number),
+    }
+}
+
+/// The candidates in columns.
+fn rows(answer: &Recommendation) -> Vec<String> {
+    if answer.ranked.is_empty() {
+        return Vec::new();
+    }
+    let dash = || "-".to_owned();
+    let row = |name: &str, cells: [String; 4]| {
+        let name = clip(name, LONGEST_NAME);
+        let blanks = " ".repeat(LONGEST_NAME - width(&name).min(LONGEST_NAME));
+        let cells: Vec<String> = cells
+            .iter()
+            .zip([13, 9, 10, 13])
+            .map(|(cell, columns)| " ".repeat(columns - width(cell).min(columns)) + cell)
+            .collect();
+        format!("{INDENT}{name}{blanks} {}", cells.join(" "))
+    };
+    let heads = ["round trip", "CPU time", "messages/s", "over the best"].map(str::to_owned);
+    let mut lines = vec![row("", heads)];
+    let shown = |(at, ranked): &(usize, &Ranked)| *at < MOST_ROWS || ranked.on_front;
+    for (_, ranked) in answer.ranked.iter().enumerate().filter(shown) {
+        let measured = &ranked.measured;
+        let over = match ranked.standing {
+            Standing::Best => String::new(),
+            Standing::NotToldApart | Standing::Close | Standing::Worse => more(ranked.over_best),
+        };
+        let star = if ranked.on_front { "* " } else { "  " };
+        lines.push(row(
+            &format!("{star}{}", name(ranked)),
+            [
+                measured.round_trip_ns.and_then(time_estimate).unwrap_or_else(dash),
+                measured.cpu_ns.and_then(time).unwrap_or_else(dash),
+                measured.message_ns.map_or_else(dash, |ns| per_second(ns.median)),
+                over,
+            ],
+        ));
+    }
+    let left: Vec<String> =
+        answer.ranked.iter().enumerate().filter(|one| !shown(one)).map(|(_, ranked)| name(ranked)).collect();
+    if !left.is_empty() {
+        lines.extend(wrap(&format!("slower: {}", left.join(", ")), 78, INDENT, DEEPER));
+    }
+    lines
+}
+
+/// A ratio as a change, or as a multiple where that is large.
+fn more(ratio: Estimate) -> String {
+    let text = if ratio.median < 2.0 { change(ratio.median, ratio.interval) } else { multiple(ratio.median) };
+    let words = text.unwrap_or_default();
+    words.split_whitespace().filter(|word| *word != "-").collect::<Vec<_>>().join(" ")
+}
+
+/// What settings change.
+fn knobs(answer: &Recommendation) -> Vec<String> {
+    let words = |knob: &analysis::advise::Knob| {
+        let cpu = knob.cpu_ratio.map(|median| more(Estimate { median, interval: None }));
+        let cpu = cpu.map(|cpu| format!(", CPU time {cpu}")).unwrap_or_default();
+        format!("{}: time {}{cpu}", clean(&knob.spec.to_string()), more(knob.time_ratio))
+    };
+    answer.knobs.iter().map(words).collect()
+}
+
+/// Where the answer changes.
+fn sizes(answer: &Recommendation) -> Vec<String> {
+    let (Some(first), Some(last)) = (answer.sizes_tried.first(), answer.sizes_tried.last()) else {
+        return Vec::new();
+    };
+    let bytes = |bytes: f64| Size(bytes.round().max(1.0) as u64).0;
+    let words = |change: &SizeChange| {
+        let interval = match change.size_bytes.interval {
+            Some((low, high)) => format!(" ({} to {})", bytes(low), bytes(high)),
+            None => String::new(),
+        };
+        format!(
+            "below about {} bytes{interval} {}, above it {}; measured at {} and {}",
+            bytes(change.size_bytes.median),
+            clean(&change.below.to_string()),
+            clean(&change.above.to_string()),
+            change.between.0,
+            change.between.1,
+        )
+    };
+    if answer.changes.is_empty() {
+        return vec![format!("no change of the best is sure from {} to {}", Size(*first), Size(*last))];
+    }
+    answer.changes.iter().map(words).collect()
+}
+
+/// What it costs to be wrong.
+fn costs(answer: &Recommendation) -> Vec<String> {
+    let words = |label: &str, cost: &Option<analysis::advise::CostOfAnother>| {
+        let cost = cost.as_ref()?;
+        Some(format!("{label}, {}: {}", clean(&cost.spec.to_string()), more(cost.over_best)))
+    };
+    [words("the second", &answer.second), words("the last", &answer.worst)].into_iter().flatten().collect()
+}
+
+/// What was not offered, those with the same reason together.
+fn excluded(answer: &Recommendation) -> Vec<String> {
+    let mut groups: Vec<(Cause, &str, Vec<String>)> = Vec::new();
+    for exclusion in &answer.excluded {
+        let name = clean(&exclusion.mechanism);
+        match groups.iter_mut().find(|(_, reason, _)| *reason == exclusion.reason) {
+            Some((_, _, names)) => names.push(name),
+            None => groups.push((exclusion.cause, &exclusion.reason, vec![name])),
+        }
+    }
+    groups.sort_by_key(|(cause, _, _)| *cause);
+    groups.iter().map(|(_, reason, names)| format!("{}: {}", clean(reason), names.join(", "))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::advise::Measured;
+    use model::Spec;
+    use model::need::{Exclusion, Need};
+
+    fn estimate(median: f64) -> Estimate {
+        Estimate { median, interval: Some((0.98 * median, 1.02 * median)) }
+    }
+
+    fn candidate(name: &str, ns: f64, over: f64, standing: Standing) -> Ranked {
+        Ranked {
+            measured: Measured {
+                spec: Spec::plain(name),
+                round_trip_ns: Some(estimate(ns)),
+                cpu_ns: Some(ns),
+                message_ns: Some(estimate(ns / 4.0)),
+            },
+            over_best: estimate(over),
+            standing,
+            on_front: standing == Standing::Best,
+        }
+    }
+
+    fn answer(ranked: Vec<Ranked>) -> Recommendation {
+        let exclusion = |mechanism: &str| Exclusion {
+            mechanism: mechanism.to_owned(),
+            cause: Cause::Requirement,
+            reason: "carries no descriptors".to_owned(),
+        };
+        Recommendation {
+            need: Need::of(Pattern::RequestReply, Size(4096)),
+            placement: "same-llc".to_owned(),
+            ranked,
+            told_apart: true,
+            excluded: vec![exclusion("pipe"), exclusion("fifo")],
+            changes: Vec::new(),
+            sizes_tried: vec![256, 65_536],
+            knobs: Vec::new(),
+            second: None,
+            worst: None,
+        }
+    }
+
+    #[test]
+    fn the_sentence_names_the_best_and_who_is_as_good() {
+        let ranked = vec![
+            candidate("unix-stream", 4000.0, 1.0, Standing::Best),
+            candidate("unix-dgram", 4100.0, 1.025, Standing::Close),
+            candidate("unix-seqpacket", 4300.0, 1.08, Standing::NotToldApart),
+            candidate("tcp", 9000.0, 2.25, Standing::Worse),
+        ];
+        assert_eq!(
+            sentence(&answer(ranked)),
+            "Take unix-stream: 4.00 µs ±2.0% for a round trip, same-llc; unix-seqpacket cannot be told from it in this time; \
+             unix-dgram is within 5% of it."
+        );
+        assert!(sentence(&answer(Vec::new())).starts_with("No mechanism meets this need here"));
+    }
+
+    #[test]
+    fn the_text_fits_eighty_columns_and_groups_what_is_not_offered() {
+        let ranked = vec![
+            candidate("unix-stream", 4000.0, 1.0, Standing::Best),
+            candidate("a-name-that-is-longer-than-any-column", 4e9, 2.5, Standing::Worse),
+        ];
+        let text = advice(Some("query"), &answer(ranked), &Style::default());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("carries no descriptors: pipe, fifo"), "{text}");
+        assert!(text.starts_with("query: request-reply of 4K, best in latency\n"), "{text}");
+        assert!(text.contains("no change of the best is sure from 256 to 64K"), "{text}");
+    }
+}
