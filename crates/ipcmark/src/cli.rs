@@ -41,6 +41,8 @@ pub enum Command {
     Compare(CompareArguments),
     /// Explain where the time of a case goes, and what to try
     Explain(ExplainArguments),
+    /// Predict what exchanging the mechanisms of a scenario gives, without running it
+    Predict(PredictArguments),
     /// List the suites, or print what one would measure and draw
     Suite(SuiteArguments),
     /// Take part in trials that a coordinator leads over standard input and output
@@ -435,6 +437,33 @@ pub struct ExplainArguments {
     pub effort: EffortOptions,
     #[command(flatten)]
     pub profile: ProfileOptions,
+}
+
+/// `ipcmark predict`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct PredictArguments {
+    /// Scenario file
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// Exchange the mechanism of a flow, as FLOW=MECHANISM or FLOW=MECHANISM:key=value,…; repeat for several
+    #[arg(long = "set", value_name = "FLOW=MECHANISM", required = true)]
+    pub exchanges: Vec<String>,
+    /// Results file of this machine with the costs of the mechanisms; repeat for several
+    #[arg(long = "costs", value_name = "FILE")]
+    pub costs: Vec<PathBuf>,
+    /// Measure the cases that are needed and are not in these files first, for at most this long
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time)]
+    pub measure: Option<Duration>,
+    /// Kill a trial that goes this long without a report
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    pub timeout: Duration,
+    /// The same number gives the same prediction
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How probes observe cases, and what is made of it.

@@ -13,6 +13,7 @@ mod exit;
 mod explanation;
 mod explanation_against;
 mod explanation_files;
+mod measuring;
 mod output;
 mod planning;
 mod profile;
@@ -21,6 +22,7 @@ mod remote;
 mod request;
 mod results_file;
 mod rules;
+mod scenarios;
 mod selection;
 mod session;
 mod special_file;
@@ -47,6 +49,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Report(arguments) => cmd::report::run(arguments),
         Command::Compare(arguments) => cmd::compare::run(arguments),
         Command::Explain(arguments) => cmd::explain::run(arguments),
+        Command::Predict(arguments) => cmd::predict::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),
