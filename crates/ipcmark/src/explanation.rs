@@ -23,7 +23,7 @@ use model::floor::floor_of;
 use model::observation::Probe;
 use model::plan::Plan;
 use model::record::{Host, Record};
-use model::{Case, Outcome, Pace, Peers, Precision, Sample};
+use model::{Case, Outcome, Pace, Peers};
 use observe::symbols::Names;
 use std::io::Write;
 use std::time::Duration;

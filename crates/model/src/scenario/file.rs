@@ -102,7 +102,7 @@ impl Scenario {
 
     /// Refuses what its file could not say, as after an exchange of mechanisms.
     pub fn validate(&self, cards: &[Card]) -> Result<(), Invalid> {
-        self.check(cards).map_err(|diagnostic| Invalid::new(diagnostic.problem, diagnostic.remedy))
+        self.check(cards).map_err(|diagnostic| diagnostic.invalid)
     }
 
     /// The text of its file, which [`parse`](Self::parse) reads.
