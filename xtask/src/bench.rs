@@ -3,6 +3,7 @@
 //! Nothing here passes or fails: these hosts are shared, and a number is for people to judge.
 
 pub mod by_hand;
+mod choose;
 mod coverage;
 mod explain;
 mod ipcmark;
@@ -34,6 +35,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
     let only = arguments.first().copied().unwrap_or_default();
     match name {
         "page" => page::bench(),
+        "choose" => choose::run(arguments),
         "coverage" => coverage::run(arguments),
         "same" => verdicts::same(arguments),
         "power" => verdicts::power(arguments),
@@ -46,7 +48,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "memory" => memory::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, explain, probes, page, speed, stream, memory"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, explain, probes, page, speed, stream, memory, choose"
             .to_owned()),
     }
 }

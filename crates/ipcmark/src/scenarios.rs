@@ -11,8 +11,7 @@ const LONGEST_BYTES: u64 = 1 << 20;
 /// The scenario that the file at `path` holds.
 pub fn read(path: &Path) -> Result<Scenario, Invalid> {
     let text = read_text(path, LONGEST_BYTES)?;
-    let named =
-        |Invalid { problem, remedy }| Invalid::new(format!("{}: {problem}", path.display()), remedy);
+    let named = |Invalid { problem, remedy }| Invalid::new(format!("{}: {problem}", path.display()), remedy);
     Scenario::parse(&text, CARDS).map_err(named)
 }
 

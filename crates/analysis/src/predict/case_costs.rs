@@ -128,9 +128,8 @@ impl MeasuredCosts {
                 .collect();
             SizeFit::of(&points)
         };
-        let switches = |of: fn(&TrialCost) -> f64| {
-            mean(&sizes.values().flatten().map(of).collect::<Vec<f64>>())
-        };
+        let switches =
+            |of: fn(&TrialCost) -> f64| mean(&sizes.values().flatten().map(of).collect::<Vec<f64>>());
         Some(FittedCase {
             elapsed: fit(|trial| trial.elapsed_ns)?,
             client: fit(|trial| trial.client_ns)?,
@@ -226,19 +225,38 @@ mod tests {
     #[test]
     fn slices_of_a_trial_are_one_cost_and_places_are_told_apart() {
         let usage = Usage { cpu_ns: 2_000_000, voluntary_switches: 1000, ..Usage::default() };
-        let slice = |round, trial, ns| Sample { trial, client: usage, server: Some(usage), ..sample(round, ns, None) };
+        let slice = |round, trial, ns| Sample {
+            trial,
+            client: usage,
+            server: Some(usage),
+            ..sample(round, ns, None)
+        };
         let one = CpuPair { client: 1, server: 1 };
         let records = [
-            record(case(Some(one), Placement::SameCore), vec![slice(0, 0, 10.0), slice(1, 0, 30.0), slice(2, 1, 40.0)]),
+            record(
+                case(Some(one), Placement::SameCore),
+                vec![slice(0, 0, 10.0), slice(1, 0, 30.0), slice(2, 1, 40.0)],
+            ),
             record(case(None, Placement::Unpinned), vec![slice(0, 0, 7.0)]),
-            record(Case { peers: Peers::Pairs(2), ..case(None, Placement::Unpinned) }, vec![slice(0, 0, 9.0)]),
+            record(
+                Case { peers: Peers::Pairs(2), ..case(None, Placement::Unpinned) },
+                vec![slice(0, 0, 9.0)],
+            ),
         ];
         let costs = MeasuredCosts::of(&records);
-        let of = |place| CostCase { spec: Spec::plain("pipe"), workload: Workload::Latency, place, think_time_ns: 0 };
+        let of = |place| CostCase {
+            spec: Spec::plain("pipe"),
+            workload: Workload::Latency,
+            place,
+            think_time_ns: 0,
+        };
         assert_eq!(costs.sizes(&of(EndPlace::OneCpu)), [64]);
         assert!(costs.sizes(&of(EndPlace::TwoCpus)).is_empty());
         let lines = costs.fitted(&of(EndPlace::OneCpu)).unwrap().lines(None);
-        assert_eq!((lines.elapsed.at(64.0), lines.client.at(64.0), lines.switches), (30.0, 2000.0, [1.0, 1.0]));
+        assert_eq!(
+            (lines.elapsed.at(64.0), lines.client.at(64.0), lines.switches),
+            (30.0, 2000.0, [1.0, 1.0])
+        );
         assert_eq!(costs.fitted(&of(EndPlace::Anywhere)).unwrap().lines(None).elapsed.at(1.0), 7.0);
     }
 }

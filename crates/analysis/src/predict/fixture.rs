@@ -30,7 +30,11 @@ pub(super) fn add_costs(costs: &mut MeasuredCosts, name: &str, factor: f64) {
                     client_switches: 1.0,
                     server_switches: 1.0,
                 };
-                costs.add(CostCase { spec: Spec::plain(name), workload, place, think_time_ns: 0 }, bytes, cost);
+                costs.add(
+                    CostCase { spec: Spec::plain(name), workload, place, think_time_ns: 0 },
+                    bytes,
+                    cost,
+                );
             }
         };
         add(Workload::Latency, EndPlace::OneCpu, 4.0 * each, 2.0 * each);

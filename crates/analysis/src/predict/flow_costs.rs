@@ -93,7 +93,8 @@ impl FlowCosts {
     /// The costs as measured, or, with `random`, as they might be. `spread` is how far the share of receivers that stay on the
     /// sender's CPU may be from what one pair of processes shows.
     pub(super) fn draw(&self, mut random: Option<&mut SmallRng>, spread: f64) -> DrawnCosts {
-        let mut lines = |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(random.as_deref_mut()));
+        let mut lines =
+            |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(random.as_deref_mut()));
         let [together, apart, anywhere] = [0, 1, 2].map(|at| lines(&self.answered[at]));
         let [stream_together, stream_apart, stream_anywhere] = [0, 1, 2].map(|at| lines(&self.streamed[at]));
         let asleep: Vec<(u64, CaseLines)> =
@@ -152,7 +153,9 @@ fn capacity(spec: &Spec) -> u64 {
 impl DrawnCosts {
     /// What `end` does for a message of `bytes` that it sends or receives, where the ends are as `ends` says.
     pub(super) fn answered(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
-        let Some(lines) = self.lines(ends) else { return EndCost { path_ns: 1.0, cpu_ns: 1.0, switches: 0.0 } };
+        let Some(lines) = self.lines(ends) else {
+            return EndCost { path_ns: 1.0, cpu_ns: 1.0, switches: 0.0 };
+        };
         let (elapsed, both) = (lines.elapsed.at(bytes), lines.client.at(bytes) + lines.server.at(bytes));
         let (cpu_ns, switches) = match end {
             FlowEnd::From => (lines.client.at(bytes) / 2.0, lines.switches[0] / 2.0),

@@ -36,7 +36,8 @@ impl Measured {
         let first = slices.first()?;
         let flow = |at: usize| {
             let flows = || slices.iter().filter_map(|slice| slice.flows.get(at));
-            let per_s = median(&flows().map(|flow| flow.per_s).collect::<Vec<_>>()).filter(|per_s| *per_s > 0.0)?;
+            let per_s =
+                median(&flows().map(|flow| flow.per_s).collect::<Vec<_>>()).filter(|per_s| *per_s > 0.0)?;
             let round_trip_ns = median(&flows().filter_map(|flow| flow.round_trip_ns).collect::<Vec<_>>());
             Some(FlowBehaviour { per_s, round_trip_ns })
         };
@@ -44,7 +45,9 @@ impl Measured {
             let processes = || slices.iter().filter_map(|slice| slice.processes.get(at));
             Some(ProcessBehaviour {
                 cpu: median(&processes().map(|process| process.cpu).collect::<Vec<_>>())?,
-                switches_per_s: median(&processes().map(|process| process.switches_per_s).collect::<Vec<_>>())?,
+                switches_per_s: median(
+                    &processes().map(|process| process.switches_per_s).collect::<Vec<_>>(),
+                )?,
             })
         };
         Some(Self {

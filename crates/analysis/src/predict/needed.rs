@@ -71,8 +71,11 @@ impl NeededCosts {
             for place in self.places() {
                 let case = CostCase { spec: spec.clone(), workload: *workload, place, think_time_ns: 0 };
                 let known = costs.sizes(&case);
-                let lacking: Vec<String> =
-                    sizes.iter().filter(|size| !is_covered(**size, &known)).map(|size| Size(*size).to_string()).collect();
+                let lacking: Vec<String> = sizes
+                    .iter()
+                    .filter(|size| !is_covered(**size, &known))
+                    .map(|size| Size(*size).to_string())
+                    .collect();
                 if known.is_empty() || !lacking.is_empty() {
                     missing.push(format!("{spec} {workload} {} {}", lacking.join(","), words(place)));
                 }
@@ -89,11 +92,15 @@ impl NeededCosts {
     /// What to measure: round trips and streams on one CPU, on two, and where the kernel puts them, and round trips whose server
     /// has slept for a while.
     pub fn blocks(&self) -> Vec<Block> {
-        let placements: Vec<Placements> = [Some("same-core"), (!self.on_one_cpu).then_some("same-llc|cross-llc|smt|cross-node"), Some("unpinned")]
-            .into_iter()
-            .flatten()
-            .filter_map(|text| text.parse().ok())
-            .collect();
+        let placements: Vec<Placements> = [
+            Some("same-core"),
+            (!self.on_one_cpu).then_some("same-llc|cross-llc|smt|cross-node"),
+            Some("unpinned"),
+        ]
+        .into_iter()
+        .flatten()
+        .filter_map(|text| text.parse().ok())
+        .collect();
         let mut blocks = Vec::new();
         for ((spec, workload), sizes) in &self.sizes {
             let block = |workload, sizes: Vec<Size>, placements, paces| Block {
@@ -107,8 +114,11 @@ impl NeededCosts {
             let all: Vec<Size> = sizes.iter().map(|bytes| Size((*bytes).max(1))).collect();
             blocks.push(block(*workload, all.clone(), placements.clone(), vec![Pace::BackToBack]));
             let smallest = all.into_iter().take(1).collect::<Vec<_>>();
-            let apart: Vec<Placements> =
-                placements.iter().filter(|places| !matches!(places.0[0], Placement::SameCore | Placement::Unpinned)).cloned().collect();
+            let apart: Vec<Placements> = placements
+                .iter()
+                .filter(|places| !matches!(places.0[0], Placement::SameCore | Placement::Unpinned))
+                .cloned()
+                .collect();
             if *workload == Workload::Latency && !apart.is_empty() {
                 let paces = THINK_TIMES_NS.map(Pace::ThinkTime).to_vec();
                 blocks.push(block(Workload::Latency, smallest, apart, paces));
@@ -126,7 +136,8 @@ fn is_covered(size: u64, known: &[u64]) -> bool {
         return true;
     }
     let low = *first <= size.max(1).saturating_mul(REACH) || *first <= SMALL;
-    let high = size <= last.saturating_mul(if known.len() > 1 { REACH } else { NEAR }) || size <= SMALL && *last <= SMALL;
+    let high = size <= last.saturating_mul(if known.len() > 1 { REACH } else { NEAR })
+        || size <= SMALL && *last <= SMALL;
     low && high
 }
 

@@ -167,7 +167,12 @@ pub fn predict(
 
 /// The costs of the flows of both scenarios as they might be. A flow that keeps its mechanism has the same costs in both, and flows
 /// of one mechanism are off alike.
-fn drawn(fitted: &[Vec<FlowCosts>; 2], scenarios: [&Scenario; 2], seed: u64, spread: f64) -> [Vec<DrawnCosts>; 2] {
+fn drawn(
+    fitted: &[Vec<FlowCosts>; 2],
+    scenarios: [&Scenario; 2],
+    seed: u64,
+    spread: f64,
+) -> [Vec<DrawnCosts>; 2] {
     [0, 1].map(|which| {
         let of = |(flow, costs): (&model::scenario::Flow, &FlowCosts)| {
             let name = flow.mechanism.to_string();
@@ -178,7 +183,13 @@ fn drawn(fitted: &[Vec<FlowCosts>; 2], scenarios: [&Scenario; 2], seed: u64, spr
     })
 }
 
-fn flow(at: usize, before: &Scenario, after: &Scenario, measured: &Measured, draws: &[[Simulated; 2]]) -> FlowPrediction {
+fn flow(
+    at: usize,
+    before: &Scenario,
+    after: &Scenario,
+    measured: &Measured,
+    draws: &[[Simulated; 2]],
+) -> FlowPrediction {
     let known = measured.flows[at];
     let of = |behaviour: &Behaviour| behaviour.flows[at];
     let per_s = |simulated: &Simulated| (simulated.counts[at] > 0).then(|| of(&simulated.behaviour).per_s);
@@ -194,9 +205,15 @@ fn flow(at: usize, before: &Scenario, after: &Scenario, measured: &Measured, dra
 }
 
 /// The CPU time for a message changes by what it changes in the simulation, and the rate by the ratio that it changes by there.
-fn process(at: usize, scenario: &Scenario, measured: &Measured, draws: &[[Simulated; 2]]) -> ProcessPrediction {
-    let flows: Vec<usize> =
-        (0..scenario.flows.len()).filter(|flow| scenario.flows[*flow].from == at || scenario.flows[*flow].to == at).collect();
+fn process(
+    at: usize,
+    scenario: &Scenario,
+    measured: &Measured,
+    draws: &[[Simulated; 2]],
+) -> ProcessPrediction {
+    let flows: Vec<usize> = (0..scenario.flows.len())
+        .filter(|flow| scenario.flows[*flow].from == at || scenario.flows[*flow].to == at)
+        .collect();
     let rate = |behaviour: &Behaviour| flows.iter().map(|flow| behaviour.flows[*flow].per_s).sum::<f64>();
     let known_rate: Option<f64> = flows.iter().map(|flow| measured.flows[*flow].map(|flow| flow.per_s)).sum();
     let changed = |known: Option<f64>, of: &dyn Fn(&Behaviour) -> f64, most: Option<f64>| {
@@ -211,10 +228,15 @@ fn process(at: usize, scenario: &Scenario, measured: &Measured, draws: &[[Simula
                 }
                 let Some((known, known_rate)) = known else { return Some((of(old), of(new))) };
                 let each = known / known_rate + of(new) / new_rate - of(old) / old_rate;
-                Some((known, (each * known_rate * new_rate / old_rate).clamp(0.0, most.unwrap_or(f64::MAX).max(known))))
+                Some((
+                    known,
+                    (each * known_rate * new_rate / old_rate).clamp(0.0, most.unwrap_or(f64::MAX).max(known)),
+                ))
             })
             .collect();
-        let before = known.map(|(known, _)| known).or_else(|| median(&pairs.iter().map(|(old, _)| *old).collect::<Vec<_>>()))?;
+        let before = known
+            .map(|(known, _)| known)
+            .or_else(|| median(&pairs.iter().map(|(old, _)| *old).collect::<Vec<_>>()))?;
         Change::of(before, &pairs)
     };
     let known = measured.processes[at];
@@ -230,7 +252,11 @@ fn process(at: usize, scenario: &Scenario, measured: &Measured, draws: &[[Simula
 }
 
 /// The change of what `of` takes out of a simulation, applied to what is `known` before.
-fn change(known: Option<f64>, draws: &[[Simulated; 2]], of: impl Fn(&Simulated) -> Option<f64>) -> Option<Change> {
+fn change(
+    known: Option<f64>,
+    draws: &[[Simulated; 2]],
+    of: impl Fn(&Simulated) -> Option<f64>,
+) -> Option<Change> {
     let pairs: Vec<(f64, f64)> =
         draws.iter().filter_map(|[before, after]| Some((of(before)?, of(after)?))).collect();
     let before = known.or_else(|| median(&pairs.iter().map(|(before, _)| *before).collect::<Vec<_>>()))?;
@@ -294,11 +320,13 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
             "nothing was measured of the scenario itself: what is before is computed as well, and less sure than the change".to_owned(),
         );
     }
-    let unplaced = before.processes.iter().filter(|process| {
-        !process.cpus.is_empty() && process.cpus.iter().all(|cpu| !cpus.contains(cpu))
-    });
+    let unplaced = before
+        .processes
+        .iter()
+        .filter(|process| !process.cpus.is_empty() && process.cpus.iter().all(|cpu| !cpus.contains(cpu)));
     for process in unplaced {
-        notes.push(format!("'{}' names CPUs that this host has not: it is taken to run on any", process.name));
+        notes
+            .push(format!("'{}' names CPUs that this host has not: it is taken to run on any", process.name));
     }
     for flow in before.flows.iter().filter(|flow| flow.fds > 0) {
         notes.push(format!("'{}' passes descriptors, whose cost is taken to stay the same", flow.name));

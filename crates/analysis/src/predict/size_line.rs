@@ -104,7 +104,11 @@ impl SizeFit {
         let (line, residual) = (0..=MOST_KNEES.min(medians.len().saturating_sub(2)))
             .filter_map(|count| best_line(&medians, count))
             .try_fold(None, |best: Option<(SizeLine, f64)>, (line, residual)| {
-                if best.as_ref().is_some_and(|(_, best)| *best <= enough) { Err(best) } else { Ok(Some((line, residual))) }
+                if best.as_ref().is_some_and(|(_, best)| *best <= enough) {
+                    Err(best)
+                } else {
+                    Ok(Some((line, residual)))
+                }
             })
             .unwrap_or_else(|best| best)?;
         let mut fit = Self { line, fixed: (0.0, 0.0, 0.0), segments: Vec::new(), residual, points };

@@ -50,7 +50,10 @@ fn what_was_measured_beside_the_costs_stays_the_same() {
     assert!(found.is_calibrated);
     // The other end did half of it.
     let cpu = found.processes[1].cpu.unwrap();
-    assert!((cpu.after - (91_000.0 + mechanism_ns / 2.0) / (130_000.0 + mechanism_ns)).abs() < 0.02, "{cpu:?}");
+    assert!(
+        (cpu.after - (91_000.0 + mechanism_ns / 2.0) / (130_000.0 + mechanism_ns)).abs() < 0.02,
+        "{cpu:?}"
+    );
 }
 
 #[test]
@@ -98,7 +101,8 @@ fn cases_that_are_missing_are_named_and_planned() {
 #[test]
 fn a_prediction_held_if_the_replay_is_in_its_interval() {
     let before = scenario(&[&[0], &[0]], vec![flow(0, 1)]);
-    let found = predict(&before, &exchanged(&before, "slow"), &costs(), &Measured::recorded(&before), &[0], QUICK);
+    let found =
+        predict(&before, &exchanged(&before, "slow"), &costs(), &Measured::recorded(&before), &[0], QUICK);
     let replay = |factor: f64| Behaviour {
         flows: vec![FlowBehaviour { per_s: 1000.0 / factor, round_trip_ns: Some(1000.0 * factor) }],
         processes: vec![ProcessBehaviour { cpu: 0.5, switches_per_s: 1.0 }; 2],

@@ -43,10 +43,13 @@ fn sentence(flow: &FlowPrediction) -> String {
     });
     let rate = flow.per_s.as_ref().map(|per_s| match trip {
         Some(_) => format!("rate {}", change(per_s)),
-        None => format!("{} → {} messages a second ({})", rate(per_s.before), rate(per_s.after), change(per_s)),
+        None => {
+            format!("{} → {} messages a second ({})", rate(per_s.before), rate(per_s.after), change(per_s))
+        }
     });
     let gives: Vec<String> = [trip, rate].into_iter().flatten().collect();
-    let gives = if gives.is_empty() { "it has no message in the simulation".to_owned() } else { gives.join(", ") };
+    let gives =
+        if gives.is_empty() { "it has no message in the simulation".to_owned() } else { gives.join(", ") };
     format!("'{name}' over {after} instead of {before}: {gives}")
 }
 
@@ -125,7 +128,8 @@ fn replayed(held: &Held) -> Grid {
         vec![predicted, replayed, verdict.to_owned()]
     };
     let rows = held.flows.iter().flat_map(|flow| {
-        let named = |what: &str, change: &HeldChange| (clean(&format!("{} {what}", flow.name)), cells(change));
+        let named =
+            |what: &str, change: &HeldChange| (clean(&format!("{} {what}", flow.name)), cells(change));
         let trip = flow.round_trip_ns.iter().map(|change| named("round trip", change));
         let rate = flow.per_s.iter().map(|change| named("a second", change));
         trip.chain(rate).collect::<Vec<_>>()
@@ -146,7 +150,8 @@ fn basis(basis: &[Basis]) -> Grid {
             [] => String::new(),
             segments => {
                 let slopes = segments.iter().map(|segment| segment.per_byte.0);
-                let (low, high) = slopes.fold((f64::MAX, f64::MIN), |(low, high), slope| (low.min(slope), high.max(slope)));
+                let (low, high) =
+                    slopes.fold((f64::MAX, f64::MIN), |(low, high), slope| (low.min(slope), high.max(slope)));
                 let number = |slope: f64| count(1024.0 * slope).unwrap_or_default();
                 if segments.len() == 1 { number(low) } else { format!("{} to {}", number(low), number(high)) }
             }

@@ -5,9 +5,9 @@ use super::events::{Event, Events};
 use super::process::{Arrived, SimulatedProcess, Step, ThreadState};
 use super::{RestTime, Simulated, SimulationSetup, allowed};
 use crate::predict::flow_costs::{EndCost, Ends, FlowEnd};
+use model::Scenario;
 use model::pace::Arrivals;
 use model::scenario::{Begin, Behaviour, FlowBehaviour, Mix, MixValue, ProcessBehaviour, Roots};
-use model::Scenario;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
@@ -165,7 +165,9 @@ impl<'a> Run<'a> {
             Event::Due(at, activity) => {
                 self.processes[at].go_on(activity);
                 // Whose flow it is decides how long waking takes.
-                let flow = self.processes[at].activity(activity).and_then(|activity| activity.roots.first().copied());
+                let flow = self.processes[at]
+                    .activity(activity)
+                    .and_then(|activity| activity.roots.first().copied());
                 let delay = flow.map_or(0, |flow| self.idle_wake_ns(at, flow));
                 self.wake(at, None, delay);
             }
@@ -318,7 +320,8 @@ impl<'a> Run<'a> {
 
     /// Does the next step of `activity` of process `at`.
     fn step(&mut self, at: usize, activity: usize) {
-        let Some(step) = self.processes[at].activity(activity).and_then(|activity| activity.steps.pop()) else {
+        let Some(step) = self.processes[at].activity(activity).and_then(|activity| activity.steps.pop())
+        else {
             self.processes[at].current = None;
             return;
         };
@@ -345,10 +348,17 @@ impl<'a> Run<'a> {
             }
             Step::Send { flow, left } => self.send(at, activity, flow, left),
             Step::Sent { flow, bytes, is_together, cpu, left } => {
-                self.sent(at, activity, (flow, left), Arrived { flow, bytes, is_together, answer_to: None, is_whole: left == 1 }, cpu);
+                self.sent(
+                    at,
+                    activity,
+                    (flow, left),
+                    Arrived { flow, bytes, is_together, answer_to: None, is_whole: left == 1 },
+                    cpu,
+                );
             }
             Step::Answered { flow } => {
-                let began_ns = self.processes[at].activity(activity).map_or(self.now_ns, |activity| activity.began_ns);
+                let began_ns =
+                    self.processes[at].activity(activity).map_or(self.now_ns, |activity| activity.began_ns);
                 let channel = &mut self.channels[flow];
                 channel.answered += 1;
                 channel.count += 1;
@@ -447,14 +457,19 @@ impl<'a> Run<'a> {
         };
         self.processes[at].switches += cost.switches;
         let sent = Step::Sent { flow, bytes, is_together: ends == Ends::Together, cpu, left };
-        self.push(at, activity, [sent, Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }]);
+        self.push(
+            at,
+            activity,
+            [sent, Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }],
+        );
     }
 
     /// The message is with the kernel: its receiver is woken, and the sender goes on or waits for the answer.
     fn sent(&mut self, at: usize, activity: usize, (flow, left): (usize, u32), message: Arrived, cpu: usize) {
         let of = &self.scenario.flows[flow];
         if of.is_stream() {
-            let pace_ns = if message.is_together { 0.0 } else { self.setup.costs[flow].pace_ns(message.bytes as f64) };
+            let pace_ns =
+                if message.is_together { 0.0 } else { self.setup.costs[flow].pace_ns(message.bytes as f64) };
             let channel = &mut self.channels[flow];
             channel.held_bytes += message.bytes;
             channel.last_arrival_ns = self.now_ns.max(channel.last_arrival_ns + whole(pace_ns));
@@ -489,7 +504,11 @@ impl<'a> Run<'a> {
         let cost = self.setup.costs[flow].answered(FlowEnd::To, bytes as f64, ends);
         self.processes[at].switches += cost.switches;
         let sent = Step::AnswerSent { flow, bytes, is_together: ends == Ends::Together, cpu, to };
-        self.push(at, activity, [sent, Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }]);
+        self.push(
+            at,
+            activity,
+            [sent, Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }],
+        );
     }
 
     /// The CPU on which `receiver` will go on when process `at` sends to it, and whether that is the sender's.
