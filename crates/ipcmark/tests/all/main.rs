@@ -6,6 +6,7 @@ mod common;
 mod confined;
 mod cpu_traces;
 mod explain;
+mod predict;
 mod profiles;
 mod remote;
 mod restricted;
