@@ -48,7 +48,7 @@ pub fn random_scenario(mechanisms: &[Spec], draw: Draw<'_>) -> Scenario {
     let process = |at: usize| Process {
         name: format!("p{at}"),
         cpus: Vec::new(),
-        roots: if at % 2 == 0 { Roots::InTurn } else { Roots::Together },
+        roots: if at.is_multiple_of(2) { Roots::InTurn } else { Roots::Together },
         recorded: None,
     };
     Scenario {
