@@ -455,6 +455,17 @@ pub struct PredictArguments {
     /// Measure the cases that are needed and are not in these files first, for at most this long
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time)]
     pub measure: Option<Duration>,
+    /// Then replay the scenario before and after, interleaved, for this long [10s], and say whether the prediction held; what is
+    /// before is taken from the replay
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = parse_some_time,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10s"
+    )]
+    pub check: Option<Duration>,
     /// Kill a trial that goes this long without a report
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     pub timeout: Duration,

@@ -36,7 +36,8 @@ pub(super) fn calibrated(
             // A stream is as fast as its slower end.
             let flow = &scenario.flows[at];
             let [from, to] = [flow.from, flow.to].map(|process| found.behaviour.processes[process].cpu);
-            let end = if flow.is_stream() && to > from { &mut rests[at].answer } else { &mut rests[at].begin };
+            let end =
+                if flow.is_stream() && to > from { &mut rests[at].answer } else { &mut rests[at].begin };
             end.ns += longer;
         }
     }

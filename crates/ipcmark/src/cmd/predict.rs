@@ -7,10 +7,12 @@ use crate::output::{print, style};
 use crate::planning::plan_here;
 use crate::session::RunSession;
 use crate::{results_file, scenarios};
-use analysis::predict::{Measured, MeasuredCosts, NeededCosts, PredictOptions, needed, predict};
+use analysis::predict::{Measured, MeasuredCosts, NeededCosts, PredictOptions, held, needed, predict};
+use harness::coordinator::replay::{self, ReplayBounds};
 use model::plan::Plan;
 use model::record::{Host, Record};
-use model::{Endpoints, Invalid, Percent};
+use model::scenario::Behaviour;
+use model::{Endpoints, Invalid, Percent, Scenario};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,30 +25,67 @@ const NAMED: usize = 4;
 pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     let before = scenarios::read(&arguments.scenario)?;
     let after = scenarios::exchanged(&before, &arguments.exchanges)?;
+    if arguments.check.is_some() {
+        [&before, &after].into_iter().try_for_each(replay::check)?;
+    }
     let host = harness::host::facts::read(Path::new("/"));
     let cpus: Vec<u32> = host.topology.cpus.iter().map(|cpu| cpu.id).collect();
     let needs = needed([&before, &after], cpus.len());
     let mut records = records(&arguments)?;
-    let mut costs = MeasuredCosts::of(&records);
-    if let Some(time) = arguments.measure.filter(|_| !needs.missing(&costs).is_empty()) {
-        let session = RunSession::open()?;
+    let missing = needs.missing(&MeasuredCosts::of(&records));
+    let time = arguments.measure.filter(|_| !missing.is_empty());
+    if time.is_none() {
+        refuse_missing(&missing, &remedy(&needs, arguments.measure))?;
+    }
+    let session = (time.is_some() || arguments.check.is_some()).then(RunSession::open).transpose()?;
+    if let Some((time, session)) = time.zip(session.as_ref()) {
         let plan = lacking(&needs, &records, &host);
         let trials = session.trials(false, arguments.timeout, None);
         records.extend(measure(&plan, &trials, time, PRECISION.into()));
         if session.is_stopped() {
             return Ok(Exit::Interrupted);
         }
-        costs = MeasuredCosts::of(&records);
-        refuse_missing(&needs.missing(&costs), &why(&plan, &records))?;
+        refuse_missing(&needs.missing(&MeasuredCosts::of(&records)), &why(&plan, &records))?;
     }
-    refuse_missing(&needs.missing(&costs), &remedy(&needs, arguments.measure))?;
+    let replayed = arguments.check.zip(session.as_ref());
+    let replayed = replayed.map(|(time, session)| replayed_in(time, session, [&before, &after], &arguments));
+    let replayed = replayed.transpose()?;
+    if session.is_some_and(|session| session.is_stopped()) {
+        return Ok(Exit::Interrupted);
+    }
+    let measured = replayed.as_ref().and_then(|[before, _]| Measured::replayed(before));
+    let measured = measured.unwrap_or_else(|| Measured::recorded(&before));
     let options = PredictOptions { seed: arguments.seed, ..PredictOptions::default() };
-    let prediction = predict(&before, &after, &costs, &Measured::recorded(&before), &cpus, options);
+    let costs = MeasuredCosts::of(&records);
+    let prediction = predict(&before, &after, &costs, &measured, &cpus, options);
+    let held = replayed.map(|[before, after]| held(&prediction, &before, &after));
     print(&match arguments.json {
-        true => format!("{:#}\n", serde_json::json!({ "prediction": prediction })),
-        false => report::prediction(&prediction, None, &style()),
+        true => format!("{:#}\n", serde_json::json!({ "prediction": prediction, "held": held })),
+        false => report::prediction(&prediction, held.as_ref(), &style()),
     })?;
     Ok(Exit::Success)
+}
+
+/// The slices of both scenarios, which are replayed in turn for `time`.
+fn replayed_in(
+    time: Duration,
+    session: &RunSession,
+    scenarios: [&Scenario; 2],
+    arguments: &PredictArguments,
+) -> Result<[Vec<Behaviour>; 2], Error> {
+    let trials = session.trials(false, arguments.timeout, None);
+    let bounds = ReplayBounds {
+        clock: trials.clock,
+        directory: trials.directory,
+        interrupted: trials.interrupted,
+        timeout: arguments.timeout,
+        time,
+    };
+    let both = replay::replay_both(scenarios, &bounds);
+    let both = both.map_err(|error| {
+        sys::Failure::new("replay", scenarios[0].name.clone(), error.to_string(), "see 'ipcmark replay'")
+    })?;
+    Ok(both.map(|replayed| replayed.slices))
 }
 
 /// The records of all files with costs.
