@@ -282,7 +282,6 @@ impl<'a> Run<'a> {
             let work_ns = draw(&flow.server_work, &mut channel.random) as f64;
             let rest = self.setup.rests[message.flow].answer;
             let (work_ns, wait_ns) = with_rest(work_ns, rest);
-            steps.push(Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns });
             if wait_ns > 0.0 {
                 steps.push(Step::Pause { ns: whole(wait_ns) });
             }
@@ -296,6 +295,7 @@ impl<'a> Run<'a> {
                     steps.push(Step::Cause { flow: *cause, left: left as u64 });
                 }
             }
+            steps.push(Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns });
         }
         steps.push(Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns });
         self.processes[at].switches += cost.switches;
