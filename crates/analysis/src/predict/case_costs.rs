@@ -3,7 +3,7 @@
 //! It takes records as a results file has them. What the costs mean for a flow is said in `flow_costs`.
 
 use super::size_line::{SizeFit, SizeLine};
-use crate::stats::mean;
+use crate::stats::{mean, median};
 use model::record::Record;
 use model::{Case, Endpoints, Pace, Peers, Sample, Spec, Workload};
 use rand::rngs::SmallRng;
@@ -145,22 +145,24 @@ fn trials(samples: &[Sample]) -> Vec<TrialCost> {
     for sample in samples.iter().filter(|sample| sample.iterations > 0) {
         trials.entry(sample.trial).or_default().push(sample);
     }
-    trials.values().map(|slices| trial(slices)).collect()
+    trials.values().filter_map(|slices| trial(slices)).collect()
 }
 
-fn trial(slices: &[&Sample]) -> TrialCost {
-    let iterations: f64 = slices.iter().map(|sample| sample.iterations as f64).sum();
-    let each = |of: &dyn Fn(&Sample) -> f64| slices.iter().map(|sample| of(sample)).sum::<f64>() / iterations;
+/// The median slice in each cost: a slice that something else disturbed counts no more than another.
+fn trial(slices: &[&Sample]) -> Option<TrialCost> {
+    let each = |of: &dyn Fn(&Sample) -> f64| {
+        median(&slices.iter().map(|sample| of(sample) / sample.iterations as f64).collect::<Vec<f64>>())
+    };
     let switches = |usage: &model::sample::Usage| {
         usage.voluntary_switches.saturating_add(usage.involuntary_switches) as f64
     };
-    TrialCost {
-        elapsed_ns: each(&|sample| sample.elapsed_ns),
-        client_ns: each(&|sample| sample.client.cpu_ns as f64),
-        server_ns: each(&|sample| sample.server.map_or(0.0, |usage| usage.cpu_ns as f64)),
-        client_switches: each(&|sample| switches(&sample.client)),
-        server_switches: each(&|sample| sample.server.as_ref().map_or(0.0, switches)),
-    }
+    Some(TrialCost {
+        elapsed_ns: each(&|sample| sample.elapsed_ns)?,
+        client_ns: each(&|sample| sample.client.cpu_ns as f64)?,
+        server_ns: each(&|sample| sample.server.map_or(0.0, |usage| usage.cpu_ns as f64))?,
+        client_switches: each(&|sample| switches(&sample.client))?,
+        server_switches: each(&|sample| sample.server.as_ref().map_or(0.0, switches))?,
+    })
 }
 
 /// The fits of one case.

@@ -1,6 +1,6 @@
 //! Whether a prediction held: the change that was replayed beside the one that was predicted.
 
-use super::prediction::{Change, Prediction};
+use super::prediction::{Change, FlowPrediction, Prediction};
 use super::size_line::quantiles;
 use crate::stats::median;
 use model::scenario::{Behaviour, FlowBehaviour};
@@ -46,7 +46,7 @@ pub struct HeldChange {
 
 /// Sets what `prediction` says beside replays of the scenario before and after, slices of each.
 pub fn held(prediction: &Prediction, before: &[Behaviour], after: &[Behaviour]) -> Held {
-    let flow = |(at, flow): (usize, &super::FlowPrediction)| {
+    let flow = |(at, flow): (usize, &FlowPrediction)| {
         let ratio = |predicted: Option<Change>, of: fn(FlowBehaviour) -> Option<f64>| {
             let values = |slices: &[Behaviour]| -> Vec<f64> {
                 let flows = slices.iter().filter_map(|slice| slice.flows.get(at).copied());

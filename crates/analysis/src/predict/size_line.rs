@@ -256,8 +256,27 @@ fn line_with(points: &[(f64, f64)], nodes: &[f64]) -> Option<SizeLine> {
             rows[row][count] += weight * a * value;
         }
     }
-    let values = solve(rows)?;
+    let values = rising(solve(rows)?);
     Some(SizeLine { nodes: nodes.iter().copied().zip(values).collect() })
+}
+
+/// `values`, where one that is below the one before it takes the mean of both with it: no larger message costs less, but noise may
+/// say so.
+fn rising(values: Vec<f64>) -> Vec<f64> {
+    let mut groups: Vec<(f64, usize)> = Vec::new();
+    for value in values {
+        groups.push((value, 1));
+        while let [.., (before, many), (after, few)] = groups.as_slice() {
+            if before <= after {
+                break;
+            }
+            let count = many + few;
+            let mean = (before * *many as f64 + after * *few as f64) / count as f64;
+            groups.truncate(groups.len() - 2);
+            groups.push((mean, count));
+        }
+    }
+    groups.into_iter().flat_map(|(value, count)| std::iter::repeat_n(value, count)).collect()
 }
 
 /// What each node counts at `bytes`: the two beside it by how near they are.
@@ -335,6 +354,13 @@ mod tests {
         for bytes in [10.0, 3000.0, 50_000.0, 500_000.0] {
             assert!((fit.line.at(bytes) / cost(bytes) - 1.0).abs() < 0.1, "{bytes}: {fit:?}");
         }
+    }
+
+    #[test]
+    fn noise_does_not_make_larger_messages_cheaper() {
+        let fit = SizeFit::of(&[(64.0, vec![90.0; 6]), (1024.0, vec![30.0; 6]), (4096.0, vec![100.0; 6])]).unwrap();
+        assert!((fit.line.at(64.0) - 60.0).abs() < 30.0 && fit.line.at(1024.0) >= fit.line.at(64.0), "{fit:?}");
+        assert_eq!(rising(vec![1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::cpus::Cpus;
 use super::events::{Event, Events};
 use super::process::{Arrived, SimulatedProcess, Step, ThreadState};
-use super::{RestTime, Simulated, SimulationSetup, allowed};
+use super::setup::{RestTime, Simulated, SimulationSetup, allowed};
 use crate::predict::flow_costs::{EndCost, Ends, FlowEnd};
 use model::Scenario;
 use model::pace::Arrivals;

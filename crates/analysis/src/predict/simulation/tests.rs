@@ -1,6 +1,7 @@
 //! The simulation against closed forms, and that it ends whatever the scenario is.
 
-use super::{Rest, Simulated, SimulationSetup, simulate};
+use super::run::simulate;
+use super::setup::{Rest, Simulated, SimulationSetup};
 use crate::predict::fixture::{WAKE_NS, costs, flow, message_ns, scenario, us};
 use crate::predict::flow_costs::{DrawnCosts, FlowCosts};
 use model::pace::{Arrivals, Rate};
