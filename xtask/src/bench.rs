@@ -4,6 +4,7 @@
 
 mod advise;
 pub mod by_hand;
+mod choose;
 mod coverage;
 mod explain;
 mod ipcmark;
@@ -37,6 +38,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
     match name {
         "advise" => advise::run(arguments),
         "page" => page::bench(),
+        "choose" => choose::run(arguments),
         "coverage" => coverage::run(arguments),
         "same" => verdicts::same(arguments),
         "power" => verdicts::power(arguments),
@@ -50,7 +52,7 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "memory" => memory::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, probes, page, speed, stream, memory, advise"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, probes, page, speed, stream, memory, advise, choose"
             .to_owned()),
     }
 }

@@ -35,6 +35,7 @@ usage: cargo xtask TASK
                  coverage [RUNS [SECONDS [MINUTES]]]: how often an interval covers what all runs say;
                  same [RUNS [SECONDS]]: what ipcmark says of runs that differ in nothing;
                  power [REPETITIONS [SECONDS]]: how often it finds a delay that is injected;
+                 choose [PART [SCENARIOS [SECONDS]]]: how often predictions hold; PART is random, postgresql or pipeline;
                  memory [SECONDS]: the most memory of a run of the default suite;
                  page: the time to make and to open a report of ten thousand cases
   campaign [MINUTES] kill, fill, starve, fuzz and model-check for so long (default 60); prints a table

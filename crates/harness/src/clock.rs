@@ -21,6 +21,11 @@ impl Stamp {
     pub fn after(self, ticks: u64) -> Self {
         Self(self.0 + ticks)
     }
+
+    /// The reading of the same clock that has so many ticks.
+    pub(crate) fn at_ticks(self, ticks: u64) -> Self {
+        Self(ticks)
+    }
 }
 
 /// The clock of a run. Readings are comparable within one thread; between processes to within the little by which the

@@ -17,6 +17,7 @@ pub mod profile;
 pub mod push;
 mod reexecution;
 pub mod remote;
+pub mod replay;
 pub mod run;
 pub mod run_directory;
 #[cfg(test)]

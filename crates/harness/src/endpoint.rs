@@ -16,6 +16,7 @@ pub(crate) mod payload;
 mod phase_iterations;
 pub mod process;
 pub mod sample;
+mod scenario;
 mod server;
 mod session;
 mod speed;

@@ -8,5 +8,6 @@ pub(crate) mod message;
 pub mod orders;
 pub(crate) mod phase;
 pub mod report;
+pub(crate) mod scenario;
 pub(crate) mod silence;
 pub mod stream;

@@ -44,6 +44,8 @@ pub enum Command {
     Explain(ExplainArguments),
     /// Say which mechanism to take for a need, or for each flow of a scenario, by what they promise and what they cost here
     Advise(AdviseArguments),
+    /// Predict what exchanging the mechanisms of a scenario gives, without running it
+    Predict(PredictArguments),
     /// List the suites, or print what one would measure and draw
     Suite(SuiteArguments),
     /// Take part in trials that a coordinator leads over standard input and output
@@ -438,6 +440,44 @@ pub struct ExplainArguments {
     pub effort: EffortOptions,
     #[command(flatten)]
     pub profile: ProfileOptions,
+}
+
+/// `ipcmark predict`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct PredictArguments {
+    /// Scenario file
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// Exchange the mechanism of a flow, as FLOW=MECHANISM or FLOW=MECHANISM:key=value,…; repeat for several
+    #[arg(long = "set", value_name = "FLOW=MECHANISM", required = true)]
+    pub exchanges: Vec<String>,
+    /// Results file of this machine with the costs of the mechanisms; repeat for several
+    #[arg(long = "costs", value_name = "FILE")]
+    pub costs: Vec<PathBuf>,
+    /// Measure the cases that are needed and are not in these files first, for at most this long
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time)]
+    pub measure: Option<Duration>,
+    /// Then replay the scenario before and after, interleaved, for this long [10s], and say whether the prediction held; what is
+    /// before is taken from the replay
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = parse_some_time,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10s"
+    )]
+    pub check: Option<Duration>,
+    /// Kill a trial that goes this long without a report
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    pub timeout: Duration,
+    /// The same number gives the same prediction
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How probes observe cases, and what is made of it.

@@ -1,24 +1,21 @@
 //! How cases are explained: measured without probes beside control cases that differ by one thing, then observed by every probe;
 //! the explanation is printed and its files are made. For `explain`, and for `run --explain`.
 
-use crate::collector::Records;
 use crate::derived_file::{self, FileKind};
 use crate::doses;
 use crate::exit::{Error, Exit};
 use crate::explanation_files;
+use crate::measuring::measure;
 use crate::output::{print, style};
 use crate::planning::works;
 use crate::progress::{Doing, Progress};
 use crate::request::ExplanationRequest;
-use crate::rules::RunRules;
 use crate::session::RunSession;
 use analysis::analysed::AnalysedExplanation;
 use analysis::explain::{CaseObservations, Explanation, Landmark, control_cases, explain, size_curves};
 use harness::clock::Timer;
 use harness::coordinator::profile::{self, A_SLICE, ENOUGH_ROUNDS, ObservedTrial, ProbePlan, ProbeSubject};
-use harness::coordinator::run::{self, RunBounds, TrialCost};
 use harness::coordinator::schedule::{TimeBudget, Trials};
-use harness::coordinator::slices::{estimate, slice_for};
 use harness::protocol::orders::Sizing;
 use mechanisms::registry::CARDS;
 use model::card::Support;
@@ -26,7 +23,7 @@ use model::floor::floor_of;
 use model::observation::Probe;
 use model::plan::Plan;
 use model::record::{Host, Record};
-use model::{Case, Outcome, Pace, Peers, Precision, Sample};
+use model::{Case, Outcome, Pace, Peers};
 use observe::symbols::Names;
 use std::io::Write;
 use std::time::Duration;
@@ -123,31 +120,6 @@ fn bare_plan(gathered: &[CaseObservations]) -> Plan {
     }
     plan.cases.retain(|case| !plan.floors.contains(case));
     plan
-}
-
-/// Measures `plan` without probes.
-fn measure(plan: &Plan, trials: &dyn Trials, time: Duration, precision: Precision) -> Vec<Record> {
-    let slice = slice_for(time, plan.cases.len() + plan.floors.len());
-    let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    let round = estimate(plan.cases.len() + plan.floors.len(), slice);
-    let slices = (time.as_secs_f64() / round.as_secs_f64()) as u32;
-    let rules = RunRules::new(precision, slices, None);
-    let settled = |case: &Case, samples: &[Sample]| rules.is_settled(case, samples);
-    let ends_early = |case: &Case, samples: &[Sample]| rules.ends_early(case, samples);
-    let slices = |samples: &[Sample], cost: TrialCost| rules.slices(samples, cost);
-    let bounds = RunBounds {
-        settled: &settled,
-        ends_early: &ends_early,
-        slices: &slices,
-        rounds: None,
-        slice_ns,
-        total: None,
-        iterations: None,
-    };
-    let budget = TimeBudget { clock: &Timer::start(), time };
-    let mut records = Records::new(&rules);
-    run::measure(plan, trials, budget, bounds, |event| records.take(event));
-    records.finish()
 }
 
 /// Has the events of both CPUs recorded of one case after the other, unless probes were asked for that have nothing to do with them.

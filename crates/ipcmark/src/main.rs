@@ -15,6 +15,7 @@ mod exit;
 mod explanation;
 mod explanation_against;
 mod explanation_files;
+mod measuring;
 mod output;
 mod planning;
 mod profile;
@@ -23,6 +24,7 @@ mod remote;
 mod request;
 mod results_file;
 mod rules;
+mod scenarios;
 mod selection;
 mod session;
 mod special_file;
@@ -50,6 +52,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Compare(arguments) => cmd::compare::run(arguments),
         Command::Explain(arguments) => cmd::explain::run(arguments),
         Command::Advise(arguments) => cmd::advise::run(arguments),
+        Command::Predict(arguments) => cmd::predict::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),

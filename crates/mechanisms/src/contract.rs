@@ -97,7 +97,7 @@ pub trait Mechanism {
     /// What the client holds between `bind` and `accept`.
     type Bound;
     /// A connected endpoint.
-    type End: Endpoint;
+    type End: Endpoint + 'static;
 
     /// Whether the mechanism works on this host with `params`, and its largest message. Tries it for real.
     fn probe(params: &Params) -> Support;

@@ -8,6 +8,7 @@ pub mod absent;
 mod contract;
 mod floors;
 mod mechanisms;
+pub mod object;
 mod operations;
 pub mod registry;
 mod support;

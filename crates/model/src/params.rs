@@ -72,6 +72,11 @@ impl Params {
         self.0.get("wait").is_none_or(|wait| !wait.starts_with("spin"))
     }
 
+    /// The text that was given for `name`, where it differs from the default.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// The text of `name`: as given, else the card's default, else `None` for the kernel's.
     pub fn text<'a>(&'a self, card: &'a Card, name: &str) -> Option<&'a str> {
         let given = self.0.get(name).map(String::as_str);

@@ -8,6 +8,7 @@ use crate::results;
 use crate::sample::{Sample, Usage};
 
 pub mod cards;
+pub mod scenarios;
 
 pub use self::cards::card;
 

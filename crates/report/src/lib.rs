@@ -44,4 +44,5 @@ pub use self::text::layout::{Style, wrapped};
 pub use self::text::markdown::markdown;
 pub use self::text::matrix::matrix;
 pub use self::text::plot::plot;
+pub use self::text::prediction::prediction;
 pub use self::text::table::table;

@@ -11,10 +11,19 @@ pub fn die_with_parent() -> Result<(), Failure> {
 
 /// Pins the calling thread to one logical CPU (sched_setaffinity(2)).
 pub fn pin_to(cpu: u32) -> Result<(), Failure> {
+    run_on(&[cpu])
+}
+
+/// Lets the calling thread, and the threads that it starts, run on some logical CPUs alone.
+pub fn run_on(cpus: &[u32]) -> Result<(), Failure> {
     let mut set = CpuSet::new();
-    if cpu as usize >= CpuSet::MAX_CPU {
-        return Err(Failure::new("sched_setaffinity", format!("CPU {cpu}"), "no such CPU", "name another"));
+    for cpu in cpus {
+        if *cpu as usize >= CpuSet::MAX_CPU {
+            let object = format!("CPU {cpu}");
+            return Err(Failure::new("sched_setaffinity", object, "no such CPU", "name another"));
+        }
+        set.set(*cpu as usize);
     }
-    set.set(cpu as usize);
-    sched_setaffinity(None, &set).or_fail("sched_setaffinity", format!("CPU {cpu}"))
+    let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    sched_setaffinity(None, &set).or_fail("sched_setaffinity", format!("CPU {}", names.join(", ")))
 }

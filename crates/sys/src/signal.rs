@@ -157,6 +157,12 @@ fn block(signal: Signal) -> Result<libc::sigset_t, Failure> {
     }
 }
 
+/// Blocks every wake-up signal in the calling thread, and in the threads that it starts: one that is sent to the process then
+/// reaches whoever waits for it.
+pub fn block_all() -> Result<(), Failure> {
+    [Signal::Standard, Signal::Queued].into_iter().try_for_each(|signal| block(signal).map(drop))
+}
+
 /// A thread that sleeps in sigsuspend(2).
 #[derive(Debug)]
 pub struct SignalSuspender {

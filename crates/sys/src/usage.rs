@@ -1,8 +1,8 @@
-//! What the calling thread has used: CPU time, context switches, page faults. Not the usage of a whole process.
+//! What the calling thread, or its process, has used: CPU time, context switches, page faults.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The kernel's accounting of one thread since it began.
+/// The kernel's accounting of one thread, or of all threads of a process, since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// CPU time by the scheduler's own clock: exact. `CLOCK_THREAD_CPUTIME_ID`, clock_gettime(2).
@@ -23,15 +23,24 @@ pub struct ThreadUsage {
 
 /// Reads the accounting of the calling thread (getrusage(2) with `RUSAGE_THREAD`, Linux 2.6.26).
 pub fn of_this_thread() -> ThreadUsage {
+    usage(libc::RUSAGE_THREAD, ClockId::ThreadCPUTime)
+}
+
+/// Reads the accounting of all threads of this process together (getrusage(2) with `RUSAGE_SELF`).
+pub fn of_this_process() -> ThreadUsage {
+    usage(libc::RUSAGE_SELF, ClockId::ProcessCPUTime)
+}
+
+fn usage(who: libc::c_int, clock: ClockId) -> ThreadUsage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writes of one rusage, which is plain old data. It was zeroed, so that it is
-    // initialised whether or not the call succeeds. RUSAGE_THREAD cannot fail.
+    // initialised whether or not the call succeeds. RUSAGE_THREAD and RUSAGE_SELF cannot fail.
     let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
     };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-    let cpu = clock_gettime(ClockId::ThreadCPUTime);
+    let cpu = clock_gettime(clock);
     ThreadUsage {
         cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
         user_ns: ns(usage.ru_utime),

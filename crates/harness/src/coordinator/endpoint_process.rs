@@ -39,13 +39,24 @@ impl EndpointProcess {
         links: Vec<Channel>,
         program: Option<&Path>,
     ) -> Result<Self, Failure> {
+        let process = Self::greeted(orders.role, program)?;
+        process.give_orders(orders, &links)?;
+        Ok(process)
+    }
+
+    /// Starts this very program as a process of a scenario, without its orders.
+    pub(super) fn start_in_scenario() -> Result<Self, Failure> {
+        Self::greeted(Role::Both, None)
+    }
+
+    /// Starts `program`, or this very program, as an endpoint on this host, and says hello.
+    fn greeted(role: Role, program: Option<&Path>) -> Result<Self, Failure> {
         let (ours, theirs) = channel()?;
         let child = endpoint_command(program).stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).spawn();
         let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
         let child = child.or_fail("start", format!("an endpoint ({of})"))?;
-        let process = Self::over(ours, child, false, orders.role);
+        let process = Self::over(ours, child, false, role);
         process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[])?;
-        process.give_orders(orders, &links)?;
         Ok(process)
     }
 

@@ -305,6 +305,9 @@ impl EndpointTrial<'_> {
                 }
                 EndpointMessage::Pong => {}
                 EndpointMessage::Hello(_) => return Err(self.lost(ready, &unexpected("a second hello"))),
+                EndpointMessage::Ticket(_) | EndpointMessage::Parked | EndpointMessage::Snapshot(_) => {
+                    return Err(self.lost(ready, &unexpected("something of a scenario")));
+                }
             }
         }
         Ok(reports)
@@ -401,7 +404,7 @@ fn answers(control: &Channel) -> bool {
 }
 
 /// The failure of a channel over which `what` came.
-fn unexpected(what: &str) -> Failure {
+pub(super) fn unexpected(what: &str) -> Failure {
     Failure::new("receive", "control channel", format!("it said {what}"), "run one version of ipcmark only")
 }
 
@@ -429,7 +432,7 @@ fn processes(case: &Case) -> Result<Vec<(Role, u32, Vec<Channel>)>, Failure> {
 
 /// Why a trial failed of which one endpoint reported `error`: that, unless it blames its peer and another endpoint of `others`
 /// has a reason of its own.
-fn root_cause(error: EndpointError, others: &mut [EndpointProcess]) -> TrialError {
+pub(super) fn root_cause(error: EndpointError, others: &mut [EndpointProcess]) -> TrialError {
     let is_remote = others.iter().any(|process| process.child.is_command);
     let grace = if is_remote { ANSWER } else { Duration::from_millis(100) };
     let timer = Timer::start();

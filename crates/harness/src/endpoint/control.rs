@@ -56,6 +56,11 @@ impl Control {
         self.channel.send(message, &[]).map_err(by_coordinator)
     }
 
+    /// The same with descriptors, over a socket.
+    pub(crate) fn send_with(&self, message: &EndpointMessage, fds: &[BorrowedFd<'_>]) -> Outcome<()> {
+        self.channel.send(message, fds).map_err(by_coordinator)
+    }
+
     /// What the coordinator says next; sleeps until it does.
     pub(crate) fn receive(&self) -> Outcome<(CoordinatorMessage, Vec<OwnedFd>)> {
         let Some(inbox) = &self.inbox else { return self.channel.receive().map_err(by_coordinator) };

@@ -11,6 +11,7 @@ use super::fan_in::FanInServer;
 use super::injected::InjectedDelay;
 use super::network_meter::SliceNetwork;
 use super::operation::OperationTrial;
+use super::scenario;
 use super::server::Server;
 use super::session::{Outcome, Session};
 use super::speed::SpeedReader;
@@ -22,6 +23,7 @@ use crate::protocol::hello::Hello;
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::orders::{CLIENT_THREAD, Orders, Role, SERVER_THREAD};
 use crate::protocol::report::EndpointResult;
+use crate::protocol::scenario::{CAPABILITY, ScenarioOrders};
 use mechanisms::{Mechanism, Operation, Visitor, registry};
 use model::card::Payload;
 use model::{EndpointRole, Size};
@@ -60,20 +62,29 @@ pub fn main_over_standard_streams() -> Result<(), Failure> {
 fn serve(control: &Control) -> Result<(), Failure> {
     let result = match greet(control) {
         Ok(None) => Ok(()),
-        Ok(Some((orders, links))) => obey(orders, links, control),
+        Ok(Some((Task::Trial(orders), links))) => obey(*orders, links, control),
+        Ok(Some((Task::Scenario(orders), _))) => scenario::process::take_part(&orders, control),
         Err(error) if error.blame == Blame::Coordinator => return Err(in_own_words(error)),
         Err(error) => Err(error),
     };
     control.send(&result.into()).map_err(in_own_words)
 }
 
+/// What an endpoint is to take part in.
+#[derive(Debug)]
+enum Task {
+    Trial(Box<Orders>),
+    Scenario(Box<ScenarioOrders>),
+}
+
 /// Answers the coordinator's hello; then takes its orders, or its goodbye.
-fn greet(control: &Control) -> Outcome<Option<(Orders, Vec<OwnedFd>)>> {
+fn greet(control: &Control) -> Outcome<Option<(Task, Vec<OwnedFd>)>> {
     let (CoordinatorMessage::Hello(theirs), _) = control.receive()? else {
         return Err(unexpected("hello", "the coordinator"));
     };
     let facts = theirs.wants_facts.then(|| Box::new(reachable::facts()));
-    control.send(&EndpointMessage::Hello(Hello { facts, ..Hello::own() }))?;
+    let capabilities = vec![CAPABILITY.to_owned()];
+    control.send(&EndpointMessage::Hello(Hello { facts, capabilities, ..Hello::own() }))?;
     if let Some(refusal) = theirs.refusal() {
         return Err(EndpointError {
             remedy: "install the same version on both hosts, or give --push".to_owned(),
@@ -81,7 +92,8 @@ fn greet(control: &Control) -> Outcome<Option<(Orders, Vec<OwnedFd>)>> {
         });
     }
     match control.receive()? {
-        (CoordinatorMessage::Orders(orders), fds) => Ok(Some((*orders, fds))),
+        (CoordinatorMessage::Orders(orders), fds) => Ok(Some((Task::Trial(orders), fds))),
+        (CoordinatorMessage::Scenario(orders), fds) => Ok(Some((Task::Scenario(orders), fds))),
         (CoordinatorMessage::Goodbye, _) => Ok(None),
         _ => Err(unexpected("orders", "the coordinator")),
     }
@@ -264,7 +276,11 @@ mod tests {
         rustix::net::shutdown(&coordinator, rustix::net::Shutdown::Write).unwrap();
         let result = greet(&Control::over_socket(control));
         let said = std::iter::from_fn(|| coordinator.receive().ok()).map(|(message, _)| message);
-        (result.map(|orders| orders.map(|(orders, _)| orders)), said.collect())
+        let orders = |(task, _)| match task {
+            Task::Trial(orders) => *orders,
+            Task::Scenario(orders) => panic!("{orders:?}"),
+        };
+        (result.map(|given| given.map(orders)), said.collect())
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::hello::Hello;
 use super::orders::{Orders, SliceOrders};
 use super::phase::{Phase, ServerPhase};
 use super::report::{EndpointResult, SliceReport};
+use super::scenario::{FlowTicket, ProcessSnapshot, ScenarioOrders};
 use model::record::Setting;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,19 @@ pub(crate) enum CoordinatorMessage {
     Hello(Hello),
     /// The second: what the endpoint is to do. The links to its peers come with it, where descriptors can.
     Orders(Box<Orders>),
+    /// The second, to a process of a scenario: what that is to do.
+    Scenario(Box<ScenarioOrders>),
+    /// From the sender of a flow, to its receiver. Descriptors come with it.
+    Ticket(FlowTicket),
+    /// To a process of a scenario: go on with the flows that you begin by yourself.
+    Begin,
+    /// To a process of a scenario: begin nothing more, and say when what you began is over.
+    Pause,
+    /// To a process of a scenario: say what you have done.
+    Snapshot {
+        /// Whether the round trips since the last snapshot that had them are wanted too.
+        round_trips: bool,
+    },
     /// The next slice; only to a client or an operation.
     Slice(SliceOrders),
     /// No client is behind this one, which may go on.
@@ -37,7 +51,13 @@ pub(crate) enum CoordinatorMessage {
 pub(crate) enum EndpointMessage {
     /// The first message, in answer to the coordinator's.
     Hello(Hello),
-    /// It is a client or an operation, and is ready for its first slice.
+    /// It sends a flow of a scenario. The coordinator passes this on to whoever receives it. Descriptors come with it.
+    Ticket(FlowTicket),
+    /// It is a process of a scenario, and began nothing that is not over.
+    Parked,
+    /// What it has done as a process of a scenario.
+    Snapshot(Box<ProcessSnapshot>),
+    /// It is a client or an operation, and is ready for its first slice; or a process of a scenario, and has all its ends of flows.
     Connected,
     /// It is one of several clients, and is warm. It goes on when the coordinator says so, which it does when all are.
     Ready,

@@ -9,6 +9,7 @@ mod cpu_traces;
 mod explain;
 mod injected_causes;
 mod network;
+mod predict;
 mod profiles;
 mod remote;
 mod restricted;

@@ -28,7 +28,7 @@ pub(crate) const NODELAY: Param = Param {
 const BACKLOG: i32 = 128;
 
 /// A kind of sockets that listen and connect.
-pub(crate) trait Connection {
+pub(crate) trait Connection: 'static {
     /// What the mechanism declares about itself.
     const CARD: Card;
     /// The type of its sockets.

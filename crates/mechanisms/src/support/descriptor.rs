@@ -65,7 +65,7 @@ impl DescriptorEndpoint {
 }
 
 /// An endpoint over connected descriptors, however they came about.
-pub(crate) trait OverDescriptors: Endpoint + std::fmt::Debug + Sized {
+pub(crate) trait OverDescriptors: Endpoint + std::fmt::Debug + Sized + 'static {
     /// Sets the buffers of a socket before it is connected. Returns what the kernel gave.
     fn set_buffers(socket: &OwnedFd, params: &Params, card: &Card) -> Result<Vec<Setting>, Failure> {
         set_buffers(socket, params, card)

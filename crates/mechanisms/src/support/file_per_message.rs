@@ -14,7 +14,7 @@ use rustix::net::SocketType;
 use sys::{Errno, Failure};
 
 /// A kind of file that holds one message.
-pub(crate) trait MessageFile: Sized {
+pub(crate) trait MessageFile: Sized + 'static {
     /// What the mechanism declares about itself.
     const CARD: Card;
 

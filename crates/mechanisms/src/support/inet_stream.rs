@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use sys::{Errno, Failure, OrFail};
 
 /// A protocol of connections between IP addresses.
-pub(crate) trait InetStream {
+pub(crate) trait InetStream: 'static {
     /// What the mechanism declares about itself.
     const CARD: Card;
     /// The protocol; `None` is TCP.

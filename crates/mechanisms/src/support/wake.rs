@@ -43,7 +43,7 @@ pub(crate) trait BetweenThreads {
     /// What an endpoint must have before its peer may send to it.
     type Receiver;
     /// A connected endpoint.
-    type End: Endpoint;
+    type End: Endpoint + 'static;
     /// Whether the mechanism works on this host. Tries it for real.
     fn probe() -> Support;
     /// Makes the calling thread ready to receive.

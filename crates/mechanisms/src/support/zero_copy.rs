@@ -130,7 +130,7 @@ impl<O: OutgoingPool> Endpoint for ZeroCopyEndpoint<O> {
 }
 
 /// A way to have the kernel refer to bytes of a pool, which never says when the kernel no longer does.
-pub(crate) trait PageTransfer: std::fmt::Debug + Sized {
+pub(crate) trait PageTransfer: std::fmt::Debug + Sized + 'static {
     /// What the mechanism declares about itself.
     const CARD: Card;
     /// Each message begins at a multiple of this. 1 packs them.

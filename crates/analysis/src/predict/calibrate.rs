@@ -1,0 +1,102 @@
+//! What a scenario cannot tell of the program that it was recorded of: the difference between what was measured and what the
+//! simulation gives with the same mechanisms. It stays the same when mechanisms are exchanged.
+
+use super::measured::Measured;
+use super::simulation::{Rest, RestTime, Simulated};
+use model::Scenario;
+use model::scenario::{Begin, Roots};
+
+/// The rests with which `simulated` gives what was `measured`, as near as it gets in so many `steps` from `begin`, or from nothing.
+pub(super) fn calibrated(
+    scenario: &Scenario,
+    measured: &Measured,
+    begin: Option<&[Rest]>,
+    steps: usize,
+    mut simulated: impl FnMut(&[Rest]) -> Simulated,
+) -> Vec<Rest> {
+    let mut rests = begin.map_or_else(|| vec![Rest::default(); scenario.flows.len()], <[Rest]>::to_vec);
+    if measured.is_empty() {
+        return rests;
+    }
+    for step in 0..steps {
+        let found = simulated(&rests);
+        if step == 0 && begin.is_none() {
+            choose_kinds(scenario, measured, &found, &mut rests);
+        }
+        let longer = longer_round_trips(scenario, measured, &found);
+        for (at, rest) in rests.iter_mut().enumerate() {
+            let causes = scenario.caused_by(at).filter_map(|cause| match scenario.flows[cause].begin {
+                Begin::After { per_message, .. } => Some(per_message * longer[cause].unwrap_or(0.0)),
+                Begin::Closed { .. } | Begin::Open(_) => None,
+            });
+            // What flows that are begun before the answer take is theirs.
+            rest.answer.ns += longer[at].map_or(0.0, |longer| longer - causes.sum::<f64>());
+        }
+        for (at, longer) in longer_cycles(scenario, measured, &found, &longer) {
+            // A stream is as fast as its slower end.
+            let flow = &scenario.flows[at];
+            let [from, to] = [flow.from, flow.to].map(|process| found.behaviour.processes[process].cpu);
+            let end =
+                if flow.is_stream() && to > from { &mut rests[at].answer } else { &mut rests[at].begin };
+            end.ns += longer;
+        }
+    }
+    rests
+}
+
+/// By how much longer each round trip was than it is in the simulation.
+fn longer_round_trips(scenario: &Scenario, measured: &Measured, found: &Simulated) -> Vec<Option<f64>> {
+    let of = |at: usize| Some(measured.flows[at]?.round_trip_ns? - found.behaviour.flows[at].round_trip_ns?);
+    (0..scenario.flows.len()).map(of).collect()
+}
+
+/// The flows that are begun so long after the last, with what their cycle was longer than in the simulation beside the round trip.
+fn longer_cycles(
+    scenario: &Scenario,
+    measured: &Measured,
+    found: &Simulated,
+    longer: &[Option<f64>],
+) -> Vec<(usize, f64)> {
+    let mut cycles = Vec::new();
+    for (process, of) in scenario.processes.iter().enumerate() {
+        let roots: Vec<usize> = scenario.roots(process).collect();
+        let loops: Vec<Vec<usize>> = match of.roots {
+            Roots::InTurn => vec![roots],
+            Roots::Together => roots.into_iter().map(|root| vec![root]).collect(),
+        };
+        for roots in loops {
+            let Some(&first) = roots.first() else { continue };
+            // A loop that waits for a rate has the length of that.
+            let is_open = |root: &usize| matches!(scenario.flows[*root].begin, Begin::Open(_));
+            let (Some(flow), false) = (measured.flows[first], roots.iter().any(is_open)) else { continue };
+            let found = found.behaviour.flows[first].per_s;
+            if found > 0.0 {
+                let explained: f64 = roots.iter().filter_map(|root| longer[*root]).sum();
+                cycles.push((first, 1e9 / flow.per_s - 1e9 / found - explained));
+            }
+        }
+    }
+    cycles
+}
+
+/// Whether what is missing is CPU time: where a process used more than the simulation has it use.
+fn choose_kinds(scenario: &Scenario, measured: &Measured, found: &Simulated, rests: &mut [Rest]) {
+    let uses_more = |process: usize| {
+        let (was, is) = (measured.processes[process], found.behaviour.processes[process]);
+        // Rates differ as well: what counts is the time for each message.
+        let per_s = |of: &dyn Fn(usize) -> Option<f64>| -> f64 {
+            let mine = (0..scenario.flows.len())
+                .filter(|at| scenario.flows[*at].from == process || scenario.flows[*at].to == process);
+            mine.filter_map(of).sum()
+        };
+        let rates = (
+            per_s(&|at| Some(measured.flows[at]?.per_s)),
+            per_s(&|at| measured.flows[at].map(|_| found.behaviour.flows[at].per_s)),
+        );
+        was.is_some_and(|was| was.cpu / rates.0.max(1e-9) > is.cpu / rates.1.max(1e-9))
+    };
+    for (flow, rest) in scenario.flows.iter().zip(rests) {
+        rest.begin = RestTime { on_cpu: uses_more(flow.from), ..rest.begin };
+        rest.answer = RestTime { on_cpu: uses_more(flow.to), ..rest.answer };
+    }
+}

@@ -1,0 +1,264 @@
+//! The measured cases that predictions rest on, as costs by size: how long an iteration took, and what it cost each end.
+//!
+//! It takes records as a results file has them. What the costs mean for a flow is said in `flow_costs`.
+
+use super::size_line::{SizeFit, SizeLine};
+use crate::stats::{mean, median};
+use model::record::Record;
+use model::{Case, Endpoints, Pace, Peers, Sample, Spec, Workload};
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+
+/// Where both ends of a case run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndPlace {
+    /// On one CPU.
+    OneCpu,
+    /// Each on its own.
+    TwoCpus,
+    /// Where the kernel puts them.
+    Anywhere,
+}
+
+/// What cases have in common that differ in the size alone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CostCase {
+    /// The mechanism.
+    pub spec: Spec,
+    /// What its endpoints do.
+    pub workload: Workload,
+    /// Where they run.
+    pub place: EndPlace,
+    /// How long the client waits before each iteration, in nanoseconds.
+    pub think_time_ns: u64,
+}
+
+impl CostCase {
+    /// That of `case`; `None` of a case on which no prediction rests.
+    pub fn of(case: &Case) -> Option<Self> {
+        let think_time_ns = match case.pace {
+            Pace::BackToBack => 0,
+            Pace::ThinkTime(ns) => ns,
+            Pace::Rate(_) => return None,
+        };
+        let is_plain =
+            case.endpoints == Endpoints::Processes && case.peers == Peers::Pair && case.inject.is_none();
+        let place = match case.cpus {
+            Some(cpus) if cpus.client == cpus.server => EndPlace::OneCpu,
+            Some(_) => EndPlace::TwoCpus,
+            None if case.placement == model::Placement::Unpinned => EndPlace::Anywhere,
+            None => return None,
+        };
+        let is_priced = matches!(case.workload, Workload::Latency | Workload::Throughput);
+        (is_plain && is_priced).then(|| Self {
+            spec: case.spec.clone(),
+            workload: case.workload,
+            place,
+            think_time_ns,
+        })
+    }
+}
+
+/// What one trial came to, for an iteration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrialCost {
+    /// How long it took.
+    pub elapsed_ns: f64,
+    /// The CPU time of the client.
+    pub client_ns: f64,
+    /// That of the server.
+    pub server_ns: f64,
+    /// The context switches of the client.
+    pub client_switches: f64,
+    /// Those of the server.
+    pub server_switches: f64,
+}
+
+/// The costs of cases, by what they have in common and by size.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MeasuredCosts {
+    cases: BTreeMap<CostCase, BTreeMap<u64, Vec<TrialCost>>>,
+}
+
+impl MeasuredCosts {
+    /// The costs that `records` tell.
+    pub fn of(records: &[Record]) -> Self {
+        let mut costs = Self::default();
+        for record in records {
+            let Some(case) = CostCase::of(&record.case) else { continue };
+            let bytes = record.case.size_bytes.map_or(0, |size| size.0);
+            trials(&record.samples).into_iter().for_each(|trial| costs.add(case.clone(), bytes, trial));
+        }
+        costs
+    }
+
+    /// Adds what a trial of `bytes` came to.
+    pub fn add(&mut self, case: CostCase, bytes: u64, trial: TrialCost) {
+        self.cases.entry(case).or_default().entry(bytes).or_default().push(trial);
+    }
+
+    /// The sizes at which `case` was measured, ascending; none where it was not.
+    pub fn sizes(&self, case: &CostCase) -> Vec<u64> {
+        self.cases.get(case).map(|sizes| sizes.keys().copied().collect()).unwrap_or_default()
+    }
+
+    /// The cases of `spec` in `workload`, each with its sizes and the fit of its time.
+    pub(super) fn basis<'a>(
+        &'a self,
+        spec: &'a Spec,
+        workload: Workload,
+    ) -> impl Iterator<Item = (&'a CostCase, Vec<u64>, SizeFit)> + 'a {
+        let cases = self.cases.keys().filter(move |case| case.spec == *spec && case.workload == workload);
+        cases.filter_map(|case| Some((case, self.sizes(case), self.fitted(case)?.elapsed)))
+    }
+
+    /// The think times with which cases like `case` were measured, ascending, 0 left out.
+    pub(super) fn think_times_ns<'a>(&'a self, case: &'a CostCase) -> impl Iterator<Item = u64> + 'a {
+        let is_like = |other: &&CostCase| CostCase { think_time_ns: 0, ..(*other).clone() } == *case;
+        self.cases.keys().filter(is_like).map(|case| case.think_time_ns).filter(|ns| *ns > 0)
+    }
+
+    /// The fits of `case`; `None` where it was not measured.
+    pub(super) fn fitted(&self, case: &CostCase) -> Option<FittedCase> {
+        let sizes = self.cases.get(case)?;
+        let fit = |of: fn(&TrialCost) -> f64| {
+            let points: Vec<(f64, Vec<f64>)> = sizes
+                .iter()
+                .map(|(bytes, trials)| (*bytes as f64, trials.iter().map(of).collect()))
+                .collect();
+            SizeFit::of(&points)
+        };
+        let switches =
+            |of: fn(&TrialCost) -> f64| mean(&sizes.values().flatten().map(of).collect::<Vec<f64>>());
+        Some(FittedCase {
+            elapsed: fit(|trial| trial.elapsed_ns)?,
+            client: fit(|trial| trial.client_ns)?,
+            server: fit(|trial| trial.server_ns)?,
+            switches: [switches(|trial| trial.client_switches), switches(|trial| trial.server_switches)],
+        })
+    }
+}
+
+/// One cost a trial: its slices together.
+fn trials(samples: &[Sample]) -> Vec<TrialCost> {
+    let mut trials: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| sample.iterations > 0) {
+        trials.entry(sample.trial).or_default().push(sample);
+    }
+    trials.values().filter_map(|slices| trial(slices)).collect()
+}
+
+/// The median slice in each cost: a slice that something else disturbed counts no more than another.
+fn trial(slices: &[&Sample]) -> Option<TrialCost> {
+    let each = |of: &dyn Fn(&Sample) -> f64| {
+        median(&slices.iter().map(|sample| of(sample) / sample.iterations as f64).collect::<Vec<f64>>())
+    };
+    let switches = |usage: &model::sample::Usage| {
+        usage.voluntary_switches.saturating_add(usage.involuntary_switches) as f64
+    };
+    Some(TrialCost {
+        elapsed_ns: each(&|sample| sample.elapsed_ns)?,
+        client_ns: each(&|sample| sample.client.cpu_ns as f64)?,
+        server_ns: each(&|sample| sample.server.map_or(0.0, |usage| usage.cpu_ns as f64))?,
+        client_switches: each(&|sample| switches(&sample.client))?,
+        server_switches: each(&|sample| sample.server.as_ref().map_or(0.0, switches))?,
+    })
+}
+
+/// The fits of one case.
+#[derive(Debug, Clone)]
+pub(super) struct FittedCase {
+    pub(super) elapsed: SizeFit,
+    pub(super) client: SizeFit,
+    pub(super) server: SizeFit,
+    switches: [f64; 2],
+}
+
+/// The lines of one case, as measured or as drawn.
+#[derive(Debug, Clone)]
+pub(super) struct CaseLines {
+    pub(super) elapsed: SizeLine,
+    pub(super) client: SizeLine,
+    pub(super) server: SizeLine,
+    pub(super) switches: [f64; 2],
+}
+
+impl FittedCase {
+    /// The lines as measured, or, with `random`, as other trials might have given them. The costs of a trial are drawn together.
+    pub(super) fn lines(&self, random: Option<&mut SmallRng>) -> CaseLines {
+        let switches = self.switches;
+        let Some(random) = random else {
+            let line = |fit: &SizeFit| fit.line.clone();
+            return CaseLines {
+                elapsed: line(&self.elapsed),
+                client: line(&self.client),
+                server: line(&self.server),
+                switches,
+            };
+        };
+        let trials = self.elapsed.draw_trials(random);
+        CaseLines {
+            elapsed: self.elapsed.resampled(&trials, random),
+            client: self.client.resampled(&trials, random),
+            server: self.server.resampled(&trials, random),
+            switches,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::sample::Usage;
+    use model::testing::{record, sample};
+    use model::{CpuPair, Placement, Size, floor};
+
+    fn case(cpus: Option<CpuPair>, placement: Placement) -> Case {
+        Case {
+            workload: Workload::Latency,
+            size_bytes: Some(Size(64)),
+            placement,
+            cpus,
+            spec: Spec::plain("pipe"),
+            ..floor::operation("getpid", 0)
+        }
+    }
+
+    #[test]
+    fn slices_of_a_trial_are_one_cost_and_places_are_told_apart() {
+        let usage = Usage { cpu_ns: 2_000_000, voluntary_switches: 1000, ..Usage::default() };
+        let slice = |round, trial, ns| Sample {
+            trial,
+            client: usage,
+            server: Some(usage),
+            ..sample(round, ns, None)
+        };
+        let one = CpuPair { client: 1, server: 1 };
+        let records = [
+            record(
+                case(Some(one), Placement::SameCore),
+                vec![slice(0, 0, 10.0), slice(1, 0, 30.0), slice(2, 1, 40.0)],
+            ),
+            record(case(None, Placement::Unpinned), vec![slice(0, 0, 7.0)]),
+            record(
+                Case { peers: Peers::Pairs(2), ..case(None, Placement::Unpinned) },
+                vec![slice(0, 0, 9.0)],
+            ),
+        ];
+        let costs = MeasuredCosts::of(&records);
+        let of = |place| CostCase {
+            spec: Spec::plain("pipe"),
+            workload: Workload::Latency,
+            place,
+            think_time_ns: 0,
+        };
+        assert_eq!(costs.sizes(&of(EndPlace::OneCpu)), [64]);
+        assert!(costs.sizes(&of(EndPlace::TwoCpus)).is_empty());
+        let lines = costs.fitted(&of(EndPlace::OneCpu)).unwrap().lines(None);
+        assert_eq!(
+            (lines.elapsed.at(64.0), lines.client.at(64.0), lines.switches),
+            (30.0, 2000.0, [1.0, 1.0])
+        );
+        assert_eq!(costs.fitted(&of(EndPlace::Anywhere)).unwrap().lines(None).elapsed.at(1.0), 7.0);
+    }
+}

@@ -1,0 +1,95 @@
+//! Costs and scenarios for the tests: mechanisms whose costs are known exactly.
+
+use super::case_costs::{CostCase, EndPlace, MeasuredCosts, TrialCost};
+use model::scenario::{Begin, Flow, Mix, Process, Roots};
+use model::units::Nanoseconds;
+use model::{Scenario, Size, Spec, Workload};
+
+/// What a message costs its sender, and as much its receiver: a fixed part, and one by the byte.
+pub(super) const FIXED_NS: f64 = 2000.0;
+pub(super) const PER_BYTE_NS: f64 = 0.5;
+/// How long waking takes on another CPU.
+pub(super) const WAKE_NS: f64 = 3000.0;
+
+pub(super) fn message_ns(bytes: f64) -> f64 {
+    FIXED_NS + PER_BYTE_NS * bytes
+}
+
+/// Costs of `name`, `factor` times those above.
+pub(super) fn add_costs(costs: &mut MeasuredCosts, name: &str, factor: f64) {
+    for bytes in [1_u64, 64, 1024, 4096, 16_384, 65_536] {
+        let each = factor * message_ns(bytes as f64);
+        let mut add = |workload, place, elapsed_ns: f64, end_ns: f64| {
+            for trial in 0..8 {
+                // Trials differ by a little, as they do.
+                let off = 1.0 + 0.001 * f64::from(trial - 4);
+                let cost = TrialCost {
+                    elapsed_ns: elapsed_ns * off,
+                    client_ns: end_ns * off,
+                    server_ns: end_ns * off,
+                    client_switches: 1.0,
+                    server_switches: 1.0,
+                };
+                costs.add(
+                    CostCase { spec: Spec::plain(name), workload, place, think_time_ns: 0 },
+                    bytes,
+                    cost,
+                );
+            }
+        };
+        add(Workload::Latency, EndPlace::OneCpu, 4.0 * each, 2.0 * each);
+        add(Workload::Latency, EndPlace::TwoCpus, 4.0 * each + 2.0 * factor * WAKE_NS, 2.0 * each);
+        add(Workload::Latency, EndPlace::Anywhere, 4.0 * each + 2.0 * factor * WAKE_NS, 2.0 * each);
+        add(Workload::Throughput, EndPlace::OneCpu, 2.0 * each, each);
+        add(Workload::Throughput, EndPlace::TwoCpus, each, each);
+        add(Workload::Throughput, EndPlace::Anywhere, each, each);
+    }
+}
+
+/// Costs of two mechanisms, `fast` and `slow`, of which the second takes twice as long.
+pub(super) fn costs() -> MeasuredCosts {
+    let mut costs = MeasuredCosts::default();
+    add_costs(&mut costs, "fast", 1.0);
+    add_costs(&mut costs, "slow", 2.0);
+    costs
+}
+
+/// So many processes, each on its own CPU of `cpus`, or on any.
+pub(super) fn scenario(cpus: &[&[u32]], flows: Vec<Flow>) -> Scenario {
+    let process = |(at, cpus): (usize, &&[u32])| Process {
+        name: format!("p{at}"),
+        cpus: cpus.to_vec(),
+        roots: Roots::InTurn,
+        recorded: None,
+    };
+    Scenario {
+        name: "test".to_owned(),
+        summary: String::new(),
+        recorded: None,
+        processes: cpus.iter().enumerate().map(process).collect(),
+        flows,
+    }
+}
+
+/// A flow of requests of 64 bytes, answered by as many, back to back, over `fast`.
+pub(super) fn flow(from: usize, to: usize) -> Flow {
+    Flow {
+        name: format!("f{from}-{to}"),
+        from,
+        to,
+        mechanism: Spec::plain("fast"),
+        size: Mix::only(Size(64)),
+        reply: Some(Mix::only(Size(64))),
+        messages: 1,
+        fds: 0,
+        read: None,
+        begin: Begin::Closed { think_time: us(0) },
+        client_work: us(0),
+        server_work: us(0),
+        recorded: None,
+    }
+}
+
+pub(super) fn us(us: u64) -> Mix<Nanoseconds> {
+    Mix::only(Nanoseconds(us * 1000))
+}

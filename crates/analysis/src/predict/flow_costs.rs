@@ -1,0 +1,230 @@
+//! What the messages of one flow cost: the CPU time of each end, and how long it takes until the other end goes on.
+//!
+//! A measured round trip has two messages, and each end sends one and receives one. Half of an end's CPU time is counted for each.
+//! What the round trip takes beside the CPU time of both ends is waking, half of it for each message. How the costs depend on where
+//! the ends run is measured; on which of these places they are at a moment is the simulation's affair.
+
+use super::case_costs::{CaseLines, CostCase, EndPlace, FittedCase, MeasuredCosts};
+use model::scenario::Flow;
+use model::{Spec, Workload};
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+/// The bytes that a stream holds if nothing says how many (pipe(7)).
+const DEFAULT_CAPACITY: u64 = 65_536;
+/// The parameters that say how many bytes a stream holds.
+const CAPACITIES: [&str; 3] = ["capacity", "sndbuf", "rcvbuf"];
+
+/// The fitted costs of a flow.
+#[derive(Debug, Clone)]
+pub struct FlowCosts {
+    is_stream: bool,
+    /// Round trips, on one CPU, on two, and where the kernel puts the ends.
+    answered: [Option<FittedCase>; 3],
+    /// The same of a stream's messages.
+    streamed: [Option<FittedCase>; 3],
+    /// Round trips that begin after a think time, in nanoseconds, on two CPUs.
+    asleep: Vec<(u64, FittedCase)>,
+    capacity_bytes: u64,
+}
+
+/// On how many CPUs the ends of a message are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    Together,
+    Apart,
+}
+
+/// The costs of a flow as the simulation takes them: as measured, or as they might be.
+#[derive(Debug, Clone)]
+pub(super) struct DrawnCosts {
+    together: Option<CaseLines>,
+    apart: Option<CaseLines>,
+    stream_together: Option<CaseLines>,
+    stream_apart: Option<CaseLines>,
+    /// For how long a CPU was idle, in nanoseconds, and by how much longer waking takes then; ascending.
+    wakes: Vec<(f64, f64)>,
+    /// How often a receiver that sleeps is put on the sender's CPU though another is idle.
+    pub(super) stay: f64,
+    /// The bytes that a stream holds.
+    pub(super) capacity_bytes: u64,
+}
+
+/// What one end does for one message.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct EndCost {
+    /// How much later the message is there, or the next thing is done.
+    pub(super) path_ns: f64,
+    /// The CPU time.
+    pub(super) cpu_ns: f64,
+    /// Context switches.
+    pub(super) switches: f64,
+}
+
+/// Which end of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FlowEnd {
+    From,
+    To,
+}
+
+impl FlowCosts {
+    /// Of `flow` with what `costs` has of its mechanism.
+    pub fn of(flow: &Flow, costs: &MeasuredCosts) -> Self {
+        let case = |workload, place, think_time_ns| CostCase {
+            spec: flow.mechanism.clone(),
+            workload,
+            place,
+            think_time_ns,
+        };
+        let places = [EndPlace::OneCpu, EndPlace::TwoCpus, EndPlace::Anywhere];
+        let fitted = |workload| places.map(|place| costs.fitted(&case(workload, place, 0)));
+        let apart = case(Workload::Latency, EndPlace::TwoCpus, 0);
+        let asleep = |ns| Some((ns, costs.fitted(&CostCase { think_time_ns: ns, ..apart.clone() })?));
+        Self {
+            is_stream: flow.is_stream(),
+            answered: fitted(Workload::Latency),
+            streamed: if flow.is_stream() { fitted(Workload::Throughput) } else { [None, None, None] },
+            asleep: costs.think_times_ns(&apart).filter_map(asleep).collect(),
+            capacity_bytes: capacity(&flow.mechanism),
+        }
+    }
+
+    /// The costs as measured, or, with `random`, as they might be. `spread` is how far the share of receivers that stay on the
+    /// sender's CPU may be from what one pair of processes shows.
+    pub(super) fn draw(&self, mut random: Option<&mut SmallRng>, spread: f64) -> DrawnCosts {
+        let mut lines =
+            |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(random.as_deref_mut()));
+        let [together, apart, anywhere] = [0, 1, 2].map(|at| lines(&self.answered[at]));
+        let [stream_together, stream_apart, stream_anywhere] = [0, 1, 2].map(|at| lines(&self.streamed[at]));
+        let asleep: Vec<(u64, CaseLines)> =
+            self.asleep.iter().map(|(ns, fitted)| (*ns, fitted.lines(random.as_deref_mut()))).collect();
+        let stay = match self.is_stream {
+            true => stay([&stream_together, &stream_apart, &stream_anywhere]),
+            false => stay([&together, &apart, &anywhere]),
+        };
+        let off = random.map_or(0.0, |random| spread * random.random_range(-1.0..1.0));
+        let wakes = apart.as_ref().map(|apart| wakes(apart, &asleep)).unwrap_or_default();
+        DrawnCosts {
+            together,
+            apart,
+            stream_together,
+            stream_apart,
+            wakes,
+            stay: (stay + off).clamp(0.0, 1.0),
+            capacity_bytes: self.capacity_bytes,
+        }
+    }
+}
+
+/// The share of wake-ups in which the receiver stays on the sender's CPU, from what it takes there, on two CPUs, and where the
+/// kernel decides: `lines` in this order.
+fn stay(lines: [&Option<CaseLines>; 3]) -> f64 {
+    /// With times that are nearer than this, nothing can be told, and nothing depends on it.
+    const LEAST_DIFFERENCE: f64 = 0.1;
+    /// Of what is not known.
+    const UNKNOWN: f64 = 0.5;
+    let [Some(together), Some(apart), Some(anywhere)] = lines else { return UNKNOWN };
+    let at = |lines: &CaseLines| lines.elapsed.at(64.0);
+    let (together, apart, anywhere) = (at(together), at(apart), at(anywhere));
+    match (together - apart).abs() > LEAST_DIFFERENCE * apart {
+        true => ((anywhere - apart) / (together - apart)).clamp(0.0, 1.0),
+        false => UNKNOWN,
+    }
+}
+
+/// By how much longer waking takes after how long: nothing after as long as back to back, and what think times add.
+fn wakes(apart: &CaseLines, asleep: &[(u64, CaseLines)]) -> Vec<(f64, f64)> {
+    let bytes = 64.0;
+    let shortest = (apart.elapsed.at(bytes) / 2.0, 0.0);
+    let of = |(ns, lines): &(u64, CaseLines)| {
+        (*ns as f64 + shortest.0, (lines.elapsed.at(bytes) - apart.elapsed.at(bytes)).max(0.0))
+    };
+    std::iter::once(shortest).chain(asleep.iter().map(of)).collect()
+}
+
+/// The bytes that a stream over `spec` holds.
+fn capacity(spec: &Spec) -> u64 {
+    let of = |name: &&str| spec.params.given(name)?.parse::<model::Size>().ok();
+    let known: u64 = CAPACITIES.iter().filter_map(of).map(|size| size.0).fold(0, u64::saturating_add);
+    if known == 0 { DEFAULT_CAPACITY } else { known }
+}
+
+impl DrawnCosts {
+    /// What `end` does for a message of `bytes` that it sends or receives, where the ends are as `ends` says.
+    pub(super) fn answered(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
+        let Some(lines) = self.lines(ends) else {
+            return EndCost { path_ns: 1.0, cpu_ns: 1.0, switches: 0.0 };
+        };
+        let (elapsed, both) = (lines.elapsed.at(bytes), lines.client.at(bytes) + lines.server.at(bytes));
+        let (cpu_ns, switches) = match end {
+            FlowEnd::From => (lines.client.at(bytes) / 2.0, lines.switches[0] / 2.0),
+            FlowEnd::To => (lines.server.at(bytes) / 2.0, lines.switches[1] / 2.0),
+        };
+        // What both do at the same time, such as falling asleep and waking, or spinning, takes no longer for that.
+        let path_ns = match ends {
+            // On one CPU nothing goes on beside it: what no end is charged for is the switch.
+            Ends::Together => elapsed / 4.0,
+            Ends::Apart if both > elapsed => cpu_ns * elapsed / both,
+            Ends::Apart => cpu_ns,
+        };
+        EndCost { path_ns, cpu_ns, switches }
+    }
+
+    /// How long it takes until an end that sleeps goes on with a message of `bytes`, on a CPU that was idle for `idle_ns`.
+    pub(super) fn wake_ns(&self, bytes: f64, idle_ns: f64) -> f64 {
+        let Some(lines) = &self.apart else { return 0.0 };
+        let beside = lines.elapsed.at(bytes) - lines.client.at(bytes) - lines.server.at(bytes);
+        beside.max(0.0) / 2.0 + self.longer_wake_ns(idle_ns)
+    }
+
+    /// By how much longer waking takes after `idle_ns`: between measured think times in proportion to the logarithm of the time.
+    pub(super) fn longer_wake_ns(&self, idle_ns: f64) -> f64 {
+        let after = self.wakes.partition_point(|(ns, _)| *ns <= idle_ns);
+        match (after.checked_sub(1).map(|at| self.wakes[at]), self.wakes.get(after)) {
+            (None, _) => 0.0,
+            (Some((_, longer)), None) => longer,
+            (Some((before, low)), Some((after, high))) => {
+                let share = (idle_ns / before).ln() / (after / before).ln();
+                low + (high - low) * share.clamp(0.0, 1.0)
+            }
+        }
+    }
+
+    /// What the sender or the receiver of a stream does for a message of `bytes`. One that `slept` before it has a wake-up of its
+    /// own, which messages in a row share.
+    pub(super) fn streamed(&self, end: FlowEnd, bytes: f64, ends: Ends, slept: bool) -> EndCost {
+        let Some(lines) = self.stream_lines(ends) else { return self.answered(end, bytes, ends) };
+        let (cpu_ns, switches) = match end {
+            FlowEnd::From => (lines.client.at(bytes), lines.switches[0]),
+            FlowEnd::To => (lines.server.at(bytes), lines.switches[1]),
+        };
+        let alone = self.answered(end, bytes, ends);
+        match slept && self.lines(ends).is_some() {
+            true => {
+                let cpu_ns = cpu_ns.max(alone.cpu_ns);
+                EndCost { path_ns: cpu_ns, cpu_ns, switches: switches.max(alone.switches) }
+            }
+            false => EndCost { path_ns: cpu_ns, cpu_ns, switches },
+        }
+    }
+
+    /// The least time between two messages of a stream whose ends are on two CPUs.
+    pub(super) fn pace_ns(&self, bytes: f64) -> f64 {
+        self.stream_apart.as_ref().map_or(0.0, |lines| lines.elapsed.at(bytes))
+    }
+
+    fn lines(&self, ends: Ends) -> Option<&CaseLines> {
+        match ends {
+            Ends::Together => self.together.as_ref().or(self.apart.as_ref()),
+            Ends::Apart => self.apart.as_ref().or(self.together.as_ref()),
+        }
+    }
+
+    fn stream_lines(&self, ends: Ends) -> Option<&CaseLines> {
+        match ends {
+            Ends::Together => self.stream_together.as_ref().or(self.stream_apart.as_ref()),
+            Ends::Apart => self.stream_apart.as_ref().or(self.stream_together.as_ref()),
+        }
+    }
+}

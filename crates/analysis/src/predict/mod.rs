@@ -1,0 +1,26 @@
+//! What exchanging the mechanisms of a scenario gives, computed: costs fitted to measured cases, a simulation of the scenario with
+//! the mechanisms that it has and with the others, and the ratio of both.
+//!
+//! Nothing is measured or replayed here. docs/choose.md says what is assumed, and why it is simulated.
+
+mod calibrate;
+mod case_costs;
+#[cfg(test)]
+mod fixture;
+mod flow_costs;
+mod held;
+mod measured;
+mod needed;
+mod prediction;
+mod simulation;
+mod size_line;
+#[cfg(test)]
+mod tests;
+
+pub use case_costs::{CostCase, EndPlace, MeasuredCosts, TrialCost};
+pub use flow_costs::FlowCosts;
+pub use held::{Held, HeldChange, HeldFlow, held};
+pub use measured::Measured;
+pub use needed::{NeededCosts, needed};
+pub use prediction::{Basis, Change, FlowPrediction, PredictOptions, Prediction, ProcessPrediction, predict};
+pub use size_line::{SizeFit, SizeLine, SizeSegment};

@@ -1,0 +1,349 @@
+//! The prediction: the scenario simulated with the mechanisms that it has and with others, many times over with costs as they might be,
+//! and the change with its interval.
+//!
+//! The change is what matters: where the scenario was measured, it is applied to what was measured.
+
+use super::calibrate::calibrated;
+use super::case_costs::{EndPlace, MeasuredCosts};
+use super::flow_costs::{DrawnCosts, FlowCosts};
+use super::measured::Measured;
+use super::simulation::{Rest, Simulated, SimulationSetup, simulate};
+use super::size_line::{SizeFit, quantiles};
+use crate::stats::median;
+use model::scenario::Behaviour;
+use model::{Scenario, Workload};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What an interval misses on each side: it is one of 90%.
+const TAIL: f64 = 0.05;
+/// Half the width of that interval for an error of 1.
+const NORMAL_90: f64 = 1.645;
+/// What the simulation leaves out, which no cost tells: as a fraction of any time, and as a fraction of a change.
+const MODEL_ERROR: f64 = 0.01;
+const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
+/// How far the share of receivers that stay on the sender's CPU may be from that of a single pair: of a pair, and of more processes.
+const STAY_SPREAD: [f64; 2] = [0.1, 0.3];
+/// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
+const QUANTUM_NS: (u64, u64) = (700_000, 2_800_000);
+/// How many steps the calibration has, from nothing and from what is nearly right.
+const FIRST_STEPS: usize = 5;
+const NEXT_STEPS: usize = 2;
+
+/// How much is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PredictOptions {
+    /// The same seed gives the same prediction.
+    pub seed: u64,
+    /// How many times costs are drawn.
+    pub draws: u32,
+    /// How many events each simulation has.
+    pub events: u64,
+}
+
+impl Default for PredictOptions {
+    fn default() -> Self {
+        Self { seed: 1, draws: 24, events: 30_000 }
+    }
+}
+
+/// What exchanging mechanisms gives.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The name of the scenario.
+    pub scenario: String,
+    /// As many as it has flows, in their order.
+    pub flows: Vec<FlowPrediction>,
+    /// As many as it has processes.
+    pub processes: Vec<ProcessPrediction>,
+    /// Whether what was measured of the scenario went into it.
+    pub is_calibrated: bool,
+    /// The measured cases that it rests on.
+    pub basis: Vec<Basis>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// What becomes of a flow.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FlowPrediction {
+    /// Its name.
+    pub name: String,
+    /// Its mechanism.
+    pub before: String,
+    /// The one that it gets; the same where it keeps its own.
+    pub after: String,
+    /// Requests, or messages of a stream, a second; absent where the simulation had none.
+    pub per_s: Option<Change>,
+    /// The round trip, in nanoseconds; absent for streams.
+    pub round_trip_ns: Option<Change>,
+}
+
+/// What becomes of a process.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProcessPrediction {
+    /// Its name.
+    pub name: String,
+    /// CPU time over time; absent where the simulation had none.
+    pub cpu: Option<Change>,
+    /// Context switches a second.
+    pub switches_per_s: Option<Change>,
+}
+
+/// A number before and after, with the 90% interval of the second and of the ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Change {
+    /// As measured, or as simulated.
+    pub before: f64,
+    /// As predicted.
+    pub after: f64,
+    /// Its interval.
+    pub interval: (f64, f64),
+    /// The second over the first.
+    pub ratio: f64,
+    /// Its interval.
+    pub ratio_interval: (f64, f64),
+}
+
+/// Measured cases that differ in the size alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Basis {
+    /// The mechanism and what was done with it, where.
+    pub case: String,
+    /// The sizes, in bytes.
+    pub sizes: Vec<u64>,
+    /// What an iteration takes by size, in nanoseconds.
+    pub fit: SizeFit,
+}
+
+/// Predicts what `after` does from what `before` was `measured` to do; they are the same scenario but for the mechanisms of flows.
+/// `cpus` are the logical CPUs of the host.
+pub fn predict(
+    before: &Scenario,
+    after: &Scenario,
+    costs: &MeasuredCosts,
+    measured: &Measured,
+    cpus: &[u32],
+    options: PredictOptions,
+) -> Prediction {
+    let fitted = [before, after].map(|scenario| {
+        scenario.flows.iter().map(|flow| FlowCosts::of(flow, costs)).collect::<Vec<FlowCosts>>()
+    });
+    let spread = STAY_SPREAD[usize::from(before.processes.len() > 2)];
+    let setup = |costs: &[DrawnCosts], rests: &[Rest], quantum_ns, seed, scenario: &Scenario| {
+        let setup = SimulationSetup { costs, rests, cpus, quantum_ns, seed, events: options.events };
+        simulate(scenario, &setup)
+    };
+    let central: Vec<DrawnCosts> = fitted[0].iter().map(|costs| costs.draw(None, 0.0)).collect();
+    let begin = calibrated(before, measured, None, FIRST_STEPS, |rests| {
+        setup(&central, rests, QUANTUM_NS.1, options.seed, before)
+    });
+    let draws: Vec<[Simulated; 2]> = (0..u64::from(options.draws.max(1)))
+        .map(|nth| {
+            let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(nth);
+            let mut random = SmallRng::seed_from_u64(seed);
+            let quantum_ns = random.random_range(QUANTUM_NS.0..=QUANTUM_NS.1);
+            let drawn = drawn(&fitted, [before, after], seed, spread);
+            let rests = calibrated(before, measured, Some(&begin), NEXT_STEPS, |rests| {
+                setup(&drawn[0], rests, quantum_ns, seed, before)
+            });
+            [
+                setup(&drawn[0], &rests, quantum_ns, seed, before),
+                setup(&drawn[1], &rests, quantum_ns, seed, after),
+            ]
+        })
+        .collect();
+    Prediction {
+        scenario: before.name.clone(),
+        flows: (0..before.flows.len()).map(|at| flow(at, before, after, measured, &draws)).collect(),
+        processes: (0..before.processes.len()).map(|at| process(at, before, measured, &draws)).collect(),
+        is_calibrated: !measured.is_empty(),
+        basis: basis([before, after], costs),
+        notes: notes([before, after], costs, measured, cpus),
+    }
+}
+
+/// The costs of the flows of both scenarios as they might be. A flow that keeps its mechanism has the same costs in both, and flows
+/// of one mechanism are off alike.
+fn drawn(
+    fitted: &[Vec<FlowCosts>; 2],
+    scenarios: [&Scenario; 2],
+    seed: u64,
+    spread: f64,
+) -> [Vec<DrawnCosts>; 2] {
+    [0, 1].map(|which| {
+        let of = |(flow, costs): (&model::scenario::Flow, &FlowCosts)| {
+            let name = flow.mechanism.to_string();
+            let own = name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+            costs.draw(Some(&mut SmallRng::seed_from_u64(own)), spread)
+        };
+        scenarios[which].flows.iter().zip(&fitted[which]).map(of).collect()
+    })
+}
+
+fn flow(
+    at: usize,
+    before: &Scenario,
+    after: &Scenario,
+    measured: &Measured,
+    draws: &[[Simulated; 2]],
+) -> FlowPrediction {
+    let known = measured.flows[at];
+    let of = |behaviour: &Behaviour| behaviour.flows[at];
+    let per_s = |simulated: &Simulated| (simulated.counts[at] > 0).then(|| of(&simulated.behaviour).per_s);
+    FlowPrediction {
+        name: before.flows[at].name.clone(),
+        before: before.flows[at].mechanism.to_string(),
+        after: after.flows[at].mechanism.to_string(),
+        per_s: change(known.map(|flow| flow.per_s), draws, per_s),
+        round_trip_ns: change(known.and_then(|flow| flow.round_trip_ns), draws, |simulated| {
+            of(&simulated.behaviour).round_trip_ns
+        }),
+    }
+}
+
+/// The CPU time for a message changes by what it changes in the simulation, and the rate by the ratio that it changes by there.
+fn process(
+    at: usize,
+    scenario: &Scenario,
+    measured: &Measured,
+    draws: &[[Simulated; 2]],
+) -> ProcessPrediction {
+    let flows: Vec<usize> = (0..scenario.flows.len())
+        .filter(|flow| scenario.flows[*flow].from == at || scenario.flows[*flow].to == at)
+        .collect();
+    let rate = |behaviour: &Behaviour| flows.iter().map(|flow| behaviour.flows[*flow].per_s).sum::<f64>();
+    let known_rate: Option<f64> = flows.iter().map(|flow| measured.flows[*flow].map(|flow| flow.per_s)).sum();
+    let changed = |known: Option<f64>, of: &dyn Fn(&Behaviour) -> f64, most: Option<f64>| {
+        let known = known.zip(known_rate.filter(|rate| *rate > 0.0));
+        let pairs: Vec<(f64, f64)> = draws
+            .iter()
+            .filter_map(|[old, new]| {
+                let (old, new) = (&old.behaviour, &new.behaviour);
+                let (old_rate, new_rate) = (rate(old), rate(new));
+                if old_rate <= 0.0 || new_rate <= 0.0 {
+                    return None;
+                }
+                let Some((known, known_rate)) = known else { return Some((of(old), of(new))) };
+                let each = known / known_rate + of(new) / new_rate - of(old) / old_rate;
+                Some((
+                    known,
+                    (each * known_rate * new_rate / old_rate).clamp(0.0, most.unwrap_or(f64::MAX).max(known)),
+                ))
+            })
+            .collect();
+        let before = known
+            .map(|(known, _)| known)
+            .or_else(|| median(&pairs.iter().map(|(old, _)| *old).collect::<Vec<_>>()))?;
+        Change::of(before, &pairs)
+    };
+    let known = measured.processes[at];
+    ProcessPrediction {
+        name: scenario.processes[at].name.clone(),
+        cpu: changed(known.map(|process| process.cpu), &|behaviour| behaviour.processes[at].cpu, Some(1.0)),
+        switches_per_s: changed(
+            known.map(|process| process.switches_per_s),
+            &|behaviour| behaviour.processes[at].switches_per_s,
+            None,
+        ),
+    }
+}
+
+/// The change of what `of` takes out of a simulation, applied to what is `known` before.
+fn change(
+    known: Option<f64>,
+    draws: &[[Simulated; 2]],
+    of: impl Fn(&Simulated) -> Option<f64>,
+) -> Option<Change> {
+    let pairs: Vec<(f64, f64)> =
+        draws.iter().filter_map(|[before, after]| Some((of(before)?, of(after)?))).collect();
+    let before = known.or_else(|| median(&pairs.iter().map(|(before, _)| *before).collect::<Vec<_>>()))?;
+    Change::of(before, &pairs)
+}
+
+impl Change {
+    /// Of `before`, and of pairs of values before and after whose ratios might be that of the change; `None` without one.
+    fn of(before: f64, pairs: &[(f64, f64)]) -> Option<Self> {
+        let usable = pairs.iter().filter(|(old, new)| *old > 0.0 && *new > 0.0);
+        let logs: Vec<f64> = usable.map(|(old, new)| (new / old).ln()).collect();
+        let middle = median(&logs)?;
+        let (low, high) = quantiles(logs, TAIL);
+        // What no draw shows adds to what they show.
+        let left_out = NORMAL_90 * MODEL_ERROR.hypot(MODEL_ERROR_OF_CHANGE * middle);
+        let interval = (middle - (middle - low).hypot(left_out), middle + (high - middle).hypot(left_out));
+        let (ratio, ratio_interval) = (middle.exp(), (interval.0.exp(), interval.1.exp()));
+        Some(Self {
+            before,
+            after: before * ratio,
+            interval: (before * ratio_interval.0, before * ratio_interval.1),
+            ratio,
+            ratio_interval,
+        })
+    }
+}
+
+/// The cases behind the mechanisms of both scenarios.
+fn basis(scenarios: [&Scenario; 2], costs: &MeasuredCosts) -> Vec<Basis> {
+    let mut basis: Vec<Basis> = Vec::new();
+    for flow in scenarios.into_iter().flat_map(|scenario| &scenario.flows) {
+        let workloads: &[Workload] =
+            if flow.is_stream() { &[Workload::Throughput, Workload::Latency] } else { &[Workload::Latency] };
+        for workload in workloads {
+            for (case, sizes, fit) in costs.basis(&flow.mechanism, *workload) {
+                let place = match case.place {
+                    EndPlace::OneCpu => "one CPU",
+                    EndPlace::TwoCpus => "two CPUs",
+                    EndPlace::Anywhere => "unpinned",
+                };
+                let think = match case.think_time_ns {
+                    0 => String::new(),
+                    ns => format!(", {} idle before", model::units::format_ns(ns as f64)),
+                };
+                let case = format!("{} {workload}, {place}{think}", flow.mechanism);
+                if basis.iter().all(|known| known.case != case) {
+                    basis.push(Basis { case, sizes, fit });
+                }
+            }
+        }
+    }
+    basis
+}
+
+/// What a reader must know.
+fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, cpus: &[u32]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let before = scenarios[0];
+    if measured.is_empty() {
+        notes.push(
+            "nothing was measured of the scenario itself: what is before is computed as well, and less sure than the change".to_owned(),
+        );
+    }
+    let unplaced = before
+        .processes
+        .iter()
+        .filter(|process| !process.cpus.is_empty() && process.cpus.iter().all(|cpu| !cpus.contains(cpu)));
+    for process in unplaced {
+        notes
+            .push(format!("'{}' names CPUs that this host has not: it is taken to run on any", process.name));
+    }
+    for flow in before.flows.iter().filter(|flow| flow.fds > 0) {
+        notes.push(format!("'{}' passes descriptors, whose cost is taken to stay the same", flow.name));
+    }
+    let mut without_sleep: Vec<String> = Vec::new();
+    for flow in scenarios.into_iter().flat_map(|scenario| &scenario.flows).filter(|flow| !flow.is_stream()) {
+        let slept = costs.basis(&flow.mechanism, Workload::Latency).any(|(case, ..)| case.think_time_ns > 0);
+        let name = flow.mechanism.to_string();
+        if !slept && !without_sleep.contains(&name) {
+            without_sleep.push(name);
+        }
+    }
+    if !without_sleep.is_empty() && cpus.len() > 1 {
+        notes.push(format!(
+            "no case of {} begins after a think time: waking after a long sleep is taken to cost what it does back to back",
+            without_sleep.join(" and ")
+        ));
+    }
+    notes
+}

@@ -1,0 +1,551 @@
+//! The run of a simulation: events in order, the steps of processes, and what is counted.
+
+use super::cpus::Cpus;
+use super::events::{Event, Events};
+use super::process::{Arrived, SimulatedProcess, Step, ThreadState};
+use super::setup::{RestTime, Simulated, SimulationSetup, allowed};
+use crate::predict::flow_costs::{EndCost, Ends, FlowEnd};
+use model::Scenario;
+use model::pace::Arrivals;
+use model::scenario::{Begin, Behaviour, FlowBehaviour, Mix, MixValue, ProcessBehaviour, Roots};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::VecDeque;
+
+/// Simulated time ends here, however few events there were.
+const LONGEST_NS: u64 = 1_000_000_000_000;
+/// The part of the events before anything is counted.
+const WARM_UP: u64 = 5;
+
+/// Runs `scenario` for as many events as `setup` says.
+pub(in crate::predict) fn simulate(scenario: &Scenario, setup: &SimulationSetup<'_>) -> Simulated {
+    let mut run = Run::new(scenario, setup);
+    run.begin();
+    let warm_up = setup.events / WARM_UP;
+    for event in 0..setup.events {
+        if event == warm_up {
+            run.forget();
+        }
+        let next = run.events.next().or_else(|| run.unblock().then(|| run.events.next()).flatten());
+        match next {
+            Some((at_ns, event)) if at_ns <= LONGEST_NS => run.take(at_ns, event),
+            _ => break,
+        }
+    }
+    run.finish()
+}
+
+/// What is between the ends of a flow.
+#[derive(Debug)]
+struct Channel {
+    /// The bytes of a stream that were sent and not received.
+    held_bytes: u64,
+    /// The messages of a stream that are on their way.
+    travelling: VecDeque<Arrived>,
+    last_arrival_ns: u64,
+    /// An activity of the sender that waits for room.
+    blocked: Option<usize>,
+    /// When the next is due, where they are due at a rate.
+    due_ns: f64,
+    /// What is owed of a number of messages for each that is no whole number.
+    owed: f64,
+    random: SmallRng,
+    count: u64,
+    answered: u64,
+    round_trips_ns: f64,
+}
+
+struct Run<'a> {
+    scenario: &'a Scenario,
+    setup: &'a SimulationSetup<'a>,
+    caused: Vec<Vec<usize>>,
+    events: Events,
+    now_ns: u64,
+    since_ns: u64,
+    cpus: Cpus,
+    processes: Vec<SimulatedProcess>,
+    channels: Vec<Channel>,
+    placing: SmallRng,
+}
+
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, setup: &'a SimulationSetup<'a>) -> Self {
+        let allowed = allowed(scenario, setup.cpus);
+        let first = |(at, cpus): (usize, &Vec<usize>)| SimulatedProcess::new(cpus[at % cpus.len()]);
+        let processes = allowed.iter().enumerate().map(first).collect();
+        // A flow draws the same whatever the others draw, and whatever its mechanism is.
+        let channel = |at: usize| Channel {
+            held_bytes: 0,
+            travelling: VecDeque::new(),
+            last_arrival_ns: 0,
+            blocked: None,
+            due_ns: 0.0,
+            owed: 0.0,
+            random: SmallRng::seed_from_u64(setup.seed ^ (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+            count: 0,
+            answered: 0,
+            round_trips_ns: 0.0,
+        };
+        Self {
+            caused: (0..scenario.flows.len()).map(|flow| scenario.caused_by(flow).collect()).collect(),
+            cpus: Cpus::new(setup.cpus.len(), allowed),
+            events: Events::default(),
+            now_ns: 0,
+            since_ns: 0,
+            processes,
+            channels: (0..scenario.flows.len()).map(channel).collect(),
+            placing: SmallRng::seed_from_u64(setup.seed),
+            scenario,
+            setup,
+        }
+    }
+
+    /// Has every process begin its own flows.
+    fn begin(&mut self) {
+        for at in 0..self.processes.len() {
+            let roots: Vec<usize> = self.scenario.roots(at).collect();
+            let loops: Vec<Vec<usize>> = match self.scenario.processes[at].roots {
+                _ if roots.is_empty() => Vec::new(),
+                Roots::InTurn => vec![roots],
+                Roots::Together => roots.into_iter().map(|root| vec![root]).collect(),
+            };
+            for roots in loops {
+                let activity = self.processes[at].add(vec![Step::NextRoot], false, roots);
+                self.processes[at].go_on(activity);
+            }
+            self.wake(at, None, 0);
+        }
+    }
+
+    /// Counts from now on.
+    fn forget(&mut self) {
+        self.since_ns = self.now_ns;
+        for process in &mut self.processes {
+            (process.cpu_ns, process.switches) = (0.0, 0.0);
+        }
+        for channel in &mut self.channels {
+            (channel.count, channel.answered, channel.round_trips_ns) = (0, 0, 0.0);
+        }
+    }
+
+    fn finish(self) -> Simulated {
+        let seconds = (self.now_ns.saturating_sub(self.since_ns)) as f64 / 1e9;
+        let per_s = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+        let flows = self.channels.iter().map(|channel| FlowBehaviour {
+            per_s: per_s(channel.count as f64),
+            round_trip_ns: (channel.answered > 0).then(|| channel.round_trips_ns / channel.answered as f64),
+        });
+        let processes = self.processes.iter().map(|process| ProcessBehaviour {
+            cpu: per_s(process.cpu_ns) / 1e9,
+            switches_per_s: per_s(process.switches),
+        });
+        Simulated {
+            behaviour: Behaviour { flows: flows.collect(), processes: processes.collect() },
+            counts: self.channels.iter().map(|channel| channel.count).collect(),
+        }
+    }
+
+    /// Where nothing is left to happen, processes wait for one another in a circle: one of them takes a request though it is at
+    /// another. Whether there was one.
+    fn unblock(&mut self) -> bool {
+        let stuck = (0..self.processes.len()).find(|at| {
+            let process = &self.processes[*at];
+            process.state == ThreadState::Asleep && process.serving.is_some() && !process.inbox.is_empty()
+        });
+        let Some(at) = stuck else { return false };
+        self.processes[at].serving = None;
+        self.wake(at, None, 0);
+        true
+    }
+
+    fn take(&mut self, at_ns: u64, event: Event) {
+        self.now_ns = at_ns;
+        match event {
+            Event::Begins(at) => self.dispatch(at),
+            Event::Due(at, activity) => {
+                self.processes[at].go_on(activity);
+                // Whose flow it is decides how long waking takes.
+                let flow = self.processes[at]
+                    .activity(activity)
+                    .and_then(|activity| activity.roots.first().copied());
+                let delay = flow.map_or(0, |flow| self.idle_wake_ns(at, flow));
+                self.wake(at, None, delay);
+            }
+            Event::Arrives(flow) => {
+                let to = self.scenario.flows[flow].to;
+                if let Some(message) = self.channels[flow].travelling.pop_front() {
+                    self.processes[to].inbox.push_back(message);
+                    self.wake(to, None, 0);
+                }
+            }
+            Event::BurstEnds(at) => {
+                let process = &mut self.processes[at];
+                process.left_ns = process.left_ns.saturating_sub(process.slice_ns);
+                process.had_ns += process.slice_ns;
+                self.proceed(at);
+            }
+        }
+    }
+
+    /// By how much longer it takes to wake process `at` for its time on a CPU that has been idle.
+    fn idle_wake_ns(&self, at: usize, flow: usize) -> u64 {
+        let idle = self.cpus.idle_since(self.processes[at].cpu);
+        let idle_ns = idle.map_or(0, |since| self.now_ns.saturating_sub(since));
+        whole(self.setup.costs[flow].longer_wake_ns(idle_ns as f64))
+    }
+
+    /// Wakes process `at`, if it sleeps and has something to do, on `cpu` if one was chosen; it begins `delay_ns` later if that CPU is
+    /// idle.
+    fn wake(&mut self, at: usize, cpu: Option<usize>, delay_ns: u64) {
+        let process = &mut self.processes[at];
+        if process.state != ThreadState::Asleep || !process.has_work() {
+            return;
+        }
+        let cpu = cpu.unwrap_or_else(|| self.cpus.place(at, process.cpu, None, false));
+        (process.state, process.cpu, process.slept) = (ThreadState::Ready, cpu, true);
+        if self.cpus.idle_since(cpu).is_some() {
+            self.cpus.occupy(cpu, at);
+            self.events.add(self.now_ns + delay_ns, Event::Begins(at));
+        } else {
+            self.cpus.enqueue(cpu, at);
+        }
+    }
+
+    /// Process `at` has its CPU.
+    fn dispatch(&mut self, at: usize) {
+        let process = &mut self.processes[at];
+        (process.state, process.had_ns) = (ThreadState::Running, 0);
+        self.proceed(at);
+    }
+
+    /// The thread of `at` leaves its CPU, which the next one gets.
+    fn leave(&mut self, at: usize, state: ThreadState) {
+        let cpu = self.processes[at].cpu;
+        self.processes[at].state = state;
+        if state == ThreadState::Ready {
+            self.processes[at].switches += 1.0;
+            self.cpus.enqueue(cpu, at);
+        }
+        if let Some(next) = self.cpus.next(cpu, self.now_ns) {
+            self.processes[next].cpu = cpu;
+            self.events.add(self.now_ns, Event::Begins(next));
+        }
+    }
+
+    /// Does the steps of the process `at`, which has a CPU, until one takes time.
+    fn proceed(&mut self, at: usize) {
+        loop {
+            let process = &mut self.processes[at];
+            let is_over = process.had_ns >= self.setup.quantum_ns && self.cpus.is_wanted(process.cpu);
+            if is_over && process.has_work() {
+                return self.leave(at, ThreadState::Ready);
+            }
+            if process.left_ns > 0 {
+                process.slice_ns = process.left_ns.min(self.setup.quantum_ns);
+                self.events.add(self.now_ns + process.slice_ns, Event::BurstEnds(at));
+                return;
+            }
+            let next = process.current.take().or_else(|| process.next_ready()).or_else(|| self.receive(at));
+            let Some(activity) = next else { return self.leave(at, ThreadState::Asleep) };
+            self.processes[at].current = Some(activity);
+            self.step(at, activity);
+        }
+    }
+
+    /// Takes the first message that came for `at`, unless it is at another.
+    fn receive(&mut self, at: usize) -> Option<usize> {
+        let process = &mut self.processes[at];
+        if process.serving.is_some() {
+            return None;
+        }
+        let message = process.inbox.pop_front()?;
+        let slept = std::mem::take(&mut process.slept);
+        let flow = &self.scenario.flows[message.flow];
+        let costs = &self.setup.costs[message.flow];
+        let ends = if message.is_together { Ends::Together } else { Ends::Apart };
+        let cost = if flow.is_stream() {
+            let read = flow.read.map_or(u64::MAX, |read| read.0.max(1));
+            let reads = message.bytes.div_ceil(read).max(1) as f64;
+            let one = costs.streamed(FlowEnd::To, message.bytes.min(read) as f64, ends, slept);
+            EndCost { path_ns: reads * one.path_ns, cpu_ns: reads * one.cpu_ns, ..one }
+        } else {
+            costs.answered(FlowEnd::To, message.bytes as f64, ends)
+        };
+        let mut steps = vec![Step::Done];
+        if message.is_whole {
+            if let Some(to) = message.answer_to {
+                steps.push(Step::Answer { flow: message.flow, to });
+            } else {
+                self.channels[message.flow].count += 1;
+            }
+            let channel = &mut self.channels[message.flow];
+            let work_ns = draw(&flow.server_work, &mut channel.random) as f64;
+            let rest = self.setup.rests[message.flow].answer;
+            let (work_ns, wait_ns) = with_rest(work_ns, rest);
+            if wait_ns > 0.0 {
+                steps.push(Step::Pause { ns: whole(wait_ns) });
+            }
+            for cause in self.caused[message.flow].iter().rev() {
+                let Begin::After { per_message, .. } = self.scenario.flows[*cause].begin else { continue };
+                let owed = &mut self.channels[*cause].owed;
+                *owed += per_message;
+                let left = owed.floor();
+                *owed -= left;
+                if left >= 1.0 {
+                    steps.push(Step::Cause { flow: *cause, left: left as u64 });
+                }
+            }
+            steps.push(Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns });
+        }
+        steps.push(Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns });
+        self.processes[at].switches += cost.switches;
+        let activity = self.processes[at].add(steps, true, Vec::new());
+        self.processes[at].serving = Some(activity);
+        if flow.is_stream() {
+            self.make_room(message.flow, message.bytes);
+        }
+        Some(activity)
+    }
+
+    /// `bytes` of a stream were taken out of it: a sender that waits for room goes on.
+    fn make_room(&mut self, flow: usize, bytes: u64) {
+        let channel = &mut self.channels[flow];
+        channel.held_bytes = channel.held_bytes.saturating_sub(bytes);
+        if let Some(activity) = channel.blocked.take() {
+            let from = self.scenario.flows[flow].from;
+            self.processes[from].go_on(activity);
+            self.wake(from, None, 0);
+        }
+    }
+
+    /// Does the next step of `activity` of process `at`.
+    fn step(&mut self, at: usize, activity: usize) {
+        let Some(step) = self.processes[at].activity(activity).and_then(|activity| activity.steps.pop())
+        else {
+            self.processes[at].current = None;
+            return;
+        };
+        match step {
+            Step::Sleep { until_ns } => {
+                if until_ns > self.now_ns {
+                    self.events.add(until_ns, Event::Due(at, activity));
+                    self.processes[at].current = None;
+                }
+            }
+            Step::Pause { ns } => {
+                let until_ns = self.now_ns.saturating_add(ns);
+                self.push(at, activity, [Step::Sleep { until_ns }]);
+            }
+            Step::Work { path_ns, cpu_ns } => {
+                self.processes[at].left_ns = path_ns;
+                self.processes[at].cpu_ns += cpu_ns;
+            }
+            Step::NextRoot => self.next_root(at, activity),
+            Step::Begin { flow } => self.begin_flow(at, activity, flow),
+            Step::Cause { flow, left } => {
+                let more = (left > 1).then(|| Step::Cause { flow, left: left - 1 });
+                self.push(at, activity, more.into_iter().chain([Step::Begin { flow }]));
+            }
+            Step::Send { flow, left } => self.send(at, activity, flow, left),
+            Step::Sent { flow, bytes, is_together, cpu, left } => {
+                self.sent(
+                    at,
+                    activity,
+                    (flow, left),
+                    Arrived { flow, bytes, is_together, answer_to: None, is_whole: left == 1 },
+                    cpu,
+                );
+            }
+            Step::Answered { flow } => {
+                let began_ns =
+                    self.processes[at].activity(activity).map_or(self.now_ns, |activity| activity.began_ns);
+                let channel = &mut self.channels[flow];
+                channel.answered += 1;
+                channel.count += 1;
+                channel.round_trips_ns += self.now_ns.saturating_sub(began_ns) as f64;
+            }
+            Step::Answer { flow, to } => self.answer(at, activity, flow, to),
+            Step::AnswerSent { flow, bytes, is_together, cpu, to } => {
+                let from = self.scenario.flows[flow].from;
+                let ends = if is_together { Ends::Together } else { Ends::Apart };
+                let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends);
+                let receive = Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns };
+                self.push(from, to, [Step::Answered { flow }, receive]);
+                self.processes[from].switches += cost.switches;
+                self.processes[from].go_on(to);
+                let delay = self.message_wake_ns(flow, bytes, cpu);
+                self.wake(from, Some(cpu), delay);
+            }
+            Step::Done => {
+                self.processes[at].end(activity);
+                self.processes[at].current = None;
+            }
+        }
+    }
+
+    fn push(&mut self, at: usize, activity: usize, steps: impl IntoIterator<Item = Step>) {
+        if let Some(activity) = self.processes[at].activity(activity) {
+            activity.steps.extend(steps);
+        }
+    }
+
+    /// Chooses what `activity` begins next, and when.
+    fn next_root(&mut self, at: usize, activity: usize) {
+        let Some(root) = self.processes[at].activity(activity).map(|activity| {
+            let root = activity.roots[activity.next_root % activity.roots.len()];
+            activity.next_root = (activity.next_root + 1) % activity.roots.len();
+            root
+        }) else {
+            return;
+        };
+        let channel = &mut self.channels[root];
+        let rest = self.setup.rests[root].begin;
+        let until_ns = match &self.scenario.flows[root].begin {
+            Begin::Closed { think_time } => {
+                let think_ns = draw(think_time, &mut channel.random) as f64;
+                let beside = if rest.on_cpu { 0.0 } else { rest.ns };
+                self.now_ns + whole((think_ns + beside).max(0.0))
+            }
+            Begin::Open(rate) => {
+                let due_ns = whole(channel.due_ns);
+                channel.due_ns += rate.interval_ns()
+                    * match rate.arrivals {
+                        Arrivals::Uniform => 1.0,
+                        Arrivals::Poisson => -(1.0 - channel.random.random_range(0.0..1.0f64)).ln(),
+                    };
+                due_ns
+            }
+            Begin::After { .. } => self.now_ns,
+        };
+        self.push(at, activity, [Step::NextRoot, Step::Begin { flow: root }, Step::Sleep { until_ns }]);
+    }
+
+    /// Begins one request or message of `flow`: the work before it, then its messages.
+    fn begin_flow(&mut self, at: usize, activity: usize, flow: usize) {
+        let of = &self.scenario.flows[flow];
+        let work_ns = draw(&of.client_work, &mut self.channels[flow].random) as f64;
+        let rest = self.setup.rests[flow].begin;
+        let on_cpu = if rest.on_cpu { rest } else { RestTime { ns: rest.ns.min(0.0), on_cpu: true } };
+        let (work_ns, _) = with_rest(work_ns, on_cpu);
+        let send = Step::Send { flow, left: of.messages.max(1) };
+        self.push(at, activity, [send, Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns }]);
+    }
+
+    /// Sends the first of `left` messages of a request, or the message of a stream, which waits while there is no room.
+    fn send(&mut self, at: usize, activity: usize, flow: usize, left: u32) {
+        let of = &self.scenario.flows[flow];
+        let costs = &self.setup.costs[flow];
+        if left == of.messages.max(1) {
+            let now_ns = self.now_ns;
+            if let Some(activity) = self.processes[at].activity(activity) {
+                activity.began_ns = now_ns;
+            }
+        }
+        let channel = &mut self.channels[flow];
+        if of.is_stream() && channel.held_bytes > 0 && channel.held_bytes >= costs.capacity_bytes {
+            channel.blocked = Some(activity);
+            self.push(at, activity, [Step::Send { flow, left }]);
+            self.processes[at].current = None;
+            return;
+        }
+        let bytes = draw(&of.size, &mut channel.random);
+        let (cpu, ends) = self.receiver_place(at, of.to, flow);
+        let slept = std::mem::take(&mut self.processes[at].slept);
+        let cost = match of.is_stream() {
+            true => costs.streamed(FlowEnd::From, bytes as f64, ends, slept),
+            false => costs.answered(FlowEnd::From, bytes as f64, ends),
+        };
+        self.processes[at].switches += cost.switches;
+        let sent = Step::Sent { flow, bytes, is_together: ends == Ends::Together, cpu, left };
+        self.push(
+            at,
+            activity,
+            [sent, Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }],
+        );
+    }
+
+    /// The message is with the kernel: its receiver is woken, and the sender goes on or waits for the answer.
+    fn sent(&mut self, at: usize, activity: usize, (flow, left): (usize, u32), message: Arrived, cpu: usize) {
+        let of = &self.scenario.flows[flow];
+        if of.is_stream() {
+            let pace_ns =
+                if message.is_together { 0.0 } else { self.setup.costs[flow].pace_ns(message.bytes as f64) };
+            let channel = &mut self.channels[flow];
+            channel.held_bytes += message.bytes;
+            channel.last_arrival_ns = self.now_ns.max(channel.last_arrival_ns + whole(pace_ns));
+            channel.travelling.push_back(message);
+            let arrival_ns = channel.last_arrival_ns;
+            if arrival_ns > self.now_ns {
+                self.events.add(arrival_ns, Event::Arrives(flow));
+            } else {
+                channel.travelling.pop_back();
+                self.processes[of.to].inbox.push_back(message);
+                self.wake(of.to, Some(cpu), 0);
+            }
+            return;
+        }
+        let is_last = left <= 1;
+        let message = Arrived { answer_to: is_last.then_some(activity), is_whole: is_last, ..message };
+        let delay = self.message_wake_ns(flow, message.bytes, cpu);
+        self.processes[of.to].inbox.push_back(message);
+        self.wake(of.to, Some(cpu), delay);
+        if is_last {
+            self.processes[at].current = None;
+        } else {
+            self.push(at, activity, [Step::Send { flow, left: left - 1 }]);
+        }
+    }
+
+    fn answer(&mut self, at: usize, activity: usize, flow: usize, to: usize) {
+        let of = &self.scenario.flows[flow];
+        let channel = &mut self.channels[flow];
+        let bytes = of.reply.as_ref().map_or(0, |reply| draw(reply, &mut channel.random));
+        let (cpu, ends) = self.receiver_place(at, of.from, flow);
+        let cost = self.setup.costs[flow].answered(FlowEnd::To, bytes as f64, ends);
+        self.processes[at].switches += cost.switches;
+        let sent = Step::AnswerSent { flow, bytes, is_together: ends == Ends::Together, cpu, to };
+        self.push(
+            at,
+            activity,
+            [sent, Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }],
+        );
+    }
+
+    /// The CPU on which `receiver` will go on when process `at` sends to it, and whether that is the sender's.
+    fn receiver_place(&mut self, at: usize, receiver: usize, flow: usize) -> (usize, Ends) {
+        let own = self.processes[at].cpu;
+        let process = &self.processes[receiver];
+        let cpu = if process.state == ThreadState::Asleep {
+            let stays = self.placing.random_range(0.0..1.0) < self.setup.costs[flow].stay;
+            self.cpus.place(receiver, process.cpu, Some(own), stays)
+        } else {
+            process.cpu
+        };
+        (cpu, if cpu == own { Ends::Together } else { Ends::Apart })
+    }
+
+    /// How long it takes until who is woken on `cpu` for a message begins, if that CPU is idle.
+    fn message_wake_ns(&self, flow: usize, bytes: u64, cpu: usize) -> u64 {
+        let idle = self.cpus.idle_since(cpu);
+        idle.map_or(0, |since| {
+            let idle_ns = self.now_ns.saturating_sub(since) as f64;
+            whole(self.setup.costs[flow].wake_ns(bytes as f64, idle_ns))
+        })
+    }
+}
+
+/// A value of `mix`, in bytes or nanoseconds.
+fn draw<T: MixValue>(mix: &Mix<T>, random: &mut SmallRng) -> u64 {
+    whole(mix.at(random.random_range(0.0..1.0)).number())
+}
+
+/// Work with what is left beside it: the work, and a time beside the CPU.
+fn with_rest(work_ns: f64, rest: RestTime) -> (f64, f64) {
+    if rest.on_cpu || rest.ns < 0.0 { ((work_ns + rest.ns).max(0.0), 0.0) } else { (work_ns, rest.ns) }
+}
+
+/// Whole nanoseconds, of which no run needs more than [`LONGEST_NS`].
+fn whole(ns: f64) -> u64 {
+    // A cast takes what is no number as 0.
+    (ns.round() as u64).min(LONGEST_NS)
+}

@@ -1,0 +1,58 @@
+//! What a run of a simulation takes, and what it comes to. It runs nothing.
+
+use crate::predict::flow_costs::DrawnCosts;
+use model::Scenario;
+use model::scenario::Behaviour;
+
+/// What a run takes besides the scenario.
+#[derive(Debug, Clone)]
+pub(in crate::predict) struct SimulationSetup<'a> {
+    /// The costs of each flow.
+    pub(in crate::predict) costs: &'a [DrawnCosts],
+    /// What each flow has beside its costs and its work.
+    pub(in crate::predict) rests: &'a [Rest],
+    /// The logical CPUs.
+    pub(in crate::predict) cpus: &'a [u32],
+    /// For how long a thread keeps a CPU for which another waits, in nanoseconds.
+    pub(in crate::predict) quantum_ns: u64,
+    /// What sizes, work and placement are drawn with.
+    pub(in crate::predict) seed: u64,
+    /// How many events a run has.
+    pub(in crate::predict) events: u64,
+}
+
+/// What is known of a flow by measurement alone, and stays what it is whatever the mechanism: it may be negative, where the work of
+/// the scenario is too long.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(in crate::predict) struct Rest {
+    /// Before each request or message, at the sender.
+    pub(in crate::predict) begin: RestTime,
+    /// Before each answer, at the receiver.
+    pub(in crate::predict) answer: RestTime,
+}
+
+/// A time that nothing else explains.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(in crate::predict) struct RestTime {
+    pub(in crate::predict) ns: f64,
+    /// Whether it is CPU time.
+    pub(in crate::predict) on_cpu: bool,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::predict) struct Simulated {
+    pub(in crate::predict) behaviour: Behaviour,
+    /// How many requests, or messages of a stream, each flow had.
+    pub(in crate::predict) counts: Vec<u64>,
+}
+
+/// Whether every thread of `scenario` has one of `cpus`; those that name others run on any.
+pub(super) fn allowed(scenario: &Scenario, cpus: &[u32]) -> Vec<Vec<usize>> {
+    let of = |named: &[u32]| -> Vec<usize> {
+        let places = |(at, id): (usize, &u32)| named.contains(id).then_some(at);
+        let found: Vec<usize> = cpus.iter().enumerate().filter_map(places).collect();
+        if found.is_empty() { (0..cpus.len()).collect() } else { found }
+    };
+    scenario.processes.iter().map(|process| of(&process.cpus)).collect()
+}

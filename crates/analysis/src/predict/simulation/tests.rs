@@ -1,0 +1,152 @@
+//! The simulation against closed forms, and that it ends whatever the scenario is.
+
+use super::run::simulate;
+use super::setup::{Rest, Simulated, SimulationSetup};
+use crate::predict::fixture::{WAKE_NS, costs, flow, message_ns, scenario, us};
+use crate::predict::flow_costs::{DrawnCosts, FlowCosts};
+use model::pace::{Arrivals, Rate};
+use model::scenario::{Begin, Flow};
+use model::testing::scenarios::random_scenario;
+use model::{Scenario, Spec};
+use proptest::prelude::*;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+fn run_for(scenario: &Scenario, cpus: &[u32], events: u64) -> Simulated {
+    let measured = costs();
+    let costs: Vec<DrawnCosts> =
+        scenario.flows.iter().map(|flow| FlowCosts::of(flow, &measured).draw(None, 0.0)).collect();
+    let rests = vec![Rest::default(); scenario.flows.len()];
+    let setup =
+        SimulationSetup { costs: &costs, rests: &rests, cpus, quantum_ns: 2_000_000, seed: 3, events };
+    simulate(scenario, &setup)
+}
+
+fn run(scenario: &Scenario, cpus: &[u32]) -> Simulated {
+    run_for(scenario, cpus, 60_000)
+}
+
+fn near(found: f64, expected: f64, within: f64) {
+    assert!((found / expected - 1.0).abs() < within, "{found} and not {expected}");
+}
+
+fn stream(from: usize, to: usize) -> Flow {
+    Flow { reply: None, ..flow(from, to) }
+}
+
+#[test]
+fn a_closed_loop_takes_the_sum_of_its_parts() {
+    let looped = Flow { client_work: us(30), server_work: us(50), ..flow(0, 1) };
+    let messages = 4.0 * message_ns(64.0);
+    let together = run(&scenario(&[&[0], &[0]], vec![looped.clone()]), &[0, 1]);
+    near(1e9 / together.behaviour.flows[0].per_s, messages + 80_000.0, 0.01);
+    near(together.behaviour.flows[0].round_trip_ns.unwrap(), messages + 50_000.0, 0.01);
+    let apart = run(&scenario(&[&[0], &[1]], vec![looped]), &[0, 1]);
+    near(1e9 / apart.behaviour.flows[0].per_s, messages + 2.0 * WAKE_NS + 80_000.0, 0.01);
+    // Each end has half of the messages' CPU time, and its own work.
+    let cycle_ns = 1e9 / apart.behaviour.flows[0].per_s;
+    near(apart.behaviour.processes[0].cpu * cycle_ns, messages / 2.0 + 30_000.0, 0.02);
+    near(apart.behaviour.processes[1].cpu * cycle_ns, messages / 2.0 + 50_000.0, 0.02);
+}
+
+#[test]
+fn a_think_time_is_part_of_the_cycle_and_not_of_the_round_trip() {
+    let thinking = Flow { begin: Begin::Closed { think_time: us(500) }, ..flow(0, 1) };
+    let found = run(&scenario(&[&[0], &[0]], vec![thinking]), &[0]).behaviour.flows[0];
+    near(1e9 / found.per_s, 500_000.0 + 4.0 * message_ns(64.0), 0.01);
+    near(found.round_trip_ns.unwrap(), 4.0 * message_ns(64.0), 0.01);
+}
+
+#[test]
+fn a_server_with_random_arrivals_has_the_waiting_time_of_m_d_1() {
+    // Many clients, each rarely, all on CPUs of their own: together they are random arrivals at one server.
+    let clients = 40;
+    let work_us = 200;
+    let rate = Rate { per_s: 70, arrivals: Arrivals::Poisson };
+    let flows: Vec<Flow> = (0..clients)
+        .map(|at| Flow { begin: Begin::Open(rate), server_work: us(work_us), ..flow(at, clients) })
+        .collect();
+    let own: Vec<[u32; 1]> = (0..=clients as u32).map(|cpu| [cpu]).collect();
+    let processes: Vec<&[u32]> = own.iter().map(|cpu| cpu.as_slice()).collect();
+    let cpus: Vec<u32> = (0..=clients as u32).collect();
+    let found = run_for(&scenario(&processes, flows), &cpus, 600_000);
+    let trips: f64 = found.behaviour.flows.iter().map(|flow| flow.round_trip_ns.unwrap()).sum();
+    let mean = trips / clients as f64;
+    // The server is busy with a request while it receives it, works, and answers.
+    let service_ns = f64::from(work_us as u32) * 1000.0 + 2.0 * message_ns(64.0);
+    let load = clients as f64 * 70.0 * service_ns / 1e9;
+    let waiting_ns = load * service_ns / (2.0 * (1.0 - load));
+    let beside_ns = mean - service_ns - 2.0 * message_ns(64.0);
+    // Both wake-ups are in it, the server's where it was asleep.
+    let wakes_ns = WAKE_NS * (2.0 - load);
+    near(beside_ns - wakes_ns, waiting_ns, 0.15);
+}
+
+#[test]
+fn a_pipeline_is_as_fast_as_its_slowest_stage() {
+    let after = |flow, from, to| Flow { begin: Begin::After { flow, per_message: 1.0 }, ..stream(from, to) };
+    let flows = vec![
+        Flow { client_work: us(20), server_work: us(10), ..stream(0, 1) },
+        Flow { server_work: us(70), ..after(0, 1, 2) },
+        Flow { server_work: us(30), ..after(1, 2, 3) },
+    ];
+    let found = run_for(&scenario(&[&[0], &[1], &[2], &[3]], flows), &[0, 1, 2, 3], 200_000);
+    let slowest_ns = 70_000.0 + 2.0 * message_ns(64.0);
+    for flow in &found.behaviour.flows {
+        near(1e9 / flow.per_s, slowest_ns, 0.03);
+    }
+    near(found.behaviour.processes[2].cpu, 1.0, 0.02);
+}
+
+#[test]
+fn two_loops_on_one_cpu_share_it() {
+    let busy = |from, to| Flow { client_work: us(100), ..flow(from, to) };
+    let alone = run(&scenario(&[&[0], &[0]], vec![busy(0, 1)]), &[0]);
+    let both = run(&scenario(&[&[0], &[0], &[0], &[0]], vec![busy(0, 1), busy(2, 3)]), &[0]);
+    for flow in &both.behaviour.flows {
+        near(flow.per_s, alone.behaviour.flows[0].per_s / 2.0, 0.05);
+    }
+    let used: f64 = both.behaviour.processes.iter().map(|process| process.cpu).sum();
+    near(used, 1.0, 0.02);
+    let apart = run(&scenario(&[&[0], &[0], &[1], &[1]], vec![busy(0, 1), busy(2, 3)]), &[0, 1]);
+    near(apart.behaviour.flows[1].per_s, alone.behaviour.flows[0].per_s, 0.01);
+}
+
+#[test]
+fn flows_that_are_after_others_have_as_many_messages_as_they_should() {
+    let half = Flow { begin: Begin::After { flow: 0, per_message: 0.5 }, ..flow(1, 2) };
+    let found = run(&scenario(&[&[], &[], &[]], vec![flow(0, 1), half]), &[0, 1]);
+    near(found.counts[1] as f64, found.counts[0] as f64 / 2.0, 0.02);
+}
+
+#[test]
+fn an_open_loop_has_its_rate() {
+    let rate = Rate { per_s: 2000, arrivals: Arrivals::Uniform };
+    let open = Flow { begin: Begin::Open(rate), ..flow(0, 1) };
+    near(run(&scenario(&[&[], &[]], vec![open]), &[0, 1]).behaviour.flows[0].per_s, 2000.0, 0.01);
+}
+
+#[test]
+fn processes_that_ask_one_another_do_not_stand_still() {
+    let found = run(&scenario(&[&[], &[]], vec![flow(0, 1), flow(1, 0)]), &[0, 1]);
+    assert!(found.counts.iter().all(|count| *count > 100), "{found:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn no_scenario_makes_it_hang_or_panic_and_a_seed_gives_the_same_again(seed in any::<u64>(), cpus in 1..5_u32) {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let specs = [Spec::plain("fast"), Spec::plain("slow"), Spec::plain("unmeasured")];
+        let scenario = random_scenario(&specs, &mut |below| random.random_range(0..below));
+        let cpus: Vec<u32> = (0..cpus).collect();
+        let found = run_for(&scenario, &cpus, 5000);
+        prop_assert_eq!(&found, &run_for(&scenario, &cpus, 5000));
+        for process in &found.behaviour.processes {
+            prop_assert!(process.cpu.is_finite() && process.cpu >= 0.0);
+        }
+        // Whoever begins something gets it done.
+        prop_assert!(found.counts.iter().sum::<u64>() > 0, "{:?}", scenario);
+    }
+}

@@ -1,0 +1,141 @@
+//! Predictions from costs that are known.
+
+use super::fixture::{add_costs, costs, flow, message_ns, scenario, us};
+use super::{CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
+use model::scenario::{Behaviour, Flow, FlowBehaviour, Mix, ProcessBehaviour};
+use model::testing::scenarios::random_scenario;
+use model::{Scenario, Size, Spec, Workload};
+use proptest::prelude::*;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const QUICK: PredictOptions = PredictOptions { seed: 1, draws: 8, events: 4000 };
+
+fn exchanged(scenario: &Scenario, name: &str) -> Scenario {
+    let mut scenario = scenario.clone();
+    scenario.flows.iter_mut().for_each(|flow| flow.mechanism = Spec::plain(name));
+    scenario
+}
+
+#[test]
+fn a_dearer_mechanism_adds_what_it_costs_more() {
+    let before = scenario(&[&[0], &[0]], vec![Flow { server_work: us(50), ..flow(0, 1) }]);
+    let after = exchanged(&before, "slow");
+    let found = predict(&before, &after, &costs(), &Measured::recorded(&before), &[0], QUICK);
+    let trip = found.flows[0].round_trip_ns.unwrap();
+    let (old, new) = (50_000.0 + 4.0 * message_ns(64.0), 50_000.0 + 8.0 * message_ns(64.0));
+    assert!((trip.ratio / (new / old) - 1.0).abs() < 0.01, "{trip:?}");
+    let (low, high) = trip.ratio_interval;
+    assert!(low < new / old && new / old < high, "{trip:?}");
+    assert!(!found.is_calibrated && found.notes.iter().any(|note| note.contains("nothing was measured")));
+    // The client does nothing but its messages, which take twice the CPU time.
+    let cpu = found.processes[0].cpu.unwrap();
+    assert!((cpu.ratio / (2.0 * old / new) - 1.0).abs() < 0.02, "{cpu:?}");
+}
+
+#[test]
+fn what_was_measured_beside_the_costs_stays_the_same() {
+    let before = scenario(&[&[0], &[0]], vec![flow(0, 1)]);
+    let after = exchanged(&before, "slow");
+    let mechanism_ns = 4.0 * message_ns(64.0);
+    // Of 100 us nothing is known but that the mechanism takes less than a tenth of it.
+    let flows = vec![FlowBehaviour { per_s: 1e9 / 130_000.0, round_trip_ns: Some(100_000.0) }];
+    let process = |cpu| ProcessBehaviour { cpu, switches_per_s: 15_000.0 };
+    let replay = Behaviour { flows, processes: vec![process(0.3), process(0.7)] };
+    let measured = Measured::replayed(&[replay]).unwrap();
+    let found = predict(&before, &after, &costs(), &measured, &[0], QUICK);
+    let (trip, rate) = (found.flows[0].round_trip_ns.unwrap(), found.flows[0].per_s.unwrap());
+    assert!((trip.after - 100_000.0 - mechanism_ns).abs() < 1000.0, "{trip:?}");
+    assert!((1e9 / rate.after - 130_000.0 - mechanism_ns).abs() < 1500.0, "{rate:?}");
+    assert!(found.is_calibrated);
+    // The other end did half of it.
+    let cpu = found.processes[1].cpu.unwrap();
+    assert!(
+        (cpu.after - (91_000.0 + mechanism_ns / 2.0) / (130_000.0 + mechanism_ns)).abs() < 0.02,
+        "{cpu:?}"
+    );
+}
+
+#[test]
+fn an_exchange_for_the_same_changes_nothing() {
+    let before = scenario(&[&[], &[], &[]], vec![flow(0, 1), flow(1, 2)]);
+    let found = predict(&before, &before, &costs(), &Measured::recorded(&before), &[0, 1], QUICK);
+    for flow in found.flows {
+        assert_eq!(flow.per_s.unwrap().ratio, 1.0);
+    }
+}
+
+#[test]
+fn cases_that_are_missing_are_named_and_planned() {
+    let mut one = scenario(&[&[], &[]], vec![flow(0, 1), Flow { reply: None, ..flow(0, 1) }]);
+    one.flows[0].size = Mix::only(Size(100_000));
+    one.flows[1].name = "stream".to_owned();
+    let needs = needed([&one], 2);
+    let missing = needs.missing(&MeasuredCosts::default());
+    assert_eq!(
+        missing,
+        [
+            "fast latency 64,100000 on one CPU",
+            "fast latency 64,100000 on two CPUs",
+            "fast throughput 64 on one CPU",
+            "fast throughput 64 on two CPUs"
+        ]
+    );
+    assert_eq!(needs.missing(&costs()), Vec::<String>::new());
+    assert_eq!(needed([&one], 1).missing(&MeasuredCosts::default()).len(), 2);
+    let blocks = needs.blocks();
+    assert!(blocks.iter().any(|block| block.workloads == [Workload::Throughput]), "{blocks:?}");
+    assert!(blocks.iter().any(|block| block.paces.len() == 2), "{blocks:?}");
+    let mut few = MeasuredCosts::default();
+    add_costs(&mut few, "other", 1.0);
+    assert_eq!(needs.missing(&few).len(), 4);
+    let case = CostCase {
+        spec: Spec::plain("fast"),
+        workload: Workload::Latency,
+        place: EndPlace::OneCpu,
+        think_time_ns: 0,
+    };
+    assert_eq!(costs().sizes(&case).len(), 6);
+}
+
+#[test]
+fn a_prediction_held_if_the_replay_is_in_its_interval() {
+    let before = scenario(&[&[0], &[0]], vec![flow(0, 1)]);
+    let found =
+        predict(&before, &exchanged(&before, "slow"), &costs(), &Measured::recorded(&before), &[0], QUICK);
+    let replay = |factor: f64| Behaviour {
+        flows: vec![FlowBehaviour { per_s: 1000.0 / factor, round_trip_ns: Some(1000.0 * factor) }],
+        processes: vec![ProcessBehaviour { cpu: 0.5, switches_per_s: 1.0 }; 2],
+    };
+    let ratio = found.flows[0].round_trip_ns.unwrap().ratio;
+    let good = held(&found, &[replay(1.0), replay(1.0)], &[replay(ratio), replay(ratio)]);
+    assert!(good.changes().count() == 2 && good.changes().all(|change| change.held), "{good:?}");
+    let bad = held(&found, &[replay(1.0)], &[replay(1.0)]);
+    assert!(bad.changes().all(|change| !change.held && change.replayed == 1.0), "{bad:?}");
+    assert_eq!(held(&found, &[], &[]).changes().count(), 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn no_scenario_panics_and_intervals_hold_the_prediction(seed in any::<u64>(), per_s in 0.0..1e6f64, cpu in 0.0..3.0f64) {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let before = random_scenario(&[Spec::plain("fast")], &mut |below| random.random_range(0..below));
+        let after = exchanged(&before, "slow");
+        let options = PredictOptions { seed, draws: 3, events: 1500 };
+        let replay = Behaviour {
+            flows: vec![FlowBehaviour { per_s, round_trip_ns: Some(per_s * 3.0) }; before.flows.len()],
+            processes: vec![ProcessBehaviour { cpu, switches_per_s: per_s }; before.processes.len()],
+        };
+        let measured = Measured::replayed(&[replay]).unwrap();
+        let found = predict(&before, &after, &costs(), &measured, &[0, 1], options);
+        prop_assert_eq!(&found, &predict(&before, &after, &costs(), &measured, &[0, 1], options));
+        for flow in &found.flows {
+            for change in flow.per_s.iter().chain(&flow.round_trip_ns) {
+                prop_assert!(change.ratio_interval.0 <= change.ratio && change.ratio <= change.ratio_interval.1);
+                prop_assert!(change.after.is_finite());
+            }
+        }
+    }
+}

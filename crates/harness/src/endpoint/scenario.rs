@@ -1,0 +1,9 @@
+//! A process of a scenario: its ends of several flows, and what it does with them.
+
+mod draws;
+mod flow_end;
+mod gate;
+mod meters;
+mod plan;
+pub(super) mod process;
+mod strand;

@@ -1,0 +1,150 @@
+//! One end of a flow: an endpoint of its mechanism, and memory for messages of any of its sizes. It checks what comes.
+
+use super::draws::{Drawn, Draws};
+use crate::endpoint::loop_error::LoopError;
+use crate::endpoint::payload::{Check, make, number_from, verify};
+use mechanisms::object::ObjectEndpoint;
+use mechanisms::{Arrived, Shape};
+use model::scenario::{Flow, Mix};
+use model::{Card, Framing, Payload, Session, Size, Workload};
+use rustix::fd::BorrowedFd;
+
+/// One end of a flow.
+pub(super) struct FlowEnd {
+    endpoint: Box<dyn ObjectEndpoint>,
+    draws: Draws,
+    check: Check,
+    is_stream_of_bytes: bool,
+    /// How much is asked for at a time.
+    read_bytes: Option<usize>,
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+    /// What has come of `incoming` and belongs to messages that were not taken yet.
+    start: usize,
+    end: usize,
+}
+
+/// The largest message of `flow`, either way.
+pub(super) fn largest(flow: &Flow) -> Size {
+    flow.reply.as_ref().map_or(flow.size.largest(), |reply| flow.size.largest().max(reply.largest()))
+}
+
+/// What `flow` has its mechanism carry.
+pub(super) fn shape(flow: &Flow) -> Shape {
+    let workload = match flow {
+        Flow { fds: 1.., reply: Some(_), .. } => {
+            Workload::Session(Session { messages: flow.messages, fds: flow.fds })
+        }
+        Flow { reply: None, .. } | Flow { messages: 2.., .. } => Workload::Throughput,
+        _ => Workload::Latency,
+    };
+    Shape { size_bytes: largest(flow).as_usize().max(1), workload }
+}
+
+impl FlowEnd {
+    pub(super) fn new(endpoint: Box<dyn ObjectEndpoint>, flow: &Flow, card: &Card, draws: Draws) -> Self {
+        let room = largest(flow).as_usize().max(8);
+        let is_stream_of_bytes = card.framing == Framing::Stream;
+        // What is read beyond a message would hide an empty one.
+        let read_bytes = flow.read.filter(|_| is_stream_of_bytes && !card.empty).map(Size::as_usize);
+        Self {
+            endpoint,
+            draws,
+            check: if card.payload == Payload::Bytes { Check::Sequence } else { Check::Nothing },
+            is_stream_of_bytes,
+            read_bytes,
+            outgoing: vec![0xa5; room],
+            // Room for a message, of which the last part is read with as much of the next as a read takes.
+            incoming: vec![0xa5; room + read_bytes.unwrap_or(0)],
+            start: 0,
+            end: 0,
+        }
+    }
+
+    /// What poll(2) finds readable when something has come.
+    pub(super) fn input(&self) -> Option<BorrowedFd<'_>> {
+        self.endpoint.input()
+    }
+
+    /// Whether something has come already, so that there is nothing to wait for.
+    pub(super) fn has_more(&self) -> bool {
+        self.start < self.end
+    }
+
+    /// Sends the message `number`, of a size that is drawn from `sizes`. Returns its size.
+    pub(super) fn send(
+        &mut self,
+        number: u64,
+        (sizes, what): (&Mix<Size>, Drawn),
+        mut fds: &[BorrowedFd<'_>],
+    ) -> Result<u64, LoopError> {
+        let size = self.draws.value(sizes, what, number).as_usize();
+        make(&mut self.outgoing[..size], 0, number, self.check, false);
+        let mut sent = 0;
+        loop {
+            let bytes = self.endpoint.send(&self.outgoing[sent..size], fds);
+            sent += bytes.map_err(|errno| LoopError::Call { name: "send", errno })?;
+            if sent >= size {
+                return Ok(size as u64);
+            }
+            // In a stream the descriptors go with the first bytes.
+            fds = &[];
+        }
+    }
+
+    /// Receives the message `number`, of a size that is drawn from `sizes`, with so many descriptors. Returns its number, which is
+    /// a later one where messages were lost, and its size.
+    pub(super) fn receive(
+        &mut self,
+        number: u64,
+        (sizes, what): (&Mix<Size>, Drawn),
+        fds: u32,
+    ) -> Result<(u64, u64), LoopError> {
+        let (number, size, came) = if self.is_stream_of_bytes {
+            let size = self.draws.value(sizes, what, number).as_usize();
+            (number, size, self.receive_bytes(size, fds > 0)?)
+        } else {
+            let Arrived { bytes, fds: came } = self.part(0, self.incoming.len(), fds > 0)?;
+            let number = match self.endpoint.loses() {
+                true => number_from(&self.incoming[..bytes], number),
+                false => number,
+            };
+            let size = self.draws.value(sizes, what, number).as_usize();
+            if bytes != size && self.check != Check::Nothing {
+                return Err(LoopError::Payload { iteration: number, at: bytes.min(size) });
+            }
+            (self.start, self.end) = (0, 0);
+            (number, size, came)
+        };
+        if came != fds as usize {
+            return Err(LoopError::Descriptors { iteration: number, came });
+        }
+        verify(&self.incoming[self.start..self.start + size], 0, number, self.check, false)?;
+        if self.is_stream_of_bytes {
+            self.start += size;
+        }
+        Ok((number, size as u64))
+    }
+
+    /// Receives until there are `size` bytes. Returns how many descriptors came.
+    fn receive_bytes(&mut self, size: usize, with_fds: bool) -> Result<usize, LoopError> {
+        let mut came = 0;
+        self.incoming.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let mut is_due = size == 0 || self.end < size;
+        while is_due {
+            let rest = size.saturating_sub(self.end).max(1);
+            let most = self.read_bytes.unwrap_or(rest);
+            let Arrived { bytes, fds } = self.part(self.end, self.end + most, with_fds)?;
+            self.end += bytes;
+            came += fds;
+            is_due = self.end < size;
+        }
+        Ok(came)
+    }
+
+    fn part(&mut self, from: usize, to: usize, with_fds: bool) -> Result<Arrived, LoopError> {
+        let arrived = self.endpoint.receive(&mut self.incoming[from..to], with_fds);
+        arrived.map_err(|errno| LoopError::Call { name: "receive", errno })
+    }
+}

@@ -1,0 +1,141 @@
+//! `ipcmark predict`: from the scenario and the exchanges to the costs, the prediction, and whether a replay shows the same.
+
+use crate::cli::PredictArguments;
+use crate::exit::{Error, Exit};
+use crate::measuring::measure;
+use crate::output::{print, style};
+use crate::planning::plan_here;
+use crate::session::RunSession;
+use crate::{results_file, scenarios};
+use analysis::predict::{Measured, MeasuredCosts, NeededCosts, PredictOptions, held, needed, predict};
+use harness::coordinator::replay::{self, ReplayBounds};
+use model::plan::Plan;
+use model::record::{Host, Record};
+use model::scenario::Behaviour;
+use model::{Endpoints, Invalid, Percent, Scenario};
+use std::path::Path;
+use std::time::Duration;
+
+/// How precise costs need to be.
+const PRECISION: Percent = Percent(0.02);
+/// How many missing cases a refusal names.
+const NAMED: usize = 4;
+
+/// Predicts what the exchanges give.
+pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
+    let before = scenarios::read(&arguments.scenario)?;
+    let after = scenarios::exchanged(&before, &arguments.exchanges)?;
+    if arguments.check.is_some() {
+        [&before, &after].into_iter().try_for_each(replay::check)?;
+    }
+    let host = harness::host::facts::read(Path::new("/"));
+    let cpus: Vec<u32> = host.topology.cpus.iter().map(|cpu| cpu.id).collect();
+    let needs = needed([&before, &after], cpus.len());
+    let mut records = records(&arguments)?;
+    let missing = needs.missing(&MeasuredCosts::of(&records));
+    let time = arguments.measure.filter(|_| !missing.is_empty());
+    if time.is_none() {
+        refuse_missing(&missing, &remedy(&needs, arguments.measure))?;
+    }
+    let session = (time.is_some() || arguments.check.is_some()).then(RunSession::open).transpose()?;
+    if let Some((time, session)) = time.zip(session.as_ref()) {
+        let plan = lacking(&needs, &records, &host);
+        let trials = session.trials(false, arguments.timeout, None);
+        records.extend(measure(&plan, &trials, time, PRECISION.into()));
+        if session.is_stopped() {
+            return Ok(Exit::Interrupted);
+        }
+        refuse_missing(&needs.missing(&MeasuredCosts::of(&records)), &why(&plan, &records))?;
+    }
+    let replayed = arguments.check.zip(session.as_ref());
+    let replayed = replayed.map(|(time, session)| replayed_in(time, session, [&before, &after], &arguments));
+    let replayed = replayed.transpose()?;
+    if session.is_some_and(|session| session.is_stopped()) {
+        return Ok(Exit::Interrupted);
+    }
+    let measured = replayed.as_ref().and_then(|[before, _]| Measured::replayed(before));
+    let measured = measured.unwrap_or_else(|| Measured::recorded(&before));
+    let options = PredictOptions { seed: arguments.seed, ..PredictOptions::default() };
+    let costs = MeasuredCosts::of(&records);
+    let prediction = predict(&before, &after, &costs, &measured, &cpus, options);
+    let held = replayed.map(|[before, after]| held(&prediction, &before, &after));
+    print(&match arguments.json {
+        true => format!("{:#}\n", serde_json::json!({ "prediction": prediction, "held": held })),
+        false => report::prediction(&prediction, held.as_ref(), &style()),
+    })?;
+    Ok(Exit::Success)
+}
+
+/// The slices of both scenarios, which are replayed in turn for `time`.
+fn replayed_in(
+    time: Duration,
+    session: &RunSession,
+    scenarios: [&Scenario; 2],
+    arguments: &PredictArguments,
+) -> Result<[Vec<Behaviour>; 2], Error> {
+    let trials = session.trials(false, arguments.timeout, None);
+    let bounds = ReplayBounds {
+        clock: trials.clock,
+        directory: trials.directory,
+        interrupted: trials.interrupted,
+        timeout: arguments.timeout,
+        time,
+    };
+    let both = replay::replay_both(scenarios, &bounds);
+    let both = both.map_err(|error| {
+        sys::Failure::new("replay", scenarios[0].name.clone(), error.to_string(), "see 'ipcmark replay'")
+    })?;
+    Ok(both.map(|replayed| replayed.slices))
+}
+
+/// The records of all files with costs.
+fn records(arguments: &PredictArguments) -> Result<Vec<Record>, Invalid> {
+    let mut records = Vec::new();
+    for path in &arguments.costs {
+        records.extend(results_file::read(path)?.records);
+    }
+    Ok(records)
+}
+
+/// The plan of the cases that are needed and of which there is no record.
+fn lacking(needs: &NeededCosts, records: &[Record], host: &Host) -> Plan {
+    let mut plan = plan_here(&needs.blocks(), Endpoints::default(), &host.topology);
+    plan.cases.retain(|case| records.iter().all(|record| record.case != *case || record.samples.is_empty()));
+    plan
+}
+
+fn refuse_missing(missing: &[String], remedy: &str) -> Result<(), Invalid> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let more = missing.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let named = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    Err(Invalid::new(format!("the prediction needs measured cases that are missing: {named}{more}"), remedy))
+}
+
+/// How the missing cases can be had.
+fn remedy(needs: &NeededCosts, tried: Option<Duration>) -> String {
+    let mut mechanisms: Vec<String> =
+        needs.blocks().iter().flat_map(|block| &block.specs).map(|spec| format!("-m {spec}")).collect();
+    mechanisms.dedup();
+    match tried {
+        Some(_) => "give --measure more time".to_owned(),
+        None => format!(
+            "--measure 60s measures them; or name a results file that has them with --costs, as 'ipcmark run {} -w latency,throughput -p \
+             same-core -p same-llc -p unpinned -o FILE' makes",
+            mechanisms.join(" ")
+        ),
+    }
+}
+
+/// Why cases are missing after they were to be measured.
+fn why(plan: &Plan, records: &[Record]) -> String {
+    let dropped = plan.dropped.iter().map(|dropped| format!("{}: {}", dropped.case, dropped.reason));
+    let failed = records.iter().filter_map(|record| match &record.outcome {
+        model::Outcome::Failed { error } => Some(format!("{}: {error}", record.case)),
+        _ => None,
+    });
+    let reasons: Vec<String> = dropped.chain(failed).take(NAMED).collect();
+    if reasons.is_empty() { "give --measure more time".to_owned() } else { reasons.join("\n  ") }
+}
