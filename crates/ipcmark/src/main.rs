@@ -21,6 +21,7 @@ mod remote;
 mod request;
 mod results_file;
 mod rules;
+mod scenario_file;
 mod selection;
 mod session;
 mod special_file;
@@ -47,6 +48,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Report(arguments) => cmd::report::run(arguments),
         Command::Compare(arguments) => cmd::compare::run(arguments),
         Command::Explain(arguments) => cmd::explain::run(arguments),
+        Command::Replay(arguments) => cmd::replay::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),
