@@ -121,7 +121,8 @@ impl AnalysedReplay {
             let of = &scenario.flows[at];
             let quantile = |share| Some(total.round_trips.as_ref()?.quantile_ns(share)? as f64);
             let recorded = of.recorded.as_ref().map(|recorded| {
-                let of_mix = |value: &dyn Fn(&Mix<Nanoseconds>) -> f64| recorded.round_trip.as_ref().map(value);
+                let of_mix =
+                    |value: &dyn Fn(&Mix<Nanoseconds>) -> f64| recorded.round_trip.as_ref().map(value);
                 RecordedBeside {
                     per_s: recorded.per_s,
                     round_trip_ns: of_mix(&Mix::mean),
@@ -173,7 +174,12 @@ impl ReplayedBoth {
             Some(FlowRatios {
                 name: of.name.clone(),
                 mechanisms: [of.mechanism.clone(), second.flows[other].mechanism.clone()],
-                rate: ratio(a, b, |slice| Some(slice.flows[at].per_s), |slice| Some(slice.flows[other].per_s)),
+                rate: ratio(
+                    a,
+                    b,
+                    |slice| Some(slice.flows[at].per_s),
+                    |slice| Some(slice.flows[other].per_s),
+                ),
                 round_trip: ratio(
                     a,
                     b,
@@ -218,7 +224,10 @@ mod tests {
 
     fn slice(per_s: f64) -> Behaviour {
         let flow = FlowBehaviour { per_s, round_trip_ns: (per_s > 0.0).then(|| 1e9 / per_s) };
-        Behaviour { flows: vec![flow], processes: vec![ProcessBehaviour { cpu: 0.5, switches_per_s: 2.0 * per_s }] }
+        Behaviour {
+            flows: vec![flow],
+            processes: vec![ProcessBehaviour { cpu: 0.5, switches_per_s: 2.0 * per_s }],
+        }
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::path::Path;
 pub fn read(path: &Path) -> Result<Scenario, Invalid> {
     const LONGEST_BYTES: u64 = 1 << 20;
     let text = read_text(path, LONGEST_BYTES)?;
-    let in_file = |Invalid { problem, remedy }| Invalid::new(format!("{}: {problem}", path.display()), remedy);
+    let in_file =
+        |Invalid { problem, remedy }| Invalid::new(format!("{}: {problem}", path.display()), remedy);
     Scenario::parse(&text, CARDS).map_err(in_file)
 }
 

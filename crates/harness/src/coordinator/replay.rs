@@ -372,7 +372,7 @@ impl<'a> LiveScenario<'a> {
             };
             let (message, fds) = match self.processes[ready].control.receive::<EndpointMessage>() {
                 Ok(received) => received,
-                Err(failure) => return Err(lost(&mut self.processes[ready].child, &failure)),
+                Err(failure) => return Err(self.died(ready, &failure)),
             };
             match message {
                 EndpointMessage::Hello(hello) if !self.processes[ready].has_greeted => {
@@ -397,11 +397,22 @@ impl<'a> LiveScenario<'a> {
                 }
                 _ => {
                     let failure = unexpected("something that was not due");
-                    return Err(lost(&mut self.processes[ready].child, &failure));
+                    return Err(self.died(ready, &failure));
                 }
             }
         }
         Ok(snapshots.into_iter().flatten().collect())
+    }
+
+    /// What became of the process at `at`, whose channel gave `failure` instead of a message.
+    fn died(&mut self, at: usize, failure: &Failure) -> TrialError {
+        match lost(&mut self.processes[at].child, failure) {
+            TrialError::Died { status } => {
+                let status = format!("process '{}': {status}", self.scenario.processes[at].name);
+                TrialError::Died { status }
+            }
+            other => other,
+        }
     }
 
     /// Passes the ticket of the process `from` on to the receiver of its flow.

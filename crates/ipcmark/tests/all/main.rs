@@ -8,6 +8,7 @@ mod cpu_traces;
 mod explain;
 mod profiles;
 mod remote;
+mod replay;
 mod restricted;
 mod results_files;
 mod same_trials;

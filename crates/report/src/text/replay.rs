@@ -13,7 +13,8 @@ const NONE: &str = "—";
 /// A replay for the terminal.
 pub fn replay(one: &AnalysedReplay, style: &Style) -> String {
     let style = &style.for_tables();
-    let mut lines = section(&clean(&one.scenario), wrap(&introduction(one), style.width, INDENT, DEEPER), style);
+    let mut lines =
+        section(&clean(&one.scenario), wrap(&introduction(one), style.width, INDENT, DEEPER), style);
     lines.extend(tables(one, style));
     finish(&lines.into_iter().skip(1).collect::<Vec<_>>())
 }
@@ -24,13 +25,23 @@ pub fn replay_both(both: &ReplayedBoth, style: &Style) -> String {
     let [first, second] = &both.replays;
     let mut lines = section(
         &format!("{} against {}", clean(&second.scenario), clean(&first.scenario)),
-        wrap(&format!("{} Means with their 95% intervals, in turn.", introduction(first)), style.width, INDENT, DEEPER),
+        wrap(
+            &format!("{} Means with their 95% intervals, in turn.", introduction(first)),
+            style.width,
+            INDENT,
+            DEEPER,
+        ),
         style,
     );
     let ratio = |of: Option<MeanEstimate>| {
         of.and_then(|of| change(of.mean, of.interval)).unwrap_or_else(|| NONE.to_owned())
     };
-    let flows = both.flows.iter().map(|flow| (clean(&flow.name), vec![ratio(flow.rate), ratio(flow.round_trip)]));
+    let flows = both.flows.iter().map(|flow| {
+        let [first, second] = &flow.mechanisms;
+        let exchange = if first == second { first.clone() } else { format!("{second}, not {first}") };
+        let name = clean(&format!("{} over {exchange}", flow.name));
+        (name, vec![ratio(flow.rate), ratio(flow.round_trip)])
+    });
     lines.extend(grid(
         &Grid {
             heading: "How the second differs".to_owned(),

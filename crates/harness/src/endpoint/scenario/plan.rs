@@ -59,9 +59,9 @@ fn is_plural(plan: &StrandPlan) -> bool {
 /// Whether poll(2) can wait for all of it.
 fn is_polled(scenario: &Scenario, plan: &StrandPlan) -> bool {
     let answered = plan.groups.iter().flatten().filter(|flow| !scenario.flows[**flow].is_stream());
-    answered.chain(&plan.receives).all(|flow| {
-        registry::card(&scenario.flows[*flow].mechanism.name).is_some_and(|card| card.polled)
-    })
+    answered
+        .chain(&plan.receives)
+        .all(|flow| registry::card(&scenario.flows[*flow].mechanism.name).is_some_and(|card| card.polled))
 }
 
 /// Whether `process` may wait, in a call, for a process that may wait for it in the same way, by whatever way round.

@@ -28,7 +28,8 @@ use sys::OrFail;
 pub(in crate::endpoint) fn take_part(orders: &ScenarioOrders, control: &Control) -> Outcome<()> {
     let scenario = Scenario::parse(&orders.scenario, registry::CARDS).map_err(refused)?;
     let process = scenario.processes.get(orders.process);
-    let process = process.ok_or_else(|| EndpointError::bug("find", "the process", "it is not in the scenario"))?;
+    let process =
+        process.ok_or_else(|| EndpointError::bug("find", "the process", "it is not in the scenario"))?;
     if !process.cpus.is_empty() {
         sys::process::run_on(&process.cpus)?;
     }
@@ -61,7 +62,8 @@ pub(in crate::endpoint) fn take_part(orders: &ScenarioOrders, control: &Control)
         let (shared, line, unconnected) = (&shared, &line, &unconnected);
         let mut result = Ok(());
         for (at, plan) in plans.iter().enumerate() {
-            let inboxes = plan.receives.iter().filter_map(|flow| Some((*flow, inboxes.remove(flow)?))).collect();
+            let inboxes =
+                plan.receives.iter().filter_map(|flow| Some((*flow, inboxes.remove(flow)?))).collect();
             let strand = StrandOrders { orders, shared, line, unconnected, at, plan };
             let thread = std::thread::Builder::new().spawn_scoped(scope, move || strand.run(inboxes));
             result = result.and(thread.or_fail("start", "a thread of a scenario's process").map(drop));
@@ -87,7 +89,8 @@ fn lead(
         match control.receive()? {
             (CoordinatorMessage::Ticket(FlowTicket { flow, address }), fds) => {
                 let to = tickets.get(&flow);
-                let to = to.ok_or_else(|| unexpected("a ticket of a flow that it receives", "the coordinator"))?;
+                let to =
+                    to.ok_or_else(|| unexpected("a ticket of a flow that it receives", "the coordinator"))?;
                 // A thread that has failed says so itself.
                 let _ = to.send(Ticket { address, fds });
             }
@@ -210,10 +213,8 @@ impl StrandOrders<'_> {
     fn of_flow(&self, flow: usize, error: EndpointError) -> EndpointError {
         let scenario = &self.shared.scenario;
         let (of, process) = (&scenario.flows[flow], &scenario.processes[self.orders.process]);
-        let object = format!(
-            "{}, in process '{}', flow '{}' ({})",
-            error.object, process.name, of.name, of.mechanism
-        );
+        let object =
+            format!("{}, in process '{}', flow '{}' ({})", error.object, process.name, of.name, of.mechanism);
         EndpointError { object, ..error }
     }
 }

@@ -7,9 +7,9 @@ use super::meters::Meters;
 use super::plan::StrandPlan;
 use crate::clock::{Clock, Stamp};
 use crate::endpoint::loop_error::LoopError;
+use model::Scenario;
 use model::scenario::{Begin, Mix};
 use model::units::Nanoseconds;
-use model::Scenario;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
@@ -255,8 +255,7 @@ impl<'a> Strand<'a> {
         let of = &shared.scenario.flows[flow];
         let number = self.next[flow];
         self.work(flow, &of.client_work, Drawn::ClientWork, number);
-        let fds: Vec<BorrowedFd<'_>> =
-            shared.passed.iter().take(of.fds as usize).map(AsFd::as_fd).collect();
+        let fds: Vec<BorrowedFd<'_>> = shared.passed.iter().take(of.fds as usize).map(AsFd::as_fd).collect();
         let end = end(&mut self.ends, flow)?;
         let began = shared.clock.now();
         let first = number * u64::from(of.messages);
@@ -338,7 +337,8 @@ impl<'a> Strand<'a> {
             return;
         }
         let time = self.draws(flow).value(times, what, number);
-        let _alone = self.shared.work.as_ref().map(|work| work.lock().unwrap_or_else(PoisonError::into_inner));
+        let _alone =
+            self.shared.work.as_ref().map(|work| work.lock().unwrap_or_else(PoisonError::into_inner));
         multiply((time.0 as f64 * self.steps_per_ns).round() as u64);
     }
 
