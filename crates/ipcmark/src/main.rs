@@ -25,6 +25,7 @@ mod request;
 mod results_file;
 mod rules;
 mod scenarios;
+mod scenario_file;
 mod selection;
 mod session;
 mod special_file;
@@ -53,6 +54,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Explain(arguments) => cmd::explain::run(arguments),
         Command::Advise(arguments) => cmd::advise::run(arguments),
         Command::Predict(arguments) => cmd::predict::run(arguments),
+        Command::Replay(arguments) => cmd::replay::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),

@@ -15,8 +15,8 @@ use crate::protocol::scenario::{CAPABILITY, FlowCounts, FlowTicket, ProcessSnaps
 use mechanisms::registry;
 use model::card::Support;
 use model::record::ClockSource;
-use model::scenario::{Begin, Behaviour, FlowBehaviour, ProcessBehaviour};
-use model::{Histogram, Invalid, Scenario};
+use model::scenario::{Begin, Behaviour, Flow, FlowBehaviour, FlowTotals, ProcessBehaviour};
+use model::{Invalid, Scenario};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,17 +59,6 @@ pub struct Replayed {
     pub flows: Vec<FlowTotals>,
     /// Whether it was ended early, by a signal.
     pub interrupted: bool,
-}
-
-/// What a flow came to in all slices.
-#[derive(Debug, Clone, Default)]
-pub struct FlowTotals {
-    /// Requests that were answered, or messages of a stream that came.
-    pub messages: u64,
-    /// Their bytes, without those of the answers.
-    pub bytes: u64,
-    /// The round trips; absent for streams.
-    pub round_trips: Option<Histogram>,
 }
 
 /// Refuses a scenario that this host cannot run.
@@ -307,7 +296,7 @@ impl<'a> LiveScenario<'a> {
         let counts = |snapshot: &ProcessSnapshot, flow: usize| {
             snapshot.flows.iter().find(|counts| counts.flow == flow).cloned().unwrap_or_default()
         };
-        let flow = |(at, of): (usize, &model::scenario::Flow)| {
+        let flow = |(at, of): (usize, &Flow)| {
             let counting = if of.is_stream() { of.to } else { of.from };
             let (first, last) = (counts(&before[counting], at), counts(&self.last[counting], at));
             let messages = (last.messages - first.messages) as f64;
@@ -383,7 +372,7 @@ impl<'a> LiveScenario<'a> {
             };
             let (message, fds) = match self.processes[ready].control.receive::<EndpointMessage>() {
                 Ok(received) => received,
-                Err(failure) => return Err(lost(&mut self.processes[ready].child, &failure)),
+                Err(failure) => return Err(self.died(ready, &failure)),
             };
             match message {
                 EndpointMessage::Hello(hello) if !self.processes[ready].has_greeted => {
@@ -408,11 +397,22 @@ impl<'a> LiveScenario<'a> {
                 }
                 _ => {
                     let failure = unexpected("something that was not due");
-                    return Err(lost(&mut self.processes[ready].child, &failure));
+                    return Err(self.died(ready, &failure));
                 }
             }
         }
         Ok(snapshots.into_iter().flatten().collect())
+    }
+
+    /// What became of the process at `at`, whose channel gave `failure` instead of a message.
+    fn died(&mut self, at: usize, failure: &Failure) -> TrialError {
+        match lost(&mut self.processes[at].child, failure) {
+            TrialError::Died { status } => {
+                let status = format!("process '{}': {status}", self.scenario.processes[at].name);
+                TrialError::Died { status }
+            }
+            other => other,
+        }
     }
 
     /// Passes the ticket of the process `from` on to the receiver of its flow.

@@ -12,6 +12,7 @@ mod network;
 mod predict;
 mod profiles;
 mod remote;
+mod replay;
 mod restricted;
 mod results_files;
 mod same_trials;

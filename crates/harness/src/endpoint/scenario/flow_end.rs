@@ -14,7 +14,8 @@ pub(super) struct FlowEnd {
     endpoint: Box<dyn ObjectEndpoint>,
     draws: Draws,
     check: Check,
-    is_stream_of_bytes: bool,
+    /// One call may receive a part of a message.
+    comes_in_parts: bool,
     /// How much is asked for at a time.
     read_bytes: Option<usize>,
     outgoing: Vec<u8>,
@@ -44,14 +45,16 @@ pub(super) fn shape(flow: &Flow) -> Shape {
 impl FlowEnd {
     pub(super) fn new(endpoint: Box<dyn ObjectEndpoint>, flow: &Flow, card: &Card, draws: Draws) -> Self {
         let room = largest(flow).as_usize().max(8);
-        let is_stream_of_bytes = card.framing == Framing::Stream;
+        // A token is as long as was asked for.
+        let comes_in_parts = card.framing != Framing::Message;
         // What is read beyond a message would hide an empty one.
-        let read_bytes = flow.read.filter(|_| is_stream_of_bytes && !card.empty).map(Size::as_usize);
+        let read_bytes =
+            flow.read.filter(|_| card.framing == Framing::Stream && !card.empty).map(Size::as_usize);
         Self {
             endpoint,
             draws,
             check: if card.payload == Payload::Bytes { Check::Sequence } else { Check::Nothing },
-            is_stream_of_bytes,
+            comes_in_parts,
             read_bytes,
             outgoing: vec![0xa5; room],
             // Room for a message, of which the last part is read with as much of the next as a read takes.
@@ -100,7 +103,7 @@ impl FlowEnd {
         (sizes, what): (&Mix<Size>, Drawn),
         fds: u32,
     ) -> Result<(u64, u64), LoopError> {
-        let (number, size, came) = if self.is_stream_of_bytes {
+        let (number, size, came) = if self.comes_in_parts {
             let size = self.draws.value(sizes, what, number).as_usize();
             (number, size, self.receive_bytes(size, fds > 0)?)
         } else {
@@ -120,7 +123,7 @@ impl FlowEnd {
             return Err(LoopError::Descriptors { iteration: number, came });
         }
         verify(&self.incoming[self.start..self.start + size], 0, number, self.check, false)?;
-        if self.is_stream_of_bytes {
+        if self.comes_in_parts {
             self.start += size;
         }
         Ok((number, size as u64))

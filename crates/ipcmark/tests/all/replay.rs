@@ -1,0 +1,338 @@
+//! Scenarios that are run for real: what is counted, how long it takes, what is refused, and that nothing is left.
+//!
+//! No test relies on how fast this machine is: load only adds, so that the fastest of some tries is judged.
+
+use crate::common::{IPCMARK, Place, Said, endpoints, run, wait_until};
+use crate::restricted::{open_place, ordinary};
+use mechanisms::registry::CARDS;
+use model::Scenario;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// How often something is tried that a busy host can spoil.
+const TRIES: u32 = 6;
+
+/// Processes of these names, and flows: name, from, to, mechanism, and more lines.
+fn scenario(processes: &[&str], flows: &[(&str, &str, &str, &str, &str)]) -> String {
+    let processes = processes.iter().map(|name| format!("[[process]]\nname = \"{name}\"\n"));
+    let flows = flows.iter().map(|(name, from, to, mechanism, more)| {
+        format!(
+            "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nmechanism = \"{mechanism}\"\n{more}\n"
+        )
+    });
+    format!("name = \"test\"\n{}{}", processes.collect::<String>(), flows.collect::<String>())
+}
+
+/// What a replay of `text` for `time` came to.
+fn replayed(text: &str, time: &str) -> Value {
+    let place = Place::new();
+    place.file("s.toml", text);
+    let said = run(&mut place.ipcmark(["replay", "s.toml", "--json", "--time", time])).expect(0);
+    place.assert_nothing_is_left("after a replay");
+    serde_json::from_str(&said.out).unwrap()
+}
+
+/// A number of the flow at `at`.
+fn of_flow(replay: &Value, at: usize, key: &str) -> f64 {
+    let value = &replay["flows"][at][key];
+    value.as_f64().or(value["mean"].as_f64()).unwrap_or_else(|| panic!("{key} of {at} in {replay:#}"))
+}
+
+#[test]
+fn flows_that_are_after_others_are_as_many_as_was_asked_for() {
+    let text = scenario(
+        &["client", "proxy", "store"],
+        &[
+            (
+                "query",
+                "client",
+                "proxy",
+                "unix-stream",
+                "size = \"100:50%,3000:50%\"\nreply = \"200:50%,9000:50%\"",
+            ),
+            (
+                "fetch",
+                "proxy",
+                "store",
+                "pipe",
+                "size = \"64\"\nreply = \"8K\"\nafter = \"query\"\nper_message = 0.25",
+            ),
+            (
+                "log",
+                "proxy",
+                "store",
+                "pipe",
+                "size = \"500\"\nafter = \"query\"\nper_message = 3\nread = \"4K\"",
+            ),
+        ],
+    );
+    let replay = replayed(&text, "400ms");
+    let [query, fetch, log] = [0, 1, 2].map(|at| of_flow(&replay, at, "messages"));
+    // What is under way when a slice begins or ends is counted on one side alone; a pipe holds some 130 of the log's messages.
+    assert!(query > 20.0, "{replay:#}");
+    assert!((fetch - query / 4.0).abs() <= 4.0 * 48.0, "{replay:#}");
+    assert!((log - query * 3.0).abs() <= 400.0 * 48.0_f64.min(query), "{replay:#}");
+    assert_eq!(of_flow(&replay, 1, "bytes"), 64.0 * fetch);
+    assert_eq!(of_flow(&replay, 2, "bytes"), 500.0 * log);
+    let mean = of_flow(&replay, 0, "bytes") / query;
+    assert!(query < 400.0 || (1300.0..1800.0).contains(&mean), "{mean}");
+}
+
+#[test]
+fn a_request_has_its_messages_and_their_descriptors() {
+    for mechanism in ["unix-dgram", "unix-seqpacket", "unix-stream", "file-pass"] {
+        let more = "size = \"1000\"\nreply = \"1\"\nmessages = 5\nfds = 3";
+        let replay = replayed(&scenario(&["a", "b"], &[("f", "a", "b", mechanism, more)]), "200ms");
+        let messages = of_flow(&replay, 0, "messages");
+        assert!(messages > 0.0, "{mechanism}");
+        assert_eq!(of_flow(&replay, 0, "bytes"), 5000.0 * messages, "{mechanism}");
+    }
+}
+
+#[test]
+fn work_is_in_the_round_trip() {
+    const WORK_NS: f64 = 100_000.0;
+    let median_ns = |work: &str| {
+        let more = format!("size = \"1\"\nreply = \"1\"\nserver_work = \"{work}\"\nclient_work = \"30us\"");
+        of_flow(&replayed(&scenario(&["a", "b"], &[("f", "a", "b", "pipe", &more)]), "200ms"), 0, "median_ns")
+    };
+    let tries = (0..TRIES).map(|_| median_ns("100us") - median_ns("0"));
+    let seen: Vec<f64> = tries.take_while(|more| !(0.9..1.3).contains(&(more / WORK_NS))).collect();
+    assert!(seen.len() < TRIES as usize, "{seen:?}");
+}
+
+#[test]
+fn what_is_due_at_a_rate_comes_at_it() {
+    for rate in ["200", "500-poisson"] {
+        let per_s: f64 = rate.trim_end_matches("-poisson").parse().unwrap();
+        let more = format!("size = \"64\"\nrate = \"{rate}\"");
+        let text = scenario(&["a", "b"], &[("f", "a", "b", "tcp", &more)]);
+        let tries = (0..TRIES).map(|_| of_flow(&replayed(&text, "1s"), 0, "per_s") / per_s);
+        let seen: Vec<f64> = tries.take_while(|ratio| !(0.85..1.15).contains(ratio)).collect();
+        assert!(seen.len() < TRIES as usize, "{rate}: {seen:?}");
+    }
+}
+
+#[test]
+fn whoever_could_wait_in_a_circle_does_not() {
+    let stream = "size = \"20K\"";
+    let circle = [("there", "a", "b", "pipe", stream), ("back", "b", "a", "unix-stream", stream)];
+    let large = "size = \"300K\"\nreply = \"300K\"";
+    let crossed = [("there", "a", "b", "unix-stream", large), ("back", "b", "a", "shm-ring", large)];
+    for flows in [circle, crossed] {
+        let replay = replayed(&scenario(&["a", "b"], &flows), "300ms");
+        assert!((0..2).all(|at| of_flow(&replay, at, "messages") > 0.0), "{replay:#}");
+    }
+}
+
+#[test]
+fn two_scenarios_are_compared_in_turn() {
+    let place = Place::new();
+    let more = "size = \"64\"\nreply = \"64\"";
+    place.file("s.toml", scenario(&["a", "b"], &[("f", "a", "b", "tcp", more)]));
+    place.file("other.toml", scenario(&["a", "b"], &[("f", "a", "b", "pipe", more)]));
+    for against in ["f=unix-stream:sndbuf=64K,rcvbuf=64K", "other.toml"] {
+        let arguments = ["replay", "s.toml", "--json", "--time", "1s", "--against", against];
+        let said = run(&mut place.ipcmark(arguments)).expect(0);
+        let both: Value = serde_json::from_str(&said.out).unwrap();
+        let ratio = both["flows"][0]["rate"]["mean"].as_f64().unwrap();
+        assert!(ratio > 0.0 && ratio.is_finite(), "{both:#}");
+        let slices = |at: usize| both["replays"][at]["slices"].as_u64().unwrap();
+        assert!(slices(0) == slices(1) && slices(0) > 0 && slices(0).is_multiple_of(2), "{both:#}");
+    }
+    place.assert_nothing_is_left("after two scenarios in turn");
+    let text =
+        run(&mut place.ipcmark(["replay", "s.toml", "--time", "300ms", "--set", "f=pipe"])).expect(0).out;
+    assert!(text.contains("f over pipe") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn wrong_input_is_refused_with_what_to_give() {
+    let place = Place::new();
+    let more = "size = \"64\"\nreply = \"64\"";
+    let text = scenario(&["a", "b"], &[("f", "a", "b", "tcp", more)]);
+    place.file("s.toml", &text);
+    place.file("broken.toml", "name = ");
+    place.file("cpu.toml", text.replacen("name = \"a\"", "name = \"a\"\ncpus = [9999]", 1));
+    let twice = [("f", "a", "b", "signal", more), ("g", "a", "b", "sigqueue", "size = \"1\"\nreply = \"1\"")];
+    place.file("signals.toml", scenario(&["a", "b"], &twice));
+    for (arguments, says) in [
+        (&["missing.toml"][..], "cannot be read"),
+        (&["broken.toml"], "not valid at line 1"),
+        (&["cpu.toml"], "CPU 9999"),
+        (&["signals.toml"], "has another such"),
+        (&["s.toml", "--set", "f"], "names no flow and mechanism"),
+        (&["s.toml", "--set", "g=pipe"], "unknown flow 'g'"),
+        (&["s.toml", "--set", "f=pip"], "unknown mechanism"),
+        (&["s.toml", "--set", "f=getrusage"], "does not carry requests"),
+        (&["s.toml", "--against", "f=pipe:capacity=x"], "capacity"),
+        (&["s.toml", "--against", "missing.toml"], "cannot be read"),
+        (&["s.toml", "--time", "0s"], "leaves nothing to measure"),
+        (&[], "SCENARIO"),
+    ] {
+        let arguments = ["replay"].iter().chain(arguments);
+        let said = run(&mut place.ipcmark(arguments)).expect(2);
+        assert!(said.err.contains(says), "{says}\n{said}");
+    }
+    place.assert_nothing_is_left("after refusals");
+}
+
+/// A replay of some seconds whose processes can be killed.
+fn long_replay(place: &Place) -> Command {
+    let text = scenario(
+        &["a", "b", "c"],
+        &[
+            ("f", "a", "b", "shm-ring:memory=sysv", "size = \"64\"\nreply = \"64\""),
+            ("g", "b", "c", "posix-mq", "size = \"64\"\nreply = \"64\"\nafter = \"f\""),
+        ],
+    );
+    place.file("s.toml", text);
+    place.ipcmark(["replay", "s.toml", "--time", "60s", "--timeout", "2s"])
+}
+
+#[test]
+fn whichever_process_is_killed_nothing_is_left() {
+    let mut random = SmallRng::seed_from_u64(5);
+    for killed in 0..4 {
+        let place = Place::new();
+        let running = crate::common::Running::start(&mut long_replay(&place));
+        assert!(wait_until(Duration::from_secs(20), || endpoints(running.pid()).len() == 3));
+        std::thread::sleep(Duration::from_millis(random.random_range(0..300)));
+        match endpoints(running.pid()).get(killed) {
+            Some(endpoint) => {
+                crate::common::send(endpoint.pid, Signal::KILL);
+                let said = running.finish().expect(1);
+                assert!(said.err.contains("ipcmark: ") && !said.err.contains("panicked"), "{said}");
+            }
+            None => {
+                running.kill();
+            }
+        }
+        place.assert_nothing_is_left("after a kill");
+    }
+}
+
+#[test]
+fn an_interrupted_replay_shows_what_it_measured() {
+    let place = Place::new();
+    let running = crate::common::Running::start(&mut long_replay(&place));
+    assert!(wait_until(Duration::from_secs(20), || endpoints(running.pid()).len() == 3));
+    std::thread::sleep(Duration::from_secs(2));
+    running.signal(Signal::INT);
+    let said = running.finish().expect(130);
+    assert!(said.out.contains("interrupted") || said.out.is_empty(), "{said}");
+    place.assert_nothing_is_left("after an interruption");
+}
+
+#[test]
+fn an_ordinary_user_may_replay_and_few_descriptors_are_named() {
+    let place = open_place();
+    let more = "size = \"64\"\nreply = \"64\"";
+    let text = scenario(&["a", "b"], &[("f", "a", "b", "pipe", more), ("g", "a", "b", "unix-dgram", more)]);
+    place.file("s.toml", text);
+    let replay = ["replay", "s.toml", "--time", "200ms"];
+    run(ordinary(&place, "./ipcmark").args(replay)).expect(0);
+    place.assert_nothing_is_left("after an ordinary user's replay");
+    let mut has_failed = false;
+    for limit in 6..16 {
+        let mut command = place.command("sh");
+        let script = format!("ulimit -n {limit}; exec {IPCMARK} replay s.toml --time 200ms");
+        let Said { status, err, .. } = run(command.args(["-c", &script]));
+        let words: Vec<&str> = err.split_whitespace().collect();
+        match status.code() {
+            Some(0 | 126 | 127) => {}
+            Some(1 | 2) => {
+                has_failed = true;
+                let is_named = words.join(" ").contains("raise 'ulimit -n'") || !err.contains("ipcmark");
+                assert!(is_named && !err.contains("panicked"), "{limit}: {err}");
+            }
+            code => panic!("{limit}: {code:?} {err}"),
+        }
+    }
+    assert!(has_failed, "even 6 descriptors are enough");
+    place.assert_nothing_is_left("after replays without descriptors");
+}
+
+#[test]
+fn the_scenarios_that_come_along_run() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let replay = replayed(&text, "200ms");
+        let flows = replay["flows"].as_array().unwrap().len();
+        assert!((0..flows).all(|at| of_flow(&replay, at, "messages") > 0.0), "{replay:#}");
+    }
+}
+
+/// A valid scenario of 2 to 8 processes.
+fn any_scenario(random: &mut SmallRng) -> String {
+    const MECHANISMS: &[&str] = &["pipe", "tcp", "unix-stream", "unix-dgram", "posix-mq", "shm-ring", "udp"];
+    const SIZES: &[&str] = &["1", "64", "1:50%, 5000:50%", "8K"];
+    loop {
+        let count = random.random_range(2..=8);
+        let names: Vec<String> = (0..count).map(|at| format!("p{at}")).collect();
+        let mut flows: Vec<(String, usize, usize, &str, String)> = Vec::new();
+        for at in 0..random.random_range(count - 1..=2 * count) {
+            let from = random.random_range(0..count);
+            let to = if at + 1 < count { at + 1 } else { random.random_range(0..count) };
+            let mut more = format!("size = \"{}\"\n", SIZES.choose(random).unwrap());
+            if random.random_bool(0.7) {
+                more += &format!("reply = \"{}\"\n", SIZES.choose(random).unwrap());
+            }
+            let causes: Vec<&str> =
+                flows.iter().filter(|flow| flow.2 == from).map(|flow| flow.0.as_str()).collect();
+            match causes.choose(random).filter(|_| random.random_bool(0.7)) {
+                Some(cause) => {
+                    more += &format!(
+                        "after = \"{cause}\"\nper_message = {}\n",
+                        [0.3, 1.0, 2.0].choose(random).unwrap()
+                    )
+                }
+                None => {
+                    more += ["", "think_time = \"50us\"\n", "rate = \"1k\"\n", "rate = \"2k-poisson\"\n"]
+                        .choose(random)
+                        .unwrap();
+                }
+            }
+            if random.random_bool(0.3) {
+                more += "server_work = \"5us:50%, 50us:50%\"\n";
+            }
+            flows.push((format!("f{at}"), from, to, MECHANISMS.choose(random).unwrap(), more));
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let lines: Vec<(&str, &str, &str, &str, &str)> = flows
+            .iter()
+            .map(|(name, from, to, mechanism, more)| {
+                (name.as_str(), names[*from], names[*to], *mechanism, more.as_str())
+            })
+            .collect();
+        let mut text = scenario(&names, &lines);
+        if random.random_bool(0.5) {
+            text = text.replace("[[process]]\n", "[[process]]\nroots = \"together\"\n");
+        }
+        if Scenario::parse(&text, CARDS).is_ok() {
+            return text;
+        }
+    }
+}
+
+#[test]
+fn any_valid_scenario_starts_runs_and_ends() {
+    let cases: u64 = std::env::var("IPCMARK_TEST_SCENARIOS").map_or(6, |count| count.parse().unwrap());
+    for seed in 0..cases {
+        let text = any_scenario(&mut SmallRng::seed_from_u64(seed));
+        let place = Place::new();
+        place.file("s.toml", &text);
+        let said = run(&mut place.ipcmark(["replay", "s.toml", "--time", "200ms", "--json"]));
+        assert_eq!(said.status.code(), Some(0), "seed {seed}\n{said}\n{text}");
+        let replay: Value = serde_json::from_str(&said.out).unwrap();
+        assert!(replay["slices"].as_u64().unwrap() > 0, "seed {seed}\n{text}");
+        place.assert_nothing_is_left("after a scenario");
+    }
+}
