@@ -13,6 +13,7 @@ pub mod host_speed;
 pub mod host_view;
 pub mod interval;
 pub mod path;
+pub mod recording;
 #[cfg(test)]
 mod results_tests;
 #[cfg(test)]
