@@ -47,10 +47,11 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Report(arguments) => cmd::report::run(arguments),
         Command::Compare(arguments) => cmd::compare::run(arguments),
         Command::Explain(arguments) => cmd::explain::run(arguments),
+        Command::Record(arguments) => cmd::record::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),
-        Command::Schema => cmd::schema::run(),
+        Command::Schema(arguments) => cmd::schema::run(&arguments),
         Command::Completions(arguments) => cmd::completions::run(arguments),
         Command::Man(arguments) => cmd::man::run(arguments),
     }

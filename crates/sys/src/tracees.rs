@@ -117,9 +117,7 @@ fn why(tid: u32, status: i32) -> ThreadStop {
 fn message(tid: u32) -> Result<u32, Errno> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: the kernel writes one long, which is valid for writes.
-    checked(unsafe {
-        libc::ptrace(libc::PTRACE_GETEVENTMSG, tid.cast_signed(), 0_usize, &raw mut message)
-    })?;
+    checked(unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid.cast_signed(), 0_usize, &raw mut message) })?;
     u32::try_from(message).map_err(|_| Errno::RANGE)
 }
 

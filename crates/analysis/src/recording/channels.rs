@@ -196,7 +196,10 @@ mod tests {
             script.send(1, (1, 0), 6).receive(0, (1, 1), 6, 10);
         }
         let channels = found(&script);
-        assert!(matches!(&channels[..], [Channel { talk: Talk::Exchanges(all), .. }] if all.len() == 4), "{channels:?}");
+        assert!(
+            matches!(&channels[..], [Channel { talk: Talk::Exchanges(all), .. }] if all.len() == 4),
+            "{channels:?}"
+        );
     }
 
     #[test]

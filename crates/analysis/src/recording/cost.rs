@@ -13,7 +13,8 @@ const LEAST_GROUPS: usize = 3;
 /// How much longer the program takes for the same while it is recorded, as a share, or why that is not known.
 pub fn slowdown(stretches: &[RecordingStretch]) -> Result<MeanEstimate, String> {
     if stretches.len() < LEAST_GROUPS * GROUP {
-        return Err("what recording cost is not known: the program ended before it was recorded off and on".to_owned());
+        return Err("what recording cost is not known: the program ended before it was recorded off and on"
+            .to_owned());
     }
     let rate = |recorded: bool, group: &[RecordingStretch]| {
         let of = group.iter().filter(|stretch| stretch.recorded == recorded);
@@ -30,7 +31,10 @@ pub fn slowdown(stretches: &[RecordingStretch]) -> Result<MeanEstimate, String> 
         .filter(|ratio| ratio.is_finite())
         .collect();
     if ratios.len() < LEAST_GROUPS {
-        return Err("what recording cost is not known: the program was switched too rarely to tell how far it came".to_owned());
+        return Err(
+            "what recording cost is not known: the program was switched too rarely to tell how far it came"
+                .to_owned(),
+        );
     }
     let share = |ratio: f64| ratio.exp_m1();
     mean_over_trials(&ratios)

@@ -120,7 +120,7 @@ fn receive(
     mut bytes: u64,
     done: &mut Vec<Message>,
 ) {
-    let mut take = |sent: &mut Sent, before: Before| {
+    let take = |sent: &mut Sent, before: Before| {
         let message = &mut sent.message;
         message.to = call.process;
         message.reads += 1;

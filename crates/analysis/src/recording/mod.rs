@@ -3,6 +3,7 @@
 //!
 //! A call has a size and a time, and no content. What belongs together is concluded from order and direction alone.
 
+mod analysed;
 mod channels;
 mod cost;
 mod flows;
@@ -12,5 +13,6 @@ mod scenario;
 mod tests;
 mod threads;
 
+pub use analysed::{AnalysedScenario, FlowSums};
 pub use cost::slowdown;
 pub use scenario::scenario_of;

@@ -6,9 +6,7 @@ use super::messages::{Message, messages};
 use super::threads::before;
 use model::card::{Card, CardKind};
 use model::communication::{Communication, CommunicationKind};
-use model::scenario::{
-    Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Roots, Scenario,
-};
+use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Roots, Scenario};
 use model::units::{Nanoseconds, Size};
 use model::{Invalid, Spec, Workload};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +48,8 @@ pub fn scenario_of(
         return Err(Invalid::new(problem, "record for longer, or record the processes on both sides"));
     }
     let processes: BTreeSet<u32> = drafts.iter().flat_map(|draft| [draft.from, draft.to]).collect();
-    let index: BTreeMap<u32, usize> = processes.iter().enumerate().map(|(at, process)| (*process, at)).collect();
+    let index: BTreeMap<u32, usize> =
+        processes.iter().enumerate().map(|(at, process)| (*process, at)).collect();
     let mut names = Names::default();
     let shares = shares(communication);
     let processes: Vec<Process> = processes
@@ -80,12 +79,19 @@ pub fn scenario_of(
         flow(draft, (from, to), names.unique(&name, "flow"), communication, cards)
     });
     let flows = flows.collect::<Result<Vec<Flow>, Invalid>>()?;
-    Ok(Scenario { name: name.to_owned(), summary: summary(&processes, &flows), recorded: Some(recorded), processes, flows })
+    Ok(Scenario {
+        name: name.to_owned(),
+        summary: summary(&processes, &flows),
+        recorded: Some(recorded),
+        processes,
+        flows,
+    })
 }
 
 /// One line that says what was recorded.
 fn summary(processes: &[Process], flows: &[Flow]) -> String {
-    let plural = |count: usize, noun: &str, nouns: &str| format!("{count} {}", if count == 1 { noun } else { nouns });
+    let plural =
+        |count: usize, noun: &str, nouns: &str| format!("{count} {}", if count == 1 { noun } else { nouns });
     let mut mechanisms: Vec<&str> = flows.iter().map(|flow| flow.mechanism.name.as_str()).collect();
     mechanisms.sort_unstable();
     mechanisms.dedup();
@@ -164,10 +170,11 @@ fn is_possible(
     unseen: &mut Vec<String>,
 ) -> bool {
     let name = draft.mechanism.split(':').next().unwrap_or_default().to_owned();
-    let workload = if matches!(draft.talk, Talk::Exchanges(_)) { Workload::Latency } else { Workload::Throughput };
-    let card = cards.iter().find(|card| {
-        card.name == name && card.kind == CardKind::Mechanism && card.takes(workload)
-    });
+    let workload =
+        if matches!(draft.talk, Talk::Exchanges(_)) { Workload::Latency } else { Workload::Throughput };
+    let card = cards
+        .iter()
+        .find(|card| card.name == name && card.kind == CardKind::Mechanism && card.takes(workload));
     let [from, to] = [draft.from, draft.to].map(|process| &communication.processes[process as usize].name);
     let Some(card) = card else {
         let pattern = if workload == Workload::Latency { "requests" } else { "a stream" };
@@ -178,13 +185,13 @@ fn is_possible(
         return false;
     };
     let has_empty = card.empty || !card.sized;
-    let fits = |message: &Message| {
-        Size(message.bytes) <= Size::LARGEST && (message.bytes > 0 || has_empty)
-    };
+    let fits = |message: &Message| Size(message.bytes) <= Size::LARGEST && (message.bytes > 0 || has_empty);
     let count = draft.count();
     match &mut draft.talk {
         Talk::Exchanges(all) => all.retain(|exchange| {
-            exchange.requests.iter().all(fits) && exchange.replies.iter().all(fits) && reply_bytes(exchange) <= Size::LARGEST.0
+            exchange.requests.iter().all(fits)
+                && exchange.replies.iter().all(fits)
+                && reply_bytes(exchange) <= Size::LARGEST.0
         }),
         Talk::Stream(all) => all.retain(fits),
     }
@@ -196,7 +203,11 @@ fn is_possible(
 }
 
 /// The busiest of `drafts`, as many as a scenario can have. The rest is said.
-fn busiest(communication: &Communication, drafts: Vec<FlowDraft>, unseen: &mut Vec<String>) -> Vec<FlowDraft> {
+fn busiest(
+    communication: &Communication,
+    drafts: Vec<FlowDraft>,
+    unseen: &mut Vec<String>,
+) -> Vec<FlowDraft> {
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(drafts[*at].count()));
     let (mut kept, mut processes) = (BTreeSet::new(), BTreeSet::new());
@@ -208,7 +219,8 @@ fn busiest(communication: &Communication, drafts: Vec<FlowDraft>, unseen: &mut V
             kept.insert(at);
             processes.extend(more);
         } else {
-            let names = [draft.from, draft.to].map(|process| &*communication.processes[process as usize].name);
+            let names =
+                [draft.from, draft.to].map(|process| &*communication.processes[process as usize].name);
             let sums = left_out.entry(names).or_default();
             *sums = (sums.0 + 1, sums.1 + draft.count() as u64);
         }
@@ -240,8 +252,10 @@ fn flow(
     let partial = all.iter().filter(|message| message.reads > 1).count() as f64 / all.len().max(1) as f64;
     // A process waits where it sends and where it receives.
     let waits = |process: u32| {
-        let sending = all.iter().filter(|message| message.from == process).map(|message| message.sender.waited_ns);
-        let receiving = all.iter().filter(|message| message.to == process).map(|message| message.receiver.waited_ns);
+        let sending =
+            all.iter().filter(|message| message.from == process).map(|message| message.sender.waited_ns);
+        let receiving =
+            all.iter().filter(|message| message.to == process).map(|message| message.receiver.waited_ns);
         (sending.sum::<u64>() + receiving.sum::<u64>()) as f64 / 1e9 / seconds
     };
     let sizes = |bytes: Vec<u64>| Mix::summarised(bytes.into_iter().map(Size).collect(), MOST_VALUES);
@@ -284,7 +298,9 @@ fn flow(
             Flow {
                 size: sizes(size.collect()).ok_or_else(empty)?,
                 reply: Some(sizes(each(&reply_bytes)).ok_or_else(empty)?),
-                messages: u32::try_from((requests as f64 / all.len() as f64).round() as u64).unwrap_or(1).max(1),
+                messages: u32::try_from((requests as f64 / all.len() as f64).round() as u64)
+                    .unwrap_or(1)
+                    .max(1),
                 read: None,
                 begin: begin(each(&thought)),
                 client_work: times(each(&client_work)),

@@ -4,7 +4,7 @@ use super::scenario_of;
 use model::Scenario;
 use model::card::{Card, CardKind};
 use model::communication::{
-    Boundaries, Communication, CommunicatingProcess, CommunicationCall, CommunicationKind, KernelObject,
+    Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind, KernelObject,
 };
 use model::scenario::{Begin, Recording, Roots};
 use model::testing::cards::card;
@@ -30,7 +30,12 @@ pub(super) struct Script {
 impl Default for Script {
     /// Three processes, and three objects.
     fn default() -> Self {
-        let process = |name: &str| CommunicatingProcess { name: name.to_owned(), cpu_ns: 0, switches: 0, outside: false };
+        let process = |name: &str| CommunicatingProcess {
+            name: name.to_owned(),
+            cpu_ns: 0,
+            switches: 0,
+            outside: false,
+        };
         let object = |mechanism: &str| KernelObject {
             mechanism: Some(mechanism.to_owned()),
             name: format!("a {mechanism}"),
@@ -85,7 +90,13 @@ impl Script {
         self.call(process, CommunicationKind::Send, Some(object), Some(bytes), 0)
     }
 
-    pub(super) fn receive(&mut self, process: u32, object: (u32, u8), bytes: u64, asleep_ns: u64) -> &mut Self {
+    pub(super) fn receive(
+        &mut self,
+        process: u32,
+        object: (u32, u8),
+        bytes: u64,
+        asleep_ns: u64,
+    ) -> &mut Self {
         self.call(process, CommunicationKind::Receive, Some(object), Some(bytes), asleep_ns)
     }
 
@@ -160,7 +171,10 @@ fn a_client_a_proxy_and_a_store_are_what_they_say() {
     let scenario = read(&script.scenario().unwrap());
     let [query, fetch] = &scenario.flows[..] else { panic!("{scenario:?}") };
     assert_eq!((query.name.as_str(), fetch.name.as_str()), ("client-proxy", "proxy-store"));
-    assert_eq!((query.size.to_string(), query.reply.as_ref().unwrap().to_string()), ("64".into(), "128".into()));
+    assert_eq!(
+        (query.size.to_string(), query.reply.as_ref().unwrap().to_string()),
+        ("64".into(), "128".into())
+    );
     assert_eq!(fetch.begin, Begin::After { flow: 0, per_message: 0.5 });
     let recorded = query.recorded.as_ref().unwrap();
     assert_eq!(recorded.messages, 20);
@@ -228,7 +242,8 @@ fn what_a_scenario_cannot_have_is_said() {
     let scenario = read(&script.scenario().unwrap());
     assert_eq!(scenario.flows.len(), 1);
     let unseen = scenario.recorded.unwrap().unseen;
-    for says in ["1 × messages of store to itself", "no mechanism like eventfd", "1 × messages through a tcp"] {
+    for says in ["1 × messages of store to itself", "no mechanism like eventfd", "1 × messages through a tcp"]
+    {
         assert!(unseen.iter().any(|text| text.contains(says)), "{says}: {unseen:?}");
     }
 }
@@ -244,7 +259,8 @@ fn processes_that_say_nothing_make_no_scenario() {
 #[test]
 fn more_than_a_scenario_can_have_is_cut_to_the_busiest() {
     let mut script = Script::default();
-    let (process, object) = (script.communication.processes[0].clone(), script.communication.objects[2].clone());
+    let (process, object) =
+        (script.communication.processes[0].clone(), script.communication.objects[2].clone());
     for client in 4..104 {
         script.communication.processes.push(process.clone());
         script.communication.objects.push(object.clone());

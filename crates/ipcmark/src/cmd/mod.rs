@@ -8,6 +8,7 @@ pub mod endpoint;
 pub mod explain;
 pub mod list;
 pub mod man;
+pub mod record;
 pub mod report;
 pub mod run;
 pub mod schema;

@@ -7,7 +7,7 @@ use super::holders::{Holder, process_name};
 use super::objects::Objects;
 use super::raw::{RawEvent, RawKind};
 use model::communication::{
-    Boundaries, Communication, CommunicatingProcess, CommunicationCall, CommunicationKind,
+    Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use syscalls::Sysno;
@@ -273,11 +273,19 @@ impl Assembly {
     }
 
     /// Does what a call that returned `value` means.
-    fn mean(&mut self, pid: u32, meaning: CallMeaning, entered: &Entered, value: i64, call: CommunicationCall) {
+    fn mean(
+        &mut self,
+        pid: u32,
+        meaning: CallMeaning,
+        entered: &Entered,
+        value: i64,
+        call: CommunicationCall,
+    ) {
         use CallMeaning as M;
         let arguments = entered.arguments;
         let count = u64::try_from(value).ok();
-        let [first, second, third] = [arguments[0], arguments[1], arguments[2]].map(|argument| argument as u32);
+        let [first, second, third] =
+            [arguments[0], arguments[1], arguments[2]].map(|argument| argument as u32);
         let new = u32::try_from(value).ok();
         let closes = |flags: Option<usize>| flags.is_some_and(|at| arguments[at] & CLOEXEC != 0);
         match meaning {
@@ -292,7 +300,13 @@ impl Assembly {
                     _ => (false, None),
                 };
                 let count = count.filter(|_| !peeks);
-                self.through(pid, first, CommunicationKind::Receive, count, &CommunicationCall { asked, ..call });
+                self.through(
+                    pid,
+                    first,
+                    CommunicationKind::Receive,
+                    count,
+                    &CommunicationCall { asked, ..call },
+                );
             }
             M::SendAll => {
                 let bytes = count.map(|_| arguments[2]);
@@ -304,7 +318,13 @@ impl Assembly {
             M::Move { from, to } => {
                 let [from, to] = [from, to].map(|at| arguments[at] as u32);
                 self.through(pid, from, CommunicationKind::Receive, count, &call);
-                self.through(pid, to, CommunicationKind::Send, count, &CommunicationCall { asleep_ns: 0, ..call });
+                self.through(
+                    pid,
+                    to,
+                    CommunicationKind::Send,
+                    count,
+                    &CommunicationCall { asleep_ns: 0, ..call },
+                );
             }
             M::Wait => self.keep(call),
             M::QueueSend | M::QueueReceive => {
@@ -328,14 +348,19 @@ impl Assembly {
             M::Signal if value == 0 && first != pid && first != 0 => {
                 let names = [pid, first].map(|pid| {
                     let index = self.by_pid.get(&pid);
-                    index.map_or_else(|| process_name(pid), |index| self.processes[*index as usize].name.clone())
+                    index.map_or_else(
+                        || process_name(pid),
+                        |index| self.processes[*index as usize].name.clone(),
+                    )
                 });
                 let [from, to] = names;
                 self.count(&format!("signals from {from} to {to} are in no flow"), Some(1));
             }
             M::SignalByDescriptor if value == 0 => self.count("signals to a pidfd are in no flow", Some(1)),
             M::Signal | M::SignalByDescriptor => {}
-            M::Uring => self.count("calls of io_uring_enter: what passes through io_uring is not visible", Some(1)),
+            M::Uring => {
+                self.count("calls of io_uring_enter: what passes through io_uring is not visible", Some(1))
+            }
             M::Open { flags } => self.open(pid, new, Referent::Unknown, closes(flags)),
             M::Socket => self.open(pid, new, Referent::Unknown, closes(Some(1))),
             M::Eventfd => {
@@ -378,7 +403,12 @@ impl Assembly {
                 false => self.table(pid).close(first, second),
             },
             M::Duplicate => self.copy(pid, first, new, false),
-            M::DuplicateTo => self.copy(pid, first, new, u64::from(third) & CLOEXEC != 0 && entered.number == Sysno::dup3.id() as u32),
+            M::DuplicateTo => self.copy(
+                pid,
+                first,
+                new,
+                u64::from(third) & CLOEXEC != 0 && entered.number == Sysno::dup3.id() as u32,
+            ),
             M::Control => match u64::from(second) {
                 F_DUPFD => self.copy(pid, first, new, false),
                 F_DUPFD_CLOEXEC => self.copy(pid, first, new, true),
@@ -509,8 +539,11 @@ impl Assembly {
     fn outside(&mut self) -> Vec<((u32, u8), u32)> {
         let used: BTreeSet<(u32, u8)> =
             self.calls.iter().filter(|call| call.bytes.is_some()).filter_map(|call| call.object).collect();
-        let missing: BTreeSet<(u32, u8)> =
-            used.iter().map(|(object, side)| (*object, 1 - side)).filter(|other| !used.contains(other)).collect();
+        let missing: BTreeSet<(u32, u8)> = used
+            .iter()
+            .map(|(object, side)| (*object, 1 - side))
+            .filter(|other| !used.contains(other))
+            .collect();
         if missing.is_empty() {
             return Vec::new();
         }
@@ -534,5 +567,7 @@ impl Assembly {
 fn closes_at_exec(pid: u32, fd: u32) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    flags.and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & CLOEXEC != 0)
+    flags
+        .and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok())
+        .is_some_and(|flags| flags & CLOEXEC != 0)
 }

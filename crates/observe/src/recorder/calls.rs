@@ -17,7 +17,10 @@ pub(super) enum CallMeaning {
     SendMany,
     ReceiveMany,
     /// It moves bytes from the descriptor of this argument to the one of that.
-    Move { from: usize, to: usize },
+    Move {
+        from: usize,
+        to: usize,
+    },
     /// It waits for any of several descriptors.
     Wait,
     /// On a System V queue.
@@ -31,12 +34,18 @@ pub(super) enum CallMeaning {
     /// To whom a descriptor refers.
     SignalByDescriptor,
     /// It makes a descriptor of a file, or of what nobody communicates through. The argument with its flags, if it has any.
-    Open { flags: Option<usize> },
+    Open {
+        flags: Option<usize>,
+    },
     Socket,
     Eventfd,
-    Pipe { flags: Option<usize> },
+    Pipe {
+        flags: Option<usize>,
+    },
     Socketpair,
-    Accept { flags: Option<usize> },
+    Accept {
+        flags: Option<usize>,
+    },
     Connect,
     Close,
     CloseRange,
@@ -53,10 +62,7 @@ use CallMeaning as M;
 const CALLS: &[(&[&str], CallMeaning)] = &[
     (&["read", "readv", "recvfrom", "recvmsg", "mq_timedreceive"], M::Receive),
     (&["write", "writev", "sendto", "sendmsg", "vmsplice"], M::Send),
-    (
-        &["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"],
-        M::Wait,
-    ),
+    (&["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"], M::Wait),
     (&["futex"], M::Futex),
     (&["close"], M::Close),
     (&["mq_timedsend"], M::SendAll),
@@ -126,7 +132,8 @@ impl CallMeaning {
 
 /// A filter of the kernel for the calls that are wanted, or for those of them that are urgent or are not.
 pub(super) fn filter(urgent: Option<bool>) -> String {
-    let mut numbers = WANTED.iter().filter(|(_, meaning)| urgent.is_none_or(|urgent| meaning.is_urgent() == urgent));
+    let mut numbers =
+        WANTED.iter().filter(|(_, meaning)| urgent.is_none_or(|urgent| meaning.is_urgent() == urgent));
     let mut filter = String::new();
     let mut run: Option<(u32, u32)> = None;
     let mut close = |run: Option<(u32, u32)>| {
@@ -172,9 +179,8 @@ mod tests {
                 None => {
                     let range = part.trim_matches(['(', ')']);
                     let (first, last) = range.split_once("&&").unwrap();
-                    let number_of = |text: &str, before: &str| {
-                        text.strip_prefix(before).unwrap().parse::<u32>().unwrap()
-                    };
+                    let number_of =
+                        |text: &str, before: &str| text.strip_prefix(before).unwrap().parse::<u32>().unwrap();
                     (number_of(first, "id>=")..=number_of(last, "id<=")).contains(&number)
                 }
             })

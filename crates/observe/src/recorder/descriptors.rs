@@ -137,12 +137,10 @@ mod tests {
         table.copy(3, 9, false);
         table.close_later(1, 2, true);
         table.exec();
-        assert_eq!([table.get(0), table.get(1), table.get(3), table.get(9)], [
-            Referent::Other,
-            Referent::Unknown,
-            Referent::Unknown,
-            PIPE
-        ]);
+        assert_eq!(
+            [table.get(0), table.get(1), table.get(3), table.get(9)],
+            [Referent::Other, Referent::Unknown, Referent::Unknown, PIPE]
+        );
         table.close(0, u32::MAX);
         assert_eq!(table, Descriptors::default());
     }

@@ -39,7 +39,10 @@ pub(super) enum Holder {
 }
 
 /// Finds who holds what is `wanted`, of the processes of which `is_recorded` does not hold.
-pub(super) fn find_holders(wanted: Vec<Wanted>, is_recorded: impl Fn(u32) -> bool) -> Vec<((u32, u8), Holder)> {
+pub(super) fn find_holders(
+    wanted: Vec<Wanted>,
+    is_recorded: impl Fn(u32) -> bool,
+) -> Vec<((u32, u8), Holder)> {
     let inodes = internet_sockets(&wanted);
     // What a link of /proc/PID/fd says, and which side that is.
     let mut links: HashMap<String, Vec<(u32, u8)>> = HashMap::new();

@@ -79,7 +79,9 @@ impl FromStr for RecordBy {
 
     fn from_str(text: &str) -> Result<Self, model::Invalid> {
         let found = RecordBy::ALL.into_iter().find(|by| by.name() == text);
-        found.ok_or_else(|| model::Invalid::unknown("way of recording", text, RecordBy::ALL.map(RecordBy::name)))
+        found.ok_or_else(|| {
+            model::Invalid::unknown("way of recording", text, RecordBy::ALL.map(RecordBy::name))
+        })
     }
 }
 
@@ -103,7 +105,6 @@ pub struct RecorderOutcome {
 pub fn record(
     target: &RecorderTarget,
     by: Option<RecordBy>,
-    cpus: &[u32],
     longest: Duration,
     is_over: &dyn Fn() -> bool,
 ) -> Result<RecorderOutcome, Failure> {
@@ -115,8 +116,16 @@ pub fn record(
         }
         RecorderTarget::Processes(pids) => (None, None, threads_of(pids)?),
     };
-    let mut recorder =
-        Recorder { child, root, tids, cpus, longest, is_over, begun: Instant::now(), stretches: Vec::new() };
+    let mut recorder = Recorder {
+        child,
+        root,
+        tids,
+        cpus: online_cpus(),
+        longest,
+        is_over,
+        begun: Instant::now(),
+        stretches: Vec::new(),
+    };
     let outcome = recorder.record(target, by);
     if outcome.is_err()
         && let Some(child) = &mut recorder.child
@@ -134,7 +143,7 @@ struct Recorder<'a> {
     child: Option<Child>,
     root: Option<Pid>,
     tids: Vec<u32>,
-    cpus: &'a [u32],
+    cpus: Vec<u32>,
     longest: Duration,
     is_over: &'a dyn Fn() -> bool,
     begun: Instant,
@@ -149,8 +158,8 @@ impl Recorder<'_> {
     ) -> Result<(Communication, RecordBy, bool), Failure> {
         let events = match by {
             Some(RecordBy::Ptrace) => None,
-            Some(RecordBy::Tracepoints) => Some(ProcessEvents::open(self.cpus, &self.tids)?),
-            None => ProcessEvents::open(self.cpus, &self.tids).ok(),
+            Some(RecordBy::Tracepoints) => Some(ProcessEvents::open(&self.cpus, &self.tids)?),
+            None => ProcessEvents::open(&self.cpus, &self.tids).ok(),
         };
         let by = if events.is_some() { RecordBy::Tracepoints } else { RecordBy::Ptrace };
         let mut taken = Taken::new(by, self.root);
@@ -275,7 +284,8 @@ impl Taken {
     }
 
     fn take(&mut self, event: RawEvent) {
-        let begins = !self.began && Some(event.pid) == self.root && matches!(event.what, RawKind::Exec { .. });
+        let begins =
+            !self.began && Some(event.pid) == self.root && matches!(event.what, RawKind::Exec { .. });
         let at_ns = event.at_ns;
         self.assembly.take(event);
         if begins {
@@ -283,6 +293,17 @@ impl Taken {
             self.assembly.begin(at_ns);
         }
     }
+}
+
+/// The CPUs that run, as the kernel lists them: `0-3,6`.
+fn online_cpus() -> Vec<u32> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
+    };
+    let cpus: Vec<u32> = text.trim().split(',').filter_map(range).flatten().collect();
+    if cpus.is_empty() { vec![0] } else { cpus }
 }
 
 /// The threads of `pids`.

@@ -162,7 +162,9 @@ impl Objects {
             }
         };
         // Between the link and the copy the descriptor can have become another.
-        if fstat(&copy).is_ok_and(|stat| stat.st_ino != inode || FileType::from_raw_mode(stat.st_mode) != FileType::Socket) {
+        if fstat(&copy).is_ok_and(|stat| {
+            stat.st_ino != inode || FileType::from_raw_mode(stat.st_mode) != FileType::Socket
+        }) {
             return Referent::Unknown;
         }
         match sockopt::socket_domain(&copy) {
@@ -272,7 +274,14 @@ impl Objects {
         }
     }
 
-    fn one_way(&mut self, key: Key, mechanism: &str, name: String, boundaries: Boundaries, end: End) -> Referent {
+    fn one_way(
+        &mut self,
+        key: Key,
+        mechanism: &str,
+        name: String,
+        boundaries: Boundaries,
+        end: End,
+    ) -> Referent {
         if let Some(known) = self.known.get(&key) {
             return Referent::OneWay(*known);
         }
@@ -283,7 +292,14 @@ impl Objects {
         self.push(mechanism.to_owned(), name.to_owned(), boundaries, [End::Unknown, End::Unknown])
     }
 
-    fn add(&mut self, key: Key, mechanism: String, name: String, boundaries: Boundaries, ends: [End; 2]) -> Referent {
+    fn add(
+        &mut self,
+        key: Key,
+        mechanism: String,
+        name: String,
+        boundaries: Boundaries,
+        ends: [End; 2],
+    ) -> Referent {
         let added = self.push(mechanism, name, boundaries, ends);
         if let Referent::OneWay(object) = added {
             self.known.insert(key, object);
@@ -292,8 +308,12 @@ impl Objects {
     }
 
     fn push(&mut self, mechanism: String, name: String, boundaries: Boundaries, ends: [End; 2]) -> Referent {
-        let Some(object) = u32::try_from(self.all.len()).ok().filter(|_| self.all.len() < MOST_OBJECTS) else {
-            *self.refused.entry("there were more pipes and sockets than are told apart".to_owned()).or_default() += 1;
+        let Some(object) = u32::try_from(self.all.len()).ok().filter(|_| self.all.len() < MOST_OBJECTS)
+        else {
+            *self
+                .refused
+                .entry("there were more pipes and sockets than are told apart".to_owned())
+                .or_default() += 1;
             return Referent::Other;
         };
         let mechanism = Some(mechanism);

@@ -42,7 +42,8 @@ impl SocketDiagnostics {
         );
         let opened = opened.or_fail("socket", "socket diagnostics")?;
         // The kernel answers at once. If it ever does not, the recorder is not to wait.
-        let _ = sockopt::set_socket_timeout(&opened, sockopt::Timeout::Recv, Some(Duration::from_millis(100)));
+        let _ =
+            sockopt::set_socket_timeout(&opened, sockopt::Timeout::Recv, Some(Duration::from_millis(100)));
         Ok(Self(opened))
     }
 

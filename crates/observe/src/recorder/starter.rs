@@ -1,6 +1,8 @@
 //! A process that waits until it is recorded, and then becomes the program: a re-execution of the binary.
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_parent_process_death_signal, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_parent_process_death_signal, waitpid,
+};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -15,8 +17,12 @@ const NOT_STARTED: i32 = 127;
 /// Starts a process that will be the program `command`, and that is stopped.
 pub(super) fn start(command: &[OsString]) -> Result<(Child, Pid), Failure> {
     const WHAT: &str = "the command to be recorded";
-    let child =
-        Command::new("/proc/self/exe").arg0("ipcmark").arg(COMMAND).args(command).spawn().or_fail("start", WHAT)?;
+    let child = Command::new("/proc/self/exe")
+        .arg0("ipcmark")
+        .arg(COMMAND)
+        .args(command)
+        .spawn()
+        .or_fail("start", WHAT)?;
     let pid = Pid::from_child(&child);
     let status = waitpid(Some(pid), WaitOptions::UNTRACED).or_fail("waitpid", WHAT)?;
     if status.is_none_or(|(_, status)| !status.stopped()) {

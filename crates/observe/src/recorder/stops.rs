@@ -76,10 +76,8 @@ impl Followed {
 
     fn stopped(&mut self, tid: u32, stop: ThreadStop, take: &mut impl FnMut(RawEvent)) {
         let at_ns = now_ns();
-        let thread = self
-            .threads
-            .entry(tid)
-            .or_insert_with(|| FollowedThread { pid: process_of(tid), number: None });
+        let thread =
+            self.threads.entry(tid).or_insert_with(|| FollowedThread { pid: process_of(tid), number: None });
         let pid = thread.pid;
         let mut event = |what| take(RawEvent { at_ns, pid, tid, what });
         let mut how = (GoOn::Followed, None);

@@ -166,7 +166,8 @@ impl ProcessEvents {
         }
         // Records of one CPU lie in the order of time, but for few: this sort is quick.
         waiting.sort_by_key(|event| event.at_ns);
-        let until = if last { waiting.len() } else { waiting.partition_point(|event| event.at_ns < complete_ns) };
+        let until =
+            if last { waiting.len() } else { waiting.partition_point(|event| event.at_ns < complete_ns) };
         let left = waiting.split_off(until);
         waiting.into_iter().for_each(&mut take);
         self.waiting = left;
@@ -198,7 +199,12 @@ fn event(kind: u32, misc: u16, bytes: &[u8], [enter, exit]: [&Form; 2]) -> Optio
         if let RawKind::Enter { number, .. } | RawKind::Exit { number, .. } = what {
             meaning(number)?;
         }
-        return Some(RawEvent { at_ns: number(bytes, 8)?, pid: short(bytes, 0)?, tid: short(bytes, 4)?, what });
+        return Some(RawEvent {
+            at_ns: number(bytes, 8)?,
+            pid: short(bytes, 0)?,
+            tid: short(bytes, 4)?,
+            what,
+        });
     }
     let trailer = bytes.len().checked_sub(TRAILER_BYTES)?;
     let [pid, tid] = [short(bytes, trailer)?, short(bytes, trailer + 4)?];

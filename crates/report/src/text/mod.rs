@@ -17,6 +17,7 @@ pub(crate) mod marks;
 pub(crate) mod matrix;
 pub(crate) mod path;
 pub(crate) mod plot;
+pub(crate) mod recording;
 pub(crate) mod sheet;
 pub(crate) mod study;
 pub(crate) mod table;
