@@ -492,7 +492,7 @@ pub struct RecordArguments {
     /// Make an HTML page with the picture and the summary, which needs no other file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Processes to record, with what they start from then on; repeat for several
+    /// Processes to record, with what they have started and what they start; repeat for several
     #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub pids: Vec<u32>,
     /// Command to start and record, with its arguments and all that it starts

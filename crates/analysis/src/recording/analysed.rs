@@ -8,7 +8,8 @@ use model::scenario::Flow;
 pub struct AnalysedScenario<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// The share of the CPU time of its processes that went into calls of its flows; `None` without CPU time.
+    /// The share of the CPU time of its processes that went into calls of its flows; `None` where that is not
+    /// known.
     pub cpu_in_calls: Option<f64>,
     /// For each flow, in their order.
     pub flows: Vec<FlowSums>,
@@ -33,7 +34,7 @@ impl<'a> AnalysedScenario<'a> {
             recorded.fold((0.0, 0.0), |sum, process| (sum.0 + process.cpu, sum.1 + process.in_calls));
         Self {
             scenario,
-            cpu_in_calls: (cpu > 0.0).then_some((in_calls / cpu).min(1.0)),
+            cpu_in_calls: (cpu > 0.0 && in_calls > 0.0).then_some((in_calls / cpu).min(1.0)),
             flows: scenario.flows.iter().map(sums).collect(),
             depths: depths(scenario),
         }

@@ -152,16 +152,17 @@ fn later_comes_back(flows: &[FlowDraft], at: usize, before: usize) -> bool {
     false
 }
 
-/// When the receiver of `flow` dealt with a message of it: until it answered, or in a stream until it received the next.
+/// When the receiver of `flow` dealt with a message of it: until it answered, or in a stream as long as messages came.
 fn dealt_with(flow: &FlowDraft) -> Vec<(u64, u64)> {
     match &flow.talk {
         Talk::Exchanges(all) => {
             all.iter().map(|exchange| (exchange.asked_ns(), exchange.answered_ns())).collect()
         }
         Talk::Stream(all) => {
-            let first = all.iter().map(|message| message.received_ns).min();
-            // What the last message leads to comes after it.
-            first.map(|first| (first, u64::MAX)).into_iter().collect()
+            let received = || all.iter().map(|message| message.received_ns);
+            // What the last message leads to comes after it, within the time that there is between two.
+            let span = received().min().zip(received().max());
+            span.map(|(first, last)| (first, last + (last - first) / all.len() as u64)).into_iter().collect()
         }
     }
 }

@@ -7,6 +7,7 @@ mod confined;
 mod cpu_traces;
 mod explain;
 mod profiles;
+mod record;
 mod remote;
 mod restricted;
 mod results_files;

@@ -19,6 +19,7 @@ use assembly::Assembly;
 use model::communication::{Communication, RecordingStretch};
 use raw::{RawEvent, RawKind};
 use rustix::process::Pid;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
@@ -43,7 +44,7 @@ const MOST_THREADS: usize = 4096;
 pub enum RecorderTarget {
     /// A program that is started for it, and all that it makes.
     Command(Vec<OsString>),
-    /// Processes, and all that they make from then on.
+    /// Processes, and all that they have made or make from then on.
     Processes(Vec<u32>),
 }
 
@@ -114,7 +115,7 @@ pub fn record(
             let tid = pid.as_raw_nonzero().get().cast_unsigned();
             (Some(child), Some(pid), vec![tid])
         }
-        RecorderTarget::Processes(pids) => (None, None, threads_of(pids)?),
+        RecorderTarget::Processes(pids) => (None, None, threads_of(&with_descendants(pids))?),
     };
     let mut recorder = Recorder {
         child,
@@ -126,7 +127,7 @@ pub fn record(
         begun: Instant::now(),
         stretches: Vec::new(),
     };
-    let outcome = recorder.record(target, by);
+    let outcome = recorder.record(by);
     if outcome.is_err()
         && let Some(child) = &mut recorder.child
     {
@@ -153,7 +154,6 @@ struct Recorder<'a> {
 impl Recorder<'_> {
     fn record(
         &mut self,
-        target: &RecorderTarget,
         by: Option<RecordBy>,
     ) -> Result<(Communication, RecordBy, bool), Failure> {
         let events = match by {
@@ -163,10 +163,8 @@ impl Recorder<'_> {
         };
         let by = if events.is_some() { RecordBy::Tracepoints } else { RecordBy::Ptrace };
         let mut taken = Taken::new(by, self.root);
-        match target {
-            RecorderTarget::Command(_) => self.tids.iter().for_each(|tid| taken.assembly.add_process(*tid)),
-            RecorderTarget::Processes(pids) => pids.iter().for_each(|pid| taken.assembly.add_process(*pid)),
-        }
+        let pids: BTreeSet<u32> = self.tids.iter().map(|tid| stops::process_of(*tid)).collect();
+        pids.into_iter().for_each(|pid| taken.assembly.add_process(pid));
         match events {
             Some(events) => self.by_tracepoints(events, &mut taken)?,
             None => self.by_ptrace(&mut taken)?,
@@ -306,8 +304,31 @@ fn online_cpus() -> Vec<u32> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
+/// `pids` and all that they have made and that still runs.
+fn with_descendants(pids: &[u32]) -> BTreeSet<u32> {
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may hold anything.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = all.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut found: BTreeSet<u32> = pids.iter().copied().collect();
+    loop {
+        let before = found.len();
+        let more: Vec<u32> =
+            parents.iter().filter(|(_, parent)| found.contains(parent)).map(|(pid, _)| *pid).collect();
+        found.extend(more);
+        if found.len() == before {
+            found.remove(&std::process::id());
+            return found;
+        }
+    }
+}
+
 /// The threads of `pids`.
-fn threads_of(pids: &[u32]) -> Result<Vec<u32>, Failure> {
+fn threads_of(pids: &BTreeSet<u32>) -> Result<Vec<u32>, Failure> {
     let mut tids = Vec::new();
     for pid in pids {
         let path = format!("/proc/{pid}/task");

@@ -144,7 +144,7 @@ impl Followed {
 }
 
 /// The process of the thread `tid`.
-fn process_of(tid: u32) -> u32 {
+pub(super) fn process_of(tid: u32) -> u32 {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Tgid:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(tid)
