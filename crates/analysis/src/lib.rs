@@ -16,6 +16,7 @@ pub mod interval;
 pub mod path;
 pub mod predict;
 pub mod replay;
+pub mod recording;
 #[cfg(test)]
 mod results_tests;
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<Result<
             // What else can be typed is for people, and for the command line's parser.
             _ => None,
         },
+        observe::recorder::starter::COMMAND => Some(observe::recorder::starter::main(arguments)),
         observe::ptrace::COMMAND => Some(observe::ptrace::main(&text(arguments.next()))),
         observe::TRY => Some(observe::try_probe(&text(arguments.next()))),
         run_directory::JANITOR => {

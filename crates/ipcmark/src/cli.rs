@@ -7,6 +7,7 @@ use model::observation::{Probe, parse_probe};
 use model::suite::parse_total;
 use model::units::{parse_duration, parse_sizes, parse_some_time};
 use model::{Inject, Invalid, Peers, Percent, Placements, Precision, Size, Workload};
+use observe::recorder::RecordBy;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,14 +49,16 @@ pub enum Command {
     Predict(PredictArguments),
     /// Run a scenario for real: processes that say to each other what a program's do
     Replay(ReplayArguments),
+    /// Record which processes talk to each other, through what and how, as a scenario
+    Record(RecordArguments),
     /// List the suites, or print what one would measure and draw
     Suite(SuiteArguments),
     /// Take part in trials that a coordinator leads over standard input and output
     Endpoint(EndpointArguments),
     /// Remove what killed runs left behind
     Clean,
-    /// Print the JSON Schema of the results file
-    Schema,
+    /// Print the JSON Schema of the results file, or of the scenario file
+    Schema(SchemaArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
     /// Print the manual page, or write the pages of all commands
@@ -582,6 +585,58 @@ pub struct AdviseArguments {
     /// Draw the time of candidates against their CPU time as an SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+}
+
+/// `ipcmark record`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct RecordArguments {
+    /// Keep the scenario in this file; an existing file is never overwritten
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Record for this long at most; in the last fifth of it, recording is switched off and on to tell what it costs. A command
+    /// goes on unrecorded afterwards, and is waited for
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
+    pub time: Duration,
+    /// By what calls are recorded: tracepoints, for which it takes privileges, or ptrace, which stops threads at every call
+    /// [default: tracepoints if they may be used]
+    #[arg(long, value_name = "WAY")]
+    pub by: Option<RecordBy>,
+    /// Draw processes and flows as an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Make an HTML page with the picture and the summary, which needs no other file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Processes to record, with what they have started and what they start; repeat for several
+    #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub pids: Vec<u32>,
+    /// Command to start and record, with its arguments and all that it starts
+    #[arg(
+        required_unless_present = "pids",
+        conflicts_with = "pids",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub command: Vec<String>,
+}
+
+/// `ipcmark schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArguments {
+    /// File whose schema to print
+    #[arg(value_name = "FILE", default_value = "results")]
+    pub of: SchemaOption,
+}
+
+/// The files that have a schema.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum SchemaOption {
+    /// One line of a results file
+    Results,
+    /// A scenario file, whose TOML it describes as JSON
+    Scenario,
 }
 
 /// `ipcmark completions`.

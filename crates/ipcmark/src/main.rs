@@ -55,10 +55,11 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Advise(arguments) => cmd::advise::run(arguments),
         Command::Predict(arguments) => cmd::predict::run(arguments),
         Command::Replay(arguments) => cmd::replay::run(arguments),
+        Command::Record(arguments) => cmd::record::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),
-        Command::Schema => cmd::schema::run(),
+        Command::Schema(arguments) => cmd::schema::run(&arguments),
         Command::Completions(arguments) => cmd::completions::run(arguments),
         Command::Man(arguments) => cmd::man::run(arguments),
     }

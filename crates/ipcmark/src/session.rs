@@ -130,7 +130,7 @@ pub fn check_slice(slice_ns: u64, clock: &ClockRecord) -> Result<(), Invalid> {
 }
 
 /// A flag that SIGINT, SIGTERM and SIGHUP set. A second SIGINT ends the process at once; the janitor then removes its directory.
-fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
+pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag::{register, register_conditional_shutdown};
     let flag = Arc::new(AtomicBool::new(false));

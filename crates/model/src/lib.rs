@@ -7,6 +7,7 @@
 pub mod block;
 pub mod card;
 pub mod case;
+pub mod communication;
 pub mod diagnostic;
 pub mod endpoint;
 pub mod estimate;

@@ -2,7 +2,8 @@
 //!
 //! An endpoint observes itself: it opens what the kernel offers for its own thread, switches it on after the lead-in and off
 //! before the lead-out, and reports afterwards what was seen. [`cpu_trace`] is the exception: it records the CPUs of both
-//! endpoints, from outside of them, and they do the same iterations with it and without. Nothing here runs in a timed trial, and
+//! endpoints, from outside of them, and they do the same iterations with it and without. [`recorder`] is for programs of
+//! others. Nothing here runs in a timed trial, and
 //! nothing here says what an observation means.
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ mod instrument;
 mod mappings;
 mod perf;
 pub mod ptrace;
+pub mod recorder;
 mod sampling;
 mod support;
 pub mod symbols;

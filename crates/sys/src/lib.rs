@@ -36,6 +36,7 @@ pub mod sysctl;
 pub mod sysv;
 pub mod touch;
 pub mod tracee;
+pub mod tracees;
 pub mod tsc;
 pub mod tun;
 pub mod uring;

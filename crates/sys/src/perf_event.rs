@@ -1,5 +1,5 @@
 //! What ioctl(2) does with events of perf_event_open(2) and the library over that call does not offer: which records of a
-//! tracepoint are wanted, and into whose ring they go. It opens and reads no event.
+//! tracepoint are wanted, into whose ring they go, and by which descriptor one waits for them. It opens and reads no event.
 
 use crate::Errno;
 use rustix::fd::{AsRawFd, BorrowedFd};
@@ -31,6 +31,12 @@ pub fn set_output(event: &impl AsRawFd, owner: &impl AsRawFd) -> Result<(), Errn
         let event = BorrowedFd::borrow_raw(event.as_raw_fd());
         ioctl(event, IntegerSetter::<SET_OUTPUT>::new_usize(owner))
     }
+}
+
+/// The descriptor of `event`, to be polled for records.
+pub fn descriptor(event: &impl AsRawFd) -> BorrowedFd<'_> {
+    // SAFETY: the descriptor is open as long as `event` is borrowed, and so is what is returned.
+    unsafe { BorrowedFd::borrow_raw(event.as_raw_fd()) }
 }
 
 #[cfg(test)]

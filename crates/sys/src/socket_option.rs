@@ -1,5 +1,5 @@
-//! Options of sockets that `rustix` does not set: busy polling (socket(7)), segmentation by the kernel (udp(7)), and
-//! counters of losses (tcp(7)). All other options are set through `rustix`.
+//! Options of sockets that `rustix` does not set: busy polling and which buffers are set (socket(7)), segmentation by the kernel
+//! (udp(7)), and counters of losses (tcp(7)). All other options are set through `rustix`.
 
 use crate::Errno;
 use crate::libc_call::checked;
@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// `UDP_SEGMENT` of linux/udp.h, which libc does not name.
 const UDP_SEGMENT: c_int = 103;
+/// `SO_BUF_LOCK` of asm-generic/socket.h, which libc does not name.
+const SO_BUF_LOCK: c_int = 72;
 /// `UDP_GRO` of linux/udp.h.
 const UDP_GRO: c_int = 104;
 /// What `SO_MEMINFO` gives: `SK_MEMINFO_VARS` numbers, of which the last counts drops (linux/sock_diag.h).
@@ -62,6 +64,11 @@ pub fn drops(socket: impl AsFd) -> Result<u64, Errno> {
         return Err(Errno::NOPROTOOPT);
     }
     Ok(u64::from(numbers[MEMINFO_DROPS]))
+}
+
+/// Which buffers the program has set itself: 1 the send buffer, 2 the receive buffer (`SO_BUF_LOCK`, socket(7)); Linux 5.15.
+pub fn locked_buffers(socket: impl AsFd) -> Result<i32, Errno> {
+    get(socket, libc::SOL_SOCKET, SO_BUF_LOCK)
 }
 
 fn set(socket: impl AsFd, level: c_int, option: c_int, value: c_int) -> Result<(), Errno> {

@@ -11,6 +11,7 @@ pub mod list;
 pub mod man;
 pub mod predict;
 pub mod replay;
+pub mod record;
 pub mod report;
 pub mod run;
 pub mod schema;

@@ -1,12 +1,16 @@
-//! `ipcmark schema`: the JSON Schema of one line of a results file, made from the types that write it.
+//! `ipcmark schema`: the JSON Schemas of the files that ipcmark writes, made from the types that write them.
 
+use crate::cli::{SchemaArguments, SchemaOption};
 use crate::exit::{Error, Exit};
 use crate::output::print;
-use model::Line;
+use model::{Line, Scenario};
 
-/// Prints it.
-pub fn run() -> Result<Exit, Error> {
-    let schema = schemars::schema_for!(Line);
+/// Prints the one that is asked for.
+pub fn run(arguments: &SchemaArguments) -> Result<Exit, Error> {
+    let schema = match arguments.of {
+        SchemaOption::Results => schemars::schema_for!(Line),
+        SchemaOption::Scenario => Scenario::schema(),
+    };
     print(&format!("{:#}\n", schema.as_value()))?;
     Ok(Exit::Success)
 }

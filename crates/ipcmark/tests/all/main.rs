@@ -11,6 +11,7 @@ mod injected_causes;
 mod network;
 mod predict;
 mod profiles;
+mod record;
 mod remote;
 mod replay;
 mod restricted;

@@ -50,6 +50,9 @@ pub struct Recording {
     /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<f64>,
+    /// The 95% interval of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown_interval: Option<[f64; 2]>,
     /// What could not be seen, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,

@@ -1,9 +1,10 @@
-//! Pages that open by themselves: of results and their studies, and of explanations.
+//! Pages that open by themselves: of results and their studies, of explanations, and of what was recorded.
 
 pub(crate) mod advice;
 pub(crate) mod explanation;
 mod number;
 pub(crate) mod page;
+pub(crate) mod recording;
 mod speed;
 mod study;
 pub(crate) mod template;

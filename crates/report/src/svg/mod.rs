@@ -1,4 +1,4 @@
-//! Pictures: charts, iterations, sums and flame graphs, as SVG, and charts as PNG too.
+//! Pictures: charts, iterations, sums, scenarios and flame graphs, as SVG, and charts as PNG too.
 //!
 //! `figures` decides which charts there are, `canvas` what a picture is made of.
 
@@ -9,6 +9,7 @@ pub(crate) mod flame;
 pub(crate) mod front;
 pub(crate) mod line_style;
 pub(crate) mod png;
+pub(crate) mod recording;
 pub(crate) mod speed;
 pub(crate) mod sums;
 pub(crate) mod timeline;

@@ -1,0 +1,73 @@
+//! What recording costs the program: how much further it comes without than with it, in stretches in the order off, on, on, off.
+
+use crate::interval::{MeanEstimate, mean_over_trials};
+use model::communication::RecordingStretch;
+
+/// Off, on, on, off.
+const GROUP: usize = 4;
+/// Fewer switches in a group tell nothing.
+const LEAST_PROGRESS: u64 = 40;
+/// Fewer groups give no interval.
+const LEAST_GROUPS: usize = 3;
+
+/// How much longer the program takes for the same while it is recorded, as a share, or why that is not known.
+pub fn slowdown(stretches: &[RecordingStretch]) -> Result<MeanEstimate, String> {
+    if stretches.len() < LEAST_GROUPS * GROUP {
+        return Err("what recording cost is not known: the program ended before it was recorded off and on"
+            .to_owned());
+    }
+    let rate = |recorded: bool, group: &[RecordingStretch]| {
+        let of = group.iter().filter(|stretch| stretch.recorded == recorded);
+        let (ns, progress) = of.fold((0, 0), |sum, stretch| (sum.0 + stretch.ns, sum.1 + stretch.progress));
+        progress as f64 / ns as f64
+    };
+    let groups = stretches.chunks_exact(GROUP);
+    let enough = |group: &&[RecordingStretch]| {
+        group.iter().map(|stretch| stretch.progress).sum::<u64>() >= LEAST_PROGRESS
+    };
+    let ratios: Vec<f64> = groups
+        .filter(enough)
+        .map(|group| (rate(false, group) / rate(true, group)).ln())
+        .filter(|ratio| ratio.is_finite())
+        .collect();
+    if ratios.len() < LEAST_GROUPS {
+        return Err(
+            "what recording cost is not known: the program was switched too rarely to tell how far it came"
+                .to_owned(),
+        );
+    }
+    let share = |ratio: f64| ratio.exp_m1();
+    mean_over_trials(&ratios)
+        .map(|found| MeanEstimate {
+            mean: share(found.mean),
+            interval: found.interval.map(|(low, high)| (share(low), share(high))),
+        })
+        .ok_or_else(|| "what recording cost is not known: there were too few stretches".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretches(count: usize, on: u64, off: u64) -> Vec<RecordingStretch> {
+        let stretch = |at: usize| {
+            let recorded = [false, true, true, false][at % 4];
+            let progress = if recorded { on } else { off } + (at as u64 * 7) % 3;
+            RecordingStretch { recorded, ns: 50_000_000, progress }
+        };
+        (0..count).map(stretch).collect()
+    }
+
+    #[test]
+    fn a_program_that_comes_less_far_is_slowed() {
+        let found = slowdown(&stretches(40, 1_000, 1_080)).unwrap();
+        assert!((found.mean - 0.08).abs() < 0.005, "{found:?}");
+        assert!(found.interval.is_some_and(|(low, high)| low < found.mean && found.mean < high), "{found:?}");
+    }
+
+    #[test]
+    fn it_says_why_it_does_not_know() {
+        assert!(slowdown(&[]).unwrap_err().contains("ended before"));
+        assert!(slowdown(&stretches(40, 0, 0)).unwrap_err().contains("too rarely"));
+    }
+}

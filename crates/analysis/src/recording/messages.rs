@@ -1,0 +1,222 @@
+//! From calls to messages: which read took what which write had sent, by the order in which the kernel passes bytes on.
+
+use super::threads::{Before, before};
+use model::communication::{Boundaries, Communication, CommunicationCall, CommunicationKind};
+use std::collections::{HashMap, VecDeque};
+
+/// A message from one process to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Message {
+    /// Through which object, and from which side.
+    pub(super) object: u32,
+    pub(super) side: u8,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) bytes: u64,
+    /// When the sender began to send it.
+    pub(super) begun_ns: u64,
+    /// When it was received whole.
+    pub(super) received_ns: u64,
+    /// How many reads it took.
+    pub(super) reads: u32,
+    /// How much the last of them asked for.
+    pub(super) asked: Option<u64>,
+    /// What came before it at the sender, and before it was received at the receiver.
+    pub(super) sender: Before,
+    pub(super) receiver: Before,
+}
+
+/// The messages, and what never became one.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Messages {
+    /// In the order in which they were begun.
+    pub(super) all: Vec<Message>,
+    /// How many each object has that nobody received.
+    pub(super) unreceived: HashMap<u32, u64>,
+}
+
+/// A message on its way.
+struct Sent {
+    message: Message,
+    until_ns: u64,
+    left: u64,
+}
+
+/// The messages of `communication`.
+pub(super) fn messages(communication: &Communication) -> Messages {
+    let calls = &communication.calls;
+    let before = before(calls);
+    // A send counts when it begins, a receive when it ends: one write can take as long as many reads of it.
+    let at = |call: &CommunicationCall| match call.kind {
+        CommunicationKind::Send => call.from_ns,
+        _ => call.until_ns,
+    };
+    let mut order: Vec<usize> = (0..calls.len()).filter(|index| calls[*index].object.is_some()).collect();
+    order.sort_by_key(|index| (at(&calls[*index]), calls[*index].kind == CommunicationKind::Receive));
+    let mut queues: HashMap<(u32, u8), VecDeque<Sent>> = HashMap::new();
+    let mut found = Messages::default();
+    for index in order {
+        let (call, before) = (&calls[index], before[index]);
+        let Some((object, side)) = call.object else { continue };
+        let Some(of) = communication.objects.get(object as usize) else { continue };
+        let other = of.outside[usize::from(1 - side.min(1))];
+        let Some(bytes) = call.bytes else { continue };
+        let message = Message {
+            object,
+            side,
+            from: call.process,
+            to: call.process,
+            bytes,
+            begun_ns: call.from_ns,
+            received_ns: call.until_ns,
+            reads: 0,
+            asked: None,
+            sender: Before::default(),
+            receiver: Before::default(),
+        };
+        match (call.kind, other) {
+            (CommunicationKind::Send, Some(to)) => {
+                found.all.push(Message { to, reads: 1, sender: before, ..message });
+            }
+            (CommunicationKind::Receive, Some(from)) => found.all.push(Message {
+                from,
+                side: 1 - side,
+                begun_ns: call.until_ns,
+                reads: 1,
+                asked: call.asked,
+                receiver: before,
+                ..message
+            }),
+            (CommunicationKind::Send, None) => {
+                let sent = Sent {
+                    message: Message { sender: before, ..message },
+                    until_ns: call.until_ns,
+                    left: bytes,
+                };
+                queues.entry((object, side)).or_default().push_back(sent);
+            }
+            (CommunicationKind::Receive, None) => {
+                let queue = queues.entry((object, 1 - side)).or_default();
+                receive(queue, call, before, of.boundaries, bytes, &mut found.all);
+            }
+            (CommunicationKind::Wait, _) => {}
+        }
+    }
+    for ((object, _), queue) in queues {
+        if !queue.is_empty() {
+            *found.unreceived.entry(object).or_default() += queue.len() as u64;
+        }
+    }
+    found.all.sort_by_key(|message| message.begun_ns);
+    found
+}
+
+/// Takes from `queue` what `call` received.
+fn receive(
+    queue: &mut VecDeque<Sent>,
+    call: &CommunicationCall,
+    mut before: Before,
+    boundaries: Boundaries,
+    mut bytes: u64,
+    done: &mut Vec<Message>,
+) {
+    let take = |sent: &mut Sent, before: Before| {
+        let message = &mut sent.message;
+        message.to = call.process;
+        message.reads += 1;
+        message.asked = call.asked;
+        message.received_ns = call.until_ns;
+        message.receiver.work_ns += before.work_ns;
+        message.receiver.thought_ns += before.thought_ns;
+        message.receiver.waited_ns += before.waited_ns;
+    };
+    // Who sleeps in a read found nothing there: what seems to be left of earlier messages was received before, unrecorded.
+    while call.asleep_ns > 0
+        && queue.front().is_some_and(|sent| sent.message.reads > 0 && sent.until_ns < call.from_ns)
+    {
+        done.extend(queue.pop_front().map(|sent| sent.message));
+    }
+    match boundaries {
+        Boundaries::Kept => {
+            if let Some(mut sent) = queue.pop_front() {
+                take(&mut sent, before);
+                done.push(sent.message);
+            }
+        }
+        Boundaries::Counted => {
+            for mut sent in queue.drain(..) {
+                take(&mut sent, std::mem::take(&mut before));
+                done.push(sent.message);
+            }
+        }
+        Boundaries::None => {
+            while bytes > 0
+                && let Some(sent) = queue.front_mut()
+            {
+                let taken = sent.left.min(bytes);
+                sent.left -= taken;
+                bytes -= taken;
+                // What one read took of several messages came before the first of them.
+                take(sent, std::mem::take(&mut before));
+                if sent.left == 0 {
+                    done.extend(queue.pop_front().map(|sent| sent.message));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::tests::Script;
+
+    #[test]
+    fn bytes_are_received_in_the_order_in_which_they_were_sent() {
+        let mut script = Script::default();
+        script.send(0, (0, 0), 10).send(0, (0, 0), 20).receive(1, (0, 1), 15, 0).receive(1, (0, 1), 15, 0);
+        let found = messages(&script.communication).all;
+        let like: Vec<_> = found.iter().map(|message| (message.bytes, message.reads)).collect();
+        assert_eq!(like, [(10, 1), (20, 2)]);
+        assert_eq!((found[0].from, found[0].to), (0, 1));
+    }
+
+    #[test]
+    fn messages_with_boundaries_are_received_one_by_one() {
+        let mut script = Script::default();
+        script.communication.objects[0].boundaries = Boundaries::Kept;
+        script.send(0, (0, 0), 10).send(0, (0, 0), 20).receive(1, (0, 1), 8, 0).receive(1, (0, 1), 20, 0);
+        let found = messages(&script.communication).all;
+        assert_eq!(found.iter().map(|message| message.bytes).collect::<Vec<_>>(), [10, 20]);
+    }
+
+    #[test]
+    fn what_was_there_before_does_not_shift_all_that_follows() {
+        let mut script = Script::default();
+        // Of the first read, five bytes were sent before the recording.
+        script.send(0, (0, 0), 10).receive(1, (0, 1), 5, 0);
+        for _ in 0..3 {
+            script.send_while_asleep(0, 1, 10);
+        }
+        let found = messages(&script.communication).all;
+        let reads: Vec<u32> = found.iter().map(|message| message.reads).collect();
+        assert_eq!(reads, [1, 1, 1, 1], "{found:?}");
+    }
+
+    #[test]
+    fn who_is_outside_receives_at_once() {
+        let mut script = Script::default();
+        script.communication.objects[0].outside = [None, Some(2)];
+        script.send(0, (0, 0), 10);
+        let found = messages(&script.communication);
+        assert_eq!((found.all[0].to, found.all.len(), found.unreceived.len()), (2, 1, 0));
+    }
+
+    #[test]
+    fn what_nobody_received_is_counted() {
+        let mut script = Script::default();
+        script.send(0, (0, 0), 10).send(0, (0, 0), 10);
+        let found = messages(&script.communication);
+        assert_eq!((found.all.len(), found.unreceived[&0]), (0, 2));
+    }
+}

@@ -1,0 +1,18 @@
+//! From what a recorder has of processes to a scenario: calls become messages, messages become requests with their answers, or
+//! streams, and those become flows.
+//!
+//! A call has a size and a time, and no content. What belongs together is concluded from order and direction alone.
+
+mod analysed;
+mod channels;
+mod cost;
+mod flows;
+mod messages;
+mod scenario;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+pub use analysed::{AnalysedScenario, FlowSums};
+pub use cost::slowdown;
+pub use scenario::scenario_of;

@@ -1,0 +1,346 @@
+//! From flows to the scenario: names, mixes, shares of the time. What cannot be in a scenario is said in it.
+
+use super::channels::{Exchange, Talk, channels};
+use super::flows::{FlowDraft, are_together, find_causes, flows};
+use super::messages::{Message, messages};
+use super::threads::before;
+use model::card::{Card, CardKind};
+use model::communication::{Communication, CommunicationKind};
+use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Roots, Scenario};
+use model::units::{Nanoseconds, Size};
+use model::{Invalid, Spec, Workload};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A recorded mix has at most so many values.
+const MOST_VALUES: usize = 12;
+/// The limits of a scenario.
+const MOST_PROCESSES: usize = 64;
+const MOST_FLOWS: usize = 256;
+/// Names are cut to this, which leaves room for a number after them.
+const LONGEST_NAME: usize = 24;
+/// What is said of single objects, at most.
+const MOST_SENTENCES: usize = 32;
+
+/// The scenario that `communication` is, `recorded` as that says. It is called `name`.
+///
+/// It is refused if no process said anything to another that a scenario can have; what there was is in the answer then.
+pub fn scenario_of(
+    communication: &Communication,
+    name: &str,
+    mut recorded: Recording,
+    cards: &[Card],
+) -> Result<Scenario, Invalid> {
+    let mut unseen: Vec<String> = communication.unseen.clone();
+    let found = messages(communication);
+    say_unreceived(communication, &found.unreceived, &mut unseen);
+    let (own, between): (Vec<Message>, Vec<Message>) =
+        found.all.into_iter().partition(|message| message.from == message.to);
+    say_own(communication, &own, &mut unseen);
+    let mut drafts = flows(communication, channels(communication, between));
+    drafts.retain_mut(|draft| is_possible(draft, communication, cards, &mut unseen));
+    let mut drafts = busiest(communication, drafts, &mut unseen);
+    find_causes(&mut drafts, &mut unseen);
+    unseen.truncate(MOST_SENTENCES);
+    recorded.unseen.extend(unseen);
+    if drafts.is_empty() {
+        let mut problem = "the processes said nothing to each other that a scenario can have".to_owned();
+        recorded.unseen.iter().for_each(|text| problem += &format!("\n  {text}"));
+        return Err(Invalid::new(problem, "record for longer, or record the processes on both sides"));
+    }
+    let processes: BTreeSet<u32> = drafts.iter().flat_map(|draft| [draft.from, draft.to]).collect();
+    let index: BTreeMap<u32, usize> =
+        processes.iter().enumerate().map(|(at, process)| (*process, at)).collect();
+    let mut names = Names::default();
+    let shares = shares(communication);
+    let processes: Vec<Process> = processes
+        .iter()
+        .map(|process| {
+            let of = &communication.processes[*process as usize];
+            let ns = (communication.seconds() * 1e9).max(1.0);
+            let (in_calls, waited) = shares.get(process).copied().unwrap_or_default();
+            let recorded = RecordedProcess {
+                cpu: of.cpu_ns as f64 / ns,
+                switches_per_s: of.switches as f64 * 1e9 / ns,
+                in_calls: in_calls as f64 / ns,
+                waited: waited as f64 / ns,
+            };
+            Process {
+                name: names.unique(&of.name, "process"),
+                cpus: Vec::new(),
+                roots: if are_together(&drafts, *process) { Roots::Together } else { Roots::InTurn },
+                recorded: (!of.outside).then_some(recorded),
+            }
+        })
+        .collect();
+    let mut names = Names::default();
+    let flows = drafts.iter().map(|draft| {
+        let (from, to) = (index[&draft.from], index[&draft.to]);
+        let name = format!("{}-{}", processes[from].name, processes[to].name);
+        flow(draft, (from, to), names.unique(&name, "flow"), communication, cards)
+    });
+    let flows = flows.collect::<Result<Vec<Flow>, Invalid>>()?;
+    Ok(Scenario {
+        name: name.to_owned(),
+        summary: summary(&processes, &flows),
+        recorded: Some(recorded),
+        processes,
+        flows,
+    })
+}
+
+/// One line that says what was recorded.
+fn summary(processes: &[Process], flows: &[Flow]) -> String {
+    let plural =
+        |count: usize, noun: &str, nouns: &str| format!("{count} {}", if count == 1 { noun } else { nouns });
+    let mut mechanisms: Vec<&str> = flows.iter().map(|flow| flow.mechanism.name.as_str()).collect();
+    mechanisms.sort_unstable();
+    mechanisms.dedup();
+    format!(
+        "{} and {} over {}",
+        plural(processes.len(), "process", "processes"),
+        plural(flows.len(), "flow", "flows"),
+        mechanisms.join(", ")
+    )
+}
+
+/// Names that are given once each.
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+impl Names {
+    /// `name` as a scenario can have it, or with a number after it if it was given before.
+    fn unique(&mut self, name: &str, nothing: &str) -> String {
+        let fit = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+        let fitting: String = name.chars().take(LONGEST_NAME * 2 + 8).map(fit).collect();
+        let fitting = fitting.trim_matches('-');
+        let fitting = if fitting.is_empty() { nothing } else { fitting };
+        let mut given = fitting.to_owned();
+        let mut number = 2;
+        while !self.0.insert(given.clone()) {
+            given = format!("{fitting}-{number}");
+            number += 1;
+        }
+        given
+    }
+}
+
+/// For each process: CPU time in calls, and sleep in them.
+fn shares(communication: &Communication) -> BTreeMap<u32, (u64, u64)> {
+    let mut shares: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    let before = before(&communication.calls);
+    for (call, before) in communication.calls.iter().zip(before) {
+        let share = shares.entry(call.process).or_default();
+        share.0 += call.cpu_until_ns.saturating_sub(call.cpu_from_ns);
+        // A wait counts when what it waited for has come.
+        if call.kind != CommunicationKind::Wait && call.bytes.is_some() {
+            share.1 += before.waited_ns;
+        }
+    }
+    shares
+}
+
+fn say_unreceived(
+    communication: &Communication,
+    unreceived: &std::collections::HashMap<u32, u64>,
+    unseen: &mut Vec<String>,
+) {
+    let mut all: Vec<(&u32, &u64)> = unreceived.iter().collect();
+    all.sort_unstable();
+    for (object, count) in all {
+        let name = &communication.objects[*object as usize].name;
+        unseen.push(format!("{count} × messages through {name} that no recorded process received"));
+    }
+}
+
+fn say_own(communication: &Communication, own: &[Message], unseen: &mut Vec<String>) {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for message in own {
+        *counts.entry(&communication.processes[message.from as usize].name).or_default() += 1;
+    }
+    unseen.extend(
+        counts.iter().map(|(name, count)| format!("{count} × messages of {name} to itself are in no flow")),
+    );
+}
+
+/// Whether a scenario can have `draft`. Empty messages are left out where its mechanism has none.
+fn is_possible(
+    draft: &mut FlowDraft,
+    communication: &Communication,
+    cards: &[Card],
+    unseen: &mut Vec<String>,
+) -> bool {
+    let name = draft.mechanism.split(':').next().unwrap_or_default().to_owned();
+    let workload =
+        if matches!(draft.talk, Talk::Exchanges(_)) { Workload::Latency } else { Workload::Throughput };
+    let card = cards
+        .iter()
+        .find(|card| card.name == name && card.kind == CardKind::Mechanism && card.takes(workload));
+    let [from, to] = [draft.from, draft.to].map(|process| &communication.processes[process as usize].name);
+    let Some(card) = card else {
+        let pattern = if workload == Workload::Latency { "requests" } else { "a stream" };
+        unseen.push(format!(
+            "{} × messages from {from} to {to}: ipcmark has no mechanism like {name} for {pattern}",
+            draft.count()
+        ));
+        return false;
+    };
+    let has_empty = card.empty || !card.sized;
+    let fits = |message: &Message| Size(message.bytes) <= Size::LARGEST && (message.bytes > 0 || has_empty);
+    let count = draft.count();
+    match &mut draft.talk {
+        Talk::Exchanges(all) => all.retain(|exchange| {
+            exchange.requests.iter().all(fits)
+                && exchange.replies.iter().all(fits)
+                && reply_bytes(exchange) <= Size::LARGEST.0
+        }),
+        Talk::Stream(all) => all.retain(fits),
+    }
+    if draft.count() < count {
+        let left_out = count - draft.count();
+        unseen.push(format!("{left_out} × messages from {from} to {to} that are empty or too large"));
+    }
+    draft.count() > 0
+}
+
+/// The busiest of `drafts`, as many as a scenario can have. The rest is said.
+fn busiest(
+    communication: &Communication,
+    drafts: Vec<FlowDraft>,
+    unseen: &mut Vec<String>,
+) -> Vec<FlowDraft> {
+    let mut order: Vec<usize> = (0..drafts.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(drafts[*at].count()));
+    let (mut kept, mut processes) = (BTreeSet::new(), BTreeSet::new());
+    let mut left_out: BTreeMap<[&str; 2], (u64, u64)> = BTreeMap::new();
+    for at in order {
+        let draft = &drafts[at];
+        let more = BTreeSet::from([draft.from, draft.to]);
+        if kept.len() < MOST_FLOWS && processes.union(&more).count() <= MOST_PROCESSES {
+            kept.insert(at);
+            processes.extend(more);
+        } else {
+            let names =
+                [draft.from, draft.to].map(|process| &*communication.processes[process as usize].name);
+            let sums = left_out.entry(names).or_default();
+            *sums = (sums.0 + 1, sums.1 + draft.count() as u64);
+        }
+    }
+    unseen.extend(left_out.iter().map(|([from, to], (flows, messages))| {
+        format!("{flows} × flows from {from} to {to} with {messages} messages in all are left out, for they are too many")
+    }));
+    let mut at = 0..;
+    drafts.into_iter().filter(|_| at.next().is_some_and(|at| kept.contains(&at))).collect()
+}
+
+fn reply_bytes(exchange: &Exchange) -> u64 {
+    exchange.replies.iter().map(|reply| reply.bytes).sum()
+}
+
+/// The flow that `draft` is.
+fn flow(
+    draft: &FlowDraft,
+    (from, to): (usize, usize),
+    name: String,
+    communication: &Communication,
+    cards: &[Card],
+) -> Result<Flow, Invalid> {
+    let mechanism = Spec::parse(&draft.mechanism, cards)
+        .unwrap_or_else(|_| Spec::plain(draft.mechanism.split(':').next().unwrap_or_default()));
+    let seconds = communication.seconds().max(1e-9);
+    let count = draft.count();
+    let all: Vec<&Message> = draft.messages().collect();
+    let partial = all.iter().filter(|message| message.reads > 1).count() as f64 / all.len().max(1) as f64;
+    // A process waits where it sends and where it receives.
+    let waits = |process: u32| {
+        let sending =
+            all.iter().filter(|message| message.from == process).map(|message| message.sender.waited_ns);
+        let receiving =
+            all.iter().filter(|message| message.to == process).map(|message| message.receiver.waited_ns);
+        (sending.sum::<u64>() + receiving.sum::<u64>()) as f64 / 1e9 / seconds
+    };
+    let sizes = |bytes: Vec<u64>| Mix::summarised(bytes.into_iter().map(Size).collect(), MOST_VALUES);
+    let times = |ns: Vec<u64>| {
+        Mix::summarised(ns.into_iter().map(Nanoseconds).collect(), MOST_VALUES)
+            .unwrap_or_else(|| Mix::only(Nanoseconds(0)))
+    };
+    let recorded = |round_trip| RecordedFlow {
+        messages: count as u64,
+        per_s: count as f64 / seconds,
+        round_trip,
+        client_waited: waits(draft.from),
+        server_waited: waits(draft.to),
+        partial_reads: partial,
+    };
+    let begin = |thoughts: Vec<u64>| match draft.after {
+        Some((flow, per_message)) => Begin::After { flow, per_message },
+        None => Begin::Closed { think_time: times(thoughts) },
+    };
+    let empty = || Invalid::new(format!("flow {name} has no messages"), "report this bug");
+    let flow = match &draft.talk {
+        Talk::Exchanges(all) => {
+            let each = |of: &dyn Fn(&Exchange) -> u64| all.iter().map(of).collect::<Vec<u64>>();
+            let requests: usize = all.iter().map(|exchange| exchange.requests.len()).sum();
+            let sum = |messages: &[Message], of: fn(&Message) -> u64| messages.iter().map(of).sum::<u64>();
+            // What came before the first request of a recording is not known.
+            let client_work = |exchange: &Exchange| {
+                sum(&exchange.requests, |message| message.sender.work_ns)
+                    + sum(&exchange.replies, |message| message.receiver.work_ns)
+            };
+            let server_work = |exchange: &Exchange| {
+                sum(&exchange.requests, |message| message.receiver.work_ns)
+                    + sum(&exchange.replies, |message| message.sender.work_ns)
+            };
+            let round_trip = |exchange: &Exchange| exchange.ended_ns().saturating_sub(exchange.begun_ns());
+            let thought = |exchange: &Exchange| {
+                exchange.requests.first().map_or(0, |request| request.sender.thought_ns)
+            };
+            let size = all.iter().flat_map(|exchange| &exchange.requests).map(|request| request.bytes);
+            Flow {
+                size: sizes(size.collect()).ok_or_else(empty)?,
+                reply: Some(sizes(each(&reply_bytes)).ok_or_else(empty)?),
+                messages: u32::try_from((requests as f64 / all.len() as f64).round() as u64)
+                    .unwrap_or(1)
+                    .max(1),
+                read: None,
+                begin: begin(each(&thought)),
+                client_work: times(each(&client_work)),
+                server_work: times(each(&server_work)),
+                recorded: Some(recorded(Some(times(each(&round_trip))))),
+                name,
+                from,
+                to,
+                mechanism,
+                fds: 0,
+            }
+        }
+        Talk::Stream(all) => {
+            let each = |of: fn(&Message) -> u64| all.iter().map(of).collect::<Vec<u64>>();
+            Flow {
+                size: sizes(each(|message| message.bytes)).ok_or_else(empty)?,
+                reply: None,
+                messages: 1,
+                read: usual_read(all),
+                begin: begin(each(|message| message.sender.thought_ns)),
+                client_work: times(each(|message| message.sender.work_ns)),
+                server_work: times(each(|message| message.receiver.work_ns)),
+                recorded: Some(recorded(None)),
+                name,
+                from,
+                to,
+                mechanism,
+                fds: 0,
+            }
+        }
+    };
+    Ok(flow)
+}
+
+/// How much the receiver of `messages` asks for most often.
+fn usual_read(messages: &[Message]) -> Option<Size> {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for asked in messages.iter().filter_map(|message| message.asked) {
+        *counts.entry(asked).or_default() += 1;
+    }
+    let usual = counts.into_iter().max_by_key(|(_, count)| *count)?.0;
+    Some(Size(usual)).filter(|size| *size > Size(0) && *size <= Size::LARGEST)
+}

@@ -1,0 +1,305 @@
+//! Recordings made by hand for the tests of this module, and what must hold of the scenario of any.
+
+use super::scenario_of;
+use model::Scenario;
+use model::card::{Card, CardKind};
+use model::communication::{
+    Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind, KernelObject,
+};
+use model::scenario::{Begin, Recording, Roots};
+use model::testing::cards::card;
+use model::units::Size;
+use model::workload::Workload;
+use proptest::prelude::*;
+
+const BOTH: &[Workload] = &[Workload::Latency, Workload::Throughput];
+const CARDS: &[Card] = &[
+    card("pipe", CardKind::Mechanism, BOTH, true),
+    card("tcp", CardKind::Mechanism, BOTH, true),
+    card("eventfd", CardKind::Mechanism, &[Workload::Latency], false),
+];
+
+/// A recording in the making. Each process has one thread, and all share one clock.
+pub(super) struct Script {
+    pub(super) communication: Communication,
+    now_ns: u64,
+    /// CPU time and sleep of each thread.
+    threads: Vec<(u64, u64)>,
+}
+
+impl Default for Script {
+    /// Three processes, and three objects.
+    fn default() -> Self {
+        let process = |name: &str| CommunicatingProcess {
+            name: name.to_owned(),
+            cpu_ns: 0,
+            switches: 0,
+            outside: false,
+        };
+        let object = |mechanism: &str| KernelObject {
+            mechanism: Some(mechanism.to_owned()),
+            name: format!("a {mechanism}"),
+            boundaries: Boundaries::None,
+            server_side: None,
+            outside: [None; 2],
+        };
+        let communication = Communication {
+            has_switches: true,
+            processes: ["client", "proxy", "store", "store"].map(process).to_vec(),
+            objects: ["pipe", "pipe", "tcp", "eventfd"].map(object).to_vec(),
+            ..Communication::default()
+        };
+        Self { communication, now_ns: 0, threads: vec![(0, 0); 4] }
+    }
+}
+
+impl Script {
+    fn call(
+        &mut self,
+        process: u32,
+        kind: CommunicationKind,
+        object: Option<(u32, u8)>,
+        bytes: Option<u64>,
+        asleep_ns: u64,
+    ) -> &mut Self {
+        /// CPU time of every call.
+        const CALL_NS: u64 = 100;
+        let (cpu_ns, slept_ns) = self.threads[process as usize];
+        let from_ns = self.now_ns;
+        self.now_ns += CALL_NS + asleep_ns;
+        self.communication.calls.push(CommunicationCall {
+            process,
+            tid: process,
+            kind,
+            object,
+            from_ns,
+            until_ns: self.now_ns,
+            asleep_ns,
+            cpu_from_ns: cpu_ns,
+            cpu_until_ns: cpu_ns + CALL_NS,
+            slept_from_ns: slept_ns,
+            bytes,
+            asked: bytes,
+        });
+        self.threads[process as usize] = (cpu_ns + CALL_NS, slept_ns + asleep_ns);
+        self.communication.until_ns = self.now_ns;
+        self
+    }
+
+    pub(super) fn send(&mut self, process: u32, object: (u32, u8), bytes: u64) -> &mut Self {
+        self.call(process, CommunicationKind::Send, Some(object), Some(bytes), 0)
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        process: u32,
+        object: (u32, u8),
+        bytes: u64,
+        asleep_ns: u64,
+    ) -> &mut Self {
+        self.call(process, CommunicationKind::Receive, Some(object), Some(bytes), asleep_ns)
+    }
+
+    pub(super) fn wait(&mut self, process: u32, asleep_ns: u64) -> &mut Self {
+        self.call(process, CommunicationKind::Wait, None, None, asleep_ns)
+    }
+
+    pub(super) fn work(&mut self, process: u32, ns: u64) -> &mut Self {
+        self.threads[process as usize].0 += ns;
+        self.now_ns += ns;
+        self
+    }
+
+    pub(super) fn sleep(&mut self, process: u32, ns: u64) -> &mut Self {
+        self.threads[process as usize].1 += ns;
+        self.now_ns += ns;
+        self
+    }
+
+    /// A request through object 0, and its answer.
+    pub(super) fn exchange(&mut self, client: u32, server: u32, request: u64, reply: u64) {
+        self.exchange_on(0, client, server, request, reply);
+    }
+
+    /// The same through `object`, of which the process with the lower number has side 0.
+    pub(super) fn exchange_on(&mut self, object: u32, client: u32, server: u32, request: u64, reply: u64) {
+        let [of_client, of_server] = if client < server { [0, 1] } else { [1, 0] };
+        self.send(client, (object, of_client), request).receive(server, (object, of_server), request, 50);
+        self.send(server, (object, of_server), reply).receive(client, (object, of_client), reply, 70);
+    }
+
+    /// A message through object 0 that comes while its receiver sleeps in a read for it.
+    pub(super) fn send_while_asleep(&mut self, from: u32, to: u32, bytes: u64) {
+        self.now_ns += 1_000;
+        let reads_ns = self.now_ns - 500;
+        self.send(from, (0, 0), bytes).receive(to, (0, 1), bytes, 400);
+        if let Some(call) = self.communication.calls.last_mut() {
+            call.from_ns = reads_ns;
+        }
+    }
+
+    pub(super) fn scenario(&self) -> Result<Scenario, model::Invalid> {
+        let recorded = Recording {
+            command: "a test".to_owned(),
+            seconds: self.communication.seconds(),
+            by: "tracepoints".to_owned(),
+            host: "none".to_owned(),
+            slowdown: None,
+            slowdown_interval: None,
+            unseen: Vec::new(),
+        };
+        scenario_of(&self.communication, "test", recorded, CARDS)
+    }
+}
+
+/// `scenario` as its own text is read.
+fn read(scenario: &Scenario) -> Scenario {
+    let text = scenario.to_toml();
+    Scenario::parse(&text, CARDS).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+#[test]
+fn a_client_a_proxy_and_a_store_are_what_they_say() {
+    let mut script = Script::default();
+    for at in 0..20 {
+        script.work(0, 3_000).send(0, (0, 0), 64).work(1, 500).receive(1, (0, 1), 64, 10);
+        if at % 2 == 0 {
+            script.work(1, 700).exchange_on(2, 1, 2, 32, 8_192);
+        }
+        script.work(1, 1_500).send(1, (0, 1), 128).receive(0, (0, 0), 128, 4_000);
+    }
+    let scenario = read(&script.scenario().unwrap());
+    let [query, fetch] = &scenario.flows[..] else { panic!("{scenario:?}") };
+    assert_eq!((query.name.as_str(), fetch.name.as_str()), ("client-proxy", "proxy-store"));
+    assert_eq!(
+        (query.size.to_string(), query.reply.as_ref().unwrap().to_string()),
+        ("64".into(), "128".into())
+    );
+    assert_eq!(fetch.begin, Begin::After { flow: 0, per_message: 0.5 });
+    let recorded = query.recorded.as_ref().unwrap();
+    assert_eq!(recorded.messages, 20);
+    assert!(recorded.client_waited > recorded.server_waited);
+    assert!((query.client_work.mean() - 3_000.0).abs() < 200.0, "{}", query.client_work);
+    // 500 ns before it receives, and 1,500 ns before it answers; what it does before it asks the store is that flow's.
+    assert!((query.server_work.mean() - 2_000.0).abs() < 50.0, "{}", query.server_work);
+    assert!((fetch.client_work.mean() - 700.0).abs() < 50.0, "{}", fetch.client_work);
+    assert!(recorded.round_trip.is_some());
+}
+
+#[test]
+fn a_pipeline_is_a_stream_after_a_stream() {
+    let mut script = Script::default();
+    for _ in 0..30 {
+        for _ in 0..3 {
+            script.work(0, 100).send(0, (0, 0), 10_240).receive(1, (0, 1), 10_240, 100);
+        }
+        script.work(1, 9_000).send(1, (1, 0), 4_096).receive(2, (1, 1), 4_096, 100);
+    }
+    let scenario = read(&script.scenario().unwrap());
+    let [first, second] = &scenario.flows[..] else { panic!("{scenario:?}") };
+    assert!(first.is_stream() && second.is_stream());
+    assert_eq!(first.read, Some(Size(10_240)));
+    let Begin::After { flow: 0, per_message } = second.begin else { panic!("{second:?}") };
+    assert!((per_message - 1.0 / 3.0).abs() < 1e-9, "{per_message}");
+}
+
+#[test]
+fn who_asks_several_at_once_begins_them_together() {
+    let mut script = Script::default();
+    for _ in 0..10 {
+        script.send(0, (0, 0), 5).send(0, (2, 0), 5);
+        script.receive(1, (0, 1), 5, 0).receive(3, (2, 1), 5, 0);
+        script.send(1, (0, 1), 6).send(3, (2, 1), 6);
+        script.receive(0, (0, 0), 6, 0).receive(0, (2, 0), 6, 0);
+    }
+    let scenario = read(&script.scenario().unwrap());
+    assert_eq!(scenario.processes[0].roots, Roots::Together);
+    assert_eq!(scenario.flows.len(), 2, "{scenario:?}");
+}
+
+#[test]
+fn what_comes_back_to_who_waits_is_said() {
+    let mut script = Script::default();
+    for _ in 0..10 {
+        script.send(0, (0, 0), 5).receive(1, (0, 1), 5, 0);
+        // While it deals with the request, it asks the one that waits for its answer.
+        script.exchange_on(2, 1, 0, 7, 8);
+        script.send(1, (0, 1), 6).receive(0, (0, 0), 6, 0);
+    }
+    let scenario = read(&script.scenario().unwrap());
+    assert!(scenario.flows.iter().all(|flow| flow.after().is_none()), "{scenario:?}");
+    let unseen = &scenario.recorded.unwrap().unseen;
+    assert!(unseen.iter().any(|text| text.contains("would come back")), "{unseen:?}");
+}
+
+#[test]
+fn what_a_scenario_cannot_have_is_said() {
+    let mut script = Script::default();
+    script.exchange(0, 1, 5, 6);
+    script.send(2, (1, 0), 9).receive(2, (1, 1), 9, 0);
+    script.send(0, (3, 0), 8).receive(2, (3, 1), 8, 0);
+    script.send(0, (2, 0), 77);
+    let scenario = read(&script.scenario().unwrap());
+    assert_eq!(scenario.flows.len(), 1);
+    let unseen = scenario.recorded.unwrap().unseen;
+    for says in ["1 × messages of store to itself", "no mechanism like eventfd", "1 × messages through a tcp"]
+    {
+        assert!(unseen.iter().any(|text| text.contains(says)), "{says}: {unseen:?}");
+    }
+}
+
+#[test]
+fn processes_that_say_nothing_make_no_scenario() {
+    let mut script = Script::default();
+    script.communication.unseen.push("3 × signals from a to b are in no flow".to_owned());
+    let invalid = script.scenario().unwrap_err();
+    assert!(invalid.problem.contains("said nothing") && invalid.problem.contains("3 × signals"), "{invalid}");
+}
+
+#[test]
+fn more_than_a_scenario_can_have_is_cut_to_the_busiest() {
+    let mut script = Script::default();
+    let (process, object) =
+        (script.communication.processes[0].clone(), script.communication.objects[2].clone());
+    for client in 4..104 {
+        script.communication.processes.push(process.clone());
+        script.communication.objects.push(object.clone());
+        script.threads.push((0, 0));
+        script.exchange_on(client, 0, client, 5, 6);
+    }
+    let scenario = read(&script.scenario().unwrap());
+    assert_eq!((scenario.processes.len(), scenario.flows.len()), (64, 63));
+    assert!(scenario.recorded.unwrap().unseen.iter().any(|text| text.starts_with("37 × flows")));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever was recorded, the scenario can be read.
+    #[test]
+    fn every_scenario_is_valid(
+        calls in proptest::collection::vec((0..4u32, 0..3u8, 0..4u32, 0..2u8, 0..3000u64, 0..2000u64, 0..500u64), 1..300),
+        outside in proptest::collection::vec(proptest::option::of(0..4u32), 8),
+        boundaries in proptest::collection::vec(0..3u8, 4),
+        servers in proptest::collection::vec(proptest::option::of(0..2u8), 4),
+    ) {
+        let mut script = Script::default();
+        for (at, object) in script.communication.objects.iter_mut().enumerate() {
+            object.outside = [outside[2 * at], outside[2 * at + 1]];
+            object.server_side = servers[at];
+            object.boundaries =
+                [Boundaries::None, Boundaries::Kept, Boundaries::Counted][usize::from(boundaries[at])];
+        }
+        for (process, kind, object, side, bytes, asleep, work) in calls {
+            script.work(process, work);
+            match kind {
+                0 => script.send(process, (object, side), bytes),
+                1 => script.receive(process, (object, side), bytes, asleep),
+                _ => script.wait(process, asleep),
+            };
+        }
+        if let Ok(scenario) = script.scenario() {
+            read(&scenario);
+        }
+    }
+}

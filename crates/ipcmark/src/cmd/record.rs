@@ -1,0 +1,159 @@
+//! `ipcmark record`: from processes that run to the scenario that they are, its file and its pictures.
+
+use crate::cli::RecordArguments;
+use crate::derived_file::{self, FileKind};
+use crate::exit::{Error, Exit};
+use crate::output::{command, print, style, write};
+use crate::session::watch_signals;
+use crate::special_file;
+use analysis::recording::{AnalysedScenario, scenario_of, slowdown};
+use mechanisms::registry::CARDS;
+use model::scenario::Recording;
+use model::{Invalid, Scenario};
+use observe::recorder::{RecordBy, RecorderOutcome, RecorderTarget, record};
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use sys::{Failure, OrFail};
+
+/// What a process may be called in the name of a scenario.
+const LONGEST_NAME: usize = 60;
+
+/// Records, writes what is asked for, and shows a summary. A command that still runs is waited for afterwards.
+pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
+    let target = match arguments.pids.is_empty() {
+        true => RecorderTarget::Command(arguments.command.iter().map(OsString::from).collect()),
+        false => RecorderTarget::Processes(arguments.pids.clone()),
+    };
+    if let Some(path) = &arguments.output {
+        check_new(path)?;
+    }
+    for (path, kind) in [(&arguments.svg, FileKind::SVG), (&arguments.html, FileKind::PAGE)] {
+        path.as_ref().map_or(Ok(()), |path| derived_file::check(path, kind))?;
+    }
+    let stop = watch_signals()?;
+    let outcome = record(&target, arguments.by, arguments.time, &|| stop.load(Ordering::Relaxed))?;
+    let RecorderOutcome { communication, by, stretches, child, started } = outcome;
+    if !started {
+        let problem =
+            format!("{} cannot be started", model::invalid::printable(&arguments.command.join(" ")));
+        return Err(Invalid::new(problem, "name a program that exists, with its path if need be").into());
+    }
+    let (name, what) = names(&arguments);
+    let mut recorded = Recording {
+        command: what,
+        seconds: communication.seconds(),
+        by: by.name().to_owned(),
+        host: host(),
+        slowdown: None,
+        slowdown_interval: None,
+        unseen: Vec::new(),
+    };
+    if by == RecordBy::Ptrace {
+        recorded.unseen.push(
+            "by ptrace, every call is many times slower, and CPU time and sleep are not told apart: work is the time outside \
+             of calls, and what recording cost is not known"
+                .to_owned(),
+        );
+    } else {
+        match slowdown(&stretches) {
+            Ok(found) => {
+                recorded.slowdown = Some(found.mean);
+                recorded.slowdown_interval = found.interval.map(|(low, high)| [low, high]);
+            }
+            Err(why) => recorded.unseen.push(why),
+        }
+    }
+    let made = scenario_of(&communication, &name, recorded, CARDS);
+    let shown = match &made {
+        Ok(scenario) => show(&arguments, scenario),
+        Err(invalid) => Err(Failure::new("record", &name, &invalid.problem, &invalid.remedy).into()),
+    };
+    // The command is not ended for the recording's sake. Where Ctrl-C ended the recording, the command got it too.
+    if let Some(mut child) = child {
+        let _ = child.wait();
+    }
+    shown?;
+    Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Success })
+}
+
+/// Writes the files that are asked for, and prints the summary.
+fn show(arguments: &RecordArguments, scenario: &Scenario) -> Result<(), Error> {
+    // What is written is what can be read: nothing else may ever be in a file.
+    let text = scenario.to_toml();
+    Scenario::parse(&text, CARDS)
+        .map_err(|invalid| Failure::new("write", "the scenario", invalid.problem, "report this bug"))?;
+    let analysed = AnalysedScenario::of(scenario);
+    let mut wrote = String::new();
+    if let Some(path) = &arguments.output {
+        create(path, &text)?;
+        wrote += &format!("wrote {}, {} bytes\n", path.display(), text.len());
+    }
+    let pictures = [
+        (&arguments.svg, FileKind::SVG, report::recording_svg as fn(&AnalysedScenario<'_>) -> String),
+        (&arguments.html, FileKind::PAGE, |analysed: &AnalysedScenario<'_>| {
+            report::recording_html(analysed, &command())
+        }),
+    ];
+    for (path, kind, make) in pictures {
+        if let Some(path) = path {
+            let content = make(&analysed);
+            derived_file::write(path, content.as_bytes(), kind)?;
+            wrote += &format!("wrote {}, {} bytes\n", path.display(), content.len());
+        }
+    }
+    let summary = report::recording(&analysed, &style());
+    write(|out| out.write_all(summary.as_bytes()))?;
+    print(&wrote)
+}
+
+/// What the scenario is called, and what was recorded.
+fn names(arguments: &RecordArguments) -> (String, String) {
+    let pids = || arguments.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    match arguments.command.first() {
+        Some(program) => {
+            let base = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+            (base.chars().take(LONGEST_NAME).collect(), arguments.command.join(" "))
+        }
+        None => (format!("processes {}", pids()), format!("--pid {}", pids())),
+    }
+}
+
+/// Kernel and processor of this host.
+fn host() -> String {
+    let host = harness::host::facts::read(Path::new("/"));
+    let parts = [&host.kernel, &host.cpu].into_iter().filter_map(|fact| fact.known().cloned());
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses a path at which there is a file, before work that takes long.
+fn check_new(path: &Path) -> Result<(), Error> {
+    let exists = path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_dir());
+    if exists { Err(taken(path).into()) } else { Ok(()) }
+}
+
+fn taken(path: &Path) -> Invalid {
+    Invalid::new(
+        format!("{} exists, and scenarios are never overwritten", path.display()),
+        "name another file with -o, or remove it",
+    )
+}
+
+/// Makes the file at `path`. What exists is never overwritten, except what is no regular file, such as /dev/null.
+fn create(path: &Path, text: &str) -> Result<(), Error> {
+    let mut file = match special_file::open(path)? {
+        Some(file) => file,
+        None => OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+            match error.kind() {
+                ErrorKind::AlreadyExists => taken(path),
+                _ => Invalid::new(
+                    format!("{} cannot be written: {error}", path.display()),
+                    "name a file in a directory that exists and that you may write",
+                ),
+            }
+        })?,
+    };
+    file.write_all(text.as_bytes()).or_fail("write", path.display()).map_err(Error::from)
+}

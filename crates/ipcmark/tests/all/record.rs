@@ -1,0 +1,349 @@
+//! `ipcmark record`: programs of which it is known what they say to each other, and programs that are strange. A recorded
+//! program is never harmed.
+//!
+//! The programs are this one: [`talks`] plays what it is told by its environment.
+
+use crate::common::{Place, Said, run, skip, wait_until};
+use crate::restricted::{open_place, ordinary, root};
+use mechanisms::registry::CARDS;
+use model::Scenario;
+use model::scenario::Flow;
+use model::units::Size;
+use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// What [`talks`] is to play, and with whom.
+const ROLE: &str = "IPCMARK_TEST_ROLE";
+const PEER: &str = "IPCMARK_TEST_PEER";
+/// How many requests it makes, how long they are, and their answers.
+const REQUESTS: u64 = 23;
+const REQUEST_BYTES: usize = 64;
+const REPLY_BYTES: usize = 128;
+const WAYS: [&str; 2] = ["tracepoints", "ptrace"];
+const GONE: Duration = Duration::from_secs(30);
+
+/// This program, to play `role`.
+fn player(role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["record::talks", "--exact", "--ignored", "--nocapture"]).env(ROLE, role);
+    command
+}
+
+#[test]
+#[ignore = "it is a program for the tests of this file, and does nothing else"]
+fn talks() {
+    let peer = std::env::var(PEER).unwrap_or_default();
+    match std::env::var(ROLE).as_deref() {
+        Ok("pair") => pair(),
+        Ok("descriptors") => {
+            let mut limit = getrlimit(Resource::Nofile);
+            limit.current = limit.maximum;
+            setrlimit(Resource::Nofile, limit).unwrap();
+            let files: Vec<fs::File> =
+                (0..10_000).map_while(|_| fs::File::open("/dev/null").ok()).collect();
+            pair();
+            drop(files);
+        }
+        Ok("answer") => answer(UnixStream::from(OwnedFd::from(std::io::stdin().lock().try_clone_fd()))),
+        Ok("path") => {
+            let listener = UnixListener::bind(&peer).unwrap();
+            let child = player("connect-path").env(PEER, &peer).spawn().unwrap();
+            answer(listener.accept().unwrap().0);
+            ended(child);
+        }
+        Ok("connect-path") => ask(UnixStream::connect(peer).unwrap()),
+        Ok("tcp") => {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap().to_string();
+            let child = player("connect-tcp").env(PEER, address).spawn().unwrap();
+            answer(listener.accept().unwrap().0);
+            ended(child);
+        }
+        Ok("connect-tcp") => ask(TcpStream::connect(peer).unwrap()),
+        _ => {}
+    }
+}
+
+/// A descriptor of its own for standard input.
+trait CloneFd {
+    fn try_clone_fd(&self) -> OwnedFd;
+}
+
+impl CloneFd for std::io::StdinLock<'_> {
+    fn try_clone_fd(&self) -> OwnedFd {
+        use std::os::fd::AsFd;
+        self.as_fd().try_clone_to_owned().unwrap()
+    }
+}
+
+/// Asks a child through a pair of sockets.
+fn pair() {
+    let (own, of_child) = UnixStream::pair().unwrap();
+    let child = player("answer").stdin(OwnedFd::from(of_child)).spawn().unwrap();
+    ask(own);
+    ended(child);
+}
+
+fn ended(mut child: Child) {
+    assert!(child.wait().unwrap().success());
+}
+
+fn ask(mut stream: impl Read + Write) {
+    for _ in 0..REQUESTS {
+        stream.write_all(&[1; REQUEST_BYTES]).unwrap();
+        stream.read_exact(&mut [0; REPLY_BYTES]).unwrap();
+    }
+}
+
+fn answer(mut stream: impl Read + Write) {
+    while stream.read_exact(&mut [0; REQUEST_BYTES]).is_ok() {
+        stream.write_all(&[2; REPLY_BYTES]).unwrap();
+    }
+}
+
+/// Whether this user may record by `way`; says so if not.
+fn may(way: &str) -> bool {
+    let place = Place::new();
+    let said = run(&mut place.ipcmark(["record", "--by", way, "--", "sh", "-c", "echo | cat"]));
+    let allowed = said.status.success();
+    if !allowed {
+        skip(&said.err, &format!("recording by {way}"));
+    }
+    allowed
+}
+
+/// What is recorded by `way` of `player`.
+fn recorded(way: &str, player: &Command, peer: &str) -> (Place, Scenario) {
+    let place = Place::new();
+    let mut command = place.ipcmark(["record", "--time", "60s", "--by", way, "-o", "scenario.toml", "--"]);
+    command.arg(player.get_program()).args(player.get_args());
+    command.envs(player.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let peer = place.path(peer).display().to_string();
+    run(command.env(PEER, peer)).expect(0);
+    let scenario = read(&place);
+    (place, scenario)
+}
+
+fn read(place: &Place) -> Scenario {
+    let text = fs::read_to_string(place.path("scenario.toml")).unwrap();
+    Scenario::parse(&text, CARDS).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The only flow of `scenario` over a mechanism.
+fn only_flow<'a>(scenario: &'a Scenario, mechanism: &str) -> &'a Flow {
+    let mut flows = scenario.flows.iter().filter(|flow| flow.mechanism.name == mechanism);
+    let flow = flows.next().unwrap_or_else(|| panic!("no {mechanism}: {scenario:#?}"));
+    assert_eq!(flows.next(), None, "{scenario:#?}");
+    flow
+}
+
+#[test]
+fn requests_are_counted_exactly_by_both_ways() {
+    for way in WAYS.into_iter().filter(|way| may(way)) {
+        for (role, mechanism, spec) in [
+            ("pair", "unix-stream", "unix-stream"),
+            ("path", "unix-stream", "unix-stream:name=path"),
+            ("tcp", "tcp", "tcp:nodelay=off"),
+            ("descriptors", "unix-stream", "unix-stream"),
+        ] {
+            let (_place, scenario) = recorded(way, &player(role), "socket");
+            let flow = only_flow(&scenario, mechanism);
+            let what = format!("{way}, {role}: {scenario:#?}");
+            assert_eq!(flow.recorded.as_ref().unwrap().messages, REQUESTS, "{what}");
+            assert_eq!(flow.mechanism.to_string(), spec, "{what}");
+            assert_eq!(flow.size.parts(), [(Size(REQUEST_BYTES as u64), 1.0)], "{what}");
+            let reply = flow.reply.as_ref().unwrap_or_else(|| panic!("{what}"));
+            assert_eq!(reply.parts(), [(Size(REPLY_BYTES as u64), 1.0)], "{what}");
+            assert_ne!(flow.from, flow.to, "{what}");
+            assert!(flow.recorded.as_ref().unwrap().round_trip.as_ref().unwrap().mean() > 0.0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_has_all_its_bytes() {
+    const BYTES: u64 = 300_000;
+    for way in WAYS.into_iter().filter(|way| may(way)) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("head -c {BYTES} /dev/zero | cat | wc -c >/dev/null")]);
+        let (_place, scenario) = recorded(way, &shell, "none");
+        let name = |process: usize| scenario.processes[process].name.as_str();
+        for (from, to) in [("head", "cat"), ("cat", "wc")] {
+            let mut flows =
+                scenario.flows.iter().filter(|flow| name(flow.from) == from && name(flow.to) == to);
+            let flow = flows.next().unwrap_or_else(|| panic!("{way}, {from}, {to}: {scenario:#?}"));
+            assert!(flow.is_stream() && flow.mechanism.name == "pipe");
+            let bytes = flow.recorded.as_ref().unwrap().messages as f64 * flow.size.mean();
+            // Shares of sizes are rounded.
+            assert!((bytes / BYTES as f64 - 1.0).abs() < 0.02, "{way}: {bytes} of {BYTES}: {flow:#?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_said_fits_the_terminal_and_files_are_made() {
+    if !may("tracepoints") {
+        return;
+    }
+    let place = Place::new();
+    let arguments = ["record", "-o", "a.toml", "--svg", "a.svg", "--html", "a.html", "--", "sh", "-c"];
+    let said = run(place.ipcmark(arguments).arg("seq 1 99999 | cat | wc -l >/dev/null")).expect(0);
+    assert!(said.out.lines().all(|line| line.chars().count() <= 80), "{said}");
+    for word in ["seq-cat pipe", "Processes", "Flows", "wrote a.toml"] {
+        assert!(said.out.contains(word), "{word}: {said}");
+    }
+    let [svg, html] = ["a.svg", "a.html"].map(|name| fs::read_to_string(place.path(name)).unwrap());
+    assert!(svg.starts_with("<?xml") && svg.contains("seq") && svg.trim_end().ends_with("</svg>"));
+    assert!(html.contains("seq-cat pipe") && !html.contains("<script"));
+    // A scenario is never overwritten.
+    let before = fs::read(place.path("a.toml")).unwrap();
+    let again = run(&mut place.ipcmark(["record", "-o", "a.toml", "--", "true"])).expect(2);
+    assert!(again.err.contains("never overwritten"), "{again}");
+    assert_eq!(fs::read(place.path("a.toml")).unwrap(), before);
+}
+
+#[test]
+fn a_fork_storm_is_followed() {
+    for way in WAYS.into_iter().filter(|way| may(way)) {
+        let mut shell = Command::new("sh");
+        let script = "i=0; while [ $i -lt 200 ]; do (exit 0) & i=$((i+1)); done; wait; seq 1 9999 | cat >/dev/null";
+        shell.args(["-c", script]);
+        let (_place, scenario) = recorded(way, &shell, "none");
+        let flow = only_flow(&scenario, "pipe");
+        assert_eq!(scenario.processes[flow.from].name, "seq", "{way}: {scenario:#?}");
+    }
+}
+
+#[test]
+fn programs_without_communication_and_without_a_file_are_answered() {
+    for way in WAYS.into_iter().filter(|way| may(way)) {
+        let place = Place::new();
+        let silent = run(&mut place.ipcmark(["record", "--by", way, "--", "true"])).expect(1);
+        assert!(silent.err.contains("said nothing to each other"), "{silent}");
+        let missing = run(&mut place.ipcmark(["record", "--by", way, "--", "./no-such-program"])).expect(2);
+        assert!(missing.err.contains("cannot be started"), "{missing}");
+    }
+    let place = Place::new();
+    let gone = run(&mut place.ipcmark(["record", "--pid", "2147483647"])).expect(1);
+    assert!(gone.err.contains("process 2147483647"), "{gone}");
+    run(&mut place.ipcmark(["record"])).expect(2);
+    run(&mut place.ipcmark(["record", "--pid", "1", "--", "true"])).expect(2);
+}
+
+#[test]
+fn processes_of_others_are_refused_with_a_remedy() {
+    if !root() {
+        return skip("it takes root to have processes of two users", "recording another user's process");
+    }
+    let place = open_place();
+    let mut command = ordinary(&place, "./ipcmark");
+    let said: Said = run(command.args(["record", "--pid", &std::process::id().to_string()])).expect(1);
+    assert!(said.err.contains("ptrace") && said.err.contains("run as root"), "{said}");
+}
+
+/// A program that repeats what it is told.
+struct Echo {
+    child: Child,
+    replies: BufReader<std::process::ChildStdout>,
+}
+
+impl Echo {
+    fn start() -> Self {
+        let script = "while read line; do echo $line; done";
+        let mut command = Command::new("sh");
+        let piped = command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        let replies = BufReader::new(child.stdout.take().unwrap());
+        Self { child, replies }
+    }
+
+    fn answers(&mut self, word: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{word}").unwrap();
+        let mut reply = String::new();
+        self.replies.read_line(&mut reply).unwrap();
+        assert_eq!(reply.trim(), word);
+    }
+
+    /// A line of its status.
+    fn status(&self, name: &str) -> String {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim_start_matches(':').trim().to_owned()
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn who_is_recorded_goes_on_when_the_recorder_is_killed() {
+    for way in WAYS.into_iter().filter(|way| may(way)) {
+        let mut echo = Echo::start();
+        echo.answers("before");
+        let place = Place::new();
+        let pid = echo.child.id().to_string();
+        let mut command = place.ipcmark(["record", "--by", way, "--time", "60s", "--pid", &pid]);
+        let recorder = crate::common::Running::start(&mut command);
+        if way == "ptrace" {
+            assert!(wait_until(GONE, || echo.status("TracerPid") != "0"), "it is traced");
+        }
+        (0..50).for_each(|at| echo.answers(&format!("word{at}")));
+        assert!(recorder.kill(), "it was recording");
+        assert!(wait_until(GONE, || echo.status("TracerPid") == "0"), "{way}: nothing is left attached");
+        assert!(!echo.status("State").starts_with(['T', 't']), "{way}: it is not stopped");
+        echo.answers("after");
+    }
+}
+
+#[test]
+fn who_is_recorded_goes_on_when_the_recording_ends() {
+    for way in WAYS.into_iter().filter(|way| may(way)) {
+        let mut echo = Echo::start();
+        let place = Place::new();
+        let pid = echo.child.id().to_string();
+        let mut command = place.ipcmark(["record", "--by", way, "--time", "60s", "-o", "scenario.toml", "--pid", &pid]);
+        let recorder = crate::common::Running::start(&mut command);
+        // The recording has begun when it has something to say; nothing tells that from outside.
+        let begun = || fs::read_dir(format!("/proc/{}/fd", recorder.pid())).map_or(0, Iterator::count) > 8;
+        let begun = if way == "ptrace" {
+            wait_until(GONE, || echo.status("TracerPid") != "0")
+        } else {
+            wait_until(GONE, begun)
+        };
+        assert!(begun);
+        std::thread::sleep(Duration::from_millis(300));
+        (0..40).for_each(|at| echo.answers(&format!("word{at}")));
+        std::thread::sleep(Duration::from_millis(100));
+        recorder.signal(Signal::INT);
+        recorder.finish().expect(130);
+        assert_eq!(echo.status("TracerPid"), "0");
+        echo.answers("after");
+        // Its peer is this program, which was not recorded.
+        let scenario = read(&place);
+        let flow = only_flow(&scenario, "pipe");
+        assert!(flow.reply.is_some(), "{scenario:#?}");
+        let found = flow.recorded.as_ref().unwrap().messages;
+        assert!((1..=40).contains(&found), "{way}: {found}");
+        assert!(scenario.processes.iter().filter(|process| process.recorded.is_none()).count() == 1);
+    }
+}
+
+#[test]
+fn the_schema_of_scenarios_is_printed() {
+    let place = Place::new();
+    let said = run(&mut place.ipcmark(["schema", "scenario"])).expect(0);
+    let schema: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(schema["title"], "An ipcmark scenario");
+    let results = run(&mut place.ipcmark(["schema"])).expect(0);
+    assert_ne!(results.out, said.out);
+}

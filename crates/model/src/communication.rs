@@ -1,0 +1,119 @@
+//! What a recorder of system calls has of processes that communicate: the processes, the kernel objects between them, and
+//! each call that used one. `analysis` makes a scenario of it. It has no bytes of any message.
+
+/// Some time of processes that communicate.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Communication {
+    /// When the recording began, by `CLOCK_MONOTONIC_RAW`.
+    pub from_ns: u64,
+    /// When it ended.
+    pub until_ns: u64,
+    /// Whether CPU time and sleep are known from switches. Without them, a call sleeps as long as it takes.
+    pub has_switches: bool,
+    /// The processes, recorded or not.
+    pub processes: Vec<CommunicatingProcess>,
+    /// What they communicate through.
+    pub objects: Vec<KernelObject>,
+    /// The calls, in the order in which they ended.
+    pub calls: Vec<CommunicationCall>,
+    /// What could not be recorded, a sentence each.
+    pub unseen: Vec<String>,
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommunicatingProcess {
+    /// What it is called: its command, or an address.
+    pub name: String,
+    /// CPU time of its threads while it was recorded.
+    pub cpu_ns: u64,
+    /// How often its threads left a CPU.
+    pub switches: u64,
+    /// Whether it was not recorded, and is known as the other side of an object only.
+    pub outside: bool,
+}
+
+/// What the kernel keeps between processes: a pipe, two sockets, a queue. It has two sides; what is sent from one is
+/// received on the other. What goes one way only is sent from side 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelObject {
+    /// The mechanism, with its parameters as after `-m`. `None` if ipcmark has none like it.
+    pub mechanism: Option<String>,
+    /// What it is, for people.
+    pub name: String,
+    /// What happens to message boundaries.
+    pub boundaries: Boundaries,
+    /// The side that was called, where that is known: the one that accepted.
+    pub server_side: Option<u8>,
+    /// Processes that were not recorded and have a side, as indices: of side 0, and of side 1.
+    pub outside: [Option<u32>; 2],
+}
+
+/// What happens to the boundaries of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Boundaries {
+    /// Bytes: a read takes what there is.
+    None,
+    /// A read takes one message.
+    Kept,
+    /// A read takes all that came.
+    Counted,
+}
+
+/// What a call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommunicationKind {
+    /// It sends.
+    Send,
+    /// It receives.
+    Receive,
+    /// It waits until one of several objects is ready, or for some time.
+    Wait,
+}
+
+/// A call that sends, receives or waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommunicationCall {
+    /// Which process, as an index.
+    pub process: u32,
+    /// Its thread.
+    pub tid: u32,
+    /// What it does.
+    pub kind: CommunicationKind,
+    /// Which object, as an index, and from which side of it; none of a wait.
+    pub object: Option<(u32, u8)>,
+    /// When it began.
+    pub from_ns: u64,
+    /// When it ended.
+    pub until_ns: u64,
+    /// For how long the thread slept in it.
+    pub asleep_ns: u64,
+    /// CPU time of the thread until it began, from any moment on.
+    pub cpu_from_ns: u64,
+    /// The same until it ended.
+    pub cpu_until_ns: u64,
+    /// Time that the thread slept until it began, from any moment on.
+    pub slept_from_ns: u64,
+    /// What was sent or received; `None` if nothing was: the end of a stream, or a call that failed.
+    pub bytes: Option<u64>,
+    /// How much it asked for, where that is known.
+    pub asked: Option<u64>,
+}
+
+impl Communication {
+    /// How long it was recorded, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.until_ns.saturating_sub(self.from_ns) as f64 / 1e9
+    }
+}
+
+/// Some milliseconds of processes, recorded or not, for what recording costs them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RecordingStretch {
+    /// Whether events were recorded.
+    pub recorded: bool,
+    /// How long it was.
+    pub ns: u64,
+    /// How far the processes came in it: their context switches.
+    pub progress: u64,
+}

@@ -1,0 +1,573 @@
+//! From the events of threads to calls on objects: which thread was in which call, for how long it slept in it, and to what
+//! the descriptor referred then. It takes events in the order of time, and opens no probe.
+
+use super::calls::{CallMeaning, meaning};
+use super::descriptors::{Descriptors, Referent};
+use super::holders::{Holder, process_name};
+use super::objects::Objects;
+use super::raw::{RawEvent, RawKind};
+use model::communication::{
+    Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use syscalls::Sysno;
+
+/// More calls are not kept: some 300 MB.
+const MOST_CALLS: usize = 3_000_000;
+/// To what descriptors below this refer is found out before the recording, and of others at their first use.
+const SOON: u32 = 1024;
+/// More processes are not told apart.
+const MOST_PROCESSES: usize = 1 << 16;
+/// Flags of fcntl(2), recv(2), close_range(2) and futex(2).
+const F_DUPFD: u64 = 0;
+const F_SETFD: u64 = 2;
+const F_DUPFD_CLOEXEC: u64 = 1030;
+const MSG_PEEK: u64 = 2;
+const CLOSE_RANGE_CLOEXEC: u64 = 4;
+const FUTEX_PRIVATE: u64 = 128;
+const FUTEX_WAKES: [u64; 2] = [1, 10];
+/// `O_CLOEXEC`, which is `SOCK_CLOEXEC` and `EFD_CLOEXEC` too.
+const CLOEXEC: u64 = 0o2_000_000;
+/// `EINPROGRESS`: a connection that will be made.
+const IN_PROGRESS: i64 = -115;
+
+/// What was assembled so far.
+pub(super) struct Assembly {
+    objects: Objects,
+    has_switches: bool,
+    from_ns: u64,
+    processes: Vec<CommunicatingProcess>,
+    /// The processes that are known by a number now, as indices.
+    by_pid: HashMap<u32, u32>,
+    /// Every number that a recorded process had.
+    recorded: HashSet<u32>,
+    tables: HashMap<u32, Descriptors>,
+    threads: HashMap<u32, Thread>,
+    calls: Vec<CommunicationCall>,
+    /// What is not in flows, and how often it was.
+    aside: BTreeMap<String, u64>,
+    closed: Option<Closed>,
+}
+
+/// What there was when the recording ended. Events may go on for a while.
+struct Closed {
+    until_ns: u64,
+    calls: usize,
+    processes: Vec<CommunicatingProcess>,
+    aside: BTreeMap<String, u64>,
+}
+
+/// A thread.
+#[derive(Debug, Clone, Copy, Default)]
+struct Thread {
+    pid: u32,
+    entered: Option<Entered>,
+    on_since: Option<u64>,
+    off_since: Option<u64>,
+    cpu_ns: u64,
+    asleep_ns: u64,
+}
+
+/// A call that has begun.
+#[derive(Debug, Clone, Copy)]
+struct Entered {
+    number: u32,
+    arguments: [u64; 4],
+    at_ns: u64,
+    cpu_ns: u64,
+    asleep_ns: u64,
+}
+
+impl Thread {
+    fn cpu(&self, at_ns: u64) -> u64 {
+        self.cpu_ns + self.on_since.map_or(0, |since| at_ns.saturating_sub(since))
+    }
+}
+
+impl Assembly {
+    pub(super) fn new(has_switches: bool) -> Self {
+        Self {
+            objects: Objects::new(),
+            has_switches,
+            from_ns: 0,
+            processes: Vec::new(),
+            by_pid: HashMap::new(),
+            recorded: HashSet::new(),
+            tables: HashMap::new(),
+            threads: HashMap::new(),
+            calls: Vec::new(),
+            aside: BTreeMap::new(),
+            closed: None,
+        }
+    }
+
+    /// Whether no more calls are kept.
+    pub(super) fn is_full(&self) -> bool {
+        self.calls.len() >= MOST_CALLS
+    }
+
+    /// So many records were lost.
+    pub(super) fn lost(&mut self, records: u64) {
+        self.count("records were lost, for the program made them faster than they were read", Some(records));
+    }
+
+    /// Forgets what came before `at_ns`, when the recording begins.
+    pub(super) fn begin(&mut self, at_ns: u64) {
+        self.from_ns = at_ns;
+        self.calls.clear();
+        self.aside.clear();
+        for process in &mut self.processes {
+            (process.cpu_ns, process.switches) = (0, 0);
+        }
+    }
+
+    /// The process `pid` is recorded, as it is now, with the descriptors that it has now.
+    pub(super) fn add_process(&mut self, pid: u32) {
+        self.new_process(pid, process_name(pid));
+        let mut table = Descriptors::default();
+        for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+            if let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
+                // A process that it makes may be gone before anybody can ask what it was given.
+                let referent = if fd < SOON { self.objects.find(pid, fd) } else { Referent::Unknown };
+                table.open(fd, referent, closes_at_exec(pid, fd));
+            }
+        }
+        self.tables.insert(pid, table);
+    }
+
+    /// The thread `tid` is in the call that /proc/TID/syscall says, since `at_ns`.
+    pub(super) fn add_thread(&mut self, tid: u32, at_ns: u64) {
+        let text = std::fs::read_to_string(format!("/proc/{tid}/syscall")).unwrap_or_default();
+        let mut words = text.split_whitespace();
+        let Some(number) = words.next().and_then(|word| word.parse().ok()) else { return };
+        let mut arguments = [0; 4];
+        for argument in &mut arguments {
+            let Some(word) = words.next().and_then(|word| word.strip_prefix("0x")) else { return };
+            *argument = u64::from_str_radix(word, 16).unwrap_or_default();
+        }
+        let thread = self.threads.entry(tid).or_default();
+        thread.off_since = Some(at_ns);
+        thread.entered = Some(Entered { number, arguments, at_ns, cpu_ns: 0, asleep_ns: 0 });
+    }
+
+    fn new_process(&mut self, pid: u32, name: String) -> u32 {
+        let index = u32::try_from(self.processes.len()).unwrap_or(u32::MAX);
+        if self.processes.len() >= MOST_PROCESSES {
+            let what = "there were more processes than are told apart; the later ones count as the first";
+            *self.aside.entry(what.to_owned()).or_default() += 1;
+            self.by_pid.insert(pid, 0);
+            return 0;
+        }
+        self.processes.push(CommunicatingProcess { name, cpu_ns: 0, switches: 0, outside: false });
+        self.by_pid.insert(pid, index);
+        self.recorded.insert(pid);
+        index
+    }
+
+    fn process(&mut self, pid: u32) -> u32 {
+        match self.by_pid.get(&pid) {
+            Some(index) => *index,
+            None => self.new_process(pid, process_name(pid)),
+        }
+    }
+
+    /// Takes the next event.
+    pub(super) fn take(&mut self, event: RawEvent) {
+        let RawEvent { at_ns, pid, tid, what } = event;
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.pid = pid;
+        }
+        match what {
+            RawKind::Enter { number, arguments } => {
+                let has_switches = self.has_switches;
+                let thread = self.threads.entry(tid).or_default();
+                if thread.on_since.is_none() {
+                    thread.on_since = Some(at_ns);
+                    thread.off_since = None;
+                }
+                let cpu_ns = thread.cpu(at_ns);
+                if !has_switches {
+                    (thread.cpu_ns, thread.on_since) = (cpu_ns, None);
+                }
+                thread.entered =
+                    Some(Entered { number, arguments, at_ns, cpu_ns, asleep_ns: thread.asleep_ns });
+            }
+            RawKind::Exit { number, value } => self.exit(at_ns, pid, tid, number, value),
+            RawKind::Off { preempted } => {
+                let process = self.process(pid) as usize;
+                let thread = self.threads.entry(tid).or_default();
+                if let Some(since) = thread.on_since.take() {
+                    let ran = at_ns.saturating_sub(since.max(self.from_ns));
+                    thread.cpu_ns += at_ns.saturating_sub(since);
+                    self.processes[process].cpu_ns += ran;
+                }
+                thread.off_since = (!preempted).then_some(at_ns);
+                self.processes[process].switches += 1;
+            }
+            RawKind::On => {
+                let thread = self.threads.entry(tid).or_default();
+                if let Some(since) = thread.off_since.take() {
+                    thread.asleep_ns += at_ns.saturating_sub(since);
+                }
+                thread.on_since = Some(at_ns);
+            }
+            RawKind::Fork { pid: child, tid: thread } => {
+                if child != pid {
+                    let parent = self.process(pid) as usize;
+                    let name = self.processes[parent].name.clone();
+                    self.new_process(child, name);
+                    if let Some(table) = self.tables.get(&pid).cloned() {
+                        self.tables.insert(child, table);
+                    }
+                }
+                self.threads.insert(thread, Thread::default());
+            }
+            RawKind::Exec { name } => {
+                let process = self.process(pid) as usize;
+                self.processes[process].name = name;
+                if let Some(table) = self.tables.get_mut(&pid) {
+                    table.exec();
+                }
+            }
+            RawKind::End => {
+                if let Some(thread) = self.threads.remove(&tid)
+                    && let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&pid))
+                {
+                    self.processes[*process as usize].cpu_ns += at_ns.saturating_sub(since.max(self.from_ns));
+                }
+                if pid == tid {
+                    self.tables.remove(&pid);
+                }
+            }
+        }
+    }
+
+    fn exit(&mut self, at_ns: u64, pid: u32, tid: u32, number: u32, value: i64) {
+        let process = self.process(pid);
+        let has_switches = self.has_switches;
+        let thread = self.threads.entry(tid).or_default();
+        let entered = thread.entered.take().filter(|entered| entered.number == number);
+        if thread.on_since.is_none() {
+            thread.on_since = Some(at_ns);
+        }
+        let Some(entered) = entered else { return };
+        if !has_switches {
+            thread.asleep_ns += at_ns.saturating_sub(entered.at_ns);
+        }
+        let Some(meaning) = meaning(number) else { return };
+        let call = CommunicationCall {
+            process,
+            tid,
+            kind: CommunicationKind::Wait,
+            object: None,
+            from_ns: entered.at_ns,
+            until_ns: at_ns,
+            asleep_ns: thread.asleep_ns - entered.asleep_ns,
+            cpu_from_ns: entered.cpu_ns,
+            cpu_until_ns: thread.cpu(at_ns),
+            slept_from_ns: entered.asleep_ns,
+            bytes: None,
+            asked: None,
+        };
+        self.mean(pid, meaning, &entered, value, call);
+    }
+
+    /// Does what a call that returned `value` means.
+    fn mean(
+        &mut self,
+        pid: u32,
+        meaning: CallMeaning,
+        entered: &Entered,
+        value: i64,
+        call: CommunicationCall,
+    ) {
+        use CallMeaning as M;
+        let arguments = entered.arguments;
+        let count = u64::try_from(value).ok();
+        let [first, second, third] =
+            [arguments[0], arguments[1], arguments[2]].map(|argument| argument as u32);
+        let new = u32::try_from(value).ok();
+        let closes = |flags: Option<usize>| flags.is_some_and(|at| arguments[at] & CLOEXEC != 0);
+        match meaning {
+            M::Send => self.through(pid, first, CommunicationKind::Send, count, &call),
+            M::Receive => {
+                let (peeks, asked) = match entered.number {
+                    number if number == Sysno::read.id() as u32 => (false, Some(arguments[2])),
+                    number if number == Sysno::recvfrom.id() as u32 => {
+                        (arguments[3] & MSG_PEEK != 0, Some(arguments[2]))
+                    }
+                    number if number == Sysno::recvmsg.id() as u32 => (arguments[2] & MSG_PEEK != 0, None),
+                    _ => (false, None),
+                };
+                let count = count.filter(|_| !peeks);
+                self.through(
+                    pid,
+                    first,
+                    CommunicationKind::Receive,
+                    count,
+                    &CommunicationCall { asked, ..call },
+                );
+            }
+            M::SendAll => {
+                let bytes = count.map(|_| arguments[2]);
+                self.through(pid, first, CommunicationKind::Send, bytes, &call);
+            }
+            M::SendMany | M::ReceiveMany => {
+                self.count("messages that sendmmsg and recvmmsg passed are in no flow", count);
+            }
+            M::Move { from, to } => {
+                let [from, to] = [from, to].map(|at| arguments[at] as u32);
+                self.through(pid, from, CommunicationKind::Receive, count, &call);
+                self.through(
+                    pid,
+                    to,
+                    CommunicationKind::Send,
+                    count,
+                    &CommunicationCall { asleep_ns: 0, ..call },
+                );
+            }
+            M::Wait => self.keep(call),
+            M::QueueSend | M::QueueReceive => {
+                let (kind, side, bytes) = match meaning {
+                    M::QueueSend => (CommunicationKind::Send, 0, count.map(|_| arguments[2])),
+                    _ => (CommunicationKind::Receive, 1, count),
+                };
+                if let Some(object) = self.objects.system_queue(first) {
+                    self.keep(CommunicationCall { kind, object: Some((object, side)), bytes, ..call });
+                }
+            }
+            M::Semaphores => self.count("operations on System V semaphores are in no flow", count.map(|_| 1)),
+            M::Futex => {
+                let operation = arguments[1];
+                if operation & FUTEX_PRIVATE == 0 && FUTEX_WAKES.contains(&(operation & !FUTEX_PRIVATE)) {
+                    let what = "threads were woken through futexes in shared memory; what processes pass each \
+                                other in memory is not visible";
+                    self.count(what, count);
+                }
+            }
+            M::Signal if value == 0 && first != pid && first != 0 => {
+                let names = [pid, first].map(|pid| {
+                    let index = self.by_pid.get(&pid);
+                    index.map_or_else(
+                        || process_name(pid),
+                        |index| self.processes[*index as usize].name.clone(),
+                    )
+                });
+                let [from, to] = names;
+                self.count(&format!("signals from {from} to {to} are in no flow"), Some(1));
+            }
+            M::SignalByDescriptor if value == 0 => self.count("signals to a pidfd are in no flow", Some(1)),
+            M::Signal | M::SignalByDescriptor => {}
+            M::Uring => {
+                self.count("calls of io_uring_enter: what passes through io_uring is not visible", Some(1))
+            }
+            M::Open { flags } => self.open(pid, new, Referent::Unknown, closes(flags)),
+            M::Socket => self.open(pid, new, Referent::Unknown, closes(Some(1))),
+            M::Eventfd => {
+                if let Some(fd) = new {
+                    let referent = self.objects.new_eventfd(pid, fd);
+                    self.open(pid, new, referent, closes(Some(1)));
+                }
+            }
+            M::Pipe { flags } if value == 0 => {
+                let fds = self.table(pid).two_free();
+                let referent = self.objects.new_pipe(pid, fds);
+                fds.into_iter().for_each(|fd| self.open(pid, Some(fd), referent, closes(flags)));
+            }
+            M::Socketpair if value == 0 => {
+                let fds = self.table(pid).two_free();
+                let referents = self.objects.new_pair(pid, fds, arguments[1]);
+                for (fd, referent) in fds.into_iter().zip(referents) {
+                    self.open(pid, Some(fd), referent, closes(Some(1)));
+                }
+            }
+            M::Pipe { .. } | M::Socketpair => {}
+            M::Accept { flags } => {
+                if let Some(fd) = new {
+                    let referent = self.objects.find(pid, fd);
+                    self.objects.is_server(referent);
+                    self.open(pid, new, referent, closes(flags));
+                }
+            }
+            M::Connect if value == 0 || value == IN_PROGRESS => {
+                let referent = self.objects.find(pid, first);
+                if let Referent::Side(object, side) = referent {
+                    self.objects.is_server(Referent::Side(object, 1 - side));
+                }
+                self.table(pid).learn(first, referent);
+            }
+            M::Connect => {}
+            M::Close => self.table(pid).close(first, first),
+            M::CloseRange if value == 0 => match arguments[2] & CLOSE_RANGE_CLOEXEC != 0 {
+                true => self.table(pid).close_later(first, second, true),
+                false => self.table(pid).close(first, second),
+            },
+            M::Duplicate => self.copy(pid, first, new, false),
+            M::DuplicateTo => self.copy(
+                pid,
+                first,
+                new,
+                u64::from(third) & CLOEXEC != 0 && entered.number == Sysno::dup3.id() as u32,
+            ),
+            M::Control => match u64::from(second) {
+                F_DUPFD => self.copy(pid, first, new, false),
+                F_DUPFD_CLOEXEC => self.copy(pid, first, new, true),
+                F_SETFD if value == 0 => self.table(pid).close_later(first, first, third & 1 != 0),
+                _ => {}
+            },
+            M::CloseRange => {}
+        }
+    }
+
+    fn table(&mut self, pid: u32) -> &mut Descriptors {
+        self.tables.entry(pid).or_default()
+    }
+
+    fn open(&mut self, pid: u32, fd: Option<u32>, referent: Referent, closes: bool) {
+        if let Some(fd) = fd {
+            self.table(pid).open(fd, referent, closes);
+        }
+    }
+
+    fn copy(&mut self, pid: u32, from: u32, to: Option<u32>, closes: bool) {
+        if let Some(to) = to {
+            // What is unknown of one is found out for both.
+            self.find(pid, from);
+            self.table(pid).copy(from, to, closes);
+        }
+    }
+
+    /// To what `fd` refers, as far as that can be found out now.
+    fn find(&mut self, pid: u32, fd: u32) -> Referent {
+        let known = self.table(pid).get(fd);
+        if known != Referent::Unknown {
+            return known;
+        }
+        let found = self.objects.find(pid, fd);
+        if found != Referent::Unknown {
+            self.table(pid).learn(fd, found);
+        }
+        found
+    }
+
+    /// A call of `kind` through `fd` that moved `bytes`, or failed.
+    fn through(
+        &mut self,
+        pid: u32,
+        fd: u32,
+        kind: CommunicationKind,
+        bytes: Option<u64>,
+        call: &CommunicationCall,
+    ) {
+        let object = match self.find(pid, fd) {
+            Referent::OneWay(object) => (object, u8::from(kind == CommunicationKind::Receive)),
+            Referent::Side(object, side) => (object, side),
+            Referent::Unknown | Referent::Other => return,
+        };
+        let is_empty_stream = bytes == Some(0) && self.objects.boundaries(object.0) == Boundaries::None;
+        let is_end = bytes == Some(0) && kind == CommunicationKind::Receive;
+        let bytes = bytes.filter(|_| !is_empty_stream && !is_end);
+        self.keep(CommunicationCall { kind, object: Some(object), bytes, ..*call });
+    }
+
+    /// Keeps `call` if it moved something, or slept.
+    fn keep(&mut self, call: CommunicationCall) {
+        if (call.bytes.is_some() || call.asleep_ns > 0) && self.calls.len() < MOST_CALLS {
+            self.calls.push(call);
+        }
+    }
+
+    fn count(&mut self, what: &str, more: Option<u64>) {
+        if let Some(more) = more.filter(|more| *more > 0) {
+            *self.aside.entry(what.to_owned()).or_default() += more;
+        }
+    }
+
+    /// The recording ends at `until_ns`.
+    pub(super) fn close(&mut self, until_ns: u64) {
+        if self.is_full() {
+            let what = format!("the recording ended early, after {MOST_CALLS} calls");
+            self.count(&what, Some(1));
+        }
+        let mut processes = self.processes.clone();
+        for thread in self.threads.values() {
+            if let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&thread.pid)) {
+                processes[*process as usize].cpu_ns += until_ns.saturating_sub(since.max(self.from_ns));
+            }
+        }
+        let aside = self.aside.clone();
+        self.closed = Some(Closed { until_ns, calls: self.calls.len(), processes, aside });
+    }
+
+    /// Forgets calls that came after the end.
+    pub(super) fn forget(&mut self) {
+        if let Some(closed) = &self.closed {
+            self.calls.truncate(closed.calls);
+        }
+    }
+
+    /// What was recorded until the end.
+    pub(super) fn finish(mut self) -> Communication {
+        self.forget();
+        let until_ns = match self.closed.take() {
+            Some(closed) => {
+                self.processes = closed.processes;
+                self.aside = closed.aside;
+                closed.until_ns
+            }
+            None => self.from_ns,
+        };
+        let outside = self.outside();
+        let aside = self.aside.into_iter().chain(std::mem::take(&mut self.objects.refused));
+        let unseen = aside.map(|(what, count)| format!("{count} × {what}")).collect();
+        let mut objects = self.objects.into_all();
+        for ((object, side), process) in outside {
+            objects[object as usize].outside[usize::from(side)] = Some(process);
+        }
+        Communication {
+            from_ns: self.from_ns,
+            until_ns,
+            has_switches: self.has_switches,
+            processes: self.processes,
+            objects,
+            calls: self.calls,
+            unseen,
+        }
+    }
+
+    /// The processes that were not recorded and hold the other side of what recorded ones used.
+    fn outside(&mut self) -> Vec<((u32, u8), u32)> {
+        let used: BTreeSet<(u32, u8)> =
+            self.calls.iter().filter(|call| call.bytes.is_some()).filter_map(|call| call.object).collect();
+        let missing: BTreeSet<(u32, u8)> = used
+            .iter()
+            .map(|(object, side)| (*object, 1 - side))
+            .filter(|other| !used.contains(other))
+            .collect();
+        if missing.is_empty() {
+            return Vec::new();
+        }
+        let recorded = &self.recorded;
+        let holders = self.objects.holders(&missing, |pid| recorded.contains(&pid));
+        let mut known: BTreeMap<Holder, u32> = BTreeMap::new();
+        let mut found = Vec::new();
+        for (side, holder) in holders {
+            let process = *known.entry(holder.clone()).or_insert_with(|| {
+                let (Holder::Process { name, .. } | Holder::Address(name)) = holder;
+                self.processes.push(CommunicatingProcess { name, cpu_ns: 0, switches: 0, outside: true });
+                u32::try_from(self.processes.len() - 1).unwrap_or(u32::MAX)
+            });
+            found.push((side, process));
+        }
+        found
+    }
+}
+
+/// Whether `fd` of `pid` is closed when the process becomes another program.
+fn closes_at_exec(pid: u32, fd: u32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    flags
+        .and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok())
+        .is_some_and(|flags| flags & CLOEXEC != 0)
+}

@@ -1,0 +1,360 @@
+//! Recording which processes communicate, through what, and when: of a command that it starts, or of processes that run.
+//!
+//! The program goes on as if nobody had been there, when the recording ends and when the recorder is killed. What the events
+//! mean is not known here: `analysis::recording` makes a scenario of them.
+
+mod assembly;
+mod calls;
+mod descriptors;
+mod holders;
+mod objects;
+mod raw;
+mod socket_diagnostics;
+pub mod starter;
+mod stops;
+mod tracepoints;
+
+use crate::perf::now_ns;
+use assembly::Assembly;
+use model::communication::{Communication, RecordingStretch};
+use raw::{RawEvent, RawKind};
+use rustix::process::Pid;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+use std::process::Child;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+use stops::Followed;
+use sys::{Failure, OrFail};
+use tracepoints::ProcessEvents;
+
+/// How long the recorder sleeps at most while events come.
+const NAP: Duration = Duration::from_millis(20);
+/// The share of the time after which recording is switched off and on, if the program still runs.
+const RECORDED_SHARE: f64 = 0.8;
+/// How long a stretch with or without recording is.
+const STRETCH: Duration = Duration::from_millis(50);
+/// More threads have too many events.
+const MOST_THREADS: usize = 4096;
+
+/// Who is recorded.
+#[derive(Debug, Clone)]
+pub enum RecorderTarget {
+    /// A program that is started for it, and all that it makes.
+    Command(Vec<OsString>),
+    /// Processes, and all that they have made or make from then on.
+    Processes(Vec<u32>),
+}
+
+/// By what calls are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordBy {
+    /// By the kernel, into rings.
+    Tracepoints,
+    /// By stopping threads at their calls.
+    Ptrace,
+}
+
+impl RecordBy {
+    const ALL: [RecordBy; 2] = [RecordBy::Tracepoints, RecordBy::Ptrace];
+
+    /// The name that the command line takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordBy::Tracepoints => "tracepoints",
+            RecordBy::Ptrace => "ptrace",
+        }
+    }
+}
+
+impl fmt::Display for RecordBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for RecordBy {
+    type Err = model::Invalid;
+
+    fn from_str(text: &str) -> Result<Self, model::Invalid> {
+        let found = RecordBy::ALL.into_iter().find(|by| by.name() == text);
+        found.ok_or_else(|| {
+            model::Invalid::unknown("way of recording", text, RecordBy::ALL.map(RecordBy::name))
+        })
+    }
+}
+
+/// What was recorded.
+#[derive(Debug)]
+pub struct RecorderOutcome {
+    /// Who called what.
+    pub communication: Communication,
+    /// By what it was recorded.
+    pub by: RecordBy,
+    /// Stretches with and without recording, if there were any.
+    pub stretches: Vec<RecordingStretch>,
+    /// The command, which may still run.
+    pub child: Option<Child>,
+    /// Whether the command was started: it may not exist.
+    pub started: bool,
+}
+
+/// Records `target` by what is asked for, or else by tracepoints if they may be used, until the program ends, `longest` is over or
+/// `is_over` says so.
+pub fn record(
+    target: &RecorderTarget,
+    by: Option<RecordBy>,
+    longest: Duration,
+    is_over: &dyn Fn() -> bool,
+) -> Result<RecorderOutcome, Failure> {
+    let (child, root, tids) = match target {
+        RecorderTarget::Command(words) => {
+            let (child, pid) = starter::start(words)?;
+            let tid = pid.as_raw_nonzero().get().cast_unsigned();
+            (Some(child), Some(pid), vec![tid])
+        }
+        RecorderTarget::Processes(pids) => (None, None, threads_of(&with_descendants(pids))?),
+    };
+    let mut recorder = Recorder {
+        child,
+        root,
+        tids,
+        cpus: online_cpus(),
+        longest,
+        is_over,
+        begun: Instant::now(),
+        stretches: Vec::new(),
+    };
+    let outcome = recorder.record(by);
+    if outcome.is_err()
+        && let Some(child) = &mut recorder.child
+    {
+        // It has not begun yet, or has nobody who waits for it.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let (communication, by, started) = outcome?;
+    Ok(RecorderOutcome { communication, by, stretches: recorder.stretches, child: recorder.child, started })
+}
+
+/// A recording under way.
+struct Recorder<'a> {
+    child: Option<Child>,
+    root: Option<Pid>,
+    tids: Vec<u32>,
+    cpus: Vec<u32>,
+    longest: Duration,
+    is_over: &'a dyn Fn() -> bool,
+    begun: Instant,
+    stretches: Vec<RecordingStretch>,
+}
+
+impl Recorder<'_> {
+    fn record(
+        &mut self,
+        by: Option<RecordBy>,
+    ) -> Result<(Communication, RecordBy, bool), Failure> {
+        let events = match by {
+            Some(RecordBy::Ptrace) => None,
+            Some(RecordBy::Tracepoints) => Some(ProcessEvents::open(&self.cpus, &self.tids)?),
+            None => ProcessEvents::open(&self.cpus, &self.tids).ok(),
+        };
+        let by = if events.is_some() { RecordBy::Tracepoints } else { RecordBy::Ptrace };
+        let mut taken = Taken::new(by, self.root);
+        let pids: BTreeSet<u32> = self.tids.iter().map(|tid| stops::process_of(*tid)).collect();
+        pids.into_iter().for_each(|pid| taken.assembly.add_process(pid));
+        match events {
+            Some(events) => self.by_tracepoints(events, &mut taken)?,
+            None => self.by_ptrace(&mut taken)?,
+        }
+        let Taken { assembly, began, .. } = taken;
+        Ok((assembly.finish(), by, began))
+    }
+
+    fn by_tracepoints(&mut self, mut events: ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
+        events.switch(true)?;
+        if self.root.is_none() {
+            let now_ns = now_ns();
+            taken.assembly.begin(now_ns);
+            self.tids.iter().for_each(|tid| taken.assembly.add_thread(*tid, now_ns));
+        }
+        self.go_on()?;
+        let recorded = self.longest.mul_f64(RECORDED_SHARE);
+        while !self.is_over(recorded) && !taken.assembly.is_full() {
+            events.wait(NAP);
+            events.fetch(false, |event| taken.take(event));
+        }
+        let until_ns = now_ns();
+        let still_runs = !self.has_ended();
+        if still_runs {
+            // Events until now are not complete before some more time.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let mut later = Vec::new();
+        events.fetch(true, |event| match event.at_ns <= until_ns {
+            true => taken.take(event),
+            false => later.push(event),
+        });
+        taken.assembly.lost(events.lost);
+        taken.assembly.close(until_ns);
+        later.into_iter().for_each(|event| taken.take(event));
+        if still_runs && taken.began && !(self.is_over)() {
+            self.alternate(&mut events, taken)?;
+        }
+        events.switch(false)
+    }
+
+    /// Switches recording off and on. All else is done as before, so that it costs the same.
+    fn alternate(&mut self, events: &mut ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
+        /// With off and on in this order, what drifts evenly counts for both alike.
+        const ORDER: [bool; 4] = [false, true, true, false];
+        for at in 0.. {
+            if self.is_over(self.longest) {
+                return Ok(());
+            }
+            let recorded = ORDER[at % ORDER.len()];
+            events.switch(recorded)?;
+            let (start, before) = (Instant::now(), events.progress()?);
+            while start.elapsed() < STRETCH {
+                events.wait(STRETCH.saturating_sub(start.elapsed()).min(NAP));
+                events.fetch(false, |event| taken.take(event));
+            }
+            let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let progress = events.progress()?.saturating_sub(before);
+            self.stretches.push(RecordingStretch { recorded, ns, progress });
+            taken.assembly.forget();
+        }
+        Ok(())
+    }
+
+    fn by_ptrace(&mut self, taken: &mut Taken) -> Result<(), Failure> {
+        let mut followed = Followed::seize(&self.tids)?;
+        if self.root.is_none() {
+            taken.assembly.begin(now_ns());
+        }
+        self.go_on()?;
+        while !followed.is_empty()
+            && self.begun.elapsed() < self.longest
+            && !(self.is_over)()
+            && !taken.assembly.is_full()
+        {
+            followed.run(NAP, |event| taken.take(event))?;
+        }
+        taken.assembly.close(now_ns());
+        followed.let_go();
+        Ok(())
+    }
+
+    /// Lets the command begin. Time counts from now on.
+    fn go_on(&mut self) -> Result<(), Failure> {
+        self.begun = Instant::now();
+        self.root.map_or(Ok(()), starter::go_on)
+    }
+
+    fn is_over(&mut self, longest: Duration) -> bool {
+        self.begun.elapsed() >= longest || (self.is_over)() || self.has_ended()
+    }
+
+    /// Whether the command, or every process, has ended.
+    fn has_ended(&mut self) -> bool {
+        match &mut self.child {
+            Some(child) => child.try_wait().map_or(true, |status| status.is_some()),
+            None => self.tids.iter().all(|tid| !Path::new(&format!("/proc/{tid}")).exists()),
+        }
+    }
+}
+
+/// The events that were taken.
+struct Taken {
+    assembly: Assembly,
+    /// The command, which begins when it becomes the program.
+    root: Option<u32>,
+    /// Whether it has begun.
+    began: bool,
+}
+
+impl Taken {
+    fn new(by: RecordBy, root: Option<Pid>) -> Self {
+        let root = root.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
+        Self { assembly: Assembly::new(by == RecordBy::Tracepoints), root, began: root.is_none() }
+    }
+
+    fn take(&mut self, event: RawEvent) {
+        let begins =
+            !self.began && Some(event.pid) == self.root && matches!(event.what, RawKind::Exec { .. });
+        let at_ns = event.at_ns;
+        self.assembly.take(event);
+        if begins {
+            self.began = true;
+            self.assembly.begin(at_ns);
+        }
+    }
+}
+
+/// The CPUs that run, as the kernel lists them: `0-3,6`.
+fn online_cpus() -> Vec<u32> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
+    };
+    let cpus: Vec<u32> = text.trim().split(',').filter_map(range).flatten().collect();
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// `pids` and all that they have made and that still runs.
+fn with_descendants(pids: &[u32]) -> BTreeSet<u32> {
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may hold anything.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = all.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut found: BTreeSet<u32> = pids.iter().copied().collect();
+    loop {
+        let before = found.len();
+        let more: Vec<u32> =
+            parents.iter().filter(|(_, parent)| found.contains(parent)).map(|(pid, _)| *pid).collect();
+        found.extend(more);
+        if found.len() == before {
+            found.remove(&std::process::id());
+            return found;
+        }
+    }
+}
+
+/// The threads of `pids`.
+fn threads_of(pids: &BTreeSet<u32>) -> Result<Vec<u32>, Failure> {
+    let mut tids = Vec::new();
+    for pid in pids {
+        let path = format!("/proc/{pid}/task");
+        let entries = std::fs::read_dir(&path).map_err(|error| {
+            let next = "name processes that run, as ps lists them";
+            Failure::new("find", format!("process {pid}"), error.to_string(), next)
+        })?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        tids.extend(names);
+    }
+    if tids.len() > MOST_THREADS {
+        return Err(Failure::new(
+            "record",
+            "these processes",
+            format!("they have {} threads, and at most {MOST_THREADS} can be recorded", tids.len()),
+            "name fewer processes",
+        ));
+    }
+    raise_descriptors().or_fail("setrlimit", "the number of descriptors")?;
+    Ok(tids)
+}
+
+/// Each thread needs some descriptors for each CPU: as many are allowed as may be.
+fn raise_descriptors() -> rustix::io::Result<()> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit)
+}

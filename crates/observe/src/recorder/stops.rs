@@ -1,0 +1,151 @@
+//! Events of processes by stopping them at each of their calls (ptrace), for users who may not use tracepoints. Two stops make a
+//! call many times slower, and when threads sleep is not known.
+
+use super::calls::meaning;
+use super::raw::{RawEvent, RawKind};
+use crate::perf::now_ns;
+use rustix::thread::sched_yield;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use sys::tracees::{GoOn, ThreadStop, go_on, interrupt, next_stop, seize};
+use sys::{Errno, Failure, OrFail};
+
+/// How often it is asked at once whether a thread has stopped, before a sleep of [`NAP`].
+const TRIES: u32 = 30;
+const NAP: Duration = Duration::from_micros(100);
+/// How long threads may take to stop before they are given up.
+const LONGEST_STOP: Duration = Duration::from_secs(2);
+
+/// Processes that are followed.
+pub(super) struct Followed {
+    threads: HashMap<u32, FollowedThread>,
+}
+
+/// A thread that is followed.
+#[derive(Debug, Clone, Copy)]
+struct FollowedThread {
+    pid: u32,
+    /// The call that it is in.
+    number: Option<u32>,
+}
+
+impl Followed {
+    /// Begins to follow `tids`. None is followed if one may not be.
+    pub(super) fn seize(tids: &[u32]) -> Result<Self, Failure> {
+        let mut followed = Self { threads: HashMap::new() };
+        for tid in tids {
+            let seized = seize(*tid).and_then(|()| {
+                followed.threads.insert(*tid, FollowedThread { pid: process_of(*tid), number: None });
+                interrupt(*tid).or_fail("ptrace", format!("thread {tid}"))
+            });
+            if let Err(failure) = seized {
+                followed.let_go();
+                return Err(failure);
+            }
+        }
+        Ok(followed)
+    }
+
+    /// Whether any is still there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Takes all events that there are, and those of the next `time`. A thread goes on when its event was taken.
+    pub(super) fn run(&mut self, time: Duration, mut take: impl FnMut(RawEvent)) -> Result<(), Failure> {
+        let start = Instant::now();
+        let mut tries = 0;
+        while start.elapsed() < time && !self.threads.is_empty() {
+            match next_stop() {
+                Ok(Some((tid, stop))) => {
+                    tries = 0;
+                    self.stopped(tid, stop, &mut take);
+                }
+                Ok(None) if tries < TRIES => {
+                    tries += 1;
+                    sched_yield();
+                }
+                Ok(None) => std::thread::sleep(NAP),
+                Err(Errno::CHILD) => self.threads.clear(),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno).or_fail("waitpid", "the followed processes"),
+            }
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, tid: u32, stop: ThreadStop, take: &mut impl FnMut(RawEvent)) {
+        let at_ns = now_ns();
+        let thread =
+            self.threads.entry(tid).or_insert_with(|| FollowedThread { pid: process_of(tid), number: None });
+        let pid = thread.pid;
+        let mut event = |what| take(RawEvent { at_ns, pid, tid, what });
+        let mut how = (GoOn::Followed, None);
+        match stop {
+            ThreadStop::Entry { number, arguments } => {
+                let number = u32::try_from(number).unwrap_or(u32::MAX);
+                thread.number = Some(number);
+                if meaning(number).is_some() {
+                    event(RawKind::Enter { number, arguments });
+                }
+            }
+            ThreadStop::Exit { value } => {
+                if let Some(number) = thread.number.take().filter(|number| meaning(*number).is_some()) {
+                    event(RawKind::Exit { number, value });
+                }
+            }
+            ThreadStop::Made { tid: made } => {
+                let of = process_of(made);
+                event(RawKind::Fork { pid: of, tid: made });
+                self.threads.insert(made, FollowedThread { pid: of, number: None });
+            }
+            ThreadStop::Exec => {
+                event(RawKind::Exec { name: super::holders::process_name(pid) });
+            }
+            ThreadStop::Signal(signal) => how.1 = Some(signal),
+            ThreadStop::Stopped => how.0 = GoOn::Listening,
+            ThreadStop::Other => {}
+            ThreadStop::Ended => {
+                event(RawKind::End);
+                self.threads.remove(&tid);
+                return;
+            }
+        }
+        // One that was killed meanwhile says so next.
+        let _ = go_on(tid, how.0, how.1);
+    }
+
+    /// Lets all go on unfollowed.
+    pub(super) fn let_go(mut self) {
+        for tid in self.threads.keys() {
+            let _ = interrupt(*tid);
+        }
+        let start = Instant::now();
+        while !self.threads.is_empty() && start.elapsed() < LONGEST_STOP {
+            let Ok(stop) = next_stop() else { break };
+            match stop {
+                None => std::thread::sleep(NAP),
+                Some((tid, ThreadStop::Ended)) => {
+                    self.threads.remove(&tid);
+                }
+                Some((tid, ThreadStop::Made { tid: made })) => {
+                    self.threads.entry(made).or_insert(FollowedThread { pid: made, number: None });
+                    let _ = go_on(tid, GoOn::Free, None);
+                    self.threads.remove(&tid);
+                }
+                Some((tid, stop)) => {
+                    let signal = if let ThreadStop::Signal(signal) = stop { Some(signal) } else { None };
+                    let _ = go_on(tid, GoOn::Free, signal);
+                    self.threads.remove(&tid);
+                }
+            }
+        }
+    }
+}
+
+/// The process of the thread `tid`.
+pub(super) fn process_of(tid: u32) -> u32 {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(tid)
+}

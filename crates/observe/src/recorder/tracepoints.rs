@@ -1,0 +1,236 @@
+//! Events of processes by the kernel's tracepoints: each thread has events of its own on each CPU, which the kernel gives to
+//! whatever it makes (`inherit`), so that no fork is too fast to be followed. All events of a CPU go into one ring, which is
+//! read out while the program runs.
+
+use super::calls::{filter, meaning};
+use super::raw::{RawEvent, RawKind};
+use crate::perf::{counter, refused, ring, switched};
+use crate::tracefs::{Field, REMEDY, Tracefs};
+use perf_event::events::{Event, Software, Tracepoint};
+use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
+use std::ffi::CString;
+use std::time::Duration;
+use sys::{Failure, OrFail};
+
+/// Types of records, and flags of their headers (perf_event_open(2)).
+const RECORD_LOST: u32 = 2;
+const RECORD_COMM: u32 = 3;
+const RECORD_EXIT: u32 = 4;
+const RECORD_FORK: u32 = 7;
+const RECORD_SAMPLE: u32 = 9;
+const RECORD_SWITCH: u32 = 14;
+const MISC_COMM_EXEC: u16 = 1 << 13;
+const MISC_SWITCH_OUT: u16 = 1 << 13;
+const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
+/// What every record ends with that is no sample: process, thread and time.
+const TRAILER_BYTES: usize = 16;
+/// An event can be stamped so long before it lies in its ring.
+const LATE_NS: u64 = 1_000_000;
+
+/// The tracepoints of processes, open.
+pub(super) struct ProcessEvents {
+    rings: Vec<Sampler>,
+    /// One leader for each thread and CPU, which switches its group on and off.
+    leaders: Vec<Counter>,
+    members: Vec<Counter>,
+    /// Counts context switches whether events are recorded or not.
+    progress: Vec<Counter>,
+    enter: Form,
+    exit: Form,
+    /// Events that were read and may be older than some that were not.
+    waiting: Vec<RawEvent>,
+    /// Records for which a ring had no room.
+    pub(super) lost: u64,
+}
+
+/// Where the fields of a tracepoint lie.
+struct Form {
+    id: u64,
+    number: Field,
+    value: Field,
+}
+
+impl ProcessEvents {
+    /// Opens the events of `tids` and whatever they make, switched off.
+    pub(super) fn open(cpus: &[u32], tids: &[u32]) -> Result<Self, Failure> {
+        let tracefs = Tracefs::open()?;
+        let enter = tracefs.tracepoint("raw_syscalls/sys_enter")?;
+        let exit = tracefs.tracepoint("raw_syscalls/sys_exit")?;
+        let rings = cpus.iter().map(|cpu| {
+            let mut owner = Builder::new(Software::DUMMY);
+            owner.any_pid().one_cpu(*cpu as usize).include_kernel().clockid(Clock::MONOTONIC_RAW);
+            // Somebody sleeps until urgent records come. All others wait until they are fetched.
+            owner.wakeup_watermark(2 << 20);
+            ring(&mut owner, None, &format!("the events of CPU {cpu}"))
+        });
+        let mut events = Self {
+            rings: rings.collect::<Result<_, _>>()?,
+            leaders: Vec::new(),
+            members: Vec::new(),
+            progress: Vec::new(),
+            enter: Form { id: enter.id, number: enter.field("id")?, value: enter.field("args")? },
+            exit: Form { id: exit.id, number: exit.field("id")?, value: exit.field("ret")? },
+            waiting: Vec::new(),
+            lost: 0,
+        };
+        for tid in tids {
+            for (at, cpu) in cpus.iter().enumerate() {
+                events.open_on(*tid, *cpu, at)?;
+            }
+            let mut progress = Builder::new(Software::CONTEXT_SWITCHES);
+            progress.observe_pid(tid.cast_signed()).any_cpu().inherit(true).include_kernel().enabled(true);
+            events.progress.push(counter(&progress, "context switches")?);
+        }
+        Ok(events)
+    }
+
+    fn open_on(&mut self, tid: u32, cpu: u32, at: usize) -> Result<(), Failure> {
+        let what = format!("the events of thread {tid}");
+        let mut leader = of_thread(Software::DUMMY, tid, cpu);
+        leader.context_switch(true).task(true).comm(true).comm_exec(true).sample_id_all(true);
+        let mut leader = counter(&leader, &what)?;
+        let owner = self.rings[at].as_counter();
+        let into_ring = |event: &Counter| {
+            sys::perf_event::set_output(event, owner).or_fail("ioctl(PERF_EVENT_IOC_SET_OUTPUT)", &what)
+        };
+        into_ring(&leader)?;
+        let tracepoints = [
+            (self.enter.id, filter(None), false),
+            (self.exit.id, filter(Some(false)), false),
+            (self.exit.id, filter(Some(true)), true),
+        ];
+        for (id, filter, urgent) in tracepoints {
+            let mut builder = of_thread(Tracepoint::with_id(id), tid, cpu);
+            builder.sample_period(1).sample(SampleFlag::RAW).sample_id_all(true).enabled(true);
+            if urgent {
+                builder.wakeup_events(1);
+            }
+            let opened = builder.build_with_group(&mut leader);
+            let opened =
+                opened.map_err(|error| Failure { next: REMEDY.to_owned(), ..refused(&what, &error) })?;
+            into_ring(&opened)?;
+            let filter = CString::new(filter).unwrap_or_default();
+            sys::perf_event::set_filter(&opened, &filter)
+                .or_fail("ioctl(PERF_EVENT_IOC_SET_FILTER)", &what)?;
+            self.members.push(opened);
+        }
+        self.leaders.push(leader);
+        Ok(())
+    }
+
+    /// Switches the events on or off, of all that inherited them too.
+    pub(super) fn switch(&mut self, on: bool) -> Result<(), Failure> {
+        for leader in &mut self.leaders {
+            let outcome = if on { leader.enable() } else { leader.disable() };
+            switched(outcome, "the events of a thread")?;
+        }
+        Ok(())
+    }
+
+    /// How often the processes were switched so far, recorded or not.
+    pub(super) fn progress(&mut self) -> Result<u64, Failure> {
+        let mut sum = 0;
+        for counter in &mut self.progress {
+            sum += counter.read().map_err(|error| refused("the count of context switches", &error))?;
+        }
+        Ok(sum)
+    }
+
+    /// Sleeps until there are urgent events, or for so long.
+    pub(super) fn wait(&self, longest: Duration) {
+        let fds: Vec<BorrowedFd<'_>> =
+            self.rings.iter().map(|ring| sys::perf_event::descriptor(ring.as_counter())).collect();
+        let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let timeout = Timespec::try_from(longest).ok();
+        // A signal ends it early, which is as well.
+        let _ = poll(&mut polled, timeout.as_ref());
+    }
+
+    /// Reads out what was recorded, and hands over in the order of time what is older than anything that is still to come. After
+    /// the `last` everything is.
+    pub(super) fn fetch(&mut self, last: bool, mut take: impl FnMut(RawEvent)) {
+        let complete_ns = crate::perf::now_ns().saturating_sub(LATE_NS);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for at in 0..self.rings.len() {
+            while let Some(record) = self.rings[at].next_record() {
+                let (kind, misc) = (record.ty(), record.misc());
+                let bytes = record.to_contiguous();
+                if kind == RECORD_LOST {
+                    self.lost += number(&bytes, 8).unwrap_or(0);
+                } else {
+                    waiting.extend(event(kind, misc, &bytes, [&self.enter, &self.exit]));
+                }
+            }
+        }
+        // Records of one CPU lie in the order of time, but for few: this sort is quick.
+        waiting.sort_by_key(|event| event.at_ns);
+        let until =
+            if last { waiting.len() } else { waiting.partition_point(|event| event.at_ns < complete_ns) };
+        let left = waiting.split_off(until);
+        waiting.into_iter().for_each(&mut take);
+        self.waiting = left;
+    }
+}
+
+/// `event` of the thread `tid` and what it makes, on `cpu`, switched off.
+fn of_thread<'a>(event: impl Event, tid: u32, cpu: u32) -> Builder<'a> {
+    let mut builder = Builder::new(event);
+    builder.observe_pid(tid.cast_signed()).one_cpu(cpu as usize).include_kernel().inherit(true);
+    builder.clockid(Clock::MONOTONIC_RAW).sample(SampleFlag::TID | SampleFlag::TIME);
+    builder
+}
+
+/// What a record says.
+fn event(kind: u32, misc: u16, bytes: &[u8], [enter, exit]: [&Form; 2]) -> Option<RawEvent> {
+    if kind == RECORD_SAMPLE {
+        let fields = bytes.get(20..)?;
+        let id = u64::from(u16::from_ne_bytes(*fields.first_chunk()?));
+        let number_of = |form: &Form| u32::try_from(form.number.of(fields)).ok();
+        let what = if id == enter.id {
+            let arguments = [0, 1, 2, 3].map(|at| enter.value.element(fields, at, 8));
+            RawKind::Enter { number: number_of(enter)?, arguments }
+        } else if id == exit.id {
+            RawKind::Exit { number: number_of(exit)?, value: exit.value.of(fields).cast_signed() }
+        } else {
+            return None;
+        };
+        if let RawKind::Enter { number, .. } | RawKind::Exit { number, .. } = what {
+            meaning(number)?;
+        }
+        return Some(RawEvent {
+            at_ns: number(bytes, 8)?,
+            pid: short(bytes, 0)?,
+            tid: short(bytes, 4)?,
+            what,
+        });
+    }
+    let trailer = bytes.len().checked_sub(TRAILER_BYTES)?;
+    let [pid, tid] = [short(bytes, trailer)?, short(bytes, trailer + 4)?];
+    let at_ns = number(bytes, trailer + 8)?;
+    let event = |pid, tid, what| Some(RawEvent { at_ns, pid, tid, what });
+    match kind {
+        RECORD_SWITCH if misc & MISC_SWITCH_OUT == 0 => event(pid, tid, RawKind::On),
+        RECORD_SWITCH => event(pid, tid, RawKind::Off { preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0 }),
+        // The process and its parent, then the thread and its parent.
+        RECORD_FORK => {
+            let made = RawKind::Fork { pid: short(bytes, 0)?, tid: short(bytes, 8)? };
+            event(short(bytes, 4)?, short(bytes, 12)?, made)
+        }
+        RECORD_EXIT => event(short(bytes, 0)?, short(bytes, 8)?, RawKind::End),
+        RECORD_COMM if misc & MISC_COMM_EXEC != 0 => {
+            let name = bytes.get(8..trailer)?.split(|byte| *byte == 0).next().unwrap_or_default();
+            event(pid, tid, RawKind::Exec { name: String::from_utf8_lossy(name).into_owned() })
+        }
+        _ => None,
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn short(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
