@@ -15,8 +15,8 @@ pub mod host_view;
 pub mod interval;
 pub mod path;
 pub mod predict;
-pub mod replay;
 pub mod recording;
+pub mod replay;
 #[cfg(test)]
 mod results_tests;
 #[cfg(test)]

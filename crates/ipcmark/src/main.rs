@@ -24,7 +24,6 @@ mod remote;
 mod request;
 mod results_file;
 mod rules;
-mod scenarios;
 mod scenario_file;
 mod selection;
 mod session;

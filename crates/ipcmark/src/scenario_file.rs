@@ -16,9 +16,6 @@ pub fn read(path: &Path) -> Result<Scenario, Invalid> {
 
 /// `scenario` with the mechanisms that `exchanges` name, each as `FLOW=MECHANISM`.
 pub fn exchanged(scenario: &Scenario, exchanges: &[String]) -> Result<Scenario, Invalid> {
-    let mut changed = scenario.clone();
-    for text in exchanges {
-        changed = changed.exchanged(&changed.exchanges(text, CARDS)?, CARDS)?;
-    }
-    Ok(changed)
+    let all: Result<Vec<_>, Invalid> = exchanges.iter().map(|text| scenario.exchanges(text, CARDS)).collect();
+    scenario.exchanged(&all?.concat(), CARDS)
 }

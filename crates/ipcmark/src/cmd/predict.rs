@@ -6,7 +6,7 @@ use crate::measuring::measure;
 use crate::output::{print, style};
 use crate::planning::plan_here;
 use crate::session::RunSession;
-use crate::{results_file, scenarios};
+use crate::{results_file, scenario_file};
 use analysis::predict::{Measured, MeasuredCosts, NeededCosts, PredictOptions, held, needed, predict};
 use harness::coordinator::replay::{self, ReplayBounds};
 use model::plan::Plan;
@@ -23,8 +23,8 @@ const NAMED: usize = 4;
 
 /// Predicts what the exchanges give.
 pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
-    let before = scenarios::read(&arguments.scenario)?;
-    let after = scenarios::exchanged(&before, &arguments.exchanges)?;
+    let before = scenario_file::read(&arguments.scenario)?;
+    let after = scenario_file::exchanged(&before, &arguments.exchanges)?;
     if arguments.check.is_some() {
         [&before, &after].into_iter().try_for_each(replay::check)?;
     }

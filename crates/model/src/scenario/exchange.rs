@@ -49,7 +49,11 @@ impl Scenario {
     /// The same with other mechanisms for some flows. What was recorded of it stays, so that it can be shown beside.
     pub fn exchanged(&self, exchanges: &[Exchange], cards: &[Card]) -> Result<Self, Invalid> {
         let mut changed = self.clone();
-        for Exchange { flow: name, mechanism } in exchanges {
+        for (at, Exchange { flow: name, mechanism }) in exchanges.iter().enumerate() {
+            if exchanges[..at].iter().any(|before| before.flow == *name) {
+                let problem = format!("flow '{}' is exchanged twice", printable(name));
+                return Err(Invalid::new(problem, "give each flow one mechanism"));
+            }
             let names = self.flows.iter().map(|flow| flow.name.as_str());
             let flow = changed.flows.iter_mut().find(|flow| flow.name == *name);
             let flow = flow.ok_or_else(|| Invalid::unknown("flow", &printable(name), names))?;
@@ -86,7 +90,7 @@ mod tests {
         assert_eq!(changed.exchanged(&[back], CARDS).unwrap(), scenario);
         let both = scenario.exchanges("q=pipe,q=tcp", CARDS).unwrap();
         assert_eq!(both.len(), 2);
-        assert_eq!(scenario.exchanged(&both, CARDS).unwrap(), scenario);
+        assert!(scenario.exchanged(&both, CARDS).unwrap_err().problem.contains("exchanged twice"));
     }
 
     #[test]

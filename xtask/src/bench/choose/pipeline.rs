@@ -2,7 +2,6 @@
 
 use super::{Ipcmark, compared, measure_costs, predicted};
 use rustix::pipe::{fcntl_setpipe_size, pipe};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 

@@ -1,0 +1,154 @@
+//! What can be typed after `record`, `replay`, `predict` and `advise`.
+
+use crate::exit;
+use clap::Args;
+use model::need::{Objective, Pattern, Requirement};
+use model::units::{parse_duration, parse_some_time};
+use model::{Placements, Size};
+use observe::recorder::RecordBy;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `ipcmark record`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct RecordArguments {
+    /// Keep the scenario in this file; an existing file is never overwritten
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Record for this long at most; in the last fifth of it, recording is switched off and on to tell what it costs. A command
+    /// goes on unrecorded afterwards, and is waited for
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
+    pub time: Duration,
+    /// By what calls are recorded: tracepoints, for which it takes privileges, or ptrace, which stops threads at every call
+    /// [default: tracepoints if they may be used]
+    #[arg(long, value_name = "WAY")]
+    pub by: Option<RecordBy>,
+    /// Draw processes and flows as an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Make an HTML page with the picture and the summary, which needs no other file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Processes to record, with what they have started and what they start; repeat for several
+    #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub pids: Vec<u32>,
+    /// Command to start and record, with its arguments and all that it starts
+    #[arg(
+        required_unless_present = "pids",
+        conflicts_with = "pids",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub command: Vec<String>,
+}
+
+/// `ipcmark replay`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct ReplayArguments {
+    /// Scenario file (docs/scenario.md)
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// Have a flow go over another mechanism, as query=unix-stream:sndbuf=1M; repeat for several
+    #[arg(long = "set", value_name = "FLOW=MECHANISM")]
+    pub exchanges: Vec<String>,
+    /// Run this in turn with the scenario, and say how it differs: other mechanisms, as query=pipe,fetch=tcp, or another scenario
+    /// file
+    #[arg(long, value_name = "FLOW=MECHANISM|FILE")]
+    pub against: Option<String>,
+    /// Time that measuring may take
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s", allow_hyphen_values = true)]
+    pub time: Duration,
+    /// End the replay when nothing happens for this long, beyond what its flows wait by themselves
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
+    pub timeout: Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ipcmark predict`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct PredictArguments {
+    /// Scenario file
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// Exchange the mechanism of a flow, as FLOW=MECHANISM or FLOW=MECHANISM:key=value,…; repeat for several
+    #[arg(long = "set", value_name = "FLOW=MECHANISM", required = true)]
+    pub exchanges: Vec<String>,
+    /// Results file of this machine with the costs of the mechanisms; repeat for several
+    #[arg(long = "costs", value_name = "FILE")]
+    pub costs: Vec<PathBuf>,
+    /// Measure the cases that are needed and are not in these files first, for at most this long
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time)]
+    pub measure: Option<Duration>,
+    /// Then replay the scenario before and after, interleaved, for this long [10s], and say whether the prediction held; what is
+    /// before is taken from the replay
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = parse_some_time,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10s"
+    )]
+    pub check: Option<Duration>,
+    /// Kill a trial that goes this long without a report
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    pub timeout: Duration,
+    /// The same number gives the same prediction
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ipcmark advise`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct AdviseArguments {
+    /// Scenario file, for each flow of which a mechanism is to be found
+    #[arg(value_name = "SCENARIO", required_unless_present = "pattern", conflicts_with_all = ["pattern", "size", "rate"])]
+    pub scenario: Option<PathBuf>,
+    /// How the processes talk: request-reply, stream (messages one way) or signal (a wake-up)
+    #[arg(long, value_name = "PATTERN")]
+    pub pattern: Option<Pattern>,
+    /// Size of a message in bytes or binary units, such as 64 or 4K; a signal has none
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub size: Option<Size>,
+    /// How many are due each second: 1000, 20k; 20k-poisson at random intervals
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub rate: Option<String>,
+    /// What the mechanism must have: descriptors, boundaries, order, reliable, back-pressure, credentials, named, other-users,
+    /// containers, hosts, peer-death, outlives, atomic, poll, unprivileged, connected, connectionless
+    #[arg(long, value_name = "NEEDS", value_delimiter = ',')]
+    pub needs: Vec<Requirement>,
+    /// CPUs of the two processes, as for run [default: two CPUs, as near as there are]
+    #[arg(short, long, value_name = "PLACEMENT")]
+    pub placement: Option<Placements>,
+    /// What to be best in: latency, cpu or throughput [default: throughput of a stream, else latency]
+    #[arg(long, value_name = "OBJECTIVE")]
+    pub optimise: Option<Objective>,
+    /// Choose among these mechanisms alone
+    #[arg(short, long = "mechanism", value_name = "MECHANISM", value_delimiter = ',')]
+    pub mechanisms: Vec<String>,
+    /// Time that measuring may take for each need
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "20s", allow_hyphen_values = true)]
+    pub time: Duration,
+    /// Kill a trial that goes this long without a report
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    pub timeout: Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Make an HTML page of the answer too, which needs no other file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Draw the time of candidates against their CPU time as an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
