@@ -18,8 +18,8 @@ use std::time::Duration;
 const MECHANISMS: [&str; 7] = ["pipe", "unix-stream", "tcp", "eventfd", "futex", "posix-mq", "shm-ring"];
 const WITHOUT_DATA: [&str; 2] = ["eventfd", "futex"];
 const SIZES: [u64; 3] = [1, 4096, 65_536];
-/// The time of a case.
-const TIME: Duration = Duration::from_millis(1400);
+/// The time of a case: on an idle host, enough for some fifteen rounds.
+const TIME: Duration = Duration::from_secs(10);
 const ROUNDS: u32 = 40;
 
 /// Prints the table, of mechanisms whose name begins with `only`.
@@ -43,11 +43,12 @@ fn row(bench: &Bench, case: &Case) -> String {
     let Some(sum) = dosed.sum() else {
         return format!("| `{case}` | | | | | not measured: {} |", dosed.unavailable().join("; "));
     };
+    let schedule = if sum.schedule_changes().is_empty() { "" } else { "; recording changes the schedule" };
     let PathSum { rounds, observed_ns, corrected_ns, bare_ns, residual_ns, .. } = sum;
     let share = |ns: f64| format!("{:+.1}%", 100.0 * ns / bare_ns.mean);
     let interval = residual_ns.interval.map(|(low, high)| format!(" ({} to {})", share(low), share(high)));
     format!(
-        "| `{case}` | {rounds} | {} | {} | {} | {}{} |",
+        "| `{case}` | {rounds} | {} | {} | {} | {}{}{schedule} |",
         time(observed_ns),
         time(corrected_ns),
         time(bare_ns),
