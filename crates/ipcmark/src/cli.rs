@@ -42,7 +42,7 @@ pub enum Command {
     Compare(CompareArguments),
     /// Explain where the time of a case goes, and what to try
     Explain(ExplainArguments),
-    /// Say which mechanism to take for a need, or for each flow of a scenario, by what they promise and what they cost here
+    /// Say which mechanism to take for a need, or for each flow of a scenario
     Advise(AdviseArguments),
     /// List the suites, or print what one would measure and draw
     Suite(SuiteArguments),
