@@ -6,7 +6,7 @@
 use crate::common::{connected, content, largest, one_at_a_time, receive_all, run_directory, send_all};
 use crate::skips::skip;
 use mechanisms::registry::CARDS;
-use mechanisms::{Endpoint, Mechanism, Shape};
+use mechanisms::{Endpoint, Shape};
 use model::Workload;
 use model::card::{CardKind, Framing, Payload, Reach};
 use model::semantics::{Atomic, Credentials, Lifetime, Loss, Namespace, Naming, Order, OtherUsers, WhenFull};
