@@ -3,6 +3,7 @@
 use crate::steps::root;
 use mechanisms::registry::CARDS;
 use model::card::{Card, CardKind, Framing};
+use model::need::is_offered;
 use std::fs;
 
 /// Writes it.
@@ -55,7 +56,7 @@ fn section(card: &Card) -> String {
     }
     item("reach", &word(serde_json::json!(card.reach)));
     item("workloads", &workloads);
-    if card.kind == CardKind::Mechanism {
+    if is_offered(card) {
         item("carries descriptors", if card.fds { "yes" } else { "no" });
         item("peer's death seen", if card.hangup { "yes" } else { "no" });
         card.semantics.lines().iter().for_each(|(label, words)| item(label, words));

@@ -44,7 +44,7 @@ pub enum Command {
     Compare(CompareArguments),
     /// Explain where the time of a case goes, and what to try
     Explain(ExplainArguments),
-    /// Say which mechanism to take for a need, or for each flow of a scenario, by what they promise and what they cost here
+    /// Say which mechanism to take for a need, or for each flow of a scenario
     Advise(AdviseArguments),
     /// Predict what exchanging the mechanisms of a scenario gives, without running it
     Predict(PredictArguments),

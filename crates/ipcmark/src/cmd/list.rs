@@ -5,7 +5,8 @@ use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use mechanisms::absent::{ABSENT, Absent, absent};
 use mechanisms::registry::{self, CARDS};
-use model::card::{Card, CardKind, Framing, Support};
+use model::card::{Card, Framing, Support};
+use model::need::is_offered;
 use model::{Invalid, Params};
 
 /// Lists what is named in full, or everything with a line each.
@@ -89,7 +90,7 @@ fn full(card: &Card) -> String {
         line("empty messages", if card.empty { "yes" } else { "no" });
     }
     line("carries descriptors", if card.fds { "yes" } else { "no" });
-    if card.kind == CardKind::Mechanism {
+    if is_offered(card) {
         line("peer's death seen", if card.hangup { "yes" } else { "no" });
         card.semantics.lines().iter().for_each(|(label, words)| line(label, words));
     }

@@ -54,7 +54,7 @@ pub(crate) fn sentence(answer: &Recommendation) -> String {
     };
     let named = |standing: Standing| -> Vec<String> {
         let of = answer.ranked.iter().filter(move |ranked| ranked.standing == standing);
-        of.map(|ranked| name(ranked)).collect()
+        of.map(name).collect()
     };
     let verb = |names: &[String]| if names.len() == 1 { "is" } else { "are" };
     let (close, unknown) = (named(Standing::Close), named(Standing::NotToldApart));
