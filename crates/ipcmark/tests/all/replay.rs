@@ -291,7 +291,7 @@ fn any_scenario(random: &mut SmallRng) -> String {
                     more += &format!(
                         "after = \"{cause}\"\nper_message = {}\n",
                         [0.3, 1.0, 2.0].choose(random).unwrap()
-                    )
+                    );
                 }
                 None => {
                     more += ["", "think_time = \"50us\"\n", "rate = \"1k\"\n", "rate = \"2k-poisson\"\n"]
