@@ -74,10 +74,9 @@ fn flows_that_are_after_others_are_as_many_as_was_asked_for() {
     );
     let replay = replayed(&text, "400ms");
     let [query, fetch, log] = [0, 1, 2].map(|at| of_flow(&replay, at, "messages"));
-    // What is under way when a slice begins or ends is counted on one side alone; a pipe holds some 130 of the log's messages.
-    assert!(query > 20.0, "{replay:#}");
-    assert!((fetch - query / 4.0).abs() <= 4.0 * 48.0, "{replay:#}");
-    assert!((log - query * 3.0).abs() <= 400.0 * 48.0_f64.min(query), "{replay:#}");
+    // The processes are asked one after the other, which a busy host draws out; a pipe holds some 130 of the log's messages.
+    let is_near = |count: f64, due: f64| (count - due).abs() <= 0.2 * due + 300.0;
+    assert!(query > 20.0 && is_near(fetch, query / 4.0) && is_near(log, query * 3.0), "{replay:#}");
     assert_eq!(of_flow(&replay, 1, "bytes"), 64.0 * fetch);
     assert_eq!(of_flow(&replay, 2, "bytes"), 500.0 * log);
     let mean = of_flow(&replay, 0, "bytes") / query;
@@ -292,7 +291,7 @@ fn any_scenario(random: &mut SmallRng) -> String {
                     more += &format!(
                         "after = \"{cause}\"\nper_message = {}\n",
                         [0.3, 1.0, 2.0].choose(random).unwrap()
-                    )
+                    );
                 }
                 None => {
                     more += ["", "think_time = \"50us\"\n", "rate = \"1k\"\n", "rate = \"2k-poisson\"\n"]
