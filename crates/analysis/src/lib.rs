@@ -14,6 +14,7 @@ pub mod host_view;
 pub mod interval;
 pub mod path;
 pub mod predict;
+pub mod replay;
 #[cfg(test)]
 mod results_tests;
 #[cfg(test)]

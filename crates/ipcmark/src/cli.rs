@@ -43,6 +43,8 @@ pub enum Command {
     Explain(ExplainArguments),
     /// Predict what exchanging the mechanisms of a scenario gives, without running it
     Predict(PredictArguments),
+    /// Run a scenario for real: processes that say to each other what a program's do
+    Replay(ReplayArguments),
     /// List the suites, or print what one would measure and draw
     Suite(SuiteArguments),
     /// Take part in trials that a coordinator leads over standard input and output
@@ -398,6 +400,31 @@ pub struct CompareArguments {
     pub inject: Option<Inject>,
     #[command(flatten)]
     pub effort: EffortOptions,
+}
+
+/// `ipcmark replay`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::CODES)]
+pub struct ReplayArguments {
+    /// Scenario file (docs/scenario.md)
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// Have a flow go over another mechanism, as query=unix-stream:sndbuf=1M; repeat for several
+    #[arg(long = "set", value_name = "FLOW=MECHANISM")]
+    pub exchanges: Vec<String>,
+    /// Run this in turn with the scenario, and say how it differs: other mechanisms, as query=pipe,fetch=tcp, or another scenario
+    /// file
+    #[arg(long, value_name = "FLOW=MECHANISM|FILE")]
+    pub against: Option<String>,
+    /// Time that measuring may take
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s", allow_hyphen_values = true)]
+    pub time: Duration,
+    /// End the replay when nothing happens for this long, beyond what its flows wait by themselves
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
+    pub timeout: Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `ipcmark explain`.

@@ -19,10 +19,11 @@ mod planning;
 mod profile;
 mod progress;
 mod remote;
+mod replay_failure;
 mod request;
 mod results_file;
 mod rules;
-mod scenarios;
+mod scenario_file;
 mod selection;
 mod session;
 mod special_file;
@@ -50,6 +51,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Compare(arguments) => cmd::compare::run(arguments),
         Command::Explain(arguments) => cmd::explain::run(arguments),
         Command::Predict(arguments) => cmd::predict::run(arguments),
+        Command::Replay(arguments) => cmd::replay::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),

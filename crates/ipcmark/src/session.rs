@@ -5,6 +5,7 @@ use crate::exit::Error;
 use harness::clock::Calibration;
 use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::remote::Remote;
+use harness::coordinator::replay::ReplayBounds;
 use harness::coordinator::run::RunFinish;
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::trials::EndpointTrials;
@@ -64,6 +65,12 @@ impl RunSession {
             plain_times: PlainTimes::default(),
             remote: None,
         }
+    }
+
+    /// What replays of scenarios need, which take so long, and in which nothing may happen for `timeout`.
+    pub fn replays(&self, time: Duration, timeout: Duration) -> ReplayBounds<'_> {
+        let (clock, directory) = (self.clock().source, &self.directory);
+        ReplayBounds { clock, directory, interrupted: &self.stop, timeout, time }
     }
 
     /// The flag that ends trials: a signal sets it, and so does whoever finds that going on is of no use.

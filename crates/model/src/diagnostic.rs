@@ -61,6 +61,11 @@ impl Diagnostic {
         self
     }
 
+    /// What is wrong of something that no document says.
+    pub(crate) fn without_place(self) -> Invalid {
+        self.invalid
+    }
+
     /// The refusal of the TOML document `text`, which people know as a `document` ("suite"), with the line that is wrong.
     pub fn in_text(self, document: &str, text: &str) -> Invalid {
         let span = span(text, &self.place).unwrap_or(0..0);

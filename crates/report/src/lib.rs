@@ -42,4 +42,5 @@ pub use self::text::markdown::markdown;
 pub use self::text::matrix::matrix;
 pub use self::text::plot::plot;
 pub use self::text::prediction::prediction;
+pub use self::text::replay::{replay, replay_both};
 pub use self::text::table::table;

@@ -358,8 +358,12 @@ mod tests {
 
     #[test]
     fn noise_does_not_make_larger_messages_cheaper() {
-        let fit = SizeFit::of(&[(64.0, vec![90.0; 6]), (1024.0, vec![30.0; 6]), (4096.0, vec![100.0; 6])]).unwrap();
-        assert!((fit.line.at(64.0) - 60.0).abs() < 30.0 && fit.line.at(1024.0) >= fit.line.at(64.0), "{fit:?}");
+        let fit =
+            SizeFit::of(&[(64.0, vec![90.0; 6]), (1024.0, vec![30.0; 6]), (4096.0, vec![100.0; 6])]).unwrap();
+        assert!(
+            (fit.line.at(64.0) - 60.0).abs() < 30.0 && fit.line.at(1024.0) >= fit.line.at(64.0),
+            "{fit:?}"
+        );
         assert_eq!(rising(vec![1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
     }
 

@@ -15,8 +15,8 @@ use crate::protocol::scenario::{CAPABILITY, FlowCounts, FlowTicket, ProcessSnaps
 use mechanisms::registry;
 use model::card::Support;
 use model::record::ClockSource;
-use model::scenario::{Begin, Behaviour, FlowBehaviour, ProcessBehaviour};
-use model::{Histogram, Invalid, Scenario};
+use model::scenario::{Begin, Behaviour, Flow, FlowBehaviour, FlowTotals, ProcessBehaviour};
+use model::{Invalid, Scenario};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,17 +59,6 @@ pub struct Replayed {
     pub flows: Vec<FlowTotals>,
     /// Whether it was ended early, by a signal.
     pub interrupted: bool,
-}
-
-/// What a flow came to in all slices.
-#[derive(Debug, Clone, Default)]
-pub struct FlowTotals {
-    /// Requests that were answered, or messages of a stream that came.
-    pub messages: u64,
-    /// Their bytes, without those of the answers.
-    pub bytes: u64,
-    /// The round trips; absent for streams.
-    pub round_trips: Option<Histogram>,
 }
 
 /// Refuses a scenario that this host cannot run.
@@ -307,7 +296,7 @@ impl<'a> LiveScenario<'a> {
         let counts = |snapshot: &ProcessSnapshot, flow: usize| {
             snapshot.flows.iter().find(|counts| counts.flow == flow).cloned().unwrap_or_default()
         };
-        let flow = |(at, of): (usize, &model::scenario::Flow)| {
+        let flow = |(at, of): (usize, &Flow)| {
             let counting = if of.is_stream() { of.to } else { of.from };
             let (first, last) = (counts(&before[counting], at), counts(&self.last[counting], at));
             let messages = (last.messages - first.messages) as f64;

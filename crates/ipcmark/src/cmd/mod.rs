@@ -9,6 +9,7 @@ pub mod explain;
 pub mod list;
 pub mod man;
 pub mod predict;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod schema;

@@ -1,5 +1,6 @@
 //! How a scenario behaves while it runs: the numbers that a recording, a replay and a prediction all have.
 
+use crate::histogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,4 +29,15 @@ pub struct ProcessBehaviour {
     pub cpu: f64,
     /// Context switches a second.
     pub switches_per_s: f64,
+}
+
+/// What a flow came to in all the time that it was measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowTotals {
+    /// Requests that were answered, or messages of a stream that came.
+    pub messages: u64,
+    /// Their bytes, without those of the answers.
+    pub bytes: u64,
+    /// The round trips; absent for streams.
+    pub round_trips: Option<Histogram>,
 }

@@ -100,11 +100,6 @@ impl Scenario {
         scenario.map_err(|diagnostic| diagnostic.in_text(DOCUMENT, text))
     }
 
-    /// Refuses what its file could not say, as after an exchange of mechanisms.
-    pub fn validate(&self, cards: &[Card]) -> Result<(), Invalid> {
-        self.check(cards).map_err(|diagnostic| diagnostic.invalid)
-    }
-
     /// The text of its file, which [`parse`](Self::parse) reads.
     pub fn to_toml(&self) -> String {
         toml::to_string(&File::of(self)).expect("a scenario has nothing that TOML has not")

@@ -5,10 +5,12 @@
 
 mod behaviour;
 mod check;
+mod exchange;
 mod file;
 mod mix;
 
-pub use behaviour::{Behaviour, FlowBehaviour, ProcessBehaviour};
+pub use behaviour::{Behaviour, FlowBehaviour, FlowTotals, ProcessBehaviour};
+pub use exchange::Exchange;
 pub use mix::{Mix, MixValue};
 
 use crate::pace::Rate;

@@ -18,6 +18,7 @@ pub(crate) mod matrix;
 pub(crate) mod path;
 pub(crate) mod plot;
 pub(crate) mod prediction;
+pub(crate) mod replay;
 pub(crate) mod sheet;
 pub(crate) mod study;
 pub(crate) mod table;

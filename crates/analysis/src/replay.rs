@@ -1,0 +1,256 @@
+//! What a replay of a scenario came to: means over its slices with their intervals, and of two that were measured in turn the
+//! ratios.
+
+use crate::interval::{MeanEstimate, mean_over_trials};
+use model::Scenario;
+use model::scenario::{Behaviour, FlowTotals, Mix};
+use model::units::Nanoseconds;
+use serde::Serialize;
+
+/// What a replay came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct AnalysedReplay {
+    /// The scenario's name.
+    pub scenario: String,
+    /// How many slices there were.
+    pub slices: usize,
+    /// Whether it was ended early.
+    pub interrupted: bool,
+    /// The flows, in the order of the scenario.
+    pub flows: Vec<ReplayedFlow>,
+    /// The processes.
+    pub processes: Vec<ReplayedProcess>,
+}
+
+/// What a flow came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReplayedFlow {
+    /// Its name.
+    pub name: String,
+    /// Who sends.
+    pub from: String,
+    /// Who receives.
+    pub to: String,
+    /// How.
+    pub mechanism: String,
+    /// Requests that were answered, or messages of a stream that came.
+    pub messages: u64,
+    /// Their bytes, without those of the answers.
+    pub bytes: u64,
+    /// How many a second; absent without a slice.
+    pub per_s: Option<MeanEstimate>,
+    /// The mean round trip; absent for streams, and where there was none.
+    pub round_trip_ns: Option<MeanEstimate>,
+    /// The median of the round trips of all slices.
+    pub median_ns: Option<f64>,
+    /// Their 99th percentile.
+    pub p99_ns: Option<f64>,
+    /// What was recorded of the same flow.
+    pub recorded: Option<RecordedBeside>,
+}
+
+/// What was recorded of a flow, as far as the replay has it too.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RecordedBeside {
+    /// How many a second.
+    pub per_s: f64,
+    /// The mean round trip.
+    pub round_trip_ns: Option<f64>,
+    /// The median.
+    pub median_ns: Option<f64>,
+    /// The 99th percentile.
+    pub p99_ns: Option<f64>,
+}
+
+/// What a process came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReplayedProcess {
+    /// Its name.
+    pub name: String,
+    /// CPU time over wall time.
+    pub cpu: Option<MeanEstimate>,
+    /// Context switches a second.
+    pub switches_per_s: Option<MeanEstimate>,
+    /// The same as recorded.
+    pub recorded_cpu: Option<f64>,
+    /// The same as recorded.
+    pub recorded_switches_per_s: Option<f64>,
+}
+
+/// What two scenarios came to that were measured in turn, and how the second differs.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReplayedBoth {
+    /// What each came to, the first and the second.
+    pub replays: [AnalysedReplay; 2],
+    /// The flows that both have.
+    pub flows: Vec<FlowRatios>,
+    /// The processes that both have.
+    pub processes: Vec<ProcessRatio>,
+}
+
+/// The second over the first.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowRatios {
+    /// The flow.
+    pub name: String,
+    /// Its mechanism in each.
+    pub mechanisms: [String; 2],
+    /// Of the rates.
+    pub rate: Option<MeanEstimate>,
+    /// Of the mean round trips.
+    pub round_trip: Option<MeanEstimate>,
+}
+
+/// The second over the first.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProcessRatio {
+    /// The process.
+    pub name: String,
+    /// Of the CPU times over wall time.
+    pub cpu: Option<MeanEstimate>,
+}
+
+impl AnalysedReplay {
+    /// What `slices` and `totals` of `scenario` come to.
+    pub fn of(scenario: &Scenario, slices: &[Behaviour], totals: &[FlowTotals], interrupted: bool) -> Self {
+        let mean = |value: &dyn Fn(&Behaviour) -> Option<f64>| {
+            mean_over_trials(&slices.iter().filter_map(value).collect::<Vec<_>>())
+        };
+        let name = |process: usize| scenario.processes[process].name.clone();
+        let flow = |(at, total): (usize, &FlowTotals)| {
+            let of = &scenario.flows[at];
+            let quantile = |share| Some(total.round_trips.as_ref()?.quantile_ns(share)? as f64);
+            let recorded = of.recorded.as_ref().map(|recorded| {
+                let of_mix =
+                    |value: &dyn Fn(&Mix<Nanoseconds>) -> f64| recorded.round_trip.as_ref().map(value);
+                RecordedBeside {
+                    per_s: recorded.per_s,
+                    round_trip_ns: of_mix(&Mix::mean),
+                    median_ns: of_mix(&|mix| mix.at(0.5).0 as f64),
+                    p99_ns: of_mix(&|mix| mix.at(0.99).0 as f64),
+                }
+            });
+            ReplayedFlow {
+                name: of.name.clone(),
+                from: name(of.from),
+                to: name(of.to),
+                mechanism: of.mechanism.to_string(),
+                messages: total.messages,
+                bytes: total.bytes,
+                per_s: mean(&|slice| Some(slice.flows[at].per_s)),
+                round_trip_ns: mean(&|slice| slice.flows[at].round_trip_ns),
+                median_ns: quantile(0.5),
+                p99_ns: quantile(0.99),
+                recorded,
+            }
+        };
+        let process = |at: usize| {
+            let recorded = scenario.processes[at].recorded.as_ref();
+            ReplayedProcess {
+                name: name(at),
+                cpu: mean(&|slice| Some(slice.processes[at].cpu)),
+                switches_per_s: mean(&|slice| Some(slice.processes[at].switches_per_s)),
+                recorded_cpu: recorded.map(|recorded| recorded.cpu),
+                recorded_switches_per_s: recorded.map(|recorded| recorded.switches_per_s),
+            }
+        };
+        Self {
+            scenario: scenario.name.clone(),
+            slices: slices.len(),
+            interrupted,
+            flows: totals.iter().enumerate().map(flow).collect(),
+            processes: (0..scenario.processes.len()).map(process).collect(),
+        }
+    }
+}
+
+impl ReplayedBoth {
+    /// How the slices `b` of the scenario that came to the second of `replays` differ from `a`, of the first. They were measured
+    /// in the order a b b a, a b b a, …
+    pub fn of(replays: [AnalysedReplay; 2], [a, b]: [&[Behaviour]; 2]) -> Self {
+        let [first, second] = &replays;
+        let flow = |(at, of): (usize, &ReplayedFlow)| {
+            let other = second.flows.iter().position(|flow| flow.name == of.name)?;
+            Some(FlowRatios {
+                name: of.name.clone(),
+                mechanisms: [of.mechanism.clone(), second.flows[other].mechanism.clone()],
+                rate: ratio(
+                    a,
+                    b,
+                    |slice| Some(slice.flows[at].per_s),
+                    |slice| Some(slice.flows[other].per_s),
+                ),
+                round_trip: ratio(
+                    a,
+                    b,
+                    |slice| slice.flows[at].round_trip_ns,
+                    |slice| slice.flows[other].round_trip_ns,
+                ),
+            })
+        };
+        let process = |(at, of): (usize, &ReplayedProcess)| {
+            let other = second.processes.iter().position(|process| process.name == of.name)?;
+            let cpu = |at: usize| move |slice: &Behaviour| Some(slice.processes[at].cpu);
+            Some(ProcessRatio { name: of.name.clone(), cpu: ratio(a, b, cpu(at), cpu(other)) })
+        };
+        let flows = first.flows.iter().enumerate().filter_map(flow).collect();
+        let processes = first.processes.iter().enumerate().filter_map(process).collect();
+        Self { flows, processes, replays }
+    }
+}
+
+/// The geometric mean of what is of `b` over what is of `a`, with its interval: one log ratio of each quadruple a b b a.
+fn ratio(
+    a: &[Behaviour],
+    b: &[Behaviour],
+    of_a: impl Fn(&Behaviour) -> Option<f64>,
+    of_b: impl Fn(&Behaviour) -> Option<f64>,
+) -> Option<MeanEstimate> {
+    let log = |value: Option<f64>| value.filter(|value| *value > 0.0).map(f64::ln);
+    let quadruples = a.chunks_exact(2).zip(b.chunks_exact(2));
+    let logs = quadruples.filter_map(|(a, b)| {
+        let [a1, a2] = [log(of_a(&a[0]))?, log(of_a(&a[1]))?];
+        let [b1, b2] = [log(of_b(&b[0]))?, log(of_b(&b[1]))?];
+        Some((b1 + b2 - a1 - a2) / 2.0)
+    });
+    let MeanEstimate { mean, interval } = mean_over_trials(&logs.collect::<Vec<_>>())?;
+    Some(MeanEstimate { mean: mean.exp(), interval: interval.map(|(low, high)| (low.exp(), high.exp())) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::scenario::{FlowBehaviour, ProcessBehaviour};
+
+    fn slice(per_s: f64) -> Behaviour {
+        let flow = FlowBehaviour { per_s, round_trip_ns: (per_s > 0.0).then(|| 1e9 / per_s) };
+        Behaviour {
+            flows: vec![flow],
+            processes: vec![ProcessBehaviour { cpu: 0.5, switches_per_s: 2.0 * per_s }],
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_free_of_what_drifts_evenly() {
+        // Each slice is slower than the one before: a b b a has the same of it on both sides.
+        let at = |nth: usize| 1000.0 * 0.99_f64.powi(nth as i32);
+        let a: Vec<Behaviour> = (0..8).flat_map(|n| [slice(at(4 * n)), slice(at(4 * n + 3))]).collect();
+        let b: Vec<Behaviour> =
+            (0..8).flat_map(|n| [slice(1.2 * at(4 * n + 1)), slice(1.2 * at(4 * n + 2))]).collect();
+        let rate = |slice: &Behaviour| Some(slice.flows[0].per_s);
+        let found = ratio(&a, &b, rate, rate).unwrap();
+        assert!((found.mean - 1.2).abs() < 1e-9, "{found:?}");
+        let (low, high) = found.interval.unwrap();
+        assert!(low <= found.mean && found.mean <= high);
+    }
+
+    #[test]
+    fn quadruples_in_which_nothing_happened_are_left_out() {
+        let a = [slice(0.0), slice(10.0), slice(10.0), slice(10.0)];
+        let b = [slice(20.0), slice(20.0), slice(20.0), slice(20.0)];
+        let rate = |slice: &Behaviour| Some(slice.flows[0].per_s);
+        let found = ratio(&a, &b, rate, rate).unwrap();
+        assert!((found.mean - 2.0).abs() < 1e-9 && found.interval.is_none(), "{found:?}");
+        assert_eq!(ratio(&a[..2], &b[..2], rate, rate), None);
+    }
+}

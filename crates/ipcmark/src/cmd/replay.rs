@@ -1,0 +1,60 @@
+//! `ipcmark replay`: from a scenario file to what its processes do when they are run for real, alone or in turn with another.
+
+use crate::cli::ReplayArguments;
+use crate::exit::{Error, Exit};
+use crate::output::{print, style};
+use crate::replay_failure::failure;
+use crate::scenario_file::{exchanged, read};
+use crate::session::RunSession;
+use analysis::replay::{AnalysedReplay, ReplayedBoth};
+use harness::coordinator::replay::{self, Replayed};
+use harness::coordinator::trial_error::TrialError;
+use model::{Invalid, Scenario};
+use std::path::Path;
+
+/// Runs the scenario, and shows what it came to.
+pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
+    let scenario = exchanged(&read(&arguments.scenario)?, &arguments.exchanges)?;
+    replay::check(&scenario)?;
+    let against = arguments.against.as_deref().map(|against| other(&scenario, against)).transpose()?;
+    let session = RunSession::open()?;
+    let bounds = session.replays(arguments.time, arguments.timeout);
+    let ended = match against {
+        None => replay::replay(&scenario, &bounds).map(|replayed| {
+            let analysed = analysed(&scenario, &replayed);
+            match arguments.json {
+                true => format!("{:#}\n", serde_json::json!(analysed)),
+                false => report::replay(&analysed, &style()),
+            }
+        }),
+        Some(other) => replay::replay_both([&scenario, &other], &bounds).map(|[a, b]| {
+            let both = [analysed(&scenario, &a), analysed(&other, &b)];
+            let both = ReplayedBoth::of(both, [&a.slices, &b.slices]);
+            match arguments.json {
+                true => format!("{:#}\n", serde_json::json!(both)),
+                false => report::replay_both(&both, &style()),
+            }
+        }),
+    };
+    match ended {
+        Ok(text) => print(&text)?,
+        Err(TrialError::Interrupted) => {}
+        Err(error) => return Err(failure(&error).into()),
+    }
+    Ok(if session.is_stopped() { Exit::Interrupted } else { Exit::Success })
+}
+
+/// What `scenario` is measured in turn with: `against` names mechanisms for its flows, or a file.
+fn other(scenario: &Scenario, against: &str) -> Result<Scenario, Invalid> {
+    let is_file = against.contains('/') || against.ends_with(".toml") || !against.contains('=');
+    let other = match is_file {
+        true => read(Path::new(against))?,
+        false => exchanged(scenario, &[against.to_owned()])?,
+    };
+    replay::check(&other)?;
+    Ok(other)
+}
+
+fn analysed(scenario: &Scenario, replayed: &Replayed) -> AnalysedReplay {
+    AnalysedReplay::of(scenario, &replayed.slices, &replayed.flows, replayed.interrupted)
+}

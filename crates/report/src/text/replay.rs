@@ -1,0 +1,130 @@
+//! What a replay of a scenario came to, for a terminal: its flows and its processes, beside what was recorded of them.
+
+use super::grid::Grid;
+use super::layout::{DEEPER, INDENT, Style, finish, grid, section};
+use crate::quantity::{change, percent, time};
+use crate::words::{clean, wrap};
+use analysis::interval::MeanEstimate;
+use analysis::replay::{AnalysedReplay, ReplayedBoth, ReplayedFlow, ReplayedProcess};
+use model::units::three_digits;
+
+const NONE: &str = "—";
+
+/// A replay for the terminal.
+pub fn replay(one: &AnalysedReplay, style: &Style) -> String {
+    let style = &style.for_tables();
+    let mut lines =
+        section(&clean(&one.scenario), wrap(&introduction(one), style.width, INDENT, DEEPER), style);
+    lines.extend(tables(one, style));
+    finish(&lines.into_iter().skip(1).collect::<Vec<_>>())
+}
+
+/// Two replays that were measured in turn: how the second differs, then what each came to.
+pub fn replay_both(both: &ReplayedBoth, style: &Style) -> String {
+    let style = &style.for_tables();
+    let [first, second] = &both.replays;
+    let mut lines = section(
+        &format!("{} against {}", clean(&second.scenario), clean(&first.scenario)),
+        wrap(
+            &format!("{} Means with their 95% intervals, in turn.", introduction(first)),
+            style.width,
+            INDENT,
+            DEEPER,
+        ),
+        style,
+    );
+    let ratio = |of: Option<MeanEstimate>| {
+        of.and_then(|of| change(of.mean, of.interval)).unwrap_or_else(|| NONE.to_owned())
+    };
+    let flows =
+        both.flows.iter().map(|flow| (clean(&flow.name), vec![ratio(flow.rate), ratio(flow.round_trip)]));
+    lines.extend(grid(
+        &Grid {
+            heading: "How the second differs".to_owned(),
+            columns: vec!["rate".to_owned(), "round trip".to_owned()],
+            rows: flows.collect(),
+            below: Vec::new(),
+        },
+        style,
+    ));
+    let processes = both.processes.iter().map(|process| (clean(&process.name), vec![ratio(process.cpu)]));
+    lines.extend(grid(
+        &Grid {
+            heading: "CPU time over time".to_owned(),
+            columns: vec!["change".to_owned()],
+            rows: processes.collect(),
+            below: Vec::new(),
+        },
+        style,
+    ));
+    for (nth, one) in ["The first", "The second"].into_iter().zip(&both.replays) {
+        lines.extend(section(&format!("{nth}: {}", clean(&one.scenario)), vec![String::new()], style));
+        lines.extend(tables(one, style).into_iter().skip(1));
+    }
+    finish(&lines.into_iter().skip(1).collect::<Vec<_>>())
+}
+
+fn introduction(one: &AnalysedReplay) -> String {
+    let early = if one.interrupted { ", then it was interrupted" } else { "" };
+    match one.slices {
+        0 => "No slice was measured: give it more with --time.".to_owned(),
+        slices => format!("Measured in {slices} slices{early}."),
+    }
+}
+
+fn tables(one: &AnalysedReplay, style: &Style) -> Vec<String> {
+    let mut rows = Vec::new();
+    for flow in &one.flows {
+        rows.push((clean(&format!("{} over {}", flow.name, flow.mechanism)), replayed(flow)));
+        rows.extend(recorded(flow).map(|cells| ("  recorded".to_owned(), cells)));
+    }
+    let columns = ["per s", "", "round trip", "", "median", "p99"].map(str::to_owned).to_vec();
+    let below = Vec::new();
+    let mut lines = grid(&Grid { heading: "Flows".to_owned(), columns, rows, below }, style);
+    let columns = ["CPU", "", "switches/s", "", "recorded CPU", "switches/s"];
+    let rows = one.processes.iter().map(|process| (clean(&process.name), process_cells(process)));
+    lines.extend(grid(
+        &Grid {
+            heading: "Processes".to_owned(),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: rows.collect(),
+            below: Vec::new(),
+        },
+        style,
+    ));
+    lines
+}
+
+fn replayed(flow: &ReplayedFlow) -> Vec<String> {
+    let [rate, rate_spread] = cells(flow.per_s, |rate| Some(three_digits(rate)));
+    let [trip, trip_spread] = cells(flow.round_trip_ns, time);
+    vec![rate, rate_spread, trip, trip_spread, optional(flow.median_ns, time), optional(flow.p99_ns, time)]
+}
+
+fn recorded(flow: &ReplayedFlow) -> Option<Vec<String>> {
+    let recorded = flow.recorded?;
+    let [trip, median, p99] =
+        [recorded.round_trip_ns, recorded.median_ns, recorded.p99_ns].map(|ns| optional(ns, time));
+    Some(vec![three_digits(recorded.per_s), String::new(), trip, String::new(), median, p99])
+}
+
+fn process_cells(process: &ReplayedProcess) -> Vec<String> {
+    let [cpu, cpu_spread] = cells(process.cpu, |cpu| Some(percent(cpu)));
+    let [switches, switches_spread] = cells(process.switches_per_s, |count| Some(three_digits(count)));
+    let recorded_cpu = optional(process.recorded_cpu, |cpu| Some(percent(cpu)));
+    let recorded_switches = optional(process.recorded_switches_per_s, |count| Some(three_digits(count)));
+    vec![cpu, cpu_spread, switches, switches_spread, recorded_cpu, recorded_switches]
+}
+
+/// A mean, and half of its interval as a share of it.
+fn cells(of: Option<MeanEstimate>, text: impl Fn(f64) -> Option<String>) -> [String; 2] {
+    let spread = of.and_then(|MeanEstimate { mean, interval }| {
+        let (low, high) = interval.filter(|_| mean > 0.0)?;
+        Some(format!("±{}", percent((high - low) / 2.0 / mean)))
+    });
+    [optional(of.map(|of| of.mean), text), spread.unwrap_or_default()]
+}
+
+fn optional(value: Option<f64>, text: impl Fn(f64) -> Option<String>) -> String {
+    value.and_then(text).unwrap_or_else(|| NONE.to_owned())
+}
