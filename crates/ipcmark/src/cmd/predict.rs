@@ -43,7 +43,7 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     }
     let session = (time.is_some() || arguments.check.is_some()).then(RunSession::open).transpose()?;
     if let Some((time, session)) = time.zip(session.as_ref()) {
-        let plan = lacking(&needs, &records, &host);
+        let plan = missing_plan(&needs, &records, &host);
         let trials = session.trials(false, arguments.timeout, None);
         records.extend(measure(&plan, &trials, time, PRECISION.into()));
         if session.is_stopped() {
@@ -92,7 +92,7 @@ fn records(arguments: &PredictArguments) -> Result<Vec<Record>, Invalid> {
 }
 
 /// The plan of the cases that are needed and of which there is no record.
-fn lacking(needs: &NeededCosts, records: &[Record], host: &Host) -> Plan {
+fn missing_plan(needs: &NeededCosts, records: &[Record], host: &Host) -> Plan {
     let mut plan = plan_here(&needs.blocks(), Endpoints::default(), &host.topology);
     plan.cases.retain(|case| records.iter().all(|record| record.case != *case || record.samples.is_empty()));
     plan
