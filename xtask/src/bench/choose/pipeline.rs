@@ -3,7 +3,6 @@
 use super::costs::{compared, measure_costs, predicted};
 use crate::bench::ipcmark::Ipcmark;
 use rustix::pipe::{fcntl_setpipe_size, pipe};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
