@@ -21,6 +21,7 @@ mod planning;
 mod profile;
 mod progress;
 mod remote;
+mod replay_failure;
 mod request;
 mod results_file;
 mod rules;

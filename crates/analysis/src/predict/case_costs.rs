@@ -61,7 +61,7 @@ impl CostCase {
 
 /// What one trial came to, for an iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TrialCost {
+pub struct CaseTrial {
     /// How long it took.
     pub elapsed_ns: f64,
     /// The CPU time of the client.
@@ -77,7 +77,7 @@ pub struct TrialCost {
 /// The costs of cases, by what they have in common and by size.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredCosts {
-    cases: BTreeMap<CostCase, BTreeMap<u64, Vec<TrialCost>>>,
+    cases: BTreeMap<CostCase, BTreeMap<u64, Vec<CaseTrial>>>,
 }
 
 impl MeasuredCosts {
@@ -93,7 +93,7 @@ impl MeasuredCosts {
     }
 
     /// Adds what a trial of `bytes` came to.
-    pub fn add(&mut self, case: CostCase, bytes: u64, trial: TrialCost) {
+    pub fn add(&mut self, case: CostCase, bytes: u64, trial: CaseTrial) {
         self.cases.entry(case).or_default().entry(bytes).or_default().push(trial);
     }
 
@@ -121,7 +121,7 @@ impl MeasuredCosts {
     /// The fits of `case`; `None` where it was not measured.
     pub(super) fn fitted(&self, case: &CostCase) -> Option<FittedCase> {
         let sizes = self.cases.get(case)?;
-        let fit = |of: fn(&TrialCost) -> f64| {
+        let fit = |of: fn(&CaseTrial) -> f64| {
             let points: Vec<(f64, Vec<f64>)> = sizes
                 .iter()
                 .map(|(bytes, trials)| (*bytes as f64, trials.iter().map(of).collect()))
@@ -129,7 +129,7 @@ impl MeasuredCosts {
             SizeFit::of(&points)
         };
         let switches =
-            |of: fn(&TrialCost) -> f64| mean(&sizes.values().flatten().map(of).collect::<Vec<f64>>());
+            |of: fn(&CaseTrial) -> f64| mean(&sizes.values().flatten().map(of).collect::<Vec<f64>>());
         Some(FittedCase {
             elapsed: fit(|trial| trial.elapsed_ns)?,
             client: fit(|trial| trial.client_ns)?,
@@ -140,7 +140,7 @@ impl MeasuredCosts {
 }
 
 /// One cost a trial: its slices together.
-fn trials(samples: &[Sample]) -> Vec<TrialCost> {
+fn trials(samples: &[Sample]) -> Vec<CaseTrial> {
     let mut trials: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
     for sample in samples.iter().filter(|sample| sample.iterations > 0) {
         trials.entry(sample.trial).or_default().push(sample);
@@ -149,14 +149,14 @@ fn trials(samples: &[Sample]) -> Vec<TrialCost> {
 }
 
 /// The median slice in each cost: a slice that something else disturbed counts no more than another.
-fn trial(slices: &[&Sample]) -> Option<TrialCost> {
+fn trial(slices: &[&Sample]) -> Option<CaseTrial> {
     let each = |of: &dyn Fn(&Sample) -> f64| {
         median(&slices.iter().map(|sample| of(sample) / sample.iterations as f64).collect::<Vec<f64>>())
     };
     let switches = |usage: &model::sample::Usage| {
         usage.voluntary_switches.saturating_add(usage.involuntary_switches) as f64
     };
-    Some(TrialCost {
+    Some(CaseTrial {
         elapsed_ns: each(&|sample| sample.elapsed_ns)?,
         client_ns: each(&|sample| sample.client.cpu_ns as f64)?,
         server_ns: each(&|sample| sample.server.map_or(0.0, |usage| usage.cpu_ns as f64))?,

@@ -1,6 +1,6 @@
 //! Costs and scenarios for the tests: mechanisms whose costs are known exactly.
 
-use super::case_costs::{CostCase, EndPlace, MeasuredCosts, TrialCost};
+use super::case_costs::{CaseTrial, CostCase, EndPlace, MeasuredCosts};
 use model::scenario::{Begin, Flow, Mix, Process, Roots};
 use model::units::Nanoseconds;
 use model::{Scenario, Size, Spec, Workload};
@@ -23,7 +23,7 @@ pub(super) fn add_costs(costs: &mut MeasuredCosts, name: &str, factor: f64) {
             for trial in 0..8 {
                 // Trials differ by a little, as they do.
                 let off = 1.0 + 0.001 * f64::from(trial - 4);
-                let cost = TrialCost {
+                let cost = CaseTrial {
                     elapsed_ns: elapsed_ns * off,
                     client_ns: end_ns * off,
                     server_ns: end_ns * off,

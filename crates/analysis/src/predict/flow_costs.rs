@@ -7,7 +7,6 @@
 use super::case_costs::{CaseLines, CostCase, EndPlace, FittedCase, MeasuredCosts};
 use model::scenario::Flow;
 use model::{Spec, Workload};
-use rand::Rng;
 use rand::rngs::SmallRng;
 
 /// The bytes that a stream holds if nothing says how many (pipe(7)).
@@ -90,9 +89,9 @@ impl FlowCosts {
         }
     }
 
-    /// The costs as measured, or, with `random`, as they might be. `spread` is how far the share of receivers that stay on the
-    /// sender's CPU may be from what one pair of processes shows.
-    pub(super) fn draw(&self, mut random: Option<&mut SmallRng>, spread: f64) -> DrawnCosts {
+    /// The costs as measured, or, with `random`, as they might be. `off` is how far the share of receivers that stay on the sender's
+    /// CPU is from what one pair of processes shows.
+    pub(super) fn draw(&self, mut random: Option<&mut SmallRng>, off: f64) -> DrawnCosts {
         let mut lines =
             |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(random.as_deref_mut()));
         let [together, apart, anywhere] = [0, 1, 2].map(|at| lines(&self.answered[at]));
@@ -103,7 +102,6 @@ impl FlowCosts {
             true => stay([&stream_together, &stream_apart, &stream_anywhere]),
             false => stay([&together, &apart, &anywhere]),
         };
-        let off = random.map_or(0.0, |random| spread * random.random_range(-1.0..1.0));
         let wakes = apart.as_ref().map(|apart| wakes(apart, &asleep)).unwrap_or_default();
         DrawnCosts {
             together,

@@ -24,8 +24,9 @@ const NORMAL_90: f64 = 1.645;
 /// What the simulation leaves out, which no cost tells: as a fraction of any time, and as a fraction of a change.
 const MODEL_ERROR: f64 = 0.01;
 const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
-/// How far the share of receivers that stay on the sender's CPU may be from that of a single pair: of a pair, and of more processes.
-const STAY_SPREAD: [f64; 2] = [0.1, 0.3];
+/// How far the share of receivers that stay on the sender's CPU may be from that of a single pair: of a pair, and of more processes,
+/// which replays show to go any way.
+const STAY_SPREAD: [f64; 2] = [0.1, 1.0];
 /// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
 const QUANTUM_NS: (u64, u64) = (700_000, 2_800_000);
 /// How many steps the calibration has, from nothing and from what is nearly right.
@@ -166,18 +167,22 @@ pub fn predict(
 }
 
 /// The costs of the flows of both scenarios as they might be. A flow that keeps its mechanism has the same costs in both, and flows
-/// of one mechanism are off alike.
+/// of one mechanism are off alike. Where the kernel puts more than two processes may change with the mechanism of one flow: then
+/// the share of receivers that stay is drawn anew.
 fn drawn(
     fitted: &[Vec<FlowCosts>; 2],
     scenarios: [&Scenario; 2],
     seed: u64,
     spread: f64,
 ) -> [Vec<DrawnCosts>; 2] {
+    let moves = scenarios[0] != scenarios[1] && scenarios[0].processes.len() > 2;
     [0, 1].map(|which| {
         let of = |(flow, costs): (&model::scenario::Flow, &FlowCosts)| {
             let name = flow.mechanism.to_string();
             let own = name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-            costs.draw(Some(&mut SmallRng::seed_from_u64(own)), spread)
+            let place = own.wrapping_add(if moves { which as u64 + 1 } else { 0 });
+            let off = spread * SmallRng::seed_from_u64(place).random_range(-1.0..1.0);
+            costs.draw(Some(&mut SmallRng::seed_from_u64(own)), off)
         };
         scenarios[which].flows.iter().zip(&fitted[which]).map(of).collect()
     })

@@ -5,16 +5,20 @@ use crate::exit::{Error, Exit};
 use crate::measuring::measure;
 use crate::output::{print, style};
 use crate::planning::plan_here;
+use crate::replay_failure::failure;
+use crate::results_file;
+use crate::scenario_file::{exchanged, read};
 use crate::session::RunSession;
-use crate::{results_file, scenario_file};
 use analysis::predict::{Measured, MeasuredCosts, NeededCosts, PredictOptions, held, needed, predict};
 use harness::coordinator::replay::{self, ReplayBounds};
+use harness::coordinator::trial_error::TrialError;
 use model::plan::Plan;
 use model::record::{Host, Record};
 use model::scenario::Behaviour;
 use model::{Endpoints, Invalid, Percent, Scenario};
 use std::path::Path;
 use std::time::Duration;
+use sys::Failure;
 
 /// How precise costs need to be.
 const PRECISION: Percent = Percent(0.02);
@@ -23,8 +27,8 @@ const NAMED: usize = 4;
 
 /// Predicts what the exchanges give.
 pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
-    let before = scenario_file::read(&arguments.scenario)?;
-    let after = scenario_file::exchanged(&before, &arguments.exchanges)?;
+    let before = read(&arguments.scenario)?;
+    let after = exchanged(&before, &arguments.exchanges)?;
     if arguments.check.is_some() {
         [&before, &after].into_iter().try_for_each(replay::check)?;
     }
@@ -39,7 +43,7 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     }
     let session = (time.is_some() || arguments.check.is_some()).then(RunSession::open).transpose()?;
     if let Some((time, session)) = time.zip(session.as_ref()) {
-        let plan = lacking(&needs, &records, &host);
+        let plan = missing_plan(&needs, &records, &host);
         let trials = session.trials(false, arguments.timeout, None);
         records.extend(measure(&plan, &trials, time, PRECISION.into()));
         if session.is_stopped() {
@@ -47,10 +51,10 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
         }
         refuse_missing(&needs.missing(&MeasuredCosts::of(&records)), &why(&plan, &records))?;
     }
-    let replayed = arguments.check.zip(session.as_ref());
-    let replayed = replayed.map(|(time, session)| replayed_in(time, session, [&before, &after], &arguments));
-    let replayed = replayed.transpose()?;
-    if session.is_some_and(|session| session.is_stopped()) {
+    let replays = arguments.check.zip(session.as_ref());
+    let replays = replays.map(|(time, session)| session.replays(time, arguments.timeout));
+    let replayed = replays.map(|bounds| replayed(&bounds, [&before, &after])).transpose()?.flatten();
+    if session.as_ref().is_some_and(RunSession::is_stopped) {
         return Ok(Exit::Interrupted);
     }
     let measured = replayed.as_ref().and_then(|[before, _]| Measured::replayed(before));
@@ -66,26 +70,16 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// The slices of both scenarios, which are replayed in turn for `time`.
-fn replayed_in(
-    time: Duration,
-    session: &RunSession,
+/// The slices of both scenarios, which are replayed in turn; `None` where a signal ended that.
+fn replayed(
+    bounds: &ReplayBounds<'_>,
     scenarios: [&Scenario; 2],
-    arguments: &PredictArguments,
-) -> Result<[Vec<Behaviour>; 2], Error> {
-    let trials = session.trials(false, arguments.timeout, None);
-    let bounds = ReplayBounds {
-        clock: trials.clock,
-        directory: trials.directory,
-        interrupted: trials.interrupted,
-        timeout: arguments.timeout,
-        time,
-    };
-    let both = replay::replay_both(scenarios, &bounds);
-    let both = both.map_err(|error| {
-        sys::Failure::new("replay", scenarios[0].name.clone(), error.to_string(), "see 'ipcmark replay'")
-    })?;
-    Ok(both.map(|replayed| replayed.slices))
+) -> Result<Option<[Vec<Behaviour>; 2]>, Failure> {
+    match replay::replay_both(scenarios, bounds) {
+        Ok(both) => Ok(Some(both.map(|replayed| replayed.slices))),
+        Err(TrialError::Interrupted) => Ok(None),
+        Err(error) => Err(failure(&error)),
+    }
 }
 
 /// The records of all files with costs.
@@ -98,7 +92,7 @@ fn records(arguments: &PredictArguments) -> Result<Vec<Record>, Invalid> {
 }
 
 /// The plan of the cases that are needed and of which there is no record.
-fn lacking(needs: &NeededCosts, records: &[Record], host: &Host) -> Plan {
+fn missing_plan(needs: &NeededCosts, records: &[Record], host: &Host) -> Plan {
     let mut plan = plan_here(&needs.blocks(), Endpoints::default(), &host.topology);
     plan.cases.retain(|case| records.iter().all(|record| record.case != *case || record.samples.is_empty()));
     plan

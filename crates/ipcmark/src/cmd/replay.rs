@@ -3,6 +3,7 @@
 use crate::cli::ReplayArguments;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
+use crate::replay_failure::failure;
 use crate::scenario_file::{exchanged, read};
 use crate::session::RunSession;
 use analysis::replay::{AnalysedReplay, ReplayedBoth};
@@ -10,7 +11,6 @@ use harness::coordinator::replay::{self, Replayed};
 use harness::coordinator::trial_error::TrialError;
 use model::{Invalid, Scenario};
 use std::path::Path;
-use sys::Failure;
 
 /// Runs the scenario, and shows what it came to.
 pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
@@ -57,22 +57,4 @@ fn other(scenario: &Scenario, against: &str) -> Result<Scenario, Invalid> {
 
 fn analysed(scenario: &Scenario, replayed: &Replayed) -> AnalysedReplay {
     AnalysedReplay::of(scenario, &replayed.slices, &replayed.flows, replayed.interrupted)
-}
-
-/// Why a replay has no result.
-fn failure(error: &TrialError) -> Failure {
-    match error {
-        TrialError::Coordinator(failure) => failure.clone(),
-        TrialError::Endpoint(error) => {
-            let error = error.clone();
-            Failure::new(error.operation, error.object, error.answer, error.remedy)
-        }
-        TrialError::Silent { limit } => Failure::new(
-            "replay",
-            "the scenario",
-            format!("nothing happened for {:.1} s, and its processes were killed", limit.as_secs_f64()),
-            "give --timeout a longer time if a message takes longer than that",
-        ),
-        other => Failure::new("replay", "the scenario", other.to_string(), "run it again"),
-    }
 }

@@ -74,12 +74,11 @@ fn missing_cases_are_named_and_measured_on_request() {
 fn wrong_input_is_refused_before_anything_is_measured() {
     let place = Place::new();
     for (arguments, says) in [
-        (&["--set", "query"][..], "'query' is not an exchange"),
+        (&["--set", "query"][..], "'query' names no flow and mechanism"),
         (&["--set", "querry=tcp"], "unknown flow 'querry'"),
         (&["--set", "query=tpc"], "unknown mechanism or operation 'tpc'"),
         (&["--set", "query=getpid"], "unknown mechanism or operation 'getpid'"),
         (&["--set", "query=memcpy"], "memcpy does not carry requests and replies"),
-        (&["--set", "query=tcp", "--set", "query=pipe"], "exchanged twice"),
         (&["--set", "query=tcp", "--costs", "nowhere.jsonl"], "nowhere.jsonl cannot be read"),
         (&["--set", "query=tcp", "--costs", "pair.toml"], "pair.toml"),
         (&["--set", "query=tcp", "--measure", "soon"], "soon"),

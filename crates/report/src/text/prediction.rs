@@ -1,5 +1,5 @@
 //! A prediction in words: one sentence for each exchange, then what becomes of flows and of processes, what it rests on, and whether
-//! a replay showed the same. What is so is decided in `analysis::predict`.
+//! a replay had the same. What is so is decided in `analysis::predict`.
 
 use super::grid::Grid;
 use super::layout::{DEEPER, INDENT, Style, finish, grid};

@@ -1,6 +1,7 @@
 //! `tar | gzip | wc -c`: what pipes of another capacity would give is predicted, and then tried.
 
-use super::{Ipcmark, compared, measure_costs, predicted};
+use super::costs::{compared, measure_costs, predicted};
+use crate::bench::ipcmark::Ipcmark;
 use rustix::pipe::{fcntl_setpipe_size, pipe};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;

@@ -2,7 +2,8 @@
 //!
 //! It starts a server of its own in the temporary directory and stops it again.
 
-use super::{Ipcmark, compared, measure_costs, predicted};
+use super::costs::{compared, measure_costs, predicted};
+use crate::bench::ipcmark::Ipcmark;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 

@@ -1,7 +1,8 @@
 //! Scenarios at random: each is replayed with its mechanisms and with others, and the change was predicted before, from costs
 //! that were measured once.
 
-use super::{Ipcmark, MECHANISMS, change, measure_costs, predicted};
+use super::costs::{MECHANISMS, change, measure_costs, predicted};
+use crate::bench::ipcmark::Ipcmark;
 use analysis::stats::median;
 use model::testing::scenarios::random_scenario;
 use model::{Scenario, Spec};

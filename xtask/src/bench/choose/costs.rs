@@ -1,0 +1,70 @@
+//! What the parts of the benchmark share: measuring costs, asking for a prediction, and setting it beside what was measured.
+
+use crate::bench::ipcmark::Ipcmark;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// The mechanisms that are exchanged.
+pub(super) const MECHANISMS: [&str; 3] = ["pipe", "unix-stream", "tcp"];
+
+/// Measures what round trips and messages of `mechanisms` cost, for `seconds`, into the files `costs` and `sleep`.
+pub(super) fn measure_costs(
+    ipcmark: &Ipcmark,
+    mechanisms: &[&str],
+    sizes: &str,
+    seconds: u64,
+) -> Result<(), String> {
+    let named: Vec<&str> = mechanisms.iter().flat_map(|name| ["-m", name]).collect();
+    let two_cpus = "same-llc|cross-llc|smt|cross-node";
+    let (most, rest) = (format!("{}s", seconds * 4 / 5), format!("{}s", (seconds / 5).max(1)));
+    let places = ["-w", "latency,throughput", "-p", "same-core", "-p", two_cpus, "-p", "unpinned"];
+    ipcmark.run(&[&named[..], &places, &["-s", sizes, "--time", &most]].concat(), "costs")?;
+    let asleep = ["-w", "latency", "-p", two_cpus, "--think-time", "100us,2ms", "-s", "64", "--time", &rest];
+    ipcmark.run(&[&named[..], &asleep].concat(), "sleep")
+}
+
+/// What `ipcmark predict` says of the scenario in `file`, with `exchanges`, as JSON.
+pub(super) fn predicted(
+    ipcmark: &Ipcmark,
+    file: &Path,
+    exchanges: &[String],
+    more: &[&str],
+) -> Result<Value, String> {
+    let mut command = Command::new(&ipcmark.program);
+    command.arg("predict").arg(file).arg("--json").args(more);
+    command.args(exchanges.iter().flat_map(|exchange| ["--set", exchange.as_str()]));
+    for costs in ["costs", "sleep"].map(|name| ipcmark.file(name)).iter().filter(|path| path.exists()) {
+        command.arg("--costs").arg(costs);
+    }
+    let said = ipcmark.said_by(&mut command)?;
+    serde_json::from_str(&said).map_err(|error| format!("{command:?}: {error}"))
+}
+
+/// A change in words, with its interval: `-23% (-27% to -19%)`.
+pub(super) fn change(ratio: f64, interval: Option<(f64, f64)>) -> String {
+    let percent = |ratio: f64| format!("{:+.1}%", (ratio - 1.0) * 100.0);
+    let around = interval.map(|(low, high)| format!(" ({} to {})", percent(low), percent(high)));
+    percent(ratio) + &around.unwrap_or_default()
+}
+
+/// The ratio and its interval that stand at `value`.
+pub(super) fn ratio(value: &Value) -> Option<(f64, (f64, f64))> {
+    let interval = &value["ratio_interval"];
+    Some((value["ratio"].as_f64()?, (interval[0].as_f64()?, interval[1].as_f64()?)))
+}
+
+/// One line that sets a change that was `measured` beside the one that is predicted at `value`.
+pub(super) fn compared(what: &str, value: &Value, measured: &[f64]) -> String {
+    let mut measured = measured.to_vec();
+    measured.sort_by(f64::total_cmp);
+    let Some((predicted, interval)) = ratio(value) else { return format!("| {what} | not predicted | | |") };
+    let [first, .., last] = measured.as_slice() else { return format!("| {what} | | not measured | |") };
+    let middle = measured[measured.len() / 2];
+    let held = if (interval.0..=interval.1).contains(&middle) { "held" } else { "did not hold" };
+    format!(
+        "| {what} | {} | {} | {held} |",
+        change(predicted, Some(interval)),
+        change(middle, Some((*first, *last)))
+    )
+}
