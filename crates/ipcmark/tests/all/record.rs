@@ -45,8 +45,7 @@ fn talks() {
             let mut limit = getrlimit(Resource::Nofile);
             limit.current = limit.maximum;
             setrlimit(Resource::Nofile, limit).unwrap();
-            let files: Vec<fs::File> =
-                (0..10_000).map_while(|_| fs::File::open("/dev/null").ok()).collect();
+            let files: Vec<fs::File> = (0..10_000).map_while(|_| fs::File::open("/dev/null").ok()).collect();
             pair();
             drop(files);
         }
@@ -212,7 +211,8 @@ fn what_is_said_fits_the_terminal_and_files_are_made() {
 fn a_fork_storm_is_followed() {
     for way in WAYS.into_iter().filter(|way| may(way)) {
         let mut shell = Command::new("sh");
-        let script = "i=0; while [ $i -lt 200 ]; do (exit 0) & i=$((i+1)); done; wait; seq 1 9999 | cat >/dev/null";
+        let script =
+            "i=0; while [ $i -lt 200 ]; do (exit 0) & i=$((i+1)); done; wait; seq 1 9999 | cat >/dev/null";
         shell.args(["-c", script]);
         let (_place, scenario) = recorded(way, &shell, "none");
         let flow = only_flow(&scenario, "pipe");
@@ -311,7 +311,8 @@ fn who_is_recorded_goes_on_when_the_recording_ends() {
         let mut echo = Echo::start();
         let place = Place::new();
         let pid = echo.child.id().to_string();
-        let mut command = place.ipcmark(["record", "--by", way, "--time", "60s", "-o", "scenario.toml", "--pid", &pid]);
+        let mut command =
+            place.ipcmark(["record", "--by", way, "--time", "60s", "-o", "scenario.toml", "--pid", &pid]);
         let recorder = crate::common::Running::start(&mut command);
         // The recording has begun when it has something to say; nothing tells that from outside.
         let begun = || fs::read_dir(format!("/proc/{}/fd", recorder.pid())).map_or(0, Iterator::count) > 8;

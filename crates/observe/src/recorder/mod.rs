@@ -152,10 +152,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    fn record(
-        &mut self,
-        by: Option<RecordBy>,
-    ) -> Result<(Communication, RecordBy, bool), Failure> {
+    fn record(&mut self, by: Option<RecordBy>) -> Result<(Communication, RecordBy, bool), Failure> {
         let events = match by {
             Some(RecordBy::Ptrace) => None,
             Some(RecordBy::Tracepoints) => Some(ProcessEvents::open(&self.cpus, &self.tids)?),

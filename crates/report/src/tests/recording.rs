@@ -3,11 +3,9 @@
 use crate::text::layout::Style;
 use crate::{recording, recording_html, recording_svg};
 use analysis::recording::AnalysedScenario;
-use model::scenario::{
-    Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Roots, Scenario,
-};
-use model::units::{Nanoseconds, Size};
 use model::Spec;
+use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Roots, Scenario};
+use model::units::{Nanoseconds, Size};
 
 /// A chain of processes, each of which asks the next; `text` stands wherever text can.
 fn chain(count: usize, text: &str) -> Scenario {
@@ -15,7 +13,12 @@ fn chain(count: usize, text: &str) -> Scenario {
         name: format!("{text}-{at}"),
         cpus: Vec::new(),
         roots: Roots::Together,
-        recorded: (at > 0).then_some(RecordedProcess { cpu: 0.5, switches_per_s: 1e6, in_calls: 0.1, waited: 0.3 }),
+        recorded: (at > 0).then_some(RecordedProcess {
+            cpu: 0.5,
+            switches_per_s: 1e6,
+            in_calls: 0.1,
+            waited: 0.3,
+        }),
     };
     let flow = |at: usize| Flow {
         name: format!("{text}-{at}-{}", at + 1),
@@ -61,7 +64,9 @@ fn chain(count: usize, text: &str) -> Scenario {
 
 #[test]
 fn the_summary_fits_80_columns_and_says_what_it_cost() {
-    for (count, text) in [(1, "a"), (40, "postgres"), (3, "a-process-with-a-very-long-name-that-goes-on-and-on")] {
+    for (count, text) in
+        [(1, "a"), (40, "postgres"), (3, "a-process-with-a-very-long-name-that-goes-on-and-on")]
+    {
         let scenario = chain(count, text);
         let shown = recording(&AnalysedScenario::of(&scenario), &Style::default());
         assert!(shown.lines().all(|line| crate::words::width(line) <= 80), "{shown}");
@@ -87,7 +92,10 @@ fn no_text_becomes_markup() {
         let scenario = chain(2, text);
         let analysed = AnalysedScenario::of(&scenario);
         for shown in [recording_svg(&analysed), recording_html(&analysed, &[text.to_owned()])] {
-            assert!(!shown.contains("<script") && !shown.contains("<img") && !shown.contains('\u{202e}'), "{shown}");
+            assert!(
+                !shown.contains("<script") && !shown.contains("<img") && !shown.contains('\u{202e}'),
+                "{shown}"
+            );
             assert!(shown.contains("and others"));
         }
         assert!(!recording(&analysed, &Style::default()).contains('\u{202e}'));
