@@ -33,6 +33,7 @@ pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
     for (path, kind) in [(&arguments.svg, FileKind::SVG), (&arguments.html, FileKind::PAGE)] {
         path.as_ref().map_or(Ok(()), |path| derived_file::check(path, kind))?;
     }
+    let (name, what) = names(&arguments);
     let stop = watch_signals()?;
     let outcome = record(&target, arguments.by, arguments.time, &|| stop.load(Ordering::Relaxed))?;
     let RecorderOutcome { communication, by, stretches, child, started } = outcome;
@@ -41,7 +42,6 @@ pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
             format!("{} cannot be started", model::invalid::printable(&arguments.command.join(" ")));
         return Err(Invalid::new(problem, "name a program that exists, with its path if need be").into());
     }
-    let (name, what) = names(&arguments);
     let mut recorded = Recording {
         command: what,
         seconds: communication.seconds(),
@@ -117,7 +117,15 @@ fn names(arguments: &RecordArguments) -> (String, String) {
             let base = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
             (base.chars().take(LONGEST_NAME).collect(), arguments.command.join(" "))
         }
-        None => (format!("processes {}", pids()), format!("--pid {}", pids())),
+        None => {
+            // They may be gone afterwards.
+            let name = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let mut names: Vec<String> =
+                arguments.pids.iter().map(|pid| name(pid).trim_end_matches('\n').to_owned()).collect();
+            names.sort_unstable();
+            names.dedup();
+            (names.join(" and ").chars().take(LONGEST_NAME).collect(), format!("--pid {}", pids()))
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod forms;
 mod hostile;
 mod matrix;
 mod pages;
+mod recording;
 mod speed;
 mod study;
 mod table;
