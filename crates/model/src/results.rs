@@ -496,10 +496,10 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
     check(kept, "schedule", A_TIME)?;
     check(sample.lost.is_none_or(|lost| lost <= sample.iterations), "lost", "at most as many as iterations")?;
-    let is_network = sample.network.as_ref().is_none_or(|network| network.is_within(LARGEST_COUNT));
-    check(is_network, "network", "of names of at most 64 bytes and counts")?;
+    check(sample.network.as_ref().is_none_or(|of| of.is_within(LARGEST_COUNT)), "network", "of counts")?;
     let shares = sample.shares.iter().flatten();
-    check(shares.clone().all(|of| *of <= LARGEST_COUNT) && shares.count() <= Peers::MOST as usize, "shares", "counts of at most 64")?;
+    check(shares.clone().all(|iterations| *iterations <= LARGEST_COUNT), "shares", A_COUNT)?;
+    check(shares.count() <= Peers::MOST as usize, "shares", "of at most 64 clients")?;
     check(sample.timer.is_none_or(is_timer), "timer", "of times of at most 4.9 hours, in nanoseconds")?;
     sample.calls.as_ref().map_or(Ok(()), checked_calls)
 }
