@@ -1,4 +1,4 @@
-"""Runs between pairs of hosts: both are occupied, each host has its turn, and one alone waits for no one for ever."""
+"""Runs between pairs of hosts: both are occupied, each host measures, and one alone does not wait for ever."""
 
 import hashlib
 from pathlib import Path

@@ -83,6 +83,15 @@ impl NetworkReadings {
 }
 
 impl NetworkSample {
+    /// Whether both sides have a link with a name that can be shown, and counts of at most `most`.
+    pub fn is_within(&self, most: u64) -> bool {
+        const LONGEST_LINK: usize = 64;
+        [&self.client, &self.server].into_iter().all(|readings| {
+            let is_link = readings.link.as_ref().is_none_or(|link| link.len() <= LONGEST_LINK);
+            is_link && readings.counts().chain(readings.link_mbit_per_s).all(|count| count <= most)
+        })
+    }
+
     /// What all of `samples` counted together, and the way as it was last; `None` where there is none.
     pub fn sum<'a>(samples: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
         samples.into_iter().cloned().reduce(|sum, sample| Self {
@@ -115,5 +124,8 @@ mod tests {
         assert_eq!(sum, sample(5, 1400));
         assert_eq!(sum.client.counts().collect::<Vec<_>>(), [5]);
         assert_eq!(NetworkSample::sum(&[]), None);
+        assert!(sum.is_within(5) && !sum.is_within(4));
+        let long = NetworkReadings { link: Some("x".repeat(65)), ..NetworkReadings::default() };
+        assert!(!NetworkSample { server: long, ..NetworkSample::default() }.is_within(u64::MAX));
     }
 }

@@ -7,7 +7,6 @@ use crate::case::Case;
 use crate::estimate::Estimate;
 use crate::fact::Fact;
 use crate::invalid::{Invalid, printable};
-use crate::network::NetworkReadings;
 use crate::observation::profile::{EndpointProfile, ProfileRecord};
 use crate::observation::trial::Observation;
 use crate::peers::Peers;
@@ -493,26 +492,16 @@ fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     }
     let late = |ns: f64| ns == 0.0 || is_time(ns);
     let slope = sample.schedule.and_then(|schedule| schedule.backlog_slope);
-    let is_slope = |slope: f64| slope.abs() <= LARGEST_COUNT as f64;
-    check(slope.is_none_or(is_slope), "schedule.backlog_slope", "a slope")?;
+    check(slope.is_none_or(|of: f64| of.abs() <= LARGEST_COUNT as f64), "schedule.backlog_slope", "a slope")?;
     let kept = sample.schedule.is_none_or(|schedule| is_time(schedule.span_ns) && late(schedule.late_ns));
     check(kept, "schedule", A_TIME)?;
     check(sample.lost.is_none_or(|lost| lost <= sample.iterations), "lost", "at most as many as iterations")?;
-    let network = sample.network.iter().flat_map(|network| [&network.client, &network.server]);
-    check(network.clone().all(is_network), "network", "of names of at most 64 bytes and counts")?;
+    check(sample.network.as_ref().is_none_or(|of| of.is_within(LARGEST_COUNT)), "network", "of counts")?;
     let shares = sample.shares.iter().flatten();
     check(shares.clone().all(|iterations| *iterations <= LARGEST_COUNT), "shares", A_COUNT)?;
     check(shares.count() <= Peers::MOST as usize, "shares", "of at most 64 clients")?;
     check(sample.timer.is_none_or(is_timer), "timer", "of times of at most 4.9 hours, in nanoseconds")?;
     sample.calls.as_ref().map_or(Ok(()), checked_calls)
-}
-
-/// Whether readings have a link with a name, and counts that can be added up.
-fn is_network(readings: &NetworkReadings) -> bool {
-    const LONGEST_LINK: usize = 64;
-    let is_link = readings.link.as_ref().is_none_or(|link| link.len() <= LONGEST_LINK);
-    let mut counts = readings.counts().chain(readings.link_mbit_per_s);
-    is_link && counts.all(|count| count <= LARGEST_COUNT)
 }
 
 fn checked_calls(calls: &TimedCalls) -> Result<(), Broken> {
