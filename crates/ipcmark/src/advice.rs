@@ -38,7 +38,7 @@ const MOST_VARIED: usize = 3;
 /// What is further from the best is neither.
 const NEAR: f64 = 2.0;
 /// The trials after which a candidate may be hopeless.
-const FIRST_LOOK: u32 = 3;
+const FIRST_TRIALS: u32 = 3;
 /// How well it is enough to know what is not ranked.
 const PRECISION: Percent = Percent(0.03);
 /// The most settings that are tried.
@@ -235,14 +235,14 @@ impl Known<'_> {
         let trials = samples.last().map_or(0, |sample| sample.trial + 1);
         let is_known = trials as usize >= LEAST_TRIALS && is_narrow(estimate, PRECISION.0);
         let Watch::Ranking(workload) = self.watch else { return is_known };
-        // Of what is not ranked, a first look is enough.
+        // Of what is not ranked, the first trials are enough.
         if case.workload != workload {
-            return trials >= FIRST_LOOK;
+            return trials >= FIRST_TRIALS;
         }
         let times = self.times();
         let best = times.iter().flatten().min_by(|a, b| a.median.total_cmp(&b.median)).copied();
         let best = best.unwrap_or(estimate);
-        if trials >= FIRST_LOOK && is_hopeless(estimate, best.median) {
+        if trials >= FIRST_TRIALS && is_hopeless(estimate, best.median) {
             return true;
         }
         if (trials as usize) < LEAST_TRIALS {

@@ -93,7 +93,7 @@ pub fn recommend(
     let mut excluded = excluded;
     let mut times: Vec<(Measured, Estimate)> = Vec::new();
     for spec in candidates {
-        match judged(need, spec, records) {
+        match measured_or_cause(need, spec, records) {
             Ok(candidate) => times.push(candidate),
             Err((cause, reason)) => {
                 excluded.push(Exclusion { mechanism: spec.to_string(), cause, reason });
@@ -136,7 +136,11 @@ pub fn recommend(
 }
 
 /// What was measured of `spec` and what of it is optimised; or why it is not offered.
-fn judged(need: &Need, spec: &Spec, records: &[Record]) -> Result<(Measured, Estimate), (Cause, String)> {
+fn measured_or_cause(
+    need: &Need,
+    spec: &Spec,
+    records: &[Record],
+) -> Result<(Measured, Estimate), (Cause, String)> {
     let workload = need.pattern.workload();
     let bare = record_of(records, spec, workload, need.size, Pace::BackToBack);
     let paced = record_of(records, spec, workload, need.size, need.pace());

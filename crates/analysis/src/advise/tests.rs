@@ -58,7 +58,7 @@ fn the_best_is_first_and_the_others_stand_as_their_intervals_say() {
     assert_eq!(advice.ranked[0].standing, Standing::Best);
     assert!(matches!(advice.ranked[1].standing, Standing::Close | Standing::NotToldApart));
     assert_eq!(advice.ranked[2].standing, Standing::Worse);
-    // The slow one takes less CPU time than any, the near one is worse in both.
+    // The slow one takes less CPU time than any, one that is close is worse in both.
     let on_front: Vec<bool> = advice.ranked.iter().map(|ranked| ranked.on_front).collect();
     assert_eq!(on_front, [true, false, true]);
     let worst = advice.worst.unwrap();

@@ -34,7 +34,7 @@ pub fn is_surely_worse(time: Estimate, best: Estimate) -> bool {
     over(time, best).interval.is_some_and(|(low, _)| low > 1.0 + CLOSE)
 }
 
-/// Whether a candidate of `time` need not be measured any longer where the best takes `best`. It is asked after a first look, so
+/// Whether a candidate of `time` need not be measured any longer where the best takes `best`. It is asked after its first trials, so
 /// that there need be no interval.
 pub fn is_hopeless(time: Estimate, best: f64) -> bool {
     time.interval.map_or(time.median, |(low, _)| low) > HOPELESS * best

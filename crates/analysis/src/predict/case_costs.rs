@@ -9,7 +9,7 @@ use model::{Case, Endpoints, Pace, Peers, Sample, Spec, Workload};
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
 
-/// Where both ends of a case run.
+/// Where client and server of a case run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndPlace {
     /// On one CPU.

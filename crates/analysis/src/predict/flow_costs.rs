@@ -1,8 +1,8 @@
 //! What the messages of one flow cost: the CPU time of each end, and how long it takes until the other end goes on.
 //!
 //! A measured round trip has two messages, and each end sends one and receives one. Half of an end's CPU time is counted for each.
-//! What the round trip takes beside the CPU time of both ends is waking, half of it for each message. How the costs depend on where
-//! the ends run is measured; on which of these places they are at a moment is the simulation's affair.
+//! What the round trip takes beside the CPU time of sender and receiver is waking, half of it for each message. How the costs depend on where
+//! they run is measured; on which of these places they are at a moment is the simulation's affair.
 
 use super::case_costs::{CaseLines, CostCase, EndPlace, FittedCase, MeasuredCosts};
 use model::scenario::Flow;
@@ -18,7 +18,7 @@ const CAPACITIES: [&str; 3] = ["capacity", "sndbuf", "rcvbuf"];
 #[derive(Debug, Clone)]
 pub struct FlowCosts {
     is_stream: bool,
-    /// Round trips, on one CPU, on two, and where the kernel puts the ends.
+    /// Round trips, on one CPU, on two, and where the kernel puts the endpoints.
     answered: [Option<FittedCase>; 3],
     /// The same of a stream's messages.
     streamed: [Option<FittedCase>; 3],
@@ -27,7 +27,7 @@ pub struct FlowCosts {
     capacity_bytes: u64,
 }
 
-/// On how many CPUs the ends of a message are.
+/// On how many CPUs sender and receiver of a message are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
     Together,
@@ -49,7 +49,7 @@ pub(super) struct DrawnCosts {
     pub(super) capacity_bytes: u64,
 }
 
-/// What one end does for one message.
+/// What one endpoint does for one message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct EndCost {
     /// How much later the message is there, or the next thing is done.
@@ -149,7 +149,7 @@ fn capacity(spec: &Spec) -> u64 {
 }
 
 impl DrawnCosts {
-    /// What `end` does for a message of `bytes` that it sends or receives, where the ends are as `ends` says.
+    /// What `end` does for a message of `bytes` that it sends or receives, on as many CPUs as `ends` says.
     pub(super) fn answered(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
         let Some(lines) = self.lines(ends) else {
             return EndCost { path_ns: 1.0, cpu_ns: 1.0, switches: 0.0 };

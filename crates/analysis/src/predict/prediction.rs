@@ -146,7 +146,7 @@ pub fn predict(
             let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(nth);
             let mut random = SmallRng::seed_from_u64(seed);
             let quantum_ns = random.random_range(QUANTUM_NS.0..=QUANTUM_NS.1);
-            let drawn = drawn(&fitted, [before, after], seed, spread);
+            let drawn = draw_of(&fitted, [before, after], seed, spread);
             let rests = calibrated(before, measured, Some(&begin), NEXT_STEPS, |rests| {
                 setup(&drawn[0], rests, quantum_ns, seed, before)
             });
@@ -169,7 +169,7 @@ pub fn predict(
 /// The costs of the flows of both scenarios as they might be. A flow that keeps its mechanism has the same costs in both, and flows
 /// of one mechanism are off alike. Where the kernel puts more than two processes may change with the mechanism of one flow: then
 /// the share of receivers that stay is drawn anew.
-fn drawn(
+fn draw_of(
     fitted: &[Vec<FlowCosts>; 2],
     scenarios: [&Scenario; 2],
     seed: u64,

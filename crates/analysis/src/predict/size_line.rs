@@ -17,7 +17,7 @@ const GOOD_ENOUGH: f64 = 0.02;
 const RESAMPLES: usize = 200;
 const TAIL: f64 = 0.05;
 
-/// Straight lines that meet: the sizes at which they do, with the values there, ascending. The first and the last are the ends.
+/// Straight lines that meet: the sizes at which they do, with the values there, ascending. The first and the last are its bounds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SizeLine {
     nodes: Vec<(f64, f64)>,
@@ -29,7 +29,7 @@ impl SizeLine {
         Self { nodes: vec![(0.0, value)] }
     }
 
-    /// The value at `bytes`. Beyond the ends the first and the last line go on, but values do not fall with the size beyond the last,
+    /// The value at `bytes`. Beyond its bounds the first and the last line go on, but values do not fall with the size beyond the last,
     /// nor below half of the first before it.
     pub fn at(&self, bytes: f64) -> f64 {
         let [first, .., last] = self.nodes.as_slice() else { return self.nodes[0].1.max(0.0) };
@@ -223,7 +223,7 @@ fn best_line(points: &[(f64, f64)], count: usize) -> Option<(SizeLine, f64)> {
 }
 
 impl SizeLine {
-    /// The value at a size between the ends, which may be below 0.
+    /// The value at a size between the bounds, which may be below 0.
     fn raw(&self, bytes: f64) -> f64 {
         let at = self.nodes.partition_point(|(size, _)| *size <= bytes).clamp(1, self.nodes.len() - 1) - 1;
         self.nodes[at].1 + self.slope(at) * (bytes - self.nodes[at].0)

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_comes_less_far_is_slowed() {
+    fn a_program_that_does_less_is_slowed() {
         let found = slowdown(&stretches(40, 1_000, 1_080)).unwrap();
         assert!((found.mean - 0.08).abs() < 0.005, "{found:?}");
         assert!(found.interval.is_some_and(|(low, high)| low < found.mean && found.mean < high), "{found:?}");

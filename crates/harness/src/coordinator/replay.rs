@@ -31,7 +31,7 @@ const SHORTEST_SLICE: Duration = Duration::from_millis(20);
 const SLICES: u32 = 48;
 /// How long the processes go before they are measured first, and at most which part of the time.
 const WARM_UP: Duration = Duration::from_millis(500);
-const WARM_UP_PART: u32 = 8;
+const WARM_UP_DIVISOR: u32 = 8;
 /// How long a scenario that was asleep goes before it is measured again.
 const SETTLE: Duration = Duration::from_millis(10);
 
@@ -164,13 +164,13 @@ pub fn replay_both(
 /// How long the warm-up and a slice are, of so much time.
 fn times(time: Duration) -> (Duration, Duration) {
     let slice = (time / SLICES).clamp(SHORTEST_SLICE, LONGEST_SLICE);
-    (WARM_UP.min(time / WARM_UP_PART), slice)
+    (WARM_UP.min(time / WARM_UP_DIVISOR), slice)
 }
 
 /// What the coordinator waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// Every process has its ends of flows.
+    /// Every process has its endpoints of flows.
     Connected,
     /// Every process has nothing under way.
     Parked,

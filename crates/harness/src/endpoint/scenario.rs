@@ -1,4 +1,4 @@
-//! A process of a scenario: its ends of several flows, and what it does with them.
+//! A process of a scenario: its endpoints of several flows, and what it does with them.
 
 mod draws;
 mod flow_end;

@@ -57,7 +57,7 @@ pub(crate) enum EndpointMessage {
     Parked,
     /// What it has done as a process of a scenario.
     Snapshot(Box<ProcessSnapshot>),
-    /// It is a client or an operation, and is ready for its first slice; or a process of a scenario, and has all its ends of flows.
+    /// It is a client or an operation, and is ready for its first slice; or a process of a scenario, and has all its endpoints of flows.
     Connected,
     /// It is one of several clients, and is warm. It goes on when the coordinator says so, which it does when all are.
     Ready,

@@ -113,7 +113,7 @@ fn relay(from: &OwnedFd, to: &OwnedFd, way: Way, ends: &AtomicBool, counts: &Cou
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
-                if random % ONE_OF == 0 {
+                if random.is_multiple_of(ONE_OF) {
                     counts.lost.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }

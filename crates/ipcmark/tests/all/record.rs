@@ -49,7 +49,7 @@ fn talks() {
             pair();
             drop(files);
         }
-        Ok("answer") => answer(UnixStream::from(OwnedFd::from(std::io::stdin().lock().try_clone_fd()))),
+        Ok("answer") => answer(UnixStream::from(std::io::stdin().lock().try_clone_fd())),
         Ok("path") => {
             let listener = UnixListener::bind(&peer).unwrap();
             let child = player("connect-path").env(PEER, &peer).spawn().unwrap();

@@ -359,7 +359,7 @@ impl Assembly {
             M::SignalByDescriptor if value == 0 => self.count("signals to a pidfd are in no flow", Some(1)),
             M::Signal | M::SignalByDescriptor => {}
             M::Uring => {
-                self.count("calls of io_uring_enter: what passes through io_uring is not visible", Some(1))
+                self.count("calls of io_uring_enter: what passes through io_uring is not visible", Some(1));
             }
             M::Open { flags } => self.open(pid, new, Referent::Unknown, closes(flags)),
             M::Socket => self.open(pid, new, Referent::Unknown, closes(Some(1))),

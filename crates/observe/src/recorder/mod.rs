@@ -14,7 +14,7 @@ pub mod starter;
 mod stops;
 mod tracepoints;
 
-use crate::perf::now_ns;
+use crate::perf::{now_ns, since};
 use assembly::Assembly;
 use model::communication::{Communication, RecordingStretch};
 use raw::{RawEvent, RawKind};
@@ -25,7 +25,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::Child;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use stops::Followed;
 use sys::{Failure, OrFail};
 use tracepoints::ProcessEvents;
@@ -124,7 +124,7 @@ pub fn record(
         cpus: online_cpus(),
         longest,
         is_over,
-        begun: Instant::now(),
+        begun_ns: now_ns(),
         stretches: Vec::new(),
     };
     let outcome = recorder.record(by);
@@ -147,7 +147,7 @@ struct Recorder<'a> {
     cpus: Vec<u32>,
     longest: Duration,
     is_over: &'a dyn Fn() -> bool,
-    begun: Instant,
+    begun_ns: u64,
     stretches: Vec<RecordingStretch>,
 }
 
@@ -213,12 +213,12 @@ impl Recorder<'_> {
             }
             let recorded = ORDER[at % ORDER.len()];
             events.switch(recorded)?;
-            let (start, before) = (Instant::now(), events.progress()?);
-            while start.elapsed() < STRETCH {
-                events.wait(STRETCH.saturating_sub(start.elapsed()).min(NAP));
+            let (start_ns, before) = (now_ns(), events.progress()?);
+            while since(start_ns) < STRETCH {
+                events.wait(STRETCH.saturating_sub(since(start_ns)).min(NAP));
                 events.fetch(false, |event| taken.take(event));
             }
-            let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let ns = u64::try_from(since(start_ns).as_nanos()).unwrap_or(u64::MAX);
             let progress = events.progress()?.saturating_sub(before);
             self.stretches.push(RecordingStretch { recorded, ns, progress });
             taken.assembly.forget();
@@ -233,7 +233,7 @@ impl Recorder<'_> {
         }
         self.go_on()?;
         while !followed.is_empty()
-            && self.begun.elapsed() < self.longest
+            && since(self.begun_ns) < self.longest
             && !(self.is_over)()
             && !taken.assembly.is_full()
         {
@@ -246,12 +246,12 @@ impl Recorder<'_> {
 
     /// Lets the command begin. Time counts from now on.
     fn go_on(&mut self) -> Result<(), Failure> {
-        self.begun = Instant::now();
+        self.begun_ns = now_ns();
         self.root.map_or(Ok(()), starter::go_on)
     }
 
     fn is_over(&mut self, longest: Duration) -> bool {
-        self.begun.elapsed() >= longest || (self.is_over)() || self.has_ended()
+        since(self.begun_ns) >= longest || (self.is_over)() || self.has_ended()
     }
 
     /// Whether the command, or every process, has ended.

@@ -3,10 +3,10 @@
 
 use super::calls::meaning;
 use super::raw::{RawEvent, RawKind};
-use crate::perf::now_ns;
+use crate::perf::{now_ns, since};
 use rustix::thread::sched_yield;
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use sys::tracees::{GoOn, ThreadStop, go_on, interrupt, next_stop, seize};
 use sys::{Errno, Failure, OrFail};
 
@@ -53,9 +53,9 @@ impl Followed {
 
     /// Takes all events that there are, and those of the next `time`. A thread goes on when its event was taken.
     pub(super) fn run(&mut self, time: Duration, mut take: impl FnMut(RawEvent)) -> Result<(), Failure> {
-        let start = Instant::now();
+        let start_ns = now_ns();
         let mut tries = 0;
-        while start.elapsed() < time && !self.threads.is_empty() {
+        while since(start_ns) < time && !self.threads.is_empty() {
             match next_stop() {
                 Ok(Some((tid, stop))) => {
                     tries = 0;
@@ -120,8 +120,8 @@ impl Followed {
         for tid in self.threads.keys() {
             let _ = interrupt(*tid);
         }
-        let start = Instant::now();
-        while !self.threads.is_empty() && start.elapsed() < LONGEST_STOP {
+        let start_ns = now_ns();
+        while !self.threads.is_empty() && since(start_ns) < LONGEST_STOP {
             let Ok(stop) = next_stop() else { break };
             match stop {
                 None => std::thread::sleep(NAP),

@@ -66,7 +66,7 @@ fn canvas(analysed: &AnalysedScenario<'_>, ground: Ground) -> Canvas {
         let pair = (flow.from.min(flow.to), flow.from.max(flow.to));
         let at = beside.entry(pair).or_default();
         // The first goes through the middle, the others above and below it in turn.
-        let shift = 12.0 * (*at as f64 / 2.0).ceil() * if *at % 2 == 0 { 1.0 } else { -1.0 };
+        let shift = 12.0 * (*at as f64 / 2.0).ceil() * if at.is_multiple_of(2) { 1.0 } else { -1.0 };
         *at += 1;
         let (from, to) = ends(corner(flow.from), corner(flow.to), shift);
         let cells = flow_cells(flow);

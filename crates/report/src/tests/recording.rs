@@ -26,7 +26,7 @@ fn chain(count: usize, text: &str) -> Scenario {
         to: at + 1,
         mechanism: Spec::plain("unix-seqpacket"),
         size: Mix::only(Size(4096)),
-        reply: (at % 2 == 0).then(|| Mix::only(Size(100))),
+        reply: at.is_multiple_of(2).then(|| Mix::only(Size(100))),
         messages: 1,
         fds: 0,
         read: None,

@@ -35,7 +35,7 @@ pub(in crate::predict) fn simulate(scenario: &Scenario, setup: &SimulationSetup<
     run.finish()
 }
 
-/// What is between the ends of a flow.
+/// What is between the endpoints of a flow.
 #[derive(Debug)]
 struct Channel {
     /// The bytes of a stream that were sent and not received.

@@ -1,4 +1,4 @@
-//! What a scenario leaves to chance, drawn so that both ends of a flow draw the same: a draw depends on the seed, the flow and
+//! What a scenario leaves to chance, drawn so that sender and receiver of a flow draw the same: a draw depends on the seed, the flow and
 //! the number of the message alone, not on what was drawn before.
 
 use model::pace::{Arrivals, Rate};
@@ -6,7 +6,7 @@ use model::scenario::{Mix, MixValue};
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Drawn {
+pub(super) enum DrawKind {
     Size,
     Reply,
     ClientWork,
@@ -27,7 +27,7 @@ impl Draws {
     }
 
     /// A value of `mix` for the message `number`.
-    pub(super) fn value<T: MixValue>(self, mix: &Mix<T>, what: Drawn, number: u64) -> T {
+    pub(super) fn value<T: MixValue>(self, mix: &Mix<T>, what: DrawKind, number: u64) -> T {
         match mix.parts() {
             [(value, _)] => *value,
             _ => mix.at(self.share(what, number)),
@@ -40,12 +40,12 @@ impl Draws {
             * match rate.arrivals {
                 Arrivals::Uniform => 1.0,
                 // The inverse of the exponential distribution; the argument of the logarithm is never 0.
-                Arrivals::Poisson => -(1.0 - self.share(Drawn::Arrival, number)).ln(),
+                Arrivals::Poisson => -(1.0 - self.share(DrawKind::Arrival, number)).ln(),
             }
     }
 
     /// Evenly distributed from 0, inclusive, to 1, exclusive.
-    fn share(self, what: Drawn, number: u64) -> f64 {
+    fn share(self, what: DrawKind, number: u64) -> f64 {
         let bits = scrambled(self.seed ^ scrambled(number << 3 | what as u64));
         (bits >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -68,12 +68,12 @@ mod tests {
     fn shares_are_those_of_the_mix_and_draws_are_repeated() {
         let mix: Mix<Size> = "64:90%, 4K:10%".parse().unwrap();
         let draws = Draws::of_flow(7, 3);
-        let sizes: Vec<u64> = (0..20_000).map(|number| draws.value(&mix, Drawn::Size, number).0).collect();
+        let sizes: Vec<u64> = (0..20_000).map(|number| draws.value(&mix, DrawKind::Size, number).0).collect();
         let large = sizes.iter().filter(|size| **size == 4096).count();
         assert!((1800..2200).contains(&large), "{large}");
-        let again = (0..20_000).map(|number| Draws::of_flow(7, 3).value(&mix, Drawn::Size, number).0);
+        let again = (0..20_000).map(|number| Draws::of_flow(7, 3).value(&mix, DrawKind::Size, number).0);
         assert!(again.eq(sizes.iter().copied()));
-        let other = (0..20_000).map(|number| Draws::of_flow(7, 4).value(&mix, Drawn::Size, number).0);
+        let other = (0..20_000).map(|number| Draws::of_flow(7, 4).value(&mix, DrawKind::Size, number).0);
         assert!(!other.eq(sizes));
     }
 

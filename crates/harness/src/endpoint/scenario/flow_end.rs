@@ -1,6 +1,6 @@
-//! One end of a flow: an endpoint of its mechanism, and memory for messages of any of its sizes. It checks what comes.
+//! One side of a flow: an endpoint of its mechanism, and memory for messages of any of its sizes. It checks what comes.
 
-use super::draws::{Drawn, Draws};
+use super::draws::{DrawKind, Draws};
 use crate::endpoint::loop_error::LoopError;
 use crate::endpoint::payload::{Check, make, number_from, verify};
 use mechanisms::object::ObjectEndpoint;
@@ -9,7 +9,7 @@ use model::scenario::{Flow, Mix};
 use model::{Card, Framing, Payload, Session, Size, Workload};
 use rustix::fd::BorrowedFd;
 
-/// One end of a flow.
+/// One side of a flow.
 pub(super) struct FlowEnd {
     endpoint: Box<dyn ObjectEndpoint>,
     draws: Draws,
@@ -78,7 +78,7 @@ impl FlowEnd {
     pub(super) fn send(
         &mut self,
         number: u64,
-        (sizes, what): (&Mix<Size>, Drawn),
+        (sizes, what): (&Mix<Size>, DrawKind),
         mut fds: &[BorrowedFd<'_>],
     ) -> Result<u64, LoopError> {
         let size = self.draws.value(sizes, what, number).as_usize();
@@ -100,7 +100,7 @@ impl FlowEnd {
     pub(super) fn receive(
         &mut self,
         number: u64,
-        (sizes, what): (&Mix<Size>, Drawn),
+        (sizes, what): (&Mix<Size>, DrawKind),
         fds: u32,
     ) -> Result<(u64, u64), LoopError> {
         let (number, size, came) = if self.comes_in_parts {

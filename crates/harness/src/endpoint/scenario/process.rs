@@ -138,7 +138,7 @@ struct StrandOrders<'a> {
 }
 
 impl StrandOrders<'_> {
-    /// Connects its ends of flows, and takes part. The coordinator hears what goes wrong.
+    /// Connects its endpoints of flows, and takes part. The coordinator hears what goes wrong.
     fn run(self, inboxes: BTreeMap<usize, Receiver<Ticket>>) {
         let result = self.connect(&inboxes).and_then(|strand| {
             if self.unconnected.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -152,7 +152,7 @@ impl StrandOrders<'_> {
         }
     }
 
-    /// Connects its ends in the order of the file. So do all, and whoever is behind waits for nobody who is further.
+    /// Connects its endpoints in the order of the file. So do all, and whoever is behind waits for nobody who is further.
     fn connect(&self, inboxes: &BTreeMap<usize, Receiver<Ticket>>) -> Outcome<Strand<'_>> {
         let steps_per_ns = steps_per_ns(&self.shared.clock);
         let scenario = &self.shared.scenario;

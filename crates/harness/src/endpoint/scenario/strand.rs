@@ -1,6 +1,6 @@
 //! A thread of a process of a scenario: it begins flows, receives others, works, and answers.
 
-use super::draws::{Drawn, Draws};
+use super::draws::{DrawKind, Draws};
 use super::flow_end::FlowEnd;
 use super::gate::{Gate, Woken};
 use super::meters::Meters;
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) passed: Vec<OwnedFd>,
 }
 
-/// A thread's ends of flows, and where it is with each flow.
+/// A thread's sides of flows, and where it is with each flow.
 pub(super) struct Strand<'a> {
     shared: &'a Shared,
     at: usize,
@@ -46,11 +46,11 @@ pub(super) struct Strand<'a> {
     is_parked: bool,
 }
 
-/// Where a group of flows is that are begun in turn.
+/// Where a group of flows is that are begun one after the other.
 #[derive(Debug, Clone, Copy)]
 struct Group {
-    /// The place of the flow whose turn it is, among those of the group.
-    turn: usize,
+    /// The place of the current flow, among those of the group.
+    current: usize,
     state: State,
 }
 
@@ -66,7 +66,7 @@ enum State {
 pub(super) type FlowError = (usize, LoopError);
 
 impl<'a> Strand<'a> {
-    /// The thread at `at` of its process, with its `ends`, one for each flow of the scenario that it has to do with.
+    /// The thread at `at` of its process, with `ends`, one for each flow of the scenario that it has to do with.
     pub(super) fn new(
         shared: &'a Shared,
         at: usize,
@@ -85,7 +85,7 @@ impl<'a> Strand<'a> {
             next: vec![0; flows],
             owed: vec![0.0; flows],
             due_ticks: vec![0.0; flows],
-            groups: vec![Group { turn: 0, state: State::Idle { due } }; plan.groups.len()],
+            groups: vec![Group { current: 0, state: State::Idle { due } }; plan.groups.len()],
             is_parked: false,
         }
     }
@@ -112,9 +112,9 @@ impl<'a> Strand<'a> {
                 self.rest();
                 continue;
             }
-            self.begin_turn(0)?;
+            self.begin_next(0)?;
             if let State::Asked { began } = self.groups[0].state {
-                self.finish_turn(0, began)?;
+                self.finish_asked(0, began)?;
             }
         }
     }
@@ -129,7 +129,7 @@ impl<'a> Strand<'a> {
             }
             for group in 0..self.groups.len() {
                 if matches!(self.groups[group].state, State::Idle { due } if is_open && due <= now) {
-                    self.begin_turn(group)?;
+                    self.begin_next(group)?;
                 }
             }
             let is_idle = |group: &Group| matches!(group.state, State::Idle { .. });
@@ -142,7 +142,7 @@ impl<'a> Strand<'a> {
                     None => self.serve(self.plan.receives[at])?,
                     Some(group) => {
                         if let State::Asked { began } = self.groups[group].state {
-                            self.finish_turn(group, began)?;
+                            self.finish_asked(group, began)?;
                         }
                     }
                 }
@@ -155,7 +155,7 @@ impl<'a> Strand<'a> {
     fn ready(&self, is_open: bool) -> Result<Vec<usize>, FlowError> {
         let receives = self.plan.receives.iter().copied().enumerate();
         let asked = self.groups.iter().enumerate().filter_map(|(at, group)| match group.state {
-            State::Asked { .. } => Some((self.plan.receives.len() + at, self.turn(at))),
+            State::Asked { .. } => Some((self.plan.receives.len() + at, self.current(at))),
             State::Idle { .. } => None,
         });
         let waits: Vec<(usize, usize)> = receives.chain(asked).collect();
@@ -201,14 +201,14 @@ impl<'a> Strand<'a> {
         }
     }
 
-    /// The flow whose turn it is in a group.
-    fn turn(&self, group: usize) -> usize {
-        self.plan.groups[group][self.groups[group].turn]
+    /// The current flow in a group.
+    fn current(&self, group: usize) -> usize {
+        self.plan.groups[group][self.groups[group].current]
     }
 
-    /// Says when the flow whose turn it is begins.
+    /// Says when the current flow begins.
     fn schedule(&mut self, group: usize) {
-        let flow = self.turn(group);
+        let flow = self.current(group);
         let (clock, number) = (self.shared.clock, self.next[flow]);
         let now = clock.now();
         let due = match &self.shared.scenario.flows[flow].begin {
@@ -218,7 +218,7 @@ impl<'a> Strand<'a> {
                 now.at_ticks(self.due_ticks[flow] as u64)
             }
             Begin::Closed { think_time } if !think_time.is_zero() => {
-                let think_time = self.draws(flow).value(think_time, Drawn::ThinkTime, number);
+                let think_time = self.draws(flow).value(think_time, DrawKind::ThinkTime, number);
                 now.after(clock.ticks(think_time.0 as f64))
             }
             Begin::Closed { .. } | Begin::After { .. } => now,
@@ -226,26 +226,26 @@ impl<'a> Strand<'a> {
         self.groups[group].state = State::Idle { due };
     }
 
-    /// Begins a message of the flow whose turn it is.
-    fn begin_turn(&mut self, group: usize) -> Result<(), FlowError> {
-        let flow = self.turn(group);
+    /// Begins a message of the current flow.
+    fn begin_next(&mut self, group: usize) -> Result<(), FlowError> {
+        let flow = self.current(group);
         let began = self.begin(flow)?;
         self.groups[group].state = State::Asked { began };
         if self.shared.scenario.flows[flow].is_stream() {
-            self.next_turn(group);
+            self.advance(group);
         }
         Ok(())
     }
 
-    /// Takes the answer to the flow whose turn it is.
-    fn finish_turn(&mut self, group: usize, began: Stamp) -> Result<(), FlowError> {
-        self.finish(self.turn(group), began)?;
-        self.next_turn(group);
+    /// Takes the answer to the current flow.
+    fn finish_asked(&mut self, group: usize, began: Stamp) -> Result<(), FlowError> {
+        self.finish(self.current(group), began)?;
+        self.advance(group);
         Ok(())
     }
 
-    fn next_turn(&mut self, group: usize) {
-        self.groups[group].turn = (self.groups[group].turn + 1) % self.plan.groups[group].len();
+    fn advance(&mut self, group: usize) {
+        self.groups[group].current = (self.groups[group].current + 1) % self.plan.groups[group].len();
         self.schedule(group);
     }
 
@@ -254,13 +254,13 @@ impl<'a> Strand<'a> {
         let shared = self.shared;
         let of = &shared.scenario.flows[flow];
         let number = self.next[flow];
-        self.work(flow, &of.client_work, Drawn::ClientWork, number);
+        self.work(flow, &of.client_work, DrawKind::ClientWork, number);
         let fds: Vec<BorrowedFd<'_>> = shared.passed.iter().take(of.fds as usize).map(AsFd::as_fd).collect();
         let end = end(&mut self.ends, flow)?;
         let began = shared.clock.now();
         let first = number * u64::from(of.messages);
         for message in first..first + u64::from(of.messages) {
-            end.send(message, (&of.size, Drawn::Size), &fds).map_err(|error| (flow, error))?;
+            end.send(message, (&of.size, DrawKind::Size), &fds).map_err(|error| (flow, error))?;
         }
         if of.is_stream() {
             self.next[flow] += 1;
@@ -275,11 +275,11 @@ impl<'a> Strand<'a> {
         let number = self.next[flow];
         if let Some(reply) = &of.reply {
             let end = end(&mut self.ends, flow)?;
-            end.receive(number, (reply, Drawn::Reply), 0).map_err(|error| (flow, error))?;
+            end.receive(number, (reply, DrawKind::Reply), 0).map_err(|error| (flow, error))?;
             let round_trip_ns = shared.clock.ns_between(began, shared.clock.now());
             let draws = self.draws(flow);
             let first = number * u64::from(of.messages);
-            let size = |message| draws.value(&of.size, Drawn::Size, message).0;
+            let size = |message| draws.value(&of.size, DrawKind::Size, message).0;
             let bytes: u64 = (first..first + u64::from(of.messages)).map(size).sum();
             shared.meters.count(flow, bytes, Some(round_trip_ns));
             self.next[flow] += 1;
@@ -294,21 +294,21 @@ impl<'a> Strand<'a> {
         let (mut number, mut bytes) = (self.next[flow], 0);
         for message in 0..u64::from(of.messages) {
             let due = number * u64::from(of.messages) + message;
-            let came = end(&mut self.ends, flow)?.receive(due, (&of.size, Drawn::Size), of.fds);
+            let came = end(&mut self.ends, flow)?.receive(due, (&of.size, DrawKind::Size), of.fds);
             let (came, size) = came.map_err(|error| (flow, error))?;
             bytes += size;
             if of.messages == 1 {
                 number = came;
             }
         }
-        self.work(flow, &of.server_work, Drawn::ServerWork, number);
+        self.work(flow, &of.server_work, DrawKind::ServerWork, number);
         for after in shared.scenario.caused_by(flow) {
             self.follow(after)?;
         }
         match &of.reply {
             Some(reply) => {
                 let end = end(&mut self.ends, flow)?;
-                end.send(number, (reply, Drawn::Reply), &[]).map_err(|error| (flow, error))?;
+                end.send(number, (reply, DrawKind::Reply), &[]).map_err(|error| (flow, error))?;
             }
             None => shared.meters.count(flow, bytes, None),
         }
@@ -332,7 +332,7 @@ impl<'a> Strand<'a> {
     }
 
     /// Computes for as long as is drawn from `times`.
-    fn work(&self, flow: usize, times: &Mix<Nanoseconds>, what: Drawn, number: u64) {
+    fn work(&self, flow: usize, times: &Mix<Nanoseconds>, what: DrawKind, number: u64) {
         if times.is_zero() {
             return;
         }
