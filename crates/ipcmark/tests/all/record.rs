@@ -98,6 +98,8 @@ fn ask(mut stream: impl Read + Write) {
         stream.write_all(&[1; REQUEST_BYTES]).unwrap();
         stream.read_exact(&mut [0; REPLY_BYTES]).unwrap();
     }
+    // What a descriptor refers to is found out while it is open.
+    std::thread::sleep(Duration::from_millis(400));
 }
 
 fn answer(mut stream: impl Read + Write) {

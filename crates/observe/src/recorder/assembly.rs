@@ -6,6 +6,7 @@ use super::descriptors::{Descriptors, Referent};
 use super::holders::{Holder, process_name};
 use super::objects::Objects;
 use super::raw::{RawEvent, RawKind};
+use super::thread::{Entered, Thread};
 use model::communication::{
     Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind,
 };
@@ -28,6 +29,11 @@ const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_WAKES: [u64; 2] = [1, 10];
 /// `O_CLOEXEC`, which is `SOCK_CLOEXEC` and `EFD_CLOEXEC` too.
 const CLOEXEC: u64 = 0o2_000_000;
+/// More calls through one descriptor are not kept while it is not known to what it refers.
+const MOST_PENDING: usize = 1024;
+/// What is said of calls of which that was never known.
+const NEVER_FOUND: &str =
+    "calls are in no flow: it could not be found out to what their descriptors refer while they were open";
 /// `EINPROGRESS`: a connection that will be made.
 const IN_PROGRESS: i64 = -115;
 
@@ -44,6 +50,9 @@ pub(super) struct Assembly {
     tables: HashMap<u32, Descriptors>,
     threads: HashMap<u32, Thread>,
     calls: Vec<CommunicationCall>,
+    /// Calls through descriptors of which it is not known yet to what they refer, by process and descriptor: a connection has no
+    /// other side before it is accepted.
+    pending: HashMap<(u32, u32), Vec<CommunicationCall>>,
     /// What is not in flows, and how often it was.
     aside: BTreeMap<String, u64>,
     closed: Option<Closed>,
@@ -55,33 +64,6 @@ struct Closed {
     calls: usize,
     processes: Vec<CommunicatingProcess>,
     aside: BTreeMap<String, u64>,
-}
-
-/// A thread.
-#[derive(Debug, Clone, Copy, Default)]
-struct Thread {
-    pid: u32,
-    entered: Option<Entered>,
-    on_since: Option<u64>,
-    off_since: Option<u64>,
-    cpu_ns: u64,
-    asleep_ns: u64,
-}
-
-/// A call that has begun.
-#[derive(Debug, Clone, Copy)]
-struct Entered {
-    number: u32,
-    arguments: [u64; 4],
-    at_ns: u64,
-    cpu_ns: u64,
-    asleep_ns: u64,
-}
-
-impl Thread {
-    fn cpu(&self, at_ns: u64) -> u64 {
-        self.cpu_ns + self.on_since.map_or(0, |since| at_ns.saturating_sub(since))
-    }
 }
 
 impl Assembly {
@@ -96,6 +78,7 @@ impl Assembly {
             tables: HashMap::new(),
             threads: HashMap::new(),
             calls: Vec::new(),
+            pending: HashMap::new(),
             aside: BTreeMap::new(),
             closed: None,
         }
@@ -115,6 +98,7 @@ impl Assembly {
     pub(super) fn begin(&mut self, at_ns: u64) {
         self.from_ns = at_ns;
         self.calls.clear();
+        self.pending.clear();
         self.aside.clear();
         for process in &mut self.processes {
             (process.cpu_ns, process.switches) = (0, 0);
@@ -397,7 +381,11 @@ impl Assembly {
                 self.table(pid).learn(first, referent);
             }
             M::Connect => {}
-            M::Close => self.table(pid).close(first, first),
+            M::Close => {
+                let lost = self.pending.remove(&(pid, first)).map_or(0, |calls| calls.len() as u64);
+                self.count(NEVER_FOUND, Some(lost));
+                self.table(pid).close(first, first);
+            }
             M::CloseRange if value == 0 => match arguments[2] & CLOSE_RANGE_CLOEXEC != 0 {
                 true => self.table(pid).close_later(first, second, true),
                 false => self.table(pid).close(first, second),
@@ -460,10 +448,32 @@ impl Assembly {
         call: &CommunicationCall,
     ) {
         let object = match self.find(pid, fd) {
-            Referent::OneWay(object) => (object, u8::from(kind == CommunicationKind::Receive)),
-            Referent::Side(object, side) => (object, side),
-            Referent::Unknown | Referent::Other => return,
+            Referent::OneWay(object) => (object, None),
+            Referent::Side(object, side) => (object, Some(side)),
+            Referent::Unknown => {
+                let pending = self.pending.entry((pid, fd)).or_default();
+                if bytes.is_some() && pending.len() < MOST_PENDING {
+                    pending.push(CommunicationCall { kind, bytes, ..*call });
+                }
+                return;
+            }
+            Referent::Other => return,
         };
+        for before in self.pending.remove(&(pid, fd)).unwrap_or_default() {
+            self.pass(object, before.kind, before.bytes, &before);
+        }
+        self.pass(object, kind, bytes, call);
+    }
+
+    /// The same call of which it is known to what it refers. The other side of a pipe or a queue is what `kind` says.
+    fn pass(
+        &mut self,
+        (object, side): (u32, Option<u8>),
+        kind: CommunicationKind,
+        bytes: Option<u64>,
+        call: &CommunicationCall,
+    ) {
+        let object = (object, side.unwrap_or_else(|| u8::from(kind == CommunicationKind::Receive)));
         let is_empty_stream = bytes == Some(0) && self.objects.boundaries(object.0) == Boundaries::None;
         let is_end = bytes == Some(0) && kind == CommunicationKind::Receive;
         let bytes = bytes.filter(|_| !is_empty_stream && !is_end);
@@ -517,6 +527,9 @@ impl Assembly {
             }
             None => self.from_ns,
         };
+        let lost = self.pending.values().map(|calls| calls.len() as u64).sum();
+        self.count(NEVER_FOUND, Some(lost));
+        self.calls.sort_by_key(|call| call.until_ns);
         let outside = self.outside();
         let aside = self.aside.into_iter().chain(std::mem::take(&mut self.objects.refused));
         let unseen = aside.map(|(what, count)| format!("{count} × {what}")).collect();

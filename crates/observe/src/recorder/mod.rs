@@ -12,6 +12,7 @@ mod raw;
 mod socket_diagnostics;
 pub mod starter;
 mod stops;
+mod thread;
 mod tracepoints;
 
 use crate::perf::{now_ns, since};
@@ -115,7 +116,7 @@ pub fn record(
             let tid = pid.as_raw_nonzero().get().cast_unsigned();
             (Some(child), Some(pid), vec![tid])
         }
-        RecorderTarget::Processes(pids) => (None, None, threads_of(&with_descendants(pids))?),
+        RecorderTarget::Processes(pids) => (None, None, threads_of(pids, &with_descendants(pids))?),
     };
     let mut recorder = Recorder {
         child,
@@ -324,15 +325,18 @@ fn with_descendants(pids: &[u32]) -> BTreeSet<u32> {
     }
 }
 
-/// The threads of `pids`.
-fn threads_of(pids: &BTreeSet<u32>) -> Result<Vec<u32>, Failure> {
+/// The threads of `pids`, of which those that were `named` must be there. Another may have ended meanwhile.
+fn threads_of(named: &[u32], pids: &BTreeSet<u32>) -> Result<Vec<u32>, Failure> {
     let mut tids = Vec::new();
     for pid in pids {
-        let path = format!("/proc/{pid}/task");
-        let entries = std::fs::read_dir(&path).map_err(|error| {
-            let next = "name processes that run, as ps lists them";
-            Failure::new("find", format!("process {pid}"), error.to_string(), next)
-        })?;
+        let entries = match std::fs::read_dir(format!("/proc/{pid}/task")) {
+            Ok(entries) => entries,
+            Err(_) if !named.contains(pid) => continue,
+            Err(error) => {
+                let next = "name processes that run, as ps lists them";
+                return Err(Failure::new("find", format!("process {pid}"), error.to_string(), next));
+            }
+        };
         let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         tids.extend(names);
     }
