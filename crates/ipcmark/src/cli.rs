@@ -44,14 +44,14 @@ pub enum Command {
     Compare(CompareArguments),
     /// Explain where the time of a case goes, and what to try
     Explain(ExplainArguments),
-    /// Say which mechanism to take for a need, or for each flow of a scenario
-    Advise(AdviseArguments),
-    /// Predict what exchanging the mechanisms of a scenario gives, without running it
-    Predict(PredictArguments),
-    /// Run a scenario for real: processes that say to each other what a program's do
-    Replay(ReplayArguments),
     /// Record which processes talk to each other, through what and how, as a scenario
     Record(RecordArguments),
+    /// Run a scenario for real: processes that say to each other what a program's do
+    Replay(ReplayArguments),
+    /// Predict what exchanging the mechanisms of a scenario gives, without running it
+    Predict(PredictArguments),
+    /// Say which mechanism to take for a need, or for each flow of a scenario
+    Advise(AdviseArguments),
     /// List the suites, or print what one would measure and draw
     Suite(SuiteArguments),
     /// Take part in trials that a coordinator leads over standard input and output
