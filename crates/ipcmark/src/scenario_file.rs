@@ -19,3 +19,34 @@ pub fn exchanged(scenario: &Scenario, exchanges: &[String]) -> Result<Scenario, 
     let all: Result<Vec<_>, Invalid> = exchanges.iter().map(|text| scenario.exchanges(text, CARDS)).collect();
     scenario.exchanged(&all?.concat(), CARDS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The directory of the scenarios that come with the source.
+    const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+
+    #[test]
+    fn every_scenario_that_comes_along_is_read_and_so_is_what_is_written_of_it() {
+        let files: Vec<_> =
+            std::fs::read_dir(SCENARIOS).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(files.len() >= 4, "{files:?}");
+        for file in files {
+            let scenario = read(&file).unwrap_or_else(|invalid| panic!("{invalid}"));
+            // Shares are rounded in the text.
+            let again = Scenario::parse(&scenario.to_toml(), CARDS).unwrap();
+            assert_eq!((again.processes, again.flows.len()), (scenario.processes, scenario.flows.len()));
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_page_is_a_scenario() {
+        let page = include_str!("../../../docs/scenario.md");
+        let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let scenario = Scenario::parse(text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
+        let changed = exchanged(&scenario, &["query=unix-stream:sndbuf=64K,fetch=pipe".to_owned()]).unwrap();
+        let names: Vec<String> = changed.flows.iter().map(|flow| flow.mechanism.to_string()).collect();
+        assert_eq!(names, ["unix-stream:sndbuf=64K", "pipe"]);
+    }
+}

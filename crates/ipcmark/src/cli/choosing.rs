@@ -85,8 +85,8 @@ pub struct PredictArguments {
     /// Measure the cases that are needed and are not in these files first, for at most this long
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time)]
     pub measure: Option<Duration>,
-    /// Then replay the scenario before and after, interleaved, for this long [10s], and say whether the prediction held; what is
-    /// before is taken from the replay
+    /// Then replay the scenario before and after, interleaved, for this long, 10s if no time is given, and say whether the
+    /// prediction held; what is before is taken from the replay
     #[arg(
         long,
         value_name = "DURATION",
