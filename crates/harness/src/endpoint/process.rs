@@ -67,7 +67,11 @@ fn serve(control: &Control) -> Result<(), Failure> {
         Err(error) if error.blame == Blame::Coordinator => return Err(in_own_words(error)),
         Err(error) => Err(error),
     };
-    control.send(&result.into()).map_err(in_own_words)
+    match control.send(&result.into()) {
+        // The coordinator has ended the trial, or is gone: nobody is left to be told.
+        Err(error) if error.blame == Blame::Coordinator => Ok(()),
+        sent => sent.map_err(in_own_words),
+    }
 }
 
 /// What an endpoint is to take part in.

@@ -345,7 +345,7 @@ impl Assembly {
             M::Uring => {
                 self.count("calls of io_uring_enter: what passes through io_uring is not visible", Some(1));
             }
-            M::Open { flags } => self.open(pid, new, Referent::Unknown, closes(flags)),
+            M::Open { flags } => self.open(pid, new, Referent::Opened, closes(flags)),
             M::Socket => self.open(pid, new, Referent::Unknown, closes(Some(1))),
             M::Eventfd => {
                 if let Some(fd) = new {
@@ -428,14 +428,17 @@ impl Assembly {
     /// To what `fd` refers, as far as that can be found out now.
     fn find(&mut self, pid: u32, fd: u32) -> Referent {
         let known = self.table(pid).get(fd);
-        if known != Referent::Unknown {
+        if !matches!(known, Referent::Unknown | Referent::Opened) {
             return known;
         }
-        let found = self.objects.find(pid, fd);
-        if found != Referent::Unknown {
-            self.table(pid).learn(fd, found);
+        match self.objects.find(pid, fd) {
+            Referent::Unknown if known == Referent::Opened => Referent::Other,
+            Referent::Unknown => Referent::Unknown,
+            found => {
+                self.table(pid).learn(fd, found);
+                found
+            }
         }
-        found
     }
 
     /// A call of `kind` through `fd` that moved `bytes`, or failed.
@@ -457,7 +460,7 @@ impl Assembly {
                 }
                 return;
             }
-            Referent::Other => return,
+            Referent::Opened | Referent::Other => return,
         };
         for before in self.pending.remove(&(pid, fd)).unwrap_or_default() {
             self.pass(object, before.kind, before.bytes, &before);

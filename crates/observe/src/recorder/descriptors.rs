@@ -14,6 +14,8 @@ const MOST_DESCRIPTORS: usize = 1 << 20;
 pub(super) enum Referent {
     /// It is to be found out, at first use.
     Unknown,
+    /// Something with a path. It is a file, unless a FIFO or a queue is found at first use.
+    Opened,
     /// Nothing that processes communicate through.
     Other,
     /// An object, by its index. Which side it is of a pipe or a queue, the call tells.
