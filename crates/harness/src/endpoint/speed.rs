@@ -135,15 +135,16 @@ mod tests {
         });
         let ours = Link::Direct(ours);
         let mut reader = SpeedReader::of_client(clock(), &ours).unwrap();
-        // One that loses its CPU in the middle gives no reading; the next is read all the same.
+        // One that loses its CPU in the middle gives no reading; the next is read all the same. Where other tests have the CPUs,
+        // hardly one of a thousand is a reading.
         let mut reading = || {
             ours.send(PeerMessage::Ready, &[]).unwrap();
             reader.pair_ns()
         };
-        let readings: Vec<f64> = std::iter::repeat_with(&mut reading).take(5000).flatten().take(5).collect();
+        let readings: Vec<f64> = std::iter::repeat_with(&mut reading).take(50_000).flatten().take(2).collect();
         drop(ours);
         server.join().unwrap();
-        assert!(readings.len() == 5 && readings.iter().all(|ns| *ns > 0.0), "{readings:?}");
+        assert!(readings.len() == 2 && readings.iter().all(|ns| *ns > 0.0), "{readings:?}");
     }
 
     #[test]
