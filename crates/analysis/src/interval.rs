@@ -88,6 +88,9 @@ fn drifting(estimate: Estimate, half: f64) -> Estimate {
 /// `estimate` of times with an error that is not in its interval yet; `half` is half the width of the interval that this error has by
 /// itself, on logarithms.
 pub(crate) fn widened(estimate: Estimate, half: f64) -> Estimate {
+    /// A factor of 5e8: an interval as wide as that says nothing, and a wider one might have no end, which no file can hold.
+    const WIDEST: f64 = 20.0;
+    let half = half.min(WIDEST);
     let wider = |bound: f64| {
         let log = (bound / estimate.median).ln();
         estimate.median * log.hypot(half).copysign(log).exp()
@@ -259,6 +262,14 @@ impl TQuantiles {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_interval_has_an_end_however_far_times_lie_apart() {
+        // An endpoint that was stopped for a while: what times drift by is a million times their median.
+        let estimate = Estimate { median: 100.0, interval: Some((99.0, 101.0)) };
+        let (low, high) = widened(estimate, 1e6).interval.unwrap();
+        assert!(low > 0.0 && high.is_finite(), "{low} {high}");
+    }
 
     #[test]
     fn trials_of_one_slice_have_the_interval_of_order_statistics() {

@@ -141,7 +141,8 @@ mod tests {
             ours.send(PeerMessage::Ready, &[]).unwrap();
             reader.pair_ns()
         };
-        let readings: Vec<f64> = std::iter::repeat_with(&mut reading).take(50_000).flatten().take(2).collect();
+        let readings: Vec<f64> =
+            std::iter::repeat_with(&mut reading).take(50_000).flatten().take(2).collect();
         drop(ours);
         server.join().unwrap();
         assert!(readings.len() == 2 && readings.iter().all(|ns| *ns > 0.0), "{readings:?}");
