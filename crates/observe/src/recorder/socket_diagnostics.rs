@@ -88,13 +88,21 @@ fn parse(answer: &[u8], inode: u32) -> Option<UnixSocket> {
             break;
         }
         match kind {
-            NAME => found.name = answer.get(at + 4..at + length).map(<[u8]>::to_vec),
+            NAME => found.name = answer.get(at + 4..at + length).map(|name| without_end(name).to_vec()),
             PEER => found.peer = number(at + 4),
             _ => {}
         }
         at += length.next_multiple_of(4);
     }
     Some(found)
+}
+
+/// A name without the zero byte that ends a path. An abstract name has its length, and may hold any.
+fn without_end(name: &[u8]) -> &[u8] {
+    match name {
+        [path @ .., 0] if path.first().is_some_and(|first| *first != 0) => path,
+        _ => name,
+    }
 }
 
 #[cfg(test)]

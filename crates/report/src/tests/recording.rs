@@ -81,7 +81,7 @@ fn the_summary_fits_80_columns_and_says_what_it_cost() {
 fn the_picture_has_every_process_and_every_flow() {
     let scenario = chain(5, "node");
     let svg = recording_svg(&AnalysedScenario::of(&scenario));
-    (0..=5).for_each(|at| assert!(svg.contains(&format!(">node-{at}<")), "{at}: {svg}"));
+    (0..=5).for_each(|at| assert!(svg.contains(&format!("\nnode-{at}\n</text>")), "{at}: {svg}"));
     assert_eq!(svg.matches("per s, size").count(), 5);
     assert!(svg.contains("not recorded"));
 }
