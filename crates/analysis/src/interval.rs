@@ -264,7 +264,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_interval_has_an_end_however_far_times_lie_apart() {
+    fn an_interval_has_an_end_whatever_times_drift_by() {
         // An endpoint that was stopped for a while: what times drift by is a million times their median.
         let estimate = Estimate { median: 100.0, interval: Some((99.0, 101.0)) };
         let (low, high) = widened(estimate, 1e6).interval.unwrap();
