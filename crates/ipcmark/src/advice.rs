@@ -2,17 +2,14 @@
 //! other settings and at other sizes. What it means is for `analysis::advise` to say.
 
 use crate::advice_request::{PlacedNeed, specs};
-use crate::collector::Records;
 use crate::exit::Error;
+use crate::measuring::measure_until;
 use crate::planning::plan_here;
 use crate::rules::RunRules;
 use crate::session::RunSession;
 use analysis::advise::{Recommendation, are_told_apart, is_hopeless, is_surely_worse, recommend};
 use analysis::stopping::{LEAST_TRIALS, is_narrow};
 use harness::clock::Timer;
-use harness::coordinator::run::{self, RunBounds, TrialCost};
-use harness::coordinator::schedule::TimeBudget;
-use harness::coordinator::slices::{estimate, slice_for};
 use harness::coordinator::trials::EndpointTrials;
 use mechanisms::registry::{self, CARDS};
 use model::block::Block;
@@ -221,7 +218,6 @@ fn settings(spec: &Spec) -> Vec<Spec> {
 
 /// What is known of the cases of a run so far.
 struct Known<'a> {
-    rules: &'a RunRules,
     watch: Watch,
     cases: &'a [Case],
     estimates: RefCell<HashMap<Case, Estimate>>,
@@ -229,8 +225,8 @@ struct Known<'a> {
 
 impl Known<'_> {
     /// Whether `case` needs no further trial. It is asked after each trial of the case.
-    fn ends(&self, case: &Case, samples: &[Sample]) -> bool {
-        let Some(estimate) = self.rules.estimate(case, samples) else { return false };
+    fn ends(&self, rules: &RunRules, case: &Case, samples: &[Sample]) -> bool {
+        let Some(estimate) = rules.estimate(case, samples) else { return false };
         self.estimates.borrow_mut().insert(case.clone(), estimate);
         let trials = samples.last().map_or(0, |sample| sample.trial + 1);
         let is_known = trials as usize >= LEAST_TRIALS && is_narrow(estimate, PRECISION.0);
@@ -271,24 +267,8 @@ impl Known<'_> {
 /// Measures `cases` interleaved, without floors, in at most `time`.
 fn measure(cases: &[Case], trials: &EndpointTrials<'_>, time: Duration, watch: Watch) -> Vec<Record> {
     let plan = Plan { cases: cases.to_vec(), ..Plan::default() };
-    let slice = slice_for(time, cases.len());
-    let slices = (time.as_secs_f64() / estimate(cases.len(), slice).as_secs_f64()) as u32;
-    let rules = RunRules::new(PRECISION.into(), slices, None);
-    let known = Known { rules: &rules, watch, cases, estimates: RefCell::default() };
-    let settled = |case: &Case, samples: &[Sample]| rules.is_settled(case, samples);
-    let ends_early = |case: &Case, samples: &[Sample]| known.ends(case, samples);
-    let slices = |samples: &[Sample], cost: TrialCost| rules.slices(samples, cost);
-    let bounds = RunBounds {
-        settled: &settled,
-        ends_early: &ends_early,
-        slices: &slices,
-        rounds: None,
-        slice_ns: u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX),
-        total: None,
-        iterations: None,
-    };
-    let mut records = Records::new(&rules);
-    let budget = TimeBudget { clock: &Timer::start(), time };
-    run::measure(&plan, trials, budget, bounds, |event| records.take(event));
-    records.finish()
+    let known = Known { watch, cases, estimates: RefCell::default() };
+    measure_until(&plan, trials, time, PRECISION.into(), |rules, case, samples| {
+        known.ends(rules, case, samples)
+    })
 }

@@ -2,7 +2,7 @@
 //!
 //! Nothing on the page runs: it has no script, and its policy allows none.
 
-use super::template::{STYLE, escape, filled, shell_words};
+use super::document::Document;
 use crate::svg::front::advice_svg;
 use crate::text::advice::{advice, sentence};
 use crate::text::layout::Style;
@@ -11,12 +11,6 @@ use analysis::advise::Recommendation;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::html;
-
-/// What the page may do: be styled, and hold pictures that are in it.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
-
-const TEMPLATE: &str = include_str!("advice.html");
 
 /// The page of `answers`, each with the flow that it is for, made by `command`.
 pub fn advice_html(answers: &[(Option<String>, Recommendation)], command: &[String]) -> String {
@@ -35,12 +29,13 @@ pub fn advice_html(answers: &[(Option<String>, Recommendation)], command: &[Stri
             }
         }
     };
-    filled(TEMPLATE, |name| match name {
-        "policy" => POLICY.to_owned(),
-        "title" => "ipcmark: which mechanism to take".to_owned(),
-        "style" => STYLE.to_owned(),
-        "body" => body.0.clone(),
-        "command" => escape(&shell_words(command)),
-        _ => String::new(),
-    })
+    Document {
+        title: "ipcmark: which mechanism to take",
+        heading: "Which mechanism to take",
+        style: "",
+        has_images: true,
+        body,
+        command,
+    }
+    .html()
 }

@@ -4,7 +4,8 @@
 //! Nothing on the page runs: it has no script, and its policy allows none. What comes from outside reaches it through the
 //! template language, which escapes it, or through the writers of SVG, which do too.
 
-use super::template::{STYLE, escape, filled, shell_words, tight_cell};
+use super::document::Document;
+use super::template::tight_cell;
 use crate::svg::flame::flame_picture;
 use crate::svg::sums::{Bars, sums};
 use crate::svg::timeline::timeline_element;
@@ -25,11 +26,6 @@ use model::observation::SampledStack;
 
 /// A longer cell is words.
 const LONGEST_NUMBER: usize = 22;
-/// What the page may do: be styled, and hold pictures that are in it.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
-
-const TEMPLATE: &str = include_str!("explanation.html");
 const OWN_STYLE: &str = include_str!("explanation.css");
 
 /// The page of `all`, and of the `curves` that they make, made by `command`.
@@ -40,14 +36,15 @@ pub fn explanation_html(all: &[AnalysedExplanation<'_>], curves: &[SizeCurve], c
         @if !curves.is_empty() { (bent(curves)) }
         @for (at, explanation) in cases { (one(at, explanation)) }
     };
-    filled(TEMPLATE, |name| match name {
-        "policy" => POLICY.to_owned(),
-        "title" => escape(&title(all)),
-        "style" => format!("{STYLE}{OWN_STYLE}"),
-        "body" => body.0.clone(),
-        "command" => escape(&shell_words(command)),
-        _ => String::new(),
-    })
+    Document {
+        title: &title(all),
+        heading: "Why it costs what it does",
+        style: OWN_STYLE,
+        has_images: true,
+        body,
+        command,
+    }
+    .html()
 }
 
 fn title(all: &[AnalysedExplanation<'_>]) -> String {
@@ -213,6 +210,7 @@ fn flames(case: &str, stacks: &[Vec<SampledStack>; 2]) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use super::super::template::escape;
     use super::*;
     use crate::explained::{explanation, hostile, without_privileges};
     use crate::html::template::tight_cell as tight;

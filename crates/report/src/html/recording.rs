@@ -2,7 +2,7 @@
 //!
 //! Nothing on the page runs: it has no script, and its policy allows none.
 
-use super::template::{STYLE, escape, filled, shell_words};
+use super::document::Document;
 use crate::svg::recording::recording_element;
 use crate::text::grid::Grid;
 use crate::text::recording::{UNSEEN_HEADING, grids, head, unseen};
@@ -10,10 +10,6 @@ use crate::words::clean;
 use analysis::recording::AnalysedScenario;
 use maud::{Markup, PreEscaped, html};
 
-/// What the page may do: be styled.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-
-const TEMPLATE: &str = include_str!("recording.html");
 const OWN_STYLE: &str = include_str!("explanation.css");
 
 /// The page of `analysed`, made by `command`.
@@ -32,14 +28,15 @@ pub fn recording_html(analysed: &AnalysedScenario<'_>, command: &[String]) -> St
             }
         }
     };
-    filled(TEMPLATE, |part| match part {
-        "policy" => POLICY.to_owned(),
-        "title" => escape(&format!("ipcmark: {name}, recorded")),
-        "style" => format!("{STYLE}{OWN_STYLE}"),
-        "body" => body.0.clone(),
-        "command" => escape(&shell_words(command)),
-        _ => String::new(),
-    })
+    Document {
+        title: &format!("ipcmark: {name}, recorded"),
+        heading: "Who talks to whom",
+        style: OWN_STYLE,
+        has_images: false,
+        body,
+        command,
+    }
+    .html()
 }
 
 /// A grid as a table, with what is to be said under it.
