@@ -13,6 +13,7 @@ mod docs;
 mod fuzz;
 mod programs;
 mod python;
+mod rust_tests;
 mod skipped;
 mod skips;
 mod steps;

@@ -1,6 +1,6 @@
 //! Running other programs, step by step, and saying which step failed.
 
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 /// The root of the workspace.
 pub fn root() -> &'static std::path::Path {
@@ -24,5 +24,10 @@ pub fn cargo(arguments: &[&str]) -> Command {
 pub fn step(name: &str, command: &mut Command) -> Result<(), String> {
     println!("== {name}");
     let status = command.status().map_err(|error| format!("{name}: {command:?} cannot be run: {error}"))?;
+    ended(name, command, status)
+}
+
+/// What the end of `command` means to the task.
+pub fn ended(name: &str, command: &Command, status: ExitStatus) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{name}: {command:?} ended with {status}")) }
 }

@@ -6,7 +6,7 @@
 
 use crate::skipped::Skipped;
 use crate::steps::{cargo, root, step};
-use crate::{programs, python, tidy};
+use crate::{programs, python, rust_tests, tidy};
 
 /// What selects the same crates and features in every step.
 const ALL: [&str; 2] = ["--workspace", "--all-features"];
@@ -26,7 +26,7 @@ pub fn all() -> Result<(), String> {
     step("build", cargo(&["test", "--no-run"]).args(ALL))?;
     programs.finish();
     let skipped = Skipped::new()?;
-    let tests = step("tests", skipped.noted_by(cargo(&["test"]).args(ALL)));
+    let tests = rust_tests::run(&ALL, &skipped);
     let package = tests.and_then(|()| python.check(&skipped));
     let ring = package.and_then(|()| ring_under_loom());
     skipped.print();

@@ -10,6 +10,7 @@ use rustix::io::{Errno, read as read_from, write};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space, set_current_timer_slack};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -204,4 +205,57 @@ fn the_share_that_a_network_loses_is_within_its_interval() {
         seen.push((truth, low, high, dropped));
     }
     panic!("lost, reported from, to, and dropped by the server: {seen:?}");
+}
+
+/// Sends a datagram to every UDP port of `namespace`, at its own `address`, again and again until `ends`.
+fn intrude(namespace: &str, address: Ipv4Addr, ends: &AtomicBool) {
+    let namespace = File::open(format!("/run/netns/{namespace}")).unwrap();
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+    let socket = UdpSocket::bind((address, 0)).unwrap();
+    let own_port = socket.local_addr().unwrap().port();
+    while !ends.load(Ordering::Relaxed) {
+        let sockets = std::fs::read_to_string("/proc/thread-self/net/udp").unwrap();
+        for line in sockets.lines().skip(1) {
+            let local = line.split_whitespace().nth(1).unwrap();
+            let port = u16::from_str_radix(local.rsplit_once(':').unwrap().1, 16).unwrap();
+            if port != own_port {
+                // A port that has closed since refuses it.
+                let _ = socket.send_to(b"stranger", (address, port));
+            }
+        }
+    }
+}
+
+/// The delay of the network holds the client's first datagram back, so that others come before it.
+#[test]
+fn strangers_that_send_datagrams_are_counted() {
+    const HELD: Duration = Duration::from_millis(20);
+    let untested = "strangers between two hosts are not tested";
+    let Some(hosts) = TwoHosts::new(untested) else { return };
+    let Some(_relay) = Relay::new(&hosts, Way { delay: HELD, lost_bytes: None }, untested) else { return };
+    let (place, ends) = (Place::new(), AtomicBool::new(false));
+    let address: Ipv4Addr = format!("10.214.{}.2", hosts.net).parse().unwrap();
+    let arguments = ["-m", "udp", "-s", "1", "--iterations", "1", "--rounds", "5"];
+    let turned_away = |nth: u32| {
+        let results = results(&hosts, &place, &format!("strangers-{nth}.jsonl"), &arguments);
+        assert_none_failed(&results);
+        let record = asked(&results).next().unwrap();
+        let setting = record.settings.iter().find(|setting| setting.name == "strangers turned away");
+        setting.is_some_and(|setting| setting.got.parse::<u64>().unwrap() > 0)
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| intrude(&hosts.b, address, &ends));
+        let _ended = EndsWhenDropped(&ends);
+        // Where other work keeps the strangers from running for so long, they come too late.
+        assert!((0..TRIES).any(turned_away), "nobody was turned away in {TRIES} runs");
+    });
+}
+
+/// Says so to a thread when this is dropped, by a panic too: a scope waits for its threads.
+struct EndsWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for EndsWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

@@ -176,34 +176,6 @@ fn the_client_may_be_the_one_that_a_command_reaches_and_addresses_may_be_of_ipv6
     place.assert_nothing_is_left("a run with its client elsewhere");
 }
 
-#[test]
-fn strangers_that_send_datagrams_are_counted() {
-    let Some(hosts) = TwoHosts::new("strangers between two hosts are not tested") else { return };
-    let place = Place::new();
-    // Wherever a socket for datagrams is bound in the server's namespace, somebody sends to it before the client does.
-    let flood = format!(
-        "while :; do awk 'NR>1 {{print $2}}' /proc/net/udp | while IFS=: read -r _ port; do \
-         echo stranger > /dev/udp/{}/$((16#$port)); done; done 2> /dev/null",
-        hosts.address_of_b()
-    );
-    let mut stranger = Command::new("ip");
-    stranger.args(["netns", "exec", &hosts.b, "bash", "-c", &flood]).stdin(Stdio::null());
-    let mut stranger = KilledChild(stranger.stdout(Stdio::null()).spawn().unwrap());
-    let found = (0..5).any(|nth| {
-        let results = results(
-            &hosts,
-            &place,
-            &format!("strangers-{nth}.jsonl"),
-            &["-m", "udp", "-s", "1", "--rounds", "10"],
-        );
-        assert_none_failed(&results);
-        let record = asked(&results).next().unwrap();
-        record.settings.iter().any(|setting| setting.name == "strangers turned away")
-    });
-    let _ = stranger.0.kill();
-    assert!(found, "nobody was turned away");
-}
-
 /// A container of its own processes, network, names of System V and POSIX, and mounts.
 #[test]
 fn the_wall_of_a_container_is_crossed_by_the_network_and_names_are_refused_with_the_reason() {
