@@ -16,6 +16,7 @@ mod remote;
 mod ring;
 mod setup;
 pub mod speed;
+mod static_binary;
 mod stream;
 mod verdicts;
 
@@ -50,9 +51,10 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "explain" => explain::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
         "memory" => memory::run(arguments),
+        "static" => static_binary::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, probes, page, speed, stream, memory, advise, choose"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, probes, page, speed, stream, memory, advise, choose, static"
             .to_owned()),
     }
 }

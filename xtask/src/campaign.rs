@@ -14,6 +14,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// After so many executions a fuzz target has done enough.
+const ENOUGH_EXECUTIONS: u64 = 10_000_000;
 /// The environment variable by which the campaign knows that it is in namespaces of its own.
 const INSIDE: &str = "IPCMARK_CAMPAIGN_INSIDE";
 
@@ -108,7 +110,11 @@ fn fuzzed(time: Duration) -> Vec<Row> {
 
 fn fuzzed_target(target: &str, time: Duration) -> Row {
     let part = format!("fuzz target `{target}`");
-    let limits = [format!("-max_total_time={}", time.as_secs()), "-print_final_stats=1".to_owned()];
+    let limits = [
+        format!("-max_total_time={}", time.as_secs()),
+        format!("-runs={ENOUGH_EXECUTIONS}"),
+        "-print_final_stats=1".to_owned(),
+    ];
     let mut command = match fuzz::command(target, &limits) {
         Ok(command) => command,
         Err(error) => return Row::new(part, "not run", error),

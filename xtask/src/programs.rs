@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// What is needed: whether it is here, and its package in Debian and its kin.
-fn needed() -> [(bool, &'static str); 12] {
+fn needed() -> [(bool, &'static str); 14] {
     [
         (any_runs(&["strace"]), "strace"),
         (any_runs(&["perf"]), "linux-perf"),
@@ -26,6 +26,8 @@ fn needed() -> [(bool, &'static str); 12] {
         (is_here_or_unwanted("slurmctld"), "slurmctld"),
         (is_here_or_unwanted("slurmd"), "slurmd"),
         (is_here_or_unwanted("sinfo"), "slurm-client"),
+        (any_runs(&["lintian"]), "lintian"),
+        (any_runs(&["musl-gcc"]), "musl-tools"),
         (runs_with("ip", "-V") && runs_with("tc", "-V"), "iproute2"),
     ]
 }

@@ -8,7 +8,6 @@ pub fn root() -> &'static std::path::Path {
 }
 
 /// What cargo builds at `path`, where its target directory is.
-#[cfg(feature = "crates")]
 pub fn target(path: &str) -> std::path::PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into).join(path)
 }

@@ -6,7 +6,7 @@
 
 use crate::skipped::Skipped;
 use crate::steps::{cargo, root, step};
-use crate::{programs, python, rust_tests, tidy};
+use crate::{dist, programs, python, rust_tests, tidy};
 
 /// What selects the same crates and features in every step.
 const ALL: [&str; 2] = ["--workspace", "--all-features"];
@@ -29,8 +29,9 @@ pub fn all() -> Result<(), String> {
     let tests = rust_tests::run(&ALL, &skipped);
     let package = tests.and_then(|()| python.check(&skipped));
     let ring = package.and_then(|()| ring_under_loom());
+    let packed = ring.and_then(|()| dist::check(&skipped));
     skipped.print();
-    ring
+    packed
 }
 
 /// The ring's own tests with loom's atomics, under every interleaving. Nothing but the ring can be built with these.
@@ -53,7 +54,7 @@ const QUICK: [(&str, &[&str]); 3] = [
 const FEW: &str = "pipe,unix-stream,shm-ring,eventfd";
 /// What `quick` leaves out.
 const LEFT_OUT: &str = "\
-left out: documentation (rustdoc); conformance of the other mechanisms; exact counts, restricted hosts and explanations
+left out: documentation (rustdoc); the Debian package; conformance of the other mechanisms; exact counts, restricted hosts and explanations
 of the binary; deaths of processes; pages in a browser; the ring under loom; the Python package; installing what tests need.
 `cargo xtask test` has it all.";
 

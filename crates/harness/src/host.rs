@@ -3,6 +3,7 @@
 pub mod doctor;
 pub mod facts;
 mod files;
+pub mod isolation;
 pub(crate) mod limits;
 pub mod reachable;
 pub(crate) mod route;

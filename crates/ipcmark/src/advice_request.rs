@@ -3,10 +3,10 @@
 //! It reads the scenario, and asks nothing else of this host.
 
 use crate::cli::AdviseArguments;
-use crate::results_file::read_text;
+use crate::scenario_file;
 use mechanisms::registry::CARDS;
 use model::need::{Need, Pattern, Requirement};
-use model::scenario::{Begin, Flow, Process, Scenario};
+use model::scenario::{Begin, Flow, Process};
 use model::{CpuPair, Invalid, Pace, Placement, Placements, Size, Spec};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -110,11 +110,7 @@ fn typed(arguments: &AdviseArguments) -> Result<Need, Invalid> {
 
 /// A need for each flow of the scenario at `path`, with what was typed in addition.
 fn of_scenario(path: &Path, arguments: &AdviseArguments) -> Result<Vec<PlacedNeed>, Invalid> {
-    const LONGEST_BYTES: u64 = 1 << 20;
-    let text = read_text(path, LONGEST_BYTES)?;
-    let scenario = Scenario::parse(&text, CARDS).map_err(|Invalid { problem, remedy }| {
-        Invalid::new(format!("{}: {problem}", path.display()), remedy)
-    })?;
+    let scenario = scenario_file::read(path)?;
     let placed = |flow: &Flow| {
         let ends = [&scenario.processes[flow.from], &scenario.processes[flow.to]];
         Ok(PlacedNeed {

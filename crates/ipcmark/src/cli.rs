@@ -424,7 +424,7 @@ pub struct ExplainArguments {
         long,
         value_name = "MECHANISM|SIZE",
         requires = "what",
-        conflicts_with_all = ["case", "probes", "counters", "traces", "timelines", "flames", "html"]
+        conflicts_with_all = ["case", "probes", "counters", "traces", "timelines", "flames"]
     )]
     pub against: Option<String>,
     /// Delay every iteration by this much, as 5%, 10us, server:10us or server:sleep:50us: it is in the name of the case, and

@@ -1,8 +1,10 @@
 //! Why one case is slower than another: the events of both recorded in the same rounds, and the difference of their paths.
 
+use crate::derived_file::{self, FileKind};
 use crate::doses;
 use crate::exit::{Error, Exit};
 use crate::explanation::{NOT_OBSERVABLE, is_observable};
+use crate::explanation_files;
 use crate::output::{print, style};
 use crate::request::ExplanationRequest;
 use crate::session::RunSession;
@@ -43,6 +45,8 @@ pub fn explain_pairs(
         )
         .into());
     }
+    // Before the work is done: something else may be where the page is to go.
+    request.files.html.iter().try_for_each(|path| derived_file::check(path, FileKind::PAGE))?;
     let time =
         request.time.map_or(TIME_OF_A_PAIR, |time| time / u32::try_from(pairs.len()).unwrap_or(u32::MAX));
     let trials = session.trials(false, request.timeout, None);
@@ -61,10 +65,14 @@ pub fn explain_pairs(
             }
         }
     }
+    // The page is made even if whoever reads the text closes it early, and the text is printed even if the page cannot be made.
+    let made = explanation_files::make_of_differences(&request.files, &found);
     print(&match request.json {
         true => format!("{:#}\n", serde_json::json!({ "differences": found })),
         false => report::differences(&found, &style()),
     })?;
+    // Standard output may be read by a program.
+    let _ = write!(anstream::stderr(), "{}", made?);
     for ([first, second], reasons) in &missing {
         let why =
             if reasons.is_empty() { "no round of both was whole; give it more with --time" } else { "" };

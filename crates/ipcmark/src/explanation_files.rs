@@ -6,6 +6,7 @@ use crate::output::command;
 use crate::request::ExplanationFiles;
 use analysis::analysed::{AnalysedExplanation, AnalysedTimeline};
 use analysis::explain::{Explanation, SizeCurve};
+use analysis::path::ExplainedDifference;
 use std::path::{Path, PathBuf};
 
 /// The endpoints, in the order in which explanations have them.
@@ -36,6 +37,20 @@ pub fn make(
     }
     if let (Some(directory), [before, after]) = (&files.flames, explanations) {
         made.flame_graph_differences(directory, [before.explanation, after.explanation])?;
+    }
+    Ok(made.lines)
+}
+
+/// Makes the page of `differences`, if it is asked for. Returns a line that says so.
+pub fn make_of_differences(
+    files: &ExplanationFiles,
+    differences: &[ExplainedDifference],
+) -> Result<String, Error> {
+    let mut made = Made::default();
+    // Where there are none, an earlier page stays.
+    if let (Some(path), [_, ..]) = (&files.html, differences) {
+        let page = report::differences_html(differences, &command());
+        made.write(path, &page, FileKind::PAGE)?;
     }
     Ok(made.lines)
 }

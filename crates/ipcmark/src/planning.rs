@@ -3,7 +3,7 @@
 use mechanisms::registry::{self, CARDS};
 use model::block::Block;
 use model::card::Support;
-use model::plan::{Plan, PlanEntry, between_hosts_and_here, plan, plan_remote};
+use model::plan::{Plan, PlanEntry, Shared, between_hosts_and_here, plan, plan_remote};
 use model::record::Dropped;
 use model::topology::Topology;
 use model::{Case, CpuPair, Endpoints, Invalid, Spec};
@@ -19,18 +19,21 @@ pub fn plan_some(blocks: &[Block], endpoints: Endpoints, topology: &Topology) ->
     if requested(&plan).next().is_none() { Err(nothing_left(&plan.dropped)) } else { Ok(plan) }
 }
 
-/// The plan of `blocks` for endpoints that may be on two hosts, on the CPUs of `cpus`; refused where it has no case. Where some of
-/// them are placed between hosts, the others are measured on this one.
+/// The plan of `blocks` for endpoints that may be on two hosts and share what `shared` says, on the CPUs of `cpus`; refused where it
+/// has no case. Where some of them are placed between hosts, the others are measured on this one.
 pub fn plan_between_hosts(
     blocks: &[Block],
     cpus: CpuPair,
+    shared: Shared,
     endpoints: Endpoints,
     topology: &Topology,
 ) -> Result<Plan, Invalid> {
     let (between, here) = between_hosts_and_here(blocks);
     let plan = match between.as_slice() {
-        [] => plan_remote(blocks, cpus, entry),
-        between => plan_here(&here, endpoints, topology).followed_by(plan_remote(between, cpus, entry)),
+        [] => plan_remote(blocks, cpus, shared, entry),
+        between => {
+            plan_here(&here, endpoints, topology).followed_by(plan_remote(between, cpus, shared, entry))
+        }
     };
     if plan.cases.is_empty() { Err(nothing_left(&plan.dropped)) } else { Ok(plan) }
 }

@@ -11,7 +11,7 @@ use harness::coordinator::via::Via;
 use harness::host::reachable;
 use model::record::{RemoteSide, RemoteSides};
 use model::{Case, CpuPair, Invalid, Placement, Size, Spec, Workload, floor};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -36,18 +36,24 @@ impl RemoteRun {
         let mut reach = |via: &Option<Via>| -> Result<Option<RemoteHost>, Error> {
             let Some(via) = via else { return Ok(None) };
             let programs = programs(request, via, session.stop(), &mut pushed)?;
-            Ok(Some(RemoteHost::reach(via, &programs, session.stop())?))
+            Ok(Some(RemoteHost::reach(via, &programs, Some(session.directory()), session.stop())?))
         };
         let (client, server) = (reach(&request.client)?, reach(&request.server)?);
-        let candidates = match request.server_address {
+        let mut candidates = match request.server_address {
             Some(address) => vec![address],
             None => match &server {
                 Some(server) => server.facts.addresses.clone(),
                 None => reachable::addresses(),
             },
         };
-        let first = candidates.first().copied().ok_or_else(|| unreachable("it has none but loopback"))?;
-        let mut sides = Remote::new(client, server, first)?;
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let mut sides = Remote::new(client, server, candidates.first().copied().unwrap_or(loopback))?;
+        if sides.shared().net {
+            candidates.push(loopback);
+        }
+        if candidates.is_empty() {
+            return Err(unreachable("it has none but loopback").into());
+        }
         if request.server_address.is_none() {
             sides.server_address = find_address(&mut sides, &candidates, session, here)?;
         }

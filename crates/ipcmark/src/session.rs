@@ -83,6 +83,11 @@ impl RunSession {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Where names in the file system go.
+    pub fn directory(&self) -> &RunDirectory {
+        &self.directory
+    }
+
     /// The id of the run.
     pub fn id(&self) -> &str {
         self.directory.id()

@@ -4,7 +4,8 @@
 //! conformance tests are all made from it. It is not the code that does the work.
 
 use crate::param::Param;
-use crate::semantics::Semantics;
+use crate::params::Params;
+use crate::semantics::{Namespace, Semantics};
 use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,18 @@ pub enum Reach {
     Process,
 }
 
+/// How two processes that have no descriptor from each other come to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ByName {
+    /// Not at all: one of them is sent a descriptor, or over a network.
+    Never,
+    /// By a name in the namespace that its semantics say.
+    Always,
+    /// By the name that this parameter chooses: `path`, or `abstract`, which is of the network namespace.
+    As(&'static str),
+}
+
 /// Whether bytes arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -72,6 +85,8 @@ pub struct Card {
     pub framing: Framing,
     /// Between whom it works.
     pub reach: Reach,
+    /// Whether the endpoints can meet by a name alone.
+    pub by_name: ByName,
     /// Whether bytes arrive.
     pub payload: Payload,
     /// Whether it can carry file descriptors.
@@ -104,6 +119,19 @@ impl Card {
         self.workloads.iter().any(|of_card| of_card.is_like(workload))
     }
 
+    /// The namespace that two processes must share to meet by a name alone, with `params`; `None` where they cannot.
+    pub fn meets_in(&self, params: &Params) -> Option<Namespace> {
+        match self.by_name {
+            ByName::Never => None,
+            ByName::Always => Some(self.semantics.namespace),
+            ByName::As(name) => match params.text(self, name) {
+                Some("path") => Some(Namespace::Mount),
+                Some("abstract") => Some(Namespace::Net),
+                _ => None,
+            },
+        }
+    }
+
     /// The card of an operation, without name, summary and manual pages.
     pub const OPERATION: Card = Card {
         name: "",
@@ -111,6 +139,7 @@ impl Card {
         summary: "",
         framing: Framing::None,
         reach: Reach::Process,
+        by_name: ByName::Never,
         payload: Payload::None,
         fds: false,
         hangup: false,

@@ -45,7 +45,7 @@ pub mod warning;
 pub mod workload;
 
 pub use block::Block;
-pub use card::{Card, CardKind, Framing, Payload, Reach};
+pub use card::{ByName, Card, CardKind, Framing, Payload, Reach};
 pub use case::Case;
 pub use endpoint::{EndpointRole, Endpoints};
 pub use fact::Fact;

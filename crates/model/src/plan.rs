@@ -330,4 +330,4 @@ mod remote;
 #[cfg(test)]
 mod tests;
 
-pub use remote::{between_hosts_and_here, plan_remote};
+pub use remote::{Shared, between_hosts_and_here, plan_remote};

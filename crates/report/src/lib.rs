@@ -28,6 +28,7 @@ pub use self::data::study_csv::study_csv;
 pub use self::data::trace::trace;
 pub use self::format::Format;
 pub use self::html::advice::advice_html;
+pub use self::html::difference::differences_html;
 pub use self::html::explanation::explanation_html;
 pub use self::html::page::html;
 pub use self::html::recording::recording_html;

@@ -21,6 +21,7 @@ pub mod posix_mq;
 pub mod posix_sync;
 pub mod process;
 pub mod process_vm;
+mod ptrace;
 pub mod record_lock;
 pub mod ring;
 pub mod sealed;

@@ -4,10 +4,10 @@
 //! What a stop means to a probe is not known here.
 
 use crate::libc_call::checked;
+use crate::ptrace::{PTRACE_CONT, PTRACE_SEIZE, PTRACE_SYSCALL, StoppedCall, request, stopped_call};
 use crate::{Errno, Failure, OrFail};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
 
 /// A thread that the calling thread traces.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Tracee {
     pub fn seize(tid: u32) -> Result<Self, Failure> {
         let options = libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_TRACESYSGOOD;
         let tracee = Self(tid.cast_signed());
-        let seized = tracee.request(libc::PTRACE_SEIZE, options as usize);
+        let seized = request(tracee.0, PTRACE_SEIZE, options as usize);
         seized.or_fail("ptrace", format!("thread {tid}"))?;
         Ok(tracee)
     }
@@ -68,45 +68,21 @@ impl Tracee {
 
     /// Resumes it until its filter stops it again, and delivers `signal` if there is one.
     pub fn resume(&self, signal: Option<i32>) -> Result<(), Errno> {
-        self.request(libc::PTRACE_CONT, signal.unwrap_or(0).cast_unsigned() as usize)
+        request(self.0, PTRACE_CONT, signal.unwrap_or(0).cast_unsigned() as usize)
     }
 
     /// Resumes it until the end of the call that it is in, and delivers `signal` if there is one.
     pub fn resume_to_exit(&self, signal: Option<i32>) -> Result<(), Errno> {
-        self.request(libc::PTRACE_SYSCALL, signal.unwrap_or(0).cast_unsigned() as usize)
+        request(self.0, PTRACE_SYSCALL, signal.unwrap_or(0).cast_unsigned() as usize)
     }
 
-    /// The call at which it has stopped (`PTRACE_GET_SYSCALL_INFO`).
+    /// The call at which it has stopped.
     fn call(&self) -> Result<TraceeStop, Errno> {
-        let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
-        // SAFETY: the kernel writes at most as many bytes as the size says.
-        checked(unsafe {
-            libc::ptrace(
-                libc::PTRACE_GET_SYSCALL_INFO,
-                self.0,
-                size_of::<libc::ptrace_syscall_info>(),
-                info.as_mut_ptr(),
-            )
-        })?;
-        // SAFETY: all zeros are valid, and the kernel wrote over them. `op` says which part of the union it wrote.
-        unsafe {
-            let info = info.assume_init();
-            Ok(match info.op {
-                libc::PTRACE_SYSCALL_INFO_ENTRY => {
-                    TraceeStop::Entry { number: info.u.entry.nr, arguments: info.u.entry.args }
-                }
-                libc::PTRACE_SYSCALL_INFO_SECCOMP => {
-                    TraceeStop::Entry { number: info.u.seccomp.nr, arguments: info.u.seccomp.args }
-                }
-                libc::PTRACE_SYSCALL_INFO_EXIT => TraceeStop::Exit { value: info.u.exit.sval },
-                _ => TraceeStop::Other,
-            })
-        }
-    }
-
-    fn request(&self, request: libc::c_uint, data: usize) -> Result<(), Errno> {
-        // SAFETY: none of the requests that this function makes reads or writes memory of this process.
-        checked(unsafe { libc::ptrace(request, self.0, 0_usize, data) }).map(drop)
+        Ok(match stopped_call(self.0)? {
+            StoppedCall::Entry { number, arguments } => TraceeStop::Entry { number, arguments },
+            StoppedCall::Exit { value } => TraceeStop::Exit { value },
+            StoppedCall::None => TraceeStop::Other,
+        })
     }
 }
 

@@ -4,8 +4,11 @@
 //! It is not for a thread that says itself at which calls it stops: that is `tracee`.
 
 use crate::libc_call::checked;
+use crate::ptrace::{
+    self, PTRACE_DETACH, PTRACE_INTERRUPT, PTRACE_LISTEN, PTRACE_SEIZE, PTRACE_SYSCALL, StoppedCall,
+    stopped_call,
+};
 use crate::{Errno, Failure, OrFail};
-use std::mem::MaybeUninit;
 
 /// Why a thread has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +60,7 @@ pub fn seize(tid: u32) -> Result<(), Failure> {
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEEXEC;
-    request(tid, libc::PTRACE_SEIZE, options as usize).or_fail("ptrace", format!("thread {tid}")).map_err(
+    request(tid, PTRACE_SEIZE, options as usize).or_fail("ptrace", format!("thread {tid}")).map_err(
         |failure| Failure {
             next: "trace a command or processes of your own, run as root, or allow it: sudo sysctl \
                    kernel.yama.ptrace_scope=0"
@@ -69,16 +72,16 @@ pub fn seize(tid: u32) -> Result<(), Failure> {
 
 /// Has the thread `tid` stop as soon as it can.
 pub fn interrupt(tid: u32) -> Result<(), Errno> {
-    request(tid, libc::PTRACE_INTERRUPT, 0)
+    request(tid, PTRACE_INTERRUPT, 0)
 }
 
 /// Has the stopped thread `tid` go on, with `signal` delivered to it if there is one.
 pub fn go_on(tid: u32, how: GoOn, signal: Option<i32>) -> Result<(), Errno> {
     let signal = signal.unwrap_or(0).cast_unsigned() as usize;
     match how {
-        GoOn::Followed => request(tid, libc::PTRACE_SYSCALL, signal),
-        GoOn::Listening => request(tid, libc::PTRACE_LISTEN, 0),
-        GoOn::Free => request(tid, libc::PTRACE_DETACH, signal),
+        GoOn::Followed => request(tid, PTRACE_SYSCALL, signal),
+        GoOn::Listening => request(tid, PTRACE_LISTEN, 0),
+        GoOn::Free => request(tid, PTRACE_DETACH, signal),
     }
 }
 
@@ -105,7 +108,7 @@ fn why(tid: u32, status: i32) -> ThreadStop {
         0 if signal == libc::SIGTRAP | 0x80 => call(tid).unwrap_or(ThreadStop::Other),
         0 => ThreadStop::Signal(signal),
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
-            message(tid).map_or(ThreadStop::Other, |tid| ThreadStop::Made { tid })
+            made(tid).map_or(ThreadStop::Other, |tid| ThreadStop::Made { tid })
         }
         libc::PTRACE_EVENT_EXEC => ThreadStop::Exec,
         libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => ThreadStop::Stopped,
@@ -113,41 +116,22 @@ fn why(tid: u32, status: i32) -> ThreadStop {
     }
 }
 
-/// What the stop of `tid` is about (`PTRACE_GETEVENTMSG`).
-fn message(tid: u32) -> Result<u32, Errno> {
-    let mut message: libc::c_ulong = 0;
-    // SAFETY: the kernel writes one long, which is valid for writes.
-    checked(unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid.cast_signed(), 0_usize, &raw mut message) })?;
-    u32::try_from(message).map_err(|_| Errno::RANGE)
+/// The thread that `tid` has made.
+fn made(tid: u32) -> Result<u32, Errno> {
+    u32::try_from(ptrace::message(tid.cast_signed())?).map_err(|_| Errno::RANGE)
 }
 
-/// The call at which `tid` has stopped (`PTRACE_GET_SYSCALL_INFO`).
+/// The call at which `tid` has stopped.
 fn call(tid: u32) -> Result<ThreadStop, Errno> {
-    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
-    // SAFETY: the kernel writes at most as many bytes as the size says.
-    checked(unsafe {
-        libc::ptrace(
-            libc::PTRACE_GET_SYSCALL_INFO,
-            tid.cast_signed(),
-            size_of::<libc::ptrace_syscall_info>(),
-            info.as_mut_ptr(),
-        )
-    })?;
-    // SAFETY: all zeros are valid, and the kernel wrote over them. `op` says which part of the union it wrote.
-    unsafe {
-        let info = info.assume_init();
-        Ok(match info.op {
-            libc::PTRACE_SYSCALL_INFO_ENTRY => {
-                let [a, b, c, d, ..] = info.u.entry.args;
-                ThreadStop::Entry { number: info.u.entry.nr, arguments: [a, b, c, d] }
-            }
-            libc::PTRACE_SYSCALL_INFO_EXIT => ThreadStop::Exit { value: info.u.exit.sval },
-            _ => ThreadStop::Other,
-        })
-    }
+    Ok(match stopped_call(tid.cast_signed())? {
+        StoppedCall::Entry { number, arguments: [a, b, c, d, ..] } => {
+            ThreadStop::Entry { number, arguments: [a, b, c, d] }
+        }
+        StoppedCall::Exit { value } => ThreadStop::Exit { value },
+        StoppedCall::None => ThreadStop::Other,
+    })
 }
 
-fn request(tid: u32, request: libc::c_uint, data: usize) -> Result<(), Errno> {
-    // SAFETY: none of the requests that this function makes reads or writes memory of this process.
-    checked(unsafe { libc::ptrace(request, tid.cast_signed(), 0_usize, data) }).map(drop)
+fn request(tid: u32, request: u32, data: usize) -> Result<(), Errno> {
+    ptrace::request(tid.cast_signed(), request, data)
 }

@@ -129,7 +129,7 @@ impl Namespaces {
         let reach = |namespace: &str| {
             let words = ["ip", "netns", "exec", namespace].map(str::to_owned).to_vec();
             let via = Via::of(words).map_err(|invalid| invalid.to_string())?;
-            let host = RemoteHost::reach(&via, &programs, &AtomicBool::new(false));
+            let host = RemoteHost::reach(&via, &programs, None, &AtomicBool::new(false));
             host.map_err(|invalid| invalid.to_string())
         };
         let server: IpAddr = ADDRESSES[1].parse().map_err(|_| "no address".to_owned())?;

@@ -1,12 +1,13 @@
 //! Processes of ipcmark killed at random moments, and what is left then: of processes, files, kernel objects and results.
 
 use super::row::Row;
-use crate::steps::target;
+use crate::steps::{root, target};
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,8 +20,9 @@ const LATEST_MS: u64 = 1500;
 const HANGS: Duration = Duration::from_secs(60);
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Every command that starts processes or writes files, with endpoints that make names of every kind.
-const COMMANDS: [&str; 9] = [
+/// Every command that starts processes or writes files, with endpoints that make names of every kind. `{root}` is this repository, and
+/// the programs of [`PROGRAMS`] are beside it.
+const COMMANDS: [&str; 15] = [
     "run -m pipe -m fifo -m sysv-msg -m posix-mq -m sysv-sem --time 2s -o results.jsonl",
     "run -m shm-ring:memory=posix,wait=sysv-sem -m shm-ring:memory=sysv -m shm-ring:memory=file --time 2s",
     "run -m unix-stream:name=path -m file-pass -m shm-queue:lock=sysv-sem --time 2s -o results.jsonl",
@@ -30,6 +32,18 @@ const COMMANDS: [&str; 9] = [
     "compare fifo unix-stream --time 2s",
     "explain -m fifo --time 1s",
     "doctor",
+    "run -m tcp -m udp -m unix-stream:name=path -m sysv-msg --server-via ./via --time 2s -o results.jsonl",
+    "run -m tcp -m fifo --client-via ./via --server-via ./via -s 1 --time 2s -o results.jsonl",
+    "record --time 1s -o scenario.toml -- ./pipeline",
+    "replay {root}/scenarios/barefoot-datagram.toml --time 2s",
+    "predict {root}/scenarios/pgbench.toml --set pgbench-postgres=unix-stream --measure 2s",
+    "advise --pattern request-reply --size 64 --needs descriptors --time 2s",
+];
+
+/// What commands have to do with: a command in the middle, as ssh is, and something to record.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("via", "#!/bin/sh\n\"$@\"\nexit $?\n"),
+    ("pipeline", "#!/bin/sh\nhead -c 20000000 /dev/zero | cat | cat > /dev/null\n"),
 ];
 
 /// What the command has to do with beside the kill.
@@ -108,6 +122,12 @@ impl Place {
         }
         let place = Self { directory, is_mounted };
         fs::create_dir(place.tmp()).map_err(|error| error.to_string())?;
+        for (name, text) in PROGRAMS {
+            let path = place.directory.path().join(name);
+            let made = fs::write(&path, text)
+                .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)));
+            made.map_err(|error| format!("{}: {error}", path.display()))?;
+        }
         Ok(place)
     }
 
@@ -151,6 +171,7 @@ fn one(mishap: Mishap, tally: &mut Tally) -> Result<(), String> {
     let streams = output.reopen().and_then(|out| Ok((out.try_clone()?, out)));
     let (out, err) = streams.map_err(|error| error.to_string())?;
     let mut command = limited(mishap);
+    let arguments = arguments.replace("{root}", &root().display().to_string());
     command.args(arguments.split_whitespace()).current_dir(place.directory.path()).env("TMPDIR", place.tmp());
     let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
     let mut child = child.map_err(|error| error.to_string())?;

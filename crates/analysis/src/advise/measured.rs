@@ -1,10 +1,12 @@
 //! What was measured of a mechanism, as far as a need asks for it.
 
+use crate::interval::median_time_over_trials;
 use model::estimate::Estimate;
 use model::need::{Need, Objective, Pattern};
 use model::record::Record;
 use model::{Outcome, Pace, Size, Spec, Workload};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What was measured of a mechanism at the size of a need.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -14,7 +16,7 @@ pub struct Measured {
     /// The round trip, in nanoseconds; of a rate, timed from when each was due.
     pub round_trip_ns: Option<Estimate>,
     /// CPU time of both processes for a round trip, a message or a signal and its answer, in nanoseconds.
-    pub cpu_ns: Option<f64>,
+    pub cpu_ns: Option<Estimate>,
     /// The time of a message in a stream, in nanoseconds.
     pub message_ns: Option<Estimate>,
 }
@@ -24,7 +26,7 @@ impl Measured {
     pub fn time(&self, objective: Objective) -> Option<Estimate> {
         match objective {
             Objective::Latency => self.round_trip_ns,
-            Objective::Cpu => self.cpu_ns.map(|median| Estimate { median, interval: None }),
+            Objective::Cpu => self.cpu_ns,
             Objective::Throughput => self.message_ns,
         }
     }
@@ -62,18 +64,30 @@ pub fn measured(need: &Need, spec: &Spec, records: &[Record]) -> Option<Measured
     let is_stream = need.pattern == Pattern::Stream;
     let round_trips = record_of(records, spec, Workload::Latency, need.size, need.pace());
     let stream = record_of(records, spec, Workload::Throughput, need.size, Pace::BackToBack);
-    let summary = |record: Option<&Record>| {
-        record.filter(|record| is_usable(&record.outcome)).and_then(|record| record.summary.clone())
+    let usable = |record: Option<&'_ Record>| {
+        let record = record.filter(|record| is_usable(&record.outcome))?;
+        Some((record.summary.as_ref()?.iteration_ns, cpu_ns(record)))
     };
-    let (round_trips, stream) = (summary(round_trips), summary(stream));
-    let first = if is_stream { &stream } else { &round_trips };
-    let first = first.as_ref()?;
+    let (round_trips, stream) = (usable(round_trips), usable(stream));
+    let (_, cpu_ns) = if is_stream { stream? } else { round_trips? };
     Some(Measured {
         spec: spec.clone(),
-        round_trip_ns: round_trips.as_ref().map(|summary| summary.iteration_ns),
-        cpu_ns: Some(first.cpu_ns()).filter(|cpu| *cpu > 0.0),
-        message_ns: stream.as_ref().map(|summary| summary.iteration_ns),
+        round_trip_ns: round_trips.map(|(time, _)| time),
+        cpu_ns,
+        message_ns: stream.map(|(time, _)| time),
     })
+}
+
+/// The CPU time of both endpoints for an iteration of `record`, with its interval over trials; `None` where there is none.
+pub(super) fn cpu_ns(record: &Record) -> Option<Estimate> {
+    let mut trials: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for sample in record.samples.iter().filter(|sample| sample.iterations > 0) {
+        let ns = sample.client.cpu_ns.saturating_add(sample.server.map_or(0, |server| server.cpu_ns));
+        if ns > 0 {
+            trials.entry(sample.trial).or_default().push(ns as f64 / sample.iterations as f64);
+        }
+    }
+    median_time_over_trials(&trials.into_values().collect::<Vec<_>>())
 }
 
 /// Whether the numbers of a case that ended so may be used.

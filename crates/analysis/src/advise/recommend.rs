@@ -1,6 +1,6 @@
 //! The recommendation: the candidates in their order, and all that a reader needs to trust it or to take another.
 
-use super::measured::{Measured, is_usable, measured, record_of};
+use super::measured::{Measured, cpu_ns, is_usable, measured, record_of};
 use super::sizes::{SizeChange, size_changes};
 use super::told::{CLOSE, over};
 use model::estimate::Estimate;
@@ -70,7 +70,7 @@ pub struct Knob {
     /// The time with the setting over that without, of messages that follow one another at once.
     pub time_ratio: Estimate,
     /// CPU time likewise.
-    pub cpu_ratio: Option<f64>,
+    pub cpu_ratio: Option<Estimate>,
 }
 
 /// What it costs to take another candidate than the best.
@@ -101,7 +101,7 @@ pub fn recommend(
         }
     }
     times.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
-    let ranked = ranked(&times, need.objective);
+    let ranked = ranked(&times);
     let told_apart = !ranked.is_empty()
         && ranked.iter().skip(1).all(|candidate| match candidate.standing {
             Standing::NotToldApart => false,
@@ -177,30 +177,27 @@ fn measured_or_cause(
 }
 
 /// The candidates in order, each with its standing. `times` are ascending.
-fn ranked(times: &[(Measured, Estimate)], objective: Objective) -> Vec<Ranked> {
+fn ranked(times: &[(Measured, Estimate)]) -> Vec<Ranked> {
     let Some((_, best)) = times.first() else { return Vec::new() };
     let rank = |(at, (measured, time)): (usize, &(Measured, Estimate))| {
         let over_best = if at == 0 { Estimate { median: 1.0, interval: None } } else { over(*time, *best) };
         Ranked {
             measured: measured.clone(),
             over_best,
-            standing: standing(at, over_best, objective == Objective::Cpu),
+            standing: standing(at, over_best),
             on_front: !times.iter().any(|(other, _)| measured.is_dominated_by(other)),
         }
     };
     times.iter().enumerate().map(rank).collect()
 }
 
-/// How a candidate stands that takes `over_best` times what the best takes. Sums of CPU time have no interval: what is
-/// within 5% by its number alone is close, and everything else is worse.
-fn standing(at: usize, over_best: Estimate, is_sum: bool) -> Standing {
+/// How a candidate stands that takes `over_best` times what the best takes.
+fn standing(at: usize, over_best: Estimate) -> Standing {
     match over_best.interval {
         _ if at == 0 => Standing::Best,
         Some((_, high)) if high <= 1.0 + CLOSE => Standing::Close,
         Some((low, _)) if low > 1.0 && over_best.median <= 1.0 + CLOSE => Standing::Close,
         Some((low, _)) if low > 1.0 => Standing::Worse,
-        None if is_sum && over_best.median <= 1.0 + CLOSE => Standing::Close,
-        None if is_sum => Standing::Worse,
         _ => Standing::NotToldApart,
     }
 }
@@ -226,21 +223,25 @@ fn knobs(need: &Need, records: &[Record]) -> Vec<Knob> {
     let workload = need.workload();
     let of = |spec: &Spec| {
         let record = record_of(records.iter().rev(), spec, workload, need.size, Pace::BackToBack)?;
-        record.summary.as_ref().filter(|_| is_usable(&record.outcome))
+        let time = record.summary.as_ref().filter(|_| is_usable(&record.outcome))?.iteration_ns;
+        Some((time, cpu_ns(record)))
     };
     let mut knobs: Vec<Knob> = Vec::new();
     for record in records.iter().filter(|record| !record.case.spec.params.is_empty()) {
         let spec = &record.case.spec;
-        let (Some(with), Some(without)) = (of(spec), of(&Spec::plain(&spec.name))) else { continue };
+        let (Some((time, cpu)), Some((plain_time, plain_cpu))) = (of(spec), of(&Spec::plain(&spec.name)))
+        else {
+            continue;
+        };
         if knobs.iter().any(|known| known.spec == *spec) {
             continue;
         }
-        let cpu_ratio = Some(with.cpu_ns() / without.cpu_ns()).filter(|ratio| ratio.is_finite());
-        let time_ratio = over(with.iteration_ns, without.iteration_ns);
+        let cpu_ratio = cpu.zip(plain_cpu).map(|(with, without)| over(with, without));
+        let time_ratio = over(time, plain_time);
         knobs.push(Knob { spec: spec.clone(), time_ratio, cpu_ratio });
     }
     let gain = |knob: &Knob| match need.objective {
-        Objective::Cpu => knob.cpu_ratio.unwrap_or(f64::INFINITY),
+        Objective::Cpu => knob.cpu_ratio.map_or(f64::INFINITY, |ratio| ratio.median),
         Objective::Latency | Objective::Throughput => knob.time_ratio.median,
     };
     knobs.sort_by(|a, b| gain(a).total_cmp(&gain(b)));

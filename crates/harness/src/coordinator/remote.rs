@@ -3,11 +3,14 @@
 
 use super::heartbeat::Heartbeat;
 use super::own_child::{OwnChild, over_streams};
+use super::run_directory::RunDirectory;
 use super::via::{ENDPOINT, Via};
 use crate::clock::Timer;
+use crate::host::isolation::shared;
 use crate::protocol::channel::{Channel, wait_any};
-use crate::protocol::hello::{EndpointFacts, Hello};
+use crate::protocol::hello::{EndpointFacts, Hello, Witness};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
+use model::plan::Shared;
 use model::record::ClockSource;
 use model::{CpuPair, Invalid};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -64,6 +67,12 @@ impl Remote {
         CpuPair { client: of(&self.client), server: of(&self.server) }
     }
 
+    /// What the sides share beside a network.
+    pub fn shared(&self) -> Shared {
+        let [client, server] = [&self.client, &self.server].map(|side| side.as_ref().map(|host| &host.facts));
+        shared(client, server)
+    }
+
     /// Why a side cannot be reached any more, if it cannot. Then a run goes on no further.
     pub fn lost(&self) -> Option<&str> {
         self.lost.get().map(String::as_str)
@@ -77,11 +86,18 @@ impl Remote {
 }
 
 impl RemoteHost {
-    /// Reaches an endpoint by `via`: of the first of `programs` that is there. It must speak this protocol.
-    pub fn reach(via: &Via, programs: &[String], interrupted: &AtomicBool) -> Result<Self, Invalid> {
+    /// Reaches an endpoint by `via`: of the first of `programs` that is there. It must speak this protocol. It says whether it sees
+    /// `directory`, if there is one.
+    pub fn reach(
+        via: &Via,
+        programs: &[String],
+        directory: Option<&RunDirectory>,
+        interrupted: &AtomicBool,
+    ) -> Result<Self, Invalid> {
+        let witness = directory.and_then(RunDirectory::witness);
         let mut refusals = Vec::new();
         for program in programs {
-            match first_contact(via, program, interrupted) {
+            match first_contact(via, program, witness.clone(), interrupted) {
                 Ok(facts) => return Ok(Self { via: via.clone(), program: program.clone(), facts }),
                 Err(FirstContact::NotThere(why)) => refusals.push(format!("{program}: {why}")),
                 Err(FirstContact::Refused(refusal)) => return Err(refusal),
@@ -124,13 +140,19 @@ impl From<Failure> for FirstContact {
 }
 
 /// Starts an endpoint, asks for its facts, and says goodbye.
-fn first_contact(via: &Via, program: &str, interrupted: &AtomicBool) -> Result<EndpointFacts, FirstContact> {
+fn first_contact(
+    via: &Via,
+    program: &str,
+    witness: Option<Witness>,
+    interrupted: &AtomicBool,
+) -> Result<EndpointFacts, FirstContact> {
     let mut command = via.command(&[program, ENDPOINT]);
     let (control, mut child) = over_streams(command.stderr(Stdio::piped()), via)?;
     let complaint = child.stderr.take();
     let mut child = OwnChild::command(child);
     // A command that has ended by now has said why, which is read below.
-    let _ = control.send(&CoordinatorMessage::Hello(Hello { wants_facts: true, ..Hello::own() }), &[]);
+    let asks = Hello { wants_facts: true, witness, ..Hello::own() };
+    let _ = control.send(&CoordinatorMessage::Hello(asks), &[]);
     let answer = match hello(&control, interrupted) {
         Ok(answer) => answer,
         Err(failure) => {

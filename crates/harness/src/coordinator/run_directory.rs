@@ -3,11 +3,14 @@
 
 use super::leftovers::{Found, OwnDirectory, PREFIX, find, make};
 use super::reexecution::reexecution;
+use crate::protocol::hello::Witness;
 use model::card::Support;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use std::io::Read;
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread::sleep;
@@ -58,6 +61,19 @@ impl RunDirectory {
     /// The id of the run, which is in the name of everything that it makes.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// A file in it that tells another process, at the same path, that it sees this directory; `None` where there can be none.
+    pub(crate) fn witness(&self) -> Option<Witness> {
+        let witness =
+            Witness { path: self.path.join("witness"), token: format!("{:032x}", rand::random::<u128>()) };
+        self.own.as_ref()?;
+        // Two sides are told one after the other: the second finds a token of its own.
+        let _ = std::fs::remove_file(&witness.path);
+        let mut new = OpenOptions::new();
+        let file = new.write(true).create_new(true).mode(0o600).open(&witness.path);
+        file.and_then(|mut file| file.write_all(witness.token.as_bytes())).ok()?;
+        Some(witness)
     }
 
     /// Where the directory is.

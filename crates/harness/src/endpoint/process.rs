@@ -86,7 +86,7 @@ fn greet(control: &Control) -> Outcome<Option<(Task, Vec<OwnedFd>)>> {
     let (CoordinatorMessage::Hello(theirs), _) = control.receive()? else {
         return Err(unexpected("hello", "the coordinator"));
     };
-    let facts = theirs.wants_facts.then(|| Box::new(reachable::facts()));
+    let facts = theirs.wants_facts.then(|| Box::new(reachable::facts(theirs.witness.as_ref())));
     let capabilities = vec![CAPABILITY.to_owned()];
     control.send(&EndpointMessage::Hello(Hello { facts, capabilities, ..Hello::own() }))?;
     if let Some(refusal) = theirs.refusal() {

@@ -8,9 +8,9 @@ pub(crate) use crate::protocol::error::Outcome;
 use crate::protocol::error::{Blame, EndpointError};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage, PeerMessage};
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Orders, Role, Sizing, SliceOrders};
-use mechanisms::{Endpoint, Mechanism, Network, Shape, Ticket, TrialContext};
+use mechanisms::{Endpoint, Mechanism, Network, Shape, Ticket, TrialContext, registry};
 use model::observation::{Probe, ProbeRequest};
-use model::{Peers, Size, Workload};
+use model::{Peers, Reach, Size, Workload};
 use rustix::fd::{AsFd, OwnedFd};
 use sys::{Failure, OrFail};
 
@@ -49,6 +49,9 @@ impl Session {
     /// What the trial gives the mechanism of its `pair`.
     pub(crate) fn context(&self, pair: u32) -> TrialContext<'_> {
         let Orders { case, directory, number, network, .. } = &self.orders;
+        // What is of one host finds its peer there by its name, though the two are reached by commands.
+        let is_of_networks = registry::card(&case.spec.name).is_some_and(|card| card.reach == Reach::Network);
+        let network = network.filter(|_| is_of_networks);
         TrialContext {
             params: &case.spec.params,
             shape: Shape { size_bytes: self.size_bytes(), workload: case.workload },

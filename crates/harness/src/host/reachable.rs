@@ -2,18 +2,26 @@
 //! may be reached. It connects to nobody.
 
 use super::facts;
+use super::isolation::{Isolation, sees};
 use crate::clock::Calibration;
-use crate::protocol::hello::EndpointFacts;
+use crate::protocol::hello::{EndpointFacts, Witness};
 use model::Placement;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// The facts of this host, which take some 20 ms.
-pub(crate) fn facts() -> EndpointFacts {
+/// The facts of this host, which take some 20 ms, and whether `witness` is seen here.
+pub(crate) fn facts(witness: Option<&Witness>) -> EndpointFacts {
     let root = Path::new("/");
     let host = facts::read(root);
     let cpu = host.topology.place(Placement::SameCore).ok().flatten().map(|pair| pair.server);
-    EndpointFacts { cpu, clock: Calibration::choose(root).record, addresses: addresses(), host }
+    EndpointFacts {
+        cpu,
+        clock: Calibration::choose(root).record,
+        addresses: addresses(),
+        isolation: Isolation::own(),
+        sees_witness: witness.is_some_and(sees),
+        host,
+    }
 }
 
 /// The addresses of this host in its network namespace but for loopback, that at which sshd was asked first.

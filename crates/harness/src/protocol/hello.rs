@@ -1,9 +1,11 @@
 //! The first message of each side: which protocol, which version, which program; and, if it is asked for, what is known of the
 //! endpoint's host. The form of a hello is the same in every version.
 
+use crate::host::isolation::Isolation;
 use model::record::{ClockRecord, Host};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// What every hello says that it belongs to.
 pub const PROTOCOL: &str = "ipcmark-endpoint";
@@ -25,12 +27,24 @@ pub struct Hello {
     /// From a coordinator: whether the endpoint's hello is to have facts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wants_facts: bool,
+    /// From a coordinator: a file that it has made. The facts say whether the endpoint sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Witness>,
     /// From an endpoint: what it can do beside what every endpoint can. Names that are not known are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
     /// From an endpoint, if it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Box<EndpointFacts>>,
+}
+
+/// A file of the coordinator's: who reads the same at its path sees the directory in which it lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Witness {
+    /// Its path.
+    pub path: PathBuf,
+    /// What is in it.
+    pub token: String,
 }
 
 /// What an endpoint says of its host.
@@ -44,6 +58,12 @@ pub struct EndpointFacts {
     pub cpu: Option<u32>,
     /// The addresses by which the host may be reached, the likeliest first.
     pub addresses: Vec<IpAddr>,
+    /// Its host, and the namespaces that it is in.
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// Whether it sees the coordinator's file.
+    #[serde(default)]
+    pub sees_witness: bool,
 }
 
 impl Hello {
@@ -54,6 +74,7 @@ impl Hello {
             version: VERSION,
             program: concat!("ipcmark ", env!("CARGO_PKG_VERSION")).to_owned(),
             wants_facts: false,
+            witness: None,
             capabilities: Vec::new(),
             facts: None,
         }

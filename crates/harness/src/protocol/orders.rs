@@ -21,7 +21,7 @@ pub(crate) struct Orders {
     pub(crate) case: Case,
     pub(crate) role: Role,
     pub(crate) clock: ClockSource,
-    /// Where names in the file system go. Empty where the endpoints may be on two hosts: then there are no such names.
+    /// Where names in the file system go. Empty where the endpoint does not see the directory of the run: then there are no such names.
     pub(crate) directory: PathBuf,
     /// The number of the trial in its run.
     pub(crate) number: u64,

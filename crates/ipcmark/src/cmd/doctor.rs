@@ -49,7 +49,7 @@ fn of_server(via: &Via, arguments: &DoctorArguments) -> Result<String, Error> {
     };
     let interrupted = AtomicBool::new(false);
     let programs = programs(&request, via, &interrupted, &mut Vec::new())?;
-    let server = RemoteHost::reach(via, &programs, &interrupted)?;
+    let server = RemoteHost::reach(via, &programs, None, &interrupted)?;
     let mut words = vec![server.program(), "doctor"];
     words.extend(arguments.json.then_some("--json"));
     Ok(via.output(&words)?)

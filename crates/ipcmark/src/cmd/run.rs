@@ -43,7 +43,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
         None => plan_some(&suite.blocks, endpoints, &host.topology)?,
         Some(remote) => {
             let cpus = remote.sides.cpus(own_cpu(&host));
-            plan_between_hosts(&suite.blocks, cpus, endpoints, &host.topology)?
+            plan_between_hosts(&suite.blocks, cpus, remote.sides.shared(), endpoints, &host.topology)?
         }
     };
     let plan = match request.inject {

@@ -194,13 +194,27 @@ fn a_page_of_it_replaces_a_page_and_nothing_else() {
 #[test]
 fn one_mechanism_is_explained_against_another() {
     let place = Place::new();
-    let words = ["explain", "eventfd", "--against", "pipe", "-s", "8", "-p", "same-core", "--time", "4s"];
-    let said = run(&mut place.ipcmark(words));
+    let page = place.path("page.html");
+    let words =
+        ["explain", "eventfd", "--against", "pipe", "-s", "8", "-p", "same-core", "--time", "4s", "--html"];
+    let said = run(place.ipcmark(words).arg(&page));
     if !said.out.contains("eventfd") {
         return skip(said.err.trim(), "no mechanism is explained against another");
     }
     assert!(said.out.contains("eventfd") && said.out.contains("pipe"), "{}", said.out);
     assert!(said.out.lines().all(|line| line.chars().count() <= 80), "{}", said.out);
+    let html = fs::read_to_string(&page).unwrap();
+    for text in [
+        "eventfd latency same-core",
+        "pipe latency 8 same-core",
+        "the difference, segment by segment",
+        "<svg",
+    ] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    fs::write(&page, "mine").unwrap();
+    let said = run(place.ipcmark(words).arg(&page)).expect(2);
+    assert!(said.err.contains("is not a page that ipcmark made"), "{said}");
 }
 
 #[test]

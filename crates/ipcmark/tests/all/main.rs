@@ -5,6 +5,7 @@ mod advise;
 mod cli;
 mod common;
 mod confined;
+mod continuous;
 mod cpu_traces;
 mod explain;
 mod injected_causes;

@@ -178,7 +178,7 @@ fn the_client_may_be_the_one_that_a_command_reaches_and_addresses_may_be_of_ipv6
 
 /// A container of its own processes, network, names of System V and POSIX, and mounts.
 #[test]
-fn the_wall_of_a_container_is_crossed_by_the_network_and_names_are_refused_with_the_reason() {
+fn the_wall_of_a_container_is_crossed_by_the_network_and_by_names_in_a_shared_directory() {
     let untested = "the wall of a container is not tested";
     let Some(hosts) = TwoHosts::new(untested) else { return };
     let inside = format!("{} unshare --pid --ipc --mount --fork", hosts.via());
@@ -190,9 +190,16 @@ fn the_wall_of_a_container_is_crossed_by_the_network_and_names_are_refused_with_
     let path = place.path(output);
     let line = ["run", "--server-via", &inside, "--via-program", IPCMARK, "-o", path.to_str().unwrap()];
     let mut arguments = [&line[..], &["-s", "1", "--rounds", "2"]].concat();
-    for mechanism in
-        ["tcp", "udp", "unix-stream", "unix-stream:name=path", "unix-stream:name=abstract", "sysv-msg"]
-    {
+    let crossing = ["tcp", "udp", "unix-stream:name=path", "unix-seqpacket:name=path", "fifo"];
+    let stopped = [
+        ("unix-stream:name=abstract", "two network namespaces"),
+        ("sysv-msg", "two IPC namespaces"),
+        ("sysv-sem", "two IPC namespaces"),
+        ("unix-stream", "give it a name"),
+        ("posix-mq", "sent a descriptor"),
+        ("pipe", "sent a descriptor"),
+    ];
+    for mechanism in crossing.into_iter().chain(stopped.map(|(name, _)| name)) {
         arguments.extend(["-m", mechanism]);
     }
     run(&mut hosts.ipcmark(&place, &arguments)).expect(0);
@@ -200,17 +207,53 @@ fn the_wall_of_a_container_is_crossed_by_the_network_and_names_are_refused_with_
     let results = read(&path);
     assert_none_failed(&results);
     let measured: Vec<String> = asked(&results).map(|record| record.case.spec.to_string()).collect();
-    for name in ["tcp", "udp"] {
-        assert!(measured.iter().any(|spec| spec == name), "{measured:?}");
+    assert_eq!(measured, crossing);
+    for (name, says) in stopped {
+        assert_dropped(&results, name, says);
     }
-    for name in ["unix-stream latency", "unix-stream:name=abstract", "sysv-msg"] {
-        let dropped = results.header.plan.dropped.iter().find(|dropped| dropped.case.starts_with(name));
-        assert!(
-            dropped.is_some_and(|dropped| !dropped.reason.is_empty()),
-            "{name}: {:?}",
-            results.header.plan
-        );
-    }
+
+    // A side that does not see the directory of the run shares no name.
+    let hidden = format!(
+        "{inside} sh -c 'mount -t tmpfs none \"$1\" && shift && exec \"$@\"' sh {}",
+        place.tmp().display()
+    );
+    let output = place.path("hidden.jsonl");
+    let line = ["run", "--server-via", &hidden, "--via-program", IPCMARK, "-o", output.to_str().unwrap()];
+    let rest = ["-s", "1", "--rounds", "2", "-m", "tcp", "-m", "fifo"];
+    run(&mut hosts.ipcmark(&place, &[&line[..], &rest[..]].concat())).expect(0);
+    let results = read(&output);
+    assert_none_failed(&results);
+    assert_dropped(&results, "fifo", "set TMPDIR");
+}
+
+/// A command in the same namespaces: whatever is found by its name is measured.
+#[test]
+fn names_are_found_by_a_side_in_the_same_namespaces() {
+    let (place, output) = (Place::new(), "same.jsonl");
+    let path = place.path(output);
+    let mut arguments =
+        vec!["run", "--server-via", "env", "--via-program", IPCMARK, "-s", "1", "--rounds", "2"];
+    let named = ["unix-stream:name=path", "unix-stream:name=abstract", "fifo", "sysv-msg", "sysv-sem"];
+    named.iter().for_each(|name| arguments.extend(["-m", name]));
+    arguments.extend(["-m", "eventfd", "-w", "latency,connect", "-o", path.to_str().unwrap()]);
+    run(&mut place.ipcmark(&arguments)).expect(0);
+    place.assert_nothing_is_left("a run through a command");
+    let results = read(&path);
+    assert_none_failed(&results);
+    let measured: Vec<String> = asked(&results).map(|record| record.case.spec.to_string()).collect();
+    assert_eq!(measured, named);
+    assert_dropped(&results, "eventfd", "sent a descriptor");
+    assert_dropped(&results, "unix-stream:name=path connect", "makes the listener");
+}
+
+fn assert_dropped(results: &Results, case: &str, says: &str) {
+    let mut dropped = results.header.plan.dropped.iter();
+    let is_said = dropped.any(|dropped| {
+        let is_of_case =
+            dropped.case.strip_prefix(case).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        is_of_case && dropped.reason.contains(says)
+    });
+    assert!(is_said, "{case}, {says}: {:?}", results.header.plan.dropped);
 }
 
 /// 100 Mbit/s of frames of 1514 bytes with 1448 bytes of payload in each.

@@ -8,7 +8,7 @@ use crate::support::names::probe_names;
 use crate::support::pipes::{CAPACITY, LIMITS, set_capacity};
 use crate::support::wait::WAIT;
 use model::Params;
-use model::card::{Card, Reach, Support};
+use model::card::{ByName, Card, Reach, Support};
 use model::record::Setting;
 use model::semantics::{Lifetime, Namespace, Naming, OtherUsers, Semantics};
 use rustix::fd::OwnedFd;
@@ -46,6 +46,7 @@ impl Mechanism for Fifo {
         name: "fifo",
         summary: "named pipes, one for each direction",
         reach: Reach::Host,
+        by_name: ByName::Always,
         params: &[CAPACITY, WAIT],
         limits: LIMITS,
         semantics: Semantics {

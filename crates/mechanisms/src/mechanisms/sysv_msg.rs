@@ -4,7 +4,7 @@ use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::MESSAGE;
 use crate::support::cards::OF_QUEUE;
 use crate::support::names::{Registered, probe_names};
-use model::card::{Card, Support};
+use model::card::{ByName, Card, Support};
 use model::record::Setting;
 use model::semantics::{Credentials, Naming, Semantics};
 use model::{Domain, Param, Params, Size};
@@ -31,6 +31,7 @@ impl Mechanism for SysvMsg {
     const CARD: Card = Card {
         name: "sysv-msg",
         summary: "System V message queues, one for each direction",
+        by_name: ByName::Always,
         params: &[Param {
             name: "queue",
             summary: "bytes that a queue holds (msg_qbytes); above kernel.msgmnb with CAP_SYS_RESOURCE",

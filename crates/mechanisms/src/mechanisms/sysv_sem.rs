@@ -7,7 +7,7 @@ use crate::support::names::{Registered, probe_names};
 use crate::support::undo::{UNDO, undo};
 use crate::support::wake::{WakeEndpoint, Waker};
 use model::Params;
-use model::card::{Card, Reach, Support};
+use model::card::{ByName, Card, Reach, Support};
 use model::semantics::{Credentials, Lifetime, Namespace, Naming, OtherUsers, Semantics};
 use sys::name::ObjectName;
 use sys::sysv::{SysvKey, SysvSemaphores};
@@ -32,6 +32,7 @@ impl Mechanism for SysvSem {
         name: "sysv-sem",
         summary: "System V semaphores, one for each direction",
         reach: Reach::Host,
+        by_name: ByName::Always,
         params: &[UNDO],
         limits: "sets and semaphores as kernel.sem allows",
         semantics: Semantics {

@@ -11,7 +11,7 @@ use crate::support::socket::{RCVBUF, SNDBUF};
 use crate::support::unix_name::{self, NAME};
 use crate::support::wait::WAIT;
 use model::Params;
-use model::card::{Card, Support};
+use model::card::{ByName, Card, Support};
 use model::semantics::{Atomic, Semantics};
 use rustix::net::{Protocol, SocketType};
 use sys::Failure;
@@ -27,6 +27,7 @@ impl Connection for UnixSeqpacket {
     const CARD: Card = Card {
         name: "unix-seqpacket",
         summary: "connected Unix sequenced-packet sockets",
+        by_name: ByName::As(NAME.name),
         fds: true,
         hangup: true,
         polled: true,

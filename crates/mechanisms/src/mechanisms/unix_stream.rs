@@ -11,7 +11,7 @@ use crate::support::socket::{RCVBUF, SNDBUF};
 use crate::support::unix_name::{self, NAME};
 use crate::support::wait::WAIT;
 use model::Params;
-use model::card::{Card, Reach, Support};
+use model::card::{ByName, Card, Reach, Support};
 use rustix::net::{Protocol, SocketType};
 use sys::Failure;
 
@@ -27,6 +27,7 @@ impl Connection for UnixStream {
         name: "unix-stream",
         summary: "connected Unix stream sockets",
         reach: Reach::Host,
+        by_name: ByName::As(NAME.name),
         fds: true,
         params: &[NAME, SNDBUF, RCVBUF, WAIT, SERVER, MESSAGE_MEMORY],
         workloads: EXCHANGES_CONNECT_AND_SESSION,

@@ -3,7 +3,7 @@
 //! A base has no name, summary or manual page. The base of an operation is `Card::OPERATION`, which is in `model`
 //! because tests of other crates take it too.
 
-use model::card::{Card, CardKind, Framing, Payload, Reach};
+use model::card::{ByName, Card, CardKind, Framing, Payload, Reach};
 use model::semantics::{
     Atomic, Credentials, Lifetime, Loss, Namespace, Naming, Order, OtherUsers, Semantics, WhenFull,
 };
@@ -85,6 +85,7 @@ pub(crate) const STREAM: Card = Card {
     summary: "",
     framing: Framing::Stream,
     reach: Reach::Related,
+    by_name: ByName::Never,
     payload: Payload::Bytes,
     fds: false,
     hangup: true,

@@ -26,7 +26,7 @@ use model::observation::SampledStack;
 
 /// A longer cell is words.
 const LONGEST_NUMBER: usize = 22;
-const OWN_STYLE: &str = include_str!("explanation.css");
+pub(super) const OWN_STYLE: &str = include_str!("explanation.css");
 
 /// The page of `all`, and of the `curves` that they make, made by `command`.
 pub fn explanation_html(all: &[AnalysedExplanation<'_>], curves: &[SizeCurve], command: &[String]) -> String {
@@ -147,7 +147,7 @@ fn sentences(heading: &str, all: &[String]) -> Markup {
 }
 
 /// A grid as a table, with what is to be said under it.
-fn table(grid: &Grid) -> Markup {
+pub(super) fn table(grid: &Grid) -> Markup {
     html! {
         h3 { (grid.heading) }
         @if !grid.rows.is_empty() {

@@ -32,7 +32,7 @@ pub fn advice_svg(answer: &Recommendation) -> String {
         .iter()
         .filter_map(|ranked| {
             let time = ranked.measured.time(objective)?.median;
-            Some((ranked, time, ranked.measured.cpu_ns?))
+            Some((ranked, time, ranked.measured.cpu_ns?.median))
         })
         .collect();
     points.sort_by(|a, b| a.1.total_cmp(&b.1));

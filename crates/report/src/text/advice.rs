@@ -92,7 +92,9 @@ fn achieved(answer: &Recommendation, best: &Ranked) -> String {
         Objective::Latency => {
             measured.round_trip_ns.map(|ns| format!("{} for {what}", tight_estimate(ns, Unit::Ns)))
         }
-        Objective::Cpu => measured.cpu_ns.and_then(time).map(|time| format!("{time} of CPU time for {what}")),
+        Objective::Cpu => {
+            measured.cpu_ns.map(|ns| format!("{} of CPU time for {what}", tight_estimate(ns, Unit::Ns)))
+        }
         Objective::Throughput => {
             measured.message_ns.map(|ns| format!("{} messages a second", per_second(ns.median)))
         }
@@ -143,7 +145,7 @@ fn rows(answer: &Recommendation) -> Vec<String> {
             &format!("{star}{}", name(ranked)),
             [
                 measured.round_trip_ns.and_then(time_estimate).unwrap_or_else(dash),
-                measured.cpu_ns.and_then(time).unwrap_or_else(dash),
+                measured.cpu_ns.and_then(|ns| time(ns.median)).unwrap_or_else(dash),
                 measured.message_ns.map_or_else(dash, |ns| per_second(ns.median)),
                 over,
             ],
@@ -167,7 +169,7 @@ fn more(ratio: Estimate) -> String {
 /// What settings change.
 fn knobs(answer: &Recommendation) -> Vec<String> {
     let words = |knob: &analysis::advise::Knob| {
-        let cpu = knob.cpu_ratio.map(|median| more(Estimate { median, interval: None }));
+        let cpu = knob.cpu_ratio.map(more);
         let cpu = cpu.map(|cpu| format!(", CPU time {cpu}")).unwrap_or_default();
         format!("{}: time {}{cpu}", clean(&knob.spec.to_string()), more(knob.time_ratio))
     };
@@ -239,7 +241,7 @@ mod tests {
             measured: Measured {
                 spec: Spec::plain(name),
                 round_trip_ns: Some(estimate(ns)),
-                cpu_ns: Some(ns),
+                cpu_ns: Some(estimate(ns)),
                 message_ns: Some(estimate(ns / 4.0)),
             },
             over_best: estimate(over),

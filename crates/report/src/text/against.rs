@@ -19,11 +19,21 @@ pub fn differences(all: &[ExplainedDifference], style: &Style) -> String {
 }
 
 fn lay_out(one: &ExplainedDifference, style: &Style) -> Vec<String> {
-    let [first, second] = one.cases.each_ref().map(|case| clean(&case.key()));
     let words = wrap(&sentence(one), style.width, INDENT, DEEPER);
-    let tables = [table(one), path(one, 0), path(one, 1)];
+    let tables = tables(one);
     let tables = tables.iter().flat_map(|table| grid(table, style));
-    section(&format!("{first} against {second}"), words, style).into_iter().chain(tables).collect()
+    section(&heading(one), words, style).into_iter().chain(tables).collect()
+}
+
+/// Which cases they are.
+pub(crate) fn heading(one: &ExplainedDifference) -> String {
+    let [first, second] = one.cases.each_ref().map(|case| clean(&case.key()));
+    format!("{first} against {second}")
+}
+
+/// The difference, and the path of each.
+pub(crate) fn tables(one: &ExplainedDifference) -> [Grid; 3] {
+    [difference(one), path(one, 0), path(one, 1)]
 }
 
 /// Why the first is slower or faster, by how much, and which segments carry it.
@@ -82,7 +92,7 @@ fn carried(line: &SegmentDifference, one: &ExplainedDifference) -> String {
 }
 
 /// A case, as a sentence names it.
-fn name(case: &Case) -> String {
+pub(crate) fn name(case: &Case) -> String {
     let size = case.size_bytes.map(|size| format!(" {size}")).unwrap_or_default();
     let inject = case.inject.map(|inject| format!(" inject={inject}")).unwrap_or_default();
     clean(&format!("{}{size}{inject}", case.spec))
@@ -107,7 +117,7 @@ fn line_name(line: &SegmentDifference, calls: &CallNames) -> String {
     }
 }
 
-fn table(one: &ExplainedDifference) -> Grid {
+fn difference(one: &ExplainedDifference) -> Grid {
     let difference = &one.difference;
     let row = |line: &SegmentDifference| {
         let cells = [

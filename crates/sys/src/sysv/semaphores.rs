@@ -42,14 +42,28 @@ impl SysvSemaphores {
     }
 }
 
+/// `struct semid_ds` of the 64-bit kernel (semctl(2), and `asm/sembuf.h`), which the crate libc does not have for every C library.
+#[repr(C)]
+struct SetStatus {
+    permissions: libc::ipc_perm,
+    used_s: i64,
+    #[cfg(target_arch = "x86_64")]
+    _unused: u64,
+    changed_s: i64,
+    #[cfg(target_arch = "x86_64")]
+    _unused_too: u64,
+    count: u64,
+    _reserved: [u64; 2],
+}
+
 /// Removes the set `key`, if this user made it, and not before `since_s` (semctl(2), `IPC_STAT`, `IPC_RMID`).
 pub(crate) fn remove_semaphores(key: SysvKey, since_s: i64) -> Result<(), Errno> {
-    // SAFETY: a zeroed semid_ds is valid, and is valid for writes through the call; IPC_RMID needs no argument.
+    // SAFETY: a zeroed status is valid, and is valid for writes through the call; IPC_RMID needs no argument.
     unsafe {
         let id = checked(libc::semget(key.0, 0, 0))?;
-        let mut status: libc::semid_ds = std::mem::zeroed();
+        let mut status: SetStatus = std::mem::zeroed();
         checked(libc::semctl(id, 0, libc::IPC_STAT, &raw mut status))?;
-        check_ours(&status.sem_perm, status.sem_ctime, since_s)?;
+        check_ours(&status.permissions, status.changed_s, since_s)?;
         checked(libc::semctl(id, 0, libc::IPC_RMID)).map(drop)
     }
 }
