@@ -166,7 +166,7 @@ impl Dist {
         for name in ["man", "completions"] {
             make(&shared.join(name))?;
         }
-        step("manual pages", Command::new(own).arg("man").arg(shared.join("man")))?;
+        step("manual pages", Command::new(own).args(["man", "--directory"]).arg(shared.join("man")))?;
         for (shell, file) in [("bash", "ipcmark"), ("zsh", "_ipcmark"), ("fish", "ipcmark.fish")] {
             let script = said(Command::new(own).args(["completions", shell]));
             let script =
