@@ -1,94 +1,18 @@
 //! `cargo xtask dist`: what users install, in target/dist: archives, Debian packages and images of static binaries, with completions,
 //! manual pages, licences, a bill of materials and checksums. It publishes nothing.
 
+mod files;
 mod materials;
 mod package;
+mod platform;
 
 use crate::skipped::Skipped;
-use crate::steps::{cargo, root, step, target};
+use crate::steps::{root, step, target};
+use files::{VERSION, copy, make, said, write};
+use platform::{PLATFORMS, Platform, native};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// The version of every crate of the workspace.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// A machine type for which there is a static binary.
-struct Platform {
-    triple: &'static str,
-    /// Debian's name of it, and an image's.
-    debian: &'static str,
-    /// The C compiler, for one of the codecs, and the package that it comes with.
-    compiler: (&'static str, &'static str),
-    /// The program that runs its binaries on another machine type, and its package.
-    emulator: (&'static str, &'static str),
-}
-
-const PLATFORMS: [Platform; 2] = [
-    Platform {
-        triple: "x86_64-unknown-linux-musl",
-        debian: "amd64",
-        compiler: ("musl-gcc", "musl-tools"),
-        emulator: ("qemu-x86_64", "qemu-user"),
-    },
-    Platform {
-        triple: "aarch64-unknown-linux-musl",
-        debian: "arm64",
-        compiler: ("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
-        emulator: ("qemu-aarch64", "qemu-user"),
-    },
-];
-
-impl Platform {
-    fn is_native(&self) -> bool {
-        self.triple.starts_with(std::env::consts::ARCH)
-    }
-
-    /// What this machine lacks to build for it, and what to install. The standard library is fetched, if that can be done.
-    fn lack(&self) -> Option<String> {
-        if said(Command::new("rustup").args(["target", "add", self.triple])).is_none() {
-            return Some(format!("its standard library; run `rustup target add {}`", self.triple));
-        }
-        let (compiler, package) = self.compiler;
-        said(Command::new(compiler).arg("--version"))
-            .is_none()
-            .then(|| format!("{compiler}; install {package}"))
-    }
-
-    /// A cargo command whose target is this platform.
-    fn cargo(&self, arguments: &[&str]) -> Command {
-        let mut command = cargo(arguments);
-        let variable = self.triple.replace('-', "_");
-        command.args(["--target", self.triple]).env(format!("CC_{variable}"), self.compiler.0);
-        // Headers of the GNU C library would ask for functions that musl has not.
-        command.env(format!("CFLAGS_{variable}"), "-U_FORTIFY_SOURCE");
-        if !self.is_native() {
-            let variable = variable.to_uppercase();
-            // The linker that comes with Rust; the libraries that it needs come with the target.
-            command.env(format!("CARGO_TARGET_{variable}_LINKER"), "rust-lld");
-            command.env(format!("CARGO_TARGET_{variable}_RUNNER"), self.emulator.0);
-        }
-        command
-    }
-
-    /// Its binary, built with `profile`.
-    fn binary(&self, profile: &str) -> Result<PathBuf, String> {
-        let mut build = self.cargo(&["build", "--package", "ipcmark", "--locked", "--profile", profile]);
-        step(&format!("a static binary for {}", self.debian), &mut build)?;
-        let directory = if profile == "dev" { "debug" } else { profile };
-        Ok(target(&format!("{}/{directory}/ipcmark", self.triple)))
-    }
-}
-
-/// The platform of this machine, which can be built for.
-fn native() -> Result<&'static Platform, String> {
-    let native = PLATFORMS.iter().find(|platform| platform.is_native());
-    let native = native.ok_or_else(|| format!("nothing is made for {}", std::env::consts::ARCH))?;
-    match native.lack() {
-        None => Ok(native),
-        Some(lack) => Err(format!("{} is not built: this machine lacks {lack}", native.triple)),
-    }
-}
 
 /// The static binary for this machine, as users install it.
 pub fn native_binary() -> Result<PathBuf, String> {
@@ -192,7 +116,7 @@ impl Dist {
         copy(binary, &tree.join("ipcmark"))?;
         write(&tree.join("LICENSES-OF-LIBRARIES.txt"), &materials.licences)?;
         self.archive(&name)?;
-        package::make(self, platform, &tree)?;
+        package::make(&self.directory, &self.date_s, platform, &tree)?;
         self.image(platform, binary)?;
         fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))
     }
@@ -219,22 +143,4 @@ impl Dist {
         let files = "sha256sum -- *.tar.gz *.deb *.cdx.json > SHA256SUMS && ls -lh -- *.tar.gz *.deb *.cdx.json SHA256SUMS";
         step("checksums", Command::new("sh").current_dir(&self.directory).args(["-c", files]))
     }
-}
-
-/// What `command` writes to its standard output; `None` if it cannot be run, or fails.
-fn said(command: &mut Command) -> Option<String> {
-    let output = command.output().ok().filter(|output| output.status.success())?;
-    String::from_utf8(output.stdout).ok()
-}
-
-fn make(directory: &Path) -> Result<(), String> {
-    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    fs::copy(from, to).map(drop).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -4,8 +4,7 @@
 //! conformance tests are all made from it. It is not the code that does the work.
 
 use crate::param::Param;
-use crate::params::Params;
-use crate::semantics::{Namespace, Semantics};
+use crate::semantics::Semantics;
 use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,19 +116,6 @@ impl Card {
     /// Whether `workload` makes sense for it.
     pub fn takes(&self, workload: Workload) -> bool {
         self.workloads.iter().any(|of_card| of_card.is_like(workload))
-    }
-
-    /// The namespace that two processes must share to meet by a name alone, with `params`; `None` where they cannot.
-    pub fn meets_in(&self, params: &Params) -> Option<Namespace> {
-        match self.by_name {
-            ByName::Never => None,
-            ByName::Always => Some(self.semantics.namespace),
-            ByName::As(name) => match params.text(self, name) {
-                Some("path") => Some(Namespace::Mount),
-                Some("abstract") => Some(Namespace::Net),
-                _ => None,
-            },
-        }
     }
 
     /// The card of an operation, without name, summary and manual pages.

@@ -2,9 +2,10 @@
 //!
 //! Values are kept in canonical text, so that equal parameters are equal text in results files.
 
-use crate::card::Card;
+use crate::card::{ByName, Card};
 use crate::invalid::Invalid;
 use crate::param::MATCH;
+use crate::semantics::Namespace;
 use crate::units::{Size, parse_duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,19 @@ impl Params {
     pub fn text<'a>(&'a self, card: &'a Card, name: &str) -> Option<&'a str> {
         let given = self.0.get(name).map(String::as_str);
         given.or_else(|| card.params.iter().find(|param| param.name == name).and_then(|param| param.default))
+    }
+
+    /// The namespace that two processes must share to meet by a name alone; `None` where they cannot.
+    pub fn meets_in(&self, card: &Card) -> Option<Namespace> {
+        match card.by_name {
+            ByName::Never => None,
+            ByName::Always => Some(card.semantics.namespace),
+            ByName::As(name) => match self.text(card, name) {
+                Some("path") => Some(Namespace::Mount),
+                Some("abstract") => Some(Namespace::Net),
+                _ => None,
+            },
+        }
     }
 
     /// The same for messages of `size`, which replaces every `match`.

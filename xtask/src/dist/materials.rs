@@ -1,7 +1,7 @@
 //! What a binary is built from: every crate, with its version and licence, as CycloneDX has it, and the texts of the licences. It
 //! judges no licence.
 
-use super::said;
+use super::files::{VERSION, said};
 use crate::steps::cargo;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ fn bill(crates: &[Crate]) -> String {
         "metadata": { "component": {
             "type": "application",
             "name": "ipcmark",
-            "version": super::VERSION,
+            "version": VERSION,
             "licenses": [{ "expression": "Apache-2.0 OR MIT" }],
         } },
         "components": crates.iter().map(component).collect::<Vec<_>>(),

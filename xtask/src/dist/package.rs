@@ -1,6 +1,7 @@
 //! The Debian package: where its files go, what it says of itself, and what checks it. dpkg-deb packs it.
 
-use super::{Dist, Platform, VERSION, copy, make as make_directory, said, write};
+use super::files::{VERSION, copy, make as make_directory, said, write};
+use super::platform::Platform;
 use crate::steps::{root, step};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,9 +34,9 @@ pub fn name(platform: &Platform) -> String {
     format!("ipcmark_{VERSION}_{}.deb", platform.debian)
 }
 
-/// Makes the package of what lies in `tree`.
-pub fn make(dist: &Dist, platform: &Platform, tree: &Path) -> Result<(), String> {
-    let stage = dist.directory.join("stage");
+/// Makes the package of what lies in `tree`, in `directory`; its files have the date `date_s`.
+pub fn make(directory: &Path, date_s: &str, platform: &Platform, tree: &Path) -> Result<(), String> {
+    let stage = directory.join("stage");
     let documents = stage.join("usr/share/doc/ipcmark");
     let place = |from: &str, to: &str| -> Result<PathBuf, String> {
         let to = stage.join(to);
@@ -54,9 +55,9 @@ pub fn make(dist: &Dist, platform: &Platform, tree: &Path) -> Result<(), String>
         let page = page.file_name().to_string_lossy().into_owned();
         packed.push(place(&format!("man/{page}"), &format!("usr/share/man/man1/{page}"))?);
     }
-    write(&documents.join("changelog"), &changelog(&dist.date_s)?)?;
+    write(&documents.join("changelog"), &changelog(date_s)?)?;
     packed.push(documents.join("changelog"));
-    write(&documents.join("copyright"), &copyright(&dist.date_s)?)?;
+    write(&documents.join("copyright"), &copyright(date_s)?)?;
     make_directory(&stage.join("usr/share/lintian/overrides"))?;
     write(&stage.join("usr/share/lintian/overrides/ipcmark"), OVERRIDES)?;
     step("compressed pages", Command::new("gzip").arg("-9n").args(&packed))?;
@@ -67,9 +68,9 @@ pub fn make(dist: &Dist, platform: &Platform, tree: &Path) -> Result<(), String>
     write(&stage.join("DEBIAN/control"), &control(platform, size_kib(&stage)?))?;
     set_modes(&stage)?;
     let mut pack = Command::new("dpkg-deb");
-    pack.args(["--root-owner-group", "--build"]).arg(&stage).arg(dist.directory.join(name(platform)));
+    pack.args(["--root-owner-group", "--build"]).arg(&stage).arg(directory.join(name(platform)));
     // Every file has the date of the commit.
-    step("package", pack.env("SOURCE_DATE_EPOCH", &dist.date_s))?;
+    step("package", pack.env("SOURCE_DATE_EPOCH", date_s))?;
     fs::remove_dir_all(&stage).map_err(|error| format!("{}: {error}", stage.display()))
 }
 

@@ -6,9 +6,10 @@ use super::own_child::{OwnChild, over_streams};
 use super::run_directory::RunDirectory;
 use super::via::{ENDPOINT, Via};
 use crate::clock::Timer;
-use crate::host::isolation::shared;
+use crate::host::isolation::{Witness, shared};
 use crate::protocol::channel::{Channel, wait_any};
-use crate::protocol::hello::{EndpointFacts, Hello, Witness};
+
+use crate::protocol::hello::{EndpointFacts, Hello};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use model::plan::Shared;
 use model::record::ClockSource;
@@ -69,7 +70,8 @@ impl Remote {
 
     /// What the sides share beside a network.
     pub fn shared(&self) -> Shared {
-        let [client, server] = [&self.client, &self.server].map(|side| side.as_ref().map(|host| &host.facts));
+        let [client, server] =
+            [&self.client, &self.server].map(|side| side.as_ref().map(|host| &host.facts.isolation));
         shared(client, server)
     }
 

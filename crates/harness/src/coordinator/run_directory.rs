@@ -3,7 +3,7 @@
 
 use super::leftovers::{Found, OwnDirectory, PREFIX, find, make};
 use super::reexecution::reexecution;
-use crate::protocol::hello::Witness;
+use crate::host::isolation::Witness;
 use model::card::Support;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;

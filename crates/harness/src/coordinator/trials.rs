@@ -376,7 +376,8 @@ fn start_remote(remote: &Remote, orders: &Orders) -> Result<EndpointProcess, Fai
     let process = match side {
         None => EndpointProcess::start(orders, Vec::new(), None)?,
         Some(host) => {
-            let directory = if host.facts.sees_witness { orders.directory.clone() } else { PathBuf::new() };
+            let directory =
+                if host.facts.isolation.sees_witness { orders.directory.clone() } else { PathBuf::new() };
             let orders = Orders { clock: host.clock(), directory, ..orders.clone() };
             EndpointProcess::start_on(host, &orders)?
         }

@@ -2,9 +2,9 @@
 //! may be reached. It connects to nobody.
 
 use super::facts;
-use super::isolation::{Isolation, sees};
+use super::isolation::{Isolation, Witness};
 use crate::clock::Calibration;
-use crate::protocol::hello::{EndpointFacts, Witness};
+use crate::protocol::hello::EndpointFacts;
 use model::Placement;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -18,8 +18,7 @@ pub(crate) fn facts(witness: Option<&Witness>) -> EndpointFacts {
         cpu,
         clock: Calibration::choose(root).record,
         addresses: addresses(),
-        isolation: Isolation::own(),
-        sees_witness: witness.is_some_and(sees),
+        isolation: Isolation::own(witness),
         host,
     }
 }

@@ -1,11 +1,10 @@
 //! The first message of each side: which protocol, which version, which program; and, if it is asked for, what is known of the
 //! endpoint's host. The form of a hello is the same in every version.
 
-use crate::host::isolation::Isolation;
+use crate::host::isolation::{Isolation, Witness};
 use model::record::{ClockRecord, Host};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 /// What every hello says that it belongs to.
 pub const PROTOCOL: &str = "ipcmark-endpoint";
@@ -38,15 +37,6 @@ pub struct Hello {
     pub facts: Option<Box<EndpointFacts>>,
 }
 
-/// A file of the coordinator's: who reads the same at its path sees the directory in which it lies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Witness {
-    /// Its path.
-    pub path: PathBuf,
-    /// What is in it.
-    pub token: String,
-}
-
 /// What an endpoint says of its host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndpointFacts {
@@ -58,12 +48,9 @@ pub struct EndpointFacts {
     pub cpu: Option<u32>,
     /// The addresses by which the host may be reached, the likeliest first.
     pub addresses: Vec<IpAddr>,
-    /// Its host, and the namespaces that it is in.
+    /// Its host, the namespaces that it is in, and whether it sees the coordinator's file.
     #[serde(default)]
     pub isolation: Isolation,
-    /// Whether it sees the coordinator's file.
-    #[serde(default)]
-    pub sees_witness: bool,
 }
 
 impl Hello {

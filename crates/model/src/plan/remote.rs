@@ -92,7 +92,7 @@ fn unreachable(entry: &PlanEntry, workload: Workload, shared: Shared) -> Option<
 
 /// Why the endpoints of `entry` do not meet on one host, if they do not.
 fn not_shared(entry: &PlanEntry, workload: Workload, shared: Shared) -> Option<&'static str> {
-    let Some(namespace) = entry.card.meets_in(&entry.spec.params) else {
+    let Some(namespace) = entry.spec.params.meets_in(&entry.card) else {
         return Some(match entry.card.by_name {
             ByName::As(_) => {
                 "one endpoint is sent a socket of the pair, which no command passes on; give it a name: name=path or name=abstract"
