@@ -6,6 +6,7 @@ mod advise;
 pub mod by_hand;
 mod choose;
 mod coverage;
+mod doses;
 mod explain;
 mod ipcmark;
 mod memory;
@@ -48,13 +49,14 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "trial" => trial_cost(&Bench::new()?),
         "others" => others::run(&Bench::new()?, only),
         "remote" => remote::run(&Bench::new()?, only),
+        "doses" => doses::run(&Bench::new()?, only),
         "explain" => explain::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
         "memory" => memory::run(arguments),
         "static" => static_binary::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, probes, page, speed, stream, memory, advise, choose, static"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, speed, stream, memory, advise, choose, static"
             .to_owned()),
     }
 }

@@ -419,10 +419,11 @@ pub struct ExplainArguments {
     /// Case of the results file to explain, as `compare` and messages name it: 'pipe latency 1 same-core'
     #[arg(long, value_name = "CASE", requires = "what")]
     pub case: Option<String>,
-    /// Explain why it is slower or faster than this: another mechanism, or another size of the same
+    /// Explain why it is slower or faster than this: another mechanism, another size of the same, or the same with the endpoints of
+    /// another build, named by its path
     #[arg(
         long,
-        value_name = "MECHANISM|SIZE",
+        value_name = "MECHANISM|SIZE|BINARY",
         requires = "what",
         conflicts_with_all = ["case", "probes", "counters", "traces", "timelines", "flames"]
     )]

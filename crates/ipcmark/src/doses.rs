@@ -15,11 +15,11 @@ use std::time::Duration;
 /// More rounds would narrow the intervals little.
 const MOST_ROUNDS: u32 = 60;
 
-/// Measures `cases`, all in the same rounds, for `time`. A slice has so many `iterations`, or as many as it has time for.
+/// Measures `cases`, each by its own of `trials`, all in the same rounds, for `time`. A slice has so many `iterations`, or as many as it has time for.
 pub fn record(
     cases: &[Case],
     iterations: Option<u64>,
-    trials: &dyn Trials,
+    trials: &[&dyn Trials],
     time: Duration,
 ) -> Vec<DosedTrials> {
     let mut dosed = vec![DosedTrials::default(); cases.len()];

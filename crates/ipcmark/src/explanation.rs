@@ -135,7 +135,7 @@ fn record_events(
     let time = time / u32::try_from(gathered.len().max(1)).unwrap_or(u32::MAX);
     for gathered in gathered {
         let case = std::slice::from_ref(&gathered.case);
-        if let Some(dosed) = doses::record(case, request.iterations, trials, time).pop() {
+        if let Some(dosed) = doses::record(case, request.iterations, &[trials], time).pop() {
             gathered.doses = dosed;
         }
     }

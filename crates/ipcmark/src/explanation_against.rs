@@ -1,4 +1,4 @@
-//! Why one case is slower than another: the events of both recorded in the same rounds, and the difference of their paths.
+//! Why one case, or the endpoints of one build, are slower than others: the events of both recorded in the same rounds, and the difference of their paths.
 
 use crate::derived_file::{self, FileKind};
 use crate::doses;
@@ -9,8 +9,10 @@ use crate::output::{print, style};
 use crate::request::ExplanationRequest;
 use crate::session::RunSession;
 use analysis::path::ExplainedDifference;
+use harness::coordinator::schedule::Trials;
 use model::{Case, Invalid};
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 /// The time that each pair may take when none is given.
@@ -32,9 +34,10 @@ pub fn pairs(first: &[Case], second: &[Case]) -> Vec<[Case; 2]> {
     first.iter().filter_map(pair).collect()
 }
 
-/// Explains each of `pairs`, and prints what was found.
+/// Explains each of `pairs`, and prints what was found. The second of each has endpoints of `other`, if that is another build.
 pub fn explain_pairs(
     pairs: &[[Case; 2]],
+    other: Option<&Path>,
     request: &ExplanationRequest,
     session: &RunSession,
 ) -> Result<Exit, Error> {
@@ -49,14 +52,15 @@ pub fn explain_pairs(
     request.files.html.iter().try_for_each(|path| derived_file::check(path, FileKind::PAGE))?;
     let time =
         request.time.map_or(TIME_OF_A_PAIR, |time| time / u32::try_from(pairs.len()).unwrap_or(u32::MAX));
-    let trials = session.trials(false, request.timeout, None);
+    let trials = [None, other].map(|program| session.trials_of(program, false, request.timeout));
+    let trials = trials.each_ref().map(|trials| trials as &dyn Trials);
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for cases in pairs {
         let dosed = doses::record(cases, request.iterations, &trials, time);
         let sums: Vec<_> = dosed.iter().filter_map(|dosed| dosed.sum()).collect();
         let difference = <[_; 2]>::try_from(sums)
             .ok()
-            .and_then(|sums| ExplainedDifference::of(cases.clone(), sums, observe::call_name));
+            .and_then(|sums| ExplainedDifference::of(cases.clone(), other, sums, observe::call_name));
         match difference {
             Some(difference) => found.push(difference),
             None => {

@@ -127,14 +127,23 @@ pub struct RatioRequest {
 pub struct ExplainRequest {
     /// The cases.
     pub blocks: Vec<Block>,
-    /// The cases that they are held against.
-    pub against: Option<Vec<Block>>,
+    /// What they are held against.
+    pub against: Option<Against>,
     /// The delay in every iteration of the cases, but not of those that they are held against.
     pub inject: Option<Inject>,
     /// What client and server are.
     pub endpoints: Endpoints,
     /// How to explain them.
     pub explanation: ExplanationRequest,
+}
+
+/// What cases are held against.
+#[derive(Debug)]
+pub enum Against {
+    /// Other cases.
+    Cases(Vec<Block>),
+    /// The same cases with the endpoints of another build.
+    Build(PathBuf),
 }
 
 /// How cases are explained.
@@ -375,7 +384,7 @@ impl ExplainRequest {
             (Some(what), None) => by_hand(std::slice::from_ref(what), &axes)?.blocks,
             (None, _) => by_hand(&mechanisms, &axes)?.blocks,
         };
-        let against = against.map(|text| blocks_against(&blocks, &text, &axes)).transpose()?;
+        let against = against.map(|text| Against::new(&blocks, &text, &axes)).transpose()?;
         Ok(Self {
             blocks,
             against,
@@ -386,11 +395,19 @@ impl ExplainRequest {
     }
 }
 
-/// The cases that `blocks` are held against: of the mechanism `text`, or of the same mechanisms at the size `text`.
-fn blocks_against(blocks: &[Block], text: &str, axes: &Axes) -> Result<Vec<Block>, Invalid> {
-    match text.parse::<Size>() {
-        Ok(size) => Ok(blocks.iter().map(|block| Block { sizes: vec![size], ..block.clone() }).collect()),
-        Err(_) => Ok(by_hand(&[text.to_owned()], axes)?.blocks),
+impl Against {
+    /// The same mechanisms at the size `text`, the build at the path `text`, or the mechanism `text`.
+    fn new(blocks: &[Block], text: &str, axes: &Axes) -> Result<Self, Invalid> {
+        if let Ok(size) = text.parse::<Size>() {
+            let of_size = |block: &Block| Block { sizes: vec![size], ..block.clone() };
+            return Ok(Self::Cases(blocks.iter().map(of_size).collect()));
+        }
+        // A path has a slash in it; as a mechanism it would be unknown.
+        let is_path = text.contains('/') || Path::new(text).is_file() && mechanism(text).is_none();
+        match is_path {
+            true => Ok(Self::Build(text.into())),
+            false => Ok(Self::Cases(by_hand(&[text.to_owned()], axes)?.blocks)),
+        }
     }
 }
 

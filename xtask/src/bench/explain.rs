@@ -71,7 +71,7 @@ fn measured(bench: &Bench, case: &Case) -> DosedTrials {
         rounds: ROUNDS,
     };
     let budget = TimeBudget { clock: &Timer::start(), time: TIME };
-    dose::measure(plan, &bench.trials(), budget, |DosedSlice { round, outcome, .. }| match outcome {
+    dose::measure(plan, &[&bench.trials()], budget, |DosedSlice { round, outcome, .. }| match outcome {
         Ok(DosedSample { sample, trace: None }) => dosed.add_bare(round, (&sample).into()),
         Ok(DosedSample { sample, trace: Some(trace) }) => dosed.add(round, &trace, (&sample).into()),
         Err(failure) => dosed.note_failure(failure),

@@ -173,9 +173,9 @@ pub fn check(package: &Path) -> Result<(), String> {
     write(&database.join("available"), "")?;
     let dpkg = |arguments: &[&str]| {
         let mut command = Command::new("dpkg");
-        command.arg(format!("--root={}", tree.display())).args(arguments);
+        command.arg(format!("--root={}", tree.display()));
         // Documents are left out of images of containers; here every file is to come.
-        command.args(["--force-not-root", "--path-include=*"]);
+        command.args(["--force-not-root", "--path-include=*"]).args(arguments);
         command
     };
     step("install", dpkg(&["--install"]).arg(package))?;

@@ -6,6 +6,7 @@ use crate::interval::{MeanEstimate, mean_over_trials};
 use model::Case;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// Segments that differ by less than this share of the whole difference are added up.
 const MINOR: f64 = 0.02;
@@ -47,6 +48,8 @@ pub struct PathDifference {
 pub struct ExplainedDifference {
     /// The first case, and the one that it is held against.
     pub cases: [Case; 2],
+    /// The build whose endpoints the second has, where that is another.
+    pub other_build: Option<PathBuf>,
     /// The difference of their iterations.
     pub difference: PathDifference,
     /// The path of each.
@@ -57,10 +60,15 @@ pub struct ExplainedDifference {
 
 impl ExplainedDifference {
     /// Of `cases`, by the path of each; `None` where they have no round in common. `call` names a system call by its number.
-    pub fn of(cases: [Case; 2], sums: [PathSum; 2], call: impl Fn(u32) -> String) -> Option<Self> {
+    pub fn of(
+        cases: [Case; 2],
+        other_build: Option<&Path>,
+        sums: [PathSum; 2],
+        call: impl Fn(u32) -> String,
+    ) -> Option<Self> {
         let difference = differ(&sums[0], &sums[1])?;
         let call_names = sums.iter().flat_map(|sum| sum.call_names(&call)).collect();
-        Some(Self { cases, difference, sums, call_names })
+        Some(Self { cases, other_build: other_build.map(Path::to_owned), difference, sums, call_names })
     }
 }
 

@@ -76,10 +76,11 @@ pub struct DosedSlice<'a> {
 }
 
 /// Measures round after round, until there were enough, or time is up, or it is interrupted. A case that fails has no further
-/// slices. A round that has begun is finished, and there is one even if time is up.
+/// slices. A round that has begun is finished, and there is one even if time is up. Each case has trials of its own: of another build,
+/// for instance.
 pub fn measure<'a>(
     plan: DosePlan<'a>,
-    trials: &'a dyn Trials,
+    trials: &'a [&'a dyn Trials],
     budget: TimeBudget<'a>,
     report: impl FnMut(DosedSlice<'_>),
 ) {
@@ -93,7 +94,8 @@ pub fn measure<'a>(
 /// Rounds under way.
 struct Dosing<'a, F> {
     scheduler: Scheduler<'a>,
-    trials: &'a dyn Trials,
+    /// Of each case.
+    trials: &'a [&'a dyn Trials],
     plan: DosePlan<'a>,
     /// Which cases have failed.
     failed: Vec<bool>,
@@ -128,7 +130,7 @@ impl<'a, F: FnMut(DosedSlice<'_>)> Dosing<'a, F> {
             // Of two cases now the one comes first and now the other.
             for at in dose.1 {
                 let Some(LiveTrial { trial, size }) = &mut live[at] else { continue };
-                let outcome = self.slice(&mut **trial, *size, dose.0, round)?;
+                let outcome = self.slice(at, &mut **trial, *size, dose.0, round)?;
                 let is_over = outcome.is_err();
                 self.say(at, round, dose.0, outcome);
                 if is_over {
@@ -169,12 +171,12 @@ impl<'a, F: FnMut(DosedSlice<'_>)> Dosing<'a, F> {
 
     fn warm_trial(&mut self, at: usize) -> Result<TrialOutcome<LiveTrial<'a>>, Stop> {
         let DosePlan { cases, size, .. } = self.plan;
-        let mut trial = match self.scheduler.start(self.trials, &cases[at], None)? {
+        let mut trial = match self.scheduler.start(self.trials[at], &cases[at], None)? {
             Ok(trial) => trial,
             Err(error) => return Ok(Err(error)),
         };
         let orders = SliceOrders { size, singly: Singly::Omitted };
-        let report = match self.scheduler.slice(self.trials, &mut *trial, orders)? {
+        let report = match self.scheduler.slice(self.trials[at], &mut *trial, orders)? {
             Ok(report) => report,
             Err(error) => return Ok(Err(error)),
         };
@@ -186,9 +188,10 @@ impl<'a, F: FnMut(DosedSlice<'_>)> Dosing<'a, F> {
         Ok(Ok(LiveTrial { trial, size }))
     }
 
-    /// One slice at `dose`.
+    /// One slice of the case at `at`, at `dose`.
     fn slice(
         &mut self,
+        at: usize,
         trial: &mut dyn Trial,
         size: Sizing,
         dose: Dose,
@@ -198,11 +201,11 @@ impl<'a, F: FnMut(DosedSlice<'_>)> Dosing<'a, F> {
         let measured = match dose {
             Dose::Bare => {
                 let orders = SliceOrders { size, singly: Singly::Omitted };
-                self.scheduler.slice(self.trials, trial, orders)?.map(|report| (report, None))
+                self.scheduler.slice(self.trials[at], trial, orders)?.map(|report| (report, None))
             }
             Dose::Recorded(dose) => {
                 let sets = &self.plan.doses[dose];
-                let traced = self.scheduler.traced_slice(self.trials, trial, size, sets)?;
+                let traced = self.scheduler.traced_slice(self.trials[at], trial, size, sets)?;
                 traced.map(|(report, trace)| (report, Some(trace)))
             }
         };
@@ -244,7 +247,7 @@ mod tests {
         let mut reported = Vec::new();
         let doses = doses();
         let plan = DosePlan { cases, doses: &doses, size: SIZE, rounds };
-        measure(plan, trials, trials.budget(time), |slice| {
+        measure(plan, &vec![trials as &dyn Trials; cases.len()], trials.budget(time), |slice| {
             assert_eq!(cases[slice.at], *slice.case);
             if let Ok(DosedSample { sample, trace }) = &slice.outcome {
                 assert_eq!((sample.round, sample.trial), (slice.round, slice.round));

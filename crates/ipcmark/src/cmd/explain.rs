@@ -5,8 +5,9 @@ use crate::exit::{Error, Exit};
 use crate::explanation::{NOT_OBSERVABLE, explain_cases, is_observable};
 use crate::explanation_against::{explain_pairs, pairs};
 use crate::planning::{nothing_left, plan_some, requested};
-use crate::request::ExplainRequest;
+use crate::request::{Against, ExplainRequest};
 use crate::session::RunSession;
+use harness::coordinator::other_build;
 use model::{Case, Invalid};
 use std::path::Path;
 
@@ -30,7 +31,12 @@ pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
         )
         .into());
     }
-    if let Some(against) = &request.against {
+    if let Some(Against::Build(program)) = &request.against {
+        other_build::check(program)?;
+        let pairs: Vec<[Case; 2]> = cases.into_iter().map(|case| [case.clone(), case]).collect();
+        return explain_pairs(&pairs, Some(program), &request.explanation, &RunSession::open()?);
+    }
+    if let Some(Against::Cases(against)) = &request.against {
         let against = plan_some(against, request.endpoints, &host.topology)?;
         let pairs = pairs(&cases, &requested(&against).cloned().collect::<Vec<Case>>());
         if pairs.is_empty() {
@@ -40,7 +46,7 @@ pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
             )
             .into());
         }
-        return explain_pairs(&pairs, &request.explanation, &RunSession::open()?);
+        return explain_pairs(&pairs, None, &request.explanation, &RunSession::open()?);
     }
     let session = RunSession::open()?;
     explain_cases(&cases, &request.explanation, &host, &session)

@@ -182,15 +182,21 @@ fn a_counter_or_a_results_file_that_is_none_is_refused() {
 }
 
 #[test]
-fn an_explanation_is_of_what_is_named_and_against_a_mechanism_or_a_size() {
+fn an_explanation_is_of_what_is_named_and_against_a_mechanism_a_size_or_a_build() {
     let request = explain("explain unix-stream --against pipe:capacity=1M -s 64").unwrap();
     let name = |blocks: &[Block]| blocks[0].specs[0].to_string();
-    let against = request.against.unwrap();
+    let cases = |against: Option<Against>| match against {
+        Some(Against::Cases(blocks)) => blocks,
+        other => panic!("{other:?}"),
+    };
+    let against = cases(request.against);
     assert_eq!((name(&request.blocks), name(&against)), ("unix-stream".into(), "pipe:capacity=1M".into()));
     assert_eq!((&request.blocks[0].sizes, &against[0].sizes), (&vec![Size(64)], &vec![Size(64)]));
     let request = explain("explain pipe --against 1 -s 64K").unwrap();
-    let against = request.against.unwrap();
+    let against = cases(request.against);
     assert_eq!((name(&against), &against[0].sizes), ("pipe".into(), &vec![Size(1)]));
     assert!(explain("explain pipe").unwrap().against.is_none());
+    let build = explain("explain pipe --against ../old/ipcmark").unwrap().against;
+    assert!(matches!(build, Some(Against::Build(path)) if path == Path::new("../old/ipcmark")));
     explain("explain pipe --against nothing").unwrap_err();
 }

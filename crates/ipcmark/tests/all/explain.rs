@@ -218,6 +218,24 @@ fn one_mechanism_is_explained_against_another() {
 }
 
 #[test]
+fn a_case_is_explained_against_that_of_another_build() {
+    let place = Place::new();
+    let other = place.path("other");
+    fs::copy(IPCMARK, &other).unwrap();
+    let words = ["explain", "pipe", "-s", "8", "-p", "same-core", "--time", "4s", "--against"];
+    let said = run(place.ipcmark(words).arg(&other));
+    if !said.out.contains("pipe") {
+        return skip(said.err.trim(), "no build is explained against another");
+    }
+    let heading = format!("pipe latency 8 same-core against that of {}", other.display());
+    assert!(said.out.starts_with(&heading[..40]), "{heading}: {}", said.out);
+    assert!(said.out.contains("pipe 8 of this build"), "{}", said.out);
+    // What is no ipcmark is refused before anything is measured.
+    let said = run(place.ipcmark(words).arg("/bin/true")).expect(2);
+    assert!(said.err.contains("/bin/true is no ipcmark whose endpoints"), "{said}");
+}
+
+#[test]
 fn segments_add_up_to_the_observed_iteration_and_its_typical_path_to_itself() {
     let place = Place::new();
     let explanation = only(&run(&mut place.ipcmark(of_a_pipe("scheduler"))).expect(0));

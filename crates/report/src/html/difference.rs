@@ -6,14 +6,14 @@
 use super::document::Document;
 use super::explanation::{OWN_STYLE, table};
 use crate::svg::sums::{Bars, sums};
-use crate::text::against::{heading, name, sentence, tables};
+use crate::text::against::{heading, names, sentence, tables};
 use analysis::path::ExplainedDifference;
 use maud::{PreEscaped, html};
 
 /// The page of `all`, made by `command`.
 pub fn differences_html(all: &[ExplainedDifference], command: &[String]) -> String {
     let bars = |one: &ExplainedDifference| {
-        let bars = one.cases.iter().map(name).zip(&one.sums).collect();
+        let bars = names(one).into_iter().zip(&one.sums).collect();
         sums(&[Bars { heading: String::new(), bars }])
     };
     let body = html! {

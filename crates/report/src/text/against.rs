@@ -28,7 +28,10 @@ fn lay_out(one: &ExplainedDifference, style: &Style) -> Vec<String> {
 /// Which cases they are.
 pub(crate) fn heading(one: &ExplainedDifference) -> String {
     let [first, second] = one.cases.each_ref().map(|case| clean(&case.key()));
-    format!("{first} against {second}")
+    match &one.other_build {
+        Some(build) => format!("{first} against that of {}", clean(&build.display().to_string())),
+        None => format!("{first} against {second}"),
+    }
 }
 
 /// The difference, and the path of each.
@@ -38,7 +41,7 @@ pub(crate) fn tables(one: &ExplainedDifference) -> [Grid; 3] {
 
 /// Why the first is slower or faster, by how much, and which segments carry it.
 pub(crate) fn sentence(one: &ExplainedDifference) -> String {
-    let [first, second] = one.cases.each_ref().map(name);
+    let [first, second] = names(one);
     let PathDifference { bare_ns, bare_of_each_ns: [a, b], .. } = &one.difference;
     if bare_ns.interval.is_none() {
         return format!(
@@ -91,8 +94,19 @@ fn carried(line: &SegmentDifference, one: &ExplainedDifference) -> String {
     format!("{difference} in '{}'", line_name(line, &one.call_names))
 }
 
+/// Both sides, as sentences and tables name them.
+pub(crate) fn names(one: &ExplainedDifference) -> [String; 2] {
+    let [first, second] = one.cases.each_ref().map(name);
+    match &one.other_build {
+        Some(build) => {
+            [format!("{first} of this build"), format!("that of {}", clean(&build.display().to_string()))]
+        }
+        None => [first, second],
+    }
+}
+
 /// A case, as a sentence names it.
-pub(crate) fn name(case: &Case) -> String {
+fn name(case: &Case) -> String {
     let size = case.size_bytes.map(|size| format!(" {size}")).unwrap_or_default();
     let inject = case.inject.map(|inject| format!(" inject={inject}")).unwrap_or_default();
     clean(&format!("{}{size}{inject}", case.spec))
@@ -146,7 +160,7 @@ fn difference(one: &ExplainedDifference) -> Grid {
     ]);
     Grid {
         heading: "the difference, segment by segment".to_owned(),
-        columns: one.cases.iter().map(name).chain(["difference".to_owned()]).collect(),
+        columns: names(one).into_iter().chain(["difference".to_owned()]).collect(),
         rows: rows.collect(),
         below: vec![format!(
             "From {} rounds in which both were measured in turn. Segments are corrected for what recording cost.",
@@ -157,5 +171,5 @@ fn difference(one: &ExplainedDifference) -> Grid {
 
 /// The path of one of both.
 fn path(one: &ExplainedDifference, at: usize) -> Grid {
-    segments(&one.sums[at], &one.call_names, format!("the path of {}", name(&one.cases[at])))
+    segments(&one.sums[at], &one.call_names, format!("the path of {}", names(one)[at]))
 }
