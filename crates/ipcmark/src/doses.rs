@@ -1,11 +1,11 @@
-//! The events of both CPUs, recorded at every dose: bare, with nothing recorded, with each set alone, and with all. What follows
+//! The events of both CPUs, recorded at every dose: bare, with nothing recorded, with each set alone, with pairs of them, and with all. What follows
 //! from them is worked out in `analysis::path`.
 
 use crate::progress::{Doing, Progress};
 use analysis::path::DosedTrials;
 use harness::clock::Timer;
 use harness::coordinator::dose::{
-    self, DOSED_SLICE_NS, DosePlan, DosedSample, DosedSlice, each_alone_and_all,
+    self, DOSED_SLICE_NS, DosePlan, DosedSample, DosedSlice, alone_in_pairs_and_all,
 };
 use harness::coordinator::schedule::{TimeBudget, Trials};
 use harness::protocol::orders::Sizing;
@@ -24,7 +24,7 @@ pub fn record(
 ) -> Vec<DosedTrials> {
     let mut dosed = vec![DosedTrials::default(); cases.len()];
     let a_slice = Sizing::Slice { slice_ns: DOSED_SLICE_NS, hint_ns: None };
-    let doses = each_alone_and_all();
+    let doses = alone_in_pairs_and_all();
     let plan = DosePlan {
         cases,
         doses: &doses,

@@ -6,7 +6,7 @@ use analysis::interval::MeanEstimate;
 use analysis::path::{DosedTrials, PathSum};
 use harness::clock::Timer;
 use harness::coordinator::dose::{
-    self, DOSED_SLICE_NS, DosePlan, DosedSample, DosedSlice, each_alone_and_all,
+    self, DOSED_SLICE_NS, DosePlan, DosedSample, DosedSlice, alone_in_pairs_and_all,
 };
 use harness::coordinator::schedule::TimeBudget;
 use harness::protocol::orders::Sizing;
@@ -63,7 +63,7 @@ fn time(ns: MeanEstimate) -> String {
 }
 
 fn measured(bench: &Bench, case: &Case) -> DosedTrials {
-    let (mut dosed, doses) = (DosedTrials::default(), each_alone_and_all());
+    let (mut dosed, doses) = (DosedTrials::default(), alone_in_pairs_and_all());
     let plan = DosePlan {
         cases: std::slice::from_ref(case),
         doses: &doses,

@@ -7,6 +7,7 @@ mod against;
 mod dose;
 mod group;
 mod segment;
+mod shares;
 mod spans;
 mod split;
 mod sum;

@@ -4,12 +4,12 @@
 //! Everything is worked out round by round, for a round lies close together in time, and averaged over rounds: means add up.
 //! The residual is measured, not defined: the corrected sum less the bare iteration.
 
-use super::dose::{DoseFit, RecordedSets};
-use super::segment::{CriticalPath, EventCounts, SegmentKind, SegmentPlace, place_of};
+use super::dose::{DoseCosts, DoseFit, RecordedSets, largest_dose, recorded_sets};
+use super::segment::{CriticalPath, SegmentKind, SegmentPlace};
+use super::shares::{EventShares, PlaceShare};
 use super::tally::TrialPaths;
 use crate::interval::{MeanEstimate, mean_over_trials};
 use crate::stats::median;
-use model::endpoint::EndpointRole;
 use model::observation::{CpuTrace, EventSet};
 use model::sample::{Sample, Usage};
 use serde::Serialize;
@@ -17,9 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A round in which a trial took so many times the median of its dose, or less than its inverse, was disturbed.
 const DISTURBED: f64 = 1.5;
-/// Of a set with fewer events than this on the path of an iteration the cost cannot be placed: what its trials add is chance, or off the
-/// path.
-const RARE: f64 = 0.1;
 /// Segments of less than this share of the iteration are added up, unless they are disturbances.
 const MINOR: f64 = 0.01;
 
@@ -93,7 +90,7 @@ pub struct SegmentSum {
 pub struct EventCost {
     /// The set.
     pub set: EventSet,
-    /// What it adds to an iteration, in nanoseconds.
+    /// What it adds to an iteration beside what all sets have in common, in nanoseconds.
     pub iteration_ns: MeanEstimate,
     /// How many events of it lie on the path of an iteration.
     pub events: f64,
@@ -131,7 +128,9 @@ pub struct PathSum {
     pub residual_ns: MeanEstimate,
     /// What an instrument that records nothing adds to an iteration. It is taken from the client's own code.
     pub base_ns: MeanEstimate,
-    /// What recording each set costs.
+    /// What recording adds once to an iteration, whichever sets are recorded; absent where no pairs of sets were.
+    pub common_ns: Option<MeanEstimate>,
+    /// What recording each set costs beside that.
     pub costs: Vec<EventCost>,
     /// The context switches of an iteration at each dose, where they were counted.
     pub switches: Vec<DoseSwitches>,
@@ -154,8 +153,7 @@ pub(super) struct RoundSum {
     pub(super) bare_ns: f64,
     pub(super) corrected_ns: BTreeMap<SegmentPlace, f64>,
     observed_ns: BTreeMap<SegmentPlace, f64>,
-    base_ns: f64,
-    costs_ns: Vec<f64>,
+    costs: DoseCosts,
     /// At each dose.
     switches: Vec<Option<f64>>,
 }
@@ -294,17 +292,19 @@ impl DosedTrials {
                 doses.push(trial.dose.clone());
             }
         }
-        let fit = DoseFit::of(&doses).filter(|fit| !fit.sets.is_empty())?;
+        let at_largest = largest_dose(&doses)?;
+        let sets = recorded_sets(&doses[at_largest]);
         let whole: BTreeMap<u32, Vec<&DosedTrial>> = self
             .rounds
             .iter()
-            .filter_map(|(round, trials)| Some((*round, one_of_each(&doses, fit.largest, trials)?)))
+            .filter_map(|(round, trials)| Some((*round, one_of_each(&doses, at_largest, trials)?)))
             .collect();
         let kept = undisturbed(&whole);
         let left_out = whole.len() - kept.len();
         let largest: Vec<&TrialPaths> =
-            kept.values().filter_map(|trials| trials[fit.largest].paths.as_ref()).collect();
-        let shares = Shares::of(&largest, &fit.sets);
+            kept.values().filter_map(|trials| trials[at_largest].paths.as_ref()).collect();
+        let shares = EventShares::of(&largest, &sets);
+        let fit = DoseFit::of(&doses, &shares.frequent()).filter(|fit| !fit.sets.is_empty())?;
         let changes = ScheduleChanges::of(&fit, kept.values());
         let by_round: BTreeMap<u32, RoundSum> = kept
             .iter()
@@ -348,73 +348,6 @@ fn undisturbed<'a>(rounds: &BTreeMap<u32, Vec<&'a DosedTrial>>) -> BTreeMap<u32,
     let bound = of_half.max(DISTURBED.ln());
     let kept = rounds.iter().filter(|(_, trials)| worst(trials) <= bound);
     kept.map(|(round, trials)| (*round, trials.clone())).collect()
-}
-
-/// Where on the path the events of each set lie.
-struct Shares {
-    /// Every place, in the order in which an iteration comes to them, and the share of the cost of each set that lies in it.
-    places: Vec<(SegmentPlace, Vec<f64>)>,
-    /// The events of all sets at each place of the path of an iteration.
-    events_at: BTreeMap<SegmentPlace, f64>,
-    /// The events of each set on the path of an iteration.
-    events: Vec<f64>,
-    iterations: u64,
-}
-
-impl Shares {
-    fn of(trials: &[&TrialPaths], sets: &[EventSet]) -> Self {
-        let mut places: BTreeMap<SegmentPlace, (EventCounts, u64, u64)> = BTreeMap::new();
-        for (place, tally) in trials.iter().flat_map(|trial| &trial.places) {
-            let (events, offset_ns, segments) = places.entry(*place).or_default();
-            events.iter_mut().zip(tally.events).for_each(|(sum, events)| *sum += events);
-            *offset_ns += tally.offset_ns;
-            *segments += tally.segments;
-        }
-        let iterations: u64 = trials.iter().map(|trial| trial.iterations).sum();
-        let all = |set: EventSet| places.values().map(|(events, ..)| events[place_of(set)]).sum::<u64>();
-        let totals: Vec<u64> = sets.iter().map(|set| all(*set)).collect();
-        let share = |events: &EventCounts| -> Vec<f64> {
-            let is_rare = |total: u64| (total as f64) < RARE * iterations as f64;
-            let of = |(set, total): (&EventSet, &u64)| match is_rare(*total) {
-                true => 0.0,
-                false => events[place_of(*set)] as f64 / *total as f64,
-            };
-            sets.iter().zip(&totals).map(of).collect()
-        };
-        let mut rows: Vec<(SegmentPlace, Vec<f64>, f64)> = places
-            .iter()
-            .map(|(place, (events, offset_ns, segments))| {
-                (*place, share(events), *offset_ns as f64 / (*segments).max(1) as f64)
-            })
-            .collect();
-        rows.sort_by(|(.., a), (.., b)| a.total_cmp(b));
-        let an_iteration = |count: u64| count as f64 / iterations.max(1) as f64;
-        let all_events = |(place, (events, ..)): (&SegmentPlace, &(EventCounts, u64, u64))| {
-            (*place, an_iteration(events.iter().sum()))
-        };
-        Self {
-            events_at: places.iter().map(all_events).collect(),
-            places: rows.into_iter().map(|(place, shares, _)| (place, shares)).collect(),
-            events: totals.iter().map(|total| an_iteration(*total)).collect(),
-            iterations,
-        }
-    }
-
-    /// What of `costs_ns` and `base_ns` lies in `place`.
-    fn cost_at(&self, place: SegmentPlace, shares: &[f64], costs_ns: &[f64], base_ns: f64) -> f64 {
-        let of_events: f64 = shares.iter().zip(costs_ns).map(|(share, ns)| share * ns).sum();
-        if place == self.own_code() { of_events + base_ns } else { of_events }
-    }
-
-    /// The client's own code, in which the clock is read for each iteration.
-    fn own_code(&self) -> SegmentPlace {
-        let of_client = |kind| SegmentPlace { of: EndpointRole::Client, kind, call: None };
-        let user = of_client(SegmentKind::User);
-        match self.places.iter().any(|(place, _)| *place == user) {
-            true => user,
-            false => of_client(SegmentKind::Running),
-        }
-    }
 }
 
 /// How recording changes the schedule: with some events recorded, the endpoints of a socket were seen to switch half as often again,
@@ -462,7 +395,7 @@ impl ScheduleChanges {
 
 fn round_sum(
     fit: &DoseFit,
-    shares: &Shares,
+    shares: &EventShares,
     changes: &ScheduleChanges,
     trials: &[&DosedTrial],
 ) -> Option<RoundSum> {
@@ -470,18 +403,15 @@ fn round_sum(
     let paths = trials[fit.largest].paths.as_ref()?;
     // The path is from clock reading to clock reading, as the iterations of the other doses are.
     times_ns[fit.largest] = paths.iteration_ns();
-    let (base_ns, costs_ns) = (fit.base_ns(&times_ns), fit.costs_ns(&times_ns));
+    let costs = fit.costs(&times_ns);
     let observed_ns: BTreeMap<SegmentPlace, f64> =
-        shares.places.iter().map(|(place, _)| (*place, paths.ns_at(*place))).collect();
-    let corrected = |(place, of): &(SegmentPlace, Vec<f64>)| {
-        (*place, observed_ns[place] - shares.cost_at(*place, of, &costs_ns, base_ns))
-    };
+        shares.places.iter().map(|at| (at.place, paths.ns_at(at.place))).collect();
+    let corrected = |at: &PlaceShare| (at.place, observed_ns[&at.place] - at.cost_ns(&costs));
     Some(RoundSum {
         bare_ns: trials[fit.bare].iteration_ns,
         corrected_ns: shares.places.iter().map(corrected).collect(),
         observed_ns,
-        base_ns,
-        costs_ns,
+        costs,
         switches: trials.iter().map(|trial| trial.switches).collect(),
     })
 }
@@ -489,7 +419,7 @@ fn round_sum(
 fn put_together(
     fit: &DoseFit,
     doses: &[RecordedSets],
-    shares: &Shares,
+    shares: &EventShares,
     largest: &[&TrialPaths],
     by_round: BTreeMap<u32, RoundSum>,
     rounds_left_out: usize,
@@ -497,7 +427,7 @@ fn put_together(
     let mean =
         |of: &dyn Fn(&RoundSum) -> f64| mean_over_trials(&by_round.values().map(of).collect::<Vec<f64>>());
     let (corrected_ns, bare_ns) = (mean(&RoundSum::sum_ns)?, mean(&|round| round.bare_ns)?);
-    let (minor, major): (Vec<_>, Vec<_>) = shares.places.iter().map(|(place, _)| *place).partition(|place| {
+    let (minor, major): (Vec<_>, Vec<_>) = shares.places.iter().map(|at| at.place).partition(|place| {
         let of_place = mean(&|round| round.observed_ns[place]).map_or(0.0, |mean| mean.mean);
         of_place < MINOR * bare_ns.mean && !place.kind.is_disturbance()
     });
@@ -508,7 +438,7 @@ fn put_together(
             observed_ns: mean(&|round| places.iter().map(|place| round.observed_ns[place]).sum())?,
             corrected_ns: corrected,
             share: corrected.mean / bare_ns.mean,
-            events: places.iter().map(|place| shares.events_at[place]).sum(),
+            events: shares.places.iter().filter(|at| places.contains(&at.place)).map(|at| at.events).sum(),
         })
     };
     let mut segments: Vec<SegmentSum> =
@@ -516,13 +446,17 @@ fn put_together(
     if !minor.is_empty() {
         segments.extend(line(None, &minor));
     }
+    let frequent = shares.frequent();
     let cost = |(at, set): (usize, &EventSet)| {
         let events = shares.events[at];
         Some(EventCost {
             set: *set,
-            iteration_ns: mean(&|round| round.costs_ns[at])?,
+            iteration_ns: mean(&|round| round.costs.sets_ns[at])?,
             events,
-            event_ns: (events >= RARE).then(|| mean(&|round| round.costs_ns[at] / events)).flatten(),
+            event_ns: frequent
+                .contains(set)
+                .then(|| mean(&|round| round.costs.sets_ns[at] / events))
+                .flatten(),
         })
     };
     let switches = |(at, dose): (usize, &RecordedSets)| {
@@ -538,7 +472,8 @@ fn put_together(
         corrected_ns,
         bare_ns,
         residual_ns: mean(&|round| round.sum_ns() - round.bare_ns)?,
-        base_ns: mean(&|round| round.base_ns)?,
+        base_ns: mean(&|round| round.costs.base_ns)?,
+        common_ns: fit.has_common.then(|| mean(&|round| round.costs.common_ns)).flatten(),
         costs: fit.sets.iter().enumerate().filter_map(cost).collect(),
         switches: doses.iter().enumerate().filter_map(switches).collect(),
         is_tested: fit.is_tested,

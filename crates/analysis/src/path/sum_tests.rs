@@ -7,11 +7,19 @@ use crate::simulated::Random;
 use model::endpoint::EndpointRole::{Client, Server};
 use model::observation::{CpuEvent, CpuTrace, EventSet};
 
-/// What recording an event of each set costs, in the order of [`EventSet::ALL`].
+/// What recording an event of each set costs beside what is paid once, in the order of [`EventSet::ALL`].
 const COSTS_NS: [u64; 6] = [90, 60, 140, 0, 0, 0];
 /// What an instrument costs by itself.
 const BASE_NS: u64 = 30;
+/// What the events of an iteration, whichever they are, cost together beside that.
+const COMMON_NS: u64 = 200;
 const RECORDED: [EventSet; 3] = [EventSet::Switches, EventSet::WakeUps, EventSet::Calls];
+
+/// What is recorded in a round beside the bare slice: nothing, each set alone, pairs, and all.
+fn doses() -> Vec<Vec<EventSet>> {
+    let [a, b, c] = RECORDED;
+    vec![vec![], vec![a], vec![b], vec![c], vec![a, b], vec![a, c], vec![b, c], vec![a, b, c]]
+}
 
 /// A trace of `iterations` round trips on one CPU of a host that is `slow` times as slow. Each event of `sets` makes an iteration
 /// longer by its cost, and each iteration ends `extra_ns` later.
@@ -23,6 +31,8 @@ fn simulated(
     random: &mut Random,
 ) -> CpuTrace {
     let records = |set: EventSet| sets.is_some_and(|sets| sets.contains(&set));
+    let recorded = on_one_cpu().iter().filter(|event| records(event.what.set())).count();
+    let common_ns = COMMON_NS / recorded.max(1) as u64;
     let (mut at_ns, mut events, mut ends) = (1000, Vec::new(), Vec::new());
     for _ in 0..iterations {
         let mut before_ns = 1000;
@@ -34,7 +44,7 @@ fn simulated(
             if records(set) {
                 events.push(CpuEvent { at_ns, ..template });
                 let cost_ns = COSTS_NS[EventSet::ALL.iter().position(|of| *of == set).unwrap()];
-                at_ns += (cost_ns as f64 * slow) as u64;
+                at_ns += ((cost_ns + common_ns) as f64 * slow) as u64;
             }
         }
         at_ns += ((50 + if sets.is_some() { BASE_NS } else { 0 }) as f64 * slow) as u64 + extra_ns;
@@ -53,13 +63,11 @@ fn trials(rounds: u32, extra_ns: u64, random: &mut Random) -> DosedTrials {
     };
     for round in 0..rounds {
         let speed = 1.0 + 0.1 * random.normal().abs();
-        let mut slow = || speed * (1.0 + 0.01 * random.normal());
-        let slows: Vec<f64> = (0..6).map(|_| slow()).collect();
-        trials.add_bare(round, means(iteration_ns(&simulated(None, 20, slows[0], 0, random))));
-        let doses = [&[][..], &RECORDED[..1], &RECORDED[1..2], &RECORDED[2..], &RECORDED[..]];
-        for (sets, slow) in doses.into_iter().zip(&slows[1..]) {
+        let slow = |random: &mut Random| speed * (1.0 + 0.01 * random.normal());
+        trials.add_bare(round, means(iteration_ns(&simulated(None, 20, slow(random), 0, random))));
+        for sets in doses() {
             let extra_ns = if sets.len() == RECORDED.len() { extra_ns } else { 0 };
-            let trace = simulated(Some(sets), 20, *slow, extra_ns, random);
+            let trace = simulated(Some(&sets), 20, slow(random), extra_ns, random);
             trials.add(round, &trace, means(iteration_ns(&trace)));
         }
     }
@@ -84,6 +92,8 @@ fn costs_that_were_put_in_are_found_and_taken_from_where_they_sit() {
         let found = cost.event_ns.unwrap();
         assert!((found.mean - truth).abs() < 0.15 * truth, "{:?}: {found:?} of {truth}", cost.set);
     }
+    let common = sum.common_ns.unwrap();
+    assert!((common.mean - COMMON_NS as f64 * slow).abs() < 0.15 * COMMON_NS as f64, "{common:?}");
     // What each segment takes without an instrument.
     for (of, kind, truth) in [
         (Client, Kind::UntilWaking, 200.0),
@@ -136,10 +146,10 @@ fn switches_that_recording_brings_about_are_no_cost_of_events() {
     for round in 0..40 {
         let bare_ns = iteration_ns(&simulated(None, 20, 1.0, 0, &mut random));
         trials.add_bare(round, means(bare_ns));
-        for sets in [&[][..], &RECORDED[..1], &RECORDED[1..2], &RECORDED[2..], &RECORDED[..]] {
+        for sets in doses() {
             // With wake-ups alone there is about one switch more in each iteration.
-            let further = if *sets == RECORDED[1..2] { 1.0 + 0.3 * random.normal() } else { 0.0 };
-            let trace = simulated(Some(sets), 20, 1.0, 0, &mut random);
+            let further = if sets == RECORDED[1..2] { 1.0 + 0.3 * random.normal() } else { 0.0 };
+            let trace = simulated(Some(&sets), 20, 1.0, 0, &mut random);
             let iteration_ns = iteration_ns(&trace) + SWITCH_NS * further;
             trials.add(round, &trace, SliceMeans { iteration_ns, switches: Some(2.0 + further) });
         }

@@ -198,8 +198,12 @@ fn costs(path: &PathSum) -> Grid {
             (cost.set.name().to_owned(), cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned())).to_vec())
         })
         .collect();
-    let base = signed_mean_time(path.base_ns).unwrap_or_default();
-    rows.insert(0, ("none".to_owned(), vec![base, "-".to_owned(), "-".to_owned()]));
+    let once = |name: &str, ns| {
+        let cost = signed_mean_time(ns).unwrap_or_default();
+        (name.to_owned(), vec![cost, "-".to_owned(), "-".to_owned()])
+    };
+    let ahead = [Some(once("none", path.base_ns)), path.common_ns.map(|ns| once("in common, once", ns))];
+    rows.splice(0..0, ahead.into_iter().flatten());
     Grid {
         heading: "what recording events costs, by dose".to_owned(),
         columns: ["per iteration", "events on the path", "one event"].map(str::to_owned).to_vec(),
