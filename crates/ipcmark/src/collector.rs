@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn rules() -> RunRules {
-        RunRules::new(Percent(0.02).into(), 100, None)
+        RunRules::new(Percent(0.02).into(), 100, std::time::Duration::from_secs(60), None)
     }
 
     fn finished(case: &Case, samples: Vec<Sample>) -> FinishedCase {

@@ -449,7 +449,7 @@ impl ExplanationRequest {
             precision: precision.unwrap_or(NEVER_SETTLED.into()),
             timeout,
             iterations,
-            probes: if probes.is_empty() { Probe::ALL.to_vec() } else { probes },
+            probes: if probes.is_empty() { Probe::explaining() } else { probes },
             counters,
             json,
             files: ExplanationFiles { traces, timelines, flames, html },

@@ -16,6 +16,7 @@ use model::results::MOST_SAMPLES;
 use model::study::Study;
 use model::{Case, Precision};
 use std::cell::RefCell;
+use std::time::Duration;
 
 /// The rules of one run, which know how fast its host has been so far.
 #[derive(Debug)]
@@ -23,14 +24,16 @@ pub struct RunRules {
     full_speed: RefCell<FullSpeed>,
     precision: Precision,
     slices: u32,
+    time: Duration,
     least_trials: usize,
 }
 
 impl RunRules {
-    /// For a run of which `precision` is asked, in which a case has about `slices` slices, and which draws `study`.
-    pub fn new(precision: Precision, slices: u32, study: Option<&Study>) -> Self {
+    /// For a run of at most `time` of which `precision` is asked, in which a case should have about `slices` slices, and which draws
+    /// `study`.
+    pub fn new(precision: Precision, slices: u32, time: Duration, study: Option<&Study>) -> Self {
         let least_trials = least_trials(study);
-        Self { full_speed: RefCell::default(), precision, slices, least_trials }
+        Self { full_speed: RefCell::default(), precision, slices, time, least_trials }
     }
 
     /// Takes a sample of `case` for what it says of the host.
@@ -60,8 +63,22 @@ impl RunRules {
     pub fn slices(&self, samples: &[Sample], cost: TrialCost) -> u32 {
         let best = slices_per_trial(cost.start.as_nanos() as f64, cost.slice.as_nanos() as f64, samples);
         let least = self.least_trials as u32;
-        let trials = least + if self.slices > 4 * least { 4 } else { 0 };
-        best.clamp(1, (self.slices / trials).max(1))
+        let slices = self.expected_slices(samples);
+        let trials = least + if slices > 4 * least { 4 } else { 0 };
+        let trials_had = samples.chunk_by(|a, b| a.trial == b.trial).count() as u32;
+        let slices_left = slices.saturating_sub(samples.len() as u32);
+        match trials.checked_sub(trials_had).filter(|missing| *missing > 0) {
+            Some(missing) => best.clamp(1, (slices_left / missing).max(1)),
+            None => best,
+        }
+    }
+
+    /// How many slices the case of `samples` will have: fewer than planned, if what it had by now took longer.
+    fn expected_slices(&self, samples: &[Sample]) -> u32 {
+        let Some(last) = samples.last() else { return self.slices };
+        // A slice is begun when those before it are over.
+        let of_time = self.time.as_nanos() as f64 / last.started_ns.max(1) as f64;
+        self.slices.min((of_time * (samples.len() - 1) as f64).max(samples.len() as f64) as u32)
     }
 
     /// The record of a case that has ended.
@@ -93,6 +110,8 @@ mod tests {
     use model::record::{ScheduleSample, Setting, Usage};
     use model::warning::Warning;
     use model::{Percent, floor};
+
+    const MINUTE: Duration = Duration::from_secs(60);
 
     fn sample(round: u32, iteration_ns: f64, late_ns: Option<f64>) -> Sample {
         Sample {
@@ -140,7 +159,7 @@ mod tests {
         let settled = |iteration_ns: &[f64], precision| {
             let samples: Vec<Sample> =
                 (0..).zip(iteration_ns).map(|(round, ns)| sample(round, *ns, None)).collect();
-            RunRules::new(Percent(precision).into(), 100, None)
+            RunRules::new(Percent(precision).into(), 100, MINUTE, None)
                 .is_settled(&floor::operation("getpid", 0), &samples)
         };
         assert!(settled(&[100.0; LEAST_TRIALS], 0.01));
@@ -165,20 +184,37 @@ mod tests {
         let needed = least_trials(suite.study.as_ref());
         assert!(needed > LEAST_TRIALS, "{needed}");
         let case = floor::operation("getpid", 0);
-        let ends =
-            |study, trials| RunRules::new(Percent(0.01).into(), 100, study).ends_early(&case, &alike(trials));
+        let ends = |study, trials| {
+            RunRules::new(Percent(0.01).into(), 100, MINUTE, study).ends_early(&case, &alike(trials))
+        };
         assert!(ends(None, LEAST_TRIALS as u32) && !ends(suite.study.as_ref(), needed as u32 - 1));
         assert!(ends(suite.study.as_ref(), needed as u32));
         // A run of few slices has that many trials all the same.
-        let cost = TrialCost {
-            start: std::time::Duration::from_secs(1),
-            slice: std::time::Duration::from_micros(1),
-        };
+        let cost = TrialCost { start: Duration::from_secs(1), slice: Duration::from_micros(1) };
         for slices in [needed as u32, 40, 1000] {
-            let rules = RunRules::new(Percent(0.01).into(), slices, suite.study.as_ref());
+            let rules = RunRules::new(Percent(0.01).into(), slices, MINUTE, suite.study.as_ref());
             let of_a_trial = rules.slices(&[], cost);
             assert!(slices / of_a_trial >= needed as u32, "{slices} slices, {of_a_trial} of a trial");
         }
+    }
+
+    #[test]
+    fn a_run_whose_slices_take_longer_than_planned_has_the_trials_that_are_needed_all_the_same() {
+        let suite = crate::suites::find("mueller").unwrap();
+        let needed = least_trials(suite.study.as_ref()) as u32;
+        // Two hundred slices were planned, and sixty find room.
+        let rules = RunRules::new(Percent(0.01).into(), 200, MINUTE, suite.study.as_ref());
+        let cost = TrialCost { start: Duration::from_millis(10), slice: Duration::from_secs(1) };
+        let (mut samples, mut trial) = (Vec::<Sample>::new(), 0);
+        while samples.len() < 60 {
+            // The first may have all that it is given.
+            for _ in 0..rules.slices(&samples, cost) {
+                let started_ns = samples.len() as u64 * 1_000_000_000;
+                samples.push(Sample { trial, started_ns, ..sample(trial, 100.0, None) });
+            }
+            trial += 1;
+        }
+        assert!(trial > needed, "{trial} trials, {needed} needed");
     }
 
     #[test]
@@ -188,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_record_has_the_summary_and_its_warnings() {
-        let record = RunRules::new(Percent(0.01).into(), 100, None).record(finished(Outcome::Settled, None));
+        let record =
+            RunRules::new(Percent(0.01).into(), 100, MINUTE, None).record(finished(Outcome::Settled, None));
         assert_eq!((record.outcome, record.samples.len()), (Outcome::Settled, 8));
         assert!((record.summary.unwrap().iteration_ns.median - 100.0).abs() < 1e-9);
         assert!(record.warnings.iter().any(|warning| matches!(warning, Warning::Clamped { .. })));
@@ -196,14 +233,16 @@ mod tests {
             samples: Vec::new(),
             ..finished(Outcome::Failed { error: "no".to_owned() }, None)
         };
-        let record = RunRules::new(Percent(0.01).into(), 100, None).record(failed);
+        let record = RunRules::new(Percent(0.01).into(), 100, MINUTE, None).record(failed);
         assert!(record.summary.is_none() && record.warnings.is_empty(), "{record:?}");
     }
 
     #[test]
     fn a_rate_that_was_missed_is_the_outcome_unless_the_run_was_interrupted() {
         let outcome = |outcome, late_ns| {
-            RunRules::new(Percent(0.01).into(), 100, None).record(finished(outcome, Some(late_ns))).outcome
+            RunRules::new(Percent(0.01).into(), 100, MINUTE, None)
+                .record(finished(outcome, Some(late_ns)))
+                .outcome
         };
         assert_eq!(outcome(Outcome::Settled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Unsettled, 1e6), Outcome::Missed { achieved: 0.5 });

@@ -2,7 +2,7 @@
 
 use crate::events::{Kind, Recorder};
 use crate::instrument::ProbeInstrument;
-use crate::{counters, perf, ptrace, sampling};
+use crate::{counters, one_call, perf, ptrace, sampling};
 use model::observation::{EndpointObservation, Probe, ProbeRequest};
 use std::ops::Range;
 use sys::Failure;
@@ -38,6 +38,7 @@ fn open(
     Ok(match probe {
         Probe::Counters => Box::new(counters::open(&request.counters)?),
         Probe::Syscalls => Box::new(Recorder::open(&[Kind::Calls], &[], payload)?),
+        Probe::OneCall => Box::new(one_call::open()?),
         Probe::Ptrace => Box::new(ptrace::open()?),
         Probe::Scheduler => Box::new(Recorder::open(&[Kind::Switches], &[Kind::WakeUps], payload)?),
         Probe::Faults => Box::new(Recorder::open(&[Kind::Faults], &[], payload)?),

@@ -25,6 +25,8 @@ const IN_INTERRUPT: u64 = 1 << 3;
 pub(crate) enum Kind {
     /// System calls, when they begin and end.
     Calls,
+    /// One of them, clock_getres(2).
+    OneCall,
     /// When the thread leaves its CPU and comes back. Every user may observe that of their own threads.
     Switches,
     /// Whom the thread wakes.
@@ -86,6 +88,16 @@ impl Kind {
                 let exit = tracefs.tracepoint("raw_syscalls/sys_exit")?;
                 let enters = Form::Enter { number: enter.field("id")?, arguments: enter.field("args")? };
                 let exits = Form::Exit { number: exit.field("id")?, value: exit.field("ret")? };
+                Ok(vec![tracepoint(&enter, leader, enters)?, tracepoint(&exit, leader, exits)?])
+            }
+            Kind::OneCall => {
+                let tracefs = Tracefs::open()?;
+                let enter = tracefs.tracepoint("syscalls/sys_enter_clock_getres")?;
+                let exit = tracefs.tracepoint("syscalls/sys_exit_clock_getres")?;
+                let number = "__syscall_nr";
+                let enters =
+                    Form::Enter { number: enter.field(number)?, arguments: enter.field("which_clock")? };
+                let exits = Form::Exit { number: exit.field(number)?, value: exit.field("ret")? };
                 Ok(vec![tracepoint(&enter, leader, enters)?, tracepoint(&exit, leader, exits)?])
             }
             Kind::WakeUps => {

@@ -16,6 +16,7 @@ mod cpu_tracepoints;
 mod events;
 mod instrument;
 mod mappings;
+mod one_call;
 mod perf;
 pub mod ptrace;
 pub mod recorder;

@@ -163,6 +163,8 @@ impl CaseObservations {
             Probe::Scheduler => self.schedules.add(&observation),
             Probe::Faults => self.add_faults(&observation),
             Probe::Sampling => self.add_stacks(&observation),
+            // It sees nothing but what it does itself.
+            Probe::OneCall => {}
             Probe::Timeline => self.timeline = Some(observation),
         }
     }

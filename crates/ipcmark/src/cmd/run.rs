@@ -63,7 +63,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     // Made last: a run that is refused must not leave an empty file, which would stop the next one.
     let file = request.output.as_deref().map(ResultsFile::create).transpose()?;
     let header = header(&request, settings.clone(), &plan, host, session, remote.as_ref());
-    let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), study);
+    let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), suite.time, study);
     let mut collector = Collector::new(header, &rules, file, session.stop());
     let sides = remote.as_ref().map(|remote| &remote.sides);
     let trials = session.trials(request.check, request.timeout, sides);

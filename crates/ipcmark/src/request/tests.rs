@@ -82,7 +82,7 @@ fn mechanisms_by_hand_are_no_suite_and_have_no_quick_time() {
 fn an_explanation_after_a_run_has_its_timeout_and_every_probe() {
     let explanation = run("run -m pipe --explain --timeout 3s").unwrap().explanation.unwrap();
     assert_eq!((explanation.timeout, explanation.time), (seconds(3), None));
-    assert_eq!((explanation.probes.as_slice(), explanation.json), (&Probe::ALL[..], false));
+    assert_eq!((&explanation.probes, explanation.json), (&Probe::explaining(), false));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn an_explanation_takes_all_its_time_and_tries_every_probe_unless_told_otherwise
     assert_eq!(request.blocks[0].sizes, [Size(64)]);
     assert_eq!(request.blocks[0].peers, [Peers::Pairs(2)]);
     assert_eq!((request.explanation.precision, request.explanation.time), (Percent(0.0).into(), None));
-    assert_eq!(request.explanation.probes, Probe::ALL);
+    assert_eq!(request.explanation.probes, Probe::explaining());
     let request = explain("explain -m pipe --probes ptrace,faults --time 3s --html page.html").unwrap();
     assert_eq!(request.explanation.probes, [Probe::Ptrace, Probe::Faults]);
     assert_eq!(request.explanation.time, Some(seconds(3)));

@@ -1,6 +1,7 @@
 //! One TCP connection over the loopback interface.
 
 use crate::support::cards::CONNECTION;
+use crate::support::cold::MESSAGE_MEMORY;
 use crate::support::connect_each::SERVER;
 use crate::support::connection::NODELAY;
 use crate::support::descriptor::DescriptorEndpoint;
@@ -19,7 +20,7 @@ impl InetStream for Tcp {
     const CARD: Card = Card {
         name: "tcp",
         summary: "a TCP connection over loopback (127.0.0.1)",
-        params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER, BUSY_POLL],
+        params: &[NODELAY, SNDBUF, RCVBUF, WAIT, SERVER, BUSY_POLL, MESSAGE_MEMORY],
         limits: "any message size; the kernel tunes buffers within net.ipv4.tcp_wmem and tcp_rmem unless they are set",
         man: &["tcp(7)", "ip(7)"],
         ..CONNECTION

@@ -12,7 +12,9 @@ pub enum Probe {
     Counters,
     /// Every system call, when it began and ended, by the kernel's tracepoints.
     Syscalls,
-    /// The same by stopping the endpoint at every call (ptrace(2)): slow, but it needs no privilege.
+    /// One system call that iterations do not make, in the same way: what that costs them is all that it shows.
+    OneCall,
+    /// Every system call, by stopping the endpoint at each (ptrace(2)): slow, but it needs no privilege.
     Ptrace,
     /// When each endpoint slept, woke and ran, and who woke it.
     Scheduler,
@@ -26,9 +28,10 @@ pub enum Probe {
 
 impl Probe {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Probe; 7] = [
+    pub const ALL: [Probe; 8] = [
         Probe::Counters,
         Probe::Syscalls,
+        Probe::OneCall,
         Probe::Ptrace,
         Probe::Scheduler,
         Probe::Faults,
@@ -36,11 +39,17 @@ impl Probe {
         Probe::Timeline,
     ];
 
+    /// Those that see something of an iteration, in the same order.
+    pub fn explaining() -> Vec<Probe> {
+        Probe::ALL.into_iter().filter(|probe| *probe != Probe::OneCall).collect()
+    }
+
     /// The name, as it is typed and shown.
     pub fn name(self) -> &'static str {
         match self {
             Probe::Counters => "counters",
             Probe::Syscalls => "syscalls",
+            Probe::OneCall => "one-call",
             Probe::Ptrace => "ptrace",
             Probe::Scheduler => "scheduler",
             Probe::Faults => "faults",
