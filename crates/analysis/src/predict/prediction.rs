@@ -21,8 +21,9 @@ use serde::Serialize;
 const TAIL: f64 = 0.05;
 /// Half the width of that interval for an error of 1.
 const NORMAL_90: f64 = 1.645;
-/// What the simulation leaves out, which no cost tells: as a fraction of any time, and as a fraction of a change.
-const MODEL_ERROR: f64 = 0.01;
+/// What the simulation leaves out, which no cost tells, as a fraction of any time: of processes that are held to one CPU each, and of
+/// others, whose replays differ by where the kernel puts them; and as a fraction of a change.
+const MODEL_ERROR: [f64; 2] = [0.01, 0.1];
 const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
 /// How far the share of receivers that stay on the sender's CPU may be from that of a single pair: of a pair, and of more processes,
 /// which replays show to go any way.
@@ -156,6 +157,8 @@ pub fn predict(
             ]
         })
         .collect();
+    let is_free = before.processes.iter().any(|process| process.cpus.len() != 1);
+    let draws = Draws { draws, model_error: MODEL_ERROR[usize::from(is_free)] };
     Prediction {
         scenario: before.name.clone(),
         flows: (0..before.flows.len()).map(|at| flow(at, before, after, measured, &draws)).collect(),
@@ -164,6 +167,13 @@ pub fn predict(
         basis: basis([before, after], costs),
         notes: notes([before, after], costs, measured, cpus),
     }
+}
+
+/// Both scenarios simulated, with costs as they might be.
+struct Draws {
+    draws: Vec<[Simulated; 2]>,
+    /// What they leave out, as a fraction of any time.
+    model_error: f64,
 }
 
 /// The costs of the flows of both scenarios as they might be. A flow that keeps its mechanism has the same costs in both, and flows
@@ -193,7 +203,7 @@ fn flow(
     before: &Scenario,
     after: &Scenario,
     measured: &Measured,
-    draws: &[[Simulated; 2]],
+    draws: &Draws,
 ) -> FlowPrediction {
     let known = measured.flows[at];
     let of = |behaviour: &Behaviour| behaviour.flows[at];
@@ -210,12 +220,7 @@ fn flow(
 }
 
 /// The CPU time for a message changes by what it changes in the simulation, and the rate by the ratio that it changes by there.
-fn process(
-    at: usize,
-    scenario: &Scenario,
-    measured: &Measured,
-    draws: &[[Simulated; 2]],
-) -> ProcessPrediction {
+fn process(at: usize, scenario: &Scenario, measured: &Measured, draws: &Draws) -> ProcessPrediction {
     let flows: Vec<usize> = (0..scenario.flows.len())
         .filter(|flow| scenario.flows[*flow].from == at || scenario.flows[*flow].to == at)
         .collect();
@@ -224,6 +229,7 @@ fn process(
     let changed = |known: Option<f64>, of: &dyn Fn(&Behaviour) -> f64, most: Option<f64>| {
         let known = known.zip(known_rate.filter(|rate| *rate > 0.0));
         let pairs: Vec<(f64, f64)> = draws
+            .draws
             .iter()
             .filter_map(|[old, new]| {
                 let (old, new) = (&old.behaviour, &new.behaviour);
@@ -242,7 +248,7 @@ fn process(
         let before = known
             .map(|(known, _)| known)
             .or_else(|| median(&pairs.iter().map(|(old, _)| *old).collect::<Vec<_>>()))?;
-        Change::of(before, &pairs)
+        Change::of(before, &pairs, draws.model_error)
     };
     let known = measured.processes[at];
     ProcessPrediction {
@@ -257,26 +263,22 @@ fn process(
 }
 
 /// The change of what `of` takes out of a simulation, applied to what is `known` before.
-fn change(
-    known: Option<f64>,
-    draws: &[[Simulated; 2]],
-    of: impl Fn(&Simulated) -> Option<f64>,
-) -> Option<Change> {
+fn change(known: Option<f64>, draws: &Draws, of: impl Fn(&Simulated) -> Option<f64>) -> Option<Change> {
     let pairs: Vec<(f64, f64)> =
-        draws.iter().filter_map(|[before, after]| Some((of(before)?, of(after)?))).collect();
+        draws.draws.iter().filter_map(|[before, after]| Some((of(before)?, of(after)?))).collect();
     let before = known.or_else(|| median(&pairs.iter().map(|(before, _)| *before).collect::<Vec<_>>()))?;
-    Change::of(before, &pairs)
+    Change::of(before, &pairs, draws.model_error)
 }
 
 impl Change {
     /// Of `before`, and of pairs of values before and after whose ratios might be that of the change; `None` without one.
-    fn of(before: f64, pairs: &[(f64, f64)]) -> Option<Self> {
+    fn of(before: f64, pairs: &[(f64, f64)], model_error: f64) -> Option<Self> {
         let usable = pairs.iter().filter(|(old, new)| *old > 0.0 && *new > 0.0);
         let logs: Vec<f64> = usable.map(|(old, new)| (new / old).ln()).collect();
         let middle = median(&logs)?;
         let (low, high) = quantiles(logs, TAIL);
         // What no draw shows adds to what they show.
-        let left_out = NORMAL_90 * MODEL_ERROR.hypot(MODEL_ERROR_OF_CHANGE * middle);
+        let left_out = NORMAL_90 * model_error.hypot(MODEL_ERROR_OF_CHANGE * middle);
         let interval = (middle - (middle - low).hypot(left_out), middle + (high - middle).hypot(left_out));
         let (ratio, ratio_interval) = (middle.exp(), (interval.0.exp(), interval.1.exp()));
         Some(Self {
