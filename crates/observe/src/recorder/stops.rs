@@ -13,12 +13,17 @@ use sys::{Errno, Failure, OrFail};
 /// How often it is asked at once whether a thread has stopped, before a sleep of [`NAP`].
 const TRIES: u32 = 30;
 const NAP: Duration = Duration::from_micros(100);
+/// How long a thread that was made waits for its maker to say so. A maker that is killed never does.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// How long threads may take to stop before they are given up.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
 
 /// Processes that are followed.
 pub(super) struct Followed {
     threads: HashMap<u32, FollowedThread>,
+    /// Threads that stopped for the first time before their maker did, which wakes them first: when that was, and why they stopped. They
+    /// stay stopped until it is known whose descriptors they have.
+    early: HashMap<u32, (u64, ThreadStop)>,
 }
 
 /// A thread that is followed.
@@ -32,7 +37,7 @@ struct FollowedThread {
 impl Followed {
     /// Begins to follow `tids`. None is followed if one may not be.
     pub(super) fn seize(tids: &[u32]) -> Result<Self, Failure> {
-        let mut followed = Self { threads: HashMap::new() };
+        let mut followed = Self { threads: HashMap::new(), early: HashMap::new() };
         for tid in tids {
             let seized = seize(*tid).and_then(|()| {
                 followed.threads.insert(*tid, FollowedThread { pid: process_of(*tid), number: None });
@@ -48,14 +53,14 @@ impl Followed {
 
     /// Whether any is still there.
     pub(super) fn is_empty(&self) -> bool {
-        self.threads.is_empty()
+        self.threads.is_empty() && self.early.is_empty()
     }
 
     /// Takes all events that there are, and those of the next `time`. A thread goes on when its event was taken.
     pub(super) fn run(&mut self, time: Duration, mut take: impl FnMut(RawEvent)) -> Result<(), Failure> {
         let start_ns = now_ns();
         let mut tries = 0;
-        while since(start_ns) < time && !self.threads.is_empty() {
+        while since(start_ns) < time && !self.is_empty() {
             match next_stop() {
                 Ok(Some((tid, stop))) => {
                     tries = 0;
@@ -65,8 +70,14 @@ impl Followed {
                     tries += 1;
                     sched_yield();
                 }
-                Ok(None) => std::thread::sleep(NAP),
-                Err(Errno::CHILD) => self.threads.clear(),
+                Ok(None) => {
+                    self.adopt(&mut take);
+                    std::thread::sleep(NAP);
+                }
+                Err(Errno::CHILD) => {
+                    self.threads.clear();
+                    self.early.clear();
+                }
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno).or_fail("waitpid", "the followed processes"),
             }
@@ -76,8 +87,13 @@ impl Followed {
 
     fn stopped(&mut self, tid: u32, stop: ThreadStop, take: &mut impl FnMut(RawEvent)) {
         let at_ns = now_ns();
-        let thread =
-            self.threads.entry(tid).or_insert_with(|| FollowedThread { pid: process_of(tid), number: None });
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            match stop {
+                ThreadStop::Ended => self.early.remove(&tid),
+                _ => self.early.insert(tid, (at_ns, stop)),
+            };
+            return;
+        };
         let pid = thread.pid;
         let mut event = |what| take(RawEvent { at_ns, pid, tid, what });
         let mut how = (GoOn::Followed, None);
@@ -98,6 +114,9 @@ impl Followed {
                 let of = process_of(made);
                 event(RawKind::Fork { pid: of, tid: made });
                 self.threads.insert(made, FollowedThread { pid: of, number: None });
+                if let Some((_, stop)) = self.early.remove(&made) {
+                    self.stopped(made, stop, take);
+                }
             }
             ThreadStop::Exec => {
                 event(RawKind::Exec { name: super::holders::process_name(pid) });
@@ -115,8 +134,24 @@ impl Followed {
         let _ = go_on(tid, how.0, how.1);
     }
 
+    /// Follows threads whose maker has not said that it made them.
+    fn adopt(&mut self, take: &mut impl FnMut(RawEvent)) {
+        let late = |(_, (at_ns, _)): &(&u32, &(u64, ThreadStop))| since(*at_ns) >= LONGEST_WAIT;
+        let late: Vec<(u32, ThreadStop)> =
+            self.early.iter().filter(late).map(|(tid, (_, stop))| (*tid, *stop)).collect();
+        for (tid, stop) in late {
+            self.early.remove(&tid);
+            self.threads.insert(tid, FollowedThread { pid: process_of(tid), number: None });
+            self.stopped(tid, stop, take);
+        }
+    }
+
     /// Lets all go on unfollowed.
     pub(super) fn let_go(mut self) {
+        for (tid, (_, stop)) in self.early.drain() {
+            let signal = if let ThreadStop::Signal(signal) = stop { Some(signal) } else { None };
+            let _ = go_on(tid, GoOn::Free, signal);
+        }
         for tid in self.threads.keys() {
             let _ = interrupt(*tid);
         }
@@ -148,4 +183,53 @@ pub(super) fn process_of(tid: u32) -> u32 {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Tgid:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(tid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads that no machine has: what is asked of them fails, as of those that were killed.
+    const MAKER: u32 = u32::MAX - 1;
+    const MADE: u32 = u32::MAX - 2;
+
+    fn followed() -> Followed {
+        let maker = FollowedThread { pid: MAKER, number: None };
+        Followed { threads: HashMap::from([(MAKER, maker)]), early: HashMap::new() }
+    }
+
+    #[test]
+    fn a_process_that_stops_before_its_maker_does_waits_for_it() {
+        let mut followed = followed();
+        let mut events = Vec::new();
+        let mut take =
+            |event: RawEvent| events.push((event.tid, matches!(event.what, RawKind::Fork { tid: MADE, .. })));
+        followed.stopped(MADE, ThreadStop::Other, &mut take);
+        followed.stopped(MAKER, ThreadStop::Made { tid: MADE }, &mut take);
+        followed.stopped(MADE, ThreadStop::Exec, &mut take);
+        followed.stopped(MADE, ThreadStop::Ended, &mut take);
+        followed.stopped(MAKER, ThreadStop::Ended, &mut take);
+        assert!(followed.is_empty());
+        assert_eq!(events, [(MAKER, true), (MADE, false), (MADE, false), (MAKER, false)]);
+    }
+
+    #[test]
+    fn a_process_whose_maker_says_nothing_is_followed_all_the_same() {
+        let mut followed = followed();
+        followed.stopped(MADE, ThreadStop::Other, &mut |_| {});
+        followed.adopt(&mut |_| {});
+        assert!(!followed.threads.contains_key(&MADE), "not at once");
+        std::thread::sleep(LONGEST_WAIT);
+        followed.adopt(&mut |_| {});
+        assert!(followed.threads.contains_key(&MADE) && followed.early.is_empty());
+    }
+
+    #[test]
+    fn a_process_that_ends_before_its_maker_stops_is_no_more_waited_for() {
+        let mut followed = followed();
+        followed.stopped(MADE, ThreadStop::Other, &mut |_| {});
+        followed.stopped(MADE, ThreadStop::Ended, &mut |_| panic!("it was not followed"));
+        followed.stopped(MAKER, ThreadStop::Ended, &mut |_| {});
+        assert!(followed.is_empty());
+    }
 }
