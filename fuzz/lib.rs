@@ -3,47 +3,23 @@
 
 #![forbid(unsafe_code)]
 
-use model::card::{Card, Framing, CardKind, Payload, Reach};
+use model::card::{Card, CardKind};
+use model::testing::card;
 use model::{Domain, Param, Workload};
 
 const fn param(name: &'static str, domain: Domain, default: Option<&'static str>) -> Param {
     Param { name, summary: "made up", domain, default }
 }
 
-const fn card(
-    name: &'static str,
-    kind: CardKind,
-    params: &'static [Param],
-    workloads: &'static [Workload],
-    sized: bool,
-) -> Card {
-    Card {
-        name,
-        kind,
-        summary: "made up",
-        framing: Framing::Stream,
-        reach: Reach::Host,
-        payload: Payload::Bytes,
-        fds: false,
-        hangup: false,
-        polled: false,
-        one_endpoint: false,
-        empty: false,
-        params,
-        workloads,
-        sized,
-        limits: "none",
-        man: &[],
-    }
+const fn with(params: &'static [Param], card: Card) -> Card {
+    Card { params, ..card }
 }
 
 const TWO_ENDED: &[Workload] = &[Workload::Latency, Workload::Throughput, Workload::Transfer];
 
 /// A registry: every kind of card, every domain, with defaults and without.
 pub const CARDS: &[Card] = &[
-    card(
-        "pipe",
-        CardKind::Mechanism,
+    with(
         &[
             param("capacity", Domain::Size, None),
             param("buffer", Domain::SizeOrMatch, None),
@@ -52,13 +28,15 @@ pub const CARDS: &[Card] = &[
             param("spin", Domain::Duration, Some("10us")),
             param("depth", Domain::Count, Some("8")),
         ],
-        TWO_ENDED,
-        true,
+        card("pipe", CardKind::Mechanism, TWO_ENDED, true),
     ),
-    card("context-switch", CardKind::Floor, &[], &[Workload::Latency], true),
-    card("cache-line", CardKind::Floor, &[], &[Workload::Latency], true),
-    card("remote-wake", CardKind::Floor, &[], &[Workload::Latency], false),
-    card("null", CardKind::Mechanism, &[param("delay", Domain::Duration, None)], TWO_ENDED, true),
-    card("memcpy", CardKind::Operation, &[], &[Workload::Cost], true),
-    card("syscall", CardKind::Operation, &[], &[Workload::Cost], false),
+    card("context-switch", CardKind::Floor, &[Workload::Latency], true),
+    card("cache-line", CardKind::Floor, &[Workload::Latency], true),
+    card("remote-wake", CardKind::Floor, &[Workload::Latency], false),
+    with(
+        &[param("delay", Domain::Duration, None)],
+        card("null", CardKind::Mechanism, TWO_ENDED, true),
+    ),
+    card("memcpy", CardKind::Operation, &[Workload::Cost], true),
+    card("syscall", CardKind::Operation, &[Workload::Cost], false),
 ];

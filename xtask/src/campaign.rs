@@ -1,21 +1,28 @@
 //! `cargo xtask campaign`: what would take too long for the tests. It prints one table for docs/reliability.md.
 //!
-//! Processes are killed at random moments, with full disks, few descriptors and little memory in between; every fuzz target, Miri and
-//! loom run where the toolchain has them, and where it has not, the table says so. Nothing here is a measurement.
+//! Processes are killed at random moments, with full disks, few descriptors and little memory in between, and links between two hosts
+//! are cut; every fuzz target, Miri and loom run where the toolchain has them, and where it has not, the table says so. Nothing here is a
+//! measurement.
 
 mod kills;
+mod place;
 mod row;
+mod two_hosts;
 
 use crate::fuzz;
 use crate::steps::{cargo, root};
 use row::Row;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, setpriority_process};
+use std::num::NonZero;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 /// After so many executions a fuzz target has done enough.
 const ENOUGH_EXECUTIONS: u64 = 10_000_000;
+/// An input that takes longer is a fault.
+const LONGEST_EXECUTION_S: u64 = 10;
 /// The environment variable by which the campaign knows that it is in namespaces of its own.
 const INSIDE: &str = "IPCMARK_CAMPAIGN_INSIDE";
 
@@ -27,12 +34,15 @@ pub fn run(minutes: &str) -> Result<(), String> {
     }
     let all = Duration::from_secs(60 * minutes);
     build()?;
-    let mut rows = Vec::new();
-    rows.push(loom(all / 10));
-    rows.push(miri(all / 10));
-    rows.extend(fuzzed(all * 2 / 5));
-    // They stop when they are enough.
-    rows.extend(kills::rows(all * 2 / 5)?);
+    let rows = std::thread::scope(|scope| {
+        let fuzzed = scope.spawn(|| fuzzed(all));
+        let mut rows = vec![loom(all / 5), miri(all / 5)];
+        // They stop when they are enough.
+        rows.extend(kills::rows(all * 2 / 5)?);
+        rows.extend(two_hosts::rows(all / 5));
+        rows.extend(fuzzed.join().map_err(|_| "the thread that fuzzes panicked")?);
+        Ok::<_, String>(rows)
+    })?;
     print(&rows, minutes);
     Ok(())
 }
@@ -95,32 +105,53 @@ fn tests(part: &str, command: &mut Command, limit: Duration) -> Row {
     }
 }
 
-/// Every fuzz target, in equal parts of `time`.
+/// Every fuzz target, as many at once as there are CPUs, at the lowest priority: everything else goes on meanwhile.
 fn fuzzed(time: Duration) -> Vec<Row> {
+    // On Linux this is of the calling thread and of what it starts.
+    let _ = setpriority_process(None, 19);
+    const PART: &str = "fuzz targets";
     if !runs(&mut nightly(&["fuzz", "--version"])) {
-        return vec![Row::new(
-            "fuzz targets",
-            "not run",
-            "cargo-fuzz, or a nightly toolchain, is not installed",
-        )];
+        return vec![Row::new(PART, "not run", "cargo-fuzz, or a nightly toolchain, is not installed")];
     }
-    let each = time / fuzz::TARGETS.len() as u32;
-    fuzz::TARGETS.iter().map(|target| fuzzed_target(target, each)).collect()
+    if let Err(error) = fuzz::build() {
+        return vec![Row::new(PART, "not run", format!("**not built**: {error}"))];
+    }
+    let at_once = available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        let every_so_many =
+            |first| fuzz::TARGETS.into_iter().skip(first).step_by(at_once).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..at_once)
+            .map(|first| scope.spawn(move || fuzzed_in_turn(&every_so_many(first), time)))
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("it does not panic")).collect()
+    })
+}
+
+/// `targets` one after the other. What one leaves of its part of `time` is for the others.
+fn fuzzed_in_turn(targets: &[&str], time: Duration) -> Vec<Row> {
+    let start = Instant::now();
+    let row = |(done, target): (usize, &&str)| {
+        let left = time.saturating_sub(start.elapsed()) / (targets.len() - done) as u32;
+        fuzzed_target(target, left)
+    };
+    targets.iter().enumerate().map(row).collect()
 }
 
 fn fuzzed_target(target: &str, time: Duration) -> Row {
     let part = format!("fuzz target `{target}`");
     let limits = [
-        format!("-max_total_time={}", time.as_secs()),
+        // No time would be no limit.
+        format!("-max_total_time={}", time.as_secs().max(1)),
         format!("-runs={ENOUGH_EXECUTIONS}"),
+        format!("-timeout={LONGEST_EXECUTION_S}"),
         "-print_final_stats=1".to_owned(),
     ];
     let mut command = match fuzz::command(target, &limits) {
         Ok(command) => command,
         Err(error) => return Row::new(part, "not run", error),
     };
-    // To build it takes longer than a short campaign gives it.
-    let (said, ended) = said_within(&mut command, time + Duration::from_secs(900));
+    // It begins with all that it knows, and ends with an input, not within one.
+    let (said, ended) = said_within(&mut command, time + Duration::from_secs(120));
     let count = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     let count = count.map_or("0", str::trim);
     match ended {

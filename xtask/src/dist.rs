@@ -1,6 +1,7 @@
 //! `cargo xtask dist`: what users install, in target/dist: archives, Debian packages and images of static binaries, with completions,
 //! manual pages, licences, a bill of materials and checksums. It publishes nothing.
 
+pub mod emulated;
 mod files;
 mod materials;
 mod package;
@@ -32,25 +33,6 @@ pub fn all() -> Result<(), String> {
         }
     }
     dist.finish()
-}
-
-/// Runs the unit tests and the conformance suite of a platform that is not this machine's, under its emulator.
-pub fn emulated() -> Result<(), String> {
-    for other in PLATFORMS.iter().filter(|platform| !platform.is_native()) {
-        let (emulator, package) = other.emulator;
-        if said(Command::new(emulator).arg("--version")).is_none() {
-            return Err(format!("{emulator} cannot be run; install {package}"));
-        }
-        if let Some(lack) = other.lack() {
-            return Err(format!("{} is not built: this machine lacks {lack}", other.triple));
-        }
-        let tests = ["test", "--no-fail-fast", "--lib", "--package"];
-        for package in ["model", "sys", "mechanisms", "analysis", "report"] {
-            let name = format!("{package} under {emulator}");
-            step(&name, &mut other.cargo(&[&tests[..], &[package]].concat()))?;
-        }
-    }
-    Ok(())
 }
 
 /// Packs a binary that is quickly built, for this machine alone, and tests what was packed.

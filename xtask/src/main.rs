@@ -37,12 +37,12 @@ usage: cargo xtask TASK
                  coverage [RUNS [SECONDS [MINUTES]]]: how often an interval covers what all runs say;
                  same [RUNS [SECONDS]]: what ipcmark says of runs that differ in nothing;
                  power [REPETITIONS [SECONDS]]: how often it finds a delay that is injected;
-                 choose [PART [SCENARIOS [SECONDS]]]: how often predictions hold; PART is random, postgresql, nginx or pipeline;
+                 choose [PART [SCENARIOS [SECONDS [SEED]]]]: how often predictions hold; PART is random, postgresql, nginx or pipeline;
                  static [SECONDS]: the static binary beside cargo's own build;
                  memory [SECONDS]: the most memory of a run of the default suite;
                  page: the time to make and to open a report of ten thousand cases
   dist           make what users install, in target/dist: archives, Debian packages, images, checksums, a bill of materials
-  dist --emulate run the unit tests of the other machine types, emulated
+  dist --emulate run the unit tests and the conformance suite of the other machine types, emulated
   campaign [MINUTES] kill, fill, starve, fuzz and model-check for so long (default 60); prints a table
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain";
 
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
         ["dist"] => dist::all(),
-        ["dist", "--emulate"] => dist::emulated(),
+        ["dist", "--emulate"] => dist::emulated::run(),
         ["studies", files @ ..] if !files.is_empty() => studies::write(files),
         _ => with_crates(&words),
     };

@@ -6,7 +6,7 @@
 
 use crate::skipped::Skipped;
 use crate::steps::{cargo, root, step};
-use crate::{dist, programs, python, rust_tests, tidy};
+use crate::{dist, fuzz, programs, python, rust_tests, tidy};
 
 /// What selects the same crates and features in every step.
 const ALL: [&str; 2] = ["--workspace", "--all-features"];
@@ -29,7 +29,8 @@ pub fn all() -> Result<(), String> {
     let tests = rust_tests::run(&ALL, &skipped);
     let package = tests.and_then(|()| python.check(&skipped));
     let ring = package.and_then(|()| ring_under_loom());
-    let packed = ring.and_then(|()| dist::check(&skipped));
+    let fuzzed = ring.and_then(|()| fuzz::check());
+    let packed = fuzzed.and_then(|()| dist::check(&skipped));
     skipped.print();
     packed
 }
@@ -55,7 +56,7 @@ const FEW: &str = "pipe,unix-stream,shm-ring,eventfd";
 /// What `quick` leaves out.
 const LEFT_OUT: &str = "\
 left out: documentation (rustdoc); the Debian package; conformance of the other mechanisms; exact counts, restricted hosts and explanations
-of the binary; deaths of processes; pages in a browser; the ring under loom; the Python package; installing what tests need.
+of the binary; deaths of processes; pages in a browser; the ring under loom; fuzz targets; the Python package; installing what tests need.
 `cargo xtask test` has it all.";
 
 /// Makes the checks that are over soon; says what it leaves out.

@@ -1,8 +1,10 @@
-//! What a replay of a scenario came to: means over its slices with their intervals, and of two that were measured in turn the
+//! What a replay of a scenario came to: means over its trials with their intervals, and of two that were measured in turn the
 //! ratios.
 
 use crate::interval::{MeanEstimate, mean_over_trials};
+use crate::stats::mean;
 use model::Scenario;
+use model::record::Setting;
 use model::scenario::{Behaviour, FlowTotals, Mix};
 use model::units::Nanoseconds;
 use serde::Serialize;
@@ -12,7 +14,9 @@ use serde::Serialize;
 pub struct AnalysedReplay {
     /// The scenario's name.
     pub scenario: String,
-    /// How many slices there were.
+    /// How often its processes were started.
+    pub trials: usize,
+    /// How many slices there were of all trials.
     pub slices: usize,
     /// Whether it was ended early.
     pub interrupted: bool,
@@ -45,6 +49,8 @@ pub struct ReplayedFlow {
     pub median_ns: Option<f64>,
     /// Their 99th percentile.
     pub p99_ns: Option<f64>,
+    /// What its endpoints asked the kernel for, and got.
+    pub settings: Vec<Setting>,
     /// What was recorded of the same flow.
     pub recorded: Option<RecordedBeside>,
 }
@@ -111,10 +117,15 @@ pub struct ProcessRatio {
 }
 
 impl AnalysedReplay {
-    /// What `slices` and `totals` of `scenario` come to.
-    pub fn of(scenario: &Scenario, slices: &[Behaviour], totals: &[FlowTotals], interrupted: bool) -> Self {
+    /// What the slices of `trials` and `totals` of `scenario` come to.
+    pub fn of(
+        scenario: &Scenario,
+        trials: &[Vec<Behaviour>],
+        totals: &[FlowTotals],
+        interrupted: bool,
+    ) -> Self {
         let mean = |value: &dyn Fn(&Behaviour) -> Option<f64>| {
-            mean_over_trials(&slices.iter().filter_map(value).collect::<Vec<_>>())
+            mean_of_means(trials.iter().map(|slices| slices.iter().filter_map(value).collect()))
         };
         let name = |process: usize| scenario.processes[process].name.clone();
         let flow = |(at, total): (usize, &FlowTotals)| {
@@ -141,6 +152,7 @@ impl AnalysedReplay {
                 round_trip_ns: mean(&|slice| slice.flows[at].round_trip_ns),
                 median_ns: quantile(0.5),
                 p99_ns: quantile(0.99),
+                settings: total.settings.clone(),
                 recorded,
             }
         };
@@ -156,7 +168,8 @@ impl AnalysedReplay {
         };
         Self {
             scenario: scenario.name.clone(),
-            slices: slices.len(),
+            trials: trials.len(),
+            slices: trials.iter().map(Vec::len).sum(),
             interrupted,
             flows: totals.iter().enumerate().map(flow).collect(),
             processes: (0..scenario.processes.len()).map(process).collect(),
@@ -165,9 +178,9 @@ impl AnalysedReplay {
 }
 
 impl ReplayedBoth {
-    /// How the slices `b` of the scenario that came to the second of `replays` differ from `a`, of the first. They were measured
-    /// in the order a b b a, a b b a, …
-    pub fn of(replays: [AnalysedReplay; 2], [a, b]: [&[Behaviour]; 2]) -> Self {
+    /// How the slices of the trials `b` of the scenario that came to the second of `replays` differ from `a`, of the first. They were
+    /// measured in the order a b b a, a b b a, …
+    pub fn of(replays: [AnalysedReplay; 2], [a, b]: [&[Vec<Behaviour>]; 2]) -> Self {
         let [first, second] = &replays;
         let flow = |(at, of): (usize, &ReplayedFlow)| {
             let other = second.flows.iter().position(|flow| flow.name == of.name)?;
@@ -199,22 +212,32 @@ impl ReplayedBoth {
     }
 }
 
-/// The geometric mean of what is of `b` over what is of `a`, with its interval: one log ratio of each quadruple a b b a.
+/// The geometric mean of what is of `b` over what is of `a`, with its interval: one log ratio of each quadruple a b b a, and their
+/// mean of each trial.
 fn ratio(
-    a: &[Behaviour],
-    b: &[Behaviour],
+    a: &[Vec<Behaviour>],
+    b: &[Vec<Behaviour>],
     of_a: impl Fn(&Behaviour) -> Option<f64>,
     of_b: impl Fn(&Behaviour) -> Option<f64>,
 ) -> Option<MeanEstimate> {
     let log = |value: Option<f64>| value.filter(|value| *value > 0.0).map(f64::ln);
-    let quadruples = a.chunks_exact(2).zip(b.chunks_exact(2));
-    let logs = quadruples.filter_map(|(a, b)| {
-        let [a1, a2] = [log(of_a(&a[0]))?, log(of_a(&a[1]))?];
-        let [b1, b2] = [log(of_b(&b[0]))?, log(of_b(&b[1]))?];
-        Some((b1 + b2 - a1 - a2) / 2.0)
-    });
-    let MeanEstimate { mean, interval } = mean_over_trials(&logs.collect::<Vec<_>>())?;
+    let of_trial = |(a, b): (&Vec<Behaviour>, &Vec<Behaviour>)| {
+        let quadruples = a.chunks_exact(2).zip(b.chunks_exact(2));
+        let logs = quadruples.filter_map(|(a, b)| {
+            let [a1, a2] = [log(of_a(&a[0]))?, log(of_a(&a[1]))?];
+            let [b1, b2] = [log(of_b(&b[0]))?, log(of_b(&b[1]))?];
+            Some((b1 + b2 - a1 - a2) / 2.0)
+        });
+        logs.collect()
+    };
+    let MeanEstimate { mean, interval } = mean_of_means(a.iter().zip(b).map(of_trial))?;
     Some(MeanEstimate { mean: mean.exp(), interval: interval.map(|(low, high)| (low.exp(), high.exp())) })
+}
+
+/// The mean over trials of the mean of each; a trial without a value counts as none.
+fn mean_of_means(trials: impl Iterator<Item = Vec<f64>>) -> Option<MeanEstimate> {
+    let means = trials.filter(|values| !values.is_empty()).map(|values| mean(&values));
+    mean_over_trials(&means.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -234,9 +257,9 @@ mod tests {
     fn a_ratio_is_free_of_what_drifts_evenly() {
         // Each slice is slower than the one before: a b b a has the same of it on both sides.
         let at = |nth: usize| 1000.0 * 0.99_f64.powi(nth as i32);
-        let a: Vec<Behaviour> = (0..8).flat_map(|n| [slice(at(4 * n)), slice(at(4 * n + 3))]).collect();
-        let b: Vec<Behaviour> =
-            (0..8).flat_map(|n| [slice(1.2 * at(4 * n + 1)), slice(1.2 * at(4 * n + 2))]).collect();
+        let a: Vec<Vec<Behaviour>> = (0..8).map(|n| vec![slice(at(4 * n)), slice(at(4 * n + 3))]).collect();
+        let b: Vec<Vec<Behaviour>> =
+            (0..8).map(|n| vec![slice(1.2 * at(4 * n + 1)), slice(1.2 * at(4 * n + 2))]).collect();
         let rate = |slice: &Behaviour| Some(slice.flows[0].per_s);
         let found = ratio(&a, &b, rate, rate).unwrap();
         assert!((found.mean - 1.2).abs() < 1e-9, "{found:?}");
@@ -246,11 +269,23 @@ mod tests {
 
     #[test]
     fn quadruples_in_which_nothing_happened_are_left_out() {
-        let a = [slice(0.0), slice(10.0), slice(10.0), slice(10.0)];
-        let b = [slice(20.0), slice(20.0), slice(20.0), slice(20.0)];
+        let a = [vec![slice(0.0), slice(10.0), slice(10.0), slice(10.0)]];
+        let b = [vec![slice(20.0), slice(20.0), slice(20.0), slice(20.0)]];
         let rate = |slice: &Behaviour| Some(slice.flows[0].per_s);
         let found = ratio(&a, &b, rate, rate).unwrap();
         assert!((found.mean - 2.0).abs() < 1e-9 && found.interval.is_none(), "{found:?}");
-        assert_eq!(ratio(&a[..2], &b[..2], rate, rate), None);
+        assert_eq!(ratio(&[a[0][..2].to_vec()], &[b[0][..2].to_vec()], rate, rate), None);
+    }
+
+    #[test]
+    fn what_differs_from_start_to_start_is_in_the_interval() {
+        // Every slice of a trial says the same; the trials differ by a tenth.
+        let trials = |factor: f64| -> Vec<Vec<Behaviour>> {
+            [1.0, 1.1, 0.9, 1.0, 1.1, 0.9].map(|own| vec![slice(1000.0 * factor * own); 20]).into()
+        };
+        let rate = |slice: &Behaviour| Some(slice.flows[0].per_s);
+        let alike: Vec<_> = trials(1.0).iter().map(|_| vec![slice(1000.0); 20]).collect();
+        let (low, high) = ratio(&alike, &trials(1.0), rate, rate).unwrap().interval.unwrap();
+        assert!(low < 0.95 && high > 1.05, "{low} to {high}");
     }
 }

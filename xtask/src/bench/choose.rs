@@ -13,17 +13,17 @@ use super::ipcmark::Ipcmark;
 use super::setup::numbers;
 
 /// Runs all parts, or the one that is named first. Arguments: `random`, `postgresql`, `nginx` or `pipeline`; how many scenarios (50);
-/// the seconds that measuring their costs takes (120).
+/// the seconds that measuring their costs takes (120); the first seed (0).
 pub fn run(arguments: &[&str]) -> Result<(), String> {
     let (part, rest) = match arguments {
         [part @ ("random" | "postgresql" | "nginx" | "pipeline"), rest @ ..] => (Some(*part), rest),
         rest => (None, rest),
     };
-    let [scenarios, seconds] = numbers(rest, [50, 120])?;
+    let [scenarios, seconds, first] = numbers(rest, [50, 120, 0])?;
     let ipcmark = Ipcmark::build("bench-choose")?;
     let wants = |name: &str| part.is_none_or(|part| part == name);
     if wants("random") {
-        random::run(&ipcmark, scenarios, seconds)?;
+        random::run(&ipcmark, scenarios, seconds, first)?;
     }
     if part == Some("random") {
         return Ok(());

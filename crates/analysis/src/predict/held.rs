@@ -1,13 +1,10 @@
 //! Whether a prediction held: the change that was replayed beside the one that was predicted.
 
 use super::prediction::{Change, FlowPrediction, Prediction};
-use super::size_line::quantiles;
+use crate::interval::mean_over_trials;
 use crate::stats::median;
 use model::scenario::{Behaviour, FlowBehaviour};
 use serde::Serialize;
-
-/// Rates and round trips are compared on logarithms; a replay of so few slices has no interval.
-const FEWEST_SLICES: usize = 3;
 
 /// How a prediction did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,7 +33,7 @@ pub struct HeldChange {
     pub interval: (f64, f64),
     /// The ratio that was replayed.
     pub replayed: f64,
-    /// What the replay may be off by: the 90% interval of its ratio over slices.
+    /// What the replay may be off by: the 95% interval of its ratio over trials.
     pub replayed_interval: Option<(f64, f64)>,
     /// Whether the replayed ratio is in the predicted interval.
     pub held: bool,
@@ -44,15 +41,18 @@ pub struct HeldChange {
     pub error: f64,
 }
 
-/// Sets what `prediction` says beside replays of the scenario before and after, slices of each.
-pub fn held(prediction: &Prediction, before: &[Behaviour], after: &[Behaviour]) -> Held {
+/// Sets what `prediction` says beside trials of replays of the scenario before and after, with the slices of each.
+pub fn held(prediction: &Prediction, before: &[Vec<Behaviour>], after: &[Vec<Behaviour>]) -> Held {
     let flow = |(at, flow): (usize, &FlowPrediction)| {
         let ratio = |predicted: Option<Change>, of: fn(FlowBehaviour) -> Option<f64>| {
-            let values = |slices: &[Behaviour]| -> Vec<f64> {
+            let middle = |slices: &[Behaviour]| -> Option<f64> {
                 let flows = slices.iter().filter_map(|slice| slice.flows.get(at).copied());
-                flows.filter_map(of).filter(|value| *value > 0.0).map(f64::ln).collect()
+                let logs = flows.filter_map(of).filter(|value| *value > 0.0).map(f64::ln);
+                median(&logs.collect::<Vec<_>>())
             };
-            HeldChange::of(predicted?, &values(before), &values(after))
+            let trials = before.iter().zip(after);
+            let changes = trials.filter_map(|(before, after)| Some(middle(after)? - middle(before)?));
+            HeldChange::of(predicted?, &changes.collect::<Vec<_>>())
         };
         HeldFlow {
             name: flow.name.clone(),
@@ -64,22 +64,16 @@ pub fn held(prediction: &Prediction, before: &[Behaviour], after: &[Behaviour]) 
 }
 
 impl HeldChange {
-    /// Of logarithms before and after, slice by slice; `None` where one side has none.
-    fn of(predicted: Change, before: &[f64], after: &[f64]) -> Option<Self> {
-        let replayed = (median(after)? - median(before)?).exp();
+    /// Of the logarithms of what each trial changed by; `None` of no trial.
+    fn of(predicted: Change, changes: &[f64]) -> Option<Self> {
+        let change = mean_over_trials(changes)?;
+        let replayed = change.mean.exp();
         let (low, high) = predicted.ratio_interval;
-        let ratios: Vec<f64> =
-            before.iter().flat_map(|before| after.iter().map(move |after| (after - before).exp())).collect();
-        let is_enough = before.len().min(after.len()) >= FEWEST_SLICES;
-        let spread = quantiles(ratios, 0.05);
-        // The median of n slices varies less than one of them.
-        let narrower = (before.len().min(after.len()) as f64).sqrt();
-        let around = |bound: f64| replayed * (bound / replayed).powf(1.0 / narrower);
         Some(Self {
             predicted: predicted.ratio,
             interval: predicted.ratio_interval,
             replayed,
-            replayed_interval: is_enough.then(|| (around(spread.0), around(spread.1))),
+            replayed_interval: change.interval.map(|(low, high)| (low.exp(), high.exp())),
             held: (low..=high).contains(&replayed),
             error: predicted.ratio / replayed - 1.0,
         })

@@ -1,4 +1,5 @@
-//! Scenarios run for real: it starts their processes, has them measure slice by slice, one scenario or two in turn, and ends them.
+//! Scenarios run for real: it starts their processes, has them measure slice by slice, one scenario or two in turn, ends them, and starts
+//! them anew.
 //!
 //! What the slices mean is for `analysis` to say.
 
@@ -14,7 +15,7 @@ use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::scenario::{CAPABILITY, FlowCounts, FlowTicket, ProcessSnapshot, ScenarioOrders};
 use mechanisms::registry;
 use model::card::Support;
-use model::record::ClockSource;
+use model::record::{ClockSource, Setting};
 use model::scenario::{Begin, Behaviour, Flow, FlowBehaviour, FlowTotals, ProcessBehaviour};
 use model::{Invalid, Scenario};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,9 +30,12 @@ const SEED: u64 = 0x1bc3_a4c0;
 const LONGEST_SLICE: Duration = Duration::from_millis(200);
 const SHORTEST_SLICE: Duration = Duration::from_millis(20);
 const SLICES: u32 = 48;
-/// How long the processes go before they are measured first, and at most which part of the time.
+/// How often the processes are started: where the kernel puts those that are free to move, and what lies where in memory, differs more
+/// from one start to the next than from slice to slice.
+const TRIALS: u32 = 8;
+/// How long the processes go before they are measured first, and at most which part of the time of a trial.
 const WARM_UP: Duration = Duration::from_millis(500);
-const WARM_UP_DIVISOR: u32 = 8;
+const WARM_UP_DIVISOR: u32 = 6;
 /// How long a scenario that was asleep goes before it is measured again.
 const SETTLE: Duration = Duration::from_millis(10);
 
@@ -53,8 +57,8 @@ pub struct ReplayBounds<'a> {
 /// What a replay measured.
 #[derive(Debug, Clone)]
 pub struct Replayed {
-    /// How the scenario behaved in each slice, in the order of time.
-    pub slices: Vec<Behaviour>,
+    /// How the scenario behaved in each slice of each trial, in the order of time.
+    pub trials: Vec<Vec<Behaviour>>,
     /// What all slices came to, for each flow in the order of the scenario.
     pub flows: Vec<FlowTotals>,
     /// Whether it was ended early, by a signal.
@@ -108,16 +112,19 @@ pub fn check(scenario: &Scenario) -> Result<(), Invalid> {
 
 /// Runs `scenario`, and measures slice by slice until the time is up.
 pub fn replay(scenario: &Scenario, bounds: &ReplayBounds<'_>) -> Result<Replayed, TrialError> {
-    let mut live = LiveScenario::start(scenario, bounds, 0)?;
-    live.begin()?;
-    let (warm_up, slice) = times(bounds.time);
-    live.listen_for(warm_up)?;
-    let timer = Timer::start();
-    live.snapshot(true)?;
-    while !live.is_interrupted() && timer.elapsed() + warm_up + slice / 2 < bounds.time {
-        live.slice(slice)?;
-    }
-    live.finish()
+    let [replayed] = in_trials([scenario], |number| {
+        let mut live = LiveScenario::start(scenario, bounds, number)?;
+        live.begin()?;
+        let (time, warm_up, slice) = times(bounds.time);
+        live.listen_for(warm_up)?;
+        let timer = Timer::start();
+        live.snapshot(true)?;
+        while !live.is_interrupted() && timer.elapsed() + warm_up + slice / 2 < time {
+            live.slice(slice)?;
+        }
+        Ok([live.finish()?])
+    })?;
+    Ok(replayed)
 }
 
 /// Runs two scenarios, which are alive at once, and measures slices of both in turn: A B B A, A B B A, … One sleeps while the
@@ -126,45 +133,97 @@ pub fn replay_both(
     scenarios: [&Scenario; 2],
     bounds: &ReplayBounds<'_>,
 ) -> Result<[Replayed; 2], TrialError> {
-    let (warm_up, slice) = times(bounds.time);
     let [a, b] = scenarios;
-    let mut both = [LiveScenario::start(a, bounds, 0)?, LiveScenario::start(b, bounds, 1)?];
-    let timer = Timer::start();
-    for live in &mut both {
-        live.begin()?;
-        live.listen_for(warm_up / 2)?;
-        live.snapshot(true)?;
-        live.pause()?;
-    }
-    let is_over = || bounds.interrupted.load(Ordering::Relaxed) || timer.elapsed() + 4 * slice > bounds.time;
-    loop {
-        for at in [0, 1, 1, 0] {
-            let live = &mut both[at];
+    in_trials(scenarios, |number| {
+        let (time, warm_up, slice) = times(bounds.time);
+        let start = |scenario, at| LiveScenario::start(scenario, bounds, 2 * number + at);
+        let mut both = [start(a, 0)?, start(b, 1)?];
+        let timer = Timer::start();
+        for live in &mut both {
             live.begin()?;
-            live.listen_for(SETTLE)?;
-            live.snapshot(false)?;
-            live.slice(slice)?;
+            live.listen_for(warm_up / 2)?;
+            live.snapshot(true)?;
             live.pause()?;
         }
-        if is_over() {
+        let is_over = || bounds.interrupted.load(Ordering::Relaxed) || timer.elapsed() + 4 * slice > time;
+        loop {
+            for at in [0, 1, 1, 0] {
+                let live = &mut both[at];
+                live.begin()?;
+                live.listen_for(SETTLE)?;
+                live.snapshot(false)?;
+                live.slice(slice)?;
+                live.pause()?;
+            }
+            if is_over() {
+                break;
+            }
+        }
+        let [a, b] = both;
+        let mut both = [a.finish()?, b.finish()?];
+        // Of an interrupted quadruple nothing is left that could be compared.
+        let whole = both.iter().flat_map(|one| &one.trials).map(Vec::len).min().unwrap_or(0) / 2 * 2;
+        both.iter_mut().flat_map(|one| &mut one.trials).for_each(|slices| slices.truncate(whole));
+        Ok(both)
+    })
+}
+
+/// What all trials of `scenarios` measured, each of which `trial` starts and ends.
+fn in_trials<const N: usize>(
+    scenarios: [&Scenario; N],
+    trial: impl Fn(u64) -> Result<[Replayed; N], TrialError>,
+) -> Result<[Replayed; N], TrialError> {
+    let mut replayed = scenarios.map(Replayed::nothing);
+    for number in 0..u64::from(TRIALS) {
+        match trial(number) {
+            Ok(more) => replayed.iter_mut().zip(more).for_each(|(all, more)| all.add(more)),
+            // What was measured before is kept.
+            Err(TrialError::Interrupted) if number > 0 => {
+                replayed.iter_mut().for_each(|all| all.interrupted = true);
+            }
+            Err(error) => return Err(error),
+        }
+        if replayed.iter().any(|all| all.interrupted) {
             break;
         }
     }
-    let [a, b] = both;
-    let (a, b) = (a.finish()?, b.finish()?);
-    // Of an interrupted quadruple nothing is left that could be compared.
-    let whole = a.slices.len().min(b.slices.len()) / 2 * 2;
-    let of = |replayed: Replayed| {
-        let slices = replayed.slices.into_iter().take(whole).collect();
-        Replayed { slices, ..replayed }
-    };
-    Ok([of(a), of(b)])
+    Ok(replayed)
 }
 
-/// How long the warm-up and a slice are, of so much time.
-fn times(time: Duration) -> (Duration, Duration) {
-    let slice = (time / SLICES).clamp(SHORTEST_SLICE, LONGEST_SLICE);
-    (WARM_UP.min(time / WARM_UP_DIVISOR), slice)
+/// Adds `setting`, if it is not among `all`: the ends of a flow, and its trials, mostly get the same.
+fn note(all: &mut Vec<Setting>, setting: Setting) {
+    if !all.contains(&setting) {
+        all.push(setting);
+    }
+}
+
+/// How long a trial, its warm-up and a slice are, where all trials have so much time.
+fn times(all: Duration) -> (Duration, Duration, Duration) {
+    let time = all / TRIALS;
+    let slice = (all / SLICES).clamp(SHORTEST_SLICE, LONGEST_SLICE);
+    (time, WARM_UP.min(time / WARM_UP_DIVISOR), slice)
+}
+
+impl Replayed {
+    /// Of no trial yet.
+    fn nothing(scenario: &Scenario) -> Self {
+        let flows = scenario.flows.iter().map(|_| FlowTotals::default()).collect();
+        Self { trials: Vec::new(), flows, interrupted: false }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.trials.extend(more.trials);
+        for (all, more) in self.flows.iter_mut().zip(more.flows) {
+            all.messages += more.messages;
+            all.bytes += more.bytes;
+            match (&mut all.round_trips, more.round_trips) {
+                (Some(all), Some(more)) => all.merge(&more),
+                (all, more) => *all = more.or(all.take()),
+            }
+            more.settings.into_iter().for_each(|setting| note(&mut all.settings, setting));
+        }
+        self.interrupted |= more.interrupted;
+    }
 }
 
 /// What the coordinator waits for.
@@ -196,8 +255,8 @@ struct LiveScenario<'a> {
 }
 
 impl<'a> LiveScenario<'a> {
-    /// Starts the processes of `scenario`, which is the one `at` of those that are alive at once.
-    fn start(scenario: &'a Scenario, bounds: &'a ReplayBounds<'a>, at: u64) -> Result<Self, TrialError> {
+    /// Starts the processes of `scenario`, for the time `number` in this run.
+    fn start(scenario: &'a Scenario, bounds: &'a ReplayBounds<'a>, number: u64) -> Result<Self, TrialError> {
         let started = scenario.processes.iter().map(|_| EndpointProcess::start_in_scenario());
         let processes = started.collect::<Result<Vec<_>, Failure>>()?;
         let mut live = Self {
@@ -218,7 +277,7 @@ impl<'a> LiveScenario<'a> {
                 process,
                 clock: bounds.clock,
                 directory: bounds.directory.path().to_owned(),
-                number: at * scenario.flows.len().max(256) as u64,
+                number: number * scenario.flows.len().max(256) as u64,
                 seed: SEED,
             };
             send(live, &CoordinatorMessage::Scenario(Box::new(orders)), &[])?;
@@ -275,6 +334,11 @@ impl<'a> LiveScenario<'a> {
         if snapshots.len() == self.processes.len() {
             self.last = snapshots;
         }
+        for (flow, setting) in self.last.iter().flat_map(|snapshot| &snapshot.settings) {
+            if let Some(total) = self.totals.get_mut(*flow) {
+                note(&mut total.settings, setting.clone());
+            }
+        }
         Ok(())
     }
 
@@ -287,7 +351,7 @@ impl<'a> LiveScenario<'a> {
             }
         }
         let interrupted = self.was_interrupted || self.is_interrupted();
-        Ok(Replayed { slices: self.slices, flows: self.totals, interrupted })
+        Ok(Replayed { trials: vec![self.slices], flows: self.totals, interrupted })
     }
 
     /// How the scenario behaved since `before`.

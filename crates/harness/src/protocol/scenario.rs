@@ -3,7 +3,7 @@
 
 use crate::clock::Stamp;
 use model::histogram::EncodedHistogram;
-use model::record::ClockSource;
+use model::record::{ClockSource, Setting};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -45,6 +45,9 @@ pub(crate) struct ProcessSnapshot {
     pub(crate) switches: u64,
     /// The flows that it counts: requests that it sends, streams that it receives.
     pub(crate) flows: Vec<FlowCounts>,
+    /// What its endpoints of flows asked the kernel for, and got, with the flow of each. It is said where round trips are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) settings: Vec<(usize, Setting)>,
 }
 
 /// How many messages of a flow there were.

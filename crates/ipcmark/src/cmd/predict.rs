@@ -57,7 +57,7 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     if session.as_ref().is_some_and(RunSession::is_stopped) {
         return Ok(Exit::Interrupted);
     }
-    let measured = replayed.as_ref().and_then(|[before, _]| Measured::replayed(before));
+    let measured = replayed.as_ref().and_then(|[before, _]| Measured::replayed(&before.concat()));
     let measured = measured.unwrap_or_else(|| Measured::recorded(&before));
     let options = PredictOptions { seed: arguments.seed, ..PredictOptions::default() };
     let costs = MeasuredCosts::of(&records);
@@ -70,13 +70,13 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// The slices of both scenarios, which are replayed in turn; `None` where a signal ended that.
+/// The slices of each trial of both scenarios, which are replayed in turn; `None` where a signal ended that.
 fn replayed(
     bounds: &ReplayBounds<'_>,
     scenarios: [&Scenario; 2],
-) -> Result<Option<[Vec<Behaviour>; 2]>, Failure> {
+) -> Result<Option<[Vec<Vec<Behaviour>>; 2]>, Failure> {
     match replay::replay_both(scenarios, bounds) {
-        Ok(both) => Ok(Some(both.map(|replayed| replayed.slices))),
+        Ok(both) => Ok(Some(both.map(|replayed| replayed.trials))),
         Err(TrialError::Interrupted) => Ok(None),
         Err(error) => Err(failure(&error)),
     }

@@ -29,7 +29,7 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
         }),
         Some(other) => replay::replay_both([&scenario, &other], &bounds).map(|[a, b]| {
             let both = [analysed(&scenario, &a), analysed(&other, &b)];
-            let both = ReplayedBoth::of(both, [&a.slices, &b.slices]);
+            let both = ReplayedBoth::of(both, [&a.trials, &b.trials]);
             match arguments.json {
                 true => format!("{:#}\n", serde_json::json!(both)),
                 false => report::replay_both(&both, &style()),
@@ -56,5 +56,5 @@ fn other(scenario: &Scenario, against: &str) -> Result<Scenario, Invalid> {
 }
 
 fn analysed(scenario: &Scenario, replayed: &Replayed) -> AnalysedReplay {
-    AnalysedReplay::of(scenario, &replayed.slices, &replayed.flows, replayed.interrupted)
+    AnalysedReplay::of(scenario, &replayed.trials, &replayed.flows, replayed.interrupted)
 }

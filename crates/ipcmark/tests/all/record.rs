@@ -10,6 +10,7 @@ use model::Scenario;
 use model::scenario::Flow;
 use model::units::Size;
 use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use rustix::thread::futex;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,6 +18,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use sys::shared_memory::SharedMemory;
 
 /// What [`talks`] is to play, and with whom.
 const ROLE: &str = "IPCMARK_TEST_ROLE";
@@ -25,6 +27,8 @@ const PEER: &str = "IPCMARK_TEST_PEER";
 const REQUESTS: u64 = 23;
 const REQUEST_BYTES: usize = 64;
 const REPLY_BYTES: usize = 128;
+/// The memory of a word on which processes sleep.
+const WORD_BYTES: usize = 4096;
 const WAYS: [&str; 2] = ["tracepoints", "ptrace"];
 const GONE: Duration = Duration::from_secs(30);
 
@@ -65,6 +69,17 @@ fn talks() {
             ended(child);
         }
         Ok("connect-tcp") => ask(TcpStream::connect(peer).unwrap()),
+        Ok("futexes") => {
+            let memory = fs::File::options().read(true).write(true).create_new(true).open(&peer).unwrap();
+            let memory = SharedMemory::create_file(memory, WORD_BYTES).unwrap();
+            let child = player("answer-futexes").env(PEER, &peer).spawn().unwrap();
+            futexes(&memory, true);
+            ended(child);
+        }
+        Ok("answer-futexes") => {
+            let memory = fs::File::options().read(true).write(true).open(&peer).unwrap();
+            futexes(&SharedMemory::open_file(memory, WORD_BYTES).unwrap(), false);
+        }
         _ => {}
     }
 }
@@ -100,6 +115,48 @@ fn ask(mut stream: impl Read + Write) {
     }
     // What a descriptor refers to is found out while it is open.
     std::thread::sleep(Duration::from_millis(800));
+}
+
+/// Wakes whoever sleeps on a word of `memory`, and sleeps there as often.
+fn futexes(memory: &SharedMemory, begins: bool) {
+    let word = memory.u32_at(0);
+    // It is always 0, so that whoever comes sleeps until it is woken.
+    let sleep = || while futex::wait(word, futex::Flags::empty(), 0, None).is_err() {};
+    let wake = || {
+        while futex::wake(word, futex::Flags::empty(), 1).unwrap() == 0 {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    };
+    for _ in 0..REQUESTS {
+        if begins {
+            wake();
+            sleep();
+        } else {
+            sleep();
+            wake();
+        }
+    }
+    std::thread::sleep(Duration::from_millis(800));
+}
+
+/// A shell that sends signals to another, which answers each with a signal.
+fn signals() -> Command {
+    let parent = format!(
+        "n=0; trap 'n=$((n+1))' USR2; sh -c \"$CHILD\" sh $$ & child=$!
+        while [ ! -e \"${PEER}\" ]; do sleep 0.01; done; i=0
+        while [ $i -lt {REQUESTS} ]; do
+            kill -USR1 $child; i=$((i+1)); while [ $n -lt $i ]; do sleep 0.01; done
+        done; sleep 0.8"
+    );
+    let child = format!(
+        "n=0; trap 'n=$((n+1))' USR1; : > \"${PEER}\"; i=0
+        while [ $i -lt {REQUESTS} ]; do
+            i=$((i+1)); while [ $n -lt $i ]; do sleep 0.01; done; kill -USR2 $1
+        done; sleep 0.8"
+    );
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &parent]).env("CHILD", child);
+    shell
 }
 
 fn answer(mut stream: impl Read + Write) {
@@ -144,21 +201,21 @@ fn only_flow<'a>(scenario: &'a Scenario, mechanism: &str) -> Option<&'a Flow> {
     flow
 }
 
-/// Records the player of `role` by `way`, and gives the flow over `mechanism` that has every request. A recorder that gets no CPU
+/// Records `player` by `way`, and gives the flow over `mechanism` that has every request. A recorder that gets no CPU
 /// for long comes too late to ask to what a descriptor refers: then it says so, and it is tried again.
-fn flow_with_every_request(way: &str, role: &str, mechanism: &str) -> Flow {
+fn flow_with_every_request(way: &str, player: &Command, mechanism: &str) -> Flow {
     const TRIES: usize = 10;
     for _ in 0..TRIES {
-        let (_place, scenario) = recorded(way, &player(role), "socket");
+        let (_place, scenario) = recorded(way, player, "socket");
         let flow = only_flow(&scenario, mechanism);
         if let Some(flow) = flow.filter(|flow| flow.recorded.as_ref().unwrap().messages == REQUESTS) {
             return flow.clone();
         }
         let unseen = &scenario.recorded.as_ref().unwrap().unseen;
         let is_said = |what: &String| what.contains("could not be found out") || what.contains("were lost");
-        assert!(unseen.iter().any(is_said), "{way}, {role}: {scenario:#?}");
+        assert!(unseen.iter().any(is_said), "{way}, {mechanism}: {scenario:#?}");
     }
-    panic!("{way}, {role}: {TRIES} recordings missed something");
+    panic!("{way}, {mechanism}: {TRIES} recordings missed something");
 }
 
 #[test]
@@ -170,7 +227,7 @@ fn requests_are_counted_exactly_by_both_ways() {
             ("tcp", "tcp", "tcp:nodelay=off"),
             ("descriptors", "unix-stream", "unix-stream"),
         ] {
-            let flow = flow_with_every_request(way, role, mechanism);
+            let flow = flow_with_every_request(way, &player(role), mechanism);
             let what = format!("{way}, {role}: {flow:#?}");
             assert_eq!(flow.mechanism.to_string(), spec, "{what}");
             assert_eq!(flow.size.parts(), [(Size(REQUEST_BYTES as u64), 1.0)], "{what}");
@@ -178,6 +235,18 @@ fn requests_are_counted_exactly_by_both_ways() {
             assert_eq!(reply.parts(), [(Size(REPLY_BYTES as u64), 1.0)], "{what}");
             assert_ne!(flow.from, flow.to, "{what}");
             assert!(flow.recorded.as_ref().unwrap().round_trip.as_ref().unwrap().mean() > 0.0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn wake_ups_are_counted_exactly_by_both_ways() {
+    for way in WAYS.into_iter().filter(|way| may(way)) {
+        for (player, mechanism, bytes) in [(signals(), "signal", 0), (player("futexes"), "futex", 1)] {
+            let flow = flow_with_every_request(way, &player, mechanism);
+            let what = format!("{way}: {flow:#?}");
+            assert_eq!(flow.size.parts(), [(Size(bytes), 1.0)], "{what}");
+            assert!(flow.reply.is_some() && flow.from != flow.to, "{what}");
         }
     }
 }

@@ -335,3 +335,18 @@ fn any_valid_scenario_starts_runs_and_ends() {
         place.assert_nothing_is_left("after a scenario");
     }
 }
+
+#[test]
+fn what_the_kernel_granted_instead_is_said() {
+    let place = Place::new();
+    let more = "size = \"64\"\nreply = \"64\"";
+    place.file("s.toml", scenario(&["a", "b"], &[("f", "a", "b", "unix-stream:sndbuf=1G", more)]));
+    let said = run(&mut place.ipcmark(["replay", "s.toml", "--json", "--time", "200ms"])).expect(0);
+    let replay: Value = serde_json::from_str(&said.out).unwrap();
+    let settings = replay["flows"][0]["settings"].as_array().unwrap();
+    let clamped: Vec<_> = settings.iter().filter(|setting| setting["clamped"] == true).collect();
+    // Both ends ask for the same, and get the same.
+    assert!(clamped.len() == 1 && clamped[0]["name"] == "SO_SNDBUF", "{replay:#}");
+    let text = run(&mut place.ipcmark(["replay", "s.toml", "--time", "200ms"])).expect(0).out;
+    assert!(text.contains("f: SO_SNDBUF asked for 1G, got "), "{text}");
+}

@@ -1,6 +1,7 @@
 //! How a scenario behaves while it runs: the numbers that a recording, a replay and a prediction all have.
 
 use crate::histogram::Histogram;
+use crate::record::Setting;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,4 +41,6 @@ pub struct FlowTotals {
     pub bytes: u64,
     /// The round trips; absent for streams.
     pub round_trips: Option<Histogram>,
+    /// What its endpoints asked the kernel for, and got; each once.
+    pub settings: Vec<Setting>,
 }

@@ -1,6 +1,8 @@
 //! From the events of threads to calls on objects: which thread was in which call, for how long it slept in it, and to what
 //! the descriptor referred then. It takes events in the order of time, and opens no probe.
 
+mod wake_ups;
+
 use super::calls::{CallMeaning, meaning};
 use super::descriptors::{Descriptors, Referent};
 use super::holders::{Holder, process_name};
@@ -26,7 +28,6 @@ const F_DUPFD_CLOEXEC: u64 = 1030;
 const MSG_PEEK: u64 = 2;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
 const FUTEX_PRIVATE: u64 = 128;
-const FUTEX_WAKES: [u64; 2] = [1, 10];
 /// `O_CLOEXEC`, which is `SOCK_CLOEXEC` and `EFD_CLOEXEC` too.
 const CLOEXEC: u64 = 0o2_000_000;
 /// More calls through one descriptor are not kept while it is not known to what it refers.
@@ -47,6 +48,8 @@ pub(super) struct Assembly {
     by_pid: HashMap<u32, u32>,
     /// Every number that a recorded process had.
     recorded: HashSet<u32>,
+    /// The processes to which another has sent a signal that they have not taken.
+    signalled: HashSet<u32>,
     tables: HashMap<u32, Descriptors>,
     threads: HashMap<u32, Thread>,
     calls: Vec<CommunicationCall>,
@@ -75,6 +78,7 @@ impl Assembly {
             processes: Vec::new(),
             by_pid: HashMap::new(),
             recorded: HashSet::new(),
+            signalled: HashSet::new(),
             tables: HashMap::new(),
             threads: HashMap::new(),
             calls: Vec::new(),
@@ -173,8 +177,14 @@ impl Assembly {
                 if !has_switches {
                     (thread.cpu_ns, thread.on_since) = (cpu_ns, None);
                 }
-                thread.entered =
-                    Some(Entered { number, arguments, at_ns, cpu_ns, asleep_ns: thread.asleep_ns });
+                let entered = Entered { number, arguments, at_ns, cpu_ns, asleep_ns: thread.asleep_ns };
+                thread.entered = Some(entered);
+                match meaning(number) {
+                    // It never returns: the thread goes on where the signal came.
+                    Some(CallMeaning::SignalReturn) => self.exit(at_ns, pid, tid, number, 0),
+                    Some(CallMeaning::Signal) => self.begins_to_signal(pid, &entered),
+                    _ => {}
+                }
             }
             RawKind::Exit { number, value } => self.exit(at_ns, pid, tid, number, value),
             RawKind::Off { preempted } => {
@@ -212,6 +222,7 @@ impl Assembly {
                 if let Some(table) = self.tables.get_mut(&pid) {
                     table.exec();
                 }
+                self.objects.forget_words(pid);
             }
             RawKind::End => {
                 if let Some(thread) = self.threads.remove(&tid)
@@ -221,6 +232,7 @@ impl Assembly {
                 }
                 if pid == tid {
                     self.tables.remove(&pid);
+                    self.objects.forget_words(pid);
                 }
             }
         }
@@ -321,27 +333,13 @@ impl Assembly {
                 }
             }
             M::Semaphores => self.count("operations on System V semaphores are in no flow", count.map(|_| 1)),
-            M::Futex => {
-                let operation = arguments[1];
-                if operation & FUTEX_PRIVATE == 0 && FUTEX_WAKES.contains(&(operation & !FUTEX_PRIVATE)) {
-                    let what = "threads were woken through futexes in shared memory; what processes pass each \
-                                other in memory is not visible";
-                    self.count(what, count);
-                }
-            }
-            M::Signal if value == 0 && first != pid && first != 0 => {
-                let names = [pid, first].map(|pid| {
-                    let index = self.by_pid.get(&pid);
-                    index.map_or_else(
-                        || process_name(pid),
-                        |index| self.processes[*index as usize].name.clone(),
-                    )
-                });
-                let [from, to] = names;
-                self.count(&format!("signals from {from} to {to} are in no flow"), Some(1));
-            }
+            M::Futex if arguments[1] & FUTEX_PRIVATE == 0 => self.futex(pid, arguments, value, &call),
+            M::Futex => {}
+            M::Signal if value == 0 => self.signal(pid, entered, &call),
             M::SignalByDescriptor if value == 0 => self.count("signals to a pidfd are in no flow", Some(1)),
             M::Signal | M::SignalByDescriptor => {}
+            M::SignalWait if value <= 0 => {}
+            M::SignalWait | M::SignalReturn => self.signalled(pid, &call),
             M::Uring => {
                 self.count("calls of io_uring_enter: what passes through io_uring is not visible", Some(1));
             }

@@ -28,11 +28,16 @@ pub(super) enum CallMeaning {
     QueueReceive,
     /// On semaphores.
     Semaphores,
+    /// It wakes who sleeps on a word, or sleeps on it.
     Futex,
     /// It sends a signal to the process that is its first argument.
     Signal,
     /// To whom a descriptor refers.
     SignalByDescriptor,
+    /// It takes a signal.
+    SignalWait,
+    /// A handler has dealt with one.
+    SignalReturn,
     /// It makes a descriptor of a file, or of what nobody communicates through. The argument with its flags, if it has any.
     Open {
         flags: Option<usize>,
@@ -76,6 +81,9 @@ const CALLS: &[(&[&str], CallMeaning)] = &[
     (&["semop", "semtimedop"], M::Semaphores),
     (&["kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"], M::Signal),
     (&["pidfd_send_signal"], M::SignalByDescriptor),
+    (&["rt_sigtimedwait"], M::SignalWait),
+    (&["rt_sigreturn"], M::SignalReturn),
+    (&["pause", "rt_sigsuspend"], M::Wait),
     (&["open"], M::Open { flags: Some(1) }),
     (&["openat"], M::Open { flags: Some(2) }),
     (&["creat", "openat2", "epoll_create", "signalfd", "inotify_init"], M::Open { flags: None }),

@@ -9,6 +9,7 @@ mod descriptors;
 mod holders;
 mod objects;
 mod raw;
+mod shared_memory;
 mod socket_diagnostics;
 pub mod starter;
 mod stops;

@@ -2,7 +2,8 @@
 //! kernel's socket diagnostics, and a copy of the descriptor itself (pidfd_getfd(2)).
 
 use super::descriptors::Referent;
-use super::holders::{End, Holder, Wanted, find_holders};
+use super::holders::{End, Holder, Wanted, find_holders, process_name};
+use super::shared_memory::{SharedPlace, place};
 use super::socket_diagnostics::SocketDiagnostics;
 use model::communication::{Boundaries, KernelObject};
 use rustix::fd::OwnedFd;
@@ -30,8 +31,16 @@ enum Key {
     Counter(u64),
     Queue(u64, u64),
     SystemQueue(u32),
+    /// The signals to a process.
+    Signals(u32),
+    /// A word that threads sleep on.
+    Word(SharedPlace),
     Unix(u64, u64),
-    Inet { stream: bool, low: SocketAddr, high: SocketAddr },
+    Inet {
+        stream: bool,
+        low: SocketAddr,
+        high: SocketAddr,
+    },
 }
 
 /// The objects that were found, and what could not be found out.
@@ -40,6 +49,8 @@ pub(super) struct Objects {
     all: Vec<KernelObject>,
     ends: Vec<[End; 2]>,
     known: HashMap<Key, u32>,
+    /// Words by process and address; `None` of private memory.
+    words: HashMap<(u32, u64), Option<u32>>,
     diagnostics: Option<SocketDiagnostics>,
     /// The ports on which somebody listens, once they were read.
     listening: Option<BTreeSet<u16>>,
@@ -66,6 +77,9 @@ impl Objects {
         }
         if link == "anon_inode:[eventfd]" {
             return self.eventfd(pid, fd);
+        }
+        if link == "anon_inode:[signalfd]" {
+            return self.signals(pid).map_or(Referent::Other, Referent::OneWay);
         }
         if !link.starts_with('/') || link.starts_with("/dev/") {
             return Referent::Other;
@@ -113,8 +127,47 @@ impl Objects {
 
     /// A System V message queue, by its identifier.
     pub(super) fn system_queue(&mut self, id: u32) -> Option<u32> {
-        let name = format!("System V queue {id}");
-        let found = self.one_way(Key::SystemQueue(id), "sysv-msg", name, Boundaries::Kept, End::Unknown);
+        self.unheld(Key::SystemQueue(id), "sysv-msg", format!("System V queue {id}"), Boundaries::Kept)
+    }
+
+    /// The signals to the process `pid`. Those that wait are taken together, for the same ones are merged.
+    pub(super) fn signals(&mut self, pid: u32) -> Option<u32> {
+        let key = Key::Signals(pid);
+        match self.known.get(&key) {
+            Some(known) => Some(*known),
+            None => {
+                let name = format!("signals to {}", process_name(pid));
+                self.unheld(key, "signal", name, Boundaries::Counted)
+            }
+        }
+    }
+
+    /// The word at `address` of the process `pid`, if it lies in memory that processes share.
+    pub(super) fn word(&mut self, pid: u32, address: u64) -> Option<u32> {
+        if let Some(known) = self.words.get(&(pid, address)) {
+            return *known;
+        }
+        let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else {
+            let text = "wake-ups through futexes of processes that had ended before it was found out what memory they share";
+            *self.refused.entry(text.to_owned()).or_default() += 1;
+            return None;
+        };
+        let found = place(&maps, address).and_then(|place| {
+            let name = format!("a word in {}", place.name);
+            self.unheld(Key::Word(place), "futex", name, Boundaries::Kept)
+        });
+        self.words.insert((pid, address), found);
+        found
+    }
+
+    /// The memory of the process `pid` is not what it was.
+    pub(super) fn forget_words(&mut self, pid: u32) {
+        self.words.retain(|(of, _), _| *of != pid);
+    }
+
+    /// An object that no descriptor refers to.
+    fn unheld(&mut self, key: Key, mechanism: &str, name: String, boundaries: Boundaries) -> Option<u32> {
+        let found = self.one_way(key, mechanism, name, boundaries, End::Unknown);
         if let Referent::OneWay(object) = found { Some(object) } else { None }
     }
 

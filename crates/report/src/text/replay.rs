@@ -72,22 +72,38 @@ fn introduction(one: &AnalysedReplay) -> String {
     let early = if one.interrupted { ", then it was interrupted" } else { "" };
     match one.slices {
         0 => "No slice was measured: give it more with --time.".to_owned(),
-        slices => format!("Measured in {slices} slices{early}."),
+        slices => format!("Measured in {slices} slices of {} trials{early}.", one.trials),
     }
 }
 
 fn tables(one: &AnalysedReplay, style: &Style) -> Vec<String> {
+    let mut lines = flows(one, style);
+    lines.extend(processes(one, style));
+    lines
+}
+
+fn flows(one: &AnalysedReplay, style: &Style) -> Vec<String> {
     let mut rows = Vec::new();
     for flow in &one.flows {
         rows.push((clean(&format!("{} over {}", flow.name, flow.mechanism)), replayed(flow)));
         rows.extend(recorded(flow).map(|cells| ("  recorded".to_owned(), cells)));
     }
     let columns = ["per s", "", "round trip", "", "median", "p99"].map(str::to_owned).to_vec();
-    let below = Vec::new();
-    let mut lines = grid(&Grid { heading: "Flows".to_owned(), columns, rows, below }, style);
+    let clamped = one.flows.iter().flat_map(|flow| {
+        let clamped = flow.settings.iter().filter(|setting| setting.clamped);
+        clamped.map(|setting| {
+            let asked = setting.asked.as_deref().unwrap_or_default();
+            clean(&format!("{}: {} asked for {asked}, got {}", flow.name, setting.name, setting.got))
+        })
+    });
+    let below = clamped.flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
+    grid(&Grid { heading: "Flows".to_owned(), columns, rows, below }, style)
+}
+
+fn processes(one: &AnalysedReplay, style: &Style) -> Vec<String> {
     let columns = ["CPU", "", "switches/s", "", "recorded CPU", "switches/s"];
     let rows = one.processes.iter().map(|process| (clean(&process.name), process_cells(process)));
-    lines.extend(grid(
+    grid(
         &Grid {
             heading: "Processes".to_owned(),
             columns: columns.map(str::to_owned).to_vec(),
@@ -95,8 +111,7 @@ fn tables(one: &AnalysedReplay, style: &Style) -> Vec<String> {
             below: Vec::new(),
         },
         style,
-    ));
-    lines
+    )
 }
 
 fn replayed(flow: &ReplayedFlow) -> Vec<String> {

@@ -14,13 +14,13 @@ use serde_json::Value;
 const SIZES: &str = "16,256,1K,4K,16K";
 
 /// Prints a line for each change of each scenario, then how many predictions held and how far they were off.
-pub(super) fn run(ipcmark: &Ipcmark, scenarios: u64, seconds: u64) -> Result<(), String> {
-    println!("{scenarios} scenarios at random: costs are measured for {seconds} s");
+pub(super) fn run(ipcmark: &Ipcmark, scenarios: u64, seconds: u64, first: u64) -> Result<(), String> {
+    println!("{scenarios} scenarios at random, from seed {first}: costs are measured for {seconds} s");
     measure_costs(ipcmark, &MECHANISMS, SIZES, seconds)?;
     println!("| seed | scenario | flow | exchange | predicted | replayed | |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     let (mut held, mut errors, mut failed) = (0_usize, Vec::new(), 0);
-    for seed in 0..scenarios {
+    for seed in first..first + scenarios {
         let (scenario, exchanges) = scenario(seed);
         let file = ipcmark.file(&format!("scenario-{seed}")).with_extension("toml");
         std::fs::write(&file, scenario.to_toml()).map_err(|error| format!("{}: {error}", file.display()))?;

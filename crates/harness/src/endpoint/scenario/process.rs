@@ -48,6 +48,7 @@ pub(in crate::endpoint) fn take_part(orders: &ScenarioOrders, control: &Control)
         meters: Meters::new(&scenario, orders.process),
         work: (plans.len() > 1).then(|| Mutex::new(())),
         passed: (0..passes.max().unwrap_or(0)).map(open).collect::<Result<_, _>>()?,
+        settings: Mutex::default(),
         scenario,
     };
     let (mut tickets, mut inboxes) = (BTreeMap::new(), BTreeMap::new());
@@ -118,6 +119,7 @@ fn snapshot(shared: &Shared, round_trips: bool) -> ProcessSnapshot {
         cpu_ns: all.cpu_ns.saturating_sub(own.cpu_ns),
         switches: switches(all).saturating_sub(switches(own)),
         flows: shared.meters.read(round_trips),
+        settings: if round_trips { shared.settings().clone() } else { Vec::new() },
     }
 }
 
@@ -168,6 +170,7 @@ impl StrandOrders<'_> {
                 continue;
             };
             let endpoint = endpoint.map_err(|error| self.of_flow(flow, error))?;
+            self.shared.settings().extend(endpoint.settings().into_iter().map(|setting| (flow, setting)));
             let card = registry::card(&of.mechanism.name).ok_or_else(|| no_mechanism(&of.mechanism.name))?;
             let draws = Draws::of_flow(self.orders.seed, flow);
             *end = Some(FlowEnd::new(endpoint, of, card, draws));

@@ -8,11 +8,12 @@ use super::plan::StrandPlan;
 use crate::clock::{Clock, Stamp};
 use crate::endpoint::loop_error::LoopError;
 use model::Scenario;
+use model::record::Setting;
 use model::scenario::{Begin, Mix};
 use model::units::Nanoseconds;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use sys::Errno;
 use sys::busy::multiply;
 
@@ -27,6 +28,14 @@ pub(super) struct Shared {
     pub(super) work: Option<Mutex<()>>,
     /// What goes with messages that pass descriptors.
     pub(super) passed: Vec<OwnedFd>,
+    /// What the endpoints of flows asked the kernel for, and got.
+    pub(super) settings: Mutex<Vec<(usize, Setting)>>,
+}
+
+impl Shared {
+    pub(super) fn settings(&self) -> MutexGuard<'_, Vec<(usize, Setting)>> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A thread's sides of flows, and where it is with each flow.

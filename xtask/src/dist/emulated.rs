@@ -1,0 +1,43 @@
+//! The tests of the machine types that are not this machine's, under an emulator. What it does not emulate is named and left out.
+
+use super::files::said;
+use super::platform::PLATFORMS;
+use crate::steps::step;
+use std::process::Command;
+
+/// What QEMU's user emulation does not have of Linux, and the tests that are about it.
+const NOT_EMULATED: [(&str, &[&str]); 6] = [
+    ("perf_event_open(2)", &["perf_event::tests::"]),
+    ("process_vm_readv(2) and process_vm_writev(2)", &["process_vm::tests::"]),
+    ("set_robust_list(2)", &["posix_sync::tests::"]),
+    (
+        "the speed of a link by ioctl(2)",
+        &["link::tests::loopback_has_no_speed_and_what_is_not_there_is_refused"],
+    ),
+    ("completions of MSG_ZEROCOPY in the queue of errors", &["send_completion::tests::"]),
+    ("SO_MEMINFO", &["socket_option::tests::what_finds_no_room_is_counted_by_the_socket_that_dropped_it"]),
+];
+
+/// Runs the unit tests and the conformance suite of every other machine type.
+pub fn run() -> Result<(), String> {
+    for other in PLATFORMS.iter().filter(|platform| !platform.is_native()) {
+        let (emulator, package) = other.emulator;
+        if said(Command::new(emulator).arg("--version")).is_none() {
+            return Err(format!("{emulator} cannot be run; install {package}"));
+        }
+        if let Some(lack) = other.lack() {
+            return Err(format!("{} is not built: this machine lacks {lack}", other.triple));
+        }
+        let packages = ["model", "sys", "mechanisms", "analysis", "report"].map(|name| ["--package", name]);
+        let tests = [&["test", "--no-fail-fast", "--lib", "--test", "conformance"][..], &packages.concat()];
+        let mut tests = other.cargo(&tests.concat());
+        tests.arg("--");
+        println!("{emulator} has not:");
+        for (lack, names) in NOT_EMULATED {
+            println!("  {lack}; left out: {}", names.join(", "));
+            tests.args(names.iter().flat_map(|name| ["--skip", name]));
+        }
+        step(&format!("tests of {} under {emulator}", other.triple), &mut tests)?;
+    }
+    Ok(())
+}
