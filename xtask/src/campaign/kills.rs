@@ -102,9 +102,9 @@ fn one(mishap: Mishap, tally: &mut Tally) -> Result<(), String> {
     if random.random_bool(0.7) {
         tally.kills += u64::from(started.kill());
     }
-    let seen = started.seen(|| kernel_objects().difference(&before).cloned().collect())?;
-    tally.cleaned += u64::from(seen.is_cleaned);
-    tally.wrong.extend(seen.wrong.into_iter().map(|what| format!("`{arguments}`: {what}")));
+    let aftermath = started.aftermath(|| kernel_objects().difference(&before).cloned().collect())?;
+    tally.cleaned += u64::from(aftermath.is_cleaned);
+    tally.wrong.extend(aftermath.wrong.into_iter().map(|what| format!("`{arguments}`: {what}")));
     Ok(())
 }
 

@@ -105,7 +105,7 @@ pub struct Started {
 
 /// What was seen after a loss.
 #[derive(Default)]
-pub struct Seen {
+pub struct Aftermath {
     /// What went wrong.
     pub wrong: Vec<String>,
     /// Whether `ipcmark clean` had to remove something, as where coordinator and janitor both died.
@@ -124,32 +124,32 @@ impl Started {
         !self.has_ended() && self.child.kill().is_ok()
     }
 
-    /// Waits until all is over, and looks at what is left: of processes, of files, of what `others` counts, and of the results.
-    pub fn seen(mut self, others: impl Fn() -> Vec<String>) -> Result<Seen, String> {
-        let mut seen = Seen::default();
+    /// Waits until all is over. What is left then: of processes, of files, of what `others` counts, and of the results.
+    pub fn aftermath(mut self, others: impl Fn() -> Vec<String>) -> Result<Aftermath, String> {
+        let mut aftermath = Aftermath::default();
         if !wait_until(HANGS, || self.has_ended()) {
-            seen.wrong.push(format!("it hangs, with the processes {:?}", self.place.processes()));
+            aftermath.wrong.push(format!("it hangs, with the processes {:?}", self.place.processes()));
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
         let place = &self.place;
         if !wait_until(GONE_WITHIN, || place.processes().is_empty()) {
-            seen.wrong.push("processes are left".to_owned());
+            aftermath.wrong.push("processes are left".to_owned());
         }
         let left = || [place.leftovers(), others()].concat();
         if !wait_until(CLEAN_WITHIN, || left().is_empty()) {
-            seen.is_cleaned = true;
+            aftermath.is_cleaned = true;
             let cleaned = ipcmark().arg("clean").env("TMPDIR", place.tmp()).output();
             let is_clean = cleaned.map_err(|error| error.to_string())?.status.success();
             if !is_clean || !left().is_empty() {
-                seen.wrong.push(format!("`clean` left {:?}", left()));
+                aftermath.wrong.push(format!("`clean` left {:?}", left()));
             }
         }
         let said = fs::read(self.output.path()).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
-        seen.wrong.extend(said.lines().find(|line| line.contains("panicked")).map(str::to_owned));
-        seen.wrong.extend(unreadable(&place.path("results.jsonl")));
-        Ok(seen)
+        aftermath.wrong.extend(said.lines().find(|line| line.contains("panicked")).map(str::to_owned));
+        aftermath.wrong.extend(unreadable(&place.path("results.jsonl")));
+        Ok(aftermath)
     }
 
     pub fn has_ended(&mut self) -> bool {

@@ -3,7 +3,7 @@
 //! The hosts are network namespaces, and the command between them is ssh to a real sshd, whose own processes are not ours and are not
 //! counted. Most of the time is spent in waiting for deadlines, so that several pairs of hosts are at work at once.
 
-use super::place::{Place, Seen, ipcmark, wait_until};
+use super::place::{Aftermath, Place, ipcmark, wait_until};
 use super::row::Row;
 use crate::steps::target;
 use rand::Rng;
@@ -25,7 +25,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 /// What is on the other host: `{via}` reaches it.
 const RUNS: [&str; 3] = [
     "--server-via {via}",
-    "--client-via {via} --server-address {near}",
+    "--client-via {via} --server-address {local}",
     "--client-via {via} --server-via {via}",
 ];
 
@@ -69,11 +69,11 @@ fn lose(loss: Loss, time: Duration) -> Result<Tally, String> {
         let hosts = TwoHosts::new(number)?;
         let mut tally = Tally::default();
         while start.elapsed() < time && count.load(Ordering::Relaxed) < ENOUGH {
-            let Some(seen) = hosts.one(loss)? else { continue };
+            let Some(aftermath) = hosts.one(loss)? else { continue };
             count.fetch_add(1, Ordering::Relaxed);
             tally.losses += 1;
-            tally.cleaned += u64::from(seen.is_cleaned);
-            tally.wrong.extend(seen.wrong);
+            tally.cleaned += u64::from(aftermath.is_cleaned);
+            tally.wrong.extend(aftermath.wrong);
         }
         Ok(tally)
     };
@@ -92,10 +92,10 @@ fn lose(loss: Loss, time: Duration) -> Result<Tally, String> {
     }))
 }
 
-/// Two network namespaces with a link between them, and an sshd in the far one. All of it goes when this is dropped.
+/// Two network namespaces with a link between them, and an sshd in the remote one. All of it goes when this is dropped.
 struct TwoHosts {
-    near: String,
-    far: String,
+    local: String,
+    remote: String,
     addresses: [String; 2],
     /// The keys of sshd and of its user.
     keys: tempfile::TempDir,
@@ -107,20 +107,20 @@ impl TwoHosts {
         let name = |side| format!("ipcmark-campaign-{number}-{side}");
         let keys = tempfile::tempdir().map_err(|error| error.to_string())?;
         let addresses = [1, 2].map(|host| format!("10.214.{number}.{host}"));
-        let mut hosts = Self { near: name("near"), far: name("far"), addresses, keys, sshd: None };
-        let Self { near, far, addresses: [near_address, far_address], .. } = &hosts;
+        let mut hosts = Self { local: name("local"), remote: name("remote"), addresses, keys, sshd: None };
+        let Self { local, remote, addresses: [local_address, remote_address], .. } = &hosts;
         // What a campaign left that was killed.
         hosts.remove();
         for command in [
-            format!("netns add {near}"),
-            format!("netns add {far}"),
-            format!("link add eth0 netns {near} type veth peer name eth0 netns {far}"),
-            format!("-n {near} addr add {near_address}/24 dev eth0"),
-            format!("-n {far} addr add {far_address}/24 dev eth0"),
-            format!("-n {near} link set lo up"),
-            format!("-n {far} link set lo up"),
-            format!("-n {near} link set eth0 up"),
-            format!("-n {far} link set eth0 up"),
+            format!("netns add {local}"),
+            format!("netns add {remote}"),
+            format!("link add eth0 netns {local} type veth peer name eth0 netns {remote}"),
+            format!("-n {local} addr add {local_address}/24 dev eth0"),
+            format!("-n {remote} addr add {remote_address}/24 dev eth0"),
+            format!("-n {local} link set lo up"),
+            format!("-n {remote} link set lo up"),
+            format!("-n {local} link set eth0 up"),
+            format!("-n {remote} link set eth0 up"),
         ] {
             ip(&command)?;
         }
@@ -136,7 +136,7 @@ impl TwoHosts {
             let made = command.args(["-q", "-N", "", "-t", "ed25519", "-f", &self.key(key)]).status();
             made.is_ok_and(|status| status.success()).then_some(()).ok_or("ssh-keygen makes no key")?;
         }
-        let mut command = self.inside(&self.far);
+        let mut command = self.inside(&self.remote);
         command.args([SSHD, "-D", "-e", "-f", "/dev/null", "-p", "2222", "-h", &self.key("host")]);
         for option in
             ["StrictModes=no", "PidFile=none", "UsePAM=no", "PermitRootLogin=yes", "MaxStartups=100"]
@@ -147,7 +147,7 @@ impl TwoHosts {
         let sshd = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.sshd = Some(sshd.map_err(|error| format!("{SSHD}: {error}"))?);
         let reaches = || {
-            let mut command = self.inside(&self.near);
+            let mut command = self.inside(&self.local);
             let true_there = command.args(self.ssh().split(' ')).arg("true").stderr(Stdio::null()).status();
             true_there.is_ok_and(|status| status.success())
         };
@@ -158,7 +158,7 @@ impl TwoHosts {
         self.keys.path().join(name).display().to_string()
     }
 
-    /// The command that reaches the far host.
+    /// The command that reaches the remote host.
     fn ssh(&self) -> String {
         format!(
             "ssh -p 2222 -i {} -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR {}",
@@ -175,18 +175,18 @@ impl TwoHosts {
     }
 
     /// One run, which has `loss`; `None` if it ended before.
-    fn one(&self, loss: Loss) -> Result<Option<Seen>, String> {
+    fn one(&self, loss: Loss) -> Result<Option<Aftermath>, String> {
         let mut random = rand::rng();
         let place = Place::new(false)?;
         let via = format!("{} env TMPDIR={}", self.ssh(), place.tmp().display());
         let sides = RUNS.choose(&mut random).copied().unwrap_or(RUNS[0]);
-        let mut command = self.inside(&self.near);
+        let mut command = self.inside(&self.local);
         command.arg(ipcmark().get_program()).args(["run", "-m", "tcp", "-m", "udp", "-s", "1,64K"]);
         command.args(["--time", "8s", "--timeout", "3s", "-o", "results.jsonl", "--via-program"]);
         command.arg(target("debug/ipcmark"));
         command.args(sides.split(' ').map(|word| match word {
             "{via}" => via.as_str(),
-            "{near}" => self.addresses[0].as_str(),
+            "{local}" => self.addresses[0].as_str(),
             word => word,
         }));
         let mut started = place.start(command)?;
@@ -194,19 +194,19 @@ impl TwoHosts {
         let is_lost = match loss {
             Loss::Process => started.kill_one(|victims| victims.choose(&mut random).copied()),
             Loss::Link => {
-                ip(&format!("-n {} link set eth0 down", self.near))?;
+                ip(&format!("-n {} link set eth0 down", self.local))?;
                 !started.has_ended()
             }
         };
-        let seen = started.seen(Vec::new)?;
-        ip(&format!("-n {} link set eth0 up", self.near))?;
-        let wrong = seen.wrong.into_iter().map(|what| format!("{loss:?}, `{sides}`: {what}")).collect();
-        Ok(is_lost.then_some(Seen { wrong, ..seen }))
+        let aftermath = started.aftermath(Vec::new)?;
+        ip(&format!("-n {} link set eth0 up", self.local))?;
+        let wrong = aftermath.wrong.into_iter().map(|what| format!("{loss:?}, `{sides}`: {what}")).collect();
+        Ok(is_lost.then_some(Aftermath { wrong, ..aftermath }))
     }
 
     /// Removes the namespaces; one that was not made cannot be.
     fn remove(&self) {
-        for namespace in [&self.near, &self.far] {
+        for namespace in [&self.local, &self.remote] {
             let _ = ip(&format!("netns del {namespace}"));
         }
     }

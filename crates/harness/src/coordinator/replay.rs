@@ -190,7 +190,7 @@ fn in_trials<const N: usize>(
     Ok(replayed)
 }
 
-/// Adds `setting`, if it is not among `all`: the ends of a flow, and its trials, mostly get the same.
+/// Adds `setting`, if it is not among `all`: the endpoints of a flow, and its trials, mostly get the same.
 fn note(all: &mut Vec<Setting>, setting: Setting) {
     if !all.contains(&setting) {
         all.push(setting);

@@ -345,7 +345,7 @@ fn what_the_kernel_granted_instead_is_said() {
     let replay: Value = serde_json::from_str(&said.out).unwrap();
     let settings = replay["flows"][0]["settings"].as_array().unwrap();
     let clamped: Vec<_> = settings.iter().filter(|setting| setting["clamped"] == true).collect();
-    // Both ends ask for the same, and get the same.
+    // The two endpoints ask for the same, and get the same.
     assert!(clamped.len() == 1 && clamped[0]["name"] == "SO_SNDBUF", "{replay:#}");
     let text = run(&mut place.ipcmark(["replay", "s.toml", "--time", "200ms"])).expect(0).out;
     assert!(text.contains("f: SO_SNDBUF asked for 1G, got "), "{text}");
