@@ -285,7 +285,8 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         Ok(())
     }
 
-    /// The open cases in random order: those with the same floors together, in groups of at most [`GROUP`].
+    /// The open cases in random order: those with the same floors together, in groups of at most [`GROUP`], and of no more than may
+    /// be alive.
     fn groups(&mut self) -> Vec<Vec<usize>> {
         let mut by_floors: BTreeMap<Vec<&Case>, Vec<usize>> = BTreeMap::new();
         let is_meant = |track: &Track<'_>| !track.is_floor && track.is_open();
@@ -296,14 +297,15 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         let mut alike: Vec<Vec<usize>> = by_floors.into_values().collect();
         alike.iter_mut().for_each(|cases| cases.shuffle(&mut self.random));
         alike.shuffle(&mut self.random);
-        alike.iter().flat_map(|cases| cases.chunks(GROUP)).map(<[usize]>::to_vec).collect()
+        let most = self.trials.most_alive().clamp(1, GROUP);
+        alike.iter().flat_map(|cases| cases.chunks(most)).map(<[usize]>::to_vec).collect()
     }
 
     /// The slices of a round of the cases of `group`, between two measurements of the floors that they share.
     fn measure_group(&mut self, group: &[usize]) -> Result<(), Stop> {
         let floor = group.first().and_then(|&at| self.tracks[at].floor.as_ref());
         let floors: Vec<Case> = floor.iter().flat_map(|floor| floor.cases().cloned()).collect();
-        let stay_alive = self.open_cases() + floors.len() <= self.trials.most_alive();
+        let stay_alive = self.may_stay_alive(floors.len());
         let slices = if stay_alive || self.bounds.rounds.is_some() { 1 } else { SLICES_IN_A_ROW };
         self.measure_floors(&floors)?;
         for _ in 0..slices {
@@ -322,7 +324,21 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
             }
             self.end_if_known(at);
         }
+        if !stay_alive {
+            self.end_floors()?;
+        }
         Ok(())
+    }
+
+    /// Whether the trials of all open cases and of so many floors may be alive at once.
+    fn may_stay_alive(&self, floors: usize) -> bool {
+        self.open_cases() + floors <= self.trials.most_alive()
+    }
+
+    /// Ends the trials of all floors.
+    fn end_floors(&mut self) -> Result<(), Stop> {
+        let floors: Vec<usize> = (0..self.tracks.len()).filter(|&at| self.tracks[at].is_floor).collect();
+        floors.into_iter().try_for_each(|at| self.end_trial(at))
     }
 
     /// Measures the open ones of `floors`.
@@ -354,6 +370,9 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         if !left.is_empty() {
             self.measure_floors(&left)?;
             self.report_samples();
+        }
+        if !self.may_stay_alive(left.len()) {
+            self.end_floors()?;
         }
         Ok(())
     }

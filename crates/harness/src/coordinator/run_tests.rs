@@ -186,6 +186,15 @@ fn more_cases_than_may_be_alive_have_several_slices_in_a_row() {
 }
 
 #[test]
+fn no_more_are_alive_than_there_is_room_for_and_their_floors() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let trials = FakeTrials::new(&same).with_most_alive(2);
+    let ran = run(&plan(&names), &trials, 200 * SLICE_TIME, bounds(NEVER, None));
+    assert!(trials.most_were_alive.get() <= 2 + 1, "{}", trials.most_were_alive.get());
+    assert!(names.iter().all(|name| !ran.case(name).samples.is_empty()));
+}
+
+#[test]
 fn cases_with_other_floors_are_in_groups_of_their_own() {
     let two = |name: &str| Case { cpus: Some(model::CpuPair { client: 0, server: 1 }), ..case(name) };
     let cases = vec![case("a"), two("b"), case("c"), two("d")];
