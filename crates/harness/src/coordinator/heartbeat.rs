@@ -8,7 +8,7 @@ use crate::protocol::silence::HEARTBEAT;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
-use sys::Failure;
+use sys::{Failure, OrFail};
 
 /// The streams to whoever is to hear the heartbeat.
 type Listeners = Arc<Mutex<Vec<Weak<StreamOutput>>>>;
@@ -28,12 +28,14 @@ impl Heartbeat {
         let listeners = Listeners::default();
         let (stop, stopped) = channel();
         let heard = Arc::clone(&listeners);
-        let thread = std::thread::spawn(move || {
+        let beat = move || {
             while stopped.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
                 let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
                 heard.retain(|output| output.upgrade().map(|output| output.try_send(&alive)).is_some());
             }
-        });
+        };
+        let thread =
+            std::thread::Builder::new().spawn(beat).or_fail("start", "the thread of the heartbeat")?;
         Ok(Self { listeners, stop: Some(stop), thread: Some(thread) })
     }
 

@@ -42,7 +42,9 @@ impl Control {
         let channel = Channel::over_streams(input, output);
         let (to, inbox) = sync_channel(MOST_WAITING);
         let incoming = channel.try_clone()?;
-        std::thread::spawn(move || listen(&incoming, &to));
+        std::thread::Builder::new()
+            .spawn(move || listen(&incoming, &to))
+            .or_fail("start", "the thread that listens to the coordinator")?;
         Ok(Self { channel, inbox: Some(Arc::new(Mutex::new(inbox))) })
     }
 

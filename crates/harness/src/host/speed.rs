@@ -17,13 +17,14 @@ pub struct CpuReadings {
 const ROUNDS: usize = 100;
 const SPACING: Duration = Duration::from_millis(10);
 
-/// Reads the speed of each of `cpus` by `clock`, for about a second. A CPU on which this process may not run has no readings.
+/// Reads the speed of each of `cpus` by `clock`, for about a second. A CPU on which this process may not run has no readings, and none
+/// has where no thread can be started.
 pub fn read(clock: Clock, cpus: &[u32]) -> Vec<CpuReadings> {
     let mut all: Vec<CpuReadings> =
         cpus.iter().map(|cpu| CpuReadings { cpu: *cpu, readings_ns: Vec::new() }).collect();
     // A thread of its own is moved from CPU to CPU, so that the caller stays where it may run.
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let read = || {
             for _ in 0..ROUNDS {
                 for one in &mut all {
                     if sys::process::pin_to(one.cpu).is_ok() {
@@ -32,7 +33,8 @@ pub fn read(clock: Clock, cpus: &[u32]) -> Vec<CpuReadings> {
                 }
                 std::thread::sleep(SPACING);
             }
-        });
+        };
+        let _ = std::thread::Builder::new().spawn_scoped(scope, read);
     });
     all
 }

@@ -426,6 +426,17 @@ fn who_is_recorded_goes_on_when_the_recording_ends() {
 }
 
 #[test]
+fn a_program_whose_recorder_died_before_it_began_does_not_wait_for_it() {
+    let place = Place::new();
+    // Process 1 is not its parent, as after the death of that.
+    let mut child = place.ipcmark(["__recorded", "1", "sleep", "60"]).spawn().unwrap();
+    let has_ended = wait_until(GONE, || child.try_wait().unwrap().is_some());
+    let _ = child.kill();
+    child.wait().unwrap();
+    assert!(has_ended);
+}
+
+#[test]
 fn the_schema_of_scenarios_is_printed() {
     let place = Place::new();
     let said = run(&mut place.ipcmark(["schema", "scenario"])).expect(0);

@@ -11,7 +11,7 @@ use model::{Params, Placement};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Who owns nothing, on every Linux.
 const NOBODY: u32 = 65_534;
@@ -332,4 +332,15 @@ fn a_directory_in_which_others_rename_is_not_used() {
     assert!(words.contains("other users may rename and remove what lies in"), "{said}");
     assert!(words.contains("set TMPDIR to a directory of your own"), "{said}");
     place.assert_nothing_is_left("after a run in a directory that others may write");
+}
+
+#[test]
+fn an_endpoint_that_may_start_no_thread_says_so() {
+    if !root() {
+        return skip("it takes root to be another user", "an endpoint without threads");
+    }
+    let place = open_place();
+    let mut command = ordinary(&place, "prlimit");
+    let said = run(command.args(["--nproc=0:0", "./ipcmark", "endpoint"]).stdin(Stdio::null())).expect(1);
+    assert!(said.err.contains("the thread that listens") && !said.err.contains("panicked"), "{said}");
 }

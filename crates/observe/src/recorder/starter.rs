@@ -1,14 +1,14 @@
 //! A process that waits until it is recorded, and then becomes the program: a re-execution of the binary.
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process, set_parent_process_death_signal, waitpid,
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal, waitpid,
 };
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use sys::{Failure, OrFail};
 
-/// The hidden sub-command by which the binary becomes such a process; the program and its arguments follow it.
+/// The hidden sub-command by which the binary becomes such a process; its parent, the program and its arguments follow it.
 pub const COMMAND: &str = "__recorded";
 
 /// How the process ends if the program cannot be started, as shells have it.
@@ -20,6 +20,7 @@ pub(super) fn start(command: &[OsString]) -> Result<(Child, Pid), Failure> {
     let child = Command::new("/proc/self/exe")
         .arg0("ipcmark")
         .arg(COMMAND)
+        .arg(getpid().as_raw_nonzero().to_string())
         .args(command)
         .spawn()
         .or_fail("start", WHAT)?;
@@ -40,8 +41,12 @@ pub(super) fn go_on(pid: Pid) -> Result<(), Failure> {
 /// dies too.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     const SELF: &str = "this process";
-    let Some(program) = words.next() else { return Ok(()) };
+    let (Some(parent), Some(program)) = (words.next(), words.next()) else { return Ok(()) };
     set_parent_process_death_signal(Some(Signal::KILL)).or_fail("prctl", SELF)?;
+    // It may have died before that: then nobody would ever let this process go on.
+    if getppid().is_none_or(|pid| *parent != *pid.as_raw_nonzero().to_string()) {
+        return Ok(());
+    }
     kill_process(getpid(), Signal::STOP).or_fail("kill", SELF)?;
     set_parent_process_death_signal(None).or_fail("prctl", SELF)?;
     let error = Command::new(&program).args(words).exec();
