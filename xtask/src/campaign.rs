@@ -26,20 +26,39 @@ const LONGEST_EXECUTION_S: u64 = 10;
 /// The environment variable by which the campaign knows that it is in namespaces of its own.
 const INSIDE: &str = "IPCMARK_CAMPAIGN_INSIDE";
 
-/// Runs the campaign for about `minutes`.
-pub fn run(minutes: &str) -> Result<(), String> {
+/// What a campaign consists of, by the names that the command line knows.
+const PARTS: [&str; 5] = ["loom", "miri", "kills", "hosts", "fuzz"];
+
+/// Runs `parts` of the campaign, or all of it if none is named, for about `minutes`.
+pub fn run(minutes: &str, parts: &[&str]) -> Result<(), String> {
     let minutes: u64 = minutes.parse().map_err(|_| format!("'{minutes}' is no number of minutes"))?;
+    if let Some(unknown) = parts.iter().find(|part| !PARTS.contains(part)) {
+        return Err(format!("a campaign has no part '{unknown}'; name some of {}", PARTS.join(", ")));
+    }
     if std::env::var_os(INSIDE).is_none() {
         return again_in_namespaces();
     }
     let all = Duration::from_secs(60 * minutes);
+    let has = |part: &str| parts.is_empty() || parts.contains(&part);
+    // Of the parts that are one after the other, each has its share, or all where it is the only one.
+    let share = |hundredths: u32| if parts.len() == 1 { all } else { all * hundredths / 100 };
     build()?;
     let rows = std::thread::scope(|scope| {
-        let fuzzed = scope.spawn(|| fuzzed(all));
-        let mut rows = vec![loom(all / 5), miri(all / 5)];
+        let fuzzed = scope.spawn(|| if has("fuzz") { fuzzed(all) } else { Vec::new() });
+        let mut rows = Vec::new();
+        if has("loom") {
+            rows.push(loom(share(20)));
+        }
+        if has("miri") {
+            rows.push(miri(share(20)));
+        }
         // They stop when they are enough.
-        rows.extend(kills::rows(all * 2 / 5)?);
-        rows.extend(two_hosts::rows(all / 5));
+        if has("kills") {
+            rows.extend(kills::rows(share(40))?);
+        }
+        if has("hosts") {
+            rows.extend(two_hosts::rows(share(20)));
+        }
         rows.extend(fuzzed.join().map_err(|_| "the thread that fuzzes panicked")?);
         Ok::<_, String>(rows)
     })?;

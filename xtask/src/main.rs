@@ -43,7 +43,9 @@ usage: cargo xtask TASK
                  page: the time to make and to open a report of ten thousand cases
   dist           make what users install, in target/dist: archives, Debian packages, images, checksums, a bill of materials
   dist --emulate run the unit tests and the conformance suite of the other machine types, emulated
-  campaign [MINUTES] kill, fill, starve, fuzz and model-check for so long (default 60); prints a table
+  campaign [MINUTES [PART…]]
+                 kill, fill, starve, cut links, fuzz and model-check for so long (default 60); prints a table.
+                 PART is loom, miri, kills, hosts or fuzz
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain";
 
 fn main() -> ExitCode {
@@ -77,8 +79,8 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
     }
     match words {
         ["docs"] => docs::write(),
-        ["campaign"] => campaign::run("60"),
-        ["campaign", minutes] => campaign::run(minutes),
+        ["campaign"] => campaign::run("60", &[]),
+        ["campaign", minutes, parts @ ..] => campaign::run(minutes, parts),
         ["bench", name, arguments @ ..] => bench::run(name, arguments),
         [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
         [bench::speed::ECHO, cpu] => bench::speed::echo(cpu),
