@@ -7,6 +7,7 @@
 
 use crate::contract::{Ticket, TrialContext};
 use crate::support::names::{Registered, probe_names};
+use crate::support::probe::support_of;
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
 use rustix::event::{EventfdFlags, eventfd};
@@ -71,7 +72,12 @@ impl Sleeper {
                 remedy: format!("leave out {}, or add wait=spin-then-block", SPINS.name),
             };
         }
-        if wait == Some("sysv-sem") { probe_names() } else { Support::UNLIMITED }
+        match wait {
+            Some("sysv-sem") => probe_names(),
+            Some("posix-sem") => support_of(posix_sync::PosixSemaphores::<2>::create()),
+            Some("mutex") => support_of(GuardedCount::create()),
+            _ => Support::UNLIMITED,
+        }
     }
 
     /// Makes the client's. Adds to `ticket` what the server needs to make its own.
