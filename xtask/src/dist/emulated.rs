@@ -6,7 +6,7 @@ use crate::steps::step;
 use std::process::Command;
 
 /// What QEMU's user emulation does not have of Linux, and the tests that are about it.
-const NOT_EMULATED: [(&str, &[&str]); 7] = [
+const NOT_EMULATED: [(&str, &[&str]); 8] = [
     ("perf_event_open(2)", &["perf_event::tests::"]),
     ("process_vm_readv(2) and process_vm_writev(2)", &["process_vm::tests::"]),
     ("set_robust_list(2)", &["posix_sync::tests::"]),
@@ -25,6 +25,7 @@ const NOT_EMULATED: [(&str, &[&str]); 7] = [
         "a program of its machine type that starts itself again",
         &["leaks::trials_leak_no_descriptor_and_no_mapping"],
     ),
+    ("TCGETS2 of ioctl_tty(2)", &["peers::the_last_message_of_a_peer_that_closes_is_not_lost"]),
     ("SO_MEMINFO", &["socket_option::tests::what_finds_no_room_is_counted_by_the_socket_that_dropped_it"]),
 ];
 
