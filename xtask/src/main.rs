@@ -12,6 +12,8 @@ mod dist;
 #[cfg(feature = "crates")]
 mod docs;
 mod fuzz;
+#[cfg(feature = "crates")]
+mod namespaces;
 mod programs;
 mod python;
 mod rust_tests;

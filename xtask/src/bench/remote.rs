@@ -4,6 +4,7 @@
 
 use super::others::{Server, in_abba_order, number_after, said_by};
 use super::setup::{Bench, filling};
+use crate::namespaces::Namespaces;
 use harness::coordinator::remote::{Remote, RemoteHost};
 use harness::coordinator::schedule::Trials;
 use harness::coordinator::trial_error::TrialError;
@@ -16,9 +17,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The namespaces of the client and the server, their addresses, and a port for the servers of others.
-const NAMESPACES: [&str; 2] = ["ipcmark-bench-a", "ipcmark-bench-b"];
-const ADDRESSES: [&str; 2] = ["10.215.0.1", "10.215.0.2"];
+/// A port for the servers of others.
 const PORT: &str = "11111";
 /// How long one trial of ipcmark measures: about as long as the others.
 const SLICE: Duration = Duration::from_millis(300);
@@ -28,27 +27,27 @@ struct Other {
     name: &'static str,
     case: (&'static str, Workload, u64),
     /// Nanoseconds per iteration, on the CPUs of the case.
-    run: fn(&Case) -> Result<f64, String>,
+    run: fn(&Namespaces, &Case) -> Result<f64, String>,
 }
 
 const OTHERS: [Other; 3] = [
     Other {
         name: "sockperf ping-pong --tcp",
         case: ("tcp", Workload::Latency, 14),
-        run: |case| sockperf(case, &["--tcp"]),
+        run: |hosts, case| sockperf(hosts, case, &["--tcp"]),
     },
     Other {
         name: "sockperf ping-pong",
         case: ("udp", Workload::Latency, 14),
-        run: |case| sockperf(case, &[]),
+        run: |hosts, case| sockperf(hosts, case, &[]),
     },
     Other { name: "iperf3 -l 64K", case: ("tcp", Workload::Throughput, 65_536), run: iperf3 },
 ];
 
 /// Prints the ratios of the programs whose name begins with `program`.
 pub fn run(bench: &Bench, program: &str) -> Result<(), String> {
-    let namespaces = Namespaces::new()?;
-    let remote = namespaces.remote()?;
+    let hosts = Namespaces::new("ipcmark-bench", "10.215.0")?;
+    let remote = remote(&hosts)?;
     let trials = EndpointTrials { remote: Some(&remote), ..bench.trials() };
     println!(
         "an independent program over ipcmark, between two namespaces, in ABBA order; time per iteration"
@@ -60,7 +59,7 @@ pub fn run(bench: &Bench, program: &str) -> Result<(), String> {
         let case = bench.case(spec, workload, size, Placement::SameLlc)?;
         let case = Case { placement: Placement::Remote, cpus: Some(cpus), ..case };
         let ours = |number| iteration_ns(&trials, &case, number).map_err(|error| format!("{case}: {error}"));
-        match in_abba_order(other.name, &case, || (other.run)(&case), ours) {
+        match in_abba_order(other.name, &case, || (other.run)(&hosts, &case), ours) {
             Ok(line) => println!("{line}"),
             Err(reason) => println!("{:<25} {reason}", other.name),
         }
@@ -76,80 +75,48 @@ fn iteration_ns(trials: &EndpointTrials<'_>, case: &Case, number: u64) -> Result
 }
 
 /// What sockperf calls latency is half of a round trip.
-fn sockperf(case: &Case, further: &[&str]) -> Result<f64, String> {
-    let at = ["-i", ADDRESSES[1], "-p", PORT];
-    let _server = Server::start(inside(case, 1, &[&["sockperf", "server"], &at[..], further].concat())?)?;
+fn sockperf(hosts: &Namespaces, case: &Case, further: &[&str]) -> Result<f64, String> {
+    let at = ["-i", &hosts.addresses[1], "-p", PORT];
+    let _server =
+        Server::start(inside(hosts, case, 1, &[&["sockperf", "server"], &at[..], further].concat())?)?;
     let asked = [&["sockperf", "ping-pong"], &at[..], &["--msg-size", "14", "-t", "1"], further].concat();
-    let said = said_by(inside(case, 0, &asked)?)?;
+    let said = said_by(inside(hosts, case, 0, &asked)?)?;
     number_after(&said, "avg-lat=").or_else(|_| number_after(&said, "avg-latency=")).map(|us| 2.0 * us * 1e3)
 }
 
-fn iperf3(case: &Case) -> Result<f64, String> {
+fn iperf3(hosts: &Namespaces, case: &Case) -> Result<f64, String> {
     let server = ["iperf3", "--server", "--one-off", "--port", PORT];
-    let _server = Server::start(inside(case, 1, &server)?)?;
-    let asked = ["--client", ADDRESSES[1], "--port", PORT, "--time", "1", "--length", "65536", "--json"];
-    let said = said_by(inside(case, 0, &[&["iperf3"], &asked[..]].concat())?)?;
+    let _server = Server::start(inside(hosts, case, 1, &server)?)?;
+    let asked =
+        ["--client", &hosts.addresses[1], "--port", PORT, "--time", "1", "--length", "65536", "--json"];
+    let said = said_by(inside(hosts, case, 0, &[&["iperf3"], &asked[..]].concat())?)?;
     let value: serde_json::Value = serde_json::from_str(&said).map_err(|error| format!("iperf3: {error}"))?;
     let rate = value["end"]["sum_received"]["bits_per_second"].as_f64();
     let bits_per_s = rate.ok_or_else(|| format!("iperf3 said no rate: {}", value["error"]))?;
     Ok(65_536.0 * 8.0 / bits_per_s * 1e9)
 }
 
-/// `words` in the namespace of `side`, on the CPU of that side of `case`.
-fn inside(case: &Case, side: usize, words: &[&str]) -> Result<Command, String> {
+/// `words` on the host of `side`, on the CPU of that side of `case`.
+fn inside(hosts: &Namespaces, case: &Case, side: usize, words: &[&str]) -> Result<Command, String> {
     let cpus = case.cpus.ok_or("the case has no CPUs")?;
     let cpu = [cpus.client, cpus.server][side].to_string();
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", NAMESPACES[side], "taskset", "-c", &cpu]).args(words).stdin(Stdio::null());
+    let [program, arguments @ ..] = hosts.inside(side);
+    let mut command = Command::new(program);
+    command.args(arguments).args(["taskset", "-c", &cpu]).args(words).stdin(Stdio::null());
     Ok(command)
 }
 
-/// The two namespaces with a link between them. They are removed when this is dropped.
-struct Namespaces;
-
-impl Namespaces {
-    fn new() -> Result<Self, String> {
-        let made = Self;
-        let [a, b] = NAMESPACES;
-        ip(&format!("netns add {a}"))?;
-        ip(&format!("netns add {b}"))?;
-        ip(&format!("link add eth0 netns {a} type veth peer name eth0 netns {b}"))?;
-        for (namespace, address) in NAMESPACES.iter().zip(ADDRESSES) {
-            ip(&format!("-n {namespace} addr add {address}/24 dev eth0"))?;
-            ip(&format!("-n {namespace} link set lo up"))?;
-            ip(&format!("-n {namespace} link set eth0 up"))?;
-        }
-        Ok(made)
-    }
-
-    /// Endpoints of this very program in both.
-    fn remote(&self) -> Result<Remote, String> {
-        let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        let programs = [own.to_string_lossy().into_owned()];
-        let reach = |namespace: &str| {
-            let words = ["ip", "netns", "exec", namespace].map(str::to_owned).to_vec();
-            let via = Via::of(words).map_err(|invalid| invalid.to_string())?;
-            let host = RemoteHost::reach(&via, &programs, None, &AtomicBool::new(false));
-            host.map_err(|invalid| invalid.to_string())
-        };
-        let server: IpAddr = ADDRESSES[1].parse().map_err(|_| "no address".to_owned())?;
-        let (client, server_host) = (reach(NAMESPACES[0])?, reach(NAMESPACES[1])?);
-        Remote::new(Some(client), Some(server_host), server).map_err(|failure| failure.to_string())
-    }
-}
-
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        for namespace in NAMESPACES {
-            // One that was not made cannot be removed.
-            let _ = ip(&format!("netns del {namespace}"));
-        }
-    }
-}
-
-fn ip(arguments: &str) -> Result<(), String> {
-    let output = Command::new("ip").args(arguments.split(' ')).output();
-    let output = output.map_err(|error| format!("ip: {error}: it is in the package iproute2"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(format!("ip {arguments}: {}", said.trim())) }
+/// Endpoints of this very program on both hosts.
+fn remote(hosts: &Namespaces) -> Result<Remote, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let programs = [own.to_string_lossy().into_owned()];
+    let reach = |side: usize| {
+        let words = hosts.inside(side).map(str::to_owned).to_vec();
+        let via = Via::of(words).map_err(|invalid| invalid.to_string())?;
+        let host = RemoteHost::reach(&via, &programs, None, &AtomicBool::new(false));
+        host.map_err(|invalid| invalid.to_string())
+    };
+    let server: IpAddr = hosts.addresses[1].parse().map_err(|_| "no address".to_owned())?;
+    let (client, server_host) = (reach(0)?, reach(1)?);
+    Remote::new(Some(client), Some(server_host), server).map_err(|failure| failure.to_string())
 }

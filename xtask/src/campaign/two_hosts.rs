@@ -5,6 +5,7 @@
 
 use super::place::{Aftermath, Place, ipcmark, wait_until};
 use super::row::Row;
+use crate::namespaces::Namespaces;
 use crate::steps::target;
 use rand::Rng;
 use rand::seq::IndexedRandom;
@@ -92,11 +93,9 @@ fn lose(loss: Loss, time: Duration) -> Result<Tally, String> {
     }))
 }
 
-/// Two network namespaces with a link between them, and an sshd in the remote one. All of it goes when this is dropped.
+/// Two network namespaces, of which the second has an sshd. All of it goes when this is dropped.
 struct TwoHosts {
-    local: String,
-    remote: String,
-    addresses: [String; 2],
+    namespaces: Namespaces,
     /// The keys of sshd and of its user.
     keys: tempfile::TempDir,
     sshd: Option<Child>,
@@ -104,26 +103,9 @@ struct TwoHosts {
 
 impl TwoHosts {
     fn new(number: usize) -> Result<Self, String> {
-        let name = |side| format!("ipcmark-campaign-{number}-{side}");
         let keys = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let addresses = [1, 2].map(|host| format!("10.214.{number}.{host}"));
-        let mut hosts = Self { local: name("local"), remote: name("remote"), addresses, keys, sshd: None };
-        let Self { local, remote, addresses: [local_address, remote_address], .. } = &hosts;
-        // What a campaign left that was killed.
-        hosts.remove();
-        for command in [
-            format!("netns add {local}"),
-            format!("netns add {remote}"),
-            format!("link add eth0 netns {local} type veth peer name eth0 netns {remote}"),
-            format!("-n {local} addr add {local_address}/24 dev eth0"),
-            format!("-n {remote} addr add {remote_address}/24 dev eth0"),
-            format!("-n {local} link set lo up"),
-            format!("-n {remote} link set lo up"),
-            format!("-n {local} link set eth0 up"),
-            format!("-n {remote} link set eth0 up"),
-        ] {
-            ip(&command)?;
-        }
+        let namespaces = Namespaces::new(&format!("ipcmark-campaign-{number}"), &format!("10.214.{number}"))?;
+        let mut hosts = Self { namespaces, keys, sshd: None };
         hosts.start_sshd()?;
         Ok(hosts)
     }
@@ -136,7 +118,7 @@ impl TwoHosts {
             let made = command.args(["-q", "-N", "", "-t", "ed25519", "-f", &self.key(key)]).status();
             made.is_ok_and(|status| status.success()).then_some(()).ok_or("ssh-keygen makes no key")?;
         }
-        let mut command = self.inside(&self.remote);
+        let mut command = self.inside(1);
         command.args([SSHD, "-D", "-e", "-f", "/dev/null", "-p", "2222", "-h", &self.key("host")]);
         for option in
             ["StrictModes=no", "PidFile=none", "UsePAM=no", "PermitRootLogin=yes", "MaxStartups=100"]
@@ -147,7 +129,7 @@ impl TwoHosts {
         let sshd = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.sshd = Some(sshd.map_err(|error| format!("{SSHD}: {error}"))?);
         let reaches = || {
-            let mut command = self.inside(&self.local);
+            let mut command = self.inside(0);
             let true_there = command.args(self.ssh().split(' ')).arg("true").stderr(Stdio::null()).status();
             true_there.is_ok_and(|status| status.success())
         };
@@ -163,14 +145,15 @@ impl TwoHosts {
         format!(
             "ssh -p 2222 -i {} -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR {}",
             self.key("user"),
-            self.addresses[1]
+            self.namespaces.addresses[1]
         )
     }
 
-    /// A command in `namespace`, whose words follow.
-    fn inside(&self, namespace: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", namespace]);
+    /// A command on the host of `side`, whose words follow.
+    fn inside(&self, side: usize) -> Command {
+        let [program, arguments @ ..] = self.namespaces.inside(side);
+        let mut command = Command::new(program);
+        command.args(arguments);
         command
     }
 
@@ -180,13 +163,13 @@ impl TwoHosts {
         let place = Place::new(false)?;
         let via = format!("{} env TMPDIR={}", self.ssh(), place.tmp().display());
         let sides = RUNS.choose(&mut random).copied().unwrap_or(RUNS[0]);
-        let mut command = self.inside(&self.local);
+        let mut command = self.inside(0);
         command.arg(ipcmark().get_program()).args(["run", "-m", "tcp", "-m", "udp", "-s", "1,64K"]);
         command.args(["--time", "8s", "--timeout", "3s", "-o", "results.jsonl", "--via-program"]);
         command.arg(target("debug/ipcmark"));
         command.args(sides.split(' ').map(|word| match word {
             "{via}" => via.as_str(),
-            "{local}" => self.addresses[0].as_str(),
+            "{local}" => self.namespaces.addresses[0].as_str(),
             word => word,
         }));
         let mut started = place.start(command)?;
@@ -194,21 +177,14 @@ impl TwoHosts {
         let is_lost = match loss {
             Loss::Process => started.kill_one(|victims| victims.choose(&mut random).copied()),
             Loss::Link => {
-                ip(&format!("-n {} link set eth0 down", self.local))?;
+                self.namespaces.link(false)?;
                 !started.has_ended()
             }
         };
         let aftermath = started.aftermath(Vec::new)?;
-        ip(&format!("-n {} link set eth0 up", self.local))?;
+        self.namespaces.link(true)?;
         let wrong = aftermath.wrong.into_iter().map(|what| format!("{loss:?}, `{sides}`: {what}")).collect();
         Ok(is_lost.then_some(Aftermath { wrong, ..aftermath }))
-    }
-
-    /// Removes the namespaces; one that was not made cannot be.
-    fn remove(&self) {
-        for namespace in [&self.local, &self.remote] {
-            let _ = ip(&format!("netns del {namespace}"));
-        }
     }
 }
 
@@ -218,13 +194,5 @@ impl Drop for TwoHosts {
             let _ = sshd.kill();
             let _ = sshd.wait();
         }
-        self.remove();
     }
-}
-
-fn ip(arguments: &str) -> Result<(), String> {
-    let output = Command::new("ip").args(arguments.split(' ')).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("ip: {error}: it is in the package iproute2"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(format!("ip {arguments}: {}", said.trim())) }
 }

@@ -190,23 +190,8 @@ fn sixteen_processes_are_all_there_may_be() {
             measures_all_in(&group);
             // Pinned, each placement has floors of its own, which are processes too.
             let place = open_place();
-            let pinned = [
-                "run",
-                "-m",
-                "pipe",
-                "-m",
-                "tcp",
-                "-m",
-                "unix-stream",
-                "-m",
-                "fifo",
-                "-w",
-                "latency",
-                "-s",
-                "1",
-            ];
-            let more = ["-p", "same-core", "-p", "smt|same-llc", "--rounds", "3", "-o", "results.jsonl"];
-            run(&mut group.ipcmark(&place, &[&pinned[..], &more].concat())).expect(0);
+            let pinned = "run -m pipe -m tcp -m unix-stream -m fifo -w latency -s 1 -p same-core -p smt|same-llc --rounds 3 -o results.jsonl";
+            run(&mut group.ipcmark(&place, &pinned.split(' ').collect::<Vec<_>>())).expect(0);
             assert_none_failed(&read(&place.path("results.jsonl")));
             // More than there can be: the case fails with the reason, and what was measured is kept.
             let place = open_place();
