@@ -19,4 +19,5 @@ pub mod sample;
 mod scenario;
 mod server;
 mod session;
+mod sides;
 mod speed;

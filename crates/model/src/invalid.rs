@@ -13,6 +13,9 @@ pub struct Invalid {
     pub remedy: String,
 }
 
+/// How many times as long as a name its misspelling may be.
+const LONGEST_MISSPELLING: usize = 4;
+
 impl Invalid {
     /// A refusal of `problem`, to be mended by `remedy`.
     pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
@@ -22,8 +25,10 @@ impl Invalid {
     /// A refusal of the name `given`, with the nearest of `known` as a suggestion.
     pub fn unknown<'a>(noun: &str, given: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
+        // None is a misspelling of a text many times as long, and comparing takes a time in proportion to both lengths.
         let nearest = known
             .iter()
+            .filter(|name| given.len() <= LONGEST_MISSPELLING * name.len())
             .map(|name| (strsim::jaro_winkler(given, name), *name))
             .filter(|(likeness, _)| *likeness > 0.7)
             .max_by(|a, b| a.0.total_cmp(&b.0));
@@ -67,6 +72,8 @@ mod tests {
         assert!(client.remedy.starts_with("did you mean 'unix-stream'?"), "{client}");
         let server = Invalid::unknown("mechanism", "zzz", ["pipe", "unix-stream"]);
         assert!(server.remedy.starts_with("known:"), "{server}");
+        let flood = Invalid::unknown("mechanism", &"pipe".repeat(5), ["pipe", "unix-stream"]);
+        assert!(flood.remedy.starts_with("known:"), "{flood}");
     }
 
     #[test]

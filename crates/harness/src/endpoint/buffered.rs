@@ -44,11 +44,8 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         })
     }
 
-    /// Makes its memory cold, where `is_wanted`.
-    pub(crate) fn cool(&mut self, is_wanted: bool) -> Result<(), LoopError> {
-        if !is_wanted {
-            return Ok(());
-        }
+    /// Makes its memory cold.
+    pub(crate) fn cool(&mut self) -> Result<(), LoopError> {
         self.messages.cool().map_err(|errno| LoopError::Call { name: "madvise", errno })
     }
 

@@ -1,15 +1,15 @@
 //! The client's side of a connected trial: it announces one phase after the other, keeps the clock and makes the sample.
 
-use super::buffered::BufferedEndpoint;
 use super::control::Link;
 use super::injected::InjectedDelay;
-use super::loops::{run, run_injected, stream_injected};
-use super::meters::{CallLog, IterationLog, StepLog, Unmetered, Unwatched, Watch, call_counts, each};
+use super::loop_error::LoopError;
+use super::meters::{CallLog, IterationLog, StepLog, Watch, call_counts, each};
 use super::network_meter::SliceNetwork;
 use super::pacer::Pacer;
 use super::phase_iterations::{GROWTH, LEAST_COMMON_PHASE_NS, MOST_ITERATIONS, PhaseIterations};
 use super::sample::{sample, usage_between};
 use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
+use super::sides::{ClientSide, Extras, Watched};
 use super::speed::SpeedReader;
 use crate::clock::{Clock, Stamp};
 use crate::protocol::error::{Blame, EndpointError};
@@ -17,13 +17,12 @@ use crate::protocol::message::{EndpointMessage, PeerMessage};
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Singly, Sizing, SliceOrders};
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use crate::protocol::report::{IterationTimes, SliceReport};
-use mechanisms::{Endpoint, NoTrace};
 use model::observation::{Observation, Probe, ProbeRequest};
 use model::record::{ClockSource, Each, Sample, Setting, StepSamples, TimedCalls, Usage};
 use model::speed::{SpeedReading, SpeedReadings};
-use model::{Case, Pace, Peers, Workload};
-use rand::Rng;
+use model::{Case, EndpointRole, Pace, Peers, Workload};
 use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ops::Range;
 use sys::usage::of_this_thread;
@@ -37,28 +36,26 @@ const MOST_STRETCH: u64 = 32;
 const MOST_REMEMBERED: usize = 1 << 18;
 
 /// The client of a connected trial.
-pub(crate) struct Client<'a, E> {
-    pub(crate) session: &'a Session,
-    /// To every server.
-    pub(crate) links: &'a [Link],
-    pub(crate) clock: Clock,
-    /// One for every server, in the same order.
-    pub(crate) endpoints: Vec<Box<BufferedEndpoint<E>>>,
+pub(crate) struct Client<'a> {
+    session: &'a Session,
+    clock: Clock,
+    /// An endpoint for every link of the session, in the same order.
+    endpoints: Box<dyn ClientSide + 'a>,
     /// What goes with each message of a `session`.
-    pub(crate) fds: Vec<OwnedFd>,
+    fds: Vec<OwnedFd>,
     /// What is injected in each iteration, if anything is.
-    pub(crate) delay: Option<InjectedDelay>,
-    pub(crate) speed: SpeedReader,
+    delay: Option<InjectedDelay>,
+    speed: SpeedReader,
     /// Where the server may be on another host.
-    pub(crate) network: Option<SliceNetwork>,
+    network: Option<SliceNetwork>,
     /// How many iterations there were since the last slice, in all phases.
-    pub(crate) iterations_so_far: u64,
+    iterations_so_far: u64,
     /// How many times as many messages of a stream are timed as fill a slice.
-    pub(crate) stretch: u64,
+    stretch: u64,
     /// What an unchecked iteration took when it was last timed, in nanoseconds; absent until the trial is warm.
-    pub(crate) iteration_ns: Option<f64>,
+    iteration_ns: Option<f64>,
     /// Draws how many messages of a stream come before those that are timed.
-    pub(crate) random: SmallRng,
+    random: SmallRng,
 }
 
 /// What the client measured around the iterations of one phase.
@@ -69,7 +66,33 @@ pub(super) struct ClientPhase {
     speed: Option<SpeedReadings>,
 }
 
-impl<E: Endpoint> Client<'_, E> {
+impl<'a> Client<'a> {
+    /// The client of `session`, with an endpoint for each of its links.
+    pub(crate) fn new(session: &'a Session, mut endpoints: Box<dyn ClientSide + 'a>) -> Outcome<Self> {
+        let clock = Clock::new(session.orders.clock);
+        let speed = match session.links.as_slice() {
+            [link] if session.reads_pair() => SpeedReader::of_client(clock, link)?,
+            _ => SpeedReader::new(clock, None),
+        };
+        let network = match endpoints.ends().as_slice() {
+            [end] => session.network_meter(end.network_socket()),
+            _ => None,
+        };
+        Ok(Self {
+            session,
+            clock,
+            endpoints,
+            fds: session.fds()?,
+            delay: InjectedDelay::of(&session.orders, EndpointRole::Client, &clock)?,
+            speed,
+            network: network.map(SliceNetwork::new),
+            iterations_so_far: 0,
+            stretch: 1,
+            iteration_ns: None,
+            random: SmallRng::seed_from_u64(session.orders.number),
+        })
+    }
+
     /// Measures one slice after the other until the coordinator wants no more.
     pub(crate) fn serve(mut self) -> Outcome<()> {
         let server_settings = self.receive_from_all("the server's settings", |message| match message {
@@ -102,11 +125,12 @@ impl<E: Endpoint> Client<'_, E> {
                 (sample, iteration_times, None)
             }
         };
-        let socket = self.endpoints.first().and_then(|endpoint| endpoint.inner.network_socket());
+        let ends = self.endpoints.ends();
+        let socket = ends.first().and_then(|end| end.network_socket());
         let network = self.network.as_mut().map(|network| network.slice(socket));
         let trial_iterations = std::mem::take(&mut self.iterations_so_far);
         let sample = Sample { trial_iterations, network, ..sample };
-        let client_settings = self.endpoints.iter().flat_map(|endpoint| endpoint.inner.settings());
+        let client_settings = ends.iter().flat_map(|end| end.settings());
         Ok(SliceReport {
             sample,
             settings: once_each(client_settings.chain(server_settings.iter().flatten().cloned())),
@@ -127,7 +151,7 @@ impl<E: Endpoint> Client<'_, E> {
         for is_total in order {
             match (*is_total, self.session.workload()) {
                 (true, Workload::Throughput) => total = Some(self.stream(together, orders.size)?),
-                (true, _) => total = Some((self.total(together, &mut Unwatched)?, together)),
+                (true, _) => total = Some((self.total(together, Watched::Nothing)?, together)),
                 (false, Workload::Throughput) => calls = Some(self.calls(singly)?),
                 (false, Workload::Session(_)) => {
                     each = Some(self.each(singly.div_ceil(2))?);
@@ -157,7 +181,7 @@ impl<E: Endpoint> Client<'_, E> {
         let is_exact = matches!(size, Sizing::Iterations(_));
         loop {
             let messages = together.saturating_mul(self.stretch).min(MOST_ITERATIONS);
-            let (client, server) = self.total(messages, &mut Unwatched)?;
+            let (client, server) = self.total(messages, Watched::Nothing)?;
             let waits = server.usage.voluntary_switches + server.usage.involuntary_switches;
             let is_enough = !self.session.has_one_cpu() || waits >= LEAST_CYCLES;
             if is_enough || is_exact || self.stretch >= MOST_STRETCH {
@@ -178,7 +202,7 @@ impl<E: Endpoint> Client<'_, E> {
         }
         let iterations = self.phase_iterations(orders)?.together.min(MOST_RECORDED_ITERATIONS);
         let mut log = IterationLog::new(Clock::new(ClockSource::MonotonicRaw), iterations);
-        let (client, server) = self.total(iterations, &mut log)?;
+        let (client, server) = self.total(iterations, Watched::Logged(&mut log))?;
         let sample = Sample {
             lost: server.lost,
             speed: client.speed,
@@ -192,7 +216,7 @@ impl<E: Endpoint> Client<'_, E> {
         let PhaseIterations { together, .. } = self.phase_iterations(orders)?;
         let mut pacer = Pacer::new(pace, self.clock, together, self.random.random())
             .ok_or_else(|| EndpointError::bug("pace", "the iterations", "they have no pace"))?;
-        let (client, server) = self.total(together, &mut pacer)?;
+        let (client, server) = self.total(together, Watched::Paced(&mut pacer))?;
         let elapsed_ns = self.clock.ns(pacer.ticks.iter().sum());
         let each = Some(each(&self.clock, &pacer.ticks));
         Ok(Sample {
@@ -204,7 +228,7 @@ impl<E: Endpoint> Client<'_, E> {
     }
 
     /// The phase in which iterations are timed together, with the speed of the CPUs before and after it.
-    fn total(&mut self, iterations: u64, watch: &mut impl Watch) -> Outcome<(ClientPhase, ServerPhase)> {
+    fn total(&mut self, iterations: u64, watched: Watched<'_>) -> Outcome<(ClientPhase, ServerPhase)> {
         let is_stream = self.session.workload() == Workload::Throughput;
         let is_paced = self.session.orders.case.pace != Pace::BackToBack;
         let kind = match is_stream && !is_paced {
@@ -215,7 +239,7 @@ impl<E: Endpoint> Client<'_, E> {
             false => PhaseKind::Total,
         };
         let reads_speed = self.session.reads_speed();
-        self.phase(Phase { kind, iterations, check: false, reads_speed }, watch)
+        self.phase(Phase { kind, iterations, check: false, reads_speed }, watched)
     }
 
     /// Several peers at once: each client goes on, phase after phase, until every client has measured one whole phase. It notes
@@ -232,8 +256,8 @@ impl<E: Endpoint> Client<'_, E> {
         loop {
             let mut log = IterationLog::new(self.clock, if is_answered { iterations } else { 0 });
             // Where iterations are not answered, the server notes when messages came, which is when they are over.
-            let (client, server) =
-                if is_answered { self.phase(phase, &mut log)? } else { self.phase(phase, &mut Unwatched)? };
+            let watched = if is_answered { Watched::Logged(&mut log) } else { Watched::Nothing };
+            let (client, server) = self.phase(phase, watched)?;
             times.push(match server.times {
                 None => log.times(),
                 Some(arrivals) => arrivals,
@@ -274,43 +298,33 @@ impl<E: Endpoint> Client<'_, E> {
     }
 
     /// Announces a phase to the server, runs the client's side of it, and takes the server's account of it.
-    pub(super) fn phase<W: Watch>(
-        &mut self,
-        phase: Phase,
-        watch: &mut W,
-    ) -> Outcome<(ClientPhase, ServerPhase)> {
+    fn phase(&mut self, phase: Phase, mut watched: Watched<'_>) -> Outcome<(ClientPhase, ServerPhase)> {
         self.announce(phase)?;
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
         let is_steady = matches!(phase.kind, PhaseKind::Steady { .. });
-        self.iterations(lead_in, &mut Unwatched)?;
+        self.iterations(lead_in, Watched::Nothing)?;
         let pair_before_ns = phase.reads_speed.then(|| self.speed.pair_ns()).flatten();
         let cpu_before_ns = phase.reads_speed.then(|| self.speed.cpu_ns());
-        let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
-        let is_cold = self.session.has_cold_memory();
-        let (workload, endpoints) = (self.session.workload(), &mut self.endpoints[..]);
-        let (before, start, end, after);
-        if is_steady && let [endpoint] = endpoints {
-            stream_injected(endpoint, settling, self.delay, &mut Unwatched)?;
-            endpoint.cool(is_cold)?;
-            before = of_this_thread();
-            watch.start();
-            start = self.clock.now();
-            stream_injected(endpoint, timed, self.delay, watch)?;
-            end = self.clock.now();
-            after = of_this_thread();
-        } else {
-            run(endpoints, workload, settling, &fds, &mut NoTrace, &mut Unwatched)?;
-            endpoints.iter_mut().try_for_each(|endpoint| endpoint.cool(is_cold))?;
-            before = of_this_thread();
-            watch.start();
-            start = self.clock.now();
-            run_injected(endpoints, workload, timed, &fds, self.delay, watch)?;
-            end = self.clock.now();
-            after = of_this_thread();
+        match is_steady {
+            true => self.endpoints.stream(settling, self.delay, Watched::Nothing)?,
+            false => self.iterations(settling, Watched::Nothing)?,
         }
+        self.cool()?;
+        let workload = self.session.workload();
+        let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
+        let extras = Extras { fds: &fds, delay: self.delay };
+        let before = of_this_thread();
+        watched.start();
+        let start = self.clock.now();
+        match is_steady {
+            true => self.endpoints.stream(timed, self.delay, watched)?,
+            false => self.endpoints.run(workload, timed, extras, watched)?,
+        }
+        let end = self.clock.now();
+        let after = of_this_thread();
         // Of a stream, the messages are still on their way: their speed is read when all have come.
         let cpu_after_ns = (phase.reads_speed && !is_steady).then(|| self.speed.cpu_ns());
-        self.iterations(lead_out, &mut Unwatched)?;
+        self.iterations(lead_out, Watched::Nothing)?;
         let cpu_after_ns = cpu_after_ns.or_else(|| phase.reads_speed.then(|| self.speed.cpu_ns()));
         let pair_after_ns = phase.reads_speed.then(|| self.speed.pair_ns()).flatten();
         let server = self.server_phase()?;
@@ -332,31 +346,33 @@ impl<E: Endpoint> Client<'_, E> {
         let iterations = observed_iterations(together, orders.size, request);
         let phase = Phase { kind: PhaseKind::Observed, iterations, check: false, reads_speed: false };
         self.announce(phase)?;
-        let [endpoint] = self.endpoints.as_slice() else {
-            return Err(EndpointError {
-                remedy: "leave out --peers".to_owned(),
-                ..EndpointError::bug("observe", "the trial", "a probe observes one server")
-            });
+        let addresses = match self.endpoints.ends().as_slice() {
+            [end] => end.addresses(),
+            _ => {
+                return Err(EndpointError {
+                    remedy: "leave out --peers".to_owned(),
+                    ..EndpointError::bug("observe", "the trial", "a probe observes one server")
+                });
+            }
         };
-        let mut probe = self.session.attach(endpoint)?;
+        let mut probe = self.session.attach(addresses)?;
         self.await_servers()?;
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
         // By the clock of all that probes see, so that iterations can be laid beside it.
         let mut log = IterationLog::new(Clock::new(ClockSource::MonotonicRaw), iterations);
-        self.iterations(lead_in, &mut Unwatched)?;
-        self.iterations(settling, &mut Unwatched)?;
-        let is_cold = self.session.has_cold_memory();
-        self.endpoints.iter_mut().try_for_each(|endpoint| endpoint.cool(is_cold))?;
+        self.iterations(lead_in, Watched::Nothing)?;
+        self.iterations(settling, Watched::Nothing)?;
+        self.cool()?;
         probe.begin()?;
         log.start();
         let start = self.clock.now();
         match request.probe {
-            Some(Probe::Timeline) => self.iterations(timed, &mut log)?,
-            _ => self.iterations(timed, &mut Unwatched)?,
+            Some(Probe::Timeline) => self.iterations(timed, Watched::Logged(&mut log))?,
+            _ => self.iterations(timed, Watched::Nothing)?,
         }
         let elapsed_ns = self.clock.ns_between(start, self.clock.now());
         probe.end()?;
-        self.iterations(lead_out, &mut Unwatched)?;
+        self.iterations(lead_out, Watched::Nothing)?;
         let observation = Observation {
             iterations,
             elapsed_ns,
@@ -368,17 +384,25 @@ impl<E: Endpoint> Client<'_, E> {
     }
 
     /// The client's side of `iterations`.
-    fn iterations(&mut self, iterations: Range<u64>, watch: &mut impl Watch) -> Outcome<()> {
+    fn iterations(&mut self, iterations: Range<u64>, watched: Watched<'_>) -> Result<(), LoopError> {
         let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
-        run_injected(&mut self.endpoints, self.session.workload(), iterations, &fds, self.delay, watch)
-            .map_err(EndpointError::from)
+        let extras = Extras { fds: &fds, delay: self.delay };
+        self.endpoints.run(self.session.workload(), iterations, extras, watched)
+    }
+
+    /// Makes the memory of the endpoints cold, where it is to be.
+    fn cool(&mut self) -> Result<(), LoopError> {
+        match self.session.has_cold_memory() {
+            true => self.endpoints.ends().iter_mut().try_for_each(|end| end.cool()),
+            false => Ok(()),
+        }
     }
 
     /// The phase in which every iteration is timed.
     fn each(&mut self, iterations: u64) -> Outcome<Each> {
         let mut log = IterationLog::new(self.clock, iterations);
         let phase = Phase { kind: PhaseKind::Total, iterations, check: false, reads_speed: false };
-        self.phase(phase, &mut log)?;
+        self.phase(phase, Watched::Logged(&mut log))?;
         Ok(each(&self.clock, &log.ticks))
     }
 
@@ -387,18 +411,12 @@ impl<E: Endpoint> Client<'_, E> {
         let mut log = CallLog::new(self.clock);
         let phase = Phase { kind: PhaseKind::Calls, iterations: messages, check: false, reads_speed: false };
         self.announce(phase)?;
-        // One server only: calls are not timed where there are several peers.
-        let [endpoint] = self.endpoints.as_mut_slice() else {
-            return Err(EndpointError::bug("time", "single calls", "there are several servers"));
-        };
         let iterations = Iterations::of(&phase);
         for range in iterations.ranges() {
-            let end = range.end;
             match range == iterations.timed {
-                true => endpoint.stream(range, &mut log, &mut Unwatched)?,
-                false => endpoint.stream(range, &mut Unmetered, &mut Unwatched)?,
+                true => self.endpoints.calls(range, &mut log)?,
+                false => self.iterations(range, Watched::Nothing)?,
             }
-            endpoint.await_word(end)?;
         }
         let server = self.server_phase()?;
         let receive = server.calls.ok_or_else(|| missing("calls"))?;
@@ -411,12 +429,13 @@ impl<E: Endpoint> Client<'_, E> {
         let phase = Phase { kind: PhaseKind::Steps, iterations: sessions, check: false, reads_speed: false };
         self.announce(phase)?;
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
-        let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
-        let (workload, endpoints) = (self.session.workload(), &mut self.endpoints[..]);
-        run(endpoints, workload, lead_in, &fds, &mut NoTrace, &mut Unwatched)?;
-        run(endpoints, workload, settling, &fds, &mut NoTrace, &mut Unwatched)?;
-        run(endpoints, workload, timed, &fds, &mut log, &mut Unwatched)?;
-        run(endpoints, workload, lead_out, &fds, &mut NoTrace, &mut Unwatched)?;
+        self.iterations(lead_in, Watched::Nothing)?;
+        self.iterations(settling, Watched::Nothing)?;
+        if let Workload::Session(session) = self.session.workload() {
+            let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
+            self.endpoints.steps(timed, session, &fds, &mut log)?;
+        }
+        self.iterations(lead_out, Watched::Nothing)?;
         let server = self.server_phase()?;
         Ok(StepSamples { client: log.by_name(), server: server.steps.ok_or_else(|| missing("steps"))? })
     }
@@ -425,10 +444,10 @@ impl<E: Endpoint> Client<'_, E> {
         self.iterations_so_far += Iterations::of(&phase).count();
         self.session.expect(phase.iterations, self.iteration_ns.unwrap_or(0.0))?;
         let checks = self.session.check(phase.check);
-        self.endpoints.iter_mut().for_each(|endpoint| endpoint.check(checks));
+        self.endpoints.ends().iter_mut().for_each(|end| end.check(checks));
         self.send_to_all(&phase)?;
         // By way of the coordinator an announcement may come long after the first message, which then waits or is lost.
-        let is_relayed = phase.kind != PhaseKind::Observed && self.links.iter().any(Link::is_relayed);
+        let is_relayed = phase.kind != PhaseKind::Observed && self.session.links.iter().any(Link::is_relayed);
         if is_relayed { self.await_servers() } else { Ok(()) }
     }
 
@@ -439,12 +458,12 @@ impl<E: Endpoint> Client<'_, E> {
     }
 
     fn send_to_all(&self, phase: &Phase) -> Outcome<()> {
-        self.links.iter().try_for_each(|link| link.send(PeerMessage::Phase(*phase), &[]))
+        self.session.links.iter().try_for_each(|link| link.send(PeerMessage::Phase(*phase), &[]))
     }
 
     /// What every server says next, if `take` finds it to be `what`.
     fn receive_from_all<T>(&self, what: &str, take: impl Fn(PeerMessage) -> Option<T>) -> Outcome<Vec<T>> {
-        self.links.iter().map(|link| link.receive(what, &take).map(|(message, _)| message)).collect()
+        self.session.links.iter().map(|link| link.receive(what, &take).map(|(message, _)| message)).collect()
     }
 
     /// What the server says of the phase that is over; of several servers, what they used and lost together.
@@ -464,7 +483,7 @@ impl<E: Endpoint> Client<'_, E> {
     }
 }
 
-impl<E: Endpoint> Client<'_, E> {
+impl Client<'_> {
     /// How many iterations the phases of a slice are to have. The first slice of a trial begins with a warm-up.
     pub(super) fn phase_iterations(&mut self, orders: SliceOrders) -> Outcome<PhaseIterations> {
         let pace = self.session.orders.case.pace;
@@ -530,7 +549,7 @@ impl<E: Endpoint> Client<'_, E> {
     /// What an iteration takes in a phase of so many, in nanoseconds.
     fn time(&mut self, iterations: u64, check: bool) -> Outcome<f64> {
         let phase = Phase { kind: PhaseKind::Total, iterations, check, reads_speed: false };
-        let (client, _) = self.phase(phase, &mut Unwatched)?;
+        let (client, _) = self.phase(phase, Watched::Nothing)?;
         Ok(client.elapsed_ns.max(1.0) / iterations as f64)
     }
 }

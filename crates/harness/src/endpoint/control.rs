@@ -117,19 +117,24 @@ impl Link {
         what: &str,
         take: impl FnOnce(PeerMessage) -> Option<T>,
     ) -> Outcome<(T, Vec<OwnedFd>)> {
-        let (message, fds) = match self {
-            Link::Direct(channel) => channel.receive()?,
-            Link::Relayed(control) => match control.receive()? {
-                (CoordinatorMessage::Peer(message), fds) => (*message, fds),
-                (CoordinatorMessage::Goodbye, _) => {
-                    let gone = EndpointError::bug("receive", what, "the coordinator said goodbye");
-                    return Err(gone.blaming(Blame::Coordinator));
-                }
-                _ => return Err(unexpected(what, "the coordinator").blaming(Blame::Coordinator)),
-            },
-        };
+        let (message, fds) = self.receive_any(what)?;
         let taken = take(message).ok_or_else(|| unexpected(what, "the peer").blaming(Blame::Peer))?;
         Ok((taken, fds))
+    }
+
+    /// What the peer says next, which should be `what`.
+    fn receive_any(&self, what: &str) -> Outcome<(PeerMessage, Vec<OwnedFd>)> {
+        match self {
+            Link::Direct(channel) => Ok(channel.receive()?),
+            Link::Relayed(control) => match control.receive()? {
+                (CoordinatorMessage::Peer(message), fds) => Ok((*message, fds)),
+                (CoordinatorMessage::Goodbye, _) => {
+                    let gone = EndpointError::bug("receive", what, "the coordinator said goodbye");
+                    Err(gone.blaming(Blame::Coordinator))
+                }
+                _ => Err(unexpected(what, "the coordinator").blaming(Blame::Coordinator)),
+            },
+        }
     }
 
     /// Whether the coordinator passes messages on.

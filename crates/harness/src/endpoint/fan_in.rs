@@ -72,7 +72,6 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
         session: &'a Session,
         links: &'a [Link],
         endpoints: Vec<Box<BufferedEndpoint<E>>>,
-        clock: Clock,
     ) -> Result<Self, Failure> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .or_fail("epoll_create1", "the endpoints of the server")?;
@@ -87,6 +86,7 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
         }
         let clients =
             links.iter().zip(endpoints).map(|(link, endpoint)| ServedClient { link, endpoint, phase: None });
+        let clock = Clock::new(session.orders.clock);
         Ok(Self { session, clock, clients: clients.collect(), epoll })
     }
 

@@ -8,12 +8,11 @@
 //! Each loop is compiled once for each kind of endpoint and what notes it, whatever phase calls it: there are many kinds.
 
 use super::buffered::BufferedEndpoint;
-use super::injected::{Injected, InjectedDelay};
 use super::loop_error::LoopError;
 use super::meters::{IterationLog, Meter, StepMeter, Unmetered, Watch};
 use super::payload::number_from;
-use mechanisms::{Endpoint, NoTrace};
-use model::{Session, Workload};
+use mechanisms::Endpoint;
+use model::Session;
 use rustix::fd::BorrowedFd;
 use std::ops::Range;
 use sys::Errno;
@@ -127,60 +126,6 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         }
         self.lost = all - came;
         Ok(())
-    }
-}
-
-/// The client's iterations of `workload`.
-pub(super) fn run<E: Endpoint>(
-    endpoints: &mut [Box<BufferedEndpoint<E>>],
-    workload: Workload,
-    iterations: Range<u64>,
-    fds: &[BorrowedFd<'_>],
-    steps: &mut impl StepMeter,
-    watch: &mut impl Watch,
-) -> Result<(), LoopError> {
-    match (workload, endpoints) {
-        (Workload::Throughput, [endpoint]) => {
-            let end = iterations.end;
-            endpoint.stream(iterations, &mut Unmetered, watch)?;
-            endpoint.await_word(end)
-        }
-        (Workload::Throughput, endpoints) => stream_to_all(endpoints, iterations),
-        (Workload::Session(session), [endpoint]) => {
-            endpoint.send_sessions(iterations, session, fds, steps, watch)
-        }
-        (_, [endpoint]) => endpoint.ask(iterations, watch),
-        (_, endpoints) => ask_all(endpoints, iterations, watch.log()),
-    }
-}
-
-/// The same with `delay` in each iteration. Without one it is the same code as without this function.
-pub(super) fn run_injected<E: Endpoint>(
-    endpoints: &mut [Box<BufferedEndpoint<E>>],
-    workload: Workload,
-    iterations: Range<u64>,
-    fds: &[BorrowedFd<'_>],
-    delay: Option<InjectedDelay>,
-    watch: &mut impl Watch,
-) -> Result<(), LoopError> {
-    match delay {
-        None => run(endpoints, workload, iterations, fds, &mut NoTrace, watch),
-        Some(delay) => {
-            run(endpoints, workload, iterations, fds, &mut NoTrace, &mut Injected { delay, watch })
-        }
-    }
-}
-
-/// The messages of a stream, each with `delay`, and no word after them.
-pub(super) fn stream_injected<E: Endpoint>(
-    endpoint: &mut BufferedEndpoint<E>,
-    iterations: Range<u64>,
-    delay: Option<InjectedDelay>,
-    watch: &mut impl Watch,
-) -> Result<(), LoopError> {
-    match delay {
-        None => endpoint.stream(iterations, &mut Unmetered, watch),
-        Some(delay) => endpoint.stream(iterations, &mut Unmetered, &mut Injected { delay, watch }),
     }
 }
 

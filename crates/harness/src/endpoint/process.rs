@@ -8,14 +8,10 @@ use super::buffered::BufferedEndpoint;
 use super::client::Client;
 use super::control::{Control, Link, unexpected};
 use super::fan_in::FanInServer;
-use super::injected::InjectedDelay;
-use super::network_meter::SliceNetwork;
 use super::operation::OperationTrial;
 use super::scenario;
 use super::server::Server;
 use super::session::{Outcome, Session};
-use super::speed::SpeedReader;
-use crate::clock::Clock;
 use crate::host::reachable;
 use crate::protocol::channel::Channel;
 use crate::protocol::error::{Blame, EndpointError};
@@ -25,10 +21,8 @@ use crate::protocol::orders::{CLIENT_THREAD, Orders, Role, SERVER_THREAD};
 use crate::protocol::report::EndpointResult;
 use crate::protocol::scenario::{CAPABILITY, ScenarioOrders};
 use mechanisms::{Mechanism, Operation, Visitor, registry};
+use model::Size;
 use model::card::Payload;
-use model::{EndpointRole, Size};
-use rand::SeedableRng;
-use rand::rngs::SmallRng;
 use rustix::fd::OwnedFd;
 use sys::{Failure, OrFail};
 
@@ -157,65 +151,36 @@ impl Visitor for TakePart {
     type Output = EndpointResult;
 
     fn mechanism<M: Mechanism>(self) -> EndpointResult {
-        let session = self.0;
-        let is_client = session.role == Role::Client;
-        let cpu = session.orders.case.cpus.map(|pair| if is_client { pair.client } else { pair.server });
-        cpu.map_or(Ok(()), sys::process::pin_to)?;
-        let clock = Clock::new(session.orders.clock);
+        let session = &self.0;
+        session.pin()?;
         let (message, answer) = (session.size_bytes(), session.answer_bytes());
-        let links = || session.links.iter().zip(session.orders.pair..);
-        if is_client {
-            let buffered = |endpoint| BufferedEndpoint::new(endpoint, message, answer);
-            let endpoints =
-                links().map(|(link, pair)| session.client_endpoint::<M>(link, pair).map(buffered));
-            let endpoints: Vec<_> = endpoints.collect::<Outcome<_>>()?;
-            let speed = match session.links.as_slice() {
-                [link] if session.reads_pair() => SpeedReader::of_client(clock, link)?,
-                _ => SpeedReader::new(clock, None),
-            };
-            let network = match endpoints.as_slice() {
-                [endpoint] => session.network_meter(endpoint),
-                _ => None,
-            };
-            let client = Client {
-                session: &session,
-                links: &session.links,
-                clock,
-                endpoints,
-                fds: session.fds()?,
-                delay: InjectedDelay::of(&session.orders, EndpointRole::Client, &clock)?,
-                speed,
-                network: network.map(SliceNetwork::new),
-                iterations_so_far: 0,
-                stretch: 1,
-                iteration_ns: None,
-                random: SmallRng::seed_from_u64(session.orders.number),
-            };
-            return client.serve();
-        }
-        let buffered = |endpoint| BufferedEndpoint::new(endpoint, answer, message);
-        let endpoints = links().map(|(link, pair)| session.server_endpoint::<M>(link, pair).map(buffered));
-        let mut endpoints: Vec<_> = endpoints.collect::<Outcome<_>>()?;
-        match (endpoints.pop(), session.links.as_slice()) {
-            (Some(endpoint), [link]) => {
-                let speed = match session.reads_pair() {
-                    true => SpeedReader::of_server(clock, link)?,
-                    false => SpeedReader::new(clock, None),
-                };
-                let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
-                let network = session.network_meter(&endpoint);
-                Server { session: &session, link, clock, endpoint, delay, speed, network }.serve()
+        let links = session.links.iter().zip(session.orders.pair..);
+        let mut endpoints = Vec::new();
+        if session.role == Role::Client {
+            for (link, pair) in links {
+                endpoints.push(BufferedEndpoint::new(
+                    session.client_endpoint::<M>(link, pair)?,
+                    message,
+                    answer,
+                ));
             }
+            return Client::new(session, Box::new(endpoints))?.serve();
+        }
+        for (link, pair) in links {
+            endpoints.push(BufferedEndpoint::new(session.server_endpoint::<M>(link, pair)?, answer, message));
+        }
+        match (endpoints.pop(), session.links.as_slice()) {
+            (Some(endpoint), [link]) => Server::new(session, link, endpoint)?.serve(),
             (Some(last), links) => {
                 endpoints.push(last);
-                FanInServer::new(&session, links, endpoints, clock)?.serve()
+                FanInServer::new(session, links, endpoints)?.serve()
             }
             (None, _) => Err(EndpointError::bug("connect", "the endpoint", "it has no link to a peer")),
         }
     }
 
     fn operation<O: Operation>(self) -> EndpointResult {
-        self.0.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(pair.client))?;
+        self.0.pin()?;
         let operation = O::prepare(&self.0.context(0))?;
         OperationTrial::new(&self.0, operation)?.serve()
     }
@@ -230,7 +195,7 @@ mod tests {
     use crate::protocol::report::SliceReport;
     use model::inject::InjectedAmount;
     use model::record::ClockSource;
-    use model::{Case, Endpoints, Inject, Peers, Spec, Workload, floor};
+    use model::{Case, EndpointRole, Endpoints, Inject, Peers, Spec, Workload, floor};
 
     fn orders(case: Case, role: Role) -> Orders {
         Orders {

@@ -1,37 +1,52 @@
 //! The server's side of a connected trial: it serves the phases that the client announces.
 
-use super::buffered::BufferedEndpoint;
 use super::control::Link;
 use super::injected::InjectedDelay;
 use super::loop_error::LoopError;
-use super::meters::{ArrivalLog, CallLog, StepLog, Unmetered, call_counts};
+use super::meters::{ArrivalLog, CallLog, StepLog, call_counts};
 use super::network_meter::NetworkMeter;
 use super::sample::usage_between;
 use super::session::{Outcome, Session};
+use super::sides::ServerSide;
 use super::speed::SpeedReader;
 use crate::clock::Clock;
 use crate::protocol::message::PeerMessage;
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
-use mechanisms::{Endpoint, NoTrace};
-use model::Workload;
 use model::speed::SpeedReading;
+use model::{EndpointRole, Workload};
 use std::ops::Range;
 use sys::usage::of_this_thread;
 
 /// The server of a connected trial.
-pub(crate) struct Server<'a, E> {
-    pub(crate) session: &'a Session,
-    pub(crate) link: &'a Link,
-    pub(crate) clock: Clock,
-    pub(crate) endpoint: Box<BufferedEndpoint<E>>,
+pub(crate) struct Server<'a> {
+    session: &'a Session,
+    link: &'a Link,
+    clock: Clock,
+    endpoint: Box<dyn ServerSide + 'a>,
     /// What is injected in each iteration, if anything is.
-    pub(crate) delay: Option<InjectedDelay>,
-    pub(crate) speed: SpeedReader,
+    delay: Option<InjectedDelay>,
+    speed: SpeedReader,
     /// Where the client may be on another host.
-    pub(crate) network: Option<NetworkMeter>,
+    network: Option<NetworkMeter>,
 }
 
-impl<E: Endpoint> Server<'_, E> {
+impl<'a> Server<'a> {
+    /// The server of `session` with the `endpoint` to the client of `link`.
+    pub(crate) fn new(
+        session: &'a Session,
+        link: &'a Link,
+        endpoint: Box<dyn ServerSide + 'a>,
+    ) -> Outcome<Self> {
+        let clock = Clock::new(session.orders.clock);
+        let speed = match session.reads_pair() {
+            true => SpeedReader::of_server(clock, link)?,
+            false => SpeedReader::new(clock, None),
+        };
+        let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
+        let network = session.network_meter(endpoint.network_socket());
+        Ok(Self { session, link, clock, endpoint, delay, speed, network })
+    }
+
     /// Serves one phase after the other until the client says that there are no more.
     pub(crate) fn serve(mut self) -> Outcome<()> {
         loop {
@@ -53,8 +68,7 @@ impl<E: Endpoint> Server<'_, E> {
                 PhaseKind::Steps => self.steps(&phase)?,
                 PhaseKind::Observed => self.observed(&phase)?,
             };
-            let network =
-                self.network.as_ref().map(|meter| meter.readings(self.endpoint.inner.network_socket()));
+            let network = self.network.as_ref().map(|meter| meter.readings(self.endpoint.network_socket()));
             self.link.send(PeerMessage::Done(Box::new(ServerPhase { network, ..done })), &[])?;
         }
     }
@@ -66,31 +80,29 @@ impl<E: Endpoint> Server<'_, E> {
     fn total(&mut self, phase: &Phase, mut log: Option<ArrivalLog>) -> Result<ServerPhase, LoopError> {
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
         let (mut before, mut after) = (of_this_thread(), None);
-        self.iterations(lead_in, &mut nothing)?;
+        self.iterations(lead_in, None)?;
         let before_ns = self.speed_before(phase);
-        // As `dyn`: so these closures share one loop, and that of the timed iterations calls nothing between two messages. An
-        // indirect call there costs a round trip on one CPU some percent: each switch of processes forgets where it leads.
-        let mut note_before = || before = of_this_thread();
-        self.iterations::<dyn FnMut()>(settling, &mut note_before)?;
-        self.endpoint.cool(self.session.has_cold_memory())?;
+        self.iterations(settling, Some(&mut || before = of_this_thread()))?;
+        self.cool()?;
         match &mut log {
             None => self.timed(timed)?,
             Some(log) => {
                 log.start();
                 let delay = self.delay;
-                self.iterations::<dyn FnMut()>(timed, &mut || {
+                let mut between = || {
                     log.arrived();
                     if let Some(delay) = delay {
                         delay.wait();
                     }
-                })?;
+                };
+                self.iterations(timed, Some(&mut between))?;
             }
         }
-        let lost =
-            (self.session.workload() == Workload::Throughput && E::LOSES).then_some(self.endpoint.lost);
-        self.iterations::<dyn FnMut()>(lead_out, &mut || {
+        let lost = self.endpoint.lost().filter(|_| self.session.workload() == Workload::Throughput);
+        let mut note_after = || {
             after.get_or_insert_with(of_this_thread);
-        })?;
+        };
+        self.iterations(lead_out, Some(&mut note_after))?;
         let speed = self.speed_after(phase, before_ns);
         let usage = usage_between(before, after.unwrap_or(before));
         Ok(ServerPhase { usage, speed, times: log.map(ArrivalLog::times), lost, ..ServerPhase::default() })
@@ -99,23 +111,22 @@ impl<E: Endpoint> Server<'_, E> {
     /// A stream in its steady state: from the arrival of the last message of the run-up to that of the last timed one.
     fn steady(&mut self, phase: &Phase) -> Result<ServerPhase, LoopError> {
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
-        self.iterations(lead_in, &mut nothing)?;
+        self.iterations(lead_in, None)?;
         let before_ns = self.speed_before(phase);
-        let endpoint = &mut *self.endpoint;
-        endpoint.drain(settling, &mut Unmetered, &mut nothing)?;
-        endpoint.cool(self.session.has_cold_memory())?;
+        self.endpoint.drain(settling, None)?;
+        self.cool()?;
         let before = of_this_thread();
         let start = self.clock.now();
         match self.delay {
-            None => endpoint.drain(timed, &mut Unmetered, &mut nothing)?,
-            Some(delay) => endpoint.drain(timed, &mut Unmetered, &mut || delay.wait())?,
+            None => self.endpoint.drain(timed, None)?,
+            Some(delay) => self.endpoint.drain(timed, Some(&mut || delay.wait()))?,
         }
         let end = self.clock.now();
         let usage = usage_between(before, of_this_thread());
-        let lost = E::LOSES.then_some(endpoint.lost);
+        let lost = self.endpoint.lost();
         let next = lead_out.end;
-        endpoint.drain(lead_out, &mut Unmetered, &mut nothing)?;
-        endpoint.send_word(next)?;
+        self.endpoint.drain(lead_out, None)?;
+        self.endpoint.send_word(next)?;
         let speed = self.speed_after(phase, before_ns);
         let steady_ns = Some(self.clock.ns_between(start, end));
         Ok(ServerPhase { usage, steady_ns, speed, lost, ..ServerPhase::default() })
@@ -141,59 +152,50 @@ impl<E: Endpoint> Server<'_, E> {
 
     /// The phase in which a probe observes both endpoints: it sees what the server does in the timed iterations, and no more.
     fn observed(&mut self, phase: &Phase) -> Outcome<ServerPhase> {
-        let mut probe = self.session.attach(&self.endpoint)?;
+        let mut probe = self.session.attach(self.endpoint.addresses())?;
         // The client begins when the server is ready.
         self.link.send(PeerMessage::Ready, &[])?;
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
-        self.iterations(lead_in, &mut nothing)?;
-        self.iterations(settling, &mut nothing)?;
-        self.endpoint.cool(self.session.has_cold_memory())?;
+        self.iterations(lead_in, None)?;
+        self.iterations(settling, None)?;
+        self.cool()?;
         probe.begin()?;
         self.timed(timed)?;
         probe.end()?;
-        self.iterations(lead_out, &mut nothing)?;
+        self.iterations(lead_out, None)?;
         Ok(ServerPhase { observation: Some(probe.observation()?), ..ServerPhase::default() })
     }
 
-    /// The server's side of timed iterations, each with the delay that is injected in it. Without one it is the same code as
-    /// without this function.
+    /// The server's side of timed iterations, each with the delay that is injected in it.
     fn timed(&mut self, iterations: Range<u64>) -> Result<(), LoopError> {
         match self.delay {
-            None => self.iterations(iterations, &mut nothing),
-            Some(delay) => self.iterations::<dyn FnMut()>(iterations, &mut || delay.wait()),
+            None => self.iterations(iterations, None),
+            Some(delay) => self.iterations(iterations, Some(&mut || delay.wait())),
         }
     }
 
-    /// The server's side of `iterations`. `between` runs after each message and before its answer; where messages are not
-    /// answered, the client gets the word that all have come.
-    fn iterations<F: FnMut() + ?Sized>(
+    /// The server's side of `iterations`; `between` runs after each message and before its answer.
+    fn iterations(
         &mut self,
         iterations: Range<u64>,
-        between: &mut F,
+        between: Option<&mut dyn FnMut()>,
     ) -> Result<(), LoopError> {
-        match self.session.workload() {
-            Workload::Throughput => {
-                let next = iterations.end;
-                self.endpoint.drain(iterations, &mut Unmetered, between)?;
-                self.endpoint.send_word(next)
-            }
-            Workload::Session(session) => {
-                self.endpoint.receive_sessions(iterations, session, &mut NoTrace, between)
-            }
-            _ => self.endpoint.answer(iterations, between),
-        }
+        self.endpoint.run(self.session.workload(), iterations, between)
+    }
+
+    /// Makes the endpoint's memory cold, where it is to be.
+    fn cool(&mut self) -> Result<(), LoopError> {
+        if self.session.has_cold_memory() { self.endpoint.cool() } else { Ok(()) }
     }
 
     fn calls(&mut self, phase: &Phase) -> Result<ServerPhase, LoopError> {
         let mut log = CallLog::new(self.clock);
         let iterations = Iterations::of(phase);
         for range in iterations.ranges() {
-            let next = range.end;
             match range == iterations.timed {
-                true => self.endpoint.drain(range, &mut log, &mut nothing)?,
-                false => self.endpoint.drain(range, &mut Unmetered, &mut nothing)?,
+                true => self.endpoint.calls(range, &mut log)?,
+                false => self.iterations(range, None)?,
             }
-            self.endpoint.send_word(next)?;
         }
         Ok(ServerPhase { calls: Some(call_counts(&log, &self.clock)), ..ServerPhase::default() })
     }
@@ -202,10 +204,10 @@ impl<E: Endpoint> Server<'_, E> {
         let mut log = StepLog::new(self.clock);
         if let Workload::Session(session) = self.session.workload() {
             let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
-            self.endpoint.receive_sessions(lead_in, session, &mut NoTrace, &mut nothing)?;
-            self.endpoint.receive_sessions(settling, session, &mut NoTrace, &mut nothing)?;
-            self.endpoint.receive_sessions(timed, session, &mut log, &mut nothing)?;
-            self.endpoint.receive_sessions(lead_out, session, &mut NoTrace, &mut nothing)?;
+            self.iterations(lead_in, None)?;
+            self.iterations(settling, None)?;
+            self.endpoint.steps(timed, session, &mut log)?;
+            self.iterations(lead_out, None)?;
         }
         Ok(ServerPhase { steps: Some(log.by_name()), ..ServerPhase::default() })
     }
@@ -219,6 +221,3 @@ pub(super) fn announced_phase(link: &Link) -> Outcome<Phase> {
     };
     link.receive("the next phase", phase).map(|(phase, _)| phase)
 }
-
-/// What is done between the message and the answer of a timed iteration.
-fn nothing() {}

@@ -1,6 +1,5 @@
 //! What an endpoint of one trial knows: its orders, its links and how the payload is checked. It does no iterations.
 
-use super::buffered::BufferedEndpoint;
 use super::control::{Control, Link, unexpected};
 use super::network_meter::NetworkMeter;
 use super::payload::{Check, answer_bytes};
@@ -10,8 +9,9 @@ use crate::protocol::message::{CoordinatorMessage, EndpointMessage, PeerMessage}
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Orders, Role, Sizing, SliceOrders};
 use mechanisms::{Endpoint, Mechanism, Network, Shape, Ticket, TrialContext, registry};
 use model::observation::{Probe, ProbeRequest};
-use model::{Peers, Reach, Size, Workload};
-use rustix::fd::{AsFd, OwnedFd};
+use model::{CpuPair, Peers, Reach, Size, Workload};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ops::Range;
 use sys::{Failure, OrFail};
 
 /// The least iterations of a warm-up.
@@ -46,6 +46,12 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Pins this thread to its CPU, where it has one.
+    pub(crate) fn pin(&self) -> Result<(), Failure> {
+        let cpu = |pair: CpuPair| if self.role == Role::Server { pair.server } else { pair.client };
+        self.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(cpu(pair)))
+    }
+
     /// What the trial gives the mechanism of its `pair`.
     pub(crate) fn context(&self, pair: u32) -> TrialContext<'_> {
         let Orders { case, directory, number, network, .. } = &self.orders;
@@ -154,20 +160,17 @@ impl Session {
         self.control.as_ref().filter(|_| self.orders.case.peers.clients() > 1)
     }
 
-    /// Attaches the probe that the coordinator wants to this endpoint.
-    pub(crate) fn attach<E: Endpoint>(
-        &self,
-        endpoint: &BufferedEndpoint<E>,
-    ) -> Outcome<observe::AttachedProbe> {
+    /// Attaches the probe that the coordinator wants to this endpoint, whose messages lie at `addresses`.
+    pub(crate) fn attach(&self, addresses: Range<u64>) -> Outcome<observe::AttachedProbe> {
         let request = self.orders.probe.as_ref();
         let request = request.ok_or_else(|| EndpointError::bug("observe", "the trial", "it has no probe"))?;
-        Ok(observe::attach(request, endpoint.addresses())?)
+        Ok(observe::attach(request, addresses)?)
     }
 
-    /// What reads the kernel's counters of `endpoint`, where its peer may be on another host.
-    pub(crate) fn network_meter<E: Endpoint>(&self, endpoint: &BufferedEndpoint<E>) -> Option<NetworkMeter> {
+    /// What reads the kernel's counters of an endpoint over `socket`, where its peer may be on another host.
+    pub(crate) fn network_meter(&self, socket: Option<BorrowedFd<'_>>) -> Option<NetworkMeter> {
         let server = self.orders.network?.server;
-        Some(NetworkMeter::new(endpoint.inner.network_socket(), self.role, server))
+        Some(NetworkMeter::new(socket, self.role, server))
     }
 
     /// Whether messages lie in memory that the timed iterations touch first.
@@ -214,20 +217,27 @@ impl Session {
 
 /// An endpoint that makes the ticket, sends it over `link`, and waits for its peer.
 fn make_ticket<M: Mechanism>(trial: &TrialContext<'_>, link: &Link) -> Outcome<M::End> {
-    let (bound, Ticket { address, fds }) = M::bind(trial)?;
-    link.send(PeerMessage::Ticket(address), &fds.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
-    // It must not keep its peer's descriptors open: it would not see the peer's death.
-    drop(fds);
+    let (bound, ticket) = M::bind(trial)?;
+    send(link, ticket)?;
     Ok(M::accept(bound)?)
 }
 
 /// An endpoint that takes the ticket from `link`, and connects.
 fn take_ticket<M: Mechanism>(trial: &TrialContext<'_>, link: &Link) -> Outcome<M::End> {
+    Ok(M::connect(trial, receive(link)?)?)
+}
+
+/// Sends the ticket, and does not keep the peer's descriptors open: whoever did would not see the peer's death.
+fn send(link: &Link, Ticket { address, fds }: Ticket) -> Outcome<()> {
+    link.send(PeerMessage::Ticket(address), &fds.iter().map(AsFd::as_fd).collect::<Vec<_>>())
+}
+
+fn receive(link: &Link) -> Outcome<Ticket> {
     let (address, fds) = link.receive("the ticket", |message| match message {
         PeerMessage::Ticket(address) => Some(address),
         _ => None,
     })?;
-    Ok(M::connect(trial, Ticket { address, fds })?)
+    Ok(Ticket { address, fds })
 }
 
 /// Waits until the coordinator says that no client is behind this one.

@@ -9,7 +9,9 @@ use mechanisms::registry::CARDS;
 use model::Scenario;
 use model::scenario::Flow;
 use model::units::Size;
-use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
+};
 use rustix::thread::futex;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,6 +19,8 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sys::shared_memory::SharedMemory;
 
@@ -80,8 +84,46 @@ fn talks() {
             let memory = fs::File::options().read(true).write(true).open(&peer).unwrap();
             futexes(&SharedMemory::open_file(memory, WORD_BYTES).unwrap(), false);
         }
+        Ok("pidfd") => {
+            let came = signal_flag();
+            let own = std::process::id().to_string();
+            let child = player("answer-pidfd").env(PEER, own).spawn().unwrap();
+            signals_through(Pid::from_child(&child), &came, false);
+            ended(child);
+        }
+        Ok("answer-pidfd") => {
+            let came = signal_flag();
+            signals_through(Pid::from_raw(peer.parse().unwrap()).unwrap(), &came, true);
+        }
         _ => {}
     }
+}
+
+/// Whether a signal came.
+fn signal_flag() -> Arc<AtomicBool> {
+    let came = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(Signal::USR1.as_raw(), Arc::clone(&came)).unwrap();
+    came
+}
+
+/// Sends `peer` signals through a descriptor, and takes as many.
+fn signals_through(peer: Pid, came: &AtomicBool, begins: bool) {
+    let process = pidfd_open(peer, PidfdFlags::empty()).unwrap();
+    let take = || {
+        while !came.swap(false, Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    for _ in 0..REQUESTS {
+        if begins {
+            pidfd_send_signal(&process, Signal::USR1).unwrap();
+            take();
+        } else {
+            take();
+            pidfd_send_signal(&process, Signal::USR1).unwrap();
+        }
+    }
+    std::thread::sleep(Duration::from_millis(800));
 }
 
 /// A descriptor of its own for standard input.
@@ -242,7 +284,8 @@ fn requests_are_counted_exactly_by_both_ways() {
 #[test]
 fn wake_ups_are_counted_exactly_by_both_ways() {
     for way in WAYS.into_iter().filter(|way| may(way)) {
-        for (player, mechanism, bytes) in [(signals(), "signal", 0), (player("futexes"), "futex", 1)] {
+        let signals = [signals(), player("pidfd")].map(|player| (player, "signal", 0));
+        for (player, mechanism, bytes) in signals.into_iter().chain([(player("futexes"), "futex", 1)]) {
             let flow = flow_with_every_request(way, &player, mechanism);
             let what = format!("{way}: {flow:#?}");
             assert_eq!(flow.size.parts(), [(Size(bytes), 1.0)], "{what}");

@@ -6,7 +6,7 @@ mod wake_ups;
 use super::calls::{CallMeaning, meaning};
 use super::descriptors::{Descriptors, Referent};
 use super::holders::{Holder, process_name};
-use super::objects::Objects;
+use super::objects::{Objects, fd_info};
 use super::raw::{RawEvent, RawKind};
 use super::thread::{Entered, Thread};
 use model::communication::{
@@ -336,14 +336,14 @@ impl Assembly {
             M::Futex if arguments[1] & FUTEX_PRIVATE == 0 => self.futex(pid, arguments, value, &call),
             M::Futex => {}
             M::Signal if value == 0 => self.signal(pid, entered, &call),
-            M::SignalByDescriptor if value == 0 => self.count("signals to a pidfd are in no flow", Some(1)),
-            M::Signal | M::SignalByDescriptor => {}
+            M::Signal => {}
             M::SignalWait if value <= 0 => {}
             M::SignalWait | M::SignalReturn => self.signalled(pid, &call),
             M::Uring => {
                 self.count("calls of io_uring_enter: what passes through io_uring is not visible", Some(1));
             }
             M::Open { flags } => self.open(pid, new, Referent::Opened, closes(flags)),
+            M::OpenProcess => self.open(pid, new, Referent::Process(first), true),
             M::Socket => self.open(pid, new, Referent::Unknown, closes(Some(1))),
             M::Eventfd => {
                 if let Some(fd) = new {
@@ -458,7 +458,7 @@ impl Assembly {
                 }
                 return;
             }
-            Referent::Opened | Referent::Other => return,
+            Referent::Opened | Referent::Other | Referent::Process(_) => return,
         };
         for before in self.pending.remove(&(pid, fd)).unwrap_or_default() {
             self.pass(object, before.kind, before.bytes, &before);
@@ -579,9 +579,6 @@ impl Assembly {
 
 /// Whether `fd` of `pid` is closed when the process becomes another program.
 fn closes_at_exec(pid: u32, fd: u32) -> bool {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    flags
-        .and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok())
-        .is_some_and(|flags| flags & CLOEXEC != 0)
+    let flags = fd_info::<String>(pid, fd, "flags:");
+    flags.and_then(|flags| u64::from_str_radix(&flags, 8).ok()).is_some_and(|flags| flags & CLOEXEC != 0)
 }

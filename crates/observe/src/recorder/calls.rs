@@ -30,10 +30,8 @@ pub(super) enum CallMeaning {
     Semaphores,
     /// It wakes who sleeps on a word, or sleeps on it.
     Futex,
-    /// It sends a signal to the process that is its first argument.
+    /// It sends a signal to the process that is its first argument, or to which a descriptor refers.
     Signal,
-    /// To whom a descriptor refers.
-    SignalByDescriptor,
     /// It takes a signal.
     SignalWait,
     /// A handler has dealt with one.
@@ -42,6 +40,8 @@ pub(super) enum CallMeaning {
     Open {
         flags: Option<usize>,
     },
+    /// It makes a descriptor of the process that is its first argument.
+    OpenProcess,
     Socket,
     Eventfd,
     Pipe {
@@ -79,8 +79,7 @@ const CALLS: &[(&[&str], CallMeaning)] = &[
     (&["msgsnd"], M::QueueSend),
     (&["msgrcv"], M::QueueReceive),
     (&["semop", "semtimedop"], M::Semaphores),
-    (&["kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"], M::Signal),
-    (&["pidfd_send_signal"], M::SignalByDescriptor),
+    (&["kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"], M::Signal),
     (&["rt_sigtimedwait"], M::SignalWait),
     (&["rt_sigreturn"], M::SignalReturn),
     (&["pause", "rt_sigsuspend"], M::Wait),
@@ -90,7 +89,8 @@ const CALLS: &[(&[&str], CallMeaning)] = &[
     (&["timerfd_create", "memfd_create"], M::Open { flags: Some(1) }),
     (&["epoll_create1", "inotify_init1"], M::Open { flags: Some(0) }),
     (&["signalfd4"], M::Open { flags: Some(3) }),
-    (&["mq_open", "pidfd_open", "pidfd_getfd", "perf_event_open", "io_uring_setup"], M::Open { flags: None }),
+    (&["mq_open", "pidfd_getfd", "perf_event_open", "io_uring_setup"], M::Open { flags: None }),
+    (&["pidfd_open"], M::OpenProcess),
     (&["socket"], M::Socket),
     (&["eventfd", "eventfd2"], M::Eventfd),
     (&["pipe"], M::Pipe { flags: None }),

@@ -18,6 +18,8 @@ pub(super) enum Referent {
     Opened,
     /// Nothing that processes communicate through.
     Other,
+    /// A process, to which signals are sent through it.
+    Process(u32),
     /// An object, by its index. Which side it is of a pipe or a queue, the call tells.
     OneWay(u32),
     /// A side of a pair of sockets.

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::path::Path;
+use std::str::FromStr;
 
 /// More objects are not told apart.
 const MOST_OBJECTS: usize = 1 << 20;
@@ -81,6 +82,10 @@ impl Objects {
         if link == "anon_inode:[signalfd]" {
             return self.signals(pid).map_or(Referent::Other, Referent::OneWay);
         }
+        // Since Linux 6.9 they lie in a file system of their own.
+        if link == "anon_inode:[pidfd]" || link.starts_with("pidfd:[") {
+            return fd_info(pid, fd, "Pid:").map_or(Referent::Other, Referent::Process);
+        }
         if !link.starts_with('/') || link.starts_with("/dev/") {
             return Referent::Other;
         }
@@ -118,9 +123,7 @@ impl Objects {
     }
 
     fn eventfd(&mut self, pid: u32, fd: u32) -> Referent {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-        let id = text.lines().find_map(|line| line.strip_prefix("eventfd-id:")?.trim().parse().ok());
-        let Some(id) = id else { return Referent::Other };
+        let Some(id) = fd_info(pid, fd, "eventfd-id:") else { return Referent::Other };
         let name = format!("eventfd {id}");
         self.one_way(Key::Counter(id), "eventfd", name, Boundaries::Counted, End::Unknown)
     }
@@ -436,6 +439,12 @@ fn buffers(socket: &OwnedFd) -> Vec<String> {
         params.push(format!("rcvbuf={}", bytes / 2));
     }
     params
+}
+
+/// What /proc/PID/fdinfo/FD says of `what`.
+pub(super) fn fd_info<T: FromStr>(pid: u32, fd: u32, what: &str) -> Option<T> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())
 }
 
 /// A descriptor of this process for what `fd` of the process `pid` refers to. It is closed at once again.

@@ -1,6 +1,7 @@
 //! Calls that wake somebody and move no bytes: futexes in shared memory, and signals. What has a descriptor is in `assembly`.
 
 use super::Assembly;
+use crate::recorder::descriptors::Referent;
 use crate::recorder::holders::process_name;
 use crate::recorder::thread::Entered;
 use model::communication::{CommunicationCall, CommunicationKind};
@@ -37,14 +38,14 @@ impl Assembly {
 
     /// The process `pid` begins to send a signal. Who gets it can have dealt with it before the call ends.
     pub(super) fn begins_to_signal(&mut self, pid: u32, entered: &Entered) {
-        if let Some(to) = target(pid, entered).filter(|to| self.recorded.contains(to)) {
+        if let Some(to) = self.target(pid, entered).filter(|to| self.recorded.contains(to)) {
             self.signalled.insert(to);
         }
     }
 
     /// The process `pid` has sent a signal, by a call that began as `entered`.
     pub(super) fn signal(&mut self, pid: u32, entered: &Entered, call: &CommunicationCall) {
-        let Some(to) = target(pid, entered) else { return };
+        let Some(to) = self.target(pid, entered) else { return };
         if self.recorded.contains(&to) {
             if let Some(object) = self.objects.signals(to) {
                 self.wake_up(object, CommunicationKind::Send, 0, call);
@@ -71,12 +72,19 @@ impl Assembly {
         let side = u8::from(kind == CommunicationKind::Receive);
         self.keep(CommunicationCall { kind, object: Some((object, side)), bytes: Some(bytes), ..*call });
     }
-}
-
-/// To which other process the call `entered` of `pid` sends a signal. Signal 0 only asks whether there is one.
-fn target(pid: u32, entered: &Entered) -> Option<u32> {
-    let to_thread = [Sysno::tgkill, Sysno::rt_tgsigqueueinfo];
-    let is_to_thread = to_thread.iter().any(|call| call.id() as u32 == entered.number);
-    let (to, signal) = (entered.arguments[0] as i32, entered.arguments[1 + usize::from(is_to_thread)]);
-    u32::try_from(to).ok().filter(|to| *to != 0 && *to != pid && signal != 0)
+    /// To which other process the call `entered` of `pid` sends a signal. Signal 0 only asks whether there is one.
+    fn target(&mut self, pid: u32, entered: &Entered) -> Option<u32> {
+        let is = |call: Sysno| call.id() as u32 == entered.number;
+        let to = if is(Sysno::pidfd_send_signal) {
+            match self.find(pid, entered.arguments[0] as u32) {
+                Referent::Process(process) => process,
+                _ => return None,
+            }
+        } else {
+            u32::try_from(entered.arguments[0] as i32).ok()?
+        };
+        let is_to_thread = is(Sysno::tgkill) || is(Sysno::rt_tgsigqueueinfo);
+        let signal = entered.arguments[1 + usize::from(is_to_thread)];
+        (to != 0 && to != pid && signal != 0).then_some(to)
+    }
 }
