@@ -141,11 +141,14 @@ fn pairs_here(request: &RatioRequest) -> Result<Vec<CasePair>, Invalid> {
     if pairs.is_empty() { Err(nothing_left(&[before.dropped, after.dropped].concat())) } else { Ok(pairs) }
 }
 
-/// The cases of both plans that differ by nothing but the mechanism, and what is injected in it.
+/// The cases of both plans that differ by nothing but what is injected, or else by the mechanism too.
 fn pairs_of(before: &Plan, after: &Plan) -> Vec<CasePair> {
     let pair = |a: &Case| {
-        let is_same = |b: &&Case| Case { spec: a.spec.clone(), inject: a.inject, ..(*b).clone() } == *a;
-        requested(after).find(is_same).map(|b| CasePair::new(a.clone(), b.clone()))
+        let differs_by_mechanism =
+            |b: &&Case| Case { spec: a.spec.clone(), inject: a.inject, ..(*b).clone() } == *a;
+        let is_same = |b: &&Case| b.spec == a.spec && differs_by_mechanism(b);
+        let b = requested(after).find(is_same).or_else(|| requested(after).find(differs_by_mechanism))?;
+        Some(CasePair::new(a.clone(), b.clone()))
     };
     requested(before).filter_map(pair).collect()
 }
@@ -184,6 +187,15 @@ fn pair_name(pair: &CasePair) -> String {
 mod tests {
     use super::*;
     use model::{Size, floor};
+
+    #[test]
+    fn of_two_builds_each_mechanism_is_paired_with_itself() {
+        let case = |name: &str, size: u64| Case { size_bytes: Some(Size(size)), ..floor::operation(name, 1) };
+        let cases = vec![case("memcpy", 1), case("memset", 1), case("memset", 2)];
+        let plan = Plan { cases, ..Plan::default() };
+        let names: Vec<String> = pairs_of(&plan, &plan).iter().map(pair_name).collect();
+        assert_eq!(names, ["memcpy cost 1 same-core", "memset cost 1 same-core", "memset cost 2 same-core"]);
+    }
 
     #[test]
     fn cases_are_paired_that_differ_by_the_mechanism_alone() {
