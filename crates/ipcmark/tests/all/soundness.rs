@@ -166,6 +166,16 @@ fn a_delay_that_is_doubled_is_seen_by_a_comparison() {
     assert_eq!(pairs[0]["verdict"], "slower", "{said}");
 }
 
+#[test]
+fn of_two_builds_each_mechanism_is_compared_with_itself() {
+    let mut command = Place::new().ipcmark(["compare", "--against", IPCMARK, "--time", "1s", "--json"]);
+    command.args(["-m", "pipe", "-m", "eventfd", "-w", "latency", "-s", "1", "-p", "same-core"]);
+    let said = run(&mut command).expect(0);
+    let pairs: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let names: Vec<&str> = pairs.as_array().unwrap().iter().filter_map(|pair| pair["name"].as_str()).collect();
+    assert_eq!(names, ["pipe latency 1 same-core", "eventfd latency same-core"], "{said}");
+}
+
 /// The mechanisms that work here, floors included.
 fn working() -> Vec<&'static Card> {
     let works = |card: &&Card| {
