@@ -23,7 +23,7 @@ const TAIL: f64 = 0.05;
 const NORMAL_90: f64 = 1.645;
 /// What the simulation leaves out, which no cost tells, as a fraction of any time: of processes that are held to one CPU each, and of
 /// others, whose replays differ by where the kernel puts them; and as a fraction of a change.
-const MODEL_ERROR: [f64; 2] = [0.01, 0.1];
+const MODEL_ERROR: [f64; 2] = [0.01, 0.04];
 const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
 /// How far the share of receivers that stay on the sender's CPU may be from that of a single pair: of a pair, and of more processes,
 /// which replays show to go any way.
