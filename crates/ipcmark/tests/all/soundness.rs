@@ -172,7 +172,8 @@ fn of_two_builds_each_mechanism_is_compared_with_itself() {
     command.args(["-m", "pipe", "-m", "eventfd", "-w", "latency", "-s", "1", "-p", "same-core"]);
     let said = run(&mut command).expect(0);
     let pairs: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    let names: Vec<&str> = pairs.as_array().unwrap().iter().filter_map(|pair| pair["name"].as_str()).collect();
+    let names: Vec<&str> =
+        pairs.as_array().unwrap().iter().filter_map(|pair| pair["name"].as_str()).collect();
     assert_eq!(names, ["pipe latency 1 same-core", "eventfd latency same-core"], "{said}");
 }
 
