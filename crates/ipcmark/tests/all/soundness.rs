@@ -168,7 +168,8 @@ fn a_delay_that_is_doubled_is_seen_by_a_comparison() {
 
 #[test]
 fn of_two_builds_each_mechanism_is_compared_with_itself() {
-    let mut command = Place::new().ipcmark(["compare", "--against", IPCMARK, "--time", "1s", "--json"]);
+    let place = Place::new();
+    let mut command = place.ipcmark(["compare", "--against", IPCMARK, "--time", "1s", "--json"]);
     command.args(["-m", "pipe", "-m", "eventfd", "-w", "latency", "-s", "1", "-p", "same-core"]);
     let said = run(&mut command).expect(0);
     let pairs: serde_json::Value = serde_json::from_str(&said.out).unwrap();
