@@ -86,6 +86,8 @@ pub struct CommunicationCall {
     pub from_ns: u64,
     /// When it ended.
     pub until_ns: u64,
+    /// The logical CPU on which it ended, where that is known.
+    pub cpu: Option<u32>,
     /// For how long the thread slept in it.
     pub asleep_ns: u64,
     /// CPU time of the thread until it began, from any moment on.

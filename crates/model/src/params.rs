@@ -58,6 +58,17 @@ impl Params {
         self.0.is_empty()
     }
 
+    /// Has endpoints wait in this `way`, if `card` has it.
+    pub(crate) fn set_wait(&mut self, way: &str, card: &Card) {
+        let Some(wait) = card.params.iter().find(|param| param.name == "wait") else { return };
+        if wait.domain.canonical(way).is_ok() {
+            self.0.remove("wait");
+            if wait.default != Some(way) {
+                self.0.insert("wait".to_owned(), way.to_owned());
+            }
+        }
+    }
+
     /// Whether the endpoints wait by spinning.
     pub fn spins(&self) -> bool {
         self.0.get("wait").is_some_and(|wait| wait == "spin")

@@ -35,6 +35,14 @@ impl Spec {
         let params = params.map(|params| Params::parse(params, card)).transpose()?.unwrap_or_default();
         Ok(Self { name: name.to_owned(), params })
     }
+
+    /// The same, whose endpoints wait in this `way` if its card has that.
+    pub fn waiting(mut self, way: &str, cards: &[Card]) -> Self {
+        if let Some(card) = cards.iter().find(|card| card.name == self.name) {
+            self.params.set_wait(way, card);
+        }
+        self
+    }
 }
 
 impl fmt::Display for Spec {

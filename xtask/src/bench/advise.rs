@@ -1,7 +1,8 @@
-//! `cargo xtask bench advise [N]`: how often what `ipcmark advise` says is the best, or within 5% of it, by measuring every
-//! candidate for longer. A table in Markdown for docs/choose.md, of all thirty needs or of the first N.
+//! `cargo xtask bench advise [N [FIRST]]`: how often what `ipcmark advise` says is the best, or within 5% of it, by measuring every
+//! candidate for longer. A table in Markdown for docs/choose.md, of all thirty needs, or of N from the one with the number FIRST.
 
 use super::ipcmark::Ipcmark;
+use super::setup::numbers;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -42,21 +43,18 @@ const NEEDS: [(&str, &str, &str, &str); 30] = [
 
 /// The time of an answer, and of each candidate when all are measured.
 const ADVICE_TIME: &str = "30s";
-const S_OF_A_CANDIDATE: usize = 8;
+const S_OF_A_CANDIDATE: usize = 4;
 /// Within this of the best, the answer is right.
 const CLOSE: f64 = 1.05;
 
-/// Prints the table, of the first needs if `arguments` say how many.
+/// Prints the table, of as many needs as `arguments` say, from the one that they say.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
-    let many = match arguments.first() {
-        None => NEEDS.len(),
-        Some(text) => text.parse().map_err(|_| format!("'{text}' is not a number of needs"))?,
-    };
+    let [many, first] = numbers(arguments, [NEEDS.len() as u64, 0])?;
     let ipcmark = Ipcmark::build("bench-advise")?;
     println!("| need | advised | the best of all | advised over the best |");
     println!("| --- | --- | --- | --- |");
     let (mut right, mut judged) = (0, 0);
-    for (number, need) in NEEDS.iter().take(many).enumerate() {
+    for (number, need) in (0..).zip(&NEEDS).skip(first as usize).take(many as usize) {
         let (pattern, size, needs, placement) = need;
         let advised = advised(&ipcmark, need)?;
         let times = measured(&ipcmark, need, &advised, &format!("need-{number}"))?;

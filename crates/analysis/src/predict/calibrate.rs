@@ -14,7 +14,8 @@ pub(super) fn calibrated(
     steps: usize,
     mut simulated: impl FnMut(&[Rest]) -> Simulated,
 ) -> Vec<Rest> {
-    let mut rests = begin.map_or_else(|| vec![Rest::default(); scenario.flows.len()], <[Rest]>::to_vec);
+    let unknown = || measured.on_one_cpu.iter().map(|stay| Rest { stay: *stay, ..Rest::default() }).collect();
+    let mut rests: Vec<Rest> = begin.map_or_else(unknown, <[Rest]>::to_vec);
     if measured.is_empty() {
         return rests;
     }
@@ -23,6 +24,7 @@ pub(super) fn calibrated(
         if step == 0 && begin.is_none() {
             choose_kinds(scenario, measured, &found, &mut rests);
         }
+        place_as_seen(measured, &found, &mut rests);
         let longer = longer_round_trips(scenario, measured, &found);
         for (at, rest) in rests.iter_mut().enumerate() {
             let causes = scenario.caused_by(at).filter_map(|cause| match scenario.flows[cause].begin {
@@ -42,6 +44,16 @@ pub(super) fn calibrated(
         }
     }
     rests
+}
+
+/// Corrects how often receivers are put on the sender's CPU by how often they were seen there: with several processes, those that
+/// are not put there can be there all the same.
+fn place_as_seen(measured: &Measured, found: &Simulated, rests: &mut [Rest]) {
+    for ((rest, seen), found) in rests.iter_mut().zip(&measured.on_one_cpu).zip(&found.on_one_cpu) {
+        if let (Some(stay), Some(seen), Some(found)) = (&mut rest.stay, seen, found) {
+            *stay = (*stay + seen - found).clamp(0.0, 1.0);
+        }
+    }
 }
 
 /// By how much longer each round trip was than it is in the simulation.

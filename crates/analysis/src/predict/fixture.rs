@@ -20,6 +20,8 @@ pub(super) fn add_costs(costs: &mut MeasuredCosts, name: &str, factor: f64) {
     for bytes in [1_u64, 64, 1024, 4096, 16_384, 65_536] {
         let each = factor * message_ns(bytes as f64);
         let mut add = |workload, place, elapsed_ns: f64, end_ns: f64| {
+            // Streams do not sleep here.
+            let switches = if workload == Workload::Latency { 1.0 } else { 0.0 };
             for trial in 0..8 {
                 // Trials differ by a little, as they do.
                 let off = 1.0 + 0.001 * f64::from(trial - 4);
@@ -27,8 +29,8 @@ pub(super) fn add_costs(costs: &mut MeasuredCosts, name: &str, factor: f64) {
                     elapsed_ns: elapsed_ns * off,
                     client_ns: end_ns * off,
                     server_ns: end_ns * off,
-                    client_switches: 1.0,
-                    server_switches: 1.0,
+                    client_switches: switches,
+                    server_switches: switches,
                 };
                 costs.add(
                     CostCase { spec: Spec::plain(name), workload, place, think_time_ns: 0 },
@@ -43,6 +45,27 @@ pub(super) fn add_costs(costs: &mut MeasuredCosts, name: &str, factor: f64) {
         add(Workload::Throughput, EndPlace::OneCpu, 2.0 * each, each);
         add(Workload::Throughput, EndPlace::TwoCpus, each, each);
         add(Workload::Throughput, EndPlace::Anywhere, each, each);
+    }
+}
+
+/// Costs of `name`, which take as long as above in a round trip; each end of a stream sleeps for each message, and takes half as
+/// long again as for a message of a round trip.
+pub(super) fn add_sleepy_stream(costs: &mut MeasuredCosts, name: &str) {
+    add_costs(costs, name, 1.0);
+    for place in [EndPlace::OneCpu, EndPlace::TwoCpus, EndPlace::Anywhere] {
+        let case =
+            CostCase { spec: Spec::plain(name), workload: Workload::Throughput, place, think_time_ns: 0 };
+        for bytes in costs.sizes(&case) {
+            let end_ns = 1.5 * message_ns(bytes as f64);
+            let trial = CaseTrial {
+                elapsed_ns: end_ns,
+                client_ns: end_ns,
+                server_ns: end_ns,
+                client_switches: 1.0,
+                server_switches: 1.0,
+            };
+            costs.replace(case.clone(), bytes, trial);
+        }
     }
 }
 

@@ -11,6 +11,10 @@ use rand::rngs::SmallRng;
 
 /// The bytes that a stream holds if nothing says how many (pipe(7)).
 const DEFAULT_CAPACITY: u64 = 65_536;
+/// Half of what an end does in a round trip of so few bytes is about what falling asleep and being woken takes.
+const SMALL_BYTES: f64 = 64.0;
+/// The part of a stream's cost that is surely no sleep.
+const LEAST_AWAKE: f64 = 0.1;
 /// The parameters that say how many bytes a stream holds.
 const CAPACITIES: [&str; 3] = ["capacity", "sndbuf", "rcvbuf"];
 
@@ -45,6 +49,8 @@ pub(super) struct DrawnCosts {
     wakes: Vec<(f64, f64)>,
     /// How often a receiver that sleeps is put on the sender's CPU though another is idle.
     pub(super) stay: f64,
+    /// How far that share may be off.
+    pub(super) stay_off: f64,
     /// The bytes that a stream holds.
     pub(super) capacity_bytes: u64,
 }
@@ -58,6 +64,13 @@ pub(super) struct EndCost {
     pub(super) cpu_ns: f64,
     /// Context switches.
     pub(super) switches: f64,
+}
+
+impl EndCost {
+    /// That of such a share of a message.
+    pub(super) fn times(self, share: f64) -> Self {
+        Self { path_ns: self.path_ns * share, cpu_ns: self.cpu_ns * share, switches: self.switches * share }
+    }
 }
 
 /// Which end of a flow.
@@ -90,7 +103,7 @@ impl FlowCosts {
     }
 
     /// The costs as measured, or, with `random`, as they might be. `off` is how far the share of receivers that stay on the sender's
-    /// CPU is from what one pair of processes shows.
+    /// CPU may be from what one pair of processes shows, or the scenario itself.
     pub(super) fn draw(&self, mut random: Option<&mut SmallRng>, off: f64) -> DrawnCosts {
         let mut lines =
             |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(random.as_deref_mut()));
@@ -109,7 +122,8 @@ impl FlowCosts {
             stream_together,
             stream_apart,
             wakes,
-            stay: (stay + off).clamp(0.0, 1.0),
+            stay,
+            stay_off: off,
             capacity_bytes: self.capacity_bytes,
         }
     }
@@ -190,21 +204,25 @@ impl DrawnCosts {
     }
 
     /// What the sender or the receiver of a stream does for a message of `bytes`. One that `slept` before it has a wake-up of its
-    /// own, which messages in a row share.
+    /// own, which messages in a row share; one that did not has no part in the sleep that there was when it was measured: both ends
+    /// were as fast as they could then, and small buffers had them sleep for each other.
     pub(super) fn streamed(&self, end: FlowEnd, bytes: f64, ends: Ends, slept: bool) -> EndCost {
         let Some(lines) = self.stream_lines(ends) else { return self.answered(end, bytes, ends) };
         let (cpu_ns, switches) = match end {
             FlowEnd::From => (lines.client.at(bytes), lines.switches[0]),
             FlowEnd::To => (lines.server.at(bytes), lines.switches[1]),
         };
-        let alone = self.answered(end, bytes, ends);
-        match slept && self.lines(ends).is_some() {
-            true => {
-                let cpu_ns = cpu_ns.max(alone.cpu_ns);
-                EndCost { path_ns: cpu_ns, cpu_ns, switches: switches.max(alone.switches) }
-            }
-            false => EndCost { path_ns: cpu_ns, cpu_ns, switches },
+        if self.lines(ends).is_none() {
+            return EndCost { path_ns: cpu_ns, cpu_ns, switches };
         }
+        let (cpu_ns, switches) = if slept {
+            let alone = self.answered(end, bytes, ends);
+            (cpu_ns.max(alone.cpu_ns), switches.max(alone.switches))
+        } else {
+            let sleep_ns = self.answered(end, SMALL_BYTES, ends).cpu_ns;
+            ((cpu_ns - switches * sleep_ns).max(LEAST_AWAKE * cpu_ns), 0.0)
+        };
+        EndCost { path_ns: cpu_ns, cpu_ns, switches }
     }
 
     /// The least time between two messages of a stream whose ends are on two CPUs.

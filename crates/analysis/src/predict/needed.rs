@@ -34,6 +34,8 @@ pub fn needed<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>, cpus: usize
         };
         if flow.is_stream() {
             add(Workload::Throughput, of_mix(&flow.size));
+            // What sleep takes.
+            add(Workload::Latency, vec![flow.size.parts()[0].0.0.min(SMALL)]);
         } else {
             let reply = flow.reply.as_ref().map(of_mix).unwrap_or_default();
             add(Workload::Latency, [of_mix(&flow.size), reply].concat());

@@ -25,14 +25,17 @@ const NORMAL_90: f64 = 1.645;
 /// others, whose replays differ by where the kernel puts them; and as a fraction of a change.
 const MODEL_ERROR: [f64; 2] = [0.01, 0.04];
 const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
-/// How far the share of receivers that stay on the sender's CPU may be from that of a single pair: of a pair, and of more processes,
-/// which replays show to go any way.
+/// How far the share of receivers that stay on the sender's CPU may be off: where it was recorded, or there is a single pair; and of
+/// more processes, which replays show to go any way.
 const STAY_SPREAD: [f64; 2] = [0.1, 1.0];
 /// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
 const QUANTUM_NS: (u64, u64) = (700_000, 2_800_000);
 /// How many steps the calibration has, from nothing and from what is nearly right.
 const FIRST_STEPS: usize = 5;
 const NEXT_STEPS: usize = 2;
+
+/// From here on a reader is told that recording had slowed the program.
+const TOLD_SLOWDOWN: f64 = 0.02;
 
 /// How much is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +136,6 @@ pub fn predict(
     let fitted = [before, after].map(|scenario| {
         scenario.flows.iter().map(|flow| FlowCosts::of(flow, costs)).collect::<Vec<FlowCosts>>()
     });
-    let spread = STAY_SPREAD[usize::from(before.processes.len() > 2)];
     let setup = |costs: &[DrawnCosts], rests: &[Rest], quantum_ns, seed, scenario: &Scenario| {
         let setup = SimulationSetup { costs, rests, cpus, quantum_ns, seed, events: options.events };
         simulate(scenario, &setup)
@@ -147,7 +149,7 @@ pub fn predict(
             let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(nth);
             let mut random = SmallRng::seed_from_u64(seed);
             let quantum_ns = random.random_range(QUANTUM_NS.0..=QUANTUM_NS.1);
-            let drawn = draw_of(&fitted, [before, after], seed, spread);
+            let drawn = draw_of(&fitted, [before, after], measured, seed);
             let rests = calibrated(before, measured, Some(&begin), NEXT_STEPS, |rests| {
                 setup(&drawn[0], rests, quantum_ns, seed, before)
             });
@@ -182,19 +184,21 @@ struct Draws {
 fn draw_of(
     fitted: &[Vec<FlowCosts>; 2],
     scenarios: [&Scenario; 2],
+    measured: &Measured,
     seed: u64,
-    spread: f64,
 ) -> [Vec<DrawnCosts>; 2] {
-    let moves = scenarios[0] != scenarios[1] && scenarios[0].processes.len() > 2;
+    let is_crowd = scenarios[0].processes.len() > 2;
+    let moves = scenarios[0] != scenarios[1] && is_crowd;
     [0, 1].map(|which| {
-        let of = |(flow, costs): (&model::scenario::Flow, &FlowCosts)| {
+        let of = |((flow, costs), seen): ((&model::scenario::Flow, &FlowCosts), &Option<f64>)| {
+            let spread = STAY_SPREAD[usize::from(is_crowd && seen.is_none())];
             let name = flow.mechanism.to_string();
             let own = name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
             let place = own.wrapping_add(if moves { which as u64 + 1 } else { 0 });
             let off = spread * SmallRng::seed_from_u64(place).random_range(-1.0..1.0);
             costs.draw(Some(&mut SmallRng::seed_from_u64(own)), off)
         };
-        scenarios[which].flows.iter().zip(&fitted[which]).map(of).collect()
+        scenarios[which].flows.iter().zip(&fitted[which]).zip(&measured.on_one_cpu).map(of).collect()
     })
 }
 
@@ -326,6 +330,10 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
         notes.push(
             "nothing was measured of the scenario itself: what is before is computed as well, and less sure than the change".to_owned(),
         );
+    }
+    if measured.slowdown > TOLD_SLOWDOWN {
+        let percent = 100.0 * measured.slowdown;
+        notes.push(format!("the program took {percent:.0}% longer while it was recorded, which is taken out of what is before"));
     }
     let unplaced = before
         .processes

@@ -1,8 +1,11 @@
 //! Predictions from costs that are known.
 
+use super::calibrate::calibrated;
 use super::fixture::{add_costs, costs, flow, message_ns, scenario, us};
+use super::flow_costs::{DrawnCosts, FlowCosts};
+use super::simulation::{SimulationSetup, simulate};
 use super::{CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
-use model::scenario::{Behaviour, Flow, FlowBehaviour, Mix, ProcessBehaviour};
+use model::scenario::{Behaviour, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording};
 use model::testing::scenarios::random_scenario;
 use model::{Scenario, Size, Spec, Workload};
 use proptest::prelude::*;
@@ -54,6 +57,64 @@ fn what_was_measured_beside_the_costs_stays_the_same() {
         (cpu.after - (91_000.0 + mechanism_ns / 2.0) / (130_000.0 + mechanism_ns)).abs() < 0.02,
         "{cpu:?}"
     );
+}
+
+#[test]
+fn what_recording_cost_is_taken_out() {
+    let mut before = scenario(&[&[0], &[0]], vec![flow(0, 1)]);
+    let recorded = RecordedFlow {
+        messages: 1000,
+        per_s: 10_000.0,
+        round_trip: Some(us(90)),
+        client_waited: 0.0,
+        server_waited: 0.0,
+        partial_reads: 0.0,
+        on_one_cpu: Some(1.0),
+    };
+    before.flows[0].recorded = Some(recorded);
+    let known = |slowdown| Recording {
+        command: String::new(),
+        seconds: 1.0,
+        by: "tracepoints".to_owned(),
+        host: String::new(),
+        slowdown: Some(slowdown),
+        slowdown_interval: None,
+        unseen: Vec::new(),
+    };
+    let rate = |slowdown| {
+        let before = Scenario { recorded: Some(known(slowdown)), ..before.clone() };
+        let after = exchanged(&before, "slow");
+        let found = predict(&before, &after, &costs(), &Measured::recorded(&before), &[0], QUICK);
+        (found.flows[0].per_s.unwrap(), found.notes.iter().any(|note| note.contains("taken out")))
+    };
+    let ((slow, is_told), (quick, is_quick_told)) = (rate(0.5), rate(0.0));
+    assert!(is_told && !is_quick_told);
+    assert_eq!((slow.before, quick.before), (15_000.0, 10_000.0));
+    // What the mechanism costs more is more of a shorter cycle.
+    let more_ns = 4.0 * message_ns(64.0);
+    for (change, cycle_ns) in [(slow, 1e9 / 15_000.0), (quick, 1e5)] {
+        assert!((change.ratio * (cycle_ns + more_ns) / cycle_ns - 1.0).abs() < 0.02, "{change:?}");
+    }
+}
+
+#[test]
+fn receivers_are_put_where_they_were_seen() {
+    let served = |from, to| Flow { server_work: us(20), client_work: us(5), ..flow(from, to) };
+    let free = scenario(&[&[], &[], &[]], vec![served(0, 1), served(0, 2)]);
+    let known = costs();
+    let costs: Vec<DrawnCosts> =
+        free.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0)).collect();
+    let run = |rests: &[_]| {
+        let (costs, quantum_ns) = (&costs, 2_000_000);
+        simulate(&free, &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 })
+    };
+    for seen in [0.1, 0.8] {
+        let flows = vec![Some(FlowBehaviour { per_s: 10_000.0, round_trip_ns: None }); 2];
+        let measured =
+            Measured { flows, processes: vec![None; 3], on_one_cpu: vec![Some(seen); 2], slowdown: 0.0 };
+        let found = run(&calibrated(&free, &measured, None, 5, run)).on_one_cpu;
+        assert!(found.iter().flatten().all(|share| (share - seen).abs() < 0.05), "{seen}: {found:?}");
+    }
 }
 
 #[test]

@@ -21,9 +21,19 @@ pub(super) struct Message {
     pub(super) reads: u32,
     /// How much the last of them asked for.
     pub(super) asked: Option<u64>,
+    /// On which logical CPUs sending and receiving it ended, where that is known.
+    pub(super) cpus: [Option<u32>; 2],
     /// What came before it at the sender, and before it was received at the receiver.
     pub(super) sender: Before,
     pub(super) receiver: Before,
+}
+
+impl Message {
+    /// Whether it was received on the CPU on which it was sent; `None` where that is not known.
+    pub(super) fn is_on_one_cpu(&self) -> Option<bool> {
+        let [sent, received] = self.cpus;
+        Some(sent? == received?)
+    }
 }
 
 /// The messages, and what never became one.
@@ -71,6 +81,7 @@ pub(super) fn messages(communication: &Communication) -> Messages {
             received_ns: call.until_ns,
             reads: 0,
             asked: None,
+            cpus: [call.cpu, None],
             sender: Before::default(),
             receiver: Before::default(),
         };
@@ -83,6 +94,7 @@ pub(super) fn messages(communication: &Communication) -> Messages {
                 side: 1 - side,
                 begun_ns: call.until_ns,
                 reads: 1,
+                cpus: [None, call.cpu],
                 asked: call.asked,
                 receiver: before,
                 ..message
@@ -126,9 +138,11 @@ fn receive(
         message.reads += 1;
         message.asked = call.asked;
         message.received_ns = call.until_ns;
+        message.cpus[1] = call.cpu;
         message.receiver.work_ns += before.work_ns;
         message.receiver.thought_ns += before.thought_ns;
         message.receiver.waited_ns += before.waited_ns;
+        message.receiver.polled_ns += before.polled_ns;
     };
     // Who sleeps in a read found nothing there: what seems to be left of earlier messages was received before, unrecorded.
     while call.asleep_ns > 0
@@ -150,14 +164,20 @@ fn receive(
             }
         }
         Boundaries::None => {
+            let (all_bytes, all_work_ns) = (bytes, before.work_ns);
+            let work_until =
+                |taken: u64| (u128::from(all_work_ns) * u128::from(taken) / u128::from(all_bytes)) as u64;
             while bytes > 0
                 && let Some(sent) = queue.front_mut()
             {
                 let taken = sent.left.min(bytes);
+                let before_it = all_bytes - bytes;
                 sent.left -= taken;
                 bytes -= taken;
-                // What one read took of several messages came before the first of them.
-                take(sent, std::mem::take(&mut before));
+                // One read can take several messages. It slept before the first of them; work is as much as there are bytes: who
+                // packs a file works for each part of it, however much it reads at once.
+                let work_ns = work_until(before_it + taken) - work_until(before_it);
+                take(sent, Before { work_ns, ..std::mem::take(&mut before) });
                 if sent.left == 0 {
                     done.extend(queue.pop_front().map(|sent| sent.message));
                 }
@@ -179,6 +199,39 @@ mod tests {
         let like: Vec<_> = found.iter().map(|message| (message.bytes, message.reads)).collect();
         assert_eq!(like, [(10, 1), (20, 2)]);
         assert_eq!((found[0].from, found[0].to), (0, 1));
+    }
+
+    #[test]
+    fn work_for_several_messages_is_spread_by_their_bytes() {
+        let mut script = Script::default();
+        script.send(0, (0, 0), 10).send(0, (0, 0), 30).receive(1, (0, 1), 20, 0);
+        script.work(1, 401).receive(1, (0, 1), 20, 0).work(1, 100).send(0, (0, 0), 10).receive(
+            1,
+            (0, 1),
+            10,
+            0,
+        );
+        let found = messages(&script.communication).all;
+        let works: Vec<u64> = found.iter().map(|message| message.receiver.work_ns).collect();
+        assert_eq!(works, [0, 401, 100], "the second was read in two parts, the rest of it after the work");
+        let mut script = Script::default();
+        script.receive(1, (1, 1), 1, 0).work(1, 401).send(0, (0, 0), 10).send(0, (0, 0), 30);
+        script.receive(1, (0, 1), 40, 0);
+        let found = messages(&script.communication).all;
+        let works: Vec<u64> = found.iter().map(|message| message.receiver.work_ns).collect();
+        assert_eq!(works, [100, 301], "nothing of it is lost");
+    }
+
+    #[test]
+    fn a_message_is_on_one_cpu_if_it_ends_where_it_was_sent() {
+        let mut script = Script::default();
+        script.send(0, (0, 0), 1).receive(1, (0, 1), 1, 0);
+        for cpu in [4, 5] {
+            script.on(4).send(0, (0, 0), 1).on(cpu).receive(1, (0, 1), 1, 0);
+        }
+        let found = messages(&script.communication).all;
+        let of: Vec<Option<bool>> = found.iter().map(Message::is_on_one_cpu).collect();
+        assert_eq!(of, [None, Some(true), Some(false)]);
     }
 
     #[test]

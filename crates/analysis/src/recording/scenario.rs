@@ -249,6 +249,7 @@ fn flow(
     let seconds = communication.seconds().max(1e-9);
     let count = draft.count();
     let all: Vec<&Message> = draft.messages().collect();
+    let mechanism = if are_polled(&all) { mechanism.waiting("epoll", cards) } else { mechanism };
     let partial = all.iter().filter(|message| message.reads > 1).count() as f64 / all.len().max(1) as f64;
     // A process waits where it sends and where it receives.
     let waits = |process: u32| {
@@ -270,6 +271,7 @@ fn flow(
         client_waited: waits(draft.from),
         server_waited: waits(draft.to),
         partial_reads: partial,
+        on_one_cpu: on_one_cpu(&all),
     };
     let begin = |thoughts: Vec<u64>| match draft.after {
         Some((flow, per_message)) => Begin::After { flow, per_message },
@@ -333,6 +335,20 @@ fn flow(
         }
     };
     Ok(flow)
+}
+
+/// Whether those who receive `messages` wait in poll(2) or the like, and not in the call that receives.
+fn are_polled(messages: &[&Message]) -> bool {
+    let sum = |of: fn(&Message) -> u64| messages.iter().map(|message| of(message)).sum::<u64>();
+    let waited_ns = sum(|message| message.receiver.waited_ns);
+    sum(|message| message.receiver.polled_ns) > waited_ns / 2
+}
+
+/// The share of `messages` that were received on the CPU on which they were sent; `None` where it is not known of any.
+fn on_one_cpu(messages: &[&Message]) -> Option<f64> {
+    let known: Vec<bool> = messages.iter().filter_map(|message| message.is_on_one_cpu()).collect();
+    let together = known.iter().filter(|together| **together).count();
+    (!known.is_empty()).then(|| together as f64 / known.len() as f64)
 }
 
 /// How much the receiver of `messages` asks for most often.

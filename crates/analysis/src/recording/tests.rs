@@ -23,6 +23,8 @@ const CARDS: &[Card] = &[
 pub(super) struct Script {
     pub(super) communication: Communication,
     now_ns: u64,
+    /// The logical CPU of the calls that follow.
+    cpu: Option<u32>,
     /// CPU time and sleep of each thread.
     threads: Vec<(u64, u64)>,
 }
@@ -49,7 +51,7 @@ impl Default for Script {
             objects: ["pipe", "pipe", "tcp", "eventfd"].map(object).to_vec(),
             ..Communication::default()
         };
-        Self { communication, now_ns: 0, threads: vec![(0, 0); 4] }
+        Self { communication, now_ns: 0, cpu: None, threads: vec![(0, 0); 4] }
     }
 }
 
@@ -74,6 +76,7 @@ impl Script {
             object,
             from_ns,
             until_ns: self.now_ns,
+            cpu: self.cpu,
             asleep_ns,
             cpu_from_ns: cpu_ns,
             cpu_until_ns: cpu_ns + CALL_NS,
@@ -83,6 +86,12 @@ impl Script {
         });
         self.threads[process as usize] = (cpu_ns + CALL_NS, slept_ns + asleep_ns);
         self.communication.until_ns = self.now_ns;
+        self
+    }
+
+    /// The calls that follow are on `cpu`.
+    pub(super) fn on(&mut self, cpu: u32) -> &mut Self {
+        self.cpu = Some(cpu);
         self
     }
 

@@ -12,6 +12,8 @@ pub(super) struct Before {
     pub(super) thought_ns: u64,
     /// Sleep in the call, and in the waits that led to it.
     pub(super) waited_ns: u64,
+    /// The part of it that was in waits: poll(2), epoll_wait(2) and the like.
+    pub(super) polled_ns: u64,
 }
 
 /// What came before each of `calls`, which are in the order in which they ended. Nothing is known before the first of a
@@ -35,10 +37,13 @@ pub(super) fn before(calls: &[CommunicationCall]) -> Vec<Before> {
             now.thought_ns += call.slept_from_ns.saturating_sub(since.slept_ns);
         }
         now.waited_ns += call.asleep_ns;
+        if call.kind == CommunicationKind::Wait {
+            now.polled_ns += call.asleep_ns;
+        }
         if call.kind == CommunicationKind::Send {
             // A wait that a send follows ended because time was up, or for another reason than a message.
             now.thought_ns += now.waited_ns - call.asleep_ns;
-            now.waited_ns = call.asleep_ns;
+            (now.waited_ns, now.polled_ns) = (call.asleep_ns, 0);
         }
         all.push(now);
         let now = if call.bytes.is_some() { Before::default() } else { now };
@@ -59,8 +64,8 @@ mod tests {
         script.work(0, 30).sleep(0, 4_000).send(0, (0, 0), 10);
         let before = before(&script.communication.calls);
         assert_eq!(before[0], Before::default(), "nothing is known before the first call");
-        assert_eq!(before[2], Before { work_ns: 70, thought_ns: 0, waited_ns: 1_300 });
-        assert_eq!(before[3], Before { work_ns: 30, thought_ns: 4_000, waited_ns: 0 });
+        assert_eq!(before[2], Before { work_ns: 70, thought_ns: 0, waited_ns: 1_300, polled_ns: 1_000 });
+        assert_eq!(before[3], Before { work_ns: 30, thought_ns: 4_000, ..Before::default() });
     }
 
     #[test]
@@ -68,6 +73,6 @@ mod tests {
         let mut script = Script::default();
         script.send(0, (0, 0), 1).wait(0, 900).send(0, (0, 0), 1);
         let before = before(&script.communication.calls);
-        assert_eq!(before[2], Before { work_ns: 0, thought_ns: 900, waited_ns: 0 });
+        assert_eq!(before[2], Before { thought_ns: 900, ..Before::default() });
     }
 }

@@ -9,10 +9,11 @@ use mechanisms::registry::CARDS;
 use model::Scenario;
 use model::scenario::Flow;
 use model::units::Size;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
-use rustix::thread::futex;
+use rustix::thread::{CpuSet, futex, sched_getaffinity};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -49,6 +50,25 @@ fn talks() {
     let peer = std::env::var(PEER).unwrap_or_default();
     match std::env::var(ROLE).as_deref() {
         Ok("pair") => pair(),
+        // Two CPUs: of the one who asks, and of the one who answers.
+        Ok("placed") => {
+            let (own, other) = peer.split_once(' ').unwrap();
+            sys::process::pin_to(other.parse().unwrap()).unwrap();
+            let (stream, of_child) = UnixStream::pair().unwrap();
+            let child = player("answer").stdin(OwnedFd::from(of_child)).spawn().unwrap();
+            sys::process::pin_to(own.parse().unwrap()).unwrap();
+            ask(stream);
+            ended(child);
+        }
+        Ok("polls") => {
+            let (own, of_child) = UnixStream::pair().unwrap();
+            let child = player("answer-polling").stdin(OwnedFd::from(of_child)).spawn().unwrap();
+            ask(Polling(own));
+            ended(child);
+        }
+        Ok("answer-polling") => {
+            answer(Polling(UnixStream::from(std::io::stdin().lock().try_clone_fd())));
+        }
         Ok("descriptors") => {
             let mut limit = getrlimit(Resource::Nofile);
             limit.current = limit.maximum;
@@ -146,6 +166,26 @@ fn pair() {
     ended(child);
 }
 
+/// A socket that is waited for with poll(2) before each read.
+struct Polling(UnixStream);
+
+impl Read for Polling {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None)?;
+        self.0.read(bytes)
+    }
+}
+
+impl Write for Polling {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
 fn ended(mut child: Child) {
     assert!(child.wait().unwrap().success());
 }
@@ -221,10 +261,15 @@ fn may(way: &str) -> bool {
 /// What is recorded by `way` of `player`.
 fn recorded(way: &str, player: &Command, peer: &str) -> (Place, Scenario) {
     let place = Place::new();
+    let peer = place.path(peer).display().to_string();
+    recorded_in(place, way, player, &peer)
+}
+
+/// The same in `place`, of a player whose peer is called `peer`.
+fn recorded_in(place: Place, way: &str, player: &Command, peer: &str) -> (Place, Scenario) {
     let mut command = place.ipcmark(["record", "--time", "60s", "--by", way, "-o", "scenario.toml", "--"]);
     command.arg(player.get_program()).args(player.get_args());
     command.envs(player.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let peer = place.path(peer).display().to_string();
     run(command.env(PEER, peer)).expect(0);
     let scenario = read(&place);
     (place, scenario)
@@ -268,6 +313,7 @@ fn requests_are_counted_exactly_by_both_ways() {
             ("path", "unix-stream", "unix-stream:name=path"),
             ("tcp", "tcp", "tcp:nodelay=off"),
             ("descriptors", "unix-stream", "unix-stream"),
+            ("polls", "unix-stream", "unix-stream:wait=epoll"),
         ] {
             let flow = flow_with_every_request(way, &player(role), mechanism);
             let what = format!("{way}, {role}: {flow:#?}");
@@ -277,6 +323,23 @@ fn requests_are_counted_exactly_by_both_ways() {
             assert_eq!(reply.parts(), [(Size(REPLY_BYTES as u64), 1.0)], "{what}");
             assert_ne!(flow.from, flow.to, "{what}");
             assert!(flow.recorded.as_ref().unwrap().round_trip.as_ref().unwrap().mean() > 0.0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn where_messages_are_received_is_recorded() {
+    let allowed = sched_getaffinity(None).unwrap();
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+    for way in WAYS.into_iter().filter(|way| may(way)) {
+        for (own, other) in [(first, first), (first, last)] {
+            let (_place, scenario) =
+                recorded_in(Place::new(), way, &player("placed"), &format!("{own} {other}"));
+            let flow = only_flow(&scenario, "unix-stream").unwrap_or_else(|| panic!("{scenario:#?}"));
+            let seen = flow.recorded.as_ref().unwrap().on_one_cpu;
+            let is_told = way == "tracepoints";
+            assert_eq!(seen, is_told.then_some(f64::from(u8::from(own == other))), "{way}: {flow:#?}");
         }
     }
 }

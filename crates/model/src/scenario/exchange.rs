@@ -13,6 +13,8 @@ pub struct Exchange {
     pub flow: String,
     /// What it goes over instead.
     pub mechanism: Spec,
+    /// Whether it says how its endpoints wait. If not, they wait as before: that is the program's way.
+    pub says_wait: bool,
 }
 
 impl Exchange {
@@ -24,7 +26,11 @@ impl Exchange {
                 "give FLOW=MECHANISM, such as query=unix-stream:sndbuf=1M",
             ));
         };
-        Ok(Self { flow: flow.trim().to_owned(), mechanism: Spec::parse(mechanism.trim(), cards)? })
+        let parameters = mechanism.split_once(':').map_or("", |(_, parameters)| parameters).split(',');
+        let says_wait = parameters
+            .filter_map(|parameter| parameter.split_once('='))
+            .any(|(name, _)| name.trim() == "wait");
+        Ok(Self { flow: flow.trim().to_owned(), mechanism: Spec::parse(mechanism.trim(), cards)?, says_wait })
     }
 }
 
@@ -49,7 +55,7 @@ impl Scenario {
     /// The same with other mechanisms for some flows. What was recorded of it stays, so that it can be shown beside.
     pub fn exchanged(&self, exchanges: &[Exchange], cards: &[Card]) -> Result<Self, Invalid> {
         let mut changed = self.clone();
-        for (at, Exchange { flow: name, mechanism }) in exchanges.iter().enumerate() {
+        for (at, Exchange { flow: name, mechanism, says_wait }) in exchanges.iter().enumerate() {
             if exchanges[..at].iter().any(|before| before.flow == *name) {
                 let problem = format!("flow '{}' is exchanged twice", printable(name));
                 return Err(Invalid::new(problem, "give each flow one mechanism"));
@@ -57,7 +63,11 @@ impl Scenario {
             let names = self.flows.iter().map(|flow| flow.name.as_str());
             let flow = changed.flows.iter_mut().find(|flow| flow.name == *name);
             let flow = flow.ok_or_else(|| Invalid::unknown("flow", &printable(name), names))?;
-            flow.mechanism = mechanism.clone();
+            let wait = flow.mechanism.params.given("wait").filter(|_| !says_wait).map(str::to_owned);
+            flow.mechanism = match wait {
+                Some(way) => mechanism.clone().waiting(&way, cards),
+                None => mechanism.clone(),
+            };
         }
         changed.check(cards).map_err(Diagnostic::without_place)?;
         Ok(changed)
@@ -68,6 +78,7 @@ impl Scenario {
 mod tests {
     use super::*;
     use crate::card::CardKind;
+    use crate::param::{Domain, Param};
     use crate::testing::cards::card;
     use crate::workload::Workload;
 
@@ -91,6 +102,23 @@ mod tests {
         let both = scenario.exchanges("q=pipe,q=tcp", CARDS).unwrap();
         assert_eq!(both.len(), 2);
         assert!(scenario.exchanged(&both, CARDS).unwrap_err().problem.contains("exchanged twice"));
+    }
+
+    #[test]
+    fn a_flow_goes_on_waiting_as_its_program_does() {
+        let domain = Domain::Choice(&["block", "epoll"]);
+        let wait = Param { name: "wait", summary: "", domain, default: Some("block") };
+        let params: &'static [Param] = vec![wait].leak();
+        let with = |name| Card { params, ..card(name, CardKind::Mechanism, BOTH, true) };
+        let cards = [with("tcp"), with("unix-stream"), CARDS[0]];
+        let scenario = Scenario::parse(&TWO.replace("\"tcp", "\"tcp:wait=epoll"), &cards).unwrap();
+        let changed = |text: &str| {
+            let exchange = Exchange::parse(text, &cards).unwrap();
+            scenario.exchanged(&[exchange], &cards).unwrap().flows[0].mechanism.to_string()
+        };
+        assert_eq!(changed("q=unix-stream"), "unix-stream:wait=epoll");
+        assert_eq!(changed("q=unix-stream:wait=block"), "unix-stream");
+        assert_eq!(changed("q=pipe"), "pipe", "it has no such way");
     }
 
     #[test]

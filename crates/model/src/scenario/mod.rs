@@ -163,6 +163,10 @@ pub struct RecordedFlow {
     pub server_waited: f64,
     /// The share of messages that took more than one read.
     pub partial_reads: f64,
+    /// The share of messages, answers included, that were received on the CPU on which they were sent. Absent where it was not
+    /// seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_one_cpu: Option<f64>,
 }
 
 impl Scenario {

@@ -161,9 +161,9 @@ impl Assembly {
 
     /// Takes the next event.
     pub(super) fn take(&mut self, event: RawEvent) {
-        let RawEvent { at_ns, pid, tid, what } = event;
+        let RawEvent { at_ns, pid, tid, cpu, what } = event;
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.pid = pid;
+            (thread.pid, thread.on_cpu) = (pid, cpu);
         }
         match what {
             RawKind::Enter { number, arguments } => {
@@ -258,6 +258,7 @@ impl Assembly {
             object: None,
             from_ns: entered.at_ns,
             until_ns: at_ns,
+            cpu: thread.on_cpu,
             asleep_ns: thread.asleep_ns - entered.asleep_ns,
             cpu_from_ns: entered.cpu_ns,
             cpu_until_ns: thread.cpu(at_ns),

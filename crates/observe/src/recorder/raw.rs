@@ -9,6 +9,8 @@ pub(super) struct RawEvent {
     pub(super) pid: u32,
     /// The thread.
     pub(super) tid: u32,
+    /// The logical CPU on which it did it, where that is known.
+    pub(super) cpu: Option<u32>,
     pub(super) what: RawKind,
 }
 

@@ -95,7 +95,7 @@ impl Followed {
             return;
         };
         let pid = thread.pid;
-        let mut event = |what| take(RawEvent { at_ns, pid, tid, what });
+        let mut event = |what| take(RawEvent { at_ns, pid, tid, cpu: None, what });
         let mut how = (GoOn::Followed, None);
         match stop {
             ThreadStop::Entry { number, arguments } => {

@@ -4,6 +4,8 @@
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Thread {
     pub(super) pid: u32,
+    /// The logical CPU of its last event.
+    pub(super) on_cpu: Option<u32>,
     pub(super) entered: Option<Entered>,
     pub(super) on_since: Option<u64>,
     pub(super) off_since: Option<u64>,

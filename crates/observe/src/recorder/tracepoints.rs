@@ -31,7 +31,9 @@ const LATE_NS: u64 = 1_000_000;
 
 /// The tracepoints of processes, open.
 pub(super) struct ProcessEvents {
+    /// The ring of each CPU, in the order of `cpus`.
     rings: Vec<Sampler>,
+    cpus: Vec<u32>,
     /// One leader for each thread and CPU, which switches its group on and off.
     leaders: Vec<Counter>,
     members: Vec<Counter>,
@@ -67,6 +69,7 @@ impl ProcessEvents {
         });
         let mut events = Self {
             rings: rings.collect::<Result<_, _>>()?,
+            cpus: cpus.to_vec(),
             leaders: Vec::new(),
             members: Vec::new(),
             progress: Vec::new(),
@@ -160,7 +163,7 @@ impl ProcessEvents {
                 if kind == RECORD_LOST {
                     self.lost += number(&bytes, 8).unwrap_or(0);
                 } else {
-                    waiting.extend(event(kind, misc, &bytes, [&self.enter, &self.exit]));
+                    waiting.extend(event(kind, misc, &bytes, self.cpus[at], [&self.enter, &self.exit]));
                 }
             }
         }
@@ -182,8 +185,9 @@ fn of_thread<'a>(event: impl Event, tid: u32, cpu: u32) -> Builder<'a> {
     builder
 }
 
-/// What a record says.
-fn event(kind: u32, misc: u16, bytes: &[u8], [enter, exit]: [&Form; 2]) -> Option<RawEvent> {
+/// What a record of `cpu` says.
+fn event(kind: u32, misc: u16, bytes: &[u8], cpu: u32, [enter, exit]: [&Form; 2]) -> Option<RawEvent> {
+    let event = |at_ns, pid, tid, what| Some(RawEvent { at_ns, pid, tid, cpu: Some(cpu), what });
     if kind == RECORD_SAMPLE {
         let fields = bytes.get(20..)?;
         let id = u64::from(u16::from_ne_bytes(*fields.first_chunk()?));
@@ -199,29 +203,25 @@ fn event(kind: u32, misc: u16, bytes: &[u8], [enter, exit]: [&Form; 2]) -> Optio
         if let RawKind::Enter { number, .. } | RawKind::Exit { number, .. } = what {
             meaning(number)?;
         }
-        return Some(RawEvent {
-            at_ns: number(bytes, 8)?,
-            pid: short(bytes, 0)?,
-            tid: short(bytes, 4)?,
-            what,
-        });
+        return event(number(bytes, 8)?, short(bytes, 0)?, short(bytes, 4)?, what);
     }
     let trailer = bytes.len().checked_sub(TRAILER_BYTES)?;
     let [pid, tid] = [short(bytes, trailer)?, short(bytes, trailer + 4)?];
     let at_ns = number(bytes, trailer + 8)?;
-    let event = |pid, tid, what| Some(RawEvent { at_ns, pid, tid, what });
     match kind {
-        RECORD_SWITCH if misc & MISC_SWITCH_OUT == 0 => event(pid, tid, RawKind::On),
-        RECORD_SWITCH => event(pid, tid, RawKind::Off { preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0 }),
+        RECORD_SWITCH if misc & MISC_SWITCH_OUT == 0 => event(at_ns, pid, tid, RawKind::On),
+        RECORD_SWITCH => {
+            event(at_ns, pid, tid, RawKind::Off { preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0 })
+        }
         // The process and its parent, then the thread and its parent.
         RECORD_FORK => {
             let made = RawKind::Fork { pid: short(bytes, 0)?, tid: short(bytes, 8)? };
-            event(short(bytes, 4)?, short(bytes, 12)?, made)
+            event(at_ns, short(bytes, 4)?, short(bytes, 12)?, made)
         }
-        RECORD_EXIT => event(short(bytes, 0)?, short(bytes, 8)?, RawKind::End),
+        RECORD_EXIT => event(at_ns, short(bytes, 0)?, short(bytes, 8)?, RawKind::End),
         RECORD_COMM if misc & MISC_COMM_EXEC != 0 => {
             let name = bytes.get(8..trailer)?.split(|byte| *byte == 0).next().unwrap_or_default();
-            event(pid, tid, RawKind::Exec { name: String::from_utf8_lossy(name).into_owned() })
+            event(at_ns, pid, tid, RawKind::Exec { name: String::from_utf8_lossy(name).into_owned() })
         }
         _ => None,
     }

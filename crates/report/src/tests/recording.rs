@@ -43,6 +43,7 @@ fn chain(count: usize, text: &str) -> Scenario {
             client_waited: 0.77,
             server_waited: 0.02 * at as f64,
             partial_reads: 0.0,
+            on_one_cpu: None,
         }),
     };
     Scenario {

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The ports of the front server, for an upstream over TCP and over a Unix socket, and the port of the upstream.
-const OVER_TCP: &str = "54330";
-const OVER_UNIX: &str = "54331";
-const UPSTREAM: &str = "54332";
+/// The ports of the front server, for an upstream over TCP and over a Unix socket, and the port of the upstream. The kernel gives
+/// none of these to a client (ip_local_port_range).
+const OVER_TCP: &str = "24330";
+const OVER_UNIX: &str = "24331";
+const UPSTREAM: &str = "24332";
 /// How many requests a run has, and one that is recorded.
 const REQUESTS: &str = "40000";
 const RECORDED_REQUESTS: &str = "200000";
@@ -65,7 +66,8 @@ impl Program for Proxied<'_> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut child = child.map_err(|error| format!("{command:?}: {error}"))?;
         std::thread::sleep(Duration::from_millis(300));
-        let recorded = self.servers.pids().and_then(|pids| record_processes(ipcmark, &pids, file));
+        let pids: Result<Vec<u32>, String> = self.servers.pids().collect();
+        let recorded = pids.and_then(|pids| record_processes(ipcmark, &pids, file));
         let _ = child.kill();
         let _ = child.wait();
         recorded
@@ -125,21 +127,20 @@ impl Servers {
         said(Command::new("nginx").arg("-c").arg(&file).arg("-p").arg(&self.directory)).map(drop)
     }
 
-    /// The first process of each, which has started its worker.
-    fn pids(&self) -> Result<Vec<u32>, String> {
-        let pid = |name: &str| {
+    /// The first process of each server that was started, which has started its worker.
+    fn pids(&self) -> impl Iterator<Item = Result<u32, String>> {
+        ["front-server", "upstream-server"].into_iter().map(|name| {
             let path = self.directory.join(name).with_extension("pid");
             let text =
                 std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             text.trim().parse().map_err(|_| format!("{} names no process", path.display()))
-        };
-        ["front-server", "upstream-server"].into_iter().map(pid).collect()
+        })
     }
 }
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        for pid in self.pids().unwrap_or_default() {
+        for pid in self.pids().flatten() {
             let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
             let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const PORT: &str = "54329";
+const PORT: &str = "24329";
 /// How long a run of pgbench is, and one that is recorded.
 const SECONDS: &str = "5";
 const RECORDED_SECONDS: &str = "8";

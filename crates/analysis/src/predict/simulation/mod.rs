@@ -3,6 +3,7 @@
 //! What a process does next is said in `process`, what its CPU is in `cpus`, and what messages cost in `flow_costs`. A run is bounded
 //! by events and by simulated time, whatever the scenario is, and the same seed gives the same run.
 
+mod channel;
 mod cpus;
 mod events;
 mod process;

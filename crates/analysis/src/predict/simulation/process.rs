@@ -36,6 +36,10 @@ pub(super) enum Step {
     Send { flow: usize, left: u32 },
     /// The message is sent.
     Sent { flow: usize, bytes: u64, is_together: bool, cpu: usize, left: u32 },
+    /// Send the next part of a message of a stream, as much as the stream holds.
+    SendPart { flow: usize, left_bytes: u64, whole_bytes: u64 },
+    /// The part is sent; so much of the message is left.
+    PartSent { part: Arrived, cpu: usize, left_bytes: u64 },
     /// The answer of a request was received.
     Answered { flow: usize },
     /// Answer a request of an activity of its sender.
@@ -60,15 +64,24 @@ pub(super) struct Activity {
 }
 
 /// A message that waits for its receiver.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Arrived {
     pub(super) flow: usize,
     pub(super) bytes: u64,
+    /// The bytes of the message of which it is a part, or which it is.
+    pub(super) whole_bytes: u64,
     pub(super) is_together: bool,
     /// The activity of the sender that waits for the answer.
     pub(super) answer_to: Option<usize>,
-    /// Whether other flows follow from it, which is not so of the first messages of a request.
+    /// Whether other flows follow from it, which is not so of the first messages of a request, or the first parts of one.
     pub(super) is_whole: bool,
+}
+
+impl Arrived {
+    /// Which share of its message it is.
+    pub(super) fn share(&self) -> f64 {
+        if self.whole_bytes == 0 { 1.0 } else { self.bytes as f64 / self.whole_bytes as f64 }
+    }
 }
 
 /// A process.

@@ -1,5 +1,6 @@
 //! The run of a simulation: events in order, the steps of processes, and what is counted.
 
+use super::channel::Channel;
 use super::cpus::Cpus;
 use super::events::{Event, Events};
 use super::process::{Arrived, SimulatedProcess, Step, ThreadState};
@@ -10,7 +11,6 @@ use model::pace::Arrivals;
 use model::scenario::{Begin, Behaviour, FlowBehaviour, Mix, MixValue, ProcessBehaviour, Roots};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::collections::VecDeque;
 
 /// Simulated time ends here, however few events there were.
 const LONGEST_NS: u64 = 1_000_000_000_000;
@@ -35,26 +35,6 @@ pub(in crate::predict) fn simulate(scenario: &Scenario, setup: &SimulationSetup<
     run.finish()
 }
 
-/// What is between the endpoints of a flow.
-#[derive(Debug)]
-struct Channel {
-    /// The bytes of a stream that were sent and not received.
-    held_bytes: u64,
-    /// The messages of a stream that are on their way.
-    travelling: VecDeque<Arrived>,
-    last_arrival_ns: u64,
-    /// An activity of the sender that waits for room.
-    blocked: Option<usize>,
-    /// When the next is due, where they are due at a rate.
-    due_ns: f64,
-    /// What is owed of a number of messages for each that is no whole number.
-    owed: f64,
-    random: SmallRng,
-    count: u64,
-    answered: u64,
-    round_trips_ns: f64,
-}
-
 struct Run<'a> {
     scenario: &'a Scenario,
     setup: &'a SimulationSetup<'a>,
@@ -73,19 +53,6 @@ impl<'a> Run<'a> {
         let allowed = allowed(scenario, setup.cpus);
         let first = |(at, cpus): (usize, &Vec<usize>)| SimulatedProcess::new(cpus[at % cpus.len()]);
         let processes = allowed.iter().enumerate().map(first).collect();
-        // A flow draws the same whatever the others draw, and whatever its mechanism is.
-        let channel = |at: usize| Channel {
-            held_bytes: 0,
-            travelling: VecDeque::new(),
-            last_arrival_ns: 0,
-            blocked: None,
-            due_ns: 0.0,
-            owed: 0.0,
-            random: SmallRng::seed_from_u64(setup.seed ^ (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
-            count: 0,
-            answered: 0,
-            round_trips_ns: 0.0,
-        };
         Self {
             caused: (0..scenario.flows.len()).map(|flow| scenario.caused_by(flow).collect()).collect(),
             cpus: Cpus::new(setup.cpus.len(), allowed),
@@ -93,7 +60,7 @@ impl<'a> Run<'a> {
             now_ns: 0,
             since_ns: 0,
             processes,
-            channels: (0..scenario.flows.len()).map(channel).collect(),
+            channels: (0..scenario.flows.len()).map(|flow| Channel::new(setup.seed, flow)).collect(),
             placing: SmallRng::seed_from_u64(setup.seed),
             scenario,
             setup,
@@ -123,9 +90,7 @@ impl<'a> Run<'a> {
         for process in &mut self.processes {
             (process.cpu_ns, process.switches) = (0.0, 0.0);
         }
-        for channel in &mut self.channels {
-            (channel.count, channel.answered, channel.round_trips_ns) = (0, 0, 0.0);
-        }
+        self.channels.iter_mut().for_each(Channel::forget);
     }
 
     fn finish(self) -> Simulated {
@@ -142,6 +107,7 @@ impl<'a> Run<'a> {
         Simulated {
             behaviour: Behaviour { flows: flows.collect(), processes: processes.collect() },
             counts: self.channels.iter().map(|channel| channel.count).collect(),
+            on_one_cpu: self.channels.iter().map(Channel::on_one_cpu).collect(),
         }
     }
 
@@ -265,9 +231,9 @@ impl<'a> Run<'a> {
         let ends = if message.is_together { Ends::Together } else { Ends::Apart };
         let cost = if flow.is_stream() {
             let read = flow.read.map_or(u64::MAX, |read| read.0.max(1));
-            let reads = message.bytes.div_ceil(read).max(1) as f64;
-            let one = costs.streamed(FlowEnd::To, message.bytes.min(read) as f64, ends, slept);
-            EndCost { path_ns: reads * one.path_ns, cpu_ns: reads * one.cpu_ns, ..one }
+            let reads = message.whole_bytes.div_ceil(read).max(1) as f64;
+            let one = costs.streamed(FlowEnd::To, message.whole_bytes.min(read) as f64, ends, slept);
+            EndCost { path_ns: reads * one.path_ns, cpu_ns: reads * one.cpu_ns, ..one }.times(message.share())
         } else {
             costs.answered(FlowEnd::To, message.bytes as f64, ends)
         };
@@ -278,14 +244,19 @@ impl<'a> Run<'a> {
             } else {
                 self.channels[message.flow].count += 1;
             }
+        }
+        // Of a message that comes in parts, each part has its share of the work.
+        if message.is_whole || flow.is_stream() {
             let channel = &mut self.channels[message.flow];
             let work_ns = draw(&flow.server_work, &mut channel.random) as f64;
             let rest = self.setup.rests[message.flow].answer;
             let (work_ns, wait_ns) = with_rest(work_ns, rest);
+            let (work_ns, wait_ns) = (work_ns * message.share(), wait_ns * message.share());
             if wait_ns > 0.0 {
                 steps.push(Step::Pause { ns: whole(wait_ns) });
             }
-            for cause in self.caused[message.flow].iter().rev() {
+            let causes = if message.is_whole { &self.caused[message.flow][..] } else { &[] };
+            for cause in causes.iter().rev() {
                 let Begin::After { per_message, .. } = self.scenario.flows[*cause].begin else { continue };
                 let owed = &mut self.channels[*cause].owed;
                 *owed += per_message;
@@ -352,9 +323,25 @@ impl<'a> Run<'a> {
                     at,
                     activity,
                     (flow, left),
-                    Arrived { flow, bytes, is_together, answer_to: None, is_whole: left == 1 },
+                    Arrived {
+                        flow,
+                        bytes,
+                        whole_bytes: bytes,
+                        is_together,
+                        answer_to: None,
+                        is_whole: left == 1,
+                    },
                     cpu,
                 );
+            }
+            Step::SendPart { flow, left_bytes, whole_bytes } => {
+                self.send_part(at, activity, flow, left_bytes, whole_bytes);
+            }
+            Step::PartSent { part, cpu, left_bytes } => {
+                let Arrived { flow, whole_bytes, .. } = part;
+                let more = (left_bytes > 0).then_some(Step::SendPart { flow, left_bytes, whole_bytes });
+                self.push(at, activity, more);
+                self.part_sent(part, cpu);
             }
             Step::Answered { flow } => {
                 let began_ns =
@@ -431,30 +418,23 @@ impl<'a> Run<'a> {
         self.push(at, activity, [send, Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns }]);
     }
 
-    /// Sends the first of `left` messages of a request, or the message of a stream, which waits while there is no room.
+    /// Sends the first of `left` messages of a request, or the message of a stream.
     fn send(&mut self, at: usize, activity: usize, flow: usize, left: u32) {
         let of = &self.scenario.flows[flow];
-        let costs = &self.setup.costs[flow];
         if left == of.messages.max(1) {
             let now_ns = self.now_ns;
             if let Some(activity) = self.processes[at].activity(activity) {
                 activity.began_ns = now_ns;
             }
         }
-        let channel = &mut self.channels[flow];
-        if of.is_stream() && channel.held_bytes > 0 && channel.held_bytes >= costs.capacity_bytes {
-            channel.blocked = Some(activity);
-            self.push(at, activity, [Step::Send { flow, left }]);
-            self.processes[at].current = None;
+        let bytes = draw(&of.size, &mut self.channels[flow].random);
+        if of.is_stream() {
+            self.push(at, activity, [Step::SendPart { flow, left_bytes: bytes, whole_bytes: bytes }]);
             return;
         }
-        let bytes = draw(&of.size, &mut channel.random);
         let (cpu, ends) = self.receiver_place(at, of.to, flow);
-        let slept = std::mem::take(&mut self.processes[at].slept);
-        let cost = match of.is_stream() {
-            true => costs.streamed(FlowEnd::From, bytes as f64, ends, slept),
-            false => costs.answered(FlowEnd::From, bytes as f64, ends),
-        };
+        self.processes[at].slept = false;
+        let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends);
         self.processes[at].switches += cost.switches;
         let sent = Step::Sent { flow, bytes, is_together: ends == Ends::Together, cpu, left };
         self.push(
@@ -464,26 +444,52 @@ impl<'a> Run<'a> {
         );
     }
 
+    /// Sends as much of a message of a stream as that holds, which waits while there is no room.
+    fn send_part(&mut self, at: usize, activity: usize, flow: usize, left_bytes: u64, whole_bytes: u64) {
+        let costs = &self.setup.costs[flow];
+        let bytes = left_bytes.min(costs.capacity_bytes.max(1));
+        let channel = &mut self.channels[flow];
+        if channel.held_bytes > 0 && channel.held_bytes + bytes > costs.capacity_bytes {
+            channel.blocked = Some(activity);
+            self.push(at, activity, [Step::SendPart { flow, left_bytes, whole_bytes }]);
+            self.processes[at].current = None;
+            return;
+        }
+        let left_bytes = left_bytes - bytes;
+        let (cpu, ends) = self.receiver_place(at, self.scenario.flows[flow].to, flow);
+        let is_together = ends == Ends::Together;
+        let part =
+            Arrived { flow, bytes, whole_bytes, is_together, answer_to: None, is_whole: left_bytes == 0 };
+        let slept = std::mem::take(&mut self.processes[at].slept);
+        let cost = costs.streamed(FlowEnd::From, whole_bytes as f64, ends, slept).times(part.share());
+        self.processes[at].switches += cost.switches;
+        let work = Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns };
+        self.push(at, activity, [Step::PartSent { part, cpu, left_bytes }, work]);
+    }
+
+    /// The part of a message is with the kernel. It comes no sooner than the stream is fast.
+    fn part_sent(&mut self, part: Arrived, cpu: usize) {
+        let pace_ns = match part.is_together {
+            true => 0.0,
+            false => part.share() * self.setup.costs[part.flow].pace_ns(part.whole_bytes as f64),
+        };
+        let channel = &mut self.channels[part.flow];
+        channel.held_bytes += part.bytes;
+        channel.last_arrival_ns = self.now_ns.max(channel.last_arrival_ns + whole(pace_ns));
+        let arrival_ns = channel.last_arrival_ns;
+        if arrival_ns > self.now_ns {
+            channel.travelling.push_back(part);
+            self.events.add(arrival_ns, Event::Arrives(part.flow));
+        } else {
+            let to = self.scenario.flows[part.flow].to;
+            self.processes[to].inbox.push_back(part);
+            self.wake(to, Some(cpu), 0);
+        }
+    }
+
     /// The message is with the kernel: its receiver is woken, and the sender goes on or waits for the answer.
     fn sent(&mut self, at: usize, activity: usize, (flow, left): (usize, u32), message: Arrived, cpu: usize) {
         let of = &self.scenario.flows[flow];
-        if of.is_stream() {
-            let pace_ns =
-                if message.is_together { 0.0 } else { self.setup.costs[flow].pace_ns(message.bytes as f64) };
-            let channel = &mut self.channels[flow];
-            channel.held_bytes += message.bytes;
-            channel.last_arrival_ns = self.now_ns.max(channel.last_arrival_ns + whole(pace_ns));
-            channel.travelling.push_back(message);
-            let arrival_ns = channel.last_arrival_ns;
-            if arrival_ns > self.now_ns {
-                self.events.add(arrival_ns, Event::Arrives(flow));
-            } else {
-                channel.travelling.pop_back();
-                self.processes[of.to].inbox.push_back(message);
-                self.wake(of.to, Some(cpu), 0);
-            }
-            return;
-        }
         let is_last = left <= 1;
         let message = Arrived { answer_to: is_last.then_some(activity), is_whole: is_last, ..message };
         let delay = self.message_wake_ns(flow, message.bytes, cpu);
@@ -516,11 +522,15 @@ impl<'a> Run<'a> {
         let own = self.processes[at].cpu;
         let process = &self.processes[receiver];
         let cpu = if process.state == ThreadState::Asleep {
-            let stays = self.placing.random_range(0.0..1.0) < self.setup.costs[flow].stay;
+            let costs = &self.setup.costs[flow];
+            let share = self.setup.rests[flow].stay.unwrap_or(costs.stay) + costs.stay_off;
+            let stays = self.placing.random_range(0.0..1.0) < share;
             self.cpus.place(receiver, process.cpu, Some(own), stays)
         } else {
             process.cpu
         };
+        self.channels[flow].sent += 1;
+        self.channels[flow].sent_together += u64::from(cpu == own);
         (cpu, if cpu == own { Ends::Together } else { Ends::Apart })
     }
 

@@ -29,6 +29,8 @@ pub(in crate::predict) struct Rest {
     pub(in crate::predict) begin: RestTime,
     /// Before each answer, at the receiver.
     pub(in crate::predict) answer: RestTime,
+    /// How often a receiver that sleeps is put on the sender's CPU, where the scenario itself tells.
+    pub(in crate::predict) stay: Option<f64>,
 }
 
 /// A time that nothing else explains.
@@ -45,6 +47,8 @@ pub(in crate::predict) struct Simulated {
     pub(in crate::predict) behaviour: Behaviour,
     /// How many requests, or messages of a stream, each flow had.
     pub(in crate::predict) counts: Vec<u64>,
+    /// The share of the messages of each flow that went to a receiver on the sender's CPU; `None` of one without messages.
+    pub(in crate::predict) on_one_cpu: Vec<Option<f64>>,
 }
 
 /// Whether every thread of `scenario` has one of `cpus`; those that name others run on any.

@@ -2,12 +2,13 @@
 
 use super::run::simulate;
 use super::setup::{Rest, Simulated, SimulationSetup};
-use crate::predict::fixture::{WAKE_NS, costs, flow, message_ns, scenario, us};
-use crate::predict::flow_costs::{DrawnCosts, FlowCosts};
+use crate::predict::fixture::{WAKE_NS, add_sleepy_stream, costs, flow, message_ns, scenario, us};
+use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts, FlowEnd};
 use model::pace::{Arrivals, Rate};
-use model::scenario::{Begin, Flow};
+use model::scenario::{Begin, Flow, Mix};
 use model::testing::scenarios::random_scenario;
-use model::{Scenario, Spec};
+use model::units::Nanoseconds;
+use model::{Scenario, Size, Spec};
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -96,6 +97,45 @@ fn a_pipeline_is_as_fast_as_its_slowest_stage() {
         near(1e9 / flow.per_s, slowest_ns, 0.03);
     }
     near(found.behaviour.processes[2].cpu, 1.0, 0.02);
+}
+
+#[test]
+fn who_does_not_sleep_has_no_part_in_the_sleep_that_was_measured() {
+    let mut known = costs();
+    // Streams of which each end slept once for each message, as in a round trip.
+    add_sleepy_stream(&mut known, "sleepy");
+    let mut flow = Flow { server_work: us(100), ..stream(0, 1) };
+    flow.mechanism = Spec::plain("sleepy");
+    let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0);
+    let of = |end, slept| drawn.streamed(end, 64.0, Ends::Apart, slept).cpu_ns;
+    near(of(FlowEnd::To, true), 1.5 * message_ns(64.0), 0.01);
+    near(of(FlowEnd::To, false), 0.5 * message_ns(64.0), 0.01);
+}
+
+#[test]
+fn a_stream_that_holds_little_keeps_its_ends_in_step() {
+    // Work of both ends comes in lumps: with room between them they overlap, without it one waits for the other.
+    let lumpy = |us: u64| -> Mix<Nanoseconds> { format!("0:75%, {}us:25%", 4 * us).parse().unwrap() };
+    let size = Mix::only(Size(10_240));
+    let flow = Flow { client_work: lumpy(20), server_work: lumpy(20), size, ..stream(0, 1) };
+    let rate = |capacity_bytes| {
+        let mut drawn = FlowCosts::of(&flow, &costs()).draw(None, 0.0);
+        drawn.capacity_bytes = capacity_bytes;
+        let costs = [drawn];
+        let setup = SimulationSetup {
+            costs: &costs,
+            rests: &[Rest::default()],
+            cpus: &[0, 1],
+            quantum_ns: 2_000_000,
+            seed: 3,
+            events: 60_000,
+        };
+        simulate(&scenario(&[&[0], &[1]], vec![flow.clone()]), &setup).behaviour.flows[0].per_s
+    };
+    let each_ns = 20_000.0 + message_ns(10_240.0);
+    let [small, middle, large] = [4096, 65_536, 1 << 20].map(rate);
+    near(large, 1e9 / each_ns, 0.05);
+    assert!(small < 0.85 * large && small < middle, "{small} {middle} {large}");
 }
 
 #[test]
