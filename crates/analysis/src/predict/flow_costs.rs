@@ -204,7 +204,7 @@ impl DrawnCosts {
     }
 
     /// What the sender or the receiver of a stream does for a message of `bytes`. One that `slept` before it has a wake-up of its
-    /// own, which messages in a row share; one that did not has no part in the sleep that there was when it was measured: both ends
+    /// own, which messages in a row share; one that did not has no part in the sleep that there was when it was measured: sender and receiver
     /// were as fast as they could then, and small buffers had them sleep for each other.
     pub(super) fn streamed(&self, end: FlowEnd, bytes: f64, ends: Ends, slept: bool) -> EndCost {
         let Some(lines) = self.stream_lines(ends) else { return self.answered(end, bytes, ends) };

@@ -175,7 +175,7 @@ fn receive(
                 sent.left -= taken;
                 bytes -= taken;
                 // One read can take several messages. It slept before the first of them; work is as much as there are bytes: who
-                // packs a file works for each part of it, however much it reads at once.
+                // packs a file works for all of it, however much it reads at once.
                 let work_ns = work_until(before_it + taken) - work_until(before_it);
                 take(sent, Before { work_ns, ..std::mem::take(&mut before) });
                 if sent.left == 0 {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// How many pairs of runs there are, before and after the change.
-const PAIRS: usize = 5;
+const PAIRS: usize = 9;
 /// How long costs are measured for a prediction.
 const MEASURE: &str = "60s";
 

@@ -245,7 +245,7 @@ impl<'a> Run<'a> {
                 self.channels[message.flow].count += 1;
             }
         }
-        // Of a message that comes in parts, each part has its share of the work.
+        // A part of a message has its share of the work.
         if message.is_whole || flow.is_stream() {
             let channel = &mut self.channels[message.flow];
             let work_ns = draw(&flow.server_work, &mut channel.random) as f64;
@@ -447,9 +447,10 @@ impl<'a> Run<'a> {
     /// Sends as much of a message of a stream as that holds, which waits while there is no room.
     fn send_part(&mut self, at: usize, activity: usize, flow: usize, left_bytes: u64, whole_bytes: u64) {
         let costs = &self.setup.costs[flow];
-        let bytes = left_bytes.min(costs.capacity_bytes.max(1));
         let channel = &mut self.channels[flow];
-        if channel.held_bytes > 0 && channel.held_bytes + bytes > costs.capacity_bytes {
+        let room_bytes = costs.capacity_bytes.max(1).saturating_sub(channel.held_bytes);
+        let bytes = left_bytes.min(room_bytes);
+        if room_bytes == 0 {
             channel.blocked = Some(activity);
             self.push(at, activity, [Step::SendPart { flow, left_bytes, whole_bytes }]);
             self.processes[at].current = None;

@@ -113,8 +113,8 @@ fn who_does_not_sleep_has_no_part_in_the_sleep_that_was_measured() {
 }
 
 #[test]
-fn a_stream_that_holds_little_keeps_its_ends_in_step() {
-    // Work of both ends comes in lumps: with room between them they overlap, without it one waits for the other.
+fn a_stream_that_holds_little_keeps_sender_and_receiver_in_step() {
+    // Work of sender and receiver comes in lumps: with room between them they overlap, without it one waits for the other.
     let lumpy = |us: u64| -> Mix<Nanoseconds> { format!("0:75%, {}us:25%", 4 * us).parse().unwrap() };
     let size = Mix::only(Size(10_240));
     let flow = Flow { client_work: lumpy(20), server_work: lumpy(20), size, ..stream(0, 1) };
