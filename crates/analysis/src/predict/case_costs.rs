@@ -97,12 +97,6 @@ impl MeasuredCosts {
         self.cases.entry(case).or_default().entry(bytes).or_default().push(trial);
     }
 
-    /// Has `trial` alone for `case` and `bytes`.
-    #[cfg(test)]
-    pub(super) fn replace(&mut self, case: CostCase, bytes: u64, trial: CaseTrial) {
-        self.cases.entry(case).or_default().insert(bytes, vec![trial]);
-    }
-
     /// The sizes at which `case` was measured, ascending; none where it was not.
     pub fn sizes(&self, case: &CostCase) -> Vec<u64> {
         self.cases.get(case).map(|sizes| sizes.keys().copied().collect()).unwrap_or_default()

@@ -17,11 +17,15 @@ pub(super) fn message_ns(bytes: f64) -> f64 {
 
 /// Costs of `name`, `factor` times those above.
 pub(super) fn add_costs(costs: &mut MeasuredCosts, name: &str, factor: f64) {
+    add_costs_with(costs, name, factor, (1.0, 0.0));
+}
+
+/// The same with streams whose messages take `longer` than those of round trips, and so many switches of each end.
+fn add_costs_with(costs: &mut MeasuredCosts, name: &str, factor: f64, (longer, stream_switches): (f64, f64)) {
     for bytes in [1_u64, 64, 1024, 4096, 16_384, 65_536] {
         let each = factor * message_ns(bytes as f64);
         let mut add = |workload, place, elapsed_ns: f64, end_ns: f64| {
-            // Streams do not sleep here.
-            let switches = if workload == Workload::Latency { 1.0 } else { 0.0 };
+            let switches = if workload == Workload::Latency { 1.0 } else { stream_switches };
             for trial in 0..8 {
                 // Trials differ by a little, as they do.
                 let off = 1.0 + 0.001 * f64::from(trial - 4);
@@ -42,31 +46,16 @@ pub(super) fn add_costs(costs: &mut MeasuredCosts, name: &str, factor: f64) {
         add(Workload::Latency, EndPlace::OneCpu, 4.0 * each, 2.0 * each);
         add(Workload::Latency, EndPlace::TwoCpus, 4.0 * each + 2.0 * factor * WAKE_NS, 2.0 * each);
         add(Workload::Latency, EndPlace::Anywhere, 4.0 * each + 2.0 * factor * WAKE_NS, 2.0 * each);
-        add(Workload::Throughput, EndPlace::OneCpu, 2.0 * each, each);
-        add(Workload::Throughput, EndPlace::TwoCpus, each, each);
-        add(Workload::Throughput, EndPlace::Anywhere, each, each);
+        let streamed = longer * each;
+        add(Workload::Throughput, EndPlace::OneCpu, 2.0 * streamed, streamed);
+        add(Workload::Throughput, EndPlace::TwoCpus, streamed, streamed);
+        add(Workload::Throughput, EndPlace::Anywhere, streamed, streamed);
     }
 }
 
-/// Costs of `name`, which take as long as above in a round trip; each end of a stream sleeps for each message, and takes half as
-/// long again as for a message of a round trip.
+/// The same of a mechanism each end of whose streams sleeps for each message, and takes half as long again for it.
 pub(super) fn add_sleepy_stream(costs: &mut MeasuredCosts, name: &str) {
-    add_costs(costs, name, 1.0);
-    for place in [EndPlace::OneCpu, EndPlace::TwoCpus, EndPlace::Anywhere] {
-        let case =
-            CostCase { spec: Spec::plain(name), workload: Workload::Throughput, place, think_time_ns: 0 };
-        for bytes in costs.sizes(&case) {
-            let end_ns = 1.5 * message_ns(bytes as f64);
-            let trial = CaseTrial {
-                elapsed_ns: end_ns,
-                client_ns: end_ns,
-                server_ns: end_ns,
-                client_switches: 1.0,
-                server_switches: 1.0,
-            };
-            costs.replace(case.clone(), bytes, trial);
-        }
-    }
+    add_costs_with(costs, name, 1.0, (1.5, 1.0));
 }
 
 /// Costs of two mechanisms, `fast` and `slow`, of which the second takes twice as long.

@@ -49,23 +49,17 @@ fn player(role: &str) -> Command {
 fn talks() {
     let peer = std::env::var(PEER).unwrap_or_default();
     match std::env::var(ROLE).as_deref() {
-        Ok("pair") => pair(),
+        Ok("pair") => pair("answer", ask),
         // Two CPUs: of the one who asks, and of the one who answers.
         Ok("placed") => {
             let (own, other) = peer.split_once(' ').unwrap();
             sys::process::pin_to(other.parse().unwrap()).unwrap();
-            let (stream, of_child) = UnixStream::pair().unwrap();
-            let child = player("answer").stdin(OwnedFd::from(of_child)).spawn().unwrap();
-            sys::process::pin_to(own.parse().unwrap()).unwrap();
-            ask(stream);
-            ended(child);
+            pair("answer", |stream| {
+                sys::process::pin_to(own.parse().unwrap()).unwrap();
+                ask(stream);
+            });
         }
-        Ok("polls") => {
-            let (own, of_child) = UnixStream::pair().unwrap();
-            let child = player("answer-polling").stdin(OwnedFd::from(of_child)).spawn().unwrap();
-            ask(Polling(own));
-            ended(child);
-        }
+        Ok("polls") => pair("answer-polling", |stream| ask(Polling(stream))),
         Ok("answer-polling") => {
             answer(Polling(UnixStream::from(std::io::stdin().lock().try_clone_fd())));
         }
@@ -74,7 +68,7 @@ fn talks() {
             limit.current = limit.maximum;
             setrlimit(Resource::Nofile, limit).unwrap();
             let files: Vec<fs::File> = (0..10_000).map_while(|_| fs::File::open("/dev/null").ok()).collect();
-            pair();
+            pair("answer", ask);
             drop(files);
         }
         Ok("answer") => answer(UnixStream::from(std::io::stdin().lock().try_clone_fd())),
@@ -158,11 +152,11 @@ impl CloneFd for std::io::StdinLock<'_> {
     }
 }
 
-/// Asks a child through a pair of sockets.
-fn pair() {
+/// Asks a child, which is to play `answerer`, through a pair of sockets.
+fn pair(answerer: &str, asks: impl FnOnce(UnixStream)) {
     let (own, of_child) = UnixStream::pair().unwrap();
-    let child = player("answer").stdin(OwnedFd::from(of_child)).spawn().unwrap();
-    ask(own);
+    let child = player(answerer).stdin(OwnedFd::from(of_child)).spawn().unwrap();
+    asks(own);
     ended(child);
 }
 

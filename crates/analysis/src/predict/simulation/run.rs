@@ -268,7 +268,7 @@ impl<'a> Run<'a> {
             }
             steps.push(Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns });
         }
-        steps.push(Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns });
+        steps.push(work(cost));
         self.processes[at].switches += cost.switches;
         let activity = self.processes[at].add(steps, true, Vec::new());
         self.processes[at].serving = Some(activity);
@@ -319,20 +319,11 @@ impl<'a> Run<'a> {
             }
             Step::Send { flow, left } => self.send(at, activity, flow, left),
             Step::Sent { flow, bytes, is_together, cpu, left } => {
-                self.sent(
-                    at,
-                    activity,
-                    (flow, left),
-                    Arrived {
-                        flow,
-                        bytes,
-                        whole_bytes: bytes,
-                        is_together,
-                        answer_to: None,
-                        is_whole: left == 1,
-                    },
-                    cpu,
-                );
+                let is_last = left <= 1;
+                let answer_to = is_last.then_some(activity);
+                let message =
+                    Arrived { flow, bytes, whole_bytes: bytes, is_together, answer_to, is_whole: is_last };
+                self.sent(at, activity, message, cpu, left);
             }
             Step::SendPart { flow, left_bytes, whole_bytes } => {
                 self.send_part(at, activity, flow, left_bytes, whole_bytes);
@@ -356,8 +347,7 @@ impl<'a> Run<'a> {
                 let from = self.scenario.flows[flow].from;
                 let ends = if is_together { Ends::Together } else { Ends::Apart };
                 let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends);
-                let receive = Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns };
-                self.push(from, to, [Step::Answered { flow }, receive]);
+                self.push(from, to, [Step::Answered { flow }, work(cost)]);
                 self.processes[from].switches += cost.switches;
                 self.processes[from].go_on(to);
                 let delay = self.message_wake_ns(flow, bytes, cpu);
@@ -437,11 +427,7 @@ impl<'a> Run<'a> {
         let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends);
         self.processes[at].switches += cost.switches;
         let sent = Step::Sent { flow, bytes, is_together: ends == Ends::Together, cpu, left };
-        self.push(
-            at,
-            activity,
-            [sent, Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }],
-        );
+        self.push(at, activity, [sent, work(cost)]);
     }
 
     /// Sends as much of a message of a stream as that holds, which waits while there is no room.
@@ -464,8 +450,7 @@ impl<'a> Run<'a> {
         let slept = std::mem::take(&mut self.processes[at].slept);
         let cost = costs.streamed(FlowEnd::From, whole_bytes as f64, ends, slept).times(part.share());
         self.processes[at].switches += cost.switches;
-        let work = Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns };
-        self.push(at, activity, [Step::PartSent { part, cpu, left_bytes }, work]);
+        self.push(at, activity, [Step::PartSent { part, cpu, left_bytes }, work(cost)]);
     }
 
     /// The part of a message is with the kernel. It comes no sooner than the stream is fast.
@@ -489,14 +474,13 @@ impl<'a> Run<'a> {
     }
 
     /// The message is with the kernel: its receiver is woken, and the sender goes on or waits for the answer.
-    fn sent(&mut self, at: usize, activity: usize, (flow, left): (usize, u32), message: Arrived, cpu: usize) {
-        let of = &self.scenario.flows[flow];
-        let is_last = left <= 1;
-        let message = Arrived { answer_to: is_last.then_some(activity), is_whole: is_last, ..message };
-        let delay = self.message_wake_ns(flow, message.bytes, cpu);
-        self.processes[of.to].inbox.push_back(message);
-        self.wake(of.to, Some(cpu), delay);
-        if is_last {
+    fn sent(&mut self, at: usize, activity: usize, message: Arrived, cpu: usize, left: u32) {
+        let Arrived { flow, bytes, is_whole, .. } = message;
+        let to = self.scenario.flows[flow].to;
+        let delay = self.message_wake_ns(flow, bytes, cpu);
+        self.processes[to].inbox.push_back(message);
+        self.wake(to, Some(cpu), delay);
+        if is_whole {
             self.processes[at].current = None;
         } else {
             self.push(at, activity, [Step::Send { flow, left: left - 1 }]);
@@ -511,11 +495,7 @@ impl<'a> Run<'a> {
         let cost = self.setup.costs[flow].answered(FlowEnd::To, bytes as f64, ends);
         self.processes[at].switches += cost.switches;
         let sent = Step::AnswerSent { flow, bytes, is_together: ends == Ends::Together, cpu, to };
-        self.push(
-            at,
-            activity,
-            [sent, Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }],
-        );
+        self.push(at, activity, [sent, work(cost)]);
     }
 
     /// The CPU on which `receiver` will go on when process `at` sends to it, and whether that is the sender's.
@@ -548,6 +528,11 @@ impl<'a> Run<'a> {
 /// A value of `mix`, in bytes or nanoseconds.
 fn draw<T: MixValue>(mix: &Mix<T>, random: &mut SmallRng) -> u64 {
     whole(mix.at(random.random_range(0.0..1.0)).number())
+}
+
+/// The step that takes `cost`.
+fn work(cost: EndCost) -> Step {
+    Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }
 }
 
 /// Work with what is left beside it: the work, and a time beside the CPU.
