@@ -117,42 +117,28 @@ def test_a_run_ends_with_its_worker(
 
 
 @contextmanager
-def interruptible() -> Iterator[Callable[[], None]]:
-    """Yields what interrupts this process after a second, as Ctrl-C does, and again each minute until this is over."""
-    # A shell has what it starts in the background ignore the signal.
+def interruptible() -> Iterator[None]:
+    """Takes SIGINT as at a terminal: a shell has what it starts in the background ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    begun, over = threading.Event(), threading.Event()
-
-    def interrupt() -> None:
-        begun.wait()
-        pause_s = 1.0
-        while not over.wait(pause_s):
-            os.kill(os.getpid(), signal.SIGINT)
-            # Python drops what is raised while it deletes an object. Somebody at a terminal would try again.
-            pause_s = 60.0
-
-    threading.Thread(target=interrupt, daemon=True).start()
     try:
-        yield begun.set
+        yield
     finally:
-        over.set()
-        begun.set()
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 def test_a_run_ends_when_the_fleet_is_interrupted(client: Client, tmp_path: Path, binary: Path) -> None:
     endless = write_suite(tmp_path / "endless.toml", "1h")
-    with interruptible() as interrupt:
 
-        def say(text: str) -> None:
-            if "began" in text:
-                interrupt()
+    def say(text: str) -> None:
+        if "began" in text:
+            threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start()
 
-        with (
-            pytest.raises(KeyboardInterrupt),
-            fleet(client, tmp_path / "data", binary, endless, 1, Limits(), say) as measured,
-        ):
-            measured.run()
+    with (
+        interruptible(),
+        pytest.raises(KeyboardInterrupt),
+        fleet(client, tmp_path / "data", binary, endless, 1, Limits(), say) as measured,
+    ):
+        measured.run()
     await_end(measured)
 
 
