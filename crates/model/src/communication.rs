@@ -4,7 +4,7 @@
 /// Some time of processes that communicate.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Communication {
-    /// When the recording began, by `CLOCK_MONOTONIC_RAW`.
+    /// When the recording began, by `CLOCK_MONOTONIC`.
     pub from_ns: u64,
     /// When it ended.
     pub until_ns: u64,

@@ -7,7 +7,7 @@
 use crate::cpu_tracepoints::{Said, Source, sources};
 use crate::events::{RECORD_SWITCH, switch, switches};
 use crate::perf::{LEAST_RING_BYTES, RING_BYTES, counter, refused, ring, switched};
-use crate::tracefs::{REMEDY, Tracefs};
+use crate::tracefs::{self, REMEDY, Tracefs};
 use model::observation::{CpuEvent, CpuEventKind, CpuTrace, EndpointEvent, EventKind, EventSet};
 use perf_event::events::{Event, Software, Tracepoint};
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
@@ -20,8 +20,6 @@ use sys::{Failure, OrFail};
 /// Types of records (perf_event_open(2)).
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
-/// The number of the first PID namespace, whose threads have the numbers that tracepoints use (`PROC_PID_INIT_INO`).
-const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Tracepoints of which one event stays open, switched off, until this process ends.
 ///
@@ -116,7 +114,7 @@ impl CpuRecorder {
             self.cpus.iter_mut().zip(faults).for_each(|(on, faults)| on.faults = Some(faults));
             return Ok(());
         }
-        is_in_first_pid_namespace()?;
+        tracefs::in_first_pid_namespace()?;
         let sources = sources(set, &Tracefs::open()?)?;
         let tids = self.threads.all();
         let open = |on: &mut CpuRing| -> Result<Vec<Counter>, Failure> {
@@ -320,22 +318,4 @@ fn own_switch(tid: u32, record: &[u8], misc: u16) -> Option<CpuEvent> {
         _ => CpuEventKind::On,
     };
     Some(CpuEvent { at_ns, cpu, tid, what })
-}
-
-/// Tracepoints number threads as the first PID namespace does; in another, a filter would let those of strangers pass.
-fn is_in_first_pid_namespace() -> Result<(), Failure> {
-    const NAMESPACE: &str = "/proc/self/ns/pid";
-    let namespace = std::fs::read_link(NAMESPACE).or_fail("readlink", NAMESPACE)?;
-    if namespace.as_os_str() == FIRST_PID_NAMESPACE {
-        return Ok(());
-    }
-    Err(Failure::new(
-        "find",
-        "the endpoints' threads",
-        format!(
-            "the kernel's events number threads otherwise than this PID namespace ({})",
-            namespace.display()
-        ),
-        "run outside of the container, or share its PID namespace with the host (docker run --pid host)",
-    ))
 }

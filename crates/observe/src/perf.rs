@@ -4,7 +4,6 @@ use perf_event::events::Event;
 use perf_event::{Builder, Clock, Counter, Sampler};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
-use std::time::Duration;
 use sys::Failure;
 
 /// The room for the records of one kind of event. The kernel gives unprivileged users less: then the most that it gives is
@@ -17,11 +16,6 @@ pub(crate) const LEAST_RING_BYTES: usize = 128 << 10;
 pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::MonotonicRaw);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-/// How long it is since [`now_ns`] said `start_ns`.
-pub(crate) fn since(start_ns: u64) -> Duration {
-    Duration::from_nanos(now_ns().saturating_sub(start_ns))
 }
 
 /// A builder for `event` on the calling thread, wherever it runs, stamped by our clock.

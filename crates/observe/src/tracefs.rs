@@ -7,10 +7,12 @@ use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use sys::Failure;
+use sys::{Failure, OrFail};
 
 /// Where tracefs is usually mounted, the newer place first.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// The number of the first PID namespace, whose threads have the numbers that tracepoints use (`PROC_PID_INIT_INO`).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// What grants the use of tracepoints.
 pub(crate) const REMEDY: &str = "run as root, or grant it: sudo setcap cap_perfmon,cap_dac_read_search+ep on the \
                                  program, and mount tracefs: sudo mount -t tracefs tracefs /sys/kernel/tracing";
@@ -76,6 +78,13 @@ impl Tracepoint {
     pub(crate) fn field(&self, name: &str) -> Result<Field, Failure> {
         self.fields.get(name).copied().ok_or_else(|| unknown_form(&self.name, name))
     }
+
+    /// Where the field `name` begins, which must have so many bytes: for a program, which reads them as a number.
+    pub(crate) fn place(&self, name: &str, size_bytes: usize) -> Result<i16, Failure> {
+        let Field { offset, size } = self.field(name)?;
+        let place = i16::try_from(offset).ok().filter(|_| size == size_bytes);
+        place.ok_or_else(|| unknown_form(&self.name, name))
+    }
 }
 
 impl Field {
@@ -99,6 +108,24 @@ impl Field {
         let text = field.split(|byte| *byte == 0).next().unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()
     }
+}
+
+/// Tracepoints number threads as the first PID namespace does; in another, a filter would let those of strangers pass.
+pub(crate) fn in_first_pid_namespace() -> Result<(), Failure> {
+    const NAMESPACE: &str = "/proc/self/ns/pid";
+    let namespace = std::fs::read_link(NAMESPACE).or_fail("readlink", NAMESPACE)?;
+    if namespace.as_os_str() == FIRST_PID_NAMESPACE {
+        return Ok(());
+    }
+    Err(Failure::new(
+        "find",
+        "the threads",
+        format!(
+            "the kernel's events number threads otherwise than this PID namespace ({})",
+            namespace.display()
+        ),
+        "run outside of the container, or share its PID namespace with the host (docker run --pid host)",
+    ))
 }
 
 fn unknown_form(tracepoint: &str, what: &str) -> Failure {

@@ -6,6 +6,7 @@
 pub mod accounting;
 pub mod address;
 pub mod anonymous;
+pub mod bpf;
 pub mod busy;
 pub mod byte_queue;
 pub mod cold;

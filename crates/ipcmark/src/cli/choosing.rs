@@ -20,8 +20,8 @@ pub struct RecordArguments {
     /// goes on unrecorded afterwards, and is waited for
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
     pub time: Duration,
-    /// By what calls are recorded: tracepoints, for which it takes privileges, or ptrace, which stops threads at every call
-    /// [default: tracepoints if they may be used]
+    /// By what calls are recorded: bpf, programs in the kernel; tracepoints, records of the kernel, which cost more; both take
+    /// privileges; or ptrace, which stops threads at every call [default: the first of these that may be used]
     #[arg(long, value_name = "WAY")]
     pub by: Option<RecordBy>,
     /// Draw processes and flows as an SVG file

@@ -42,7 +42,7 @@ pub struct Recording {
     pub command: String,
     /// How long it was recorded, in seconds.
     pub seconds: f64,
-    /// By what: tracepoints, or ptrace.
+    /// By what: bpf, tracepoints, or ptrace.
     pub by: String,
     /// Kernel and processor.
     pub host: String,

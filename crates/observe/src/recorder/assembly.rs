@@ -7,8 +7,8 @@ use super::calls::{CallMeaning, meaning};
 use super::descriptors::{Descriptors, Referent};
 use super::holders::{Holder, process_name};
 use super::objects::{Objects, fd_info};
-use super::raw::{RawEvent, RawKind};
-use super::thread::{Entered, Thread};
+use super::raw::{RawCall, RawEvent, RawKind};
+use super::thread::{Entered, Thread, ThreadTotals};
 use model::communication::{
     Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind,
 };
@@ -93,9 +93,9 @@ impl Assembly {
         self.calls.len() >= MOST_CALLS
     }
 
-    /// So many records were lost.
-    pub(super) fn lost(&mut self, records: u64) {
-        self.count("records were lost, for the program made them faster than they were read", Some(records));
+    /// Something could not be recorded, so many times.
+    pub(super) fn lost(&mut self, what: &str, count: u64) {
+        self.count(what, Some(count));
     }
 
     /// Forgets what came before `at_ns`, when the recording begins.
@@ -123,19 +123,12 @@ impl Assembly {
         self.tables.insert(pid, table);
     }
 
-    /// The thread `tid` is in the call that /proc/TID/syscall says, since `at_ns`.
+    /// The thread `tid` is in the call in which it is found now, since `at_ns`.
     pub(super) fn add_thread(&mut self, tid: u32, at_ns: u64) {
-        let text = std::fs::read_to_string(format!("/proc/{tid}/syscall")).unwrap_or_default();
-        let mut words = text.split_whitespace();
-        let Some(number) = words.next().and_then(|word| word.parse().ok()) else { return };
-        let mut arguments = [0; 4];
-        for argument in &mut arguments {
-            let Some(word) = words.next().and_then(|word| word.strip_prefix("0x")) else { return };
-            *argument = u64::from_str_radix(word, 16).unwrap_or_default();
-        }
+        let Some(entered) = Entered::by(tid, at_ns) else { return };
         let thread = self.threads.entry(tid).or_default();
         thread.off_since = Some(at_ns);
-        thread.entered = Some(Entered { number, arguments, at_ns, cpu_ns: 0, asleep_ns: 0 });
+        thread.entered = Some(entered);
     }
 
     fn new_process(&mut self, pid: u32, name: String) -> u32 {
@@ -161,7 +154,10 @@ impl Assembly {
 
     /// Takes the next event.
     pub(super) fn take(&mut self, event: RawEvent) {
-        let RawEvent { at_ns, pid, tid, cpu, what } = event;
+        let RawEvent { at_ns, pid, tid, cpu, totals, what } = event;
+        if let Some(totals) = totals {
+            self.count_up(pid, tid, totals);
+        }
         if let Some(thread) = self.threads.get_mut(&tid) {
             (thread.pid, thread.on_cpu) = (pid, cpu);
         }
@@ -187,6 +183,9 @@ impl Assembly {
                 }
             }
             RawKind::Exit { number, value } => self.exit(at_ns, pid, tid, number, value),
+            RawKind::Call(call) => self.ended(at_ns, pid, tid, cpu, call),
+            RawKind::Begins(entered) => self.begins_to_signal(pid, &entered),
+            RawKind::Counted => {}
             RawKind::Off { preempted } => {
                 let process = self.process(pid) as usize;
                 let thread = self.threads.entry(tid).or_default();
@@ -239,7 +238,6 @@ impl Assembly {
     }
 
     fn exit(&mut self, at_ns: u64, pid: u32, tid: u32, number: u32, value: i64) {
-        let process = self.process(pid);
         let has_switches = self.has_switches;
         let thread = self.threads.entry(tid).or_default();
         let entered = thread.entered.take().filter(|entered| entered.number == number);
@@ -250,18 +248,34 @@ impl Assembly {
         if !has_switches {
             thread.asleep_ns += at_ns.saturating_sub(entered.at_ns);
         }
-        let Some(meaning) = meaning(number) else { return };
+        let cpu = thread.on_cpu;
+        let call = RawCall { entered, value, cpu_ns: thread.cpu(at_ns), asleep_ns: thread.asleep_ns };
+        self.ended(at_ns, pid, tid, cpu, call);
+    }
+
+    /// What the kernel has counted of the thread `tid` is counted of its process.
+    fn count_up(&mut self, pid: u32, tid: u32, totals: ThreadTotals) {
+        let process = self.process(pid) as usize;
+        let counted = &mut self.threads.entry(tid).or_default().counted;
+        self.processes[process].cpu_ns += totals.cpu_ns.saturating_sub(counted.cpu_ns);
+        self.processes[process].switches += totals.switches.saturating_sub(counted.switches);
+        *counted = totals;
+    }
+
+    fn ended(&mut self, at_ns: u64, pid: u32, tid: u32, cpu: Option<u32>, ended: RawCall) {
+        let RawCall { entered, value, cpu_ns, asleep_ns } = ended;
+        let Some(meaning) = meaning(entered.number) else { return };
         let call = CommunicationCall {
-            process,
+            process: self.process(pid),
             tid,
             kind: CommunicationKind::Wait,
             object: None,
             from_ns: entered.at_ns,
             until_ns: at_ns,
-            cpu: thread.on_cpu,
-            asleep_ns: thread.asleep_ns - entered.asleep_ns,
+            cpu,
+            asleep_ns: asleep_ns.saturating_sub(entered.asleep_ns),
             cpu_from_ns: entered.cpu_ns,
-            cpu_until_ns: thread.cpu(at_ns),
+            cpu_until_ns: cpu_ns,
             slept_from_ns: entered.asleep_ns,
             bytes: None,
             asked: None,

@@ -133,9 +133,14 @@ pub(super) fn meaning(number: u32) -> Option<CallMeaning> {
 
 impl CallMeaning {
     /// Whether the recorder must learn at once that such a call has ended: what it made can be gone soon.
-    fn is_urgent(self) -> bool {
+    pub(super) fn is_urgent(self) -> bool {
         matches!(self, M::Pipe { .. } | M::Socketpair | M::Accept { .. } | M::Connect | M::Eventfd)
     }
+}
+
+/// Every call that is wanted, by number.
+pub(super) fn wanted() -> &'static [(u32, CallMeaning)] {
+    &WANTED
 }
 
 /// A filter of the kernel for the calls that are wanted, or for those of them that are urgent or are not.

@@ -4,10 +4,13 @@
 //! mean is not known here: `analysis::recording` makes a scenario of them.
 
 mod assembly;
+mod bpf;
 mod calls;
+mod clock;
 mod descriptors;
 mod holders;
 mod objects;
+mod process_events;
 mod raw;
 mod shared_memory;
 mod socket_diagnostics;
@@ -16,9 +19,11 @@ mod stops;
 mod thread;
 mod tracepoints;
 
-use crate::perf::{now_ns, since};
 use assembly::Assembly;
+use bpf::BpfEvents;
+use clock::{now_ns, since};
 use model::communication::{Communication, RecordingStretch};
+use process_events::ProcessEvents;
 use raw::{RawEvent, RawKind};
 use rustix::process::Pid;
 use std::collections::BTreeSet;
@@ -30,7 +35,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use stops::Followed;
 use sys::{Failure, OrFail};
-use tracepoints::ProcessEvents;
+use tracepoints::TracepointEvents;
 
 /// How long the recorder sleeps at most while events come.
 const NAP: Duration = Duration::from_millis(20);
@@ -53,18 +58,21 @@ pub enum RecorderTarget {
 /// By what calls are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordBy {
-    /// By the kernel, into rings.
+    /// By programs in the kernel, at its tracepoints.
+    Bpf,
+    /// By what the tracepoints themselves record.
     Tracepoints,
     /// By stopping threads at their calls.
     Ptrace,
 }
 
 impl RecordBy {
-    const ALL: [RecordBy; 2] = [RecordBy::Tracepoints, RecordBy::Ptrace];
+    const ALL: [RecordBy; 3] = [RecordBy::Bpf, RecordBy::Tracepoints, RecordBy::Ptrace];
 
     /// The name that the command line takes.
     pub fn name(self) -> &'static str {
         match self {
+            RecordBy::Bpf => "bpf",
             RecordBy::Tracepoints => "tracepoints",
             RecordBy::Ptrace => "ptrace",
         }
@@ -103,7 +111,7 @@ pub struct RecorderOutcome {
     pub started: bool,
 }
 
-/// Records `target` by what is asked for, or else by tracepoints if they may be used, until the program ends, `longest` is over or
+/// Records `target` by what is asked for, or else by the first way that may be used, until the program ends, `longest` is over or
 /// `is_over` says so.
 pub fn record(
     target: &RecorderTarget,
@@ -155,24 +163,42 @@ struct Recorder<'a> {
 
 impl Recorder<'_> {
     fn record(&mut self, by: Option<RecordBy>) -> Result<(Communication, RecordBy, bool), Failure> {
-        let events = match by {
-            Some(RecordBy::Ptrace) => None,
-            Some(RecordBy::Tracepoints) => Some(ProcessEvents::open(&self.cpus, &self.tids)?),
-            None => ProcessEvents::open(&self.cpus, &self.tids).ok(),
-        };
-        let by = if events.is_some() { RecordBy::Tracepoints } else { RecordBy::Ptrace };
+        let ways = by.map_or(RecordBy::ALL.to_vec(), |by| vec![by]);
+        let (by, events) = self.first_of(&ways)?;
         let mut taken = Taken::new(by, self.root);
         let pids: BTreeSet<u32> = self.tids.iter().map(|tid| stops::process_of(*tid)).collect();
         pids.into_iter().for_each(|pid| taken.assembly.add_process(pid));
         match events {
-            Some(events) => self.by_tracepoints(events, &mut taken)?,
+            Some(mut events) => self.by_events(&mut *events, &mut taken)?,
             None => self.by_ptrace(&mut taken)?,
         }
         let Taken { assembly, began, .. } = taken;
         Ok((assembly.finish(), by, began))
     }
 
-    fn by_tracepoints(&mut self, mut events: ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
+    /// The events of the first of these ways that may be used. There are none by ptrace.
+    fn first_of(&self, ways: &[RecordBy]) -> Result<(RecordBy, Option<Box<dyn ProcessEvents>>), Failure> {
+        let open = |by: RecordBy| -> Result<Option<Box<dyn ProcessEvents>>, Failure> {
+            Ok(match by {
+                RecordBy::Bpf => {
+                    Some(Box::new(BpfEvents::open(&self.cpus, &self.tids, self.root.is_none())?))
+                }
+                RecordBy::Tracepoints => Some(Box::new(TracepointEvents::open(&self.cpus, &self.tids)?)),
+                RecordBy::Ptrace => None,
+            })
+        };
+        let mut refused = None;
+        for by in ways {
+            match open(*by) {
+                Ok(events) => return Ok((*by, events)),
+                Err(failure) => refused = Some(failure),
+            }
+        }
+        Err(refused
+            .unwrap_or_else(|| Failure::new("record", "this program", "no way was given", "report this bug")))
+    }
+
+    fn by_events(&mut self, events: &mut dyn ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
         events.switch(true)?;
         if self.root.is_none() {
             let now_ns = now_ns();
@@ -183,30 +209,33 @@ impl Recorder<'_> {
         let recorded = self.longest.mul_f64(RECORDED_SHARE);
         while !self.is_over(recorded) && !taken.assembly.is_full() {
             events.wait(NAP);
-            events.fetch(false, |event| taken.take(event));
+            events.fetch(false, &mut |event| taken.take(event));
         }
         let until_ns = now_ns();
+        let mut counted = Vec::new();
+        events.count(&mut |event| counted.push(event))?;
         let still_runs = !self.has_ended();
         if still_runs {
             // Events until now are not complete before some more time.
             std::thread::sleep(Duration::from_millis(2));
         }
         let mut later = Vec::new();
-        events.fetch(true, |event| match event.at_ns <= until_ns {
+        events.fetch(true, &mut |event| match event.at_ns <= until_ns {
             true => taken.take(event),
             false => later.push(event),
         });
-        taken.assembly.lost(events.lost);
+        counted.into_iter().for_each(|event| taken.take(event));
+        events.lost().into_iter().for_each(|(what, count)| taken.assembly.lost(what, count));
         taken.assembly.close(until_ns);
         later.into_iter().for_each(|event| taken.take(event));
         if still_runs && taken.began && !(self.is_over)() {
-            self.alternate(&mut events, taken)?;
+            self.alternate(events, taken)?;
         }
         events.switch(false)
     }
 
     /// Switches recording off and on. All else is done as before, so that it costs the same.
-    fn alternate(&mut self, events: &mut ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
+    fn alternate(&mut self, events: &mut dyn ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
         /// With off and on in this order, what drifts evenly counts for both alike.
         const ORDER: [bool; 4] = [false, true, true, false];
         for at in 0.. {
@@ -218,7 +247,7 @@ impl Recorder<'_> {
             let (start_ns, before) = (now_ns(), events.progress()?);
             while since(start_ns) < STRETCH {
                 events.wait(STRETCH.saturating_sub(since(start_ns)).min(NAP));
-                events.fetch(false, |event| taken.take(event));
+                events.fetch(false, &mut |event| taken.take(event));
             }
             let ns = u64::try_from(since(start_ns).as_nanos()).unwrap_or(u64::MAX);
             let progress = events.progress()?.saturating_sub(before);
@@ -277,7 +306,7 @@ struct Taken {
 impl Taken {
     fn new(by: RecordBy, root: Option<Pid>) -> Self {
         let root = root.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
-        Self { assembly: Assembly::new(by == RecordBy::Tracepoints), root, began: root.is_none() }
+        Self { assembly: Assembly::new(by != RecordBy::Ptrace), root, began: root.is_none() }
     }
 
     fn take(&mut self, event: RawEvent) {

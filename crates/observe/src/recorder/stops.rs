@@ -2,8 +2,8 @@
 //! call many times slower, and when threads sleep is not known.
 
 use super::calls::meaning;
+use super::clock::{now_ns, since};
 use super::raw::{RawEvent, RawKind};
-use crate::perf::{now_ns, since};
 use rustix::thread::sched_yield;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -95,7 +95,7 @@ impl Followed {
             return;
         };
         let pid = thread.pid;
-        let mut event = |what| take(RawEvent { at_ns, pid, tid, cpu: None, what });
+        let mut event = |what| take(RawEvent { at_ns, pid, tid, cpu: None, totals: None, what });
         let mut how = (GoOn::Followed, None);
         match stop {
             ThreadStop::Entry { number, arguments } => {

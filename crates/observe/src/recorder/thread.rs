@@ -11,10 +11,20 @@ pub(super) struct Thread {
     pub(super) off_since: Option<u64>,
     pub(super) cpu_ns: u64,
     pub(super) asleep_ns: u64,
+    /// What its process has been told of it, where the kernel counts.
+    pub(super) counted: ThreadTotals,
+}
+
+/// What a thread has done since it is recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ThreadTotals {
+    pub(super) cpu_ns: u64,
+    /// How often it left a CPU.
+    pub(super) switches: u64,
 }
 
 /// A call that has begun.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entered {
     pub(super) number: u32,
     pub(super) arguments: [u64; 4],
@@ -27,5 +37,19 @@ impl Thread {
     /// Its CPU time up to `at_ns`.
     pub(super) fn cpu(&self, at_ns: u64) -> u64 {
         self.cpu_ns + self.on_since.map_or(0, |since| at_ns.saturating_sub(since))
+    }
+}
+
+impl Entered {
+    /// The call in which the thread `tid` is now, as /proc/TID/syscall says. One that runs is in none.
+    pub(super) fn by(tid: u32, at_ns: u64) -> Option<Self> {
+        let text = std::fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+        let mut words = text.split_whitespace();
+        let number = words.next()?.parse().ok()?;
+        let mut arguments = [0; 4];
+        for argument in &mut arguments {
+            *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+        }
+        Some(Self { number, arguments, at_ns, cpu_ns: 0, asleep_ns: 0 })
     }
 }

@@ -1,8 +1,10 @@
-//! Events of processes by the kernel's tracepoints: each thread has events of its own on each CPU, which the kernel gives to
+//! Events of processes by records of the kernel's tracepoints: each thread has events of its own on each CPU, which the kernel gives to
 //! whatever it makes (`inherit`), so that no fork is too fast to be followed. All events of a CPU go into one ring, which is
 //! read out while the program runs.
 
 use super::calls::{filter, meaning};
+use super::clock::now_ns;
+use super::process_events::{EventsInOrder, ProcessEvents};
 use super::raw::{RawEvent, RawKind};
 use crate::perf::{counter, refused, ring, switched};
 use crate::tracefs::{Field, REMEDY, Tracefs};
@@ -26,11 +28,12 @@ const MISC_SWITCH_OUT: u16 = 1 << 13;
 const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// What every record ends with that is no sample: process, thread and time.
 const TRAILER_BYTES: usize = 16;
-/// An event can be stamped so long before it lies in its ring.
-const LATE_NS: u64 = 1_000_000;
+/// What is said of records for which a ring had no room.
+pub(super) const LOST_RECORDS: &str =
+    "records were lost, for the program made them faster than they were read";
 
 /// The tracepoints of processes, open.
-pub(super) struct ProcessEvents {
+pub(super) struct TracepointEvents {
     /// The ring of each CPU, in the order of `cpus`.
     rings: Vec<Sampler>,
     cpus: Vec<u32>,
@@ -41,10 +44,9 @@ pub(super) struct ProcessEvents {
     progress: Vec<Counter>,
     enter: Form,
     exit: Form,
-    /// Events that were read and may be older than some that were not.
-    waiting: Vec<RawEvent>,
+    waiting: EventsInOrder,
     /// Records for which a ring had no room.
-    pub(super) lost: u64,
+    lost: u64,
 }
 
 /// Where the fields of a tracepoint lie.
@@ -54,7 +56,7 @@ struct Form {
     value: Field,
 }
 
-impl ProcessEvents {
+impl TracepointEvents {
     /// Opens the events of `tids` and whatever they make, switched off.
     pub(super) fn open(cpus: &[u32], tids: &[u32]) -> Result<Self, Failure> {
         let tracefs = Tracefs::open()?;
@@ -62,7 +64,7 @@ impl ProcessEvents {
         let exit = tracefs.tracepoint("raw_syscalls/sys_exit")?;
         let rings = cpus.iter().map(|cpu| {
             let mut owner = Builder::new(Software::DUMMY);
-            owner.any_pid().one_cpu(*cpu as usize).include_kernel().clockid(Clock::MONOTONIC_RAW);
+            owner.any_pid().one_cpu(*cpu as usize).include_kernel().clockid(Clock::MONOTONIC);
             // Somebody sleeps until urgent records come. All others wait until they are fetched.
             owner.wakeup_watermark(2 << 20);
             ring(&mut owner, None, &format!("the events of CPU {cpu}"))
@@ -75,16 +77,14 @@ impl ProcessEvents {
             progress: Vec::new(),
             enter: Form { id: enter.id, number: enter.field("id")?, value: enter.field("args")? },
             exit: Form { id: exit.id, number: exit.field("id")?, value: exit.field("ret")? },
-            waiting: Vec::new(),
+            waiting: EventsInOrder::default(),
             lost: 0,
         };
         for tid in tids {
             for (at, cpu) in cpus.iter().enumerate() {
                 events.open_on(*tid, *cpu, at)?;
             }
-            let mut progress = Builder::new(Software::CONTEXT_SWITCHES);
-            progress.observe_pid(tid.cast_signed()).any_cpu().inherit(true).include_kernel().enabled(true);
-            events.progress.push(counter(&progress, "context switches")?);
+            events.progress.push(switches_of(*tid)?);
         }
         Ok(events)
     }
@@ -122,9 +122,10 @@ impl ProcessEvents {
         self.leaders.push(leader);
         Ok(())
     }
+}
 
-    /// Switches the events on or off, of all that inherited them too.
-    pub(super) fn switch(&mut self, on: bool) -> Result<(), Failure> {
+impl ProcessEvents for TracepointEvents {
+    fn switch(&mut self, on: bool) -> Result<(), Failure> {
         for leader in &mut self.leaders {
             let outcome = if on { leader.enable() } else { leader.disable() };
             switched(outcome, "the events of a thread")?;
@@ -132,62 +133,76 @@ impl ProcessEvents {
         Ok(())
     }
 
-    /// How often the processes were switched so far, recorded or not.
-    pub(super) fn progress(&mut self) -> Result<u64, Failure> {
-        let mut sum = 0;
-        for counter in &mut self.progress {
-            sum += counter.read().map_err(|error| refused("the count of context switches", &error))?;
-        }
-        Ok(sum)
+    fn progress(&mut self) -> Result<u64, Failure> {
+        sum_of(&mut self.progress)
     }
 
-    /// Sleeps until there are urgent events, or for so long.
-    pub(super) fn wait(&self, longest: Duration) {
+    fn wait(&self, longest: Duration) {
         let fds: Vec<BorrowedFd<'_>> =
             self.rings.iter().map(|ring| sys::perf_event::descriptor(ring.as_counter())).collect();
-        let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let timeout = Timespec::try_from(longest).ok();
-        // A signal ends it early, which is as well.
-        let _ = poll(&mut polled, timeout.as_ref());
+        wait_for(&fds, longest);
     }
 
-    /// Reads out what was recorded, and hands over in the order of time what is older than anything that is still to come. After
-    /// the `last` everything is.
-    pub(super) fn fetch(&mut self, last: bool, mut take: impl FnMut(RawEvent)) {
-        let complete_ns = crate::perf::now_ns().saturating_sub(LATE_NS);
-        let mut waiting = std::mem::take(&mut self.waiting);
+    fn fetch(&mut self, last: bool, take: &mut dyn FnMut(RawEvent)) {
+        let read_ns = now_ns();
         for at in 0..self.rings.len() {
             while let Some(record) = self.rings[at].next_record() {
                 let (kind, misc) = (record.ty(), record.misc());
                 let bytes = record.to_contiguous();
                 if kind == RECORD_LOST {
                     self.lost += number(&bytes, 8).unwrap_or(0);
-                } else {
-                    waiting.extend(event(kind, misc, &bytes, self.cpus[at], [&self.enter, &self.exit]));
+                } else if let Some(event) =
+                    event(kind, misc, &bytes, self.cpus[at], [&self.enter, &self.exit])
+                {
+                    self.waiting.push(event);
                 }
             }
         }
-        // Records of one CPU lie in the order of time, but for few: this sort is quick.
-        waiting.sort_by_key(|event| event.at_ns);
-        let until =
-            if last { waiting.len() } else { waiting.partition_point(|event| event.at_ns < complete_ns) };
-        let left = waiting.split_off(until);
-        waiting.into_iter().for_each(&mut take);
-        self.waiting = left;
+        self.waiting.take_complete(read_ns, last, take);
     }
+
+    fn count(&self, _: &mut dyn FnMut(RawEvent)) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn lost(&self) -> Vec<(&'static str, u64)> {
+        vec![(LOST_RECORDS, self.lost)]
+    }
+}
+
+/// Counts how often the thread `tid` and what it makes are switched.
+pub(super) fn switches_of(tid: u32) -> Result<Counter, Failure> {
+    let mut switches = Builder::new(Software::CONTEXT_SWITCHES);
+    switches.observe_pid(tid.cast_signed()).any_cpu().inherit(true).include_kernel().enabled(true);
+    counter(&switches, "context switches")
+}
+
+/// What such counters have counted together.
+pub(super) fn sum_of(counters: &mut [Counter]) -> Result<u64, Failure> {
+    let counts = counters.iter_mut().map(Counter::read);
+    counts.sum::<Result<u64, _>>().map_err(|error| refused("the count of context switches", &error))
+}
+
+/// Sleeps until one of `fds` can be read, or for so long.
+pub(super) fn wait_for(fds: &[BorrowedFd<'_>], longest: Duration) {
+    let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let timeout = Timespec::try_from(longest).ok();
+    // A signal ends it early, which is as well.
+    let _ = poll(&mut polled, timeout.as_ref());
 }
 
 /// `event` of the thread `tid` and what it makes, on `cpu`, switched off.
 fn of_thread<'a>(event: impl Event, tid: u32, cpu: u32) -> Builder<'a> {
     let mut builder = Builder::new(event);
     builder.observe_pid(tid.cast_signed()).one_cpu(cpu as usize).include_kernel().inherit(true);
-    builder.clockid(Clock::MONOTONIC_RAW).sample(SampleFlag::TID | SampleFlag::TIME);
+    builder.clockid(Clock::MONOTONIC).sample(SampleFlag::TID | SampleFlag::TIME);
     builder
 }
 
 /// What a record of `cpu` says.
 fn event(kind: u32, misc: u16, bytes: &[u8], cpu: u32, [enter, exit]: [&Form; 2]) -> Option<RawEvent> {
-    let event = |at_ns, pid, tid, what| Some(RawEvent { at_ns, pid, tid, cpu: Some(cpu), what });
+    let event =
+        |at_ns, pid, tid, what| Some(RawEvent { at_ns, pid, tid, cpu: Some(cpu), totals: None, what });
     if kind == RECORD_SAMPLE {
         let fields = bytes.get(20..)?;
         let id = u64::from(u16::from_ne_bytes(*fields.first_chunk()?));

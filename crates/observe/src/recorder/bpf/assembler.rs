@@ -1,0 +1,270 @@
+//! Writes programs for the kernel's BPF machine: instructions with labels, and memory by the size of what lies there. Which
+//! programs there are is in [`super::programs`], and what loads them is [`sys::bpf`].
+//!
+//! The machine has eleven registers: R0 has what a helper returned, R1 to R5 are its arguments and lost with each call, R6 to R9
+//! stay, and R10 is the end of a stack of 512 bytes (kernel: Documentation/bpf/standardization/instruction-set.rst).
+
+use rustix::fd::{AsFd, AsRawFd};
+use sys::bpf::BpfInstruction;
+
+/// A register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Register {
+    R0,
+    R1,
+    R2,
+    R3,
+    R4,
+    R6 = 6,
+    R7,
+    R8,
+    R9,
+    /// The end of the stack.
+    Stack,
+}
+
+/// How many bytes of memory are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Width {
+    Four,
+    Eight,
+}
+
+/// A condition on a register, as a number without a sign unless it says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Condition {
+    Equal,
+    NotEqual,
+    /// Some of these bits are set.
+    AnyOf,
+    /// It is less, as a number with a sign.
+    SignedLess,
+}
+
+/// What a register is compared with, added to it, or put into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operand {
+    Number(i32),
+    Of(Register),
+}
+
+impl From<i32> for Operand {
+    fn from(number: i32) -> Self {
+        Operand::Number(number)
+    }
+}
+
+impl From<Register> for Operand {
+    fn from(register: Register) -> Self {
+        Operand::Of(register)
+    }
+}
+
+/// What the kernel does for a program (bpf-helpers(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Helper {
+    MapLookup = 1,
+    MapUpdate = 2,
+    MapDelete = 3,
+    /// Nanoseconds of `CLOCK_MONOTONIC`.
+    Time = 5,
+    Cpu = 8,
+    /// The process in the upper half, the thread in the lower.
+    ProcessAndThread = 14,
+    /// What the thread is called.
+    Name = 16,
+    RingOutput = 130,
+}
+
+/// A place in the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Label(usize);
+
+/// A program that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    instructions: Vec<BpfInstruction>,
+    /// Where each label is, once that is known.
+    labels: Vec<Option<usize>>,
+    /// Jumps, and where they go.
+    jumps: Vec<(usize, Label)>,
+}
+
+/// Classes of instructions, and what is added to them.
+const LOAD_IMMEDIATE: u8 = 0x18;
+const LOAD: u8 = 0x61;
+const STORE_IMMEDIATE: u8 = 0x62;
+const STORE: u8 = 0x63;
+const ATOMIC_ADD: u8 = 0xc3;
+const ARITHMETIC: u8 = 0x07;
+const JUMP: u8 = 0x05;
+const OF_REGISTER: u8 = 0x08;
+const EIGHT: u8 = 0x18;
+const ADD: u8 = 0x00;
+const SUBTRACT: u8 = 0x10;
+const AND: u8 = 0x50;
+const MOVE: u8 = 0xb0;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+/// The immediate that is loaded is the descriptor of a map.
+const IS_MAP: u8 = 1;
+
+impl Width {
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Width::Four => 4,
+            Width::Eight => 8,
+        }
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            Width::Four => 0,
+            Width::Eight => EIGHT,
+        }
+    }
+}
+
+impl Assembler {
+    /// A place to which can be jumped, and which is put somewhere later.
+    pub(super) fn label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() - 1)
+    }
+
+    /// The label is here.
+    pub(super) fn put(&mut self, label: Label) {
+        self.labels[label.0] = Some(self.instructions.len());
+    }
+
+    /// `to = operand`.
+    pub(super) fn set(&mut self, to: Register, operand: impl Into<Operand>) {
+        self.arithmetic(MOVE, to, operand.into());
+    }
+
+    /// `to += operand`.
+    pub(super) fn add(&mut self, to: Register, operand: impl Into<Operand>) {
+        self.arithmetic(ADD, to, operand.into());
+    }
+
+    /// `to -= operand`.
+    pub(super) fn subtract(&mut self, to: Register, operand: impl Into<Operand>) {
+        self.arithmetic(SUBTRACT, to, operand.into());
+    }
+
+    /// `to &= operand`.
+    pub(super) fn and(&mut self, to: Register, operand: impl Into<Operand>) {
+        self.arithmetic(AND, to, operand.into());
+    }
+
+    /// `to = base[offset]`.
+    pub(super) fn load(&mut self, width: Width, to: Register, base: Register, offset: i16) {
+        self.push(LOAD | width.code(), to as u8, base as u8, offset, 0);
+    }
+
+    /// `base[offset] = value`.
+    pub(super) fn store(&mut self, width: Width, base: Register, offset: i16, value: impl Into<Operand>) {
+        match value.into() {
+            Operand::Number(number) => {
+                self.push(STORE_IMMEDIATE | width.code(), base as u8, 0, offset, number);
+            }
+            Operand::Of(from) => self.push(STORE | width.code(), base as u8, from as u8, offset, 0),
+        }
+    }
+
+    /// `base[offset] += value`, of eight bytes, whatever other CPUs do to it.
+    pub(super) fn atomic_add(&mut self, base: Register, offset: i16, value: Register) {
+        self.push(ATOMIC_ADD | EIGHT, base as u8, value as u8, offset, 0);
+    }
+
+    /// `to` refers to `map`.
+    pub(super) fn refer(&mut self, to: Register, map: &impl AsFd) {
+        self.push(LOAD_IMMEDIATE, to as u8, IS_MAP, 0, map.as_fd().as_raw_fd());
+        self.push(0, 0, 0, 0, 0);
+    }
+
+    /// R0 is what `helper` says of R1 to R5, which are lost.
+    pub(super) fn call(&mut self, helper: Helper) {
+        self.push(CALL, 0, 0, 0, helper as i32);
+    }
+
+    /// Goes on at `label`.
+    pub(super) fn jump(&mut self, label: Label) {
+        self.jumps.push((self.instructions.len(), label));
+        self.push(JUMP, 0, 0, 0, 0);
+    }
+
+    /// Goes on at `label` if `register` is as the condition says.
+    pub(super) fn jump_if(
+        &mut self,
+        register: Register,
+        condition: Condition,
+        operand: impl Into<Operand>,
+        label: Label,
+    ) {
+        let condition = match condition {
+            Condition::Equal => 0x10,
+            Condition::AnyOf => 0x40,
+            Condition::NotEqual => 0x50,
+            Condition::SignedLess => 0xc0,
+        };
+        self.jumps.push((self.instructions.len(), label));
+        self.operation(JUMP | condition, register, operand.into());
+    }
+
+    /// Ends the program.
+    pub(super) fn exit(&mut self) {
+        // Nobody else shall get a record of it: that is what zero says.
+        self.set(Register::R0, 0);
+        self.push(EXIT, 0, 0, 0, 0);
+    }
+
+    /// The program.
+    pub(super) fn finish(mut self) -> Vec<BpfInstruction> {
+        for (at, label) in self.jumps {
+            let to = self.labels[label.0].expect("every label that is jumped to was put somewhere");
+            let distance = to.cast_signed() - at.cast_signed() - 1;
+            self.instructions[at].offset = i16::try_from(distance).expect("programs are short");
+        }
+        self.instructions
+    }
+
+    fn arithmetic(&mut self, code: u8, to: Register, operand: Operand) {
+        self.operation(ARITHMETIC | code, to, operand);
+    }
+
+    fn operation(&mut self, code: u8, to: Register, operand: Operand) {
+        match operand {
+            Operand::Number(number) => self.push(code, to as u8, 0, 0, number),
+            Operand::Of(from) => self.push(code | OF_REGISTER, to as u8, from as u8, 0, 0),
+        }
+    }
+
+    fn push(&mut self, code: u8, destination: u8, source: u8, offset: i16, immediate: i32) {
+        self.instructions.push(BpfInstruction::new(code, destination, source, offset, immediate));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Register::{R0, R1, Stack};
+    use super::*;
+
+    #[test]
+    fn instructions_are_those_of_the_specification() {
+        let mut code = Assembler::default();
+        let end = code.label();
+        code.load(Width::Eight, R0, R1, 16);
+        code.jump_if(R0, Condition::SignedLess, 0, end);
+        code.store(Width::Four, Stack, -4, R0);
+        code.atomic_add(R1, 8, R0);
+        code.put(end);
+        code.exit();
+        let written: Vec<(u8, i16, i32)> =
+            code.finish().iter().map(|of| (of.code, of.offset, of.immediate)).collect();
+        assert_eq!(
+            written,
+            [(0x79, 16, 0), (0xc5, 2, 0), (0x63, -4, 0), (0xdb, 8, 0), (0xb7, 0, 0), (0x95, 0, 0)]
+        );
+    }
+}

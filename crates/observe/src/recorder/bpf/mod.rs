@@ -1,0 +1,166 @@
+//! Events of processes by programs in the kernel (bpf(2)), which follow threads themselves and tell of each call once, when it has
+//! ended. Which threads there are, the kernel knows by the first PID namespace's numbers, so that it works there only.
+
+mod assembler;
+mod layout;
+mod programs;
+
+use super::calls::wanted;
+use super::clock::now_ns;
+use super::process_events::{EventsInOrder, ProcessEvents};
+use super::raw::{RawEvent, RawKind};
+use super::stops::process_of;
+use super::thread::Entered;
+use super::tracepoints::{LOST_RECORDS, sum_of, switches_of, wait_for};
+use crate::perf::refused;
+use crate::tracefs::{Tracefs, in_first_pid_namespace};
+use layout::{announcements, event, new_thread, thread, totals};
+use perf_event::events::Tracepoint;
+use perf_event::{Builder, Counter};
+use programs::{Maps, programs};
+use rustix::fd::AsFd;
+use std::collections::HashSet;
+use std::time::Duration;
+use sys::bpf::{BpfMap, BpfProgram, BpfRing};
+use sys::{Failure, OrFail};
+
+/// More threads are not recorded at the same time.
+const MOST_THREADS: u32 = 1 << 15;
+/// No call has a higher number.
+const MOST_CALLS: u32 = 1024;
+/// Room for records: a third of a second of half a million calls each second.
+const RING_BYTES: usize = 32 << 20;
+const LOST_THREADS: &str = "threads were not recorded, for there were too many at the same time";
+
+/// The programs, loaded.
+pub(super) struct BpfEvents {
+    maps: Maps,
+    programs: Vec<AttachableProgram>,
+    /// Counts context switches, from the first time that somebody asks for it.
+    progress: Vec<Counter>,
+    waiting: EventsInOrder,
+}
+
+struct AttachableProgram {
+    program: BpfProgram,
+    /// The tracepoint's name and number.
+    name: &'static str,
+    id: u64,
+    of_calls: bool,
+    /// The program is attached as long as this is open.
+    attached: Option<Counter>,
+    cpu: u32,
+}
+
+impl BpfEvents {
+    /// Loads the programs for the threads `tids` and whatever they make. With `calls`, a thread may be in a call already.
+    pub(super) fn open(cpus: &[u32], tids: &[u32], calls: bool) -> Result<Self, Failure> {
+        in_first_pid_namespace()?;
+        let maps = Maps {
+            threads: BpfMap::hash(4, thread::BYTES as usize, MOST_THREADS)?,
+            calls: BpfMap::array(4, MOST_CALLS)?,
+            lost: BpfMap::array(8, 2)?,
+            ring: BpfRing::create(RING_BYTES)?,
+        };
+        for (number, meaning) in wanted() {
+            maps.calls.set(&number.to_ne_bytes(), &announcements(*meaning).to_ne_bytes())?;
+        }
+        let tracefs = Tracefs::open()?;
+        let cpu = cpus.first().copied().unwrap_or(0);
+        let load = |program: programs::TracepointProgram| {
+            let name = program.tracepoint;
+            let (_, short) = name.split_once('/').unwrap_or(("", name));
+            Ok(AttachableProgram {
+                program: BpfProgram::load(short, &program.instructions)?,
+                name,
+                id: tracefs.tracepoint(name)?.id,
+                of_calls: program.of_calls,
+                attached: None,
+                cpu,
+            })
+        };
+        let programs = programs(&tracefs, &maps)?.into_iter().map(load).collect::<Result<_, Failure>>()?;
+        let mut events = Self { maps, programs, progress: Vec::new(), waiting: EventsInOrder::default() };
+        // Nobody is recorded yet: it shows whether they may be attached.
+        events.switch(true)?;
+        for tid in tids {
+            let now_ns = now_ns();
+            let entered = Entered::by(*tid, now_ns).filter(|_| calls);
+            let state = new_thread(process_of(*tid), now_ns, entered.as_ref());
+            events.maps.threads.set(&tid.to_ne_bytes(), &state)?;
+        }
+        Ok(events)
+    }
+
+    fn threads(&self) -> Result<Vec<u32>, Failure> {
+        let keys = self.maps.threads.keys()?;
+        Ok(keys.iter().filter_map(|key| Some(u32::from_ne_bytes(*key.first_chunk()?))).collect())
+    }
+}
+
+impl AttachableProgram {
+    fn attach(&mut self) -> Result<(), Failure> {
+        if self.attached.is_some() {
+            return Ok(());
+        }
+        let what = format!("the tracepoint {}", self.name);
+        let mut builder = Builder::new(Tracepoint::with_id(self.id));
+        // The event itself is of one CPU and stays off. The program runs on all of them.
+        builder.any_pid().one_cpu(self.cpu as usize).include_kernel();
+        let event = builder.build().map_err(|error| refused(&what, &error))?;
+        self.program.attach(&event).or_fail("ioctl(PERF_EVENT_IOC_SET_BPF)", &what)?;
+        self.attached = Some(event);
+        Ok(())
+    }
+}
+
+impl ProcessEvents for BpfEvents {
+    fn switch(&mut self, on: bool) -> Result<(), Failure> {
+        for program in &mut self.programs {
+            match on {
+                true => program.attach()?,
+                false if program.of_calls => program.attached = None,
+                false => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self) -> Result<u64, Failure> {
+        if self.progress.is_empty() {
+            // A thread that has just ended needs none.
+            self.progress = self.threads()?.into_iter().filter_map(|tid| switches_of(tid).ok()).collect();
+        }
+        sum_of(&mut self.progress)
+    }
+
+    fn wait(&self, longest: Duration) {
+        wait_for(&[self.maps.ring.as_fd()], longest);
+    }
+
+    fn fetch(&mut self, last: bool, take: &mut dyn FnMut(RawEvent)) {
+        let read_ns = now_ns();
+        let waiting = &mut self.waiting;
+        self.maps.ring.read(|bytes| event(bytes).into_iter().for_each(|event| waiting.push(event)));
+        waiting.take_complete(read_ns, last, take);
+    }
+
+    fn count(&self, take: &mut dyn FnMut(RawEvent)) -> Result<(), Failure> {
+        let mut seen = HashSet::new();
+        for tid in self.threads()?.into_iter().filter(|tid| seen.insert(*tid)) {
+            let at_ns = now_ns();
+            let state = self.maps.threads.get(&tid.to_ne_bytes())?;
+            let Some((pid, counted)) = state.and_then(|bytes| totals(&bytes, at_ns)) else { continue };
+            take(RawEvent { at_ns, pid, tid, cpu: None, totals: Some(counted), what: RawKind::Counted });
+        }
+        Ok(())
+    }
+
+    fn lost(&self) -> Vec<(&'static str, u64)> {
+        let lost = |which: u32| {
+            let bytes = self.maps.lost.get(&which.to_ne_bytes()).ok().flatten()?;
+            Some(u64::from_ne_bytes(*bytes.first_chunk()?))
+        };
+        vec![(LOST_RECORDS, lost(0).unwrap_or(0)), (LOST_THREADS, lost(1).unwrap_or(0))]
+    }
+}

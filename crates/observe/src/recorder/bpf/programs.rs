@@ -1,0 +1,436 @@
+//! The programs that follow threads in the kernel: which call a thread is in, its CPU time and its sleep so far, in a map; and a
+//! record of each call when it has ended, and of each thread that is made, becomes another program or ends. A record that a
+//! tracepoint makes by itself costs several times as much, and there would be two for a call and two for a sleep.
+
+use super::assembler::{Assembler, Condition, Helper, Label, Register, Width};
+use super::layout::{RecordKind, announced, record, thread};
+use crate::tracefs::Tracefs;
+use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, Stack};
+use Width::{Eight, Four};
+use sys::Failure;
+use sys::bpf::{BpfInstruction, BpfMap, BpfRing};
+
+/// Where things lie on the stack, from its end.
+const KEY: i16 = -4;
+const RECORD: i16 = -8 - record::BYTES;
+const THREAD: i16 = RECORD - thread::BYTES;
+/// `BPF_RB_NO_WAKEUP` and `BPF_RB_FORCE_WAKEUP`.
+const NO_WAKEUP: i32 = 1;
+const FORCE_WAKEUP: i32 = 2;
+/// `CLONE_THREAD`.
+const CLONE_THREAD: i32 = 0x1_0000;
+/// The bits of `prev_state` that say that a thread sleeps, stops or ends.
+const NOT_RUNNABLE: i32 = 0xff;
+/// `FUTEX_PRIVATE_FLAG`.
+const FUTEX_PRIVATE: i32 = 128;
+
+/// What the programs share with each other and with us.
+#[derive(Debug)]
+pub(super) struct Maps {
+    /// The recorded threads, by their numbers.
+    pub(super) threads: BpfMap,
+    /// What is to be done with a call, by its number: flags of [`announced`].
+    pub(super) calls: BpfMap,
+    /// How many records found no room, and how many threads did not.
+    pub(super) lost: BpfMap,
+    /// The records.
+    pub(super) ring: BpfRing,
+}
+
+/// A tracepoint, and the program for it.
+pub(super) struct TracepointProgram {
+    /// As `group/event`.
+    pub(super) tracepoint: &'static str,
+    pub(super) instructions: Vec<BpfInstruction>,
+    /// Whether it runs only while calls are recorded: the others go on following threads.
+    pub(super) of_calls: bool,
+}
+
+/// All programs, for this kernel's tracepoints.
+pub(super) fn programs(tracefs: &Tracefs, maps: &Maps) -> Result<Vec<TracepointProgram>, Failure> {
+    let calls = ["raw_syscalls/sys_enter", "raw_syscalls/sys_exit", "sched/sched_switch"];
+    let lives = ["task/task_newtask", "sched/sched_process_exec", "sched/sched_process_exit"];
+    let all = calls.map(|name| (name, true)).into_iter().chain(lives.map(|name| (name, false)));
+    let program = |(name, of_calls): (&'static str, bool)| {
+        let tracepoint = tracefs.tracepoint(name)?;
+        let at = |field: &str, width: Width| tracepoint.place(field, width.bytes());
+        let mut writer = Writer { code: Assembler::default(), maps, end: None };
+        match name {
+            "raw_syscalls/sys_enter" => {
+                writer.call_begins(at("id", Eight)?, tracepoint.place("args", 6 * 8)?)
+            }
+            "raw_syscalls/sys_exit" => writer.call_ends(at("id", Eight)?, at("ret", Eight)?),
+            "sched/sched_switch" => {
+                writer.cpu_changes(at("prev_pid", Four)?, at("prev_state", Eight)?, at("next_pid", Four)?);
+            }
+            "task/task_newtask" => writer.thread_is_made(at("pid", Four)?, at("clone_flags", Eight)?),
+            "sched/sched_process_exec" => writer.program_changes(at("pid", Four)?, at("old_pid", Four)?),
+            _ => writer.thread_ends(at("pid", Four)?),
+        }
+        Ok(TracepointProgram { tracepoint: name, instructions: writer.finish(), of_calls })
+    };
+    all.map(program).collect()
+}
+
+/// Writes one program. R6 is what the tracepoint says, R8 the thread, R9 the time.
+struct Writer<'a> {
+    code: Assembler,
+    maps: &'a Maps,
+    /// Where the program ends.
+    end: Option<Label>,
+}
+
+impl Writer<'_> {
+    /// sys_enter: notes which call the thread is in, since when.
+    fn call_begins(&mut self, id: i16, arguments: i16) {
+        let end = self.begin();
+        self.what_to_do_with_the_call(id, end);
+        self.current_thread(end);
+        self.time();
+        self.it_runs();
+        let code = &mut self.code;
+        let counts = code.label();
+        // What threads of one process do among themselves is nothing that processes do.
+        code.jump_if(R7, Condition::AnyOf, announced::FUTEX, counts);
+        let noted = code.label();
+        code.jump(noted);
+        code.put(counts);
+        code.store(Eight, R8, thread::CALL, thread::NO_CALL);
+        code.load(Eight, R1, R6, arguments + 8);
+        code.jump_if(R1, Condition::AnyOf, FUTEX_PRIVATE, end);
+        code.put(noted);
+        code.load(Eight, R1, R6, id);
+        code.store(Eight, R8, thread::CALL, R1);
+        code.store(Eight, R8, thread::ENTERED, R9);
+        self.cpu_time(R1);
+        let code = &mut self.code;
+        code.store(Eight, R8, thread::ENTERED_CPU, R1);
+        code.load(Eight, R1, R8, thread::ASLEEP);
+        code.store(Eight, R8, thread::ENTERED_ASLEEP, R1);
+        for at in 0..4 {
+            code.load(Eight, R1, R6, arguments + 8 * at);
+            code.store(Eight, R8, thread::ARGUMENTS + 8 * at, R1);
+        }
+        let is_announced = code.label();
+        let never_returns = code.label();
+        code.jump_if(R7, Condition::AnyOf, announced::AT_ENTRY, is_announced);
+        code.jump_if(R7, Condition::AnyOf, announced::NEVER_RETURNS, never_returns);
+        code.jump(end);
+        code.put(is_announced);
+        self.record_of_call(RecordKind::Begins, 0);
+        self.code.jump(end);
+        self.code.put(never_returns);
+        self.record_of_call(RecordKind::Call, 0);
+        self.code.store(Eight, R8, thread::CALL, thread::NO_CALL);
+    }
+
+    /// sys_exit: tells of the call that ended, if it did or waited for anything.
+    fn call_ends(&mut self, id: i16, returned: i16) {
+        let end = self.begin();
+        self.what_to_do_with_the_call(id, end);
+        self.current_thread(end);
+        let code = &mut self.code;
+        let (wanted, has_ended) = (code.label(), code.label());
+        code.load(Eight, R1, R6, id);
+        code.load(Eight, R2, R8, thread::CALL);
+        code.jump_if(R1, Condition::NotEqual, R2, end);
+        code.load(Eight, R1, R8, thread::ASLEEP);
+        code.load(Eight, R2, R8, thread::ENTERED_ASLEEP);
+        code.jump_if(R1, Condition::NotEqual, R2, wanted);
+        code.jump_if(R7, Condition::AnyOf, announced::IF_IT_SLEPT, has_ended);
+        let may_have_failed = code.label();
+        code.jump_if(R7, Condition::AnyOf, announced::IF_IT_SUCCEEDED, may_have_failed);
+        code.jump(wanted);
+        code.put(may_have_failed);
+        code.load(Eight, R1, R6, returned);
+        code.jump_if(R1, Condition::SignedLess, 0, has_ended);
+        code.put(wanted);
+        self.time();
+        self.it_runs();
+        self.code.load(Eight, R1, R6, returned);
+        self.code.store(Eight, Stack, RECORD + record::VALUE, R1);
+        let is_urgent = self.code.label();
+        self.code.jump_if(R7, Condition::AnyOf, announced::URGENTLY, is_urgent);
+        self.record_of_ended_call(NO_WAKEUP);
+        self.code.jump(has_ended);
+        self.code.put(is_urgent);
+        self.record_of_ended_call(FORCE_WAKEUP);
+        self.code.put(has_ended);
+        self.code.store(Eight, R8, thread::CALL, thread::NO_CALL);
+    }
+
+    /// sched_switch: the CPU time of the one, and the sleep of the other.
+    fn cpu_changes(&mut self, previous: i16, state: i16, next: i16) {
+        let end = self.begin();
+        self.time();
+        let code = &mut self.code;
+        let other = code.label();
+        code.load(Four, R1, R6, previous);
+        code.jump_if(R1, Condition::Equal, 0, other);
+        code.store(Four, Stack, KEY, R1);
+        self.find_thread(other);
+        let code = &mut self.code;
+        let (had_run, sleeps, counted) = (code.label(), code.label(), code.label());
+        code.load(Eight, R1, R8, thread::ON_SINCE);
+        code.jump_if(R1, Condition::NotEqual, 0, had_run);
+        code.jump(counted);
+        code.put(had_run);
+        self.cpu_time(R1);
+        let code = &mut self.code;
+        code.store(Eight, R8, thread::CPU, R1);
+        code.store(Eight, R8, thread::ON_SINCE, 0);
+        code.put(counted);
+        code.load(Eight, R1, R8, thread::SWITCHES);
+        code.add(R1, 1);
+        code.store(Eight, R8, thread::SWITCHES, R1);
+        code.store(Eight, R8, thread::OFF_SINCE, 0);
+        code.load(Eight, R1, R6, state);
+        code.and(R1, NOT_RUNNABLE);
+        code.jump_if(R1, Condition::NotEqual, 0, sleeps);
+        code.jump(other);
+        code.put(sleeps);
+        code.store(Eight, R8, thread::OFF_SINCE, R9);
+        code.put(other);
+        code.load(Four, R1, R6, next);
+        code.jump_if(R1, Condition::Equal, 0, end);
+        code.store(Four, Stack, KEY, R1);
+        self.find_thread(end);
+        let code = &mut self.code;
+        let awake = code.label();
+        code.store(Eight, R8, thread::ON_SINCE, R9);
+        code.load(Eight, R1, R8, thread::OFF_SINCE);
+        code.jump_if(R1, Condition::Equal, 0, awake);
+        code.store(Eight, R8, thread::OFF_SINCE, 0);
+        code.load(Eight, R2, R8, thread::ASLEEP);
+        code.add(R2, R9);
+        code.subtract(R2, R1);
+        code.store(Eight, R8, thread::ASLEEP, R2);
+        code.put(awake);
+    }
+
+    /// task_newtask, in the thread that makes another: the other is recorded too.
+    fn thread_is_made(&mut self, tid: i16, flags: i16) {
+        let end = self.begin();
+        self.current_thread(end);
+        self.time();
+        let code = &mut self.code;
+        for at in (0..thread::BYTES).step_by(8) {
+            code.store(Eight, Stack, THREAD + at, 0);
+        }
+        code.store(Eight, Stack, THREAD + thread::CALL, thread::NO_CALL);
+        code.load(Four, R7, R6, tid);
+        code.store(Four, Stack, RECORD + record::MADE_TID, R7);
+        let is_process = code.label();
+        let known = code.label();
+        code.load(Eight, R1, R6, flags);
+        code.jump_if(R1, Condition::AnyOf, CLONE_THREAD, is_process);
+        code.jump(known);
+        code.put(is_process);
+        code.load(Four, R7, R8, thread::PID);
+        code.put(known);
+        code.store(Four, Stack, THREAD + thread::PID, R7);
+        code.store(Four, Stack, RECORD + record::MADE_PID, R7);
+        self.record(RecordKind::Fork, record::MADE_BYTES, NO_WAKEUP);
+        let code = &mut self.code;
+        code.load(Four, R1, Stack, RECORD + record::MADE_TID);
+        code.store(Four, Stack, KEY, R1);
+        code.set(R3, Stack);
+        code.add(R3, i32::from(THREAD));
+        self.keep_thread();
+    }
+
+    /// sched_process_exec: the thread has the number of its process now, whatever it had before.
+    fn program_changes(&mut self, tid: i16, before: i16) {
+        let end = self.begin();
+        let code = &mut self.code;
+        code.load(Four, R1, R6, before);
+        code.store(Four, Stack, KEY, R1);
+        self.find_thread(end);
+        self.time();
+        let code = &mut self.code;
+        code.set(R1, Stack);
+        code.add(R1, i32::from(RECORD + record::NAME));
+        code.set(R2, i32::from(record::NAME_BYTES));
+        code.call(Helper::Name);
+        self.record(RecordKind::Exec, record::NAME + record::NAME_BYTES, NO_WAKEUP);
+        let code = &mut self.code;
+        code.load(Four, R1, R6, before);
+        code.load(Four, R2, R6, tid);
+        code.jump_if(R1, Condition::Equal, R2, end);
+        code.store(Four, Stack, KEY, R2);
+        code.set(R3, R8);
+        self.keep_thread();
+        let code = &mut self.code;
+        code.load(Four, R1, R6, before);
+        code.store(Four, Stack, KEY, R1);
+        self.forget_thread();
+    }
+
+    /// sched_process_exit: the thread is no more.
+    fn thread_ends(&mut self, tid: i16) {
+        let end = self.begin();
+        self.code.load(Four, R1, R6, tid);
+        self.code.store(Four, Stack, KEY, R1);
+        self.find_thread(end);
+        self.time();
+        self.record(RecordKind::End, record::HEAD_BYTES, NO_WAKEUP);
+        self.forget_thread();
+    }
+
+    fn begin(&mut self) -> Label {
+        self.code.set(R6, R1);
+        let end = self.code.label();
+        self.end = Some(end);
+        end
+    }
+
+    fn finish(mut self) -> Vec<BpfInstruction> {
+        if let Some(end) = self.end {
+            self.code.put(end);
+        }
+        self.code.exit();
+        self.code.finish()
+    }
+
+    /// R7 is what the flags of the call are. Most calls have none.
+    fn what_to_do_with_the_call(&mut self, id: i16, end: Label) {
+        let code = &mut self.code;
+        code.load(Eight, R1, R6, id);
+        code.store(Four, Stack, KEY, R1);
+        self.find(&self.maps.calls, end);
+        self.code.load(Four, R7, R0, 0);
+        self.code.jump_if(R7, Condition::Equal, 0, end);
+    }
+
+    /// R8 is the thread that runs; the program ends if it is not recorded.
+    fn current_thread(&mut self, end: Label) {
+        self.code.call(Helper::ProcessAndThread);
+        self.code.store(Four, Stack, KEY, R0);
+        self.find_thread(end);
+    }
+
+    /// R8 is the thread whose number is the key.
+    fn find_thread(&mut self, absent: Label) {
+        self.find(&self.maps.threads, absent);
+        self.code.set(R8, R0);
+    }
+
+    /// R0 is the value of the key.
+    fn find(&mut self, map: &BpfMap, absent: Label) {
+        let code = &mut self.code;
+        code.refer(R1, map);
+        code.set(R2, Stack);
+        code.add(R2, i32::from(KEY));
+        code.call(Helper::MapLookup);
+        code.jump_if(R0, Condition::Equal, 0, absent);
+    }
+
+    /// The thread that R3 refers to is kept by the key.
+    fn keep_thread(&mut self) {
+        let code = &mut self.code;
+        code.refer(R1, &self.maps.threads);
+        code.set(R2, Stack);
+        code.add(R2, i32::from(KEY));
+        code.set(R4, 0);
+        code.call(Helper::MapUpdate);
+        self.count_unless_done(1);
+    }
+
+    fn forget_thread(&mut self) {
+        let code = &mut self.code;
+        code.refer(R1, &self.maps.threads);
+        code.set(R2, Stack);
+        code.add(R2, i32::from(KEY));
+        code.call(Helper::MapDelete);
+    }
+
+    /// R9 is the time.
+    fn time(&mut self) {
+        self.code.call(Helper::Time);
+        self.code.set(R9, R0);
+    }
+
+    /// The thread runs, though it may not be known since when.
+    fn it_runs(&mut self) {
+        let code = &mut self.code;
+        let known = code.label();
+        code.load(Eight, R1, R8, thread::ON_SINCE);
+        code.jump_if(R1, Condition::NotEqual, 0, known);
+        code.store(Eight, R8, thread::ON_SINCE, R9);
+        code.store(Eight, R8, thread::OFF_SINCE, 0);
+        code.put(known);
+    }
+
+    /// `to` is the CPU time of the thread until now. R2 is lost.
+    fn cpu_time(&mut self, to: Register) {
+        let code = &mut self.code;
+        let known = code.label();
+        code.load(Eight, to, R8, thread::CPU);
+        code.load(Eight, R2, R8, thread::ON_SINCE);
+        code.jump_if(R2, Condition::Equal, 0, known);
+        code.add(to, R9);
+        code.subtract(to, R2);
+        code.put(known);
+    }
+
+    fn record_of_call(&mut self, kind: RecordKind, value: i32) {
+        self.code.store(Eight, Stack, RECORD + record::VALUE, value);
+        self.what_was_called();
+        self.record(kind, record::BYTES, NO_WAKEUP);
+    }
+
+    fn record_of_ended_call(&mut self, wake_up: i32) {
+        self.what_was_called();
+        self.record(RecordKind::Call, record::BYTES, wake_up);
+    }
+
+    /// The call and its arguments go into the record.
+    fn what_was_called(&mut self) {
+        let code = &mut self.code;
+        for (from, to) in (thread::ENTERED..thread::BYTES).step_by(8).zip((record::ENTERED..).step_by(8)) {
+            code.load(Eight, R1, R8, from);
+            code.store(Eight, Stack, RECORD + to, R1);
+        }
+    }
+
+    /// Fills in what all records say, and hands the record over.
+    fn record(&mut self, kind: RecordKind, bytes: i16, wake_up: i32) {
+        let code = &mut self.code;
+        code.store(Four, Stack, RECORD + record::KIND, kind as i32);
+        code.call(Helper::Cpu);
+        code.store(Four, Stack, RECORD + record::CPU, R0);
+        code.load(Four, R1, R8, thread::PID);
+        code.store(Four, Stack, RECORD + record::PID, R1);
+        code.load(Four, R1, Stack, KEY);
+        code.store(Four, Stack, RECORD + record::TID, R1);
+        code.store(Eight, Stack, RECORD + record::AT, R9);
+        self.cpu_time(R1);
+        let code = &mut self.code;
+        code.store(Eight, Stack, RECORD + record::CPU_TIME, R1);
+        for (from, to) in [(thread::ASLEEP, record::ASLEEP), (thread::SWITCHES, record::SWITCHES)] {
+            code.load(Eight, R1, R8, from);
+            code.store(Eight, Stack, RECORD + to, R1);
+        }
+        code.refer(R1, &self.maps.ring);
+        code.set(R2, Stack);
+        code.add(R2, i32::from(RECORD));
+        code.set(R3, i32::from(bytes));
+        code.set(R4, wake_up);
+        code.call(Helper::RingOutput);
+        self.count_unless_done(0);
+    }
+
+    /// Counts what was lost if a helper did not do what it should, which is other than zero.
+    fn count_unless_done(&mut self, which: i32) {
+        let done = self.code.label();
+        self.code.jump_if(R0, Condition::Equal, 0, done);
+        // The key is wanted again.
+        self.code.load(Four, R7, Stack, KEY);
+        self.code.store(Four, Stack, KEY, which);
+        self.find(&self.maps.lost, done);
+        self.code.set(R1, 1);
+        self.code.atomic_add(R0, 0, R1);
+        self.code.store(Four, Stack, KEY, R7);
+        self.code.put(done);
+    }
+}
