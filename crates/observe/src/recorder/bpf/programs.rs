@@ -57,7 +57,7 @@ pub(super) fn programs(tracefs: &Tracefs, maps: &Maps) -> Result<Vec<TracepointP
         let mut writer = Writer { code: Assembler::default(), maps, end: None };
         match name {
             "raw_syscalls/sys_enter" => {
-                writer.call_begins(at("id", Eight)?, tracepoint.place("args", 6 * 8)?)
+                writer.call_begins(at("id", Eight)?, tracepoint.place("args", 6 * 8)?);
             }
             "raw_syscalls/sys_exit" => writer.call_ends(at("id", Eight)?, at("ret", Eight)?),
             "sched/sched_switch" => {
