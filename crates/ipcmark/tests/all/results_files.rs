@@ -3,7 +3,7 @@
 
 use crate::cli::{edited, good, line_of, refused, results_file};
 use crate::common::{Place, run};
-use serde_json::Value;
+use serde_json::{Value, json};
 use snapbox::{assert_data_eq, str};
 use std::fs::{self, File};
 
@@ -279,4 +279,42 @@ fn what_is_large_in_a_line_is_refused_or_read() {
     );
     place.file("deep", format!("{deep}\n"));
     run(&mut place.ipcmark(["report", "deep"]));
+}
+
+/// A host whose readings never change is one of which nothing is known: every number is the same as without readings. The samples are
+/// measured, their readings are set to one value, and the summaries are made anew, as of a run that was cut off.
+#[test]
+fn readings_that_never_change_change_nothing() {
+    let place = Place::new();
+    let mechanisms = ["-m", "pipe", "-m", "eventfd", "-s", "1", "-w", "latency"];
+    let mut command = place.ipcmark(["run", "--rounds", "24", "-o", "measured.jsonl", "-p", "same-core"]);
+    run(command.args(["-p", "same-llc|cross-llc"]).args(mechanisms)).expect(0);
+    let measured = fs::read_to_string(place.path("measured.jsonl")).unwrap();
+    let lines: Vec<Value> = measured.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["sample"]["speed"]["client"].is_object()), "readings were taken");
+    let shown = |name: &str, edit: &dyn Fn(&mut Value)| {
+        let kept = lines.iter().filter(|line| line["type"] != "record" && line["type"] != "end");
+        let edited = kept.cloned().map(|mut line| {
+            line.get_mut("sample").into_iter().for_each(edit);
+            line.to_string() + "\n"
+        });
+        place.file(name, edited.collect::<String>());
+        [vec![], vec!["--detail"], vec!["--format", "csv"]].map(|form| {
+            let said = run(place.ipcmark(["report", name]).args(form)).expect(0);
+            assert!(said.out.contains("eventfd"), "{said}");
+            said.out
+        })
+    };
+    let without = shown("without.jsonl", &|sample| sample["speed"] = Value::Null);
+    let all_readings = |sample: &mut Value, ns: f64| {
+        let readings = sample["speed"].as_object_mut().into_iter().flatten();
+        readings.for_each(|(_, reading)| *reading = json!({"before_ns": ns, "after_ns": ns}));
+    };
+    assert_eq!(shown("forced.jsonl", &|sample| all_readings(sample, 6000.0)), without);
+    // Readings that go with the times do change something: the comparison above could fail.
+    let with_times = |sample: &mut Value| {
+        let ns = sample["elapsed_ns"].as_f64().unwrap() / sample["iterations"].as_f64().unwrap();
+        all_readings(sample, ns);
+    };
+    assert_ne!(shown("with_times.jsonl", &with_times), without);
 }
