@@ -38,7 +38,8 @@ usage: cargo xtask TASK
                  bare CASE, stream CASE, others PROGRAM, remote PROGRAM: those whose names begin so;
                  coverage [RUNS [SECONDS [MINUTES]]]: how often an interval covers what all runs say;
                  same [RUNS [SECONDS]]: what ipcmark says of runs that differ in nothing;
-                 power [REPETITIONS [SECONDS]]: how often it finds a delay that is injected;
+                 power [REPETITIONS [SECONDS [PART…]]]: how often it finds a delay that is injected;
+                 PART is interleaved or between-runs, and same-core or same-llc;
                  choose [PART [SCENARIOS [SECONDS [SEED]]]]: how often predictions hold; PART is random, postgresql, nginx or pipeline;
                  static [SECONDS]: the static binary beside cargo's own build;
                  memory [SECONDS]: the most memory of a run of the default suite;

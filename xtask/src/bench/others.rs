@@ -41,6 +41,8 @@ const OTHERS: [Other; 9] = [
 
 /// Rounds of one ratio: each program twice a round, in ABBA order.
 const ROUNDS: usize = 8;
+/// The same between two namespaces, where a message wakes another CPU and times vary by much.
+pub(super) const REMOTE_ROUNDS: usize = 24;
 /// How long one trial of ipcmark measures here: about as long as the others.
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -59,13 +61,15 @@ pub fn run(bench: &Bench, program: &str) -> Result<(), String> {
 }
 
 fn beside(bench: &Bench, other: &Other, case: &Case) -> Result<String, String> {
-    in_abba_order(other.name, case, || (other.run)(case), |number| bench.iteration_ns(case, SLICE, number))
+    let ours = |number| bench.iteration_ns(case, SLICE, number);
+    in_abba_order(other.name, case, ROUNDS, || (other.run)(case), ours)
 }
 
 /// The line of the program `name`: what `theirs` takes over what `ours` takes in the trial of a number.
 pub(super) fn in_abba_order(
     name: &str,
     case: &Case,
+    rounds: usize,
     their_ns: impl Fn() -> Result<f64, String>,
     our_ns: impl Fn(u64) -> Result<f64, String>,
 ) -> Result<String, String> {
@@ -74,7 +78,7 @@ pub(super) fn in_abba_order(
     // The first of each warms up.
     their_ns()?;
     our_ns(number)?;
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let order = if round % 2 == 0 { [false, true, true, false] } else { [true, false, false, true] };
         let mut log = 0.0;
         for is_other in order {

@@ -2,7 +2,7 @@
 //!
 //! Both go by `ip netns exec` over the same pair of devices. It needs root.
 
-use super::others::{Server, in_abba_order, number_after, said_by};
+use super::others::{REMOTE_ROUNDS, Server, in_abba_order, number_after, said_by};
 use super::setup::{Bench, filling};
 use crate::namespaces::Namespaces;
 use harness::coordinator::remote::{Remote, RemoteHost};
@@ -59,7 +59,7 @@ pub fn run(bench: &Bench, program: &str) -> Result<(), String> {
         let case = bench.case(spec, workload, size, Placement::SameLlc)?;
         let case = Case { placement: Placement::Remote, cpus: Some(cpus), ..case };
         let ours = |number| iteration_ns(&trials, &case, number).map_err(|error| format!("{case}: {error}"));
-        match in_abba_order(other.name, &case, || (other.run)(&hosts, &case), ours) {
+        match in_abba_order(other.name, &case, REMOTE_ROUNDS, || (other.run)(&hosts, &case), ours) {
             Ok(line) => println!("{line}"),
             Err(reason) => println!("{:<25} {reason}", other.name),
         }

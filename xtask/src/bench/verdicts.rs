@@ -28,6 +28,10 @@ const PLACES: [Place; 2] = [
     Place { placement: "same-llc", interleaved: "3%", between_runs: "10%" },
 ];
 
+/// The parts of `bench power`.
+const INTERLEAVED: &str = "interleaved";
+const BETWEEN_RUNS: &str = "between-runs";
+
 struct Place {
     placement: &'static str,
     /// The delay that an interleaved comparison is to find, and within which it is to find none.
@@ -36,8 +40,8 @@ struct Place {
     between_runs: &'static str,
 }
 
-/// Compares runs of the default suite, each with the next, and each mechanism with itself. Arguments: how many runs (2), and the
-/// seconds of a run and of the interleaved comparisons of one placement (60).
+/// Compares runs of the default suite, each with the next, and as often each mechanism with itself. Arguments: how many runs (2), and
+/// the seconds of a run and of the interleaved comparisons of all mechanisms in one placement (60).
 pub fn same(arguments: &[&str]) -> Result<(), String> {
     let [runs, seconds] = numbers(arguments, [2, 60])?;
     let ipcmark = Ipcmark::build("bench-same")?;
@@ -55,7 +59,7 @@ pub fn same(arguments: &[&str]) -> Result<(), String> {
     }
     for Place { placement, interleaved, .. } in PLACES {
         let mut verdicts = Vec::new();
-        for mechanism in MECHANISMS {
+        for mechanism in (0..runs).flat_map(|_| MECHANISMS) {
             verdicts.extend(ipcmark.compare(mechanism, placement, seconds, &["--precision", interleaved])?);
         }
         println!("{placement}, each with itself, within {interleaved}: {}", Counts::of(&verdicts));
@@ -65,22 +69,47 @@ pub fn same(arguments: &[&str]) -> Result<(), String> {
 }
 
 /// Compares each mechanism with itself and an injected delay, interleaved and in two runs. Arguments: how many repetitions of
-/// each (20), and the seconds of a run and of the interleaved comparisons of one repetition (60).
+/// each (20), the seconds of a run and of the interleaved comparisons of one repetition (60), and, to do a part of it,
+/// [`INTERLEAVED`] or [`BETWEEN_RUNS`], and a placement.
 pub fn power(arguments: &[&str]) -> Result<(), String> {
-    let [repetitions, seconds] = numbers(arguments, [20, 60])?;
+    let (given, parts) = arguments.split_at(arguments.len().min(2));
+    let [repetitions, seconds] = numbers(given, [20, 60])?;
+    let known = |part: &str| {
+        [INTERLEAVED, BETWEEN_RUNS].contains(&part) || PLACES.iter().any(|place| place.placement == part)
+    };
+    if let Some(unknown) = parts.iter().find(|part| !known(part)) {
+        return Err(format!("'{unknown}' is no part: {INTERLEAVED}, {BETWEEN_RUNS}, same-core, same-llc"));
+    }
+    // A part that is not restricted is whole.
+    let wanted = |part: &str, others: &[&str]| {
+        parts.contains(&part) || !others.iter().any(|other| parts.contains(other))
+    };
     let ipcmark = Ipcmark::build("bench-power")?;
     for Place { placement, interleaved, between_runs } in PLACES {
-        let (mut beside, mut apart) = (Vec::new(), Vec::new());
-        for _ in 0..repetitions {
-            for mechanism in MECHANISMS {
-                beside.extend(ipcmark.compare(mechanism, placement, seconds, &["--inject", interleaved])?);
-            }
-            apart.extend(ipcmark.two_runs(placement, seconds, between_runs)?);
+        if !wanted(placement, &PLACES.map(|place| place.placement)) {
+            continue;
         }
-        println!("{placement}, {interleaved} injected, interleaved: {}", Counts::of(&beside));
-        by_mechanism(&beside, repetitions);
-        println!("{placement}, {between_runs} injected, two runs: {}", Counts::of(&apart));
-        by_mechanism(&apart, repetitions);
+        if wanted(INTERLEAVED, &[BETWEEN_RUNS]) {
+            let mut verdicts = Vec::new();
+            for mechanism in (0..repetitions).flat_map(|_| MECHANISMS) {
+                verdicts.extend(ipcmark.compare(
+                    mechanism,
+                    placement,
+                    seconds,
+                    &["--inject", interleaved],
+                )?);
+            }
+            println!("{placement}, {interleaved} injected, interleaved: {}", Counts::of(&verdicts));
+            by_mechanism(&verdicts, repetitions);
+        }
+        if wanted(BETWEEN_RUNS, &[INTERLEAVED]) {
+            let mut verdicts = Vec::new();
+            for _ in 0..repetitions {
+                verdicts.extend(ipcmark.two_runs(placement, seconds, between_runs)?);
+            }
+            println!("{placement}, {between_runs} injected, two runs: {}", Counts::of(&verdicts));
+            by_mechanism(&verdicts, repetitions);
+        }
     }
     Ok(())
 }
