@@ -111,6 +111,27 @@ impl Copies for RingEndpoint<SpinWait> {
     }
 }
 
+/// An endpoint that makes every byte of its messages in private memory, and reads every byte after it was copied there: what
+/// [`InPlace`] does, with the copies.
+struct MadeAndRead<R>(Copied<R>);
+
+impl<R: Copies> Messenger for MadeAndRead<R> {
+    #[inline(always)]
+    fn send(&mut self, number: u64) -> Outcome<()> {
+        let Self(copied) = self;
+        copied.memory[copied.outgoing.clone()].fill(number as u8);
+        copied.send(number)
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, number: u64) -> Outcome<()> {
+        let Self(copied) = self;
+        copied.receive(number)?;
+        let filled = &copied.memory[copied.incoming.clone()][8..];
+        if sys::touch::are_all(filled, number as u8) { Ok(()) } else { Err(wrong(number)) }
+    }
+}
+
 /// An endpoint that fills its messages where they travel, and reads every byte where it came.
 struct InPlace {
     ring: RingEndpoint<SpinWait>,
@@ -159,6 +180,11 @@ impl Messenger for InPlace {
 /// The ring, with messages that are copied.
 pub(super) fn ring(size_bytes: usize) -> Outcome<Pair> {
     over_ring(move |ring| Copied::new(ring, size_bytes))
+}
+
+/// The ring, with messages that are made, copied and read.
+pub(super) fn ring_made_and_read(size_bytes: usize) -> Outcome<Pair> {
+    over_ring(move |ring| MadeAndRead(Copied::new(ring, size_bytes)))
 }
 
 /// The ring, with messages in place.
