@@ -36,6 +36,7 @@ usage: cargo xtask TASK
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
                  bare, ring, trial, stream, others, remote, probes, speed;
                  bare CASE, stream CASE, others PROGRAM, remote PROGRAM: those whose names begin so;
+                 bare pages: a loop that touches more memory, over the loop;
                  coverage [RUNS [SECONDS [MINUTES]]]: how often an interval covers what all runs say;
                  same [RUNS [SECONDS]]: what ipcmark says of runs that differ in nothing;
                  power [REPETITIONS [SECONDS [PART…]]]: how often it finds a delay that is injected;

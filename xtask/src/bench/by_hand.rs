@@ -12,7 +12,7 @@ use analysis::compare::{ComparisonOptions, PairedComparison, PairedRatios, compa
 use analysis::stats::median;
 use harness::clock::Timer;
 use harness::coordinator::compare::{self, CasePair};
-use harness::coordinator::schedule::TimeBudget;
+use harness::coordinator::schedule::{TimeBudget, Trials};
 use model::estimate::Estimate;
 use model::units::format_ns;
 use model::{Case, Placement, Sample, Workload};
@@ -30,8 +30,21 @@ const CASES: [(&str, Workload, u64); 6] = [
     ("unix-stream", Workload::Throughput, 65_536),
 ];
 
-/// Prints the time of ipcmark over that of each loop whose case begins with `only`.
+/// The argument by which the loop itself is tried with more memory.
+const PAGES: &str = "pages";
+
+/// Prints the time of ipcmark over that of each loop whose case begins with `only`. With [`PAGES`] it is the time of a loop that
+/// touches some more pages in each iteration, over that of the loop: what the mere footprint of a program costs.
 pub fn run(bench: &Bench, only: &str) -> Result<(), String> {
+    if only == PAGES {
+        println!("a loop written by hand that touches more pages in each iteration, over the loop");
+        let case = bench.case("pipe", Workload::Latency, 1, Placement::SameCore)?;
+        for more_pages in [1, 2, 4, 8] {
+            print!("{more_pages} more: ");
+            against_loop(&case, &ByHandTrials { more_pages })?;
+        }
+        return Ok(());
+    }
     println!("ipcmark over a minimal loop written by hand, both alive, slices of {SLICE:?} in ABBA order");
     println!("{:<34} {:>11} {:>11}  ratio (95% interval), quadruples of slices", "", "by hand", "ipcmark");
     for placement in [Placement::SameCore, Placement::SameLlc] {
@@ -42,7 +55,7 @@ pub fn run(bench: &Bench, only: &str) -> Result<(), String> {
             }
             match bench.case(spec, workload, size, placement) {
                 Ok(case) if !case.key().starts_with(only) => {}
-                Ok(case) => against_loop(bench, &case)?,
+                Ok(case) => against_loop(&case, &bench.trials())?,
                 Err(reason) => println!("{reason}"),
             }
         }
@@ -50,10 +63,10 @@ pub fn run(bench: &Bench, only: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn against_loop(bench: &Bench, case: &Case) -> Result<(), String> {
+fn against_loop(case: &Case, trials: &dyn Trials) -> Result<(), String> {
     let mut pairs = [CasePair::new(case.clone(), case.clone())];
     let budget = TimeBudget { clock: &Timer::start(), time: TIME };
-    compare::measure(&mut pairs, [&ByHandTrials, &bench.trials()], budget, SLICE, &is_known, |_| {});
+    compare::measure(&mut pairs, [&ByHandTrials::default(), trials], budget, SLICE, &is_known, |_| {});
     let [pair] = &pairs;
     if let Some(failure) = &pair.failure {
         return Err(failure.clone());

@@ -25,6 +25,9 @@ const LEAD_IN: u64 = 4;
 const SETTLING: u64 = 1;
 const LEAD_OUT: u64 = 2;
 
+const PAGE_BYTES: usize = 4096;
+const LINE_BYTES: usize = 64;
+
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Orders {
@@ -83,7 +86,7 @@ impl FromStr for Answer {
 
 /// One process of a loop written by hand: iterations until nobody wants more.
 pub fn main(arguments: &[&str]) -> Result<(), String> {
-    let [role, mechanism, workload, size_bytes, cpu, reads_speed] = arguments else {
+    let [role, mechanism, workload, size_bytes, cpu, reads_speed, more_pages] = arguments else {
         return Err("too few arguments".to_owned());
     };
     let number = |text: &str| text.parse::<u64>().map_err(|error| error.to_string());
@@ -94,6 +97,7 @@ pub fn main(arguments: &[&str]) -> Result<(), String> {
         is_stream: *workload == Workload::Throughput.name(),
         size_bytes: number(size_bytes)? as usize,
         reads_speed: number(reads_speed)? == 1,
+        more_pages: number(more_pages)? as usize,
         clock: Clock::new(ClockSource::MonotonicRaw),
     };
     let served = match *mechanism {
@@ -109,6 +113,8 @@ struct Endpoint {
     is_stream: bool,
     size_bytes: usize,
     reads_speed: bool,
+    /// How many pages each iteration of a round trip touches beside those that it needs.
+    more_pages: usize,
     clock: Clock,
 }
 
@@ -120,7 +126,20 @@ impl Endpoint {
         // A message is where ipcmark has it, too: a small one on a cache line, a large one on a page.
         let start = memory.as_ptr().align_offset(if self.size_bytes < 4096 { 64 } else { 4096 });
         let message = &mut memory[start..start + self.size_bytes];
+        let mut pages = vec![[0; PAGE_BYTES]; self.more_pages];
         match (self.is_stream, self.is_client) {
+            (false, true) if self.more_pages > 0 => self.serve_round_trips(&mut |iterations| {
+                (0..iterations).try_for_each(|_| {
+                    touch(&mut pages);
+                    ask(input, output, message, 1)
+                })
+            }),
+            (false, false) if self.more_pages > 0 => self.serve_round_trips(&mut |iterations| {
+                (0..iterations).try_for_each(|_| {
+                    touch(&mut pages);
+                    answer(input, output, message, 1)
+                })
+            }),
             (false, true) => {
                 self.serve_round_trips(&mut |iterations| ask(input, output, message, iterations))
             }
@@ -217,6 +236,15 @@ fn serve(mut slice: impl FnMut(Orders) -> Result<Answer, Errno>) -> Io<()> {
 }
 
 // ---- the loops ----
+
+/// Writes to one line of each page: another line in each, so that they do not compete for one place in the cache.
+#[inline(always)]
+fn touch(pages: &mut [[u8; PAGE_BYTES]]) {
+    for (at, page) in pages.iter_mut().enumerate() {
+        let byte = &mut page[at * LINE_BYTES % PAGE_BYTES];
+        *byte = std::hint::black_box(byte.wrapping_add(1));
+    }
+}
 
 #[inline(never)]
 fn ask(

@@ -27,7 +27,11 @@ const WARM_UP_SHARE: f64 = 0.2;
 const GROWTH: u64 = 16;
 
 /// The loops written by hand, as a source of trials.
-pub(super) struct ByHandTrials;
+#[derive(Default)]
+pub(super) struct ByHandTrials {
+    /// How many pages each iteration of a round trip touches beside those that it needs.
+    pub(super) more_pages: u64,
+}
 
 impl Trials for ByHandTrials {
     fn start<'s>(
@@ -41,7 +45,8 @@ impl Trials for ByHandTrials {
         let [client, server] = open(&case.spec.name).map_err(|error| failed("open", &error.to_string()))?;
         let start = |role: &str, cpu: u32, own_cpu: bool, sides: [OwnedFd; 2]| {
             let words = [role, &case.spec.name, case.workload.name()].map(str::to_owned);
-            let numbers = [size_bytes, u64::from(cpu), u64::from(own_cpu)].map(|number| number.to_string());
+            let numbers = [size_bytes, u64::from(cpu), u64::from(own_cpu), self.more_pages]
+                .map(|number| number.to_string());
             Process::start(words.into_iter().chain(numbers), sides)
                 .map_err(|error| failed("start", &error.to_string()))
         };
