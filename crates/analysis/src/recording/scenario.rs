@@ -4,7 +4,7 @@ use super::channels::{Exchange, Talk, channels};
 use super::flows::{FlowDraft, are_together, find_causes, flows};
 use super::messages::{Message, messages};
 use super::threads::before;
-use model::card::{Card, CardKind};
+use model::card::{Card, CardKind, Framing};
 use model::communication::{Communication, CommunicationKind};
 use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Roots, Scenario};
 use model::units::{Nanoseconds, Size};
@@ -191,13 +191,21 @@ fn is_possible(
         Talk::Exchanges(all) => all.retain(|exchange| {
             exchange.requests.iter().all(fits)
                 && exchange.replies.iter().all(fits)
-                && reply_bytes(exchange) <= Size::LARGEST.0
+                && reply_bytes(exchange, card.framing) <= Size::LARGEST.0
         }),
         Talk::Stream(all) => all.retain(fits),
     }
     if draft.count() < count {
         let left_out = count - draft.count();
         unseen.push(format!("{left_out} × messages from {from} to {to} that are empty or too large"));
+    }
+    if let (Talk::Exchanges(all), true) = (&draft.talk, card.framing != Framing::Stream) {
+        let further: usize = all.iter().map(|exchange| exchange.replies.len() - 1).sum();
+        if further > 0 {
+            unseen.push(format!(
+                "{further} × further answers from {to} to {from}, of which a request has one here"
+            ));
+        }
     }
     draft.count() > 0
 }
@@ -232,8 +240,10 @@ fn busiest(
     drafts.into_iter().filter(|_| at.next().is_some_and(|at| kept.contains(&at))).collect()
 }
 
-fn reply_bytes(exchange: &Exchange) -> u64 {
-    exchange.replies.iter().map(|reply| reply.bytes).sum()
+/// The length of the answer. Answers that follow each other are one in a stream; elsewhere one message is the answer, the largest.
+fn reply_bytes(exchange: &Exchange, framing: Framing) -> u64 {
+    let bytes = exchange.replies.iter().map(|reply| reply.bytes);
+    if framing == Framing::Stream { bytes.sum() } else { bytes.max().unwrap_or_default() }
 }
 
 /// The flow that `draft` is.
@@ -246,6 +256,8 @@ fn flow(
 ) -> Result<Flow, Invalid> {
     let mechanism = Spec::parse(&draft.mechanism, cards)
         .unwrap_or_else(|_| Spec::plain(draft.mechanism.split(':').next().unwrap_or_default()));
+    let framing =
+        cards.iter().find(|card| card.name == mechanism.name).map_or(Framing::Stream, |card| card.framing);
     let seconds = communication.seconds().max(1e-9);
     let count = draft.count();
     let all: Vec<&Message> = draft.messages().collect();
@@ -299,7 +311,7 @@ fn flow(
             let size = all.iter().flat_map(|exchange| &exchange.requests).map(|request| request.bytes);
             Flow {
                 size: sizes(size.collect()).ok_or_else(empty)?,
-                reply: Some(sizes(each(&reply_bytes)).ok_or_else(empty)?),
+                reply: Some(sizes(each(&|exchange| reply_bytes(exchange, framing))).ok_or_else(empty)?),
                 messages: u32::try_from((requests as f64 / all.len() as f64).round() as u64)
                     .unwrap_or(1)
                     .max(1),

@@ -2,7 +2,7 @@
 
 use super::scenario_of;
 use model::Scenario;
-use model::card::{Card, CardKind};
+use model::card::{Card, CardKind, Framing};
 use model::communication::{
     Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind, KernelObject,
 };
@@ -17,6 +17,7 @@ const CARDS: &[Card] = &[
     card("pipe", CardKind::Mechanism, BOTH, true),
     card("tcp", CardKind::Mechanism, BOTH, true),
     card("eventfd", CardKind::Mechanism, &[Workload::Latency], false),
+    Card { framing: Framing::Message, ..card("queue", CardKind::Mechanism, BOTH, true) },
 ];
 
 /// A recording in the making. Each process has one thread, and all share one clock.
@@ -254,6 +255,24 @@ fn what_a_scenario_cannot_have_is_said() {
     for says in ["1 × messages of store to itself", "no mechanism like eventfd", "1 × messages through a tcp"]
     {
         assert!(unseen.iter().any(|text| text.contains(says)), "{says}: {unseen:?}");
+    }
+}
+
+/// A stream carries answers that follow each other as one; a queue has messages, of which one is an answer.
+#[test]
+fn an_answer_is_one_message_where_messages_are_kept() {
+    for (mechanism, reply) in [("pipe", "12"), ("queue", "9")] {
+        let mut script = Script::default();
+        script.communication.objects[0].mechanism = Some(mechanism.to_owned());
+        for _ in 0..20 {
+            script.exchange(0, 1, 4, 9);
+            script.send(1, (0, 1), 3).receive(0, (0, 0), 3, 10);
+        }
+        let scenario = read(&script.scenario().unwrap());
+        assert_eq!(scenario.flows[0].reply.as_ref().unwrap().to_string(), reply, "{scenario:?}");
+        let unseen = scenario.recorded.unwrap().unseen;
+        let is_said = unseen.iter().any(|text| text.starts_with("20 × further answers"));
+        assert_eq!(is_said, mechanism == "queue", "{unseen:?}");
     }
 }
 
