@@ -38,6 +38,7 @@ pub fn scenario_of(
     say_own(communication, &own, &mut unseen);
     let mut drafts = flows(communication, channels(communication, between));
     drafts.retain_mut(|draft| is_possible(draft, communication, cards, &mut unseen));
+    leave_out_rare(&mut drafts, &mut unseen);
     let mut drafts = busiest(communication, drafts, &mut unseen);
     find_causes(&mut drafts, &mut unseen);
     unseen.truncate(MOST_SENTENCES);
@@ -208,6 +209,26 @@ fn is_possible(
         }
     }
     draft.count() > 0
+}
+
+/// Leaves out what hardly happened beside the rest: a scenario would repeat it as fast as it goes. It is said.
+fn leave_out_rare(drafts: &mut Vec<FlowDraft>, unseen: &mut Vec<String>) {
+    /// Fewer messages than this, and than this share of the busiest flow's.
+    const FEW: usize = 5;
+    const RARE: usize = 1000;
+    let most = drafts.iter().map(FlowDraft::count).max().unwrap_or_default();
+    let (mut flows, mut messages) = (0, 0);
+    drafts.retain(|draft| {
+        let is_rare = draft.count() < FEW && draft.count() * RARE < most;
+        flows += usize::from(is_rare);
+        messages += if is_rare { draft.count() } else { 0 };
+        !is_rare
+    });
+    if flows > 0 {
+        unseen.push(format!(
+            "{flows} × flows with {messages} messages in all are left out: a scenario repeats what it has, and they hardly happened"
+        ));
+    }
 }
 
 /// The busiest of `drafts`, as many as a scenario can have. The rest is said.

@@ -300,6 +300,23 @@ fn more_than_a_scenario_can_have_is_cut_to_the_busiest() {
     assert!(scenario.recorded.unwrap().unseen.iter().any(|text| text.starts_with("37 × flows")));
 }
 
+/// A scenario repeats what it has; what happened once beside thousands of messages would be repeated as fast as it goes.
+#[test]
+fn what_happened_once_beside_thousands_is_left_out_and_said() {
+    let of_some = |exchanges: usize| {
+        let mut script = Script::default();
+        script.exchange_on(2, 1, 2, 32, 64);
+        (0..exchanges).for_each(|_| script.exchange(0, 1, 64, 128));
+        read(&script.scenario().unwrap())
+    };
+    let all = of_some(100);
+    assert_eq!((all.flows.len(), all.processes.len()), (2, 3));
+    let cut = of_some(2000);
+    assert_eq!((cut.flows.len(), cut.processes.len()), (1, 2));
+    let unseen = cut.recorded.unwrap().unseen;
+    assert!(unseen.iter().any(|text| text.starts_with("1 × flows with 1 messages in all")), "{unseen:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
