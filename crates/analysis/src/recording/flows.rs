@@ -3,6 +3,7 @@
 
 use super::channels::{Channel, Exchange, Talk};
 use super::messages::Message;
+use super::threads::Before;
 use model::communication::Communication;
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ pub(super) struct FlowDraft {
     until_ns: u64,
     /// The flow after which it is, and how many of it for each of that.
     pub(super) after: Option<(usize, f64)>,
+    /// Whether it waits for another flow after which it cannot be in a scenario.
+    pub(super) is_paced: bool,
 }
 
 impl FlowDraft {
@@ -38,6 +41,21 @@ impl FlowDraft {
         match &self.talk {
             Talk::Exchanges(all) => all.iter().map(Exchange::begun_ns).collect(),
             Talk::Stream(all) => all.iter().map(|message| message.begun_ns).collect(),
+        }
+    }
+
+    /// How long its sender did nothing for it before each message but the first, whatever it waited for.
+    pub(super) fn pauses(&self) -> Vec<u64> {
+        let pause = |message: &Message, over_ns: u64| {
+            let Before { work_ns, waited_ns, .. } = message.sender;
+            message.begun_ns.saturating_sub(over_ns).saturating_sub(work_ns + waited_ns)
+        };
+        match &self.talk {
+            Talk::Exchanges(all) => all
+                .windows(2)
+                .filter_map(|two| Some(pause(two[1].requests.first()?, two[0].ended_ns())))
+                .collect(),
+            Talk::Stream(all) => all.windows(2).map(|two| pause(&two[1], two[0].begun_ns)).collect(),
         }
     }
 
@@ -77,7 +95,7 @@ pub(super) fn flows(communication: &Communication, mut channels: Vec<Channel>) -
             None => {
                 lane.push(flows.len());
                 let Channel { from, to, talk, .. } = channel;
-                flows.push(FlowDraft { from, to, mechanism, talk, until_ns, after: None });
+                flows.push(FlowDraft { from, to, mechanism, talk, until_ns, after: None, is_paced: false });
             }
         }
     }
@@ -105,6 +123,7 @@ pub(super) fn find_causes(flows: &mut [FlowDraft], unseen: &mut Vec<String>) {
             if !unseen.iter().any(|known| known == text) {
                 unseen.push(text.to_owned());
             }
+            flows[at].is_paced = true;
             continue;
         }
         let per_message = flows[at].count() as f64 / flows[before].count() as f64;

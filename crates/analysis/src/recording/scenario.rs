@@ -308,6 +308,7 @@ fn flow(
     };
     let begin = |thoughts: Vec<u64>| match draft.after {
         Some((flow, per_message)) => Begin::After { flow, per_message },
+        None if draft.is_paced => Begin::Closed { think_time: times(draft.pauses()) },
         None => Begin::Closed { think_time: times(thoughts) },
     };
     let empty = || Invalid::new(format!("flow {name} has no messages"), "report this bug");

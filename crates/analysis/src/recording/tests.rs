@@ -231,13 +231,17 @@ fn who_asks_several_at_once_begins_them_together() {
 fn what_comes_back_to_who_waits_is_said() {
     let mut script = Script::default();
     for _ in 0..10 {
-        script.send(0, (0, 0), 5).receive(1, (0, 1), 5, 0);
+        script.sleep(0, 10_000).send(0, (0, 0), 5).receive(1, (0, 1), 5, 10_000);
         // While it deals with the request, it asks the one that waits for its answer.
         script.exchange_on(2, 1, 0, 7, 8);
         script.send(1, (0, 1), 6).receive(0, (0, 0), 6, 0);
     }
     let scenario = read(&script.scenario().unwrap());
     assert!(scenario.flows.iter().all(|flow| flow.after().is_none()), "{scenario:?}");
+    // It keeps the pace that the requests gave it, though it slept for nothing but them.
+    let asks = scenario.flows.iter().find(|flow| scenario.processes[flow.from].name == "proxy").unwrap();
+    let Begin::Closed { think_time } = &asks.begin else { panic!("{asks:?}") };
+    assert!((18_000.0..24_000.0).contains(&think_time.mean()), "{asks:?}");
     let unseen = &scenario.recorded.unwrap().unseen;
     assert!(unseen.iter().any(|text| text.contains("would come back")), "{unseen:?}");
 }
