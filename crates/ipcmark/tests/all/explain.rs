@@ -143,11 +143,15 @@ fn samples_are_taken_at_several_rates_and_shares_extrapolated_to_none() {
     let names: Vec<&str> = rates.iter().map(|of| of["rate"].as_str().unwrap()).collect();
     assert_eq!(names, ["quarter", "half", "full"], "{rates:?}");
     let trials: u64 = rates.iter().map(|of| of["trials"].as_u64().unwrap()).sum();
-    let row = explanation["probes"].as_array().unwrap().iter().find(|row| row["probe"] == "sampling").unwrap();
+    let row =
+        explanation["probes"].as_array().unwrap().iter().find(|row| row["probe"] == "sampling").unwrap();
     let most_frequent = &explanation["subsystems"][0];
     let share = &most_frequent["client"];
     if rates.iter().any(|of| of["trials"].as_u64() < Some(2)) || trials < 6 {
-        return assert!(share["interval"].is_null() && row["effect_at_no_samples"].is_null(), "{explanation}");
+        return assert!(
+            share["interval"].is_null() && row["effect_at_no_samples"].is_null(),
+            "{explanation}"
+        );
     }
     let bound = |of: &Value, which: usize| of["interval"][which].as_f64().unwrap();
     let mean = share["mean"].as_f64().unwrap();
