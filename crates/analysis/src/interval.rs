@@ -35,6 +35,13 @@ impl MeanEstimate {
         self.interval.is_some_and(|(low, _)| low > bound)
     }
 
+    /// The same of another unit: `change` keeps the order of values.
+    #[must_use]
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        let interval = self.interval.map(|(low, high)| (change(low), change(high)));
+        Self { mean: change(self.mean), interval }
+    }
+
     /// Half of the width of its interval.
     pub fn half_width(self) -> Option<f64> {
         self.interval.map(|(low, high)| (high - low) / 2.0)

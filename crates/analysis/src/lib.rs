@@ -15,6 +15,7 @@ pub mod host_view;
 pub mod interval;
 pub mod path;
 pub mod predict;
+mod rate_line;
 pub mod recording;
 pub mod replay;
 #[cfg(test)]

@@ -20,7 +20,7 @@ use harness::protocol::orders::Sizing;
 use mechanisms::registry::CARDS;
 use model::card::Support;
 use model::floor::floor_of;
-use model::observation::Probe;
+use model::observation::{Probe, SamplingRate};
 use model::plan::Plan;
 use model::record::{Host, Record};
 use model::{Case, Outcome, Pace, Peers};
@@ -156,11 +156,16 @@ fn observe_cases(
         size,
     };
     let subjects: Vec<ProbeSubject> = gathered.iter().map(subject).collect();
-    let plan = ProbePlan { subjects: &subjects, counters: &request.counters, rounds: ENOUGH_ROUNDS };
+    let plan = ProbePlan {
+        subjects: &subjects,
+        counters: &request.counters,
+        sampling: &SamplingRate::ALL,
+        rounds: ENOUGH_ROUNDS,
+    };
     let budget = TimeBudget { clock: &Timer::start(), time };
     let (mut names, mut display) = (Names::default(), Progress::new());
     profile::observe(plan, trials, budget, |trial| {
-        let ObservedTrial { at, probe, outcome, ratio, progress, .. } = trial;
+        let ObservedTrial { at, probe, sampling, outcome, ratio, progress, .. } = trial;
         display.show(Doing::Probe(probe), progress);
         match (outcome, ratio) {
             (Err(failure), _) => gathered[at].note_failure(probe, failure),
@@ -168,7 +173,7 @@ fn observe_cases(
             (Ok(_), None) => {}
             (Ok(mut observation), Some(ratio)) => {
                 names.name(&mut observation);
-                gathered[at].add(probe, observation, ratio);
+                gathered[at].add(probe, sampling, observation, ratio);
             }
         }
     });

@@ -11,8 +11,8 @@ use harness::coordinator::schedule::{TimeBudget, Trials};
 use harness::coordinator::slices::iterations_of_total;
 use harness::protocol::orders::Sizing;
 use model::card::Support;
-use model::observation::Probe;
 use model::observation::profile::ProfileRecord;
+use model::observation::{Probe, SamplingRate};
 use model::plan::Plan;
 use model::record::Fact;
 use model::study::Study;
@@ -38,7 +38,12 @@ pub fn observe(
     mut report: impl FnMut(ProfileRecord),
 ) {
     drop_unsupported(&mut subjects, observe::support, &mut report);
-    let plan = ProbePlan { subjects: &subjects, counters: &[], rounds: ENOUGH_ROUNDS };
+    let plan = ProbePlan {
+        subjects: &subjects,
+        counters: &[],
+        sampling: &[SamplingRate::Full],
+        rounds: ENOUGH_ROUNDS,
+    };
     let budget = TimeBudget { clock: &Timer::start(), time };
     let (mut names, mut display) = (Names::default(), Progress::new());
     profile::observe(plan, trials, budget, |trial| {

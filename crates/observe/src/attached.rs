@@ -42,7 +42,7 @@ fn open(
         Probe::Ptrace => Box::new(ptrace::open()?),
         Probe::Scheduler => Box::new(Recorder::open(&[Kind::Switches], &[Kind::WakeUps], payload)?),
         Probe::Faults => Box::new(Recorder::open(&[Kind::Faults], &[], payload)?),
-        Probe::Sampling => Box::new(sampling::open()?),
+        Probe::Sampling => Box::new(sampling::open(request.sampling)?),
         Probe::Timeline => {
             let kinds = [Kind::Switches, Kind::Calls, Kind::WakeUps, Kind::Faults];
             Box::new(Recorder::open(&kinds, &[], payload)?)

@@ -6,7 +6,7 @@
 use crate::instrument::ProbeInstrument;
 use crate::mappings::Mappings;
 use crate::perf::{on_this_thread, ring, switched};
-use model::observation::{EndpointObservation, SampledStack, StackFrame};
+use model::observation::{EndpointObservation, SampledStack, SamplingRate, StackFrame};
 use perf_event::data::Record as Parsed;
 use perf_event::events::{Hardware, Software};
 use perf_event::{Builder, SampleFlag, Sampler};
@@ -14,7 +14,7 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity};
 use std::collections::BTreeMap;
 use sys::{Failure, OrFail};
 
-/// The time between two samples: no multiple of anything that iterations are likely to take.
+/// The time between two samples at the highest rate: no multiple of anything that iterations are likely to take.
 const PERIOD_NS: u64 = 200_003;
 /// About the same time in cycles, at some gigahertz.
 const PERIOD_CYCLES: u64 = 250_007;
@@ -26,32 +26,32 @@ const MARKS: u64 = (-4095_i64).cast_unsigned();
 
 /// Opens it on every CPU on which the thread may run, where that is allowed: the timer then goes on while others run. On
 /// the thread alone it is set anew at every switch, which on a virtual machine can take longer than an iteration.
-pub(crate) fn open() -> Result<Sampling, Failure> {
+pub(crate) fn open(rate: SamplingRate) -> Result<Sampling, Failure> {
     let cpus = sched_getaffinity(None).or_fail("sched_getaffinity", "this thread")?;
     let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| cpus.is_set(cpu));
     let of_cpus = cpus.map(|cpu| {
-        let mut builder = samples();
+        let mut builder = samples(rate);
         builder.any_pid().one_cpu(cpu).include_kernel();
         ring_of(&mut builder)
     });
     if let Ok(rings) = of_cpus.collect() {
         return Ok(Sampling { rings, unavailable: Vec::new() });
     }
-    let of_kernel = ring_of(samples().include_kernel());
+    let of_kernel = ring_of(samples(rate).include_kernel());
     let mut unavailable = Vec::new();
     let ring = of_kernel.or_else(|failure| {
         unavailable.push(format!("the kernel's own functions: {failure}"));
-        ring_of(samples().exclude_kernel(true).exclude_callchain_kernel(true))
+        ring_of(samples(rate).exclude_kernel(true).exclude_callchain_kernel(true))
     });
     Ok(Sampling { rings: vec![ring?], unavailable })
 }
 
 /// By cycles where they are counted, else by the clock.
-fn samples<'a>() -> Builder<'a> {
+fn samples<'a>(rate: SamplingRate) -> Builder<'a> {
     let mut by_cycles = on_this_thread(Hardware::CPU_CYCLES);
-    by_cycles.sample_period(PERIOD_CYCLES);
+    by_cycles.sample_period(PERIOD_CYCLES * rate.periods());
     let mut by_clock = on_this_thread(Software::CPU_CLOCK);
-    by_clock.sample_period(PERIOD_NS);
+    by_clock.sample_period(PERIOD_NS * rate.periods());
     let mut builder = if by_cycles.build().is_ok() { by_cycles } else { by_clock };
     builder.sample(SampleFlag::TID | SampleFlag::CALLCHAIN);
     builder

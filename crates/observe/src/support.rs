@@ -28,7 +28,7 @@ fn attempt(name: &str) -> Result<(), Failure> {
     if probe.is_none() {
         return Err(Failure::new("try", name, "there is no such probe", "run one version of ipcmark only"));
     }
-    let mut probe = attach(&ProbeRequest { probe, counters: Vec::new() }, 0..0)?;
+    let mut probe = attach(&ProbeRequest { probe, ..ProbeRequest::default() }, 0..0)?;
     probe.begin()?;
     probe.end()?;
     probe.observation().map(drop)

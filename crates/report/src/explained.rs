@@ -6,7 +6,7 @@ use analysis::explain::{
     ProbeUse, SubsystemShare,
 };
 use analysis::interval::MeanEstimate;
-use analysis::path::{CallSplit, DosedTrials, SliceMeans, SubsystemPart};
+use analysis::path::{CallSplit, DosedTrials, RateTrials, SliceMeans, SubsystemPart};
 use analysis::traces::schedule::Overlap;
 use model::Placement;
 use model::endpoint::EndpointRole;
@@ -14,7 +14,9 @@ use model::estimate::Estimate;
 use model::observation::profile::CallProfile;
 use model::observation::profile::ScheduleProfile;
 use model::observation::subsystem::Subsystem;
-use model::observation::{CpuEvent, CpuEventKind, CpuTrace, EventSet, Probe, SampledStack, StackFrame};
+use model::observation::{
+    CpuEvent, CpuEventKind, CpuTrace, EventSet, Probe, SampledStack, SamplingRate, StackFrame,
+};
 use model::record::Fact;
 use model::{Case, Endpoints, Histogram, Pace, Peers, Size, Spec, Workload};
 use std::collections::BTreeMap;
@@ -63,6 +65,7 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         unavailable: Vec::new(),
         lost: 3,
         effect: absent.is_none().then(|| estimate(1.4)),
+        effect_at_no_samples: (probe == Probe::Sampling).then(|| mean(1.1)),
         changes,
     };
     let frames = [StackFrame::User("main".to_owned()), StackFrame::Kernel("vfs_read".to_owned())];
@@ -118,15 +121,17 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
             per_iteration: 0.1,
         }]),
         counters: vec![counter("task-clock", Fact::Known(1_500.0)), counter("cycles", unseen)],
+        sampling_rates: SamplingRate::ALL.map(|rate| RateTrials { rate, trials: 4 }).to_vec(),
         subsystems: vec![SubsystemShare {
             subsystem: Subsystem::Scheduling,
-            client: 0.4,
-            server: 0.5,
+            client: Some(mean(0.4)),
+            server: None,
             samples: 42,
         }],
         probes: vec![
             probe(Probe::Syscalls, None, false),
             probe(Probe::Ptrace, None, true),
+            probe(Probe::Sampling, None, false),
             probe(Probe::Faults, Some("the kernel refuses; sudo sysctl kernel.perf_event_paranoid=1"), false),
         ],
         stacks: [stacks.clone(), stacks],
@@ -206,6 +211,7 @@ pub(crate) fn without_privileges(name: &str, size: u64, iteration_ns: f64) -> Ex
         overlap: None,
         faults: None,
         counters: Vec::new(),
+        sampling_rates: Vec::new(),
         subsystems: Vec::new(),
         stacks: Default::default(),
         timeline: None,

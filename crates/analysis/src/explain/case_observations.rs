@@ -1,17 +1,20 @@
 //! What probes observed of one case, summed over trials.
 
 use super::control_cases::ControlDifference;
-use crate::path::{DosedTrials, SampleCounts};
+use crate::interval::MeanEstimate;
+use crate::path::{DosedTrials, RateTrials, SampleCounts};
+use crate::rate_line::{TrialPoint, value_at};
 use crate::stats::median_interval;
 use crate::traces::calls::CallTally;
 use crate::traces::schedule::{Overlap, ScheduleTally};
 use crate::traces::subsystem::samples_by_subsystem;
 use model::Case;
 use model::card::Support;
+use model::endpoint::EndpointRole;
 use model::estimate::Estimate;
 use model::observation::profile::{CallProfile, ScheduleProfile};
 use model::observation::subsystem::Subsystem;
-use model::observation::{EventKind, Observation, Probe, SampledStack, StackFrame};
+use model::observation::{EventKind, Observation, Probe, SampledStack, SamplingRate, StackFrame};
 use model::record::Fact;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +47,8 @@ struct Tries {
     support: Support,
     failure: Option<String>,
     log_ratios: Vec<f64>,
+    /// At which rate samples were taken in each of these trials, if the probe takes any.
+    rates: Vec<SamplingRate>,
     unavailable: BTreeSet<String>,
     lost: u64,
 }
@@ -67,8 +72,11 @@ pub struct ProbeUse {
     pub unavailable: Vec<String>,
     /// How many records were lost because the kernel's buffer was full.
     pub lost: u64,
-    /// The time of an iteration under it, over that of the same iterations without it, measured in turn.
+    /// The time of an iteration under it, over that of the same iterations without it, measured in turn. Of samples, at their
+    /// highest rate.
     pub effect: Option<Estimate>,
+    /// The same where its events are open and take no samples: extrapolated. Absent of what takes none, and of too few trials.
+    pub effect_at_no_samples: Option<MeanEstimate>,
     /// It makes iterations take more than twice as long, so that it changes what it observes.
     pub changes: bool,
 }
@@ -104,10 +112,11 @@ pub struct CounterRate {
 pub struct SubsystemShare {
     /// Which.
     pub subsystem: Subsystem,
-    /// The share of the client's samples.
-    pub client: f64,
+    /// The share of the client's samples, extrapolated to none; without an interval it is the share of all samples. Absent
+    /// where there are none.
+    pub client: Option<MeanEstimate>,
     /// The share of the server's.
-    pub server: f64,
+    pub server: Option<MeanEstimate>,
     /// How many samples of both that is.
     pub samples: u64,
 }
@@ -138,8 +147,14 @@ impl CaseObservations {
 
     /// Notes whether `probe` works here.
     pub fn note_support(&mut self, probe: Probe, support: Support) {
-        let tries =
-            Tries { support, failure: None, log_ratios: Vec::new(), unavailable: BTreeSet::new(), lost: 0 };
+        let tries = Tries {
+            support,
+            failure: None,
+            log_ratios: Vec::new(),
+            rates: Vec::new(),
+            unavailable: BTreeSet::new(),
+            lost: 0,
+        };
         self.tries.insert(probe, tries);
     }
 
@@ -150,10 +165,12 @@ impl CaseObservations {
         }
     }
 
-    /// Adds a trial with `probe`. `ratio` is the time of an iteration over that of the same iterations without it.
-    pub fn add(&mut self, probe: Probe, observation: Observation, ratio: f64) {
+    /// Adds a trial with `probe`, which takes its samples, if it does, at the rate `sampling`. `ratio` is the time of an iteration
+    /// over that of the same iterations without it.
+    pub fn add(&mut self, probe: Probe, sampling: SamplingRate, observation: Observation, ratio: f64) {
         if let Some(tries) = self.tries.get_mut(&probe) {
             tries.log_ratios.push(ratio.ln());
+            tries.rates.push(sampling);
             tries.unavailable.extend(observation.endpoints().flat_map(|end| end.unavailable.iter().cloned()));
             tries.lost += observation.endpoints().map(|end| end.lost).sum::<u64>();
         }
@@ -162,7 +179,7 @@ impl CaseObservations {
             Probe::Syscalls | Probe::Ptrace => self.add_calls(probe, &observation),
             Probe::Scheduler => self.schedules.add(&observation),
             Probe::Faults => self.add_faults(&observation),
-            Probe::Sampling => self.add_stacks(&observation),
+            Probe::Sampling => self.add_stacks(sampling, &observation),
             // It sees nothing but what it does itself.
             Probe::OneCall => {}
             Probe::Timeline => self.timeline = Some(observation),
@@ -208,8 +225,8 @@ impl CaseObservations {
         }
     }
 
-    fn add_stacks(&mut self, observation: &Observation) {
-        self.samples.add(observation);
+    fn add_stacks(&mut self, rate: SamplingRate, observation: &Observation) {
+        self.samples.add(rate, observation);
         for (stacks, seen) in self.stacks.iter_mut().zip(observation.endpoints()) {
             for stack in &seen.stacks {
                 *stacks.entry(stack.frames.clone()).or_default() += stack.samples;
@@ -282,16 +299,20 @@ impl CaseObservations {
         self.stacks.iter().any(|stacks| !stacks.is_empty()).then_some(&self.samples)
     }
 
+    /// At which rates samples were taken, and in how many trials.
+    pub fn sampling_rates(&self) -> Vec<RateTrials> {
+        self.samples.rates()
+    }
+
     /// In which subsystems samples found the processor, the most frequent first.
     pub fn subsystems(&self) -> Vec<SubsystemShare> {
         let [client, server] =
             self.stacks().map(|stacks| samples_by_subsystem(&stacks).into_iter().collect::<BTreeMap<_, _>>());
-        let total = |of: &BTreeMap<Subsystem, u64>| of.values().sum::<u64>().max(1) as f64;
         let of = |subsystems: &BTreeMap<Subsystem, u64>, place| subsystems.get(&place).copied().unwrap_or(0);
         let row = |subsystem: Subsystem| SubsystemShare {
             subsystem,
-            client: of(&client, subsystem) as f64 / total(&client),
-            server: of(&server, subsystem) as f64 / total(&server),
+            client: self.samples.share_of_endpoint(EndpointRole::Client, subsystem),
+            server: self.samples.share_of_endpoint(EndpointRole::Server, subsystem),
             samples: of(&client, subsystem) + of(&server, subsystem),
         };
         let mut rows: Vec<SubsystemShare> =
@@ -303,7 +324,11 @@ impl CaseObservations {
     /// Every probe, whether it works here, and what it costs.
     pub fn probes(&self) -> Vec<ProbeUse> {
         let row = |(probe, tries): (&Probe, &Tries)| {
-            let effect = median_interval(&tries.log_ratios).map(|logs| logs.map(f64::exp));
+            let effect = match probe {
+                Probe::Sampling => tries.effect_at(SamplingRate::Full.share()).map(estimate),
+                _ => median_interval(&tries.log_ratios).map(|logs| logs.map(f64::exp)),
+            };
+            let at_no_samples = || tries.effect_at(0.0).filter(|effect| effect.interval.is_some());
             let absent = match (&tries.support, &tries.failure) {
                 (Support::No { reason, remedy }, _) => Some(format!("{reason}; {remedy}")),
                 (Support::Yes { .. }, Some(failure)) => Some(failure.clone()),
@@ -317,6 +342,7 @@ impl CaseObservations {
                 absent,
                 unavailable: tries.unavailable.iter().cloned().collect(),
                 lost: tries.lost,
+                effect_at_no_samples: (*probe == Probe::Sampling).then(at_no_samples).flatten(),
                 changes: effect.is_some_and(|effect| effect.median > CHANGES),
                 effect,
             }
@@ -333,6 +359,27 @@ impl CaseObservations {
     pub(crate) fn names_kernel_functions(&self) -> bool {
         self.tries.get(&Probe::Sampling).is_some_and(|tries| tries.unavailable.is_empty())
     }
+}
+
+impl Tries {
+    /// The effect where samples are taken at `rate`, by the line through all trials. Samples come by the clock, so that at twice the rate
+    /// they take twice the share of the time: what is left of the time, the inverse of the effect, is on a line.
+    fn effect_at(&self, rate: f64) -> Option<MeanEstimate> {
+        let trials = self.rates.iter().zip(&self.log_ratios);
+        let point = |(rate, log): (&SamplingRate, &f64)| TrialPoint {
+            rate: rate.share(),
+            value: (-log).exp(),
+            weight: 1.0,
+        };
+        let left = value_at(rate, &trials.map(point).collect::<Vec<_>>())?;
+        let interval =
+            left.interval.filter(|(low, _)| *low > 0.0).map(|(low, high)| (high.recip(), low.recip()));
+        (left.mean > 0.0).then(|| MeanEstimate { mean: left.mean.recip(), interval })
+    }
+}
+
+fn estimate(of: MeanEstimate) -> Estimate {
+    Estimate { median: of.mean, interval: of.interval }
 }
 
 #[cfg(test)]
@@ -373,7 +420,7 @@ mod tests {
                 lost: 2,
                 ..EndpointObservation::default()
             };
-            observations.add(Probe::Syscalls, trial(client), ratio);
+            observations.add(Probe::Syscalls, SamplingRate::Full, trial(client), ratio);
         }
         observations.note_failure(Probe::Faults, "EPERM".to_owned());
         let no = Support::No { reason: "no tracefs".to_owned(), remedy: "mount it".to_owned() };
@@ -401,7 +448,7 @@ mod tests {
             mappings: vec!["heap".to_owned(), "stack".to_owned()],
             ..EndpointObservation::default()
         };
-        observations.add(Probe::Faults, trial(client), 1.0);
+        observations.add(Probe::Faults, SamplingRate::Full, trial(client), 1.0);
         let faults = observations.faults().unwrap();
         let rates: Vec<_> =
             faults.iter().map(|f| (f.of_client, f.mapping.as_str(), f.per_iteration)).collect();
@@ -420,7 +467,7 @@ mod tests {
                 ],
                 ..EndpointObservation::default()
             };
-            observations.add(Probe::Counters, trial(client), 1.0);
+            observations.add(Probe::Counters, SamplingRate::Full, trial(client), 1.0);
         }
         let counters = observations.counters();
         let names: Vec<_> = counters.iter().map(|counter| counter.name.as_str()).collect();
@@ -428,6 +475,31 @@ mod tests {
         assert_eq!((counters[0].client.known(), counters[0].running), (Some(&20.0), 0.5));
         assert_eq!(counters[0].server.known(), None);
         assert_eq!(counters[1].client, Fact::Unknown("not on this processor".to_owned()));
+    }
+
+    #[test]
+    fn what_samples_cost_is_taken_off_the_effect_and_what_open_events_cost_is_left() {
+        // Open events make iterations take 1.25 times as long, and samples at the highest rate take a fifth of the time.
+        let ratio = |rate: SamplingRate| 1.25 / (1.0 - 0.2 * rate.share());
+        let mut observations = observations();
+        let add = |observations: &mut CaseObservations, rate| {
+            observations.add(Probe::Sampling, rate, trial(EndpointObservation::default()), ratio(rate));
+        };
+        for rate in SamplingRate::ALL {
+            add(&mut observations, rate);
+        }
+        let few = probe(&observations, Probe::Sampling);
+        assert!(few.effect.is_some() && few.effect_at_no_samples.is_none(), "three trials are no line");
+        for rate in SamplingRate::ALL.into_iter().cycle().take(6) {
+            add(&mut observations, rate);
+        }
+        let found = probe(&observations, Probe::Sampling);
+        assert!((found.effect.unwrap().median - 1.25 / 0.8).abs() < 1e-9, "{found:?}");
+        let left = found.effect_at_no_samples.unwrap();
+        assert!((left.mean - 1.25).abs() < 1e-9, "{found:?}");
+        let (low, high) = left.interval.unwrap();
+        assert!(low <= high && (1.24..1.26).contains(&low), "{low} {high}");
+        assert_eq!(probe(&observations, Probe::Syscalls).effect_at_no_samples, None);
     }
 
     #[test]
@@ -439,12 +511,14 @@ mod tests {
             let stacks = vec![stack("tcp_ack", samples), stack("_copy_to_iter", 3 * samples)];
             observations.add(
                 Probe::Sampling,
+                SamplingRate::Full,
                 trial(EndpointObservation { stacks, ..EndpointObservation::default() }),
                 1.0,
             );
         }
         let subsystems = observations.subsystems();
-        let shares: Vec<_> = subsystems.iter().map(|s| (s.subsystem, s.client, s.samples)).collect();
+        let shares: Vec<_> =
+            subsystems.iter().map(|s| (s.subsystem, s.client.unwrap().mean, s.samples)).collect();
         assert_eq!(shares, [(Subsystem::Copy, 0.75, 9), (Subsystem::Network, 0.25, 3)]);
         assert_eq!(observations.stacks()[0].len(), 2);
         assert!(observations.stacks()[1].is_empty() && observations.names_kernel_functions());

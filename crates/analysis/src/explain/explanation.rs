@@ -6,7 +6,7 @@ use super::cross_check::{CrossCheck, cross_checks};
 use super::evidence::Evidence;
 use super::facts::facts;
 use super::rules::{Advice, advise};
-use crate::path::{CallSplit, PathSum, SlowIterations, TwoGroups};
+use crate::path::{CallSplit, PathSum, RateTrials, SlowIterations, TwoGroups};
 use crate::traces::schedule::Overlap;
 use model::case::Case;
 use model::estimate::Estimate;
@@ -55,6 +55,8 @@ pub struct Explanation {
     pub faults: Option<Vec<FaultRate>>,
     /// What was counted.
     pub counters: Vec<CounterRate>,
+    /// At which rates samples were taken, and in how many trials: shares are extrapolated from these to none.
+    pub sampling_rates: Vec<RateTrials>,
     /// In which subsystems samples found the processor.
     pub subsystems: Vec<SubsystemShare>,
     /// Every probe: whether it works here, and what it costs.
@@ -104,6 +106,7 @@ pub fn explain(
         overlap: observations.overlap(),
         faults: observations.faults(),
         counters: observations.counters(),
+        sampling_rates: observations.sampling_rates(),
         subsystems: observations.subsystems(),
         probes: observations.probes(),
         stacks: observations.stacks(),

@@ -23,7 +23,7 @@ pub use self::against::{ExplainedDifference, PathDifference, SegmentDifference, 
 pub use self::dose::RecordedSets;
 pub use self::group::PathGroup;
 pub use self::segment::{CriticalPath, EventCounts, Segment, SegmentKind, SegmentPlace};
-pub use self::split::{CallSplit, SampleCounts, SubsystemPart};
+pub use self::split::{CallSplit, RateTrials, SampleCounts, SubsystemPart};
 pub use self::sum::{DoseSwitches, DosedTrials, EventCost, PathSum, SegmentSum, SliceMeans};
 pub use self::tail::{GroupDifference, SlowIterations, SlowSegment, TwoGroups};
 pub use self::walk::critical_paths;

@@ -7,7 +7,7 @@ use crate::protocol::error::EndpointError;
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
 use model::floor;
-use model::observation::{CpuTrace, EndpointObservation, EventSet, Observation, ProbeRequest};
+use model::observation::{CpuTrace, EndpointObservation, EventSet, Observation, ProbeRequest, SamplingRate};
 use model::record::Usage;
 use model::{Case, Workload};
 use std::cell::{Cell, RefCell};
@@ -30,6 +30,8 @@ pub(super) struct FakeTrials<'a> {
     pub(super) orders: RefCell<Vec<SliceOrders>>,
     /// The name of each trial that was started.
     pub(super) started: RefCell<Vec<String>>,
+    /// How often samples were to be taken in each trial that was started to be observed.
+    pub(super) asked_sampling: RefCell<Vec<SamplingRate>>,
     last_number: Cell<Option<u64>>,
     /// How many trials are alive, and the most there were.
     alive: Cell<usize>,
@@ -53,6 +55,7 @@ impl<'a> FakeTrials<'a> {
             names: RefCell::default(),
             orders: RefCell::default(),
             started: RefCell::default(),
+            asked_sampling: RefCell::default(),
             last_number: Cell::default(),
             alive: Cell::default(),
             most_were_alive: Cell::default(),
@@ -100,6 +103,7 @@ impl Trials for FakeTrials<'_> {
             probe.and_then(|request| request.probe).map_or(String::new(), |probe| format!("+{probe}"));
         let name = format!("{}{suffix}", case.spec.name);
         self.started.borrow_mut().push(name.clone());
+        self.asked_sampling.borrow_mut().extend(probe.map(|request| request.sampling));
         self.alive.set(self.alive.get() + 1);
         self.most_were_alive.set(self.most_were_alive.get().max(self.alive.get()));
         Ok(Box::new(FakeTrial { trials: self, name, is_observed: probe.is_some() }))

@@ -6,7 +6,7 @@
 use super::schedule::{Scheduler, Stop, TimeBudget, TrialOutcome, TrialProgress, Trials};
 use crate::protocol::orders::Sizing;
 use model::Case;
-use model::observation::{Observation, Probe, ProbeRequest};
+use model::observation::{Observation, Probe, ProbeRequest, SamplingRate};
 
 /// The rounds after which a case has been observed enough: fewer allow no 95% interval of a probe's effect.
 pub const ENOUGH_ROUNDS: u32 = 12;
@@ -14,8 +14,9 @@ pub const ENOUGH_ROUNDS: u32 = 12;
 pub const A_SLICE: Sizing = Sizing::Slice { slice_ns: 8_000_000, hint_ns: None };
 /// By what the slice is divided where ptrace stops an endpoint at every call.
 const PTRACE_SHARE: u64 = 10;
-/// How much longer trials are of which samples are taken.
+/// How much longer trials are of which samples are taken, and those where there is one for each of several rates.
 const SAMPLING_TIMES: u64 = 16;
+const SAMPLING_TIMES_OF_SEVERAL: u64 = 8;
 
 /// A case to be observed.
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub struct ProbePlan<'a> {
     pub subjects: &'a [ProbeSubject],
     /// The counters that were asked for by name.
     pub counters: &'a [String],
+    /// How often samples are taken: a round has a trial at each of these rates.
+    pub sampling: &'a [SamplingRate],
     /// The rounds after which to stop.
     pub rounds: u32,
 }
@@ -46,6 +49,8 @@ pub struct ObservedTrial<'a> {
     pub at: usize,
     /// The probe.
     pub probe: Probe,
+    /// How often samples were taken in this trial, if the probe takes any.
+    pub sampling: SamplingRate,
     /// What it saw, or why it saw nothing.
     pub outcome: Result<Observation, String>,
     /// The time of an iteration under the probe over that in the trials without a probe before and after it; absent in the
@@ -110,11 +115,15 @@ impl<F: FnMut(ObservedTrial<'_>)> Profiling<'_, F> {
     /// One trial with each probe. The bare trial after one probe is that before the next.
     fn round_of_case(&mut self, at: usize, round: u32) -> Result<(), Stop> {
         let mut bare_ns = None;
-        for probe in self.tracks[at].open_probes() {
+        for (probe, sampling) in self.instruments(at, round) {
+            // At another rate it failed just now.
+            if self.tracks[at].failed.contains(&probe) {
+                continue;
+            }
             if round > 0 {
                 self.scheduler.check_time()?;
             }
-            let (outcome, ratio) = match self.bracket(at, probe, &mut bare_ns)? {
+            let (outcome, ratio) = match self.bracket(at, (probe, sampling), &mut bare_ns)? {
                 Ok((observation, ratio)) => (Ok(observation), (round > 0).then_some(ratio)),
                 Err(error) => {
                     self.tracks[at].failed.push(probe);
@@ -124,9 +133,23 @@ impl<F: FnMut(ObservedTrial<'_>)> Profiling<'_, F> {
             let warm_up = round.checked_sub(1);
             let progress = self.scheduler.progress(warm_up, 0, self.tracks.len());
             let case = &self.tracks[at].subject.case;
-            (self.report)(ObservedTrial { at, probe, outcome, ratio, round, case, progress });
+            (self.report)(ObservedTrial { at, probe, sampling, outcome, ratio, round, case, progress });
         }
         Ok(())
+    }
+
+    /// The probes that are open for the case at `at`, each with the rate of its samples: that of samples at each rate, but once in the
+    /// round that warms up. Rounds begin with one rate after the other.
+    fn instruments(&self, at: usize, round: u32) -> Vec<(Probe, SamplingRate)> {
+        let rates = self.plan.sampling;
+        let in_order = rates.iter().copied().cycle().skip(round as usize).take(rates.len());
+        let of_round: Vec<SamplingRate> =
+            if round == 0 { in_order.take(1).collect() } else { in_order.collect() };
+        let with_rates = |probe| match probe {
+            Probe::Sampling => of_round.iter().map(|rate| (probe, *rate)).collect(),
+            _ => vec![(probe, SamplingRate::default())],
+        };
+        self.tracks[at].open_probes().into_iter().flat_map(with_rates).collect()
     }
 
     /// A bare trial, unless there was one just before, a trial with `probe`, and a bare trial. Returns what the probe saw and
@@ -134,22 +157,22 @@ impl<F: FnMut(ObservedTrial<'_>)> Profiling<'_, F> {
     fn bracket(
         &mut self,
         at: usize,
-        probe: Probe,
+        (probe, sampling): (Probe, SamplingRate),
         bare_ns: &mut Option<f64>,
     ) -> Result<TrialOutcome<(Observation, f64)>, Stop> {
         let before_ns = match *bare_ns {
             Some(before_ns) => before_ns,
-            None => match self.trial(at, None)? {
+            None => match self.trial(at, None, sampling)? {
                 Ok(bare) => bare.iteration_ns(),
                 Err(error) => return Ok(Err(error)),
             },
         };
         self.tracks[at].hint_ns = Some(before_ns);
-        let observation = match self.trial(at, Some(probe))? {
+        let observation = match self.trial(at, Some(probe), sampling)? {
             Ok(observation) => observation,
             Err(error) => return Ok(Err(error)),
         };
-        let after_ns = match self.trial(at, None)? {
+        let after_ns = match self.trial(at, None, sampling)? {
             Ok(bare) => bare.iteration_ns(),
             Err(error) => return Ok(Err(error)),
         };
@@ -158,20 +181,27 @@ impl<F: FnMut(ObservedTrial<'_>)> Profiling<'_, F> {
         Ok(Ok((observation, ratio)))
     }
 
-    fn trial(&mut self, at: usize, probe: Option<Probe>) -> Result<TrialOutcome<Observation>, Stop> {
+    fn trial(
+        &mut self,
+        at: usize,
+        probe: Option<Probe>,
+        sampling: SamplingRate,
+    ) -> Result<TrialOutcome<Observation>, Stop> {
         let Track { subject: ProbeSubject { case, size, .. }, hint_ns, .. } = &self.tracks[at];
-        let request = ProbeRequest { probe, counters: self.plan.counters.to_vec() };
-        self.scheduler.observe(self.trials, case, size_under(*size, probe, *hint_ns), &request)
+        let request = ProbeRequest { probe, counters: self.plan.counters.to_vec(), sampling };
+        let size = size_under(*size, probe, self.plan.sampling.len(), *hint_ns);
+        self.scheduler.observe(self.trials, case, size, &request)
     }
 }
 
-/// The size of a trial under `probe`, where those without a probe have `size`.
-fn size_under(size: Sizing, probe: Option<Probe>, hint_ns: Option<f64>) -> Sizing {
+/// The size of a trial under `probe`, which takes samples at so many `rates` if it does, where those without a probe have `size`.
+fn size_under(size: Sizing, probe: Option<Probe>, rates: usize, hint_ns: Option<f64>) -> Sizing {
     let Sizing::Slice { slice_ns, .. } = size else { return size };
     let slice_ns = match probe {
         // An iteration takes so much longer there that a few are enough.
         Some(Probe::Ptrace) => slice_ns / PTRACE_SHARE,
         // Samples are few: a trial must be longer to have enough of them.
+        Some(Probe::Sampling) if rates > 1 => slice_ns * SAMPLING_TIMES_OF_SEVERAL,
         Some(Probe::Sampling) => slice_ns * SAMPLING_TIMES,
         _ => slice_ns,
     };
@@ -190,7 +220,7 @@ mod tests {
 
     fn run(subjects: &[ProbeSubject], rounds: u32, trials: &FakeTrials<'_>, time: Duration) -> Vec<Reported> {
         let mut reported = Vec::new();
-        let plan = ProbePlan { subjects, counters: &[], rounds };
+        let plan = ProbePlan { subjects, counters: &[], sampling: &SamplingRate::ALL, rounds };
         observe(plan, trials, trials.budget(time), |trial| {
             let name = format!("{}+{}", trial.case.spec.name, trial.probe);
             assert_eq!(subjects[trial.at].case, *trial.case);
@@ -282,13 +312,51 @@ mod tests {
     }
 
     #[test]
+    fn each_round_takes_samples_at_each_rate_and_the_warm_up_at_one() {
+        use SamplingRate::{Full, Half, Quarter};
+        let trials = FakeTrials::new(&same);
+        let subjects = [subject("a", &[Probe::Faults, Probe::Sampling])];
+        let mut reported = Vec::new();
+        let plan = ProbePlan { subjects: &subjects, counters: &[], sampling: &SamplingRate::ALL, rounds: 2 };
+        observe(plan, &trials, trials.budget(LONG), |trial| {
+            if trial.probe == Probe::Sampling {
+                reported.push((trial.round, trial.sampling));
+            }
+        });
+        let expected = [(0, Quarter), (1, Half), (1, Full), (1, Quarter), (2, Full), (2, Quarter), (2, Half)];
+        assert_eq!(reported, expected);
+        // The trials with samples are asked for the rates that are reported, and each has a bare one behind it.
+        let names = trials.started.borrow();
+        let asked = trials.asked_sampling.borrow();
+        let of_samples = |at: &usize| names[*at] == "a+sampling";
+        let at: Vec<usize> = (0..names.len()).filter(of_samples).collect();
+        assert_eq!(at.iter().map(|at| asked[*at]).collect::<Vec<_>>(), expected.map(|(_, rate)| rate));
+        assert!(at.iter().all(|at| names[at + 1] == "a" && names[at - 1] == "a"), "{names:?}");
+    }
+
+    #[test]
+    fn samples_that_fail_at_one_rate_are_not_tried_at_the_others() {
+        let fails = |_, name: &str| if name == "a+sampling" { Err(failure("no")) } else { Ok(1.0) };
+        let trials = FakeTrials::new(&fails);
+        let reported = run(&[subject("a", &[Probe::Sampling])], 3, &trials, LONG);
+        assert_eq!(reported.len(), 1);
+        let later = |before: usize, name: &str| {
+            if name == "a+sampling" && before > 4 { Err(failure("no")) } else { Ok(1.0) }
+        };
+        let trials = FakeTrials::new(&later);
+        let reported = run(&[subject("a", &[Probe::Sampling])], 3, &trials, LONG);
+        assert_eq!(reported.iter().filter(|(.., failed)| *failed).count(), 1);
+    }
+
+    #[test]
     fn slices_are_shorter_under_ptrace_and_longer_where_samples_are_taken() {
-        let of = |probe| size_under(A_SLICE, probe, Some(5.0));
+        let of = |probe| size_under(A_SLICE, probe, 1, Some(5.0));
         let slice = |slice_ns| Sizing::Slice { slice_ns, hint_ns: Some(5.0) };
         assert_eq!(of(None), slice(8_000_000));
         assert_eq!(of(Some(Probe::Ptrace)), slice(800_000));
         assert_eq!(of(Some(Probe::Sampling)), slice(128_000_000));
         let exact = Sizing::Iterations(9);
-        assert_eq!(size_under(exact, Some(Probe::Sampling), None), exact);
+        assert_eq!(size_under(exact, Some(Probe::Sampling), 1, None), exact);
+        assert_eq!(size_under(A_SLICE, Some(Probe::Sampling), 3, Some(5.0)), slice(64_000_000));
     }
 }

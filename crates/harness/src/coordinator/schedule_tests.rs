@@ -30,7 +30,7 @@ fn time_that_is_up_is_found_out_by_who_asks_and_an_observation_needs_none() {
     let trials = FakeTrials::new(&|_, _| Ok(1.0));
     let mut scheduler = Scheduler::new(trials.budget(SLICE_TIME));
     assert_eq!(scheduler.check_time(), Ok(()));
-    let request = ProbeRequest { probe: Some(Probe::Syscalls), counters: Vec::new() };
+    let request = ProbeRequest { probe: Some(Probe::Syscalls), ..ProbeRequest::default() };
     assert!(scheduler.observe(&trials, &case("a"), SIZE, &request).unwrap().is_ok());
     assert_eq!(scheduler.check_time(), Err(Stop::TimeIsUp));
     assert!(scheduler.observe(&trials, &case("a"), SIZE, &request).unwrap().is_ok());

@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn observed_iterations_have_bounds_where_each_event_is_recorded() {
         let of = |iterations, size, probe| {
-            observed_iterations(iterations, size, &ProbeRequest { probe, counters: Vec::new() })
+            observed_iterations(iterations, size, &ProbeRequest { probe, ..ProbeRequest::default() })
         };
         let slice = Sizing::Slice { slice_ns: 1, hint_ns: None };
         assert_eq!(of(3, slice, Some(Probe::Syscalls)), LEAST_OBSERVED_ITERATIONS);

@@ -127,6 +127,41 @@ fn what_the_scheduler_tells_fills_the_iterations() {
 }
 
 #[test]
+fn samples_are_taken_at_several_rates_and_shares_extrapolated_to_none() {
+    let place = Place::new();
+    let mut arguments = of_a_pipe("sampling");
+    let at = arguments.iter().position(|word| word == "--iterations").unwrap();
+    // Trials as long as they are without a number of iterations have samples enough.
+    arguments.drain(at..at + 2);
+    let time = arguments.iter().position(|word| word == "4s").unwrap();
+    arguments[time] = "20s".to_owned();
+    let explanation = only(&run(&mut place.ipcmark(arguments)).expect(0));
+    if let Some(reason) = absence(&explanation, "sampling") {
+        return skip(&reason, "rates of samples are not tested");
+    }
+    let rates = explanation["sampling_rates"].as_array().unwrap();
+    let names: Vec<&str> = rates.iter().map(|of| of["rate"].as_str().unwrap()).collect();
+    assert_eq!(names, ["quarter", "half", "full"], "{rates:?}");
+    let trials: u64 = rates.iter().map(|of| of["trials"].as_u64().unwrap()).sum();
+    let row =
+        explanation["probes"].as_array().unwrap().iter().find(|row| row["probe"] == "sampling").unwrap();
+    let most_frequent = &explanation["subsystems"][0];
+    let share = &most_frequent["client"];
+    if rates.iter().any(|of| of["trials"].as_u64() < Some(2)) || trials < 6 {
+        return assert!(
+            share["interval"].is_null() && row["effect_at_no_samples"].is_null(),
+            "{explanation}"
+        );
+    }
+    let bound = |of: &Value, which: usize| of["interval"][which].as_f64().unwrap();
+    let mean = share["mean"].as_f64().unwrap();
+    assert!((0.0..=1.0).contains(&mean) && bound(share, 0) <= mean && mean <= bound(share, 1), "{share}");
+    // Open events cost what they cost: an effect that is above 0, and less than that of every probe that stops an endpoint.
+    let open = row["effect_at_no_samples"]["mean"].as_f64().unwrap();
+    assert!(open > 0.1 && open < 10.0, "{row}");
+}
+
+#[test]
 fn a_pipe_copies_each_byte_twice_and_shared_memory_not_at_all() {
     let place = Place::new();
     let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls,ptrace"))).expect(0));

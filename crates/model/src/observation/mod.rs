@@ -7,7 +7,7 @@ pub mod subsystem;
 pub mod trial;
 
 pub use self::cpu_trace::{CpuEvent, CpuEventKind, CpuTrace, EventSet};
-pub use self::probe::{Probe, ProbeRequest, parse_probe};
+pub use self::probe::{Probe, ProbeRequest, SamplingRate, parse_probe};
 pub use self::trial::{
     Counter, EndpointEvent, EndpointObservation, EventKind, Observation, SampledStack, StackFrame,
 };

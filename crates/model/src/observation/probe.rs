@@ -71,13 +71,57 @@ impl std::fmt::Display for Probe {
     }
 }
 
+/// How often samples are taken. Trials at several rates tell what would be seen if samples cost nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SamplingRate {
+    /// A quarter of the highest rate.
+    Quarter,
+    /// Half of it.
+    Half,
+    /// The highest rate.
+    #[default]
+    Full,
+}
+
+impl SamplingRate {
+    /// All of them, the lowest first.
+    pub const ALL: [SamplingRate; 3] = [SamplingRate::Quarter, SamplingRate::Half, SamplingRate::Full];
+
+    /// How many times as long as at the highest rate the time between two samples is.
+    pub fn periods(self) -> u64 {
+        match self {
+            SamplingRate::Quarter => 4,
+            SamplingRate::Half => 2,
+            SamplingRate::Full => 1,
+        }
+    }
+
+    /// The rate as a share of the highest.
+    pub fn share(self) -> f64 {
+        1.0 / self.periods() as f64
+    }
+
+    /// In words, of the highest rate.
+    pub fn name(self) -> &'static str {
+        match self {
+            SamplingRate::Quarter => "a quarter",
+            SamplingRate::Half => "half",
+            SamplingRate::Full => "all",
+        }
+    }
+}
+
 /// What is asked of a probe in one trial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeRequest {
     /// The probe. Without one, the trial runs the same iterations in the same way, so that the cost of probes is known.
     pub probe: Option<Probe>,
     /// The counters asked for by name, beside those that are always read.
     pub counters: Vec<String>,
+    /// How often samples are taken, if it takes any.
+    #[serde(default)]
+    pub sampling: SamplingRate,
 }
 
 #[cfg(test)]
@@ -89,5 +133,11 @@ mod tests {
         for probe in Probe::ALL {
             assert_eq!(serde_json::to_string(&probe).unwrap(), format!("\"{probe}\""));
         }
+    }
+
+    #[test]
+    fn rates_rise_to_the_highest_which_is_taken_unless_another_is_asked_for() {
+        assert_eq!(SamplingRate::ALL.map(SamplingRate::share), [0.25, 0.5, 1.0]);
+        assert_eq!(ProbeRequest::default().sampling, SamplingRate::Full);
     }
 }

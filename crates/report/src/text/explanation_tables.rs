@@ -2,10 +2,11 @@
 
 use super::grid::Grid;
 use super::path::RESIDUAL;
-use crate::quantity::{count, percent, signed_time, time};
+use crate::quantity::{count, percent, signed_time, time, whole_interval};
 use crate::words::clean;
 use analysis::analysed::{AnalysedExplanation, TimeQuantiles};
 use analysis::explain::{CounterRate, Explanation, FaultRate, ProbeUse, SubsystemShare};
+use analysis::interval::MeanEstimate;
 use analysis::path::{PathGroup, PathSum};
 use analysis::traces::schedule::Overlap;
 use model::Case;
@@ -23,7 +24,7 @@ pub(crate) fn tables(analysed: &AnalysedExplanation<'_>) -> Vec<Grid> {
         explanation.calls.as_ref().map(|(probe, calls)| of_calls(calls, &analysed.call_times, probe.name())),
         explanation.schedule.as_ref().map(|ends| schedule(ends, &analysed.wake_ups, explanation.overlap)),
         explanation.faults.as_ref().map(|faults| of_faults(faults)),
-        (!explanation.subsystems.is_empty()).then(|| places(&explanation.subsystems)),
+        (!explanation.subsystems.is_empty()).then(|| places(explanation)),
         counters(&explanation.counters),
         Some(probes(&explanation.probes)),
     ];
@@ -191,18 +192,21 @@ fn of_faults(faults: &[FaultRate]) -> Grid {
     }
 }
 
-fn places(places: &[SubsystemShare]) -> Grid {
+fn places(explanation: &Explanation) -> Grid {
+    let share = |of: Option<MeanEstimate>| {
+        let Some(MeanEstimate { mean, interval }) = of else { return "-".to_owned() };
+        let interval = interval.map(|bounds| format!(" ({})", whole_interval(bounds)));
+        format!("{}{}", percent(mean), interval.unwrap_or_default())
+    };
     let row = |place: &SubsystemShare| {
-        (
-            place.subsystem.name().to_owned(),
-            vec![percent(place.client), percent(place.server), place.samples.to_string()],
-        )
+        let cells = vec![share(place.client), share(place.server), place.samples.to_string()];
+        (place.subsystem.name().to_owned(), cells)
     };
     Grid {
         heading: "where samples found the processor".to_owned(),
         columns: ["client", "server", "samples"].map(str::to_owned).to_vec(),
-        rows: places.iter().map(row).collect(),
-        below: Vec::new(),
+        rows: explanation.subsystems.iter().map(row).collect(),
+        below: vec![super::path::extrapolated(&explanation.sampling_rates)],
     }
 }
 
@@ -234,23 +238,31 @@ fn whole_ns(ns: u64) -> Option<String> {
 }
 
 fn probes(probes: &[ProbeUse]) -> Grid {
+    let times = |times: f64, interval: Option<(f64, f64)>| {
+        let interval = interval.map(|(low, high)| format!(" ({low:.2} to {high:.2})"));
+        format!("×{times:.2}{}", interval.unwrap_or_default())
+    };
     let row = |probe: &ProbeUse| {
-        let effect = probe.effect.map_or("-".to_owned(), |effect| {
-            let interval =
-                effect.interval.map(|(low, high)| format!(" ({low:.2} to {high:.2})")).unwrap_or_default();
-            format!("×{:.2}{interval}", effect.median)
-        });
+        let effect = probe.effect.map_or("-".to_owned(), |effect| times(effect.median, effect.interval));
         let mut notes = Vec::new();
+        notes.extend(
+            probe
+                .effect_at_no_samples
+                .map(|effect| format!("without samples {}", times(effect.mean, effect.interval))),
+        );
         notes.extend(probe.changes.then(|| "changes what it observes".to_owned()));
         notes.extend((probe.lost > 0).then(|| format!("{} records lost", probe.lost)));
         notes.extend(probe.absent.is_some().then(|| "not available".to_owned()));
         (probe.probe.name().to_owned(), vec![effect, notes.join(", ")])
     };
+    let at_highest_rate = probes.iter().any(|probe| probe.effect_at_no_samples.is_some()).then(|| {
+        "That of samples is at their highest rate; without samples, extrapolated, it is what their open events cost.".to_owned()
+    });
     Grid {
         heading: "cost of the probes".to_owned(),
         columns: vec!["iteration with over without".to_owned(), String::new()],
         rows: probes.iter().map(row).collect(),
-        below: Vec::new(),
+        below: at_highest_rate.into_iter().collect(),
     }
 }
 

@@ -6,7 +6,9 @@ use crate::quantity::{count, mean_time, percent, signed_mean_time, time, time_or
 use crate::words::clean;
 use analysis::explain::{CrossCheck, Explanation};
 use analysis::interval::MeanEstimate;
-use analysis::path::{CallSplit, DoseSwitches, PathSum, SegmentPlace, SegmentSum, SlowIterations, TwoGroups};
+use analysis::path::{
+    CallSplit, DoseSwitches, PathSum, RateTrials, SegmentPlace, SegmentSum, SlowIterations, TwoGroups,
+};
 use model::estimate::Estimate;
 use model::units::three_digits;
 use std::collections::BTreeMap;
@@ -36,7 +38,7 @@ pub(crate) fn tables(explanation: &Explanation) -> Vec<Grid> {
     let Some(path) = &explanation.path else { return Vec::new() };
     let calls = &explanation.call_names;
     let optional = [
-        (!explanation.splits.is_empty()).then(|| splits(&explanation.splits)),
+        (!explanation.splits.is_empty()).then(|| splits(&explanation.splits, &explanation.sampling_rates)),
         explanation.slow.as_ref().map(|slow| slow_iterations(slow, calls)),
         explanation.groups.as_ref().map(|groups| two_groups(groups, calls)),
         (!explanation.checks.is_empty()).then(|| checks(&explanation.checks)),
@@ -215,7 +217,7 @@ fn costs(path: &PathSum) -> Grid {
 }
 
 /// The calls on the path, split by samples.
-fn splits(splits: &[CallSplit]) -> Grid {
+fn splits(splits: &[CallSplit], rates: &[RateTrials]) -> Grid {
     let mut rows = Vec::new();
     for split in splits {
         let name = format!("{}: {}", split.of.name(), clean(&split.call));
@@ -241,11 +243,23 @@ fn splits(splits: &[CallSplit]) -> Grid {
         columns: ["on the path", "share", "interval"].map(str::to_owned).to_vec(),
         rows,
         below: vec![
+            extrapolated(rates),
             "A sample is in a call, and does not say in which segment of it. On two CPUs, what a call does off the path is in \
              its shares too."
                 .to_owned(),
         ],
     }
+}
+
+/// From which rates shares are extrapolated, and what they are otherwise.
+pub(crate) fn extrapolated(rates: &[RateTrials]) -> String {
+    let at = |of: &RateTrials| format!("{} at {}", of.trials, of.rate.name());
+    let trials: Vec<String> = rates.iter().map(at).collect();
+    format!(
+        "Shares are extrapolated to no samples, by a line through trials: {} of the highest rate. A share without an interval \
+         is that of all samples: there are too few trials for a line, or none differs from another.",
+        trials.join(", ")
+    )
 }
 
 /// What makes the slowest iterations slow.
