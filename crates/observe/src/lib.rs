@@ -7,6 +7,7 @@
 //! nothing here says what an observation means.
 #![forbid(unsafe_code)]
 
+mod accounted;
 mod attached;
 mod counters;
 pub mod cpu_trace;
