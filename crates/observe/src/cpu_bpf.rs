@@ -4,7 +4,9 @@
 //! and ends the recording is a number in the memory, so that all begin and end at the same time.
 
 use crate::clocks::{ClockReading, by_raw};
-use crate::cpu_programs::{CpuRecord, HEAD_WORDS, KernelTypes, OFF, RECORD_WORDS, RECORDS, programs};
+use crate::cpu_programs::{
+    CpuProgram, CpuRecord, HEAD_WORDS, KernelTypes, OFF, RECORD_WORDS, RECORDS, SERVED_WORD, programs,
+};
 use crate::tracefs::in_first_pid_namespace;
 use model::observation::{CpuEvent, CpuTrace, EventSet};
 use std::sync::OnceLock;
@@ -39,14 +41,12 @@ impl CpuPrograms {
             Ok((*cpu, memory))
         };
         let memories = cpus.iter().map(memory).collect::<Result<Vec<_>, Failure>>()?;
-        let mut links = Vec::new();
-        for set in sets {
-            for program in programs(*set, types, tids, &memories)? {
-                let loaded =
-                    BpfProgram::load_typed(&program.tracepoint, &program.instructions, program.type_number)?;
-                links.push(loaded.attach_typed()?);
-            }
-        }
+        let attach = |program: CpuProgram| {
+            BpfProgram::load_typed(&program.tracepoint, &program.instructions, program.type_number)?
+                .attach_typed()
+        };
+        let links =
+            programs(sets, types, tids, &memories)?.into_iter().map(attach).collect::<Result<_, _>>()?;
         let now = ClockReading::now();
         Ok(Self {
             sets: sets.to_vec(),
@@ -61,7 +61,11 @@ impl CpuPrograms {
 
     pub(crate) fn begin(&mut self) {
         self.began = ClockReading::now();
-        self.memories.iter().for_each(|(_, memory)| memory.words()[0].store(0, Ordering::Release));
+        for (_, memory) in &self.memories {
+            // The beginning of an interrupt may have been counted before its end could be.
+            memory.words()[SERVED_WORD].store(0, Ordering::Relaxed);
+            memory.words()[0].store(0, Ordering::Release);
+        }
     }
 
     pub(crate) fn end(&mut self) {

@@ -9,6 +9,7 @@ use crate::bpf::btf::Btf;
 use Register::{R0, R1, R2, R3, R6, R7, R8, R9, Stack};
 use Width::{Eight, Four};
 use model::observation::{CpuEventKind, EventSet};
+use std::collections::BTreeMap;
 use sys::Failure;
 use sys::bpf::{BpfInstruction, BpfMemory, BpfProgram};
 
@@ -19,7 +20,8 @@ pub(crate) const RECORD_WORDS: usize = 4;
 /// Before them, on a cache line of its own, is how many records were written or would have been.
 pub(crate) const HEAD_WORDS: usize = 8;
 /// Behind it is how many interrupts are being served, in the bits of [`IN_INTERRUPT`], where only programs count that.
-const SERVED: i16 = 8;
+pub(crate) const SERVED_WORD: usize = 1;
+const SERVED: i16 = SERVED_WORD as i16 * 8;
 const ONE_SERVED: i32 = 0x1_0000;
 /// What that is while nothing is to be recorded.
 pub(crate) const OFF: u64 = 1 << 62;
@@ -53,9 +55,9 @@ enum Kind {
     SoftirqIn,
     SoftirqOut,
     Idle,
-    Fault,
+    PageFault,
     /// A fault of the kernel's, which is a thread's if it is at an address of user code.
-    KernelFault,
+    KernelPageFault,
     /// No record: an interrupt or a softirq is being served, or no more.
     Served,
     ServedNoMore,
@@ -73,13 +75,13 @@ const KINDS: [Kind; 12] = [
     Kind::SoftirqIn,
     Kind::SoftirqOut,
     Kind::Idle,
-    Kind::Fault,
-    Kind::KernelFault,
+    Kind::PageFault,
+    Kind::KernelPageFault,
 ];
 
 impl Kind {
     fn is_of_endpoints(self) -> bool {
-        matches!(self, Kind::Enter | Kind::Exit | Kind::Waking | Kind::Fault | Kind::KernelFault)
+        matches!(self, Kind::Enter | Kind::Exit | Kind::Waking | Kind::PageFault | Kind::KernelPageFault)
     }
 }
 
@@ -132,9 +134,10 @@ pub(crate) struct CpuProgram {
     pub(crate) instructions: Vec<BpfInstruction>,
 }
 
-/// The programs for `set`, of the threads `tids`, into the memory of each CPU.
+/// The programs for `sets`, of the threads `tids`, into the memory of each CPU. A tracepoint has one, whatever sets it is of: to take one
+/// of two away, the kernel waits until no CPU can be in it any more, which takes longer than all else.
 pub(crate) fn programs(
-    set: EventSet,
+    sets: &[EventSet],
     types: &KernelTypes,
     tids: &[u32],
     memories: &[(u32, BpfMemory)],
@@ -143,6 +146,23 @@ pub(crate) fn programs(
         let answer = format!("the endpoints have {} threads", tids.len());
         return Err(Failure::new("write", "programs", answer, "none is needed: perf records serve"));
     }
+    let mut by_tracepoint: BTreeMap<String, Vec<Kind>> = BTreeMap::new();
+    for (tracepoint, kind) in sets.iter().flat_map(|set| wanted(*set, types)) {
+        // Where there is no endpoint, nothing is an endpoint's.
+        if !tids.is_empty() || !kind.is_of_endpoints() {
+            by_tracepoint.entry(tracepoint).or_default().push(kind);
+        }
+    }
+    let program = |(tracepoint, kinds): (String, Vec<Kind>)| {
+        let type_number = types.btf.tracepoint(&tracepoint).ok_or_else(|| unknown(&tracepoint))?;
+        let instructions = Writer::program(&kinds, types, tids, memories);
+        Ok(CpuProgram { tracepoint, type_number, instructions })
+    };
+    by_tracepoint.into_iter().map(program).collect()
+}
+
+/// The tracepoints of `set`, and what is to be recorded of each.
+fn wanted(set: EventSet, types: &KernelTypes) -> Vec<(String, Kind)> {
     let mut wanted: Vec<(String, Kind)> = Vec::new();
     let has = |name: &String| types.btf.tracepoint(name).is_some();
     let ends = |name: &&str| (format!("{name}_entry"), format!("{name}_exit"));
@@ -179,17 +199,11 @@ pub(crate) fn programs(
         }
         EventSet::Idle => want("cpu_idle", Kind::Idle),
         EventSet::Faults => {
-            want("page_fault_user", Kind::Fault);
-            want("page_fault_kernel", Kind::KernelFault);
+            want("page_fault_user", Kind::PageFault);
+            want("page_fault_kernel", Kind::KernelPageFault);
         }
     }
-    let program = |(tracepoint, kind): (String, Kind)| {
-        let type_number = types.btf.tracepoint(&tracepoint).ok_or_else(|| unknown(&tracepoint))?;
-        let instructions = Writer::program(kind, types, tids, memories);
-        Ok(CpuProgram { tracepoint, type_number, instructions })
-    };
-    // Where there is no endpoint, nothing is an endpoint's.
-    wanted.into_iter().filter(|(_, kind)| !tids.is_empty() || !kind.is_of_endpoints()).map(program).collect()
+    wanted
 }
 
 /// Writes one program. R6 is what the tracepoint was passed, R7 the thread, R8 the memory of the CPU, R9 the time.
@@ -201,7 +215,7 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn program(
-        kind: Kind,
+        kinds: &[Kind],
         types: &KernelTypes,
         tids: &'a [u32],
         memories: &[(u32, BpfMemory)],
@@ -212,11 +226,14 @@ impl<'a> Writer<'a> {
         code.call(Helper::ProcessAndThread);
         code.lower_half(R7, R0);
         let mut writer = Self { code, end, tids };
-        writer.only_of_endpoints(kind, types);
+        // Only what is of all threads has a tracepoint in common with another kind.
+        kinds.iter().for_each(|kind| writer.only_of_endpoints(*kind, types));
         writer.memory_of_this_cpu(memories);
-        match kind {
-            Kind::Served | Kind::ServedNoMore => writer.count_served(kind),
-            _ => writer.write(kind, types),
+        for kind in kinds {
+            match kind {
+                Kind::Served | Kind::ServedNoMore => writer.count_served(*kind),
+                _ => writer.write(*kind, types),
+            }
         }
         writer.code.put(end);
         writer.code.exit();
@@ -237,22 +254,24 @@ impl<'a> Writer<'a> {
     /// attached was not counted.
     fn count_served(&mut self, kind: Kind) {
         let code = &mut self.code;
+        let none = code.label();
         code.load(Eight, R1, R8, SERVED);
         if kind == Kind::ServedNoMore {
-            code.jump_if(R1, Condition::Equal, 0, self.end);
+            code.jump_if(R1, Condition::Equal, 0, none);
             code.subtract(R1, ONE_SERVED);
         } else {
             code.add(R1, ONE_SERVED);
         }
         code.store(Eight, R8, SERVED, R1);
+        code.put(none);
     }
 
     /// Ends the program if no thread of the endpoints is concerned, where only they are wanted.
     fn only_of_endpoints(&mut self, kind: Kind, types: &KernelTypes) {
         let end = self.end;
         match kind {
-            Kind::Enter | Kind::Exit | Kind::Fault => self.only_if_it_is_an_endpoint(R7),
-            Kind::KernelFault => {
+            Kind::Enter | Kind::Exit | Kind::PageFault => self.only_if_it_is_an_endpoint(R7),
+            Kind::KernelPageFault => {
                 self.only_if_it_is_an_endpoint(R7);
                 self.code.load(Eight, R1, R6, 0);
                 self.code.jump_if(R1, Condition::SignedLess, 0, end);
@@ -326,7 +345,7 @@ impl<'a> Writer<'a> {
         };
         match kind {
             Kind::Enter => passed(1, word(2)),
-            Kind::SoftirqIn | Kind::Idle | Kind::Fault | Kind::KernelFault => passed(0, word(2)),
+            Kind::SoftirqIn | Kind::Idle | Kind::PageFault | Kind::KernelPageFault => passed(0, word(2)),
             Kind::Exit => {
                 passed(1, word(2));
                 code.load(Eight, R1, R6, 0);
@@ -415,7 +434,7 @@ impl CpuRecord {
             Kind::SoftirqOut => CpuEventKind::SoftirqOut,
             Kind::Idle if first & IDLE_ENDS == IDLE_ENDS => CpuEventKind::IdleOut,
             Kind::Idle => CpuEventKind::IdleIn,
-            Kind::Fault | Kind::KernelFault => CpuEventKind::PageFault { address: first },
+            Kind::PageFault | Kind::KernelPageFault => CpuEventKind::PageFault { address: first },
             Kind::Name => {
                 let bytes = [first.to_ne_bytes(), second.to_ne_bytes()].concat();
                 let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
