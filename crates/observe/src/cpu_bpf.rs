@@ -1,7 +1,7 @@
 //! Events of CPUs by programs in the kernel, which write into the memory of each CPU. The programs are in `cpu_programs`.
 //!
-//! They are attached before a slice and detached after it, which takes less than a millisecond each: a bare slice is bare. What begins
-//! and ends the recording is a number in the memory, so that all begin and end at the same time.
+//! They are attached before a slice, which takes some tens of milliseconds, and detached after it, which takes less: a bare slice is bare.
+//! What begins and ends the recording is a number in the memory, so that all begin and end at the same time.
 
 use crate::clocks::{ClockReading, by_raw};
 use crate::cpu_programs::{

@@ -139,6 +139,21 @@ fn twenty_three_iterations_of_a_pipe_are_twenty_three_reads_and_writes_of_each_e
         // The server may begin to wait for the first message before the client begins to send it.
         assert!((ITERATIONS - 1..=ITERATIONS + 1).contains(&entered(server, Sysno::read)));
         assert_eq!(count(&trace, |tid, _| tid == client), 4 * ITERATIONS, "nothing else of the client");
+        // Whatever the clock is by which they were stamped: each lies in its iteration.
+        let mut begins_ns = trace.from_ns;
+        for ends_ns in &trace.iteration_ends_ns {
+            let events = trace
+                .events
+                .iter()
+                .filter(|event| event.tid == client && (begins_ns..=*ends_ns).contains(&event.at_ns));
+            let calls: Vec<_> = events.map(|event| event.what).collect();
+            let of = |call: Sysno| {
+                let number = call as u32;
+                [CpuEventKind::Enter { number }, CpuEventKind::Exit { number, value: 1 }]
+            };
+            assert_eq!(calls, [of(Sysno::write), of(Sysno::read)].concat());
+            begins_ns = *ends_ns;
+        }
         assert_eq!(count(&trace, |tid, _| tid != client && tid != server), 0, "nothing of others");
         assert_eq!((trace.lost, trace.sets.as_slice()), (0, &[EventSet::Calls][..]));
     });
