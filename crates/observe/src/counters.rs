@@ -1,5 +1,9 @@
 //! Counters of the kernel and of the processor, over all timed iterations. They are read after the iterations, never within.
+//!
+//! What the kernel accounts to every thread anyway is read before and after. No event is opened for it: a thread that has events
+//! makes the kernel work whenever it leaves its CPU or comes back.
 
+use crate::accounted::Accounted;
 use crate::instrument::ProbeInstrument;
 use crate::perf::{on_this_thread, refused, switched};
 use model::observation::{Counter, EndpointObservation};
@@ -8,14 +12,15 @@ use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Dynamic, Hardware
 use perf_event::{Builder, Counter as Open};
 use sys::Failure;
 
-/// What the kernel counts itself.
+/// What the kernel accounts to a thread anyway, as an event: for whoever asks for it in a group with others.
 const OF_THE_KERNEL: [(&str, Software); 5] = [
     ("task-clock", Software::TASK_CLOCK),
     ("context-switches", Software::CONTEXT_SWITCHES),
-    ("cpu-migrations", Software::CPU_MIGRATIONS),
+    (MIGRATIONS, Software::CPU_MIGRATIONS),
     ("minor-faults", Software::PAGE_FAULTS_MIN),
     ("major-faults", Software::PAGE_FAULTS_MAJ),
 ];
+const MIGRATIONS: &str = "cpu-migrations";
 
 /// What the processor counts, of user code and of the kernel apart.
 const OF_THE_PROCESSOR: [(&str, Hardware); 6] = [
@@ -41,7 +46,9 @@ const OF_CACHES: [(&str, CacheId, CacheResult); 6] = [
 /// an event of a unit as `cpu/cache-misses/`, or several in braces, which are counted at the same times:
 /// `{cycles,instructions}`.
 pub(crate) fn open(names: &[String]) -> Result<Counters, Failure> {
-    let mut counters = Counters { groups: Vec::new(), absent: Vec::new() };
+    let accounted = Accounted::of_this_thread();
+    let has_migrations = accounted.has_migrations();
+    let mut counters = Counters { groups: Vec::new(), absent: Vec::new(), accounted };
     for (name, event) in OF_THE_PROCESSOR {
         counters.add(&[(name.to_owned(), Kind::Hardware(event))]);
     }
@@ -51,8 +58,9 @@ pub(crate) fn open(names: &[String]) -> Result<Counters, Failure> {
     for asked in names {
         counters.add(&group(asked)?);
     }
-    // Last, because what is switched on last is switched off first: so the switching itself is not counted.
-    counters.add(&OF_THE_KERNEL.map(|(name, event)| (name.to_owned(), Kind::Software(event))));
+    if !has_migrations {
+        counters.add(&[(MIGRATIONS.to_owned(), Kind::Software(Software::CPU_MIGRATIONS))]);
+    }
     Ok(counters)
 }
 
@@ -129,6 +137,7 @@ pub(crate) struct Counters {
     groups: Vec<Vec<(String, Open)>>,
     /// What cannot be counted, and why.
     absent: Vec<(String, String)>,
+    accounted: Accounted,
 }
 
 impl Counters {
@@ -158,10 +167,13 @@ impl Counters {
 impl ProbeInstrument for Counters {
     fn begin(&mut self) -> Result<(), Failure> {
         let mut leaders = self.groups.iter_mut().filter_map(|group| group.first_mut());
-        leaders.try_for_each(|(name, leader)| switched(leader.enable(), name))
+        leaders.try_for_each(|(name, leader)| switched(leader.enable(), name))?;
+        // Last, and first again at the end: so the switching itself is not counted.
+        self.accounted.begin()
     }
 
     fn end(&mut self) -> Result<(), Failure> {
+        self.accounted.end()?;
         let mut leaders = self.groups.iter_mut().rev().filter_map(|group| group.first_mut());
         leaders.try_for_each(|(name, leader)| switched(leader.disable(), name))
     }
@@ -173,7 +185,13 @@ impl ProbeInstrument for Counters {
             count: Fact::Unknown(reason.clone()),
             running: 0.0,
         });
-        Ok(EndpointObservation { counters: read.chain(absent).collect(), ..EndpointObservation::default() })
+        let accounted = self.accounted.counts().into_iter().map(|(name, count)| Counter {
+            name: name.to_owned(),
+            count: Fact::Known(count as f64),
+            running: 1.0,
+        });
+        let counters = read.chain(absent).chain(accounted).collect();
+        Ok(EndpointObservation { counters, ..EndpointObservation::default() })
     }
 }
 

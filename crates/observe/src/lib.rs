@@ -7,8 +7,14 @@
 //! nothing here says what an observation means.
 #![forbid(unsafe_code)]
 
+mod accounted;
 mod attached;
+mod bpf;
+mod clocks;
 mod counters;
+mod cpu_bpf;
+mod cpu_programs;
+mod cpu_records;
 pub mod cpu_trace;
 #[cfg(test)]
 mod cpu_trace_tests;

@@ -20,11 +20,17 @@ const MAP_LOOKUP_ELEM: c_long = 1;
 const MAP_UPDATE_ELEM: c_long = 2;
 const MAP_GET_NEXT_KEY: c_long = 4;
 const PROG_LOAD: c_long = 5;
+const RAW_TRACEPOINT_OPEN: c_long = 17;
 /// Types of maps and of programs.
 const MAP_TYPE_HASH: u32 = 1;
 const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_RINGBUF: u32 = 27;
 const PROG_TYPE_TRACEPOINT: u32 = 5;
+const PROG_TYPE_TRACING: u32 = 26;
+/// `BPF_TRACE_RAW_TP`: the program gets what the kernel passes to the tracepoint, with its types.
+const TRACE_RAW_TRACEPOINT: u32 = 23;
+/// `BPF_F_MMAPABLE`.
+const CAN_BE_MAPPED: u32 = 1 << 10;
 /// `PERF_EVENT_IOC_SET_BPF`.
 const SET_BPF: Opcode = opcode::write::<u32>(b'$', 8);
 /// The program may use helpers that are for GPL programs only, as MIT code may.
@@ -99,27 +105,50 @@ struct ProgramAttributes {
     kern_version: u32,
     prog_flags: u32,
     prog_name: [u8; 16],
+    prog_ifindex: u32,
+    expected_attach_type: u32,
+    prog_btf_fd: u32,
+    func_info_rec_size: u32,
+    func_info: u64,
+    func_info_cnt: u32,
+    line_info_rec_size: u32,
+    line_info: u64,
+    line_info_cnt: u32,
+    attach_btf_id: u32,
+}
+
+#[repr(C)]
+struct RawTracepointAttributes {
+    name: u64,
+    prog_fd: u32,
+    padding: u32,
 }
 
 impl BpfMap {
     /// Room for so many values, each found by its key.
     pub fn hash(key_bytes: usize, value_bytes: usize, entries: u32) -> Result<Self, Failure> {
-        Self::create(MAP_TYPE_HASH, key_bytes, value_bytes, entries)
+        Self::create(MAP_TYPE_HASH, key_bytes, value_bytes, entries, 0)
     }
 
     /// So many values, all zero, of which each is found by a number of 4 bytes.
     pub fn array(value_bytes: usize, entries: u32) -> Result<Self, Failure> {
-        Self::create(MAP_TYPE_ARRAY, 4, value_bytes, entries)
+        Self::create(MAP_TYPE_ARRAY, 4, value_bytes, entries, 0)
     }
 
-    fn create(map_type: u32, key_bytes: usize, value_bytes: usize, entries: u32) -> Result<Self, Failure> {
+    fn create(
+        map_type: u32,
+        key_bytes: usize,
+        value_bytes: usize,
+        entries: u32,
+        map_flags: u32,
+    ) -> Result<Self, Failure> {
         let short = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         let attributes = MapAttributes {
             map_type,
             key_size: short(key_bytes),
             value_size: short(value_bytes),
             max_entries: entries,
-            map_flags: 0,
+            map_flags,
         };
         // SAFETY: the attributes are those of this command, and name no memory.
         let fd = unsafe { bpf(MAP_CREATE, &attributes) };
@@ -186,13 +215,33 @@ pub struct BpfProgram(OwnedFd);
 impl BpfProgram {
     /// Has the kernel check and take a program for tracepoints.
     pub fn load(name: &str, instructions: &[BpfInstruction]) -> Result<Self, Failure> {
+        Self::load_as(name, instructions, PROG_TYPE_TRACEPOINT, 0, 0)
+    }
+
+    /// Has the kernel check and take a program for the tracepoint of which `type_number` is the type, in the kernel's description of its
+    /// types. It gets what the kernel passes to the tracepoint, and may read what that refers to.
+    pub fn load_typed(
+        name: &str,
+        instructions: &[BpfInstruction],
+        type_number: u32,
+    ) -> Result<Self, Failure> {
+        Self::load_as(name, instructions, PROG_TYPE_TRACING, TRACE_RAW_TRACEPOINT, type_number)
+    }
+
+    fn load_as(
+        name: &str,
+        instructions: &[BpfInstruction],
+        prog_type: u32,
+        expected_attach_type: u32,
+        attach_btf_id: u32,
+    ) -> Result<Self, Failure> {
         let mut prog_name = [0; 16];
         // What is longer is cut, with a zero byte at its end.
         prog_name.iter_mut().take(15).zip(name.bytes()).for_each(|(to, from)| *to = from);
         let mut log = Vec::new();
         let load = |log: &mut Vec<u8>| {
             let attributes = ProgramAttributes {
-                prog_type: PROG_TYPE_TRACEPOINT,
+                prog_type,
                 insn_cnt: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
                 insns: instructions.as_ptr() as u64,
                 license: LICENSE.as_ptr() as u64,
@@ -202,6 +251,16 @@ impl BpfProgram {
                 kern_version: 0,
                 prog_flags: 0,
                 prog_name,
+                prog_ifindex: 0,
+                expected_attach_type,
+                prog_btf_fd: 0,
+                func_info_rec_size: 0,
+                func_info: 0,
+                func_info_cnt: 0,
+                line_info_rec_size: 0,
+                line_info: 0,
+                line_info_cnt: 0,
+                attach_btf_id,
             };
             // SAFETY: the instructions, the licence and the log are as long as is said, and live until the call has returned.
             unsafe { bpf(PROG_LOAD, &attributes) }
@@ -229,6 +288,64 @@ impl BpfProgram {
             ioctl(event, IntegerSetter::<SET_BPF>::new_usize(program))
         }
     }
+
+    /// Has it run wherever its tracepoint is passed, on every CPU, until what is returned is dropped. It was loaded with a type.
+    pub fn attach_typed(&self) -> Result<BpfLink, Failure> {
+        let attributes =
+            RawTracepointAttributes { name: 0, prog_fd: self.0.as_raw_fd().cast_unsigned(), padding: 0 };
+        // SAFETY: the attributes are those of this command. They name no memory: a typed program has its tracepoint's name.
+        let fd = unsafe { bpf(RAW_TRACEPOINT_OPEN, &attributes) };
+        let fd = fd.map_err(|errno| refused("a tracepoint", errno, ""))?;
+        // SAFETY: the kernel has just made this descriptor for us.
+        Ok(BpfLink { _fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+}
+
+/// A program at its tracepoint. It runs there until this is dropped.
+#[derive(Debug)]
+pub struct BpfLink {
+    _fd: OwnedFd,
+}
+
+/// Memory that programs write and this process reads, as numbers of eight bytes: the only value of a map, mapped.
+#[derive(Debug)]
+pub struct BpfMemory {
+    map: BpfMap,
+    base: NonNull<AtomicU64>,
+    words: usize,
+}
+
+impl BpfMemory {
+    /// So many numbers, all zero.
+    pub fn create(words: usize) -> Result<Self, Failure> {
+        let bytes = words * size_of::<u64>();
+        let map = BpfMap::create(MAP_TYPE_ARRAY, 4, bytes, 1, CAN_BE_MAPPED)?;
+        let (nowhere, protection) = (std::ptr::null_mut(), ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: the kernel chooses the address, so that no existing mapping is touched.
+        let base = unsafe { mmap(nowhere, bytes, protection, MapFlags::SHARED, &map.fd, 0) };
+        let base = base.and_then(|base| NonNull::new(base.cast()).ok_or(Errno::FAULT));
+        Ok(Self { map, base: base.or_fail("mmap", "the memory of a map")?, words })
+    }
+
+    /// The numbers.
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: so many are mapped as long as `self` lives, aligned to a page, and only ever used as atomics here.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.words) }
+    }
+}
+
+impl AsFd for BpfMemory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
+impl Drop for BpfMemory {
+    fn drop(&mut self) {
+        // SAFETY: this value mapped these bytes, and no reference into them outlives it.
+        let outcome = unsafe { munmap(self.base.as_ptr().cast(), self.words * size_of::<u64>()) };
+        debug_assert!(outcome.is_ok());
+    }
 }
 
 /// A ring that programs fill and this process empties (`BPF_MAP_TYPE_RINGBUF`).
@@ -246,7 +363,7 @@ pub struct BpfRing {
 impl BpfRing {
     /// A ring of `len_bytes`, which is a power of two and of whole pages.
     pub fn create(len_bytes: usize) -> Result<Self, Failure> {
-        let map = BpfMap::create(MAP_TYPE_RINGBUF, 0, 0, u32::try_from(len_bytes).unwrap_or(u32::MAX))?;
+        let map = BpfMap::create(MAP_TYPE_RINGBUF, 0, 0, u32::try_from(len_bytes).unwrap_or(u32::MAX), 0)?;
         let page_bytes = rustix::param::page_size();
         let map_at = |len_bytes: usize, protection: ProtFlags, from_bytes: usize| {
             let nowhere = std::ptr::null_mut();
@@ -371,6 +488,14 @@ mod tests {
         let array = BpfMap::array(8, 3).unwrap();
         assert_eq!(array.get(&[2, 0, 0, 0]).unwrap(), Some(vec![0; 8]));
         assert_eq!(array.get(&[3, 0, 0, 0]).unwrap(), None);
+    }
+
+    #[test]
+    fn the_memory_of_a_map_has_what_was_put_into_it() {
+        let Some(memory) = allowed(BpfMemory::create(1 << 10)) else { return };
+        memory.words()[1023].store(7, Ordering::Relaxed);
+        assert_eq!(memory.words()[1023].load(Ordering::Relaxed), 7);
+        assert_eq!(memory.words()[..1023].iter().map(|word| word.load(Ordering::Relaxed)).max(), Some(0));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use harness::coordinator::schedule::{Trial, Trials};
 use harness::coordinator::trial_error::TrialError;
 use harness::protocol::orders::{Singly, Sizing, SliceOrders};
 use model::estimate::Estimate;
-use model::observation::{EventSet, Probe, ProbeRequest};
+use model::observation::{EventSet, Probe, ProbeRequest, RecordingWay};
 use model::{Case, Placement, Workload};
 use std::process::Command;
 
@@ -40,6 +40,11 @@ const RECORDED: [(&str, &[EventSet]); 5] = [
     ("path", &[EventSet::Switches, EventSet::WakeUps, EventSet::Calls]),
     ("all events", &EventSet::ALL),
 ];
+/// How it is recorded.
+const WAYS: [(&str, RecordingWay); 2] = [
+    ("by programs in the kernel (bpf)", RecordingWay::Programs),
+    ("by perf records", RecordingWay::PerfRecords),
+];
 /// How many trials a step has, and how many ratios each.
 const TRIALS: u64 = 4;
 const RATIOS_A_TRIAL: usize = 8;
@@ -48,9 +53,11 @@ const RATIOS_A_TRIAL: usize = 8;
 pub fn run(bench: &Bench) -> Result<(), String> {
     let case = case(bench)?;
     println!("{case}: an iteration with a probe over one without, each between two of those");
-    println!("recorded on the CPUs:");
-    for (name, sets) in RECORDED {
-        print(name, &recorded(bench, &case, sets));
+    for (how, way) in WAYS {
+        println!("recorded on the CPUs {how}:");
+        for (name, sets) in RECORDED {
+            print(name, &recorded(bench, &case, sets, way));
+        }
     }
     println!("by the endpoints, of their own threads:");
     let probes = Probe::ALL
@@ -80,7 +87,7 @@ fn print(name: &str, ratio: &Result<Estimate, String>) {
 }
 
 /// The time of an iteration while `sets` are recorded, over that of those before and after it in the same trial.
-fn recorded(bench: &Bench, case: &Case, sets: &[EventSet]) -> Result<Estimate, String> {
+fn recorded(bench: &Bench, case: &Case, sets: &[EventSet], way: RecordingWay) -> Result<Estimate, String> {
     let mut logs = Vec::new();
     for number in 0..TRIALS {
         let trials = bench.trials();
@@ -89,10 +96,10 @@ fn recorded(bench: &Bench, case: &Case, sets: &[EventSet]) -> Result<Estimate, S
             bare(&mut *trial)?;
             for _ in 0..RATIOS_A_TRIAL {
                 let before = bare(&mut *trial)?;
-                let (report, trace) = trial.traced_slice(ITERATIONS, sets)?;
+                let (report, trace) = trial.traced_slice(ITERATIONS, sets, way)?;
                 let after = bare(&mut *trial)?;
                 logs.push(report.sample.iteration_ns().ln() - (before.ln() + after.ln()) / 2.0);
-                trace.unavailable.iter().for_each(|reason| println!("  {reason}"));
+                trace.no_programs.iter().chain(&trace.unavailable).for_each(|reason| println!("  {reason}"));
                 if trace.lost > 0 {
                     println!("  {} records were lost", trace.lost);
                 }

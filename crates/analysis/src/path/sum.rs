@@ -224,6 +224,10 @@ impl DosedTrials {
     pub fn add(&mut self, round: u32, trace: &CpuTrace, means: SliceMeans) {
         let SliceMeans { iteration_ns, switches } = means;
         self.unavailable.extend(trace.unavailable.iter().cloned());
+        let no_programs = trace.no_programs.as_ref();
+        self.unavailable.extend(
+            no_programs.map(|reason| format!("programs in the kernel, which record at less cost: {reason}")),
+        );
         let mut sets = trace.sets.clone();
         sets.sort_unstable();
         let doses = self.rounds.values().flatten().filter_map(|trial| trial.dose.as_ref());

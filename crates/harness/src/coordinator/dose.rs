@@ -9,7 +9,7 @@
 use super::schedule::{Scheduler, Stop, TimeBudget, Trial, TrialOutcome, TrialProgress, Trials};
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Singly, Sizing, SliceOrders};
 use model::Case;
-use model::observation::{CpuTrace, EventSet};
+use model::observation::{CpuTrace, EventSet, RecordingWay};
 use model::record::Sample;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -208,7 +208,8 @@ impl<'a, F: FnMut(DosedSlice<'_>)> Dosing<'a, F> {
             }
             Dose::Recorded(dose) => {
                 let sets = &self.plan.doses[dose];
-                let traced = self.scheduler.traced_slice(self.trials[at], trial, size, sets)?;
+                let way = RecordingWay::default();
+                let traced = self.scheduler.traced_slice(self.trials[at], trial, size, sets, way)?;
                 traced.map(|(report, trace)| (report, Some(trace)))
             }
         };

@@ -7,7 +7,9 @@ use crate::protocol::error::EndpointError;
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
 use model::floor;
-use model::observation::{CpuTrace, EndpointObservation, EventSet, Observation, ProbeRequest, SamplingRate};
+use model::observation::{
+    CpuTrace, EndpointObservation, EventSet, Observation, ProbeRequest, RecordingWay, SamplingRate,
+};
 use model::record::Usage;
 use model::{Case, Workload};
 use std::cell::{Cell, RefCell};
@@ -140,6 +142,7 @@ impl Trial for FakeTrial<'_> {
         &mut self,
         size: Sizing,
         sets: &[EventSet],
+        _: RecordingWay,
     ) -> Result<(SliceReport, CpuTrace), TrialError> {
         let plain = self.name.clone();
         self.name = format!("{plain}+{}", sets.len());

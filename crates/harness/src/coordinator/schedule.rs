@@ -9,7 +9,7 @@ use crate::clock::Timer;
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
 use model::Case;
-use model::observation::{CpuTrace, EventSet, Observation, ProbeRequest};
+use model::observation::{CpuTrace, EventSet, Observation, ProbeRequest, RecordingWay};
 use std::time::Duration;
 
 /// Where trials come from.
@@ -35,12 +35,13 @@ pub trait Trial {
     /// Measures one slice.
     fn slice(&mut self, orders: SliceOrders) -> Result<SliceReport, TrialError>;
 
-    /// Measures one slice while the events of `sets` are recorded on the CPUs of the trial, with what was recorded. What may not be
+    /// Measures one slice while the events of `sets` are recorded in this way on the CPUs of the trial, with what was recorded. What may not be
     /// recorded here the trace says; the endpoints do the same whatever is.
     fn traced_slice(
         &mut self,
         size: Sizing,
         sets: &[EventSet],
+        way: RecordingWay,
     ) -> Result<(SliceReport, CpuTrace), TrialError>;
 
     /// Has the endpoints end by themselves, so that they remove what they made.
@@ -155,11 +156,12 @@ impl<'a> Scheduler<'a> {
         trial: &mut dyn Trial,
         size: Sizing,
         sets: &[EventSet],
+        way: RecordingWay,
     ) -> Result<TrialOutcome<(SliceReport, CpuTrace)>, Stop> {
         if trials.is_interrupted() {
             return Err(Stop::Interrupted);
         }
-        in_words(trial.traced_slice(size, sets))
+        in_words(trial.traced_slice(size, sets, way))
     }
 
     /// Ends `trial`. What it took to end counts as starting: both are beside the measurement.

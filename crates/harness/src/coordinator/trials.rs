@@ -21,7 +21,7 @@ use crate::protocol::orders::{NetworkOrders, Orders, Role, Singly, Sizing, Slice
 use crate::protocol::report::SliceReport;
 use crate::protocol::silence::ANSWER;
 use model::inject::InjectedAmount;
-use model::observation::{CpuTrace, EventSet, ProbeRequest};
+use model::observation::{CpuTrace, EventSet, ProbeRequest, RecordingWay};
 use model::record::ClockSource;
 use model::results::unsound;
 use model::{Case, CpuPair, Endpoints, Peers, Placement, Sample};
@@ -195,6 +195,7 @@ impl Trial for EndpointTrial<'_> {
         &mut self,
         size: Sizing,
         sets: &[EventSet],
+        way: RecordingWay,
     ) -> Result<(SliceReport, CpuTrace), TrialError> {
         // The iterations of a warm-up would fill the room for the records.
         if !self.is_warm {
@@ -206,7 +207,7 @@ impl Trial for EndpointTrial<'_> {
             Some(CpuPair { client, server }) => BTreeSet::from([client, server]).into_iter().collect(),
             None => topology::allowed(),
         };
-        let mut recorder = CpuRecorder::open(&cpus, threads, sets)?;
+        let mut recorder = CpuRecorder::open(&cpus, threads, sets, way)?;
         recorder.begin()?;
         let report = self.slice(SliceOrders { size, singly: Singly::Throughout });
         recorder.end()?;

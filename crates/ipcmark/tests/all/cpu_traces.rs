@@ -9,7 +9,7 @@ use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::schedule::Trials;
 use harness::coordinator::trials::EndpointTrials;
 use harness::protocol::orders::{Singly, Sizing, SliceOrders};
-use model::observation::{CpuEventKind, CpuTrace, EventSet};
+use model::observation::{CpuEventKind, CpuTrace, EventSet, RecordingWay};
 use model::record::{ClockSource, Sample};
 use model::{Case, CpuPair, Endpoints, Peers, Placement, Size, Workload, floor};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ fn traces(case: &Case, slices: usize, sets: &[EventSet]) -> Vec<(Sample, CpuTrac
     let traces = (0..slices).map(|_| {
         let bare = trial.slice(SliceOrders { size, singly: Singly::Omitted }).unwrap();
         assert_eq!(bare.sample.iterations, ITERATIONS);
-        let (report, trace) = trial.traced_slice(size, sets).unwrap();
+        let (report, trace) = trial.traced_slice(size, sets, RecordingWay::default()).unwrap();
         (report.sample, trace)
     });
     let traces = traces.collect();

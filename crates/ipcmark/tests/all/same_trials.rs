@@ -1,7 +1,7 @@
 //! What `explain` counts, against what strace and perf count of the very same trials, which they look at from outside.
 //!
-//! An observed endpoint switches its events on and off by ioctl(2) around its timed iterations. Both programs see these calls, so
-//! that what lies between can be counted exactly. `strace -c` and `perf stat` count from the start of a process to its
+//! An observed endpoint switches its events on and off by ioctl(2) around its timed iterations, and reads there by pread(2) what the
+//! kernel accounts to it. Other programs see these calls, so that what lies between can be counted exactly. `strace -c` and `perf stat` count from the start of a process to its
 //! end, warm-up included; what both can count of a whole run is compared between them.
 
 use crate::common::{IPCMARK, Place, Said, has, run, skip};
@@ -16,12 +16,11 @@ const ITERATIONS: u64 = 23;
 /// What `explain` observes before the trials that it reports: a process that tries the probe, and the two endpoints of the
 /// first round, which warms up.
 const UNTOLD: usize = 3;
-/// The ioctl(2) requests that switch an event on and off (perf_event_open(2)), as numbers in the kernel's digits.
-const ENABLE: &str = "2400";
-const DISABLE: &str = "2401";
+/// So many bytes, in the kernel's digits, an endpoint asks for when it reads what is accounted to it, and no other call does.
+const READING: &str = "2000";
 /// The numbers of calls, here and on machines that have the kernel's common ones.
 const READ_AND_WRITE: [u32; 2] = if cfg!(target_arch = "x86_64") { [0, 1] } else { [63, 64] };
-const IOCTL: u32 = if cfg!(target_arch = "x86_64") { 16 } else { 29 };
+const PREAD: u32 = if cfg!(target_arch = "x86_64") { 17 } else { 67 };
 
 type Counts = BTreeMap<String, u64>;
 
@@ -217,7 +216,7 @@ fn perf_sees_as_many_switches_migrations_and_faults_as_are_counted() {
         record.args(&perf[1..]).args(["record", "-q", "-m", "8M", "-o", "data", "-c", "1"]);
         record.args(["-e", &COUNTED.join(",")]);
         for tracepoint in ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"] {
-            record.args(["-e", tracepoint, "--filter", &format!("id == {IOCTL}")]);
+            record.args(["-e", tracepoint, "--filter", &format!("id == {PREAD}")]);
         }
         record
     });
@@ -238,26 +237,29 @@ fn perf_sees_as_many_switches_migrations_and_faults_as_are_counted() {
         return;
     }
 
-    let mut requests: BTreeMap<&str, &str> = BTreeMap::new();
+    // A thread reads when it begins and when it ends; before, when it opens the probe.
+    let mut readings: BTreeMap<&str, usize> = BTreeMap::new();
     let mut told = Vec::new();
     for (thread, at, event, rest) in records(&script) {
         let mut tell = |what| told.push((thread.to_owned(), at, what));
-        let mut switching = |request: &str, begins| match request {
-            ENABLE => tell(Told::Switching { on: true, begins }),
-            DISABLE => tell(Told::Switching { on: false, begins }),
-            _ => {}
-        };
         match event {
             "raw_syscalls" if rest.starts_with("sys_enter") => {
-                let request = rest.split(", ").nth(1).unwrap_or_default();
-                requests.insert(thread, request);
-                switching(request, true);
+                let is_reading = rest.split(", ").nth(2) == Some(READING);
+                let seen = readings.entry(thread).or_default();
+                *seen += usize::from(is_reading);
+                if is_reading && *seen > 1 {
+                    tell(Told::Switching { on: *seen == 2, begins: true });
+                }
             }
-            "raw_syscalls" => switching(requests.remove(thread).unwrap_or_default(), false),
+            "raw_syscalls" => {
+                if let Some(seen @ 2..) = readings.get(thread) {
+                    tell(Told::Switching { on: *seen == 2, begins: false });
+                }
+            }
             _ => tell(Told::Did(event.to_owned())),
         }
     }
-    // The events are on from somewhere in one call to somewhere in the other; as a rule nothing happens within them.
+    // It is counted from somewhere beside one call to somewhere beside the other; as a rule nothing happens within them.
     let [least, most] = [false, true].map(|switching| while_on(&told, switching));
     assert_eq!(least.len(), most.len());
     let iterations = (least.len() as u64 / 2 * ITERATIONS) as f64;

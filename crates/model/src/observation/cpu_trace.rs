@@ -25,6 +25,16 @@ pub enum EventSet {
     Faults,
 }
 
+/// How events of CPUs are recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RecordingWay {
+    /// By programs in the kernel (bpf(2)), or by perf records where these may not be used.
+    #[default]
+    Programs,
+    /// By records of perf_event_open(2).
+    PerfRecords,
+}
+
 /// Everything recorded of one trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuTrace {
@@ -33,6 +43,9 @@ pub struct CpuTrace {
     /// Sets that were asked for and could not be opened, each with the reason and what would grant it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<String>,
+    /// Why programs in the kernel (bpf) did not record it, where perf records had to, which cost more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_programs: Option<String>,
     /// The client's threads, as the kernel numbers them.
     pub client_tids: Vec<u32>,
     /// The server's.

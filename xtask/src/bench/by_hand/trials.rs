@@ -9,7 +9,7 @@ use harness::coordinator::trial_error::TrialError;
 use harness::endpoint::sample::sample;
 use harness::protocol::orders::{Sizing, SliceOrders};
 use harness::protocol::report::SliceReport;
-use model::observation::{CpuTrace, EventSet, ProbeRequest};
+use model::observation::{CpuTrace, EventSet, ProbeRequest, RecordingWay};
 use model::record::Usage;
 use model::speed::SpeedReadings;
 use model::{Case, Sample, Workload};
@@ -93,7 +93,12 @@ impl Trial for ByHandTrial {
         Ok(SliceReport::of(sample))
     }
 
-    fn traced_slice(&mut self, _: Sizing, _: &[EventSet]) -> Result<(SliceReport, CpuTrace), TrialError> {
+    fn traced_slice(
+        &mut self,
+        _: Sizing,
+        _: &[EventSet],
+        _: RecordingWay,
+    ) -> Result<(SliceReport, CpuTrace), TrialError> {
         Err(failed("record", "it does not say when its iterations end"))
     }
 

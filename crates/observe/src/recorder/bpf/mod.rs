@@ -1,7 +1,6 @@
 //! Events of processes by programs in the kernel (bpf(2)), which follow threads themselves and tell of each call once, when it has
 //! ended. Which threads there are, the kernel knows by the first PID namespace's numbers, so that it works there only.
 
-mod assembler;
 mod layout;
 mod programs;
 

@@ -2,8 +2,8 @@
 //! record of each call when it has ended, and of each thread that is made, becomes another program or ends. A record that a
 //! tracepoint makes by itself costs several times as much, and there would be two for a call and two for a sleep.
 
-use super::assembler::{Assembler, Condition, Helper, Label, Register, Width};
 use super::layout::{RecordKind, announced, record, thread};
+use crate::bpf::assembler::{Assembler, Condition, Helper, Label, Register, Width};
 use crate::tracefs::Tracefs;
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, Stack};
 use Width::{Eight, Four};

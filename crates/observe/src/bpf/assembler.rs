@@ -1,5 +1,5 @@
 //! Writes programs for the kernel's BPF machine: instructions with labels, and memory by the size of what lies there. Which
-//! programs there are is in [`super::programs`], and what loads them is [`sys::bpf`].
+//! programs there are say those who write them, and what loads them is [`sys::bpf`].
 //!
 //! The machine has eleven registers: R0 has what a helper returned, R1 to R5 are its arguments and lost with each call, R6 to R9
 //! stay, and R10 is the end of a stack of 512 bytes (kernel: Documentation/bpf/standardization/instruction-set.rst).
@@ -9,7 +9,7 @@ use sys::bpf::BpfInstruction;
 
 /// A register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Register {
+pub(crate) enum Register {
     R0,
     R1,
     R2,
@@ -25,16 +25,18 @@ pub(super) enum Register {
 
 /// How many bytes of memory are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Width {
+pub(crate) enum Width {
     Four,
     Eight,
 }
 
 /// A condition on a register, as a number without a sign unless it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Condition {
+pub(crate) enum Condition {
     Equal,
     NotEqual,
+    /// It is as much or more.
+    AtLeast,
     /// Some of these bits are set.
     AnyOf,
     /// It is less, as a number with a sign.
@@ -43,7 +45,7 @@ pub(super) enum Condition {
 
 /// What a register is compared with, added to it, or put into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operand {
+pub(crate) enum Operand {
     Number(i32),
     Of(Register),
 }
@@ -62,7 +64,7 @@ impl From<Register> for Operand {
 
 /// What the kernel does for a program (bpf-helpers(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Helper {
+pub(crate) enum Helper {
     MapLookup = 1,
     MapUpdate = 2,
     MapDelete = 3,
@@ -74,15 +76,17 @@ pub(super) enum Helper {
     /// What the thread is called.
     Name = 16,
     RingOutput = 130,
+    /// Where a variable of each CPU lies on this one.
+    OfThisCpu = 154,
 }
 
 /// A place in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Label(usize);
+pub(crate) struct Label(usize);
 
 /// A program that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Assembler {
+pub(crate) struct Assembler {
     instructions: Vec<BpfInstruction>,
     /// Where each label is, once that is known.
     labels: Vec<Option<usize>>,
@@ -103,14 +107,22 @@ const EIGHT: u8 = 0x18;
 const ADD: u8 = 0x00;
 const SUBTRACT: u8 = 0x10;
 const AND: u8 = 0x50;
+const SHIFT_LEFT: u8 = 0x60;
 const MOVE: u8 = 0xb0;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
-/// The immediate that is loaded is the descriptor of a map.
+/// Of four bytes, the others become zero.
+const MOVE_HALF: u8 = 0xbc;
+/// The immediate that is loaded is the descriptor of a map, or that of a map whose only value is meant, or the number of a variable of
+/// the kernel.
 const IS_MAP: u8 = 1;
+const IS_VALUE: u8 = 2;
+const IS_VARIABLE: u8 = 3;
+/// An atomic operation gives back what was there before.
+const FETCH: i32 = 1;
 
 impl Width {
-    pub(super) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Width::Four => 4,
             Width::Eight => 8,
@@ -127,43 +139,43 @@ impl Width {
 
 impl Assembler {
     /// A place to which can be jumped, and which is put somewhere later.
-    pub(super) fn label(&mut self) -> Label {
+    pub(crate) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
     /// The label is here.
-    pub(super) fn put(&mut self, label: Label) {
+    pub(crate) fn put(&mut self, label: Label) {
         self.labels[label.0] = Some(self.instructions.len());
     }
 
     /// `to = operand`.
-    pub(super) fn set(&mut self, to: Register, operand: impl Into<Operand>) {
+    pub(crate) fn set(&mut self, to: Register, operand: impl Into<Operand>) {
         self.arithmetic(MOVE, to, operand.into());
     }
 
     /// `to += operand`.
-    pub(super) fn add(&mut self, to: Register, operand: impl Into<Operand>) {
+    pub(crate) fn add(&mut self, to: Register, operand: impl Into<Operand>) {
         self.arithmetic(ADD, to, operand.into());
     }
 
     /// `to -= operand`.
-    pub(super) fn subtract(&mut self, to: Register, operand: impl Into<Operand>) {
+    pub(crate) fn subtract(&mut self, to: Register, operand: impl Into<Operand>) {
         self.arithmetic(SUBTRACT, to, operand.into());
     }
 
     /// `to &= operand`.
-    pub(super) fn and(&mut self, to: Register, operand: impl Into<Operand>) {
+    pub(crate) fn and(&mut self, to: Register, operand: impl Into<Operand>) {
         self.arithmetic(AND, to, operand.into());
     }
 
     /// `to = base[offset]`.
-    pub(super) fn load(&mut self, width: Width, to: Register, base: Register, offset: i16) {
+    pub(crate) fn load(&mut self, width: Width, to: Register, base: Register, offset: i16) {
         self.push(LOAD | width.code(), to as u8, base as u8, offset, 0);
     }
 
     /// `base[offset] = value`.
-    pub(super) fn store(&mut self, width: Width, base: Register, offset: i16, value: impl Into<Operand>) {
+    pub(crate) fn store(&mut self, width: Width, base: Register, offset: i16, value: impl Into<Operand>) {
         match value.into() {
             Operand::Number(number) => {
                 self.push(STORE_IMMEDIATE | width.code(), base as u8, 0, offset, number);
@@ -173,29 +185,56 @@ impl Assembler {
     }
 
     /// `base[offset] += value`, of eight bytes, whatever other CPUs do to it.
-    pub(super) fn atomic_add(&mut self, base: Register, offset: i16, value: Register) {
+    pub(crate) fn atomic_add(&mut self, base: Register, offset: i16, value: Register) {
         self.push(ATOMIC_ADD | EIGHT, base as u8, value as u8, offset, 0);
     }
 
+    /// `base[offset] += value`, of eight bytes, and `value` is what was there before.
+    pub(crate) fn fetch_add(&mut self, base: Register, offset: i16, value: Register) {
+        self.push(ATOMIC_ADD | EIGHT, base as u8, value as u8, offset, FETCH);
+    }
+
+    /// `to` is the lower half of `from`.
+    pub(crate) fn lower_half(&mut self, to: Register, from: Register) {
+        self.push(MOVE_HALF, to as u8, from as u8, 0, 0);
+    }
+
+    /// `to <<= bits`.
+    pub(crate) fn shift_left(&mut self, to: Register, bits: i32) {
+        self.arithmetic(SHIFT_LEFT, to, bits.into());
+    }
+
+    /// `to` is where the memory of `buffer` begins.
+    pub(crate) fn refer_to_memory(&mut self, to: Register, buffer: &impl AsFd) {
+        self.push(LOAD_IMMEDIATE, to as u8, IS_VALUE, 0, buffer.as_fd().as_raw_fd());
+        self.push(0, 0, 0, 0, 0);
+    }
+
+    /// `to` is a variable of the kernel, by its number in the kernel's description of its types.
+    pub(crate) fn refer_to_variable(&mut self, to: Register, number: u32) {
+        self.push(LOAD_IMMEDIATE, to as u8, IS_VARIABLE, 0, number.cast_signed());
+        self.push(0, 0, 0, 0, 0);
+    }
+
     /// `to` refers to `map`.
-    pub(super) fn refer(&mut self, to: Register, map: &impl AsFd) {
+    pub(crate) fn refer(&mut self, to: Register, map: &impl AsFd) {
         self.push(LOAD_IMMEDIATE, to as u8, IS_MAP, 0, map.as_fd().as_raw_fd());
         self.push(0, 0, 0, 0, 0);
     }
 
     /// R0 is what `helper` says of R1 to R5, which are lost.
-    pub(super) fn call(&mut self, helper: Helper) {
+    pub(crate) fn call(&mut self, helper: Helper) {
         self.push(CALL, 0, 0, 0, helper as i32);
     }
 
     /// Goes on at `label`.
-    pub(super) fn jump(&mut self, label: Label) {
+    pub(crate) fn jump(&mut self, label: Label) {
         self.jumps.push((self.instructions.len(), label));
         self.push(JUMP, 0, 0, 0, 0);
     }
 
     /// Goes on at `label` if `register` is as the condition says.
-    pub(super) fn jump_if(
+    pub(crate) fn jump_if(
         &mut self,
         register: Register,
         condition: Condition,
@@ -204,6 +243,7 @@ impl Assembler {
     ) {
         let condition = match condition {
             Condition::Equal => 0x10,
+            Condition::AtLeast => 0x30,
             Condition::AnyOf => 0x40,
             Condition::NotEqual => 0x50,
             Condition::SignedLess => 0xc0,
@@ -213,14 +253,14 @@ impl Assembler {
     }
 
     /// Ends the program.
-    pub(super) fn exit(&mut self) {
+    pub(crate) fn exit(&mut self) {
         // Nobody else shall get a record of it: that is what zero says.
         self.set(Register::R0, 0);
         self.push(EXIT, 0, 0, 0, 0);
     }
 
     /// The program.
-    pub(super) fn finish(mut self) -> Vec<BpfInstruction> {
+    pub(crate) fn finish(mut self) -> Vec<BpfInstruction> {
         for (at, label) in self.jumps {
             let to = self.labels[label.0].expect("every label that is jumped to was put somewhere");
             let distance = to.cast_signed() - at.cast_signed() - 1;

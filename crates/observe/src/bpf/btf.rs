@@ -1,0 +1,165 @@
+//! The kernel's description of its own types (BTF): the numbers of tracepoints and of variables, and where members of structures lie.
+//! It knows no more of the format than that takes (kernel: Documentation/bpf/btf.rst).
+
+use std::collections::HashMap;
+use sys::Failure;
+
+const PATH: &str = "/sys/kernel/btf/vmlinux";
+/// Kinds of types.
+const STRUCT: u32 = 4;
+const UNION: u32 = 5;
+const TYPEDEF: u32 = 8;
+const VARIABLE: u32 = 14;
+const HEADER_BYTES: usize = 24;
+const TYPE_BYTES: usize = 12;
+
+/// What is wanted of it.
+#[derive(Debug, Default)]
+pub(crate) struct Btf {
+    /// The types of tracepoints, which are called `btf_trace_…`.
+    tracepoints: HashMap<String, u32>,
+    variables: HashMap<String, u32>,
+    /// Where members of structures begin, in bytes, by the structure and the member.
+    members: HashMap<(&'static str, String), i16>,
+}
+
+impl Btf {
+    /// Reads the running kernel's, of which the members of `structures` are wanted.
+    pub(crate) fn read(structures: &[&'static str]) -> Result<Self, Failure> {
+        let failure = |answer: String| {
+            Failure::new(
+                "read",
+                PATH,
+                answer,
+                "use a kernel with its types described (CONFIG_DEBUG_INFO_BTF)",
+            )
+        };
+        let bytes = std::fs::read(PATH).map_err(|error| failure(error.to_string()))?;
+        Self::parse(&bytes, structures).ok_or_else(|| failure("it is not as expected".to_owned()))
+    }
+
+    fn parse(bytes: &[u8], structures: &[&'static str]) -> Option<Self> {
+        let at = |offset: usize| number(bytes, offset).map(|number| number as usize);
+        if number(bytes, 0)? & 0xffff != 0xeb9f {
+            return None;
+        }
+        let header_bytes = at(4)?.max(HEADER_BYTES);
+        let section = |from: usize, len: usize| bytes.get(header_bytes.checked_add(from)?..)?.get(..len);
+        let (types, names) = (section(at(8)?, at(12)?)?, section(at(16)?, at(20)?)?);
+        let name = |offset: u32| -> Option<&str> {
+            let name = names.get(offset as usize..)?.split(|byte| *byte == 0).next()?;
+            std::str::from_utf8(name).ok()
+        };
+        let mut btf = Self::default();
+        let (mut offset, mut of_type) = (0, 1);
+        while offset < types.len() {
+            let (name_at, info) = (number(types, offset)?, number(types, offset + 4)?);
+            let (kind, entries) = (info >> 24 & 0x1f, info as usize & 0xffff);
+            let entry_bytes = entry_bytes(kind, entries)?;
+            match kind {
+                TYPEDEF => {
+                    if let Some(tracepoint) = name(name_at)?.strip_prefix("btf_trace_") {
+                        btf.tracepoints.insert(tracepoint.to_owned(), of_type);
+                    }
+                }
+                VARIABLE => {
+                    btf.variables.insert(name(name_at)?.to_owned(), of_type);
+                }
+                STRUCT | UNION => {
+                    let structure = name(name_at)?;
+                    let wanted = structures.iter().find(|wanted| **wanted == structure);
+                    for entry in 0..wanted.map_or(0, |_| entries) {
+                        let member = offset + TYPE_BYTES + entry * 12;
+                        // Of a structure with bit fields, the upper quarter is the width.
+                        let mask = if info >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
+                        let bits = number(types, member + 8)? & mask;
+                        let member = name(number(types, member)?)?.to_owned();
+                        let place = i16::try_from(bits / 8).ok().filter(|_| bits.is_multiple_of(8));
+                        btf.members.extend(wanted.zip(place).map(|(of, place)| ((*of, member), place)));
+                    }
+                }
+                _ => {}
+            }
+            offset += TYPE_BYTES + entry_bytes;
+            of_type += 1;
+        }
+        Some(btf)
+    }
+
+    /// The number of the tracepoint `name`'s type.
+    pub(crate) fn tracepoint(&self, name: &str) -> Option<u32> {
+        self.tracepoints.get(name).copied()
+    }
+
+    /// The number of a variable of the kernel.
+    pub(crate) fn variable(&self, name: &str) -> Option<u32> {
+        self.variables.get(name).copied()
+    }
+
+    /// Where `member` lies in `structure`, one of those that were wanted.
+    pub(crate) fn member(&self, structure: &'static str, member: &str) -> Option<i16> {
+        self.members.get(&(structure, member.to_owned())).copied()
+    }
+}
+
+/// How much more than others a type of this kind takes, with so many entries.
+fn entry_bytes(kind: u32, entries: usize) -> Option<usize> {
+    Some(match kind {
+        // Integers, variables and tags of declarations.
+        1 | VARIABLE | 17 => 4,
+        // Arrays.
+        3 => 12,
+        // Structures, unions, sections, wide enumerations.
+        STRUCT | UNION | 15 | 19 => entries * 12,
+        // Enumerations and the parameters of functions.
+        6 | 13 => entries * 8,
+        2 | 7..=12 | 16 | 18 => 0,
+        _ => return None,
+    })
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A typedef, a variable, and a structure of two members.
+    fn example() -> Vec<u8> {
+        let names = b"\0btf_trace_x\0variable\0task\0pid\0comm\0";
+        let types: [u32; 16] =
+            [1, TYPEDEF << 24, 0, 13, VARIABLE << 24, 0, 0, 22, STRUCT << 24 | 2, 64, 27, 0, 32, 31, 0, 128];
+        let header = [0x0001_eb9f, 24, 0, types.len() as u32 * 4, types.len() as u32 * 4, names.len() as u32];
+        let numbers = header.into_iter().chain(types).flat_map(u32::to_ne_bytes);
+        numbers.chain(*names).collect()
+    }
+
+    #[test]
+    fn what_is_wanted_is_found() {
+        let btf = Btf::parse(&example(), &["task"]).unwrap();
+        assert_eq!((btf.tracepoint("x"), btf.tracepoint("y")), (Some(1), None));
+        assert_eq!((btf.variable("variable"), btf.member("task", "pid")), (Some(2), Some(4)));
+        assert_eq!((btf.member("task", "comm"), btf.member("task", "other")), (Some(16), None));
+        assert_eq!(Btf::parse(&example(), &[]).unwrap().member("task", "pid"), None);
+    }
+
+    #[test]
+    fn the_kernels_own_is_understood_where_it_is() {
+        if std::path::Path::new(PATH).exists() {
+            let btf = Btf::read(&["task_struct"]).unwrap();
+            assert!(btf.tracepoint("sched_switch").is_some() && btf.member("task_struct", "pid").is_some());
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>, at in 0..124_usize, byte: u8) {
+            Btf::parse(&bytes, &[]);
+            let mut changed = example();
+            changed[at] = byte;
+            Btf::parse(&changed, &["task"]);
+        }
+    }
+}
