@@ -1,4 +1,4 @@
-//! A copy of this program on the other side of a command, for one run. It is written and removed by what every host has: dd,
+//! A copy of this program on the other side of a command, for one run. It is written and removed by what every host has: tee,
 //! chmod and rm. Another process removes it when the run ends in whatever way, as the janitor does a run's directory.
 
 use super::reexecution::reexecution;
@@ -39,9 +39,9 @@ impl PushedProgram {
         remover.args(via.words()).args(["rm", "-f", &path]).stdin(theirs).stdout(Stdio::null());
         let remover = remover.spawn().or_fail("start", "the remover (/proc/self/exe)")?;
         let pushed = Self { path, waker: Some(ours), remover };
-        let output = format!("of={}", pushed.path);
-        // Blocks of a pipe may be cut short: `bs` copies them as they come.
-        let copy = via.command(&["dd", &output, "bs=64k", "status=none"]);
+        // tee keeps its standard output open. dd and cat into a file have it closed, and containerd then takes a command for
+        // done: it closes the input after some kilobytes, and no one says so.
+        let copy = via.command(&["tee", &pushed.path]);
         finish(copy, Stdio::from(own), via, interrupted)?;
         finish(via.command(&["chmod", "700", &pushed.path]), Stdio::null(), via, interrupted)?;
         Ok(pushed)
@@ -66,7 +66,7 @@ fn finish(mut command: Command, input: Stdio, via: &Via, interrupted: &AtomicBoo
     let mut child =
         command.stdin(input).stdout(Stdio::null()).spawn().or_fail("start", format!("'{via}'"))?;
     let ended = wait_within(&mut child, COPY_WITHIN, || interrupted.load(Ordering::Relaxed));
-    let next = "see what the command says; a copy needs dd, chmod and rm there, and a /tmp from which programs may run";
+    let next = "see what the command says; a copy needs tee, chmod and rm there, and a /tmp from which programs may run";
     match ended {
         Some(true) => Ok(()),
         Some(false) => {

@@ -3,28 +3,33 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import dask
 from distributed import Client, LocalCluster, SSHCluster
 
+from ipcmark.fleet.host import HOST_VARIABLE
 from ipcmark.invalid import Invalid
 
 FORMS = "give local, ssh:FILE, slurm, kubernetes, or the address of a scheduler, as tcp://host:8786"
 ARRIVE_S = 300.0
+SETTINGS = {
+    # Measuring must not be disturbed by sampling of the worker's own stacks, and answers must not be moved about.
+    "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.worker-ttl": "60s",
+    # The program is sent as it is: it is as large as it is.
+    "distributed.admin.large-graph-warning-threshold": "1GB",
+}
+# What Dask's configuration says of pods.
+POD_SETTINGS = ["image", "resources", "env", "worker-command", "scheduler-service-type", "idle-timeout"]
 
 
 @contextlib.contextmanager
 def connected(where: str, workers: int | None, python: str | None = None) -> Iterator[Client]:
     """A client of the cluster `where`, with all `workers` there or the wait for them over."""
-    # Measuring must not be disturbed by sampling of the worker's own stacks, and answers must not be moved about.
-    settings = {
-        "distributed.worker.profile.enabled": False,
-        "distributed.scheduler.work-stealing": False,
-        "distributed.scheduler.worker-ttl": "60s",
-        # The program is sent as it is: it is as large as it is.
-        "distributed.admin.large-graph-warning-threshold": "1GB",
-    }
-    with dask.config.set(settings), contextlib.ExitStack() as stack:
+    with dask.config.set(SETTINGS), contextlib.ExitStack() as stack:
         address = where
         if ":" not in where or where.startswith("ssh:"):
             try:
@@ -70,9 +75,45 @@ def made(where: str, workers: int | None, python: str | None):  # type: ignore[n
         )
         cluster.scale(jobs=workers)
         return cluster, workers
-    cluster = package("dask_kubernetes.operator", "kubernetes").KubeCluster(name="ipcmark-fleet")
+    cluster = of_pods()
     cluster.scale(workers)
     return cluster, workers
+
+
+def of_pods() -> Any:
+    """dask-kubernetes' cluster, without workers yet. A specification of the user's own is taken as it is."""
+    kubernetes = package("dask_kubernetes.operator", "kubernetes")
+    if dask.config.get("kubernetes.custom-cluster-spec"):
+        return kubernetes.KubeCluster()
+    configured = {key.replace("-", "_"): dask.config.get(f"kubernetes.{key}") for key in POD_SETTINGS}
+    # A name of its own: KubeCluster joins a cluster that has the name, and removes it in the end.
+    name = f"ipcmark-fleet-{uuid4().hex[:8]}"
+    made = kubernetes.make_cluster_spec(name=name, n_workers=0, **configured)
+    return kubernetes.KubeCluster(custom_cluster_spec=for_measuring(made))
+
+
+def for_measuring(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The specification `cluster` of a DaskCluster, with its workers spread over nodes, of which they know the name."""
+    worker = cluster["spec"]["worker"]["spec"]
+    labels = {"dask.org/cluster-name": cluster["metadata"]["name"], "dask.org/component": "worker"}
+    worker["topologySpreadConstraints"] = [
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": labels},
+        }
+    ]
+    # Pods do not inherit the settings of this process.
+    settings = [
+        {"name": "DASK_" + key.upper().replace(".", "__").replace("-", "_"), "value": str(value)}
+        for key, value in SETTINGS.items()
+    ]
+    node = {"name": HOST_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    for part in ["scheduler", "worker"]:
+        for container in cluster["spec"][part]["spec"]["containers"]:
+            container["env"] = [*settings, node, *(container.get("env") or [])]
+    return cluster
 
 
 def ssh_hosts(file: Path) -> list[str]:
@@ -90,7 +131,7 @@ def ssh_hosts(file: Path) -> list[str]:
     return hosts
 
 
-def package(module: str, extra: str):  # type: ignore[no-untyped-def]
+def package(module: str, extra: str) -> Any:
     """The module that makes a kind of cluster."""
     try:
         return __import__(module, fromlist=["*"])

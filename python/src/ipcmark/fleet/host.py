@@ -23,13 +23,16 @@ from distributed import get_worker
 GUARD = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); os.execv(sys.argv[1], sys.argv[1:])"
 # A name in the kernel, which nobody owns and which is gone with the last process that holds it.
 LOCK = "\0ipcmark-fleet"
+# Where a pod is told the name of its node: its own name is another one each time.
+HOST_VARIABLE = "IPCMARK_FLEET_HOST"
 # The program's exit status for a suite or an option that it does not know.
 BAD_INPUT = 2
 
 
 def identify() -> tuple[str, str]:
     """The host's name, and the id of its kernel's boot, which workers in containers of one host share."""
-    return platform.node(), Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    name = os.environ.get(HOST_VARIABLE) or platform.node()
+    return name, Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def install(packed: bytes, digest: str) -> None:
