@@ -138,7 +138,7 @@ fn ratio(
 }
 
 fn by(bench: &Bench, case: &Case, probe: Option<Probe>, number: u64) -> Result<f64, String> {
-    let request = ProbeRequest { probe, counters: Vec::new() };
+    let request = ProbeRequest { probe, ..ProbeRequest::default() };
     let observation = bench.trial(case, ITERATIONS, number, Some(&request))?.observation;
     observation.map(|observation| observation.iteration_ns()).ok_or_else(|| format!("{case}: no observation"))
 }
