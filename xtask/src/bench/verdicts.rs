@@ -116,10 +116,15 @@ pub fn power(arguments: &[&str]) -> Result<(), String> {
 
 fn by_mechanism(verdicts: &[Verdict], repetitions: u64) {
     for mechanism in MECHANISMS {
-        let of = verdicts.iter().filter(|verdict| verdict.name.split(' ').next() == Some(mechanism));
+        let is_of = |verdict: &&Verdict| verdict.name.split(' ').next() == Some(mechanism);
+        let of: Vec<&Verdict> = verdicts.iter().filter(is_of).collect();
+        let count = |is: fn(&Verdict) -> bool| of.iter().filter(|verdict| is(verdict)).count();
+        let ratios = of.iter().filter_map(|verdict| verdict.ratio).map(|ratio| format!("{ratio:.3}"));
         println!(
-            "  {mechanism:<16} found in {} of {repetitions}",
-            of.filter(|verdict| verdict.is_slower()).count()
+            "  {mechanism:<16} found in {} of {repetitions}, called faster in {}: {}",
+            count(Verdict::is_slower),
+            count(|verdict| verdict.is_different() && !verdict.is_slower()),
+            ratios.collect::<Vec<_>>().join(" ")
         );
     }
 }

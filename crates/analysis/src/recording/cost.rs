@@ -12,8 +12,12 @@ const LEAST_GROUPS: usize = 3;
 
 /// How much longer the program takes for the same while it is recorded, as a share, or why that is not known.
 pub fn slowdown(stretches: &[RecordingStretch]) -> Result<MeanEstimate, String> {
-    if stretches.len() < LEAST_GROUPS * GROUP {
+    if stretches.is_empty() {
         return Err("what recording cost is not known: the program ended before it was recorded off and on"
+            .to_owned());
+    }
+    if stretches.len() < LEAST_GROUPS * GROUP {
+        return Err("what recording cost is not known: there was too little time to record it off and on; give more by --time"
             .to_owned());
     }
     let rate = |recorded: bool, group: &[RecordingStretch]| {
@@ -68,6 +72,7 @@ mod tests {
     #[test]
     fn it_says_why_it_does_not_know() {
         assert!(slowdown(&[]).unwrap_err().contains("ended before"));
+        assert!(slowdown(&stretches(11, 1_000, 1_080)).unwrap_err().contains("too little time"));
         assert!(slowdown(&stretches(40, 0, 0)).unwrap_err().contains("too rarely"));
     }
 }

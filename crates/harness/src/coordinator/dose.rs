@@ -21,9 +21,11 @@ pub const DOSED_SLICE_NS: u64 = 2_000_000;
 
 /// The doses that tell what recording costs without the slices that record all: nothing, each set alone, pairs of those that have
 /// events in every round trip, and all. Pairs tell what is paid once from what each set costs; these are also the quickest to close.
+///
+/// Interrupts are recorded beside wake-ups instead of alone: programs in the kernel count interrupts for either set, and once for both.
 pub fn alone_in_pairs_and_all() -> Vec<Vec<EventSet>> {
-    use EventSet::{Calls, Switches, WakeUps};
-    let alone = EventSet::ALL.map(|set| vec![set]);
+    use EventSet::{Calls, Interrupts, Switches, WakeUps};
+    let alone = EventSet::ALL.map(|set| if set == Interrupts { vec![WakeUps, set] } else { vec![set] });
     let pairs = [[Switches, WakeUps], [Switches, Calls], [WakeUps, Calls]].map(Vec::from);
     [vec![]].into_iter().chain(alone).chain(pairs).chain([EventSet::ALL.to_vec()]).collect()
 }

@@ -16,7 +16,7 @@ pub struct RecordArguments {
     /// Keep the scenario in this file; an existing file is never overwritten
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Record for this long at most; in the last fifth of it, recording is switched off and on to tell what it costs. A command
+    /// Record for this long at most; in the last two fifths of it, recording is switched off and on to tell what it costs. A command
     /// goes on unrecorded afterwards, and is waited for
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
     pub time: Duration,

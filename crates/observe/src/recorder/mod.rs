@@ -40,7 +40,7 @@ use tracepoints::TracepointEvents;
 /// How long the recorder sleeps at most while events come.
 const NAP: Duration = Duration::from_millis(20);
 /// The share of the time after which recording is switched off and on, if the program still runs.
-const RECORDED_SHARE: f64 = 0.8;
+const RECORDED_SHARE: f64 = 0.6;
 /// How long a stretch with or without recording is.
 const STRETCH: Duration = Duration::from_millis(50);
 /// More threads have too many events.

@@ -128,24 +128,11 @@ impl Endpoint {
         let message = &mut memory[start..start + self.size_bytes];
         let mut pages = vec![[0; PAGE_BYTES]; self.more_pages];
         match (self.is_stream, self.is_client) {
-            (false, true) if self.more_pages > 0 => self.serve_round_trips(&mut |iterations| {
-                (0..iterations).try_for_each(|_| {
-                    touch(&mut pages);
-                    ask(input, output, message, 1)
-                })
-            }),
-            (false, false) if self.more_pages > 0 => self.serve_round_trips(&mut |iterations| {
-                (0..iterations).try_for_each(|_| {
-                    touch(&mut pages);
-                    answer(input, output, message, 1)
-                })
-            }),
             (false, true) => {
-                self.serve_round_trips(&mut |iterations| ask(input, output, message, iterations))
+                self.serve_round_trips(&mut |iterations| ask(input, output, message, &mut pages, iterations))
             }
-            (false, false) => {
-                self.serve_round_trips(&mut |iterations| answer(input, output, message, iterations))
-            }
+            (false, false) => self
+                .serve_round_trips(&mut |iterations| answer(input, output, message, &mut pages, iterations)),
             (true, true) => self
                 .serve_stream(&mut |iterations| send(output, message, iterations), &mut || {
                     read_all(input, &mut [0])
@@ -251,9 +238,11 @@ fn ask(
     input: BorrowedFd<'_>,
     output: BorrowedFd<'_>,
     message: &mut [u8],
+    pages: &mut [[u8; PAGE_BYTES]],
     iterations: u64,
 ) -> Result<(), Errno> {
     for _ in 0..iterations {
+        touch(pages);
         write_all(output, message)?;
         read_all(input, message)?;
     }
@@ -265,9 +254,11 @@ fn answer(
     input: BorrowedFd<'_>,
     output: BorrowedFd<'_>,
     message: &mut [u8],
+    pages: &mut [[u8; PAGE_BYTES]],
     iterations: u64,
 ) -> Result<(), Errno> {
     for _ in 0..iterations {
+        touch(pages);
         read_all(input, message)?;
         write_all(output, message)?;
     }
