@@ -7,7 +7,7 @@ use super::meters::{ArrivalLog, CallLog, StepLog, call_counts};
 use super::network_meter::NetworkMeter;
 use super::sample::usage_between;
 use super::session::{Outcome, Session};
-use super::sides::ServerSide;
+use super::sides::{Between, ServerSide};
 use super::speed::SpeedReader;
 use crate::clock::Clock;
 use crate::protocol::message::PeerMessage;
@@ -16,6 +16,9 @@ use model::speed::SpeedReading;
 use model::{EndpointRole, Workload};
 use std::ops::Range;
 use sys::usage::of_this_thread;
+
+/// What is between a message and its answer in iterations that are not timed.
+const NOTHING: Between<'static> = Between::Delay(None);
 
 /// The server of a connected trial.
 pub(crate) struct Server<'a> {
@@ -80,9 +83,9 @@ impl<'a> Server<'a> {
     fn total(&mut self, phase: &Phase, mut log: Option<ArrivalLog>) -> Result<ServerPhase, LoopError> {
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
         let (mut before, mut after) = (of_this_thread(), None);
-        self.iterations(lead_in, None)?;
+        self.iterations(lead_in, NOTHING)?;
         let before_ns = self.speed_before(phase);
-        self.iterations(settling, Some(&mut || before = of_this_thread()))?;
+        self.iterations(settling, Between::Note(&mut || before = of_this_thread()))?;
         self.cool()?;
         match &mut log {
             None => self.timed(timed)?,
@@ -91,18 +94,16 @@ impl<'a> Server<'a> {
                 let delay = self.delay;
                 let mut between = || {
                     log.arrived();
-                    if let Some(delay) = delay {
-                        delay.wait();
-                    }
+                    InjectedDelay::wait(&delay);
                 };
-                self.iterations(timed, Some(&mut between))?;
+                self.iterations(timed, Between::Note(&mut between))?;
             }
         }
         let lost = self.endpoint.lost().filter(|_| self.session.workload() == Workload::Throughput);
         let mut note_after = || {
             after.get_or_insert_with(of_this_thread);
         };
-        self.iterations(lead_out, Some(&mut note_after))?;
+        self.iterations(lead_out, Between::Note(&mut note_after))?;
         let speed = self.speed_after(phase, before_ns);
         let usage = usage_between(before, after.unwrap_or(before));
         Ok(ServerPhase { usage, speed, times: log.map(ArrivalLog::times), lost, ..ServerPhase::default() })
@@ -111,21 +112,18 @@ impl<'a> Server<'a> {
     /// A stream in its steady state: from the arrival of the last message of the run-up to that of the last timed one.
     fn steady(&mut self, phase: &Phase) -> Result<ServerPhase, LoopError> {
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
-        self.iterations(lead_in, None)?;
+        self.iterations(lead_in, NOTHING)?;
         let before_ns = self.speed_before(phase);
-        self.endpoint.drain(settling, None)?;
+        self.endpoint.drain(settling, NOTHING)?;
         self.cool()?;
         let before = of_this_thread();
         let start = self.clock.now();
-        match self.delay {
-            None => self.endpoint.drain(timed, None)?,
-            Some(delay) => self.endpoint.drain(timed, Some(&mut || delay.wait()))?,
-        }
+        self.endpoint.drain(timed, Between::Delay(self.delay))?;
         let end = self.clock.now();
         let usage = usage_between(before, of_this_thread());
         let lost = self.endpoint.lost();
         let next = lead_out.end;
-        self.endpoint.drain(lead_out, None)?;
+        self.endpoint.drain(lead_out, NOTHING)?;
         self.endpoint.send_word(next)?;
         let speed = self.speed_after(phase, before_ns);
         let steady_ns = Some(self.clock.ns_between(start, end));
@@ -156,30 +154,23 @@ impl<'a> Server<'a> {
         // The client begins when the server is ready.
         self.link.send(PeerMessage::Ready, &[])?;
         let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
-        self.iterations(lead_in, None)?;
-        self.iterations(settling, None)?;
+        self.iterations(lead_in, NOTHING)?;
+        self.iterations(settling, NOTHING)?;
         self.cool()?;
         probe.begin()?;
         self.timed(timed)?;
         probe.end()?;
-        self.iterations(lead_out, None)?;
+        self.iterations(lead_out, NOTHING)?;
         Ok(ServerPhase { observation: Some(probe.observation()?), ..ServerPhase::default() })
     }
 
     /// The server's side of timed iterations, each with the delay that is injected in it.
     fn timed(&mut self, iterations: Range<u64>) -> Result<(), LoopError> {
-        match self.delay {
-            None => self.iterations(iterations, None),
-            Some(delay) => self.iterations(iterations, Some(&mut || delay.wait())),
-        }
+        self.iterations(iterations, Between::Delay(self.delay))
     }
 
     /// The server's side of `iterations`; `between` runs after each message and before its answer.
-    fn iterations(
-        &mut self,
-        iterations: Range<u64>,
-        between: Option<&mut dyn FnMut()>,
-    ) -> Result<(), LoopError> {
+    fn iterations(&mut self, iterations: Range<u64>, between: Between<'_>) -> Result<(), LoopError> {
         self.endpoint.run(self.session.workload(), iterations, between)
     }
 
@@ -194,7 +185,7 @@ impl<'a> Server<'a> {
         for range in iterations.ranges() {
             match range == iterations.timed {
                 true => self.endpoint.calls(range, &mut log)?,
-                false => self.iterations(range, None)?,
+                false => self.iterations(range, NOTHING)?,
             }
         }
         Ok(ServerPhase { calls: Some(call_counts(&log, &self.clock)), ..ServerPhase::default() })
@@ -204,10 +195,10 @@ impl<'a> Server<'a> {
         let mut log = StepLog::new(self.clock);
         if let Workload::Session(session) = self.session.workload() {
             let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
-            self.iterations(lead_in, None)?;
-            self.iterations(settling, None)?;
+            self.iterations(lead_in, NOTHING)?;
+            self.iterations(settling, NOTHING)?;
             self.endpoint.steps(timed, session, &mut log)?;
-            self.iterations(lead_out, None)?;
+            self.iterations(lead_out, NOTHING)?;
         }
         Ok(ServerPhase { steps: Some(log.by_name()), ..ServerPhase::default() })
     }

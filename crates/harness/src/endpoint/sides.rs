@@ -177,7 +177,7 @@ fn only<E>(endpoints: &mut [Box<BufferedEndpoint<E>>]) -> Result<&mut BufferedEn
     }
 }
 
-/// The client's iterations of `workload`. Without a delay it is the same code as without the parameter.
+/// The client's iterations of `workload`.
 fn run<E: Endpoint>(
     endpoints: &mut [Box<BufferedEndpoint<E>>],
     workload: Workload,
@@ -185,21 +185,8 @@ fn run<E: Endpoint>(
     extras: Extras<'_>,
     watch: &mut impl Watch,
 ) -> Result<(), LoopError> {
-    match extras.delay {
-        None => run_watched(endpoints, workload, iterations, extras.fds, watch),
-        Some(delay) => {
-            run_watched(endpoints, workload, iterations, extras.fds, &mut Injected { delay, watch })
-        }
-    }
-}
-
-fn run_watched<E: Endpoint>(
-    endpoints: &mut [Box<BufferedEndpoint<E>>],
-    workload: Workload,
-    iterations: Range<u64>,
-    fds: &[BorrowedFd<'_>],
-    watch: &mut impl Watch,
-) -> Result<(), LoopError> {
+    let Extras { fds, delay } = extras;
+    let watch = &mut Injected { delay, watch };
     match (workload, endpoints) {
         (Workload::Throughput, [endpoint]) => {
             let next = iterations.end;
@@ -221,10 +208,15 @@ fn stream<E: Endpoint>(
     delay: Option<InjectedDelay>,
     watch: &mut impl Watch,
 ) -> Result<(), LoopError> {
-    match delay {
-        None => endpoint.stream(iterations, &mut Unmetered, watch),
-        Some(delay) => endpoint.stream(iterations, &mut Unmetered, &mut Injected { delay, watch }),
-    }
+    endpoint.stream(iterations, &mut Unmetered, &mut Injected { delay, watch })
+}
+
+/// What a server does after each message and before its answer.
+pub(crate) enum Between<'a> {
+    /// It waits for the delay that is injected, if one is.
+    Delay(Option<InjectedDelay>),
+    /// It notes something.
+    Note(&'a mut dyn FnMut()),
 }
 
 /// The loops of a server of one client.
@@ -235,11 +227,11 @@ pub(crate) trait ServerSide: End {
         &mut self,
         workload: Workload,
         iterations: Range<u64>,
-        between: Option<&mut dyn FnMut()>,
+        between: Between<'_>,
     ) -> Result<(), LoopError>;
 
     /// The messages of a stream, and no word after them. `between` runs after each.
-    fn drain(&mut self, iterations: Range<u64>, between: Option<&mut dyn FnMut()>) -> Result<(), LoopError>;
+    fn drain(&mut self, iterations: Range<u64>, between: Between<'_>) -> Result<(), LoopError>;
 
     /// Tells the client that all messages up to `next` have come, or were lost.
     fn send_word(&mut self, next: u64) -> Result<(), LoopError>;
@@ -260,19 +252,21 @@ impl<E: Endpoint> ServerSide for BufferedEndpoint<E> {
         &mut self,
         workload: Workload,
         iterations: Range<u64>,
-        between: Option<&mut dyn FnMut()>,
+        between: Between<'_>,
     ) -> Result<(), LoopError> {
-        // The closures that do something share one loop; that of timed iterations with nothing between calls nothing.
+        // What notes something shares one loop; that of timed iterations calls nothing.
         match between {
-            None => serve(self, workload, iterations, &mut nothing),
-            Some(between) => serve(self, workload, iterations, between),
+            Between::Delay(delay) => serve(self, workload, iterations, &mut || InjectedDelay::wait(&delay)),
+            Between::Note(note) => serve(self, workload, iterations, note),
         }
     }
 
-    fn drain(&mut self, iterations: Range<u64>, between: Option<&mut dyn FnMut()>) -> Result<(), LoopError> {
+    fn drain(&mut self, iterations: Range<u64>, between: Between<'_>) -> Result<(), LoopError> {
         match between {
-            None => self.drain(iterations, &mut Unmetered, &mut nothing),
-            Some(between) => self.drain(iterations, &mut Unmetered, between),
+            Between::Delay(delay) => {
+                self.drain(iterations, &mut Unmetered, &mut || InjectedDelay::wait(&delay))
+            }
+            Between::Note(note) => self.drain(iterations, &mut Unmetered, note),
         }
     }
 
@@ -317,5 +311,5 @@ fn serve<E: Endpoint, F: FnMut() + ?Sized>(
     }
 }
 
-/// What is done between the message and the answer of a timed iteration.
+/// What is done between a message and its answer where each call or step is noted.
 fn nothing() {}
