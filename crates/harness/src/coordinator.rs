@@ -1,5 +1,6 @@
 //! The coordinator: it starts trials, says which comes next, and takes their samples.
 
+pub mod address_layout;
 pub mod check;
 mod common_window;
 pub mod compare;

@@ -3,6 +3,7 @@
 
 use crate::exit::Error;
 use harness::clock::Calibration;
+use harness::coordinator::address_layout::AddressLayout;
 use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::remote::Remote;
 use harness::coordinator::replay::ReplayBounds;
@@ -45,10 +46,11 @@ impl RunSession {
         timeout: Duration,
         remote: Option<&'a Remote>,
     ) -> EndpointTrials<'a> {
-        EndpointTrials { remote, ..self.trials_of(None, check, timeout) }
+        EndpointTrials { remote, layout: AddressLayout::Random, ..self.trials_of(None, check, timeout) }
     }
 
-    /// The same with the endpoints of another build, `program`.
+    /// The same of one side of a comparison, with the endpoints of another build, `program`: those of both sides have their
+    /// memory at the same addresses.
     pub fn trials_of<'a>(
         &'a self,
         program: Option<&'a Path>,
@@ -64,6 +66,7 @@ impl RunSession {
             timeout,
             plain_times: PlainTimes::default(),
             remote: None,
+            layout: AddressLayout::Alike,
         }
     }
 

@@ -18,6 +18,7 @@ pub mod link;
 pub mod name;
 pub mod page_pool;
 pub mod perf_event;
+pub mod personality;
 pub mod posix_mq;
 pub mod posix_sync;
 pub mod process;

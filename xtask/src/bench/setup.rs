@@ -1,6 +1,7 @@
 //! What every benchmark needs of the harness: a run directory, a clock, the topology, trials of one slice.
 
 use harness::clock::{Calibration, Clock};
+use harness::coordinator::address_layout::AddressLayout;
 use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::schedule::Trials;
@@ -56,6 +57,7 @@ impl Bench {
             plain_times: PlainTimes::default(),
             program: None,
             remote: None,
+            layout: AddressLayout::Random,
         }
     }
 

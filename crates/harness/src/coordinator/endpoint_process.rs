@@ -1,6 +1,7 @@
 //! A process that is an endpoint, or the command that reaches one: it is started with its hello and its orders, and it is gone
 //! when this is dropped.
 
+use super::address_layout::AddressLayout;
 use super::own_child::{OwnChild, is_closed, over_streams};
 use super::reexecution::reexecution;
 use super::remote::RemoteHost;
@@ -12,6 +13,7 @@ use crate::protocol::hello::Hello;
 use crate::protocol::message::CoordinatorMessage;
 use crate::protocol::orders::{Orders, Role};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -38,21 +40,26 @@ impl EndpointProcess {
         orders: &Orders,
         links: Vec<Channel>,
         program: Option<&Path>,
+        layout: AddressLayout,
     ) -> Result<Self, Failure> {
-        let process = Self::greeted(orders.role, program)?;
+        let process = Self::greeted(orders.role, program, |command| layout.start(command, orders.number))?;
         process.give_orders(orders, &links)?;
         Ok(process)
     }
 
     /// Starts this very program as a process of a scenario, without its orders.
     pub(super) fn start_in_scenario() -> Result<Self, Failure> {
-        Self::greeted(Role::Both, None)
+        Self::greeted(Role::Both, None, Command::spawn)
     }
 
-    /// Starts `program`, or this very program, as an endpoint on this host, and says hello.
-    fn greeted(role: Role, program: Option<&Path>) -> Result<Self, Failure> {
+    /// Starts `program`, or this very program, as an endpoint on this host by `spawn`, and says hello.
+    fn greeted(
+        role: Role,
+        program: Option<&Path>,
+        spawn: impl FnOnce(&mut Command) -> io::Result<Child>,
+    ) -> Result<Self, Failure> {
         let (ours, theirs) = channel()?;
-        let child = endpoint_command(program).stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).spawn();
+        let child = spawn(endpoint_command(program).stdin(OwnedFd::from(theirs)).stdout(Stdio::null()));
         let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
         let child = child.or_fail("start", format!("an endpoint ({of})"))?;
         let process = Self::over(ours, child, false, role);

@@ -1,6 +1,7 @@
 //! Trials of real endpoints: it starts the processes of one trial, has them measure slice by slice under a deadline, and ends
 //! them.
 
+use super::address_layout::AddressLayout;
 use super::common_window::in_common_window;
 use super::endpoint_process::{EndpointProcess, lost};
 use super::endpoint_threads::endpoint_threads;
@@ -52,6 +53,8 @@ pub struct EndpointTrials<'a> {
     pub program: Option<&'a Path>,
     /// The sides that are reached by commands, for cases whose placement is remote.
     pub remote: Option<&'a Remote>,
+    /// Where endpoints on this host have their memory.
+    pub layout: AddressLayout,
 }
 
 /// What one trial may need of descriptors in the coordinator: a channel to each endpoint, and links while it starts.
@@ -111,8 +114,9 @@ impl Trials for EndpointTrials<'_> {
                 both.map(|role| start_remote(remote, &Orders { network, ..orders(role, 0) })).collect()
             }
             _ => {
-                let start =
-                    |(role, pair, links)| EndpointProcess::start(&orders(role, pair), links, self.program);
+                let start = |(role, pair, links)| {
+                    EndpointProcess::start(&orders(role, pair), links, self.program, self.layout)
+                };
                 processes(case)?.into_iter().map(start).collect()
             }
         };
@@ -375,7 +379,7 @@ impl EndpointTrial<'_> {
 fn start_remote(remote: &Remote, orders: &Orders) -> Result<EndpointProcess, Failure> {
     let side = if orders.role == Role::Client { &remote.client } else { &remote.server };
     let process = match side {
-        None => EndpointProcess::start(orders, Vec::new(), None)?,
+        None => EndpointProcess::start(orders, Vec::new(), None, AddressLayout::Random)?,
         Some(host) => {
             let directory =
                 if host.facts.isolation.sees_witness { orders.directory.clone() } else { PathBuf::new() };

@@ -13,6 +13,7 @@ use analysis::compare::{
     plan_paired,
 };
 use harness::clock::Timer;
+use harness::coordinator::address_layout::why_random;
 use harness::coordinator::compare::{self, CasePair};
 use harness::coordinator::other_build;
 use harness::coordinator::schedule::TimeBudget;
@@ -91,12 +92,22 @@ fn judge(
     }
     print(&match json {
         true => format!("{:#}\n", serde_json::json!(compared)),
-        false => report::paired(&compared, &style()),
+        false => format!("{}{}", report::paired(&compared, &style()), address_note()),
     })?;
     let above = 1.0 + fail_above.map_or(f64::INFINITY, |above| above.0);
     Ok(compared.iter().any(|pair| {
         pair.verdict == ComparisonVerdict::Slower && pair.ratio.is_some_and(|ratio| ratio.median > above)
     }))
+}
+
+/// What is to be said where both sides cannot have their memory at the same addresses.
+fn address_note() -> String {
+    why_random().map_or_else(String::new, |errno| {
+        format!(
+            "  addresses  endpoints have theirs by chance here, for the kernel refused to fix them (personality: {errno});\n             \
+             intervals are wider by that: allow personality(2) to the container to have them narrower\n"
+        )
+    })
 }
 
 /// Prints how long it takes to find a difference of `find`, by what the pilot measured and how long its trials took.

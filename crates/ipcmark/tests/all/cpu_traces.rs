@@ -4,6 +4,7 @@
 //! processes and in threads, and that their iterations are those that they report.
 
 use crate::common::{IPCMARK, skip};
+use harness::coordinator::address_layout::AddressLayout;
 use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::schedule::Trials;
@@ -49,6 +50,7 @@ fn traces(case: &Case, slices: usize, sets: &[EventSet]) -> Vec<(Sample, CpuTrac
         plain_times: PlainTimes::default(),
         program: Some(Path::new(IPCMARK)),
         remote: None,
+        layout: AddressLayout::Random,
     };
     let size = Sizing::Iterations(ITERATIONS);
     let mut trial = trials.start(case, 0, None).unwrap();

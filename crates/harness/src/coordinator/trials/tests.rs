@@ -48,6 +48,7 @@ fn converse(
         plain_times: PlainTimes::default(),
         program: None,
         remote: None,
+        layout: AddressLayout::Random,
     };
     EndpointTrial { run: &run, case, processes, is_warm: false }.converse(until, limit)
 }
