@@ -11,7 +11,7 @@ use model::record::Sample;
 use std::time::Duration;
 
 /// How many rounds the trials of a pair have, before fresh ones take their place.
-const ROUNDS_OF_TRIALS: u32 = 8;
+const ROUNDS_OF_TRIALS: u32 = 16;
 
 /// Two cases to compare.
 #[derive(Debug)]

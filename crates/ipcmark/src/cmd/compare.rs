@@ -17,12 +17,12 @@ use harness::coordinator::address_layout::why_random;
 use harness::coordinator::compare::{self, CasePair};
 use harness::coordinator::other_build;
 use harness::coordinator::schedule::TimeBudget;
-use harness::coordinator::slices::slice_for;
 use model::plan::Plan;
 use model::record::Results;
 use model::{Case, Invalid, Percent};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Compares the files, the mechanisms or the builds that are named.
 pub fn run(arguments: CompareArguments) -> Result<Exit, Error> {
@@ -164,9 +164,12 @@ fn pairs_of(before: &Plan, after: &Plan) -> Vec<CasePair> {
     requested(before).filter_map(pair).collect()
 }
 
+/// How long the slices are. Whoever switches first is favoured for some milliseconds on a CPU that both endpoints share, so that
+/// many short slices tell more than few long ones.
+const SLICE: Duration = Duration::from_millis(1);
+
 fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession) {
     let RatioRequest { time, timeout, find, .. } = *request;
-    let slice = slice_for(time, 4 * pairs.len());
     // What the verdict on a pair depends on beside the pair: how many mechanisms there are, and how many cases of its own.
     let mechanisms: Vec<String> = pairs.iter().map(|pair| pair.cases[1].spec.name.clone()).collect();
     let different = mechanisms.iter().collect::<BTreeSet<_>>().len();
@@ -178,7 +181,7 @@ fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession)
     let trials = [request.against.as_deref(), None].map(|program| session.trials_of(program, false, timeout));
     let budget = TimeBudget { clock: &Timer::start(), time };
     let mut progress = Progress::new();
-    compare::measure(pairs, [&trials[0], &trials[1]], budget, slice, &settled, |reached| {
+    compare::measure(pairs, [&trials[0], &trials[1]], budget, SLICE, &settled, |reached| {
         progress.show(Doing::Pairs, reached);
     });
     progress.finish();
