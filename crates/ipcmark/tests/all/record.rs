@@ -241,11 +241,14 @@ fn answer(mut stream: impl Read + Write) {
     }
 }
 
-/// Whether this user may record by `way`; says so if not.
+/// What is said of a recording in which no message was seen.
+const NOTHING_SAID: &str = "said nothing to each other";
+
+/// Whether this user may record by `way`; says so if not. A recording that has nothing in it was allowed.
 fn may(way: &str) -> bool {
     let place = Place::new();
     let said = run(&mut place.ipcmark(["record", "--by", way, "--", "sh", "-c", "echo | cat"]));
-    let allowed = said.status.success();
+    let allowed = said.status.success() || said.err.contains(NOTHING_SAID);
     if !allowed {
         skip(&said.err, &format!("recording by {way}"));
     }
@@ -411,7 +414,7 @@ fn programs_without_communication_and_without_a_file_are_answered() {
     for way in WAYS.into_iter().filter(|way| may(way)) {
         let place = Place::new();
         let silent = run(&mut place.ipcmark(["record", "--by", way, "--", "true"])).expect(1);
-        assert!(silent.err.contains("said nothing to each other"), "{silent}");
+        assert!(silent.err.contains(NOTHING_SAID), "{silent}");
         let missing = run(&mut place.ipcmark(["record", "--by", way, "--", "./no-such-program"])).expect(2);
         assert!(missing.err.contains("cannot be started"), "{missing}");
     }
