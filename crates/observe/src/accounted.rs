@@ -10,6 +10,8 @@ use sys::{Failure, OrFail};
 const SCHEDULER: &str = "/proc/thread-self/sched";
 /// How often it was moved to another CPU.
 const MIGRATIONS: &str = "se.nr_migrations";
+/// How often it left its CPU.
+const SWITCHES: &str = "nr_switches";
 /// The whole of that file; a test finds our readings of it by this size.
 const READING_BYTES: usize = 8192;
 
@@ -32,9 +34,10 @@ impl Reading {
         Self { usage: of_this_thread(), said: vec![0; READING_BYTES] }
     }
 
-    fn migrations(&self) -> Option<u64> {
+    /// What the scheduler said of `name`.
+    fn said_of(&self, name: &str) -> Option<u64> {
         let said = String::from_utf8_lossy(&self.said);
-        let line = said.lines().find_map(|line| line.strip_prefix(MIGRATIONS))?;
+        let line = said.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().strip_prefix(':')?.trim().parse().ok()
     }
 }
@@ -44,7 +47,7 @@ impl Accounted {
         let mut accounted =
             Self { scheduler: File::open(SCHEDULER).ok(), before: Reading::empty(), after: Reading::empty() };
         // Some kernels have no such file (CONFIG_SCHED_DEBUG), or no such line in it.
-        if accounted.begin().is_err() || accounted.before.migrations().is_none() {
+        if accounted.begin().is_err() || accounted.before.said_of(MIGRATIONS).is_none() {
             accounted.scheduler = None;
         }
         accounted
@@ -76,13 +79,15 @@ impl Accounted {
     pub(crate) fn counts(&self) -> Vec<(&'static str, u64)> {
         let (before, after) = (&self.before.usage, &self.after.usage);
         let between = |of: fn(&ThreadUsage) -> u64| of(after).saturating_sub(of(before));
-        let migrations = self.after.migrations().zip(self.before.migrations());
-        let migrations = migrations.filter(|_| self.has_migrations());
-        let mut counts = vec![
-            ("task-clock", between(|usage| usage.cpu_ns)),
-            ("context-switches", between(|usage| usage.voluntary_switches + usage.involuntary_switches)),
-        ];
-        counts.extend(migrations.map(|(after, before)| ("cpu-migrations", after.saturating_sub(before))));
+        let said = |name| {
+            let [after, before] = [self.after.said_of(name)?, self.before.said_of(name)?];
+            self.has_migrations().then(|| after.saturating_sub(before))
+        };
+        // From the same reading as migrations, so that all events of the scheduler are those between the same two moments.
+        let switches = said(SWITCHES)
+            .unwrap_or_else(|| between(|usage| usage.voluntary_switches + usage.involuntary_switches));
+        let mut counts = vec![("task-clock", between(|usage| usage.cpu_ns)), ("context-switches", switches)];
+        counts.extend(said(MIGRATIONS).map(|migrations| ("cpu-migrations", migrations)));
         counts.push(("minor-faults", between(|usage| usage.minor_faults)));
         counts.push(("major-faults", between(|usage| usage.major_faults)));
         counts
@@ -96,8 +101,10 @@ mod tests {
     #[test]
     fn what_the_scheduler_says_is_understood() {
         let said = "x (1, #threads: 1)\n----\nse.nr_migrations          :         17\nnr_switches : 3\n";
-        let of = |said: &str| Reading { usage: ThreadUsage::default(), said: said.into() }.migrations();
-        assert_eq!((of(said), of("nr_switches : 3"), of("")), (Some(17), None, None));
+        let of =
+            |said: &str, name| Reading { usage: ThreadUsage::default(), said: said.into() }.said_of(name);
+        assert_eq!((of(said, MIGRATIONS), of(said, SWITCHES)), (Some(17), Some(3)));
+        assert_eq!((of("nr_switches : 3", MIGRATIONS), of("", SWITCHES)), (None, None));
     }
 
     #[test]
