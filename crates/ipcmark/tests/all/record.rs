@@ -325,6 +325,31 @@ fn requests_are_counted_exactly_by_both_ways() {
 }
 
 #[test]
+fn recorders_take_no_events_from_each_other() {
+    if !WAYS.into_iter().all(may) {
+        return;
+    }
+    let place = Place::new();
+    let mut bystander = place
+        .ipcmark(["record", "--by", "bpf", "--time", "60s", "--", "sh", "-c", "touch started; read line"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !place.path("started").exists() {
+        assert!(bystander.try_wait().unwrap().is_none(), "it ended before its program began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for way in WAYS {
+        flow_with_every_request(way, &player("pair"), "unix-stream");
+    }
+    // At the end of its input its program ends, and then it does.
+    drop(bystander.stdin.take());
+    bystander.wait().unwrap();
+}
+
+#[test]
 fn where_messages_are_received_is_recorded() {
     let allowed = sched_getaffinity(None).unwrap();
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();

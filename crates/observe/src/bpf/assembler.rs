@@ -254,8 +254,8 @@ impl Assembler {
 
     /// Ends the program.
     pub(crate) fn exit(&mut self) {
-        // Nobody else shall get a record of it: that is what zero says.
-        self.set(Register::R0, 0);
+        // Where it is attached to a tracepoint by a perf event, zero would take the record from whoever else records that tracepoint.
+        self.set(Register::R0, 1);
         self.push(EXIT, 0, 0, 0, 0);
     }
 
@@ -304,7 +304,7 @@ mod tests {
             code.finish().iter().map(|of| (of.code, of.offset, of.immediate)).collect();
         assert_eq!(
             written,
-            [(0x79, 16, 0), (0xc5, 2, 0), (0x63, -4, 0), (0xdb, 8, 0), (0xb7, 0, 0), (0x95, 0, 0)]
+            [(0x79, 16, 0), (0xc5, 2, 0), (0x63, -4, 0), (0xdb, 8, 0), (0xb7, 0, 1), (0x95, 0, 0)]
         );
     }
 }
