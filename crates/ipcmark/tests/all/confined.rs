@@ -59,6 +59,11 @@ fn confine_as_docker() {
     let vsock = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::AF_VSOCK as u64);
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_socket, vec![SeccompRule::new(vec![vsock.unwrap()]).unwrap()]);
+    // To ask is allowed, to fix addresses is not.
+    let fixed = libc::ADDR_NO_RANDOMIZE as u64;
+    let persona = |op, value| SeccompCondition::new(0, SeccompCmpArgLen::Dword, op, value).unwrap();
+    let fixes = [persona(SeccompCmpOp::MaskedEq(fixed), fixed), persona(SeccompCmpOp::Ne, 0xffff_ffff)];
+    rules.insert(libc::SYS_personality, vec![SeccompRule::new(fixes.into()).unwrap()]);
     refuse(rules, libc::EPERM);
     // With this answer the C library takes clone(2) instead.
     refuse([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS);
@@ -83,6 +88,10 @@ fn dockers_seccomp_profile_is_in_force() {
         let explain = ["explain", "-m", "pipe", "-p", "unpinned", "--time", "1s"];
         let said = run(ordinary(&place, "./ipcmark").args(explain)).expect(0);
         assert!(said.out.contains("perf_event_open"), "what cannot be observed is not said\n{said}");
+        let compare =
+            ["compare", "pipe", "fifo", "-w", "latency", "-s", "1", "-p", "same-core", "--time", "1s"];
+        let said = run(ordinary(&place, "./ipcmark").args(compare)).expect(0);
+        assert!(said.out.contains("personality: Operation not permitted"), "{said}");
     };
     std::thread::scope(|threads| threads.spawn(confined).join().unwrap());
 }
