@@ -104,8 +104,9 @@ fn judge(
 fn address_note() -> String {
     why_random().map_or_else(String::new, |errno| {
         format!(
-            "  addresses  endpoints have theirs by chance here, for the kernel refused to fix them (personality: {errno});\n             \
-             intervals are wider by that: allow personality(2) to the container to have them narrower\n"
+            "  addresses  endpoints have theirs by chance: the kernel refused to fix them\n             \
+             (personality: {errno}). Intervals are\n             \
+             wider by that: allow the container personality(2)\n"
         )
     })
 }

@@ -337,10 +337,7 @@ fn recorders_take_no_events_from_each_other() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    while !place.path("started").exists() {
-        assert!(bystander.try_wait().unwrap().is_none(), "it ended before its program began");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    assert!(wait_until(GONE, || place.path("started").exists()), "its program did not begin");
     for way in WAYS {
         flow_with_every_request(way, &player("pair"), "unix-stream");
     }
