@@ -21,10 +21,12 @@ const READING: &str = "2000";
 /// The numbers of calls, here and on machines that have the kernel's common ones.
 const READ_AND_WRITE: [u32; 2] = if cfg!(target_arch = "x86_64") { [0, 1] } else { [63, 64] };
 const PREAD: u32 = if cfg!(target_arch = "x86_64") { 17 } else { 67 };
+const GETRUSAGE: u32 = if cfg!(target_arch = "x86_64") { 98 } else { 165 };
 
 type Counts = BTreeMap<String, u64>;
 
 /// What another program tells of a thread.
+#[derive(Clone)]
 enum Told {
     /// A call that switches events on or off begins or ends.
     Switching { on: bool, begins: bool },
@@ -207,16 +209,51 @@ fn records(script: &str) -> impl Iterator<Item = (&str, f64, &str, &str)> {
     })
 }
 
+/// A call of a thread, from when to when.
+struct Call {
+    is_reading: bool,
+    begins: f64,
+    ends: f64,
+}
+
+/// The two calls between which `explain` counts what is `accounted` so, of all `calls` by which a thread asks for its accounting.
+/// The thread reads what the scheduler says when it opens the probe, when it begins and when it ends; its faults it asks for by
+/// another call, as soon as it has begun and before it ends.
+fn ends_of_counting(calls: &[Call], accounted: Accounted) -> Option<[&Call; 2]> {
+    let mut readings = calls.iter().enumerate().filter(|(_, call)| call.is_reading).skip(1);
+    let ((begin, first), (end, last)) = (readings.next()?, readings.next()?);
+    match accounted {
+        Accounted::ByTheScheduler => Some([first, last]),
+        Accounted::ByItsMemory => {
+            let asked = &calls[begin + 1..end];
+            Some([asked.first()?, asked.last()?])
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Accounted {
+    ByTheScheduler,
+    ByItsMemory,
+}
+
 #[test]
 fn perf_sees_as_many_switches_migrations_and_faults_as_are_counted() {
-    const COUNTED: [&str; 4] = ["context-switches", "cpu-migrations", "minor-faults", "major-faults"];
+    use Accounted::{ByItsMemory, ByTheScheduler};
+    const COUNTED: [(&str, Accounted); 4] = [
+        ("context-switches", ByTheScheduler),
+        ("cpu-migrations", ByTheScheduler),
+        ("minor-faults", ByItsMemory),
+        ("major-faults", ByItsMemory),
+    ];
     let Some(perf) = perf() else { return };
     let (place, said) = explained("counters", |place| {
         let mut record = place.command(perf[0]);
         record.args(&perf[1..]).args(["record", "-q", "-m", "8M", "-o", "data", "-c", "1"]);
-        record.args(["-e", &COUNTED.join(",")]);
+        record.args(["-e", &COUNTED.map(|(name, _)| name).join(",")]);
+        let accounting = format!("id == {PREAD} || id == {GETRUSAGE}");
         for tracepoint in ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"] {
-            record.args(["-e", tracepoint, "--filter", &format!("id == {PREAD}")]);
+            record.args(["-e", tracepoint, "--filter", &accounting]);
         }
         record
     });
@@ -237,34 +274,44 @@ fn perf_sees_as_many_switches_migrations_and_faults_as_are_counted() {
         return;
     }
 
-    // A thread reads when it begins and when it ends; before, when it opens the probe.
-    let mut readings: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut calls: BTreeMap<&str, Vec<Call>> = BTreeMap::new();
     let mut told = Vec::new();
     for (thread, at, event, rest) in records(&script) {
-        let mut tell = |what| told.push((thread.to_owned(), at, what));
-        match event {
-            "raw_syscalls" if rest.starts_with("sys_enter") => {
-                let is_reading = rest.split(", ").nth(2) == Some(READING);
-                let seen = readings.entry(thread).or_default();
-                *seen += usize::from(is_reading);
-                if is_reading && *seen > 1 {
-                    tell(Told::Switching { on: *seen == 2, begins: true });
+        let calls = calls.entry(thread).or_default();
+        match (event, calls.last_mut()) {
+            ("raw_syscalls", _) if rest.starts_with("sys_enter") => {
+                let is_pread = rest.starts_with(&format!("sys_enter: NR {PREAD} "));
+                let is_reading = is_pread && rest.split(", ").nth(2) == Some(READING);
+                if is_reading || !is_pread {
+                    calls.push(Call { is_reading, begins: at, ends: f64::INFINITY });
                 }
             }
-            "raw_syscalls" => {
-                if let Some(seen @ 2..) = readings.get(thread) {
-                    tell(Told::Switching { on: *seen == 2, begins: false });
-                }
-            }
-            _ => tell(Told::Did(event.to_owned())),
+            ("raw_syscalls", Some(call)) => call.ends = call.ends.min(at),
+            ("raw_syscalls", None) => {}
+            _ => told.push((thread.to_owned(), at, Told::Did(event.to_owned()))),
         }
     }
-    // It is counted from somewhere beside one call to somewhere beside the other; as a rule nothing happens within them.
-    let [least, most] = [false, true].map(|switching| while_on(&told, switching));
-    assert_eq!(least.len(), most.len());
-    let iterations = (least.len() as u64 / 2 * ITERATIONS) as f64;
-    let [least, most] = [least, most].map(|seen| sum(&seen));
-    for name in COUNTED {
+    // It is counted from somewhere within one call to somewhere within the other.
+    let seen = |accounted| {
+        let mut told = told.clone();
+        for (thread, calls) in &calls {
+            for (call, on) in ends_of_counting(calls, accounted).into_iter().flatten().zip([true, false]) {
+                let mut tell = |at, begins| {
+                    told.push(((*thread).to_owned(), at, Told::Switching { on, begins }));
+                };
+                tell(call.begins, true);
+                tell(call.ends, false);
+            }
+        }
+        told.sort_by(|(_, a, _), (_, b, _)| a.total_cmp(b));
+        let [least, most] = [false, true].map(|switching| while_on(&told, switching));
+        assert_eq!(least.len(), most.len());
+        [least, most]
+    };
+    let [of_scheduler, of_memory] = [ByTheScheduler, ByItsMemory].map(seen);
+    let iterations = (of_scheduler[0].len() as u64 / 2 * ITERATIONS) as f64;
+    let [of_scheduler, of_memory] = [of_scheduler, of_memory].map(|bounds| bounds.map(|seen| sum(&seen)));
+    for (name, accounted) in COUNTED {
         let rows = explanation["counters"].as_array().unwrap();
         let row = rows.iter().find(|row| row["name"] == name).unwrap();
         let of = |end: &str| row[end]["known"].as_f64().unwrap() * iterations;
@@ -272,8 +319,12 @@ fn perf_sees_as_many_switches_migrations_and_faults_as_are_counted() {
             assert!((of(end) - of(end).round()).abs() < 1e-6, "{iterations} iterations are those of {row}");
         }
         let counted = (of("client") + of("server")).round() as u64;
-        let [least, most] = [&least, &most].map(|seen| seen.get(name).copied().unwrap_or_default());
+        let bounds = match accounted {
+            ByTheScheduler => &of_scheduler,
+            ByItsMemory => &of_memory,
+        };
+        let [least, most] = bounds.each_ref().map(|seen| seen.get(name).copied().unwrap_or_default());
         assert!((least..=most).contains(&counted), "{name}: {counted}, and by perf {least} to {most}");
     }
-    assert!(least["context-switches"] > 0);
+    assert!(of_scheduler[0]["context-switches"] > 0);
 }
