@@ -5,6 +5,7 @@
 
 pub mod accounting;
 pub mod address;
+pub mod allocator;
 pub mod anonymous;
 pub mod bpf;
 pub mod busy;

@@ -54,6 +54,8 @@ pub fn main_over_standard_streams() -> Result<(), Failure> {
 
 /// From the hello to the goodbye. What goes wrong before there are orders is told like what goes wrong after.
 fn serve(control: &Control) -> Result<(), Failure> {
+    // Endpoints of many cases are alive at once, and most of them sleep.
+    sys::allocator::keep_little();
     let result = match greet(control) {
         Ok(None) => Ok(()),
         Ok(Some((Task::Trial(orders), links))) => obey(*orders, links, control),
