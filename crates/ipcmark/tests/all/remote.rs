@@ -348,6 +348,31 @@ fn a_command_that_reaches_nothing_is_refused_with_what_it_says() {
     place.assert_nothing_is_left("a command that reaches nothing");
 }
 
+/// Does as containerd does with a command: once this has closed its output, nothing more of the input reaches it.
+const ENDS_INPUT_WITH_OUTPUT: &str = r#"
+at=$(mktemp -d) && trap 'rm -r "$at"' EXIT && mkfifo "$at/input" && exec 3<&0
+cat <&3 >"$at/input" & feeder=$!
+"$@" <"$at/input" | { cat; kill $feeder 2>/dev/null; true; }
+"#;
+
+#[test]
+fn a_copy_is_pushed_by_a_command_that_ends_the_input_with_the_output() {
+    let Some(hosts) = TwoHosts::new("pushing the program is not tested") else { return };
+    let place = Place::new();
+    fs::write(place.path("via.sh"), ENDS_INPUT_WITH_OUTPUT).unwrap();
+    let via = format!("sh via.sh {}", hosts.via());
+    // The command does as it is said to: what closes its output gets no more than was under way.
+    let copied = |words: &str| {
+        let line = format!("sh via.sh {words} < {IPCMARK} > /dev/null 2>&1; stat -c %s copy");
+        run(place.command("sh").args(["-c", &line])).expect(0).out.trim().parse::<u64>().unwrap()
+    };
+    let whole = fs::metadata(IPCMARK).unwrap().len();
+    assert!(copied("sh -c 'exec >copy; sleep 1; cat'") < whole);
+    assert_eq!(copied("tee copy"), whole);
+    let line = ["run", "-m", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
+    run(&mut hosts.ipcmark(&place, &line)).expect(0);
+}
+
 #[test]
 fn a_copy_is_pushed_for_the_run_and_removed() {
     let Some(hosts) = TwoHosts::new("pushing the program is not tested") else { return };
