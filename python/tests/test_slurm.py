@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
 import pytest
 
+from ipcmark.fleet import clusters
 from ipcmark.fleet.dataset import Dataset
 
 CONFIGURATION = """\
@@ -114,3 +116,14 @@ def test_a_fleet_on_slurm_measures_its_node(home: Path, binary: Path, suite: Pat
             return
         time.sleep(0.1)
     pytest.fail("the job of the worker is still there")
+
+
+def test_jobs_have_the_settings_for_measuring() -> None:
+    with dask.config.set({"jobqueue.slurm.memory": "500MB", "jobqueue.slurm.job-script-prologue": ["module load own"]}):
+        cluster = clusters.of_jobs()
+        try:
+            lines = cluster.job_script().splitlines()
+        finally:
+            cluster.close()
+    assert "module load own" in lines
+    assert "export DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False" in lines

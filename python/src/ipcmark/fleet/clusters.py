@@ -22,6 +22,8 @@ SETTINGS = {
     # The program is sent as it is: it is as large as it is.
     "distributed.admin.large-graph-warning-threshold": "1GB",
 }
+# The same for processes that do not inherit the settings of this one, as variables of their environment.
+VARIABLES = {"DASK_" + key.upper().replace(".", "__").replace("-", "_"): str(value) for key, value in SETTINGS.items()}
 # What Dask's configuration says of pods.
 POD_SETTINGS = ["image", "resources", "env", "worker-command", "scheduler-service-type", "idle-timeout"]
 
@@ -69,15 +71,24 @@ def made(where: str, workers: int | None, python: str | None):  # type: ignore[n
     if workers is None:
         raise Invalid(f"--cluster {where} needs to know how many hosts to ask for", "give --workers")
     if where == "slurm":
-        # A node of its own for each worker: nothing else is to run beside a measurement.
-        cluster = package("dask_jobqueue", "slurm").SLURMCluster(
-            cores=1, processes=1, job_extra_directives=["--exclusive"]
-        )
+        cluster = of_jobs()
         cluster.scale(jobs=workers)
         return cluster, workers
     cluster = of_pods()
     cluster.scale(workers)
     return cluster, workers
+
+
+def of_jobs() -> Any:
+    """dask-jobqueue's cluster on Slurm, without workers yet: each has a node of its own, with nothing beside it."""
+    slurm = package("dask_jobqueue", "slurm")
+    own = dask.config.get("jobqueue.slurm.job-script-prologue") or []
+    return slurm.SLURMCluster(
+        cores=1,
+        processes=1,
+        job_extra_directives=["--exclusive"],
+        job_script_prologue=[*own, *(f"export {name}={value}" for name, value in VARIABLES.items())],
+    )
 
 
 def of_pods() -> Any:
@@ -104,11 +115,7 @@ def for_measuring(cluster: dict[str, Any]) -> dict[str, Any]:
             "labelSelector": {"matchLabels": labels},
         }
     ]
-    # Pods do not inherit the settings of this process.
-    settings = [
-        {"name": "DASK_" + key.upper().replace(".", "__").replace("-", "_"), "value": str(value)}
-        for key, value in SETTINGS.items()
-    ]
+    settings = [{"name": name, "value": value} for name, value in VARIABLES.items()]
     node = {"name": HOST_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     for part in ["scheduler", "worker"]:
         for container in cluster["spec"][part]["spec"]["containers"]:
