@@ -6,6 +6,9 @@
 mod against;
 mod dose;
 mod group;
+mod requests;
+#[cfg(test)]
+mod requests_tests;
 mod segment;
 mod shares;
 mod spans;

@@ -69,7 +69,7 @@ fn traces(case: &Case, slices: usize, sets: &[EventSet]) -> Vec<(Sample, CpuTrac
 fn entered(trace: &CpuTrace) -> BTreeMap<(u32, u32), u64> {
     let mut calls = BTreeMap::new();
     for event in trace.timed() {
-        if let CpuEventKind::Enter { number } = event.what {
+        if let CpuEventKind::Enter { number, .. } = event.what {
             *calls.entry((event.tid, number)).or_default() += 1;
         }
     }
