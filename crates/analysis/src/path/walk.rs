@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
             if self.spans.role(thread) != Some(EndpointRole::Client) {
                 return thread;
             }
-            // The server slept and was woken for another client, though this request was made: what it waited for was not recorded.
+            // Another client woke the server, though this request was made and the server slept: what it slept for is not known.
             self.is_followed = false;
             self.cover(requested_ns, place(EndpointRole::Server, SegmentKind::NotRecorded), None);
             self.bound_ns = self.from_ns;
