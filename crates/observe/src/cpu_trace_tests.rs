@@ -325,7 +325,7 @@ fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn an_ordinary_user_sees_the_switches_of_their_own_threads_and_is_told_what_grants_the_rest() {
-    let (trace, done) = as_nobody(|| ping_pong(&EventSet::ALL, RecordingWay::default()));
+    let (trace, done, _) = as_nobody(|| ping_pong(&EventSet::ALL, RecordingWay::default()));
     let missing = |set: EventSet| trace.unavailable.iter().find(|reason| reason.starts_with(set.name()));
     for set in EventSet::ALL.into_iter().filter(|set| !trace.sets.contains(set)) {
         let reason = missing(set).unwrap();

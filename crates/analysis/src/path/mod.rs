@@ -10,6 +10,7 @@ mod requests;
 #[cfg(test)]
 mod requests_tests;
 mod segment;
+mod service;
 mod shares;
 mod spans;
 mod split;

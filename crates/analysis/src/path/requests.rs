@@ -1,39 +1,7 @@
-//! The requests of several clients to one server: whom the server serves in each of its calls, and when a request was made.
-//!
-//! Whom it serves is known from descriptors: each client's messages come on one of its own, and on one the server waits for all. What is
-//! on the path of a request is found in `walk`.
+//! When one of several clients of a server had made the request of an iteration. Whom the server serves meanwhile is in `service`.
 
 use super::segment::SegmentKind;
 use super::spans::{Span, Spans};
-use model::observation::CpuTrace;
-
-/// Whom the server serves from the beginning of a call on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Service {
-    /// The client with this thread.
-    Of(u32),
-    /// No client: the server waits for all of them.
-    None,
-    /// Whom it served before: the call is on a descriptor of which nothing is known, such as that on which it answers.
-    AsBefore,
-}
-
-/// Whom the thread `tid` serves when it begins a call whose first argument is `first`.
-pub(super) fn service(trace: &CpuTrace, tid: u32, first: u64) -> Service {
-    if !trace.server_tids.contains(&tid) {
-        return Service::AsBefore;
-    }
-    let known = trace.clients.iter().filter_map(|client| Some((client.tid, client.served_on?)));
-    for (client, served_on) in known {
-        if first == u64::from(served_on.input) {
-            return Service::Of(client);
-        }
-        if first == u64::from(served_on.event_loop) {
-            return Service::None;
-        }
-    }
-    Service::AsBefore
-}
 
 /// When the client with the thread `tid`, whose iteration began at `from_ns`, had made its request: when the first call of the iteration
 /// woke the server or, if the server was awake, when that call slept or returned. `None` where no call was recorded.

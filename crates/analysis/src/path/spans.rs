@@ -3,8 +3,8 @@
 //! Any sequence of events gives spans that follow each other on each CPU and do not overlap; whether they make sense is not
 //! asked here.
 
-use super::requests::{Service, service};
 use super::segment::{EventCounts, SegmentKind, place_of};
+use super::service::{Service, service};
 use model::endpoint::EndpointRole;
 use model::observation::{CpuEvent, CpuEventKind, CpuTrace, EventSet};
 use std::collections::{BTreeMap, HashMap};
