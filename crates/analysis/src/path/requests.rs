@@ -8,11 +8,12 @@ use super::spans::{Span, Spans};
 pub(super) fn requested_ns(spans: &Spans<'_>, tid: u32, from_ns: u64, until_ns: u64) -> Option<u64> {
     let mut later = spans.of_thread_from(tid, from_ns).take_while(|span| span.from_ns < until_ns);
     let first = later.find(|span| span.kind.is_in_call())?;
-    let is_beside = |span: &&Span| {
+    // What cuts a call in pieces does not end it.
+    let goes_on = |span: &&Span| {
+        use SegmentKind::{Interrupt, PageFault, Softirq};
         let is_same = (span.kind, span.call) == (first.kind, first.call);
-        let cuts_it = |kind| matches!(kind, SegmentKind::Interrupt | SegmentKind::Softirq { .. });
-        is_same || cuts_it(span.kind) || span.kind == SegmentKind::PageFault
+        is_same || matches!(span.kind, Interrupt | Softirq { .. } | PageFault)
     };
-    let last = later.take_while(is_beside).filter(|span| span.kind == first.kind).last();
+    let last = later.take_while(goes_on).filter(|span| span.kind == first.kind).last();
     Some(last.unwrap_or(first).until_ns)
 }
