@@ -195,7 +195,10 @@ impl<'a> Walk<'a> {
                 peer
             }
             None => {
-                self.cover(off_ns, place(of, SegmentKind::Asleep), None);
+                // Where wakings are not recorded, it may have been another client.
+                let is_known = !self.is_one_of_several() || self.spans.has(EventSet::WakeUps);
+                let kind = if is_known { SegmentKind::Asleep } else { SegmentKind::NotRecorded };
+                self.cover(off_ns, place(of, kind), None);
                 thread
             }
         }
