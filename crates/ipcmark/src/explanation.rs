@@ -23,7 +23,7 @@ use model::floor::floor_of;
 use model::observation::{Probe, SamplingRate};
 use model::plan::Plan;
 use model::record::{Host, Record};
-use model::{Case, Outcome, Pace, Peers};
+use model::{Case, Invalid, Outcome, Pace, Peers};
 use observe::symbols::Names;
 use std::io::Write;
 use std::time::Duration;
@@ -34,14 +34,34 @@ const TIME_OF_A_CASE: Duration = Duration::from_secs(20);
 const BARE_SHARE: f64 = 0.3;
 const EVENTS_SHARE: f64 = 0.45;
 
-/// Whether probes can observe `case`: one pair, whose iterations follow at once on one another.
-pub fn is_observable(case: &Case) -> bool {
-    case.peers == Peers::Pair && case.pace == Pace::BackToBack
+/// Why `case` cannot be explained and what to do about it; `None` if it can.
+pub fn unexplainable(case: &Case) -> Option<Invalid> {
+    let (why, remedy) = match case.peers {
+        _ if case.pace != Pace::BackToBack => (
+            "its iterations do not follow each other without a pause, and a pause is no part of an iteration's path",
+            "leave out --think-time and --rate",
+        ),
+        Peers::Pairs(_) => (
+            "its pairs have nothing in common but their CPUs, so that no path leads from one to another",
+            "leave out --peers, for one pair, or give fan-in=N, for several clients of one server",
+        ),
+        Peers::FanIn(_) | Peers::FanOut(_) if !case.workload.is_answered() => (
+            "its messages are not answered, so that there is no request whose path could be followed",
+            "choose -w latency, or leave out --peers",
+        ),
+        Peers::Pair | Peers::FanIn(_) | Peers::FanOut(_) => return None,
+    };
+    Some(Invalid::new(format!("{case} cannot be explained: {why}"), remedy))
 }
 
-/// Why probes cannot observe the other cases.
-pub const NOT_OBSERVABLE: &str =
-    "probes observe a single pair of endpoints whose iterations follow each other without a pause";
+/// Why there are no probes of endpoints of which there are more than two, whose path has the events of CPUs alone.
+fn unobservable(case: &Case) -> Option<Support> {
+    (case.peers != Peers::Pair).then(|| Support::No {
+        reason: "probes observe one client and one server; the path of several has the events of CPUs alone"
+            .to_owned(),
+        remedy: "leave out --peers".to_owned(),
+    })
+}
 
 /// Explains `cases`, and prints and makes what is asked for.
 pub fn explain_cases(
@@ -152,7 +172,7 @@ fn observe_cases(
     let size = request.iterations.map_or(A_SLICE, Sizing::Iterations);
     let subject = |gathered: &CaseObservations| ProbeSubject {
         case: gathered.case.clone(),
-        probes: probes.clone(),
+        probes: if unobservable(&gathered.case).is_none() { probes.clone() } else { Vec::new() },
         size,
     };
     let subjects: Vec<ProbeSubject> = gathered.iter().map(subject).collect();
@@ -188,7 +208,10 @@ fn supported(asked: &[Probe], gathered: &mut [CaseObservations]) -> Vec<Probe> {
         if matches!(support, Support::Yes { .. }) {
             supported.push(probe);
         }
-        gathered.iter_mut().for_each(|gathered| gathered.note_support(probe, support.clone()));
+        for gathered in gathered.iter_mut() {
+            let of_case = unobservable(&gathered.case).unwrap_or_else(|| support.clone());
+            gathered.note_support(probe, of_case);
+        }
     }
     supported
 }
@@ -226,7 +249,7 @@ fn failure_of(case: &Case, records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::floor;
+    use model::{Workload, floor};
 
     #[test]
     fn each_case_has_time_of_its_own_unless_a_time_is_given() {
@@ -251,11 +274,18 @@ mod tests {
     }
 
     #[test]
-    fn cases_of_several_pairs_or_with_pauses_cannot_be_observed() {
-        let case = floor::operation("getpid", 0);
-        assert!(is_observable(&case));
-        assert!(!is_observable(&Case { peers: Peers::Pairs(2), ..case.clone() }));
-        assert!(!is_observable(&Case { pace: Pace::think_time("1us").unwrap(), ..case }));
+    fn what_has_no_path_of_a_request_cannot_be_explained() {
+        let case = Case { workload: Workload::Latency, ..floor::operation("getpid", 0) };
+        let is_refused = |case: Case| unexplainable(&case).is_some_and(|invalid| !invalid.remedy.is_empty());
+        assert!(!is_refused(case.clone()));
+        for (peers, of_latency) in
+            [(Peers::Pairs(2), true), (Peers::FanIn(4), false), (Peers::FanOut(4), false)]
+        {
+            assert_eq!(is_refused(Case { peers, ..case.clone() }), of_latency, "{peers}");
+            assert!(is_refused(Case { peers, workload: Workload::Throughput, ..case.clone() }), "{peers}");
+        }
+        assert!(!is_refused(Case { workload: Workload::Throughput, ..case.clone() }));
+        assert!(is_refused(Case { pace: Pace::think_time("1us").unwrap(), ..case }));
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use crate::derived_file::{self, FileKind};
 use crate::doses;
 use crate::exit::{Error, Exit};
-use crate::explanation::{NOT_OBSERVABLE, is_observable};
+use crate::explanation::unexplainable;
 use crate::explanation_files;
 use crate::output::{print, style};
 use crate::request::ExplanationRequest;
 use crate::session::RunSession;
 use analysis::path::ExplainedDifference;
 use harness::coordinator::schedule::Trials;
-use model::{Case, Invalid};
+use model::Case;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -41,12 +41,8 @@ pub fn explain_pairs(
     request: &ExplanationRequest,
     session: &RunSession,
 ) -> Result<Exit, Error> {
-    if let Some(case) = pairs.iter().flatten().find(|case| !is_observable(case)) {
-        return Err(Invalid::new(
-            format!("{case} cannot be explained: {NOT_OBSERVABLE}"),
-            "leave out --peers, --think-time and --rate",
-        )
-        .into());
+    if let Some(invalid) = pairs.iter().flatten().find_map(unexplainable) {
+        return Err(invalid.into());
     }
     // Before the work is done: something else may be where the page is to go.
     request.files.html.iter().try_for_each(|path| derived_file::check(path, FileKind::PAGE))?;

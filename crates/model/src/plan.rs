@@ -261,8 +261,8 @@ fn uninjectable(case: &Case, inject: Inject) -> Option<&'static str> {
         (Workload::Accuracy, _) => {
             Some("it measures how a timer sees an interval, to which a delay adds nothing")
         }
-        (_, Peers::Pair) => None,
-        _ => Some("a delay is injected in cases of one client and one server only"),
+        (_, Peers::Pair | Peers::FanIn(_)) => None,
+        _ => Some("a delay is injected in cases of one server and one client or several only"),
     }
 }
 

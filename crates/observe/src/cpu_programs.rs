@@ -92,6 +92,7 @@ pub(crate) struct KernelTypes {
     pid: i16,
     name: i16,
     call: i16,
+    first_argument: i16,
     /// The variable in which each CPU counts what forbids preemption. Many kernels do not tell programs where it lies
     /// (`CONFIG_KALLSYMS_ALL`), and some have it elsewhere.
     preemption: Option<u32>,
@@ -102,7 +103,9 @@ impl KernelTypes {
         let btf = Btf::read(&STRUCTURES)?;
         let member = |of, name: &str| btf.member(of, name).ok_or_else(|| unknown(name));
         let call = btf.member("pt_regs", "orig_ax").or_else(|| btf.member("pt_regs", "syscallno"));
+        let first = btf.member("pt_regs", "di").or_else(|| btf.member("pt_regs", "regs"));
         Ok(Self {
+            first_argument: first.ok_or_else(|| unknown("the first argument of a call"))?,
             pid: member("task_struct", "pid")?,
             name: member("task_struct", "comm")?,
             call: call.ok_or_else(|| unknown("the number of a call"))?,
@@ -344,7 +347,12 @@ impl<'a> Writer<'a> {
             code.store(Eight, R2, to, R1);
         };
         match kind {
-            Kind::Enter => passed(1, word(2)),
+            Kind::Enter => {
+                passed(1, word(2));
+                code.load(Eight, R1, R6, 0);
+                code.load(Eight, R1, R1, types.first_argument);
+                code.store(Eight, R2, word(3), R1);
+            }
             Kind::SoftirqIn | Kind::Idle | Kind::PageFault | Kind::KernelPageFault => passed(0, word(2)),
             Kind::Exit => {
                 passed(1, word(2));
@@ -418,7 +426,7 @@ impl CpuRecord {
         }
         let (tid, kind) = halves(who);
         let what = match KINDS.get(kind as usize)? {
-            Kind::Enter => CpuEventKind::Enter { number: first as u32 },
+            Kind::Enter => CpuEventKind::Enter { number: first as u32, first: second },
             Kind::Exit => CpuEventKind::Exit { number: second as u32, value: first.cast_signed() },
             Kind::Switch => {
                 let (next, preempted) = halves(first);
@@ -474,6 +482,7 @@ mod tests {
     #[test]
     fn records_say_what_the_tracepoint_was_passed() {
         let negative = -11_i64;
+        assert_eq!(read(Kind::Enter, 1, 5), CpuEventKind::Enter { number: 1, first: 5 });
         let exit = CpuEventKind::Exit { number: 1, value: negative };
         assert_eq!(read(Kind::Exit, negative.cast_unsigned(), 1), exit);
         let woken = |by_interrupt| CpuEventKind::Waking { woken: 5, by_interrupt };

@@ -9,6 +9,7 @@ use rustix::pipe::pipe;
 use rustix::thread::gettid;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use sys::usage::{ThreadUsage, of_this_thread};
@@ -72,9 +73,11 @@ fn byte() -> (File, File) {
     (File::from(reader), File::from(writer))
 }
 
-/// What was recorded of `sets` while two threads on one CPU passed a byte to and fro, and what the first of them did.
-fn ping_pong(sets: &[EventSet], way: RecordingWay) -> (CpuTrace, Done) {
+/// What was recorded of `sets` while two threads on one CPU passed a byte to and fro, and what the first of them did, which wrote to
+/// the first descriptor and read from the second.
+fn ping_pong(sets: &[EventSet], way: RecordingWay) -> (CpuTrace, Done, [u64; 2]) {
     let (cpu, (mut there, mut to), (mut back, mut fro)) = (cpu(), byte(), byte());
+    let descriptors = [to.as_raw_fd(), back.as_raw_fd()].map(|fd| u64::from(fd.cast_unsigned()));
     let client = Worker::start(cpu, ITERATIONS, move || {
         to.write_all(&[7]).unwrap();
         back.read_exact(&mut [0]).unwrap();
@@ -94,7 +97,7 @@ fn ping_pong(sets: &[EventSet], way: RecordingWay) -> (CpuTrace, Done) {
     let trace = recorder.trace(done.from_ns, done.ends_ns.clone()).unwrap();
     client.end();
     server.end();
-    (trace, done)
+    (trace, done, descriptors)
 }
 
 /// Whether all sets could be opened; if not, each says why not and what grants it.
@@ -118,13 +121,15 @@ fn count(trace: &CpuTrace, is_meant: impl Fn(u32, CpuEventKind) -> bool) -> usiz
 #[test]
 fn twenty_three_iterations_of_a_pipe_are_twenty_three_reads_and_writes_of_each_end() {
     WAYS.into_iter().for_each(|way| {
-        let (trace, _) = ping_pong(&[EventSet::Calls], way);
+        let (trace, _, [writes_to, reads_from]) = ping_pong(&[EventSet::Calls], way);
         if !is_whole(&trace) {
             return;
         }
         let (client, server) = (trace.client_tids[0], trace.server_tids[0]);
         let entered = |of: u32, call: Sysno| {
-            count(&trace, |tid, what| tid == of && what == CpuEventKind::Enter { number: call as u32 })
+            count(&trace, |tid, what| {
+                tid == of && matches!(what, CpuEventKind::Enter { number, .. } if number == call as u32)
+            })
         };
         let returned = |of: u32, call: Sysno| {
             count(&trace, |tid, what| {
@@ -147,11 +152,11 @@ fn twenty_three_iterations_of_a_pipe_are_twenty_three_reads_and_writes_of_each_e
                 .iter()
                 .filter(|event| event.tid == client && (begins_ns..=*ends_ns).contains(&event.at_ns));
             let calls: Vec<_> = events.map(|event| event.what).collect();
-            let of = |call: Sysno| {
+            let of = |call: Sysno, first| {
                 let number = call as u32;
-                [CpuEventKind::Enter { number }, CpuEventKind::Exit { number, value: 1 }]
+                [CpuEventKind::Enter { number, first }, CpuEventKind::Exit { number, value: 1 }]
             };
-            assert_eq!(calls, [of(Sysno::write), of(Sysno::read)].concat());
+            assert_eq!(calls, [of(Sysno::write, writes_to), of(Sysno::read, reads_from)].concat());
             begins_ns = *ends_ns;
         }
         assert_eq!(count(&trace, |tid, _| tid != client && tid != server), 0, "nothing of others");
@@ -162,7 +167,7 @@ fn twenty_three_iterations_of_a_pipe_are_twenty_three_reads_and_writes_of_each_e
 #[test]
 fn switches_and_wake_ups_are_as_many_as_the_kernel_accounts_to_the_thread() {
     WAYS.into_iter().for_each(|way| {
-    let (trace, done) = ping_pong(&[EventSet::Switches, EventSet::WakeUps], way);
+    let (trace, done, _) = ping_pong(&[EventSet::Switches, EventSet::WakeUps], way);
     if !is_whole(&trace) {
         return;
     }
@@ -320,7 +325,7 @@ fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn an_ordinary_user_sees_the_switches_of_their_own_threads_and_is_told_what_grants_the_rest() {
-    let (trace, done) = as_nobody(|| ping_pong(&EventSet::ALL, RecordingWay::default()));
+    let (trace, done, _) = as_nobody(|| ping_pong(&EventSet::ALL, RecordingWay::default()));
     let missing = |set: EventSet| trace.unavailable.iter().find(|reason| reason.starts_with(set.name()));
     for set in EventSet::ALL.into_iter().filter(|set| !trace.sets.contains(set)) {
         let reason = missing(set).unwrap();

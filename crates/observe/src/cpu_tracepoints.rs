@@ -26,7 +26,7 @@ pub(crate) struct Source {
 
 /// Of what form its records are.
 enum Form {
-    Enter { number: Field },
+    Enter { number: Field, arguments: Field },
     Exit { number: Field, value: Field },
     Switch { state: Field, next: Field, next_name: Field },
     Waking { woken: Field, flags: Field },
@@ -68,7 +68,7 @@ pub(crate) fn sources(set: EventSet, tracefs: &Tracefs) -> Result<Vec<Source>, F
         EventSet::Calls => {
             let enter = tracepoint("raw_syscalls/sys_enter")?;
             let exit = tracepoint("raw_syscalls/sys_exit")?;
-            let enters = Form::Enter { number: enter.field("id")? };
+            let enters = Form::Enter { number: enter.field("id")?, arguments: enter.field("args")? };
             let exits = Form::Exit { number: exit.field("id")?, value: exit.field("ret")? };
             let of_endpoints = &["common_pid"];
             Ok(vec![Source::of(enter, of_endpoints, enters)?, Source::of(exit, of_endpoints, exits)?])
@@ -120,7 +120,9 @@ impl Source {
         let tid = short(&self.tid)?;
         let mut name = None;
         let what = match &self.form {
-            Form::Enter { number } => CpuEventKind::Enter { number: short(number)? },
+            Form::Enter { number, arguments } => {
+                CpuEventKind::Enter { number: short(number)?, first: arguments.element(fields, 0, 8) }
+            }
             Form::Exit { number, value } => {
                 CpuEventKind::Exit { number: short(number)?, value: value.of(fields).cast_signed() }
             }

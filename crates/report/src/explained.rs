@@ -165,16 +165,16 @@ fn trace(sets: &[EventSet], iteration_ns: f64) -> CpuTrace {
     let switch = |from, to| Switch { from, to: Some(to), preempted: false };
     let wakes = |woken| Waking { woken, by_interrupt: false };
     let template = [
-        (0.05, client, Enter { number: 1 }),
+        (0.05, client, Enter { number: 1, first: 3 }),
         (0.15, client, wakes(server)),
         (0.20, client, Exit { number: 1, value: 64 }),
-        (0.25, client, Enter { number: 0 }),
+        (0.25, client, Enter { number: 0, first: 3 }),
         (0.40, client, switch(client, server)),
         (0.55, server, Exit { number: 0, value: 64 }),
-        (0.60, server, Enter { number: 1 }),
+        (0.60, server, Enter { number: 1, first: 3 }),
         (0.70, server, wakes(client)),
         (0.75, server, Exit { number: 1, value: 64 }),
-        (0.80, server, Enter { number: 0 }),
+        (0.80, server, Enter { number: 0, first: 3 }),
         (0.90, server, switch(server, client)),
         (0.98, client, Exit { number: 0, value: 64 }),
     ];

@@ -3,7 +3,7 @@
 use model::card::Card;
 use model::floor::{NULL, SYSCALL, operation};
 use model::param::Domain;
-use model::{Case, Size, Spec, Workload};
+use model::{Case, Peers, Size, Spec, Workload};
 
 /// What a control case differs in from its case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +34,9 @@ pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(ControlDifference, Cas
     };
     let one_byte =
         case.size_bytes.filter(|size| size.0 > 1).map(|_| Case { size_bytes: Some(Size(1)), ..case.clone() });
-    let on_two_cpus = case.cpus.is_some_and(|cpus| cpus.client != cpus.server);
+    // Of several peers there are none that spin on CPUs which they share, and none without a mechanism.
+    let is_pair = case.peers == Peers::Pair;
+    let on_two_cpus = is_pair && case.cpus.is_some_and(|cpus| cpus.client != cpus.server);
     let spinning = if on_two_cpus { with(ControlDifference::Spinning, "wait", "spin") } else { None };
     let matched =
         ["rcvbuf", "capacity"].into_iter().find_map(|name| with(ControlDifference::Matched, name, "match"));
@@ -48,12 +50,12 @@ pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(ControlDifference, Cas
         _ => None,
     };
     let local = local.map(|name| Case { spec: Spec::plain(name), ..case.clone() });
-    let nothing = matches!(case.workload, Workload::Latency | Workload::Throughput | Workload::Transfer)
-        .then(|| {
-            // It has no empty messages.
-            let size = case.size_bytes.map_or(Size(1), |size| size.max(Size(1)));
-            Case { spec: Spec::plain(NULL), size_bytes: Some(size), ..case.clone() }
-        });
+    let has_nothing = matches!(case.workload, Workload::Latency | Workload::Throughput | Workload::Transfer);
+    let nothing = (is_pair && has_nothing).then(|| {
+        // It has no empty messages.
+        let size = case.size_bytes.map_or(Size(1), |size| size.max(Size(1)));
+        Case { spec: Spec::plain(NULL), size_bytes: Some(size), ..case.clone() }
+    });
     let call = operation(SYSCALL, case.cpus.map_or(0, |cpus| cpus.client));
     let all = [
         one_byte.map(|case| (ControlDifference::OneByte, case)),

@@ -34,11 +34,13 @@ pub enum PathGroup {
     Asleep,
     /// Not recorded.
     NotRecorded,
+    /// Other clients of the server: it serves them first, or they have a CPU that this one waits for.
+    OtherClients,
 }
 
 impl PathGroup {
     /// All of them.
-    pub const ALL: [PathGroup; 12] = [
+    pub const ALL: [PathGroup; 13] = [
         PathGroup::ClientCode,
         PathGroup::ClientCalls,
         PathGroup::ServerCode,
@@ -51,6 +53,7 @@ impl PathGroup {
         PathGroup::OtherTasks,
         PathGroup::Asleep,
         PathGroup::NotRecorded,
+        PathGroup::OtherClients,
     ];
 
     /// In words.
@@ -60,6 +63,7 @@ impl PathGroup {
             PathGroup::ClientCalls => "client's calls",
             PathGroup::ServerCode => "server's code",
             PathGroup::ServerCalls => "server's calls",
+            PathGroup::OtherClients => "other clients",
             PathGroup::WakeUps => "wake-ups",
             PathGroup::Softirqs => "softirqs",
             PathGroup::Polling => "polling",
@@ -81,6 +85,7 @@ impl PathGroup {
             SegmentKind::PageFault => PathGroup::PageFaults,
             SegmentKind::Interrupt => PathGroup::Interrupts,
             SegmentKind::Softirq { .. } => PathGroup::Softirqs,
+            SegmentKind::OtherRequests | SegmentKind::OtherClient => PathGroup::OtherClients,
             SegmentKind::OtherTask => PathGroup::OtherTasks,
             SegmentKind::Asleep => PathGroup::Asleep,
             SegmentKind::NotRecorded => PathGroup::NotRecorded,

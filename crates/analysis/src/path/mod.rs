@@ -6,7 +6,11 @@
 mod against;
 mod dose;
 mod group;
+mod requests;
+#[cfg(test)]
+mod requests_tests;
 mod segment;
+mod service;
 mod shares;
 mod spans;
 mod split;

@@ -41,6 +41,10 @@ pub enum SegmentKind {
     IdleToSwitch,
     /// From the waking to the switch, where no more of it was recorded.
     WakeUp,
+    /// The server serves other clients while a request waits for it, or while the client that it has answered waits for its CPU.
+    OtherRequests,
+    /// The thread could run, and another client has its CPU.
+    OtherClient,
     /// The thread could run, and a task that is no endpoint has its CPU.
     OtherTask,
     /// The thread sleeps until something that is no endpoint wakes it: a timer, a device, another task.
@@ -92,6 +96,8 @@ impl SegmentKind {
             SegmentKind::IdleExit => "woken, until its CPU leaves idle".to_owned(),
             SegmentKind::IdleToSwitch => "woken, from idle to the switch".to_owned(),
             SegmentKind::WakeUp => "woken, until the switch".to_owned(),
+            SegmentKind::OtherRequests => "requests of other clients".to_owned(),
+            SegmentKind::OtherClient => "another client has its CPU".to_owned(),
             SegmentKind::OtherTask => "another task has its CPU".to_owned(),
             SegmentKind::Asleep => "asleep, woken by no endpoint".to_owned(),
             SegmentKind::NotRecorded => "not recorded".to_owned(),
@@ -161,6 +167,8 @@ pub struct CriticalPath {
     pub until_ns: u64,
     /// Its segments, which fill the time between.
     pub segments: Vec<Segment>,
+    /// Whether it is known throughout whom the server served; of one client it always is.
+    pub is_followed: bool,
 }
 
 impl CriticalPath {

@@ -4,6 +4,7 @@
 //! asked here.
 
 use super::segment::{EventCounts, SegmentKind, place_of};
+use super::service::{Service, service};
 use model::endpoint::EndpointRole;
 use model::observation::{CpuEvent, CpuEventKind, CpuTrace, EventSet};
 use std::collections::{BTreeMap, HashMap};
@@ -27,6 +28,8 @@ pub(super) struct Span {
     pub(super) events: EventCounts,
     /// At its end the thread lost the CPU although it could run.
     pub(super) preempted: bool,
+    /// The thread of the client that the server of several serves in it.
+    pub(super) serves: Option<u32>,
 }
 
 /// A waking of a thread.
@@ -86,11 +89,23 @@ impl<'a> Spans<'a> {
         (next.checked_sub(1).and_then(span), span(next))
     }
 
-    /// The last span of the thread that begins before `at_ns` and in which it did not only poll.
-    pub(super) fn last_work(&self, tid: u32, at_ns: u64) -> Option<&Span> {
+    /// The spans of the thread that begin at `from_ns` and later.
+    pub(super) fn of_thread_from(&self, tid: u32, from_ns: u64) -> impl Iterator<Item = &Span> {
+        let of = self.by_thread.get(&tid).map_or(&[][..], Vec::as_slice);
+        let first = of.partition_point(|at| self.all[*at].from_ns < from_ns);
+        of[first..].iter().map(|at| &self.all[*at])
+    }
+
+    /// The last span of the thread that begins before `at_ns` and that `is_meant` takes.
+    pub(super) fn last_of_thread(
+        &self,
+        tid: u32,
+        at_ns: u64,
+        is_meant: impl Fn(&Span) -> bool,
+    ) -> Option<&Span> {
         let of = self.by_thread.get(&tid)?;
         let next = of.partition_point(|at| self.all[*at].from_ns < at_ns);
-        of[..next].iter().rev().map(|at| &self.all[*at]).find(|span| span.kind != SegmentKind::Polling)
+        of[..next].iter().rev().map(|at| &self.all[*at]).find(|span| is_meant(span))
     }
 
     /// The first waking of the thread from `from_ns` to `until_ns`.
@@ -152,6 +167,8 @@ struct ThreadState {
     user: Vec<usize>,
     /// The last span that it ran in.
     last: Option<usize>,
+    /// Of the server of several clients: whom it serves, by its thread.
+    serves: Option<u32>,
 }
 
 struct Reader<'a> {
@@ -179,7 +196,7 @@ impl<'a> Reader<'a> {
             cpu.events[place_of(event.what.set())] += 1;
         }
         match event.what {
-            CpuEventKind::Enter { number } => self.enter(event.tid, number),
+            CpuEventKind::Enter { number, first } => self.enter(event.tid, number, first),
             CpuEventKind::Exit { value, .. } => self.exit(event.tid, value),
             CpuEventKind::Waking { woken, .. } => self.waking(event, woken, at_ns),
             CpuEventKind::Switch { from, to, preempted } => self.switch(event.cpu, from, to, preempted),
@@ -256,7 +273,9 @@ impl<'a> Reader<'a> {
         }
         thread.last = Some(at);
         let call = if kind.is_in_call() { thread.call } else { None };
-        self.spans.push(Span { from_ns, until_ns: at_ns, cpu, tid, kind, call, events, preempted: false });
+        let (until_ns, serves) = (at_ns, thread.serves);
+        let preempted = false;
+        self.spans.push(Span { from_ns, until_ns, cpu, tid, kind, call, events, preempted, serves });
     }
 
     fn thread(&mut self, tid: u32) -> &mut ThreadState {
@@ -270,8 +289,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn enter(&mut self, tid: u32, number: u32) {
-        let thread = self.thread(tid);
+    fn enter(&mut self, tid: u32, number: u32, first: u64) {
+        let serves = match service(self.trace, tid, first) {
+            Service::Of(client) => Some(client),
+            Service::None => None,
+            Service::AsBefore => self.thread(tid).serves,
+        };
+        let thread = thread_of(&mut self.threads, tid);
+        thread.serves = serves;
+        // The code before a call leads to it.
+        thread.user.iter().for_each(|at| self.spans[*at].serves = serves);
         (thread.call, thread.stage, thread.runs_unknown) = (Some(number), Stage::Entered, false);
         thread.open.clear();
     }
@@ -374,6 +401,7 @@ fn thread_of(threads: &mut HashMap<u32, ThreadState>, tid: u32) -> &mut ThreadSt
         open: Vec::new(),
         user: Vec::new(),
         last: None,
+        serves: None,
     })
 }
 

@@ -114,8 +114,10 @@ pub struct PathSum {
     pub rounds: usize,
     /// The rounds that were left out, because a trial in them was disturbed.
     pub rounds_left_out: usize,
-    /// The observed iterations.
+    /// The observed iterations; of several clients, those of all.
     pub iterations: u64,
+    /// Those of which it is not known throughout whom the server of several clients served.
+    pub unfollowed: u64,
     /// The segments, in the order of the path.
     pub segments: Vec<SegmentSum>,
     /// An iteration as observed: the sum of what was observed in the segments.
@@ -471,6 +473,7 @@ fn put_together(
         rounds: by_round.len(),
         rounds_left_out,
         iterations: shares.iterations,
+        unfollowed: largest.iter().map(|trial| trial.unfollowed).sum(),
         segments,
         observed_ns: mean(&|round| round.observed_ns.values().sum())?,
         corrected_ns,

@@ -20,6 +20,8 @@ pub(super) struct PlaceTally {
 #[derive(Debug, Clone, Default)]
 pub(super) struct TrialPaths {
     pub(super) iterations: u64,
+    /// Those of which it is not known throughout whom the server served.
+    pub(super) unfollowed: u64,
     pub(super) places: BTreeMap<SegmentPlace, PlaceTally>,
     /// The nanoseconds in which other tasks had a CPU that an endpoint waited for, by name.
     pub(super) tasks_ns: BTreeMap<String, u64>,
@@ -46,7 +48,8 @@ impl IterationPlaces {
 impl TrialPaths {
     pub(super) fn of(trace: &CpuTrace) -> Self {
         let paths = critical_paths(trace);
-        let mut trial = TrialPaths { iterations: paths.len() as u64, ..Self::default() };
+        let unfollowed = paths.iter().filter(|path| !path.is_followed).count() as u64;
+        let mut trial = TrialPaths { iterations: paths.len() as u64, unfollowed, ..Self::default() };
         for path in &paths {
             for segment in &path.segments {
                 let tally = trial.places.entry(segment.place).or_default();
@@ -71,6 +74,7 @@ impl TrialPaths {
     /// Adds another slice of the same trial.
     pub(super) fn add(&mut self, other: Self) {
         self.iterations += other.iterations;
+        self.unfollowed += other.unfollowed;
         for (place, of) in other.places {
             let tally = self.places.entry(place).or_default();
             tally.ns += of.ns;

@@ -11,23 +11,23 @@ const WRITE: u32 = 1;
 const CLIENT: u32 = 10;
 const SERVER: u32 = 20;
 
-fn event(at_ns: u64, cpu: u32, tid: u32, what: CpuEventKind) -> CpuEvent {
+pub(super) fn event(at_ns: u64, cpu: u32, tid: u32, what: CpuEventKind) -> CpuEvent {
     CpuEvent { at_ns, cpu, tid, what }
 }
 
-fn enter(at_ns: u64, cpu: u32, tid: u32, number: u32) -> CpuEvent {
-    event(at_ns, cpu, tid, CpuEventKind::Enter { number })
+pub(super) fn enter(at_ns: u64, cpu: u32, tid: u32, number: u32) -> CpuEvent {
+    event(at_ns, cpu, tid, CpuEventKind::Enter { number, first: 3 })
 }
 
-fn exit(at_ns: u64, cpu: u32, tid: u32, number: u32, value: i64) -> CpuEvent {
+pub(super) fn exit(at_ns: u64, cpu: u32, tid: u32, number: u32, value: i64) -> CpuEvent {
     event(at_ns, cpu, tid, CpuEventKind::Exit { number, value })
 }
 
-fn wakes(at_ns: u64, cpu: u32, tid: u32, woken: u32) -> CpuEvent {
+pub(super) fn wakes(at_ns: u64, cpu: u32, tid: u32, woken: u32) -> CpuEvent {
     event(at_ns, cpu, tid, CpuEventKind::Waking { woken, by_interrupt: false })
 }
 
-fn switch(at_ns: u64, cpu: u32, from: u32, to: u32) -> CpuEvent {
+pub(super) fn switch(at_ns: u64, cpu: u32, from: u32, to: u32) -> CpuEvent {
     event(at_ns, cpu, from, CpuEventKind::Switch { from, to: Some(to), preempted: false })
 }
 
@@ -57,7 +57,7 @@ fn path(trace: &CpuTrace) -> Vec<(model::endpoint::EndpointRole, Kind, u64)> {
 }
 
 /// The segments of `path` fill it, one after the other.
-fn adds_up(path: &CriticalPath) {
+pub(super) fn adds_up(path: &CriticalPath) {
     let mut at_ns = path.from_ns;
     for segment in &path.segments {
         assert_eq!(segment.from_ns, at_ns, "{path:?}");
@@ -328,9 +328,9 @@ fn an_operation_has_a_path_of_its_own() {
 }
 
 /// Any event at all.
-fn any_event() -> impl Strategy<Value = CpuEvent> {
+pub(super) fn any_event() -> impl Strategy<Value = CpuEvent> {
     let what = prop_oneof![
-        (0..4u32).prop_map(|number| CpuEventKind::Enter { number }),
+        (0..4u32, 0..6u64).prop_map(|(number, first)| CpuEventKind::Enter { number, first }),
         (0..4u32, prop_oneof![Just(-11i64), Just(1)])
             .prop_map(|(number, value)| CpuEventKind::Exit { number, value }),
         (0..6u32, proptest::option::of(0..6u32), any::<bool>())

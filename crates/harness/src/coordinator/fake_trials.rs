@@ -134,7 +134,7 @@ impl Trial for FakeTrial<'_> {
             server: None,
         });
         let sample = sample(10, 10.0 * iteration_ns, Usage::default(), None);
-        Ok(SliceReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation })
+        Ok(SliceReport { observation, ..SliceReport::of(sample) })
     }
 
     /// Its name says how many sets are open.

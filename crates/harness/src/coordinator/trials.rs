@@ -19,10 +19,10 @@ use crate::protocol::channel::{Channel, channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::orders::{NetworkOrders, Orders, Role, Singly, Sizing, SliceOrders};
-use crate::protocol::report::SliceReport;
+use crate::protocol::report::{IterationTimes, SliceReport};
 use crate::protocol::silence::ANSWER;
 use model::inject::InjectedAmount;
-use model::observation::{CpuTrace, EventSet, ProbeRequest, RecordingWay};
+use model::observation::{CpuTrace, EventSet, ProbeRequest, RecordingWay, TracedClient};
 use model::record::ClockSource;
 use model::results::unsound;
 use model::{Case, CpuPair, Endpoints, Peers, Placement, Sample};
@@ -174,25 +174,7 @@ struct EndpointTrial<'a> {
 
 impl Trial for EndpointTrial<'_> {
     fn slice(&mut self, orders: SliceOrders) -> Result<SliceReport, TrialError> {
-        // What is stolen of CPUs of another host is not known here.
-        let cpus = self.case.cpus.filter(|_| self.case.placement != Placement::Remote);
-        let stolen = || cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
-        let stolen_before = stolen();
-        self.lead(&CoordinatorMessage::Slice(orders))?;
-        let limit = self.run.timeout.saturating_add(expected_time(orders.size) * self.case.peers.pairs());
-        let reports = self.converse(Until::Slices, limit)?;
-        let report = match self.case.peers.clients() {
-            1 => reports.into_iter().next().ok_or(TrialError::NoSample)?,
-            _ => in_common_window(&self.case, &Clock::new(self.run.clock), reports)?,
-        };
-        if let Some(why) = self.run.remote.and_then(|_| unsound(&report.sample)) {
-            let failure =
-                Failure::new("take", "a sample", format!("it has no {why}"), "see what the endpoint is");
-            return Err(TrialError::Unreadable { failure });
-        }
-        let stolen_ns = stolen_before.zip(stolen()).map(|(before, after)| after.saturating_sub(before));
-        self.is_warm = true;
-        Ok(SliceReport { sample: Sample { stolen_ns, ..report.sample }, ..report })
+        self.measured(orders).map(|(together, _)| together)
     }
 
     fn traced_slice(
@@ -213,12 +195,28 @@ impl Trial for EndpointTrial<'_> {
         };
         let mut recorder = CpuRecorder::open(&cpus, threads, sets, way)?;
         recorder.begin()?;
-        let report = self.slice(SliceOrders { size, singly: Singly::Throughout });
+        let measured = self.measured(SliceOrders { size, singly: Singly::Throughout });
         recorder.end()?;
-        let mut report = report?;
-        let times = report.iteration_times.pop().ok_or(TrialError::NotObservable(self.case.workload))?;
-        let ends_ns = times.ends().map(Stamp::ticks).collect();
-        Ok((report, recorder.trace(times.start.ticks(), ends_ns)?))
+        let (report, of_clients) = measured?;
+        // Several clients go on after their first phase until every one of them has had it.
+        let first_phase = |one: &SliceReport| one.iteration_times.first().cloned();
+        let phases: Option<Vec<IterationTimes>> = of_clients.iter().map(first_phase).collect();
+        let phases = phases.ok_or(TrialError::NotObservable(self.case.workload))?;
+        let from_ns = phases.iter().map(|phase| phase.start.ticks()).min().unwrap_or(0);
+        let mut ends_ns: Vec<u64> = phases.iter().flat_map(IterationTimes::ends).map(Stamp::ticks).collect();
+        ends_ns.sort_unstable();
+        let mut trace = recorder.trace(from_ns, ends_ns)?;
+        if matches!(self.case.peers, Peers::FanIn(_)) {
+            let tids = self.processes.iter().map(|process| process.child.id());
+            let clients = tids.zip(&of_clients).zip(&phases).map(|((tid, report), phase)| TracedClient {
+                tid,
+                served_on: report.served_on,
+                from_ns: phase.start.ticks(),
+                iteration_ends_ns: phase.ends().map(Stamp::ticks).collect(),
+            });
+            trace.clients = clients.collect();
+        }
+        Ok((report, trace))
     }
 
     fn end(&mut self) -> Result<(), TrialError> {
@@ -239,6 +237,33 @@ enum Until {
 }
 
 impl EndpointTrial<'_> {
+    /// Has a slice measured. Returns what all clients did together, and what each of them reported, in their order.
+    fn measured(&mut self, orders: SliceOrders) -> Result<(SliceReport, Vec<SliceReport>), TrialError> {
+        // What is stolen of CPUs of another host is not known here.
+        let cpus = self.case.cpus.filter(|_| self.case.placement != Placement::Remote);
+        let stolen = || cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
+        let stolen_before = stolen();
+        self.lead(&CoordinatorMessage::Slice(orders))?;
+        let limit = self.run.timeout.saturating_add(expected_time(orders.size) * self.case.peers.pairs());
+        let reports = self.converse(Until::Slices, limit)?;
+        let clock = match orders.singly {
+            Singly::Throughout => ClockSource::MonotonicRaw,
+            _ => self.run.clock,
+        };
+        let report = match self.case.peers.clients() {
+            1 => reports.first().cloned().ok_or(TrialError::NoSample)?,
+            _ => in_common_window(&self.case, &Clock::new(clock), &reports)?,
+        };
+        if let Some(why) = self.run.remote.and_then(|_| unsound(&report.sample)) {
+            let failure =
+                Failure::new("take", "a sample", format!("it has no {why}"), "see what the endpoint is");
+            return Err(TrialError::Unreadable { failure });
+        }
+        let stolen_ns = stolen_before.zip(stolen()).map(|(before, after)| after.saturating_sub(before));
+        self.is_warm = true;
+        Ok((SliceReport { sample: Sample { stolen_ns, ..report.sample }, ..report }, reports))
+    }
+
     /// Tells the led endpoints what comes next: a slice, or nothing more. One that is gone is found when it is listened to.
     fn lead(&self, message: &CoordinatorMessage) -> Result<(), Failure> {
         let mut led = self.processes.iter().filter(|process| process.is_led());
@@ -253,7 +278,8 @@ impl EndpointTrial<'_> {
     }
 
     /// Takes what the endpoints say, and has several clients begin together, until what is waited for has come. Each may be
-    /// silent for `limit`, and for longer when it has said so. The first failure ends the trial.
+    /// silent for `limit`, and for longer when it has said so. The first failure ends the trial. Reports are in the order of the
+    /// endpoints.
     fn converse(&mut self, until: Until, mut limit: Duration) -> Result<Vec<SliceReport>, TrialError> {
         let mut timer = Timer::start();
         let (mut reports, mut waiting_clients, mut connected) = (Vec::new(), Vec::new(), 0);
@@ -264,7 +290,7 @@ impl EndpointTrial<'_> {
                 Until::AllDone => false,
             };
             if has_come {
-                return Ok(reports);
+                return Ok(in_order(reports));
             }
             if self.run.is_interrupted() {
                 return Err(TrialError::Interrupted);
@@ -302,7 +328,7 @@ impl EndpointTrial<'_> {
                     }
                 }
                 EndpointMessage::Peer(message) => self.pass_on(ready, CoordinatorMessage::Peer(message))?,
-                EndpointMessage::Slice(report) => reports.push(*report),
+                EndpointMessage::Slice(report) => reports.push((ready, *report)),
                 EndpointMessage::Done { error: None } => self.processes[ready].is_done = true,
                 EndpointMessage::Done { error: Some(error) } => {
                     self.processes.remove(ready);
@@ -315,7 +341,7 @@ impl EndpointTrial<'_> {
                 }
             }
         }
-        Ok(reports)
+        Ok(in_order(reports))
     }
 
     /// Takes the first message of the endpoint at `at`, which must be its hello.
@@ -373,6 +399,12 @@ impl EndpointTrial<'_> {
         }
         error
     }
+}
+
+/// Reports in the order of the endpoints by which they are.
+fn in_order(mut reports: Vec<(usize, SliceReport)>) -> Vec<SliceReport> {
+    reports.sort_by_key(|(at, _)| *at);
+    reports.into_iter().map(|(_, report)| report).collect()
 }
 
 /// Starts the endpoint of `orders` on its side of `remote`.

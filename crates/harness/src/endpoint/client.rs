@@ -17,7 +17,7 @@ use crate::protocol::message::{EndpointMessage, PeerMessage};
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Singly, Sizing, SliceOrders};
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use crate::protocol::report::{IterationTimes, SliceReport};
-use model::observation::{Observation, Probe, ProbeRequest};
+use model::observation::{Observation, Probe, ProbeRequest, ServedOn};
 use model::record::{ClockSource, Each, Sample, Setting, StepSamples, TimedCalls, Usage};
 use model::speed::{SpeedReading, SpeedReadings};
 use model::{Case, EndpointRole, Pace, Peers, Workload};
@@ -48,6 +48,8 @@ pub(crate) struct Client<'a> {
     speed: SpeedReader,
     /// Where the server may be on another host.
     network: Option<SliceNetwork>,
+    /// By which descriptors the server's calls for this client are known, where it has said it.
+    served_on: Option<ServedOn>,
     /// How many iterations there were since the last slice, in all phases.
     iterations_so_far: u64,
     /// How many times as many messages of a stream are timed as fill a slice.
@@ -86,6 +88,7 @@ impl<'a> Client<'a> {
             delay: InjectedDelay::of(&session.orders, EndpointRole::Client, &clock)?,
             speed,
             network: network.map(SliceNetwork::new),
+            served_on: None,
             iterations_so_far: 0,
             stretch: 1,
             iteration_ns: None,
@@ -114,7 +117,7 @@ impl<'a> Client<'a> {
                 let (sample, observation) = self.observed(orders, request)?;
                 (sample, Vec::new(), Some(observation))
             }
-            (None, ..) if orders.singly == Singly::Throughout => {
+            (None, ..) if orders.singly == Singly::Throughout && self.session.is_the_only_client() => {
                 let (sample, ends) = self.logged(orders)?;
                 (sample, vec![ends], None)
             }
@@ -135,6 +138,7 @@ impl<'a> Client<'a> {
             sample,
             settings: once_each(client_settings.chain(server_settings.iter().flatten().cloned())),
             iteration_times,
+            served_on: self.served_on,
             observation,
         })
     }
@@ -191,13 +195,13 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// The one phase of a slice during which the CPUs are recorded: the same iterations as without, and when each ended.
+    /// The one phase of a slice during which the CPUs are recorded: the same iterations as without, and when each ended. Of the only
+    /// client there is.
     fn logged(&mut self, orders: SliceOrders) -> Outcome<(Sample, IterationTimes)> {
-        let Case { pace, peers, .. } = self.session.orders.case;
-        if (peers, pace) != (Peers::Pair, Pace::BackToBack) {
+        if self.session.orders.case.pace != Pace::BackToBack {
             return Err(EndpointError {
-                remedy: "leave out --peers and --rate".to_owned(),
-                ..EndpointError::bug("record", "the CPUs", "that is done of one pair back to back")
+                remedy: "leave out --rate and --think-time".to_owned(),
+                ..EndpointError::bug("record", "the CPUs", "that is done of iterations back to back")
             });
         }
         let iterations = self.phase_iterations(orders)?.together.min(MOST_RECORDED_ITERATIONS);
@@ -247,6 +251,11 @@ impl<'a> Client<'a> {
     /// the same time.
     fn among_peers(&mut self, orders: SliceOrders) -> Outcome<(Sample, Vec<IterationTimes>)> {
         let is_answered = self.session.workload().is_answered();
+        // What the kernel records beside the iterations is stamped by this clock.
+        let clock = match orders.singly {
+            Singly::Throughout => Clock::new(ClockSource::MonotonicRaw),
+            _ => self.clock,
+        };
         let iterations = self.iterations_among_peers(orders, is_answered)?;
         let phase = Phase { kind: PhaseKind::Common, iterations, check: false, reads_speed: false };
         let (mut all, mut times) = (sample(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
@@ -254,7 +263,7 @@ impl<'a> Client<'a> {
         // One more phase when all have measured one, so that every client was at work while the last of them measured.
         let mut is_last = self.session.is_the_only_client();
         loop {
-            let mut log = IterationLog::new(self.clock, if is_answered { iterations } else { 0 });
+            let mut log = IterationLog::new(clock, if is_answered { iterations } else { 0 });
             // Where iterations are not answered, the server notes when messages came, which is when they are over.
             let watched = if is_answered { Watched::Logged(&mut log) } else { Watched::Nothing };
             let (client, server) = self.phase(phase, watched)?;
@@ -284,7 +293,7 @@ impl<'a> Client<'a> {
             is_last = self.session.others_are_done()?;
         }
         let ticks: Vec<u64> = times.iter().flat_map(|phase| phase.ticks.iter().copied()).collect();
-        Ok((Sample { each: is_answered.then(|| each(&self.clock, &ticks)), ..all }, times))
+        Ok((Sample { each: is_answered.then(|| each(&clock, &ticks)), ..all }, times))
     }
 
     /// How many iterations a phase of several peers is to have.
@@ -478,6 +487,7 @@ impl<'a> Client<'a> {
         if let (Some(network), Some(readings)) = (&mut self.network, first.network.take()) {
             network.server_read(readings);
         }
+        self.served_on = first.served_on;
         let lost = first.lost.map(|first| first + rest.iter().filter_map(|server| server.lost).sum::<u64>());
         Ok(ServerPhase { usage, lost, ..first })
     }

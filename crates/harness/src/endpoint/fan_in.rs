@@ -7,6 +7,7 @@
 
 use super::buffered::BufferedEndpoint;
 use super::control::Link;
+use super::injected::InjectedDelay;
 use super::meters::ArrivalLog;
 use super::sample::usage_between;
 use super::server::announced_phase;
@@ -15,8 +16,10 @@ use crate::clock::Clock;
 use crate::protocol::message::PeerMessage;
 use crate::protocol::phase::{Iterations, PhaseKind, ServerPhase};
 use mechanisms::Endpoint;
+use model::EndpointRole;
+use model::observation::ServedOn;
 use rustix::event::{Timespec, epoll};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
 use sys::usage::{ThreadUsage, of_this_thread};
 use sys::{Errno, Failure, OrFail};
 
@@ -25,6 +28,8 @@ pub(crate) struct FanInServer<'a, E> {
     session: &'a Session,
     clock: Clock,
     clients: Vec<ServedClient<'a, E>>,
+    /// What is injected in each timed iteration, if anything is.
+    delay: Option<InjectedDelay>,
     /// Watches every client's link and endpoint.
     epoll: OwnedFd,
 }
@@ -87,7 +92,8 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
         let clients =
             links.iter().zip(endpoints).map(|(link, endpoint)| ServedClient { link, endpoint, phase: None });
         let clock = Clock::new(session.orders.clock);
-        Ok(Self { session, clock, clients: clients.collect(), epoll })
+        let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
+        Ok(Self { session, clock, clients: clients.collect(), delay, epoll })
     }
 
     /// Serves every client until each has said that there is no further phase.
@@ -157,7 +163,8 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
         {
             log.start();
         }
-        client.endpoint.serve(iteration, answer)?;
+        let delay = self.delay.filter(|_| timed.contains(&iteration));
+        client.endpoint.serve(iteration, answer, &mut || InjectedDelay::wait(&delay))?;
         if timed.contains(&iteration)
             && let Some(log) = &mut phase.log
         {
@@ -168,7 +175,11 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
             let usage = phase.usage.unwrap_or_default();
             let times = phase.log.take().map(ArrivalLog::times);
             client.phase = None;
-            let done = ServerPhase { usage, times, ..ServerPhase::default() };
+            let served_on = client.endpoint.inner.input().map(|input| ServedOn {
+                input: input.as_raw_fd().cast_unsigned(),
+                event_loop: self.epoll.as_raw_fd().cast_unsigned(),
+            });
+            let done = ServerPhase { usage, times, served_on, ..ServerPhase::default() };
             client.link.send(PeerMessage::Done(Box::new(done)), &[])?;
         }
         Ok(())

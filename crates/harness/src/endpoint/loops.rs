@@ -168,10 +168,16 @@ pub(crate) fn stream_to_all<E: Endpoint>(
 
 impl<E: Endpoint> BufferedEndpoint<E> {
     /// One message of one of several clients, on the server's side: it receives the message of `iteration`, and sends the answer
-    /// numbered `answer` if one is due.
+    /// numbered `answer` if one is due. `between` runs after the message and before the answer.
     #[inline(never)]
-    pub(crate) fn serve(&mut self, iteration: u64, answer: Option<u64>) -> Result<(), LoopError> {
+    pub(crate) fn serve(
+        &mut self,
+        iteration: u64,
+        answer: Option<u64>,
+        between: &mut impl FnMut(),
+    ) -> Result<(), LoopError> {
         self.receive(iteration, &mut Unmetered)?;
+        between();
         answer.map_or(Ok(()), |number| self.send(number, &mut Unmetered))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::report::IterationTimes;
 use model::network::NetworkReadings;
-use model::observation::EndpointObservation;
+use model::observation::{EndpointObservation, ServedOn};
 use model::record::{CallCounts, StepSample, Usage};
 use model::speed::SpeedReading;
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,9 @@ pub(crate) struct ServerPhase {
     /// What the server's kernel counted since it was connected; only where its peer may be on another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) network: Option<NetworkReadings>,
+    /// By which of its descriptors the server's calls for this client are known; only of a server of several clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) served_on: Option<ServedOn>,
     /// What a probe saw of the server.
     pub(crate) observation: Option<EndpointObservation>,
 }

@@ -2,7 +2,7 @@
 
 use super::error::EndpointError;
 use crate::clock::Stamp;
-use model::observation::Observation;
+use model::observation::{Observation, ServedOn};
 use model::record::{Sample, Setting};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,9 @@ pub struct SliceReport {
     /// When the iterations of each phase were over; only of one of several clients, and where all are timed one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) iteration_times: Vec<IterationTimes>,
+    /// By which descriptors the server's calls for this client are known; only of one of several clients of one server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) served_on: Option<ServedOn>,
     /// What a probe saw of the iterations, if the trial had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observation: Option<Observation>,
@@ -24,7 +27,7 @@ pub struct SliceReport {
 impl SliceReport {
     /// Of a slice of which there is nothing to say but its sample.
     pub fn of(sample: Sample) -> Self {
-        Self { sample, settings: Vec::new(), iteration_times: Vec::new(), observation: None }
+        Self { sample, settings: Vec::new(), iteration_times: Vec::new(), served_on: None, observation: None }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::ExplainArguments;
 use crate::exit::{Error, Exit};
-use crate::explanation::{NOT_OBSERVABLE, explain_cases, is_observable};
+use crate::explanation::{explain_cases, unexplainable};
 use crate::explanation_against::{explain_pairs, pairs};
 use crate::planning::{nothing_left, plan_some, requested};
 use crate::request::{Against, ExplainRequest};
@@ -24,12 +24,8 @@ pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
     if cases.is_empty() {
         return Err(nothing_left(&plan.dropped).into());
     }
-    if let Some(case) = cases.iter().find(|case| !is_observable(case)) {
-        return Err(Invalid::new(
-            format!("{case} cannot be explained: {NOT_OBSERVABLE}"),
-            "leave out --peers, --think-time and --rate",
-        )
-        .into());
+    if let Some(invalid) = cases.iter().find_map(unexplainable) {
+        return Err(invalid.into());
     }
     if let Some(Against::Build(program)) = &request.against {
         other_build::check(program)?;

@@ -3,7 +3,7 @@
 use crate::cli::RunArguments;
 use crate::collector::Collector;
 use crate::exit::{Error, Exit};
-use crate::explanation::{NOT_OBSERVABLE, explain_cases, is_observable};
+use crate::explanation::{explain_cases, unexplainable};
 use crate::output::{command, print, show};
 use crate::planning::{plan_between_hosts, plan_some, requested};
 use crate::profile;
@@ -225,16 +225,19 @@ fn measure(
     finish
 }
 
-/// Explains the cases of `plan` that probes can observe, and prints which they cannot.
+/// Explains the cases of `plan` that can be explained, and prints why the others cannot.
 fn explain(
     plan: &Plan,
     request: &ExplanationRequest,
     host: &Host,
     session: &RunSession,
 ) -> Result<Exit, Error> {
-    let (cases, others): (Vec<Case>, Vec<Case>) = requested(plan).cloned().partition(is_observable);
-    for case in others {
-        print(&format!("\n{case}: not explained: {NOT_OBSERVABLE}\n"))?;
+    let mut cases = Vec::new();
+    for case in requested(plan) {
+        match unexplainable(case) {
+            None => cases.push(case.clone()),
+            Some(invalid) => print(&format!("\n{}\n", invalid.problem))?,
+        }
     }
     print("\n")?;
     explain_cases(&cases, request, host, session)

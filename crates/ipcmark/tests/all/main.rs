@@ -8,6 +8,7 @@ mod confined;
 mod continuous;
 mod cpu_traces;
 mod explain;
+mod fan_in;
 mod injected_causes;
 mod network;
 mod predict;

@@ -46,7 +46,7 @@ pub struct CpuTrace {
     /// Why programs in the kernel (bpf) did not record it, where perf records had to, which cost more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_programs: Option<String>,
-    /// The client's threads, as the kernel numbers them.
+    /// The client's threads, as the kernel numbers them; of several clients, those of all.
     pub client_tids: Vec<u32>,
     /// The server's.
     pub server_tids: Vec<u32>,
@@ -55,13 +55,39 @@ pub struct CpuTrace {
     pub task_names: BTreeMap<u32, String>,
     /// When the timed iterations began, by `CLOCK_MONOTONIC_RAW`, as all times here.
     pub from_ns: u64,
-    /// When each iteration of the client ended.
+    /// When each iteration of the client ended; of several clients, those of all in one order.
     pub iteration_ends_ns: Vec<u64>,
+    /// Where several clients ask one server: each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<TracedClient>,
     /// What happened, in the order of time.
     pub events: Vec<CpuEvent>,
     /// How many records were lost because a buffer was full. Iterations beside a loss are not whole.
     #[serde(default)]
     pub lost: u64,
+}
+
+/// One of several clients of one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TracedClient {
+    /// Its thread.
+    pub tid: u32,
+    /// By which descriptors the server's calls for it are known; absent where the server has not said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_on: Option<ServedOn>,
+    /// When its timed iterations began.
+    pub from_ns: u64,
+    /// When each of them ended.
+    pub iteration_ends_ns: Vec<u64>,
+}
+
+/// Descriptors of a server of several clients, by which it is known from its calls whom it serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServedOn {
+    /// That on which the messages of one client come: a call with it begins to serve that client.
+    pub input: u32,
+    /// That on which the server waits for all clients: a call with it serves none.
+    pub event_loop: u32,
 }
 
 /// Something that happened on a CPU.
@@ -91,6 +117,9 @@ pub enum CpuEventKind {
         /// Its number.
         #[serde(rename = "n")]
         number: u32,
+        /// Its first argument: a descriptor, of most calls by which endpoints communicate.
+        #[serde(rename = "a", default)]
+        first: u64,
     },
     /// The thread's system call returns.
     #[serde(rename = "r")]
@@ -241,9 +270,9 @@ mod tests {
             from_ns: 10,
             iteration_ends_ns: vec![20, 30],
             events: vec![
-                event(9, CpuEventKind::Enter { number: 0 }),
+                event(9, CpuEventKind::Enter { number: 0, first: 3 }),
                 event(10, CpuEventKind::Exit { number: 0, value: 1 }),
-                event(30, CpuEventKind::Enter { number: 1 }),
+                event(30, CpuEventKind::Enter { number: 1, first: 3 }),
                 event(31, CpuEventKind::PageFault { address: 4096 }),
             ],
             ..CpuTrace::default()

@@ -138,6 +138,13 @@ fn notes(path: &PathSum) -> Vec<String> {
         false => "The costs come from the same trials that they are taken from: the residual tests nothing."
             .to_owned(),
     });
+    if path.unfollowed > 0 {
+        notes.push(format!(
+            "In {} of these iterations it is not known throughout whom the server served: what it did for other clients may be \
+             among its own segments.",
+            path.unfollowed
+        ));
+    }
     notes.extend(schedule_changes(path));
     let bound = LARGE_RESIDUAL * path.bare_ns.mean;
     if path.residual_ns.interval.is_some_and(|(low, high)| low > bound || high < -bound) {

@@ -22,7 +22,7 @@ fn error(answer: &str, blame: Blame) -> EndpointError {
 
 fn report() -> EndpointMessage {
     let sample = sample(5, 100.0, Usage::default(), None);
-    let report = SliceReport { sample, settings: Vec::new(), iteration_times: Vec::new(), observation: None };
+    let report = SliceReport::of(sample);
     EndpointMessage::Slice(Box::new(report))
 }
 
