@@ -90,6 +90,24 @@ mod tests {
     use model::Workload;
 
     #[test]
+    fn what_meets_by_an_address_works_between_sides_where_the_server_is_reached_at_one() {
+        let unreached = |why: &str| Err(Invalid::new(why, "do something"));
+        let reached = |address: &str| Ok(address.parse().unwrap());
+        let support = |name: &str, addresses: &ServerAddresses| {
+            let entry = entry_between(&Spec::plain(name), addresses);
+            match entry.support {
+                Support::Yes { .. } => String::new(),
+                Support::No { reason, .. } => reason,
+            }
+        };
+        let guest = ServerAddresses { ip: unreached("no network"), vsock: reached("vsock:3") };
+        assert_eq!((support("vsock", &guest), support("tcp", &guest)), ("".into(), "no network".into()));
+        let network = ServerAddresses { ip: reached("10.0.0.2"), vsock: unreached("no guest") };
+        assert_eq!((support("vsock", &network), support("tcp", &network)), ("no guest".into(), "".into()));
+        assert_eq!((support("fifo", &guest), support("fifo", &network)), ("".into(), "".into()));
+    }
+
+    #[test]
     fn a_floor_that_is_asked_for_is_a_requested_case_and_what_cannot_be_had_is_refused_with_the_reason() {
         let topology = harness::host::facts::read(std::path::Path::new("/")).topology;
         let of = |name: &str, workload| {
