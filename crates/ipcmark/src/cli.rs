@@ -8,8 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use model::observation::{Probe, parse_probe};
 use model::suite::parse_total;
 use model::units::{parse_duration, parse_sizes, parse_some_time};
-use model::{Inject, Invalid, Peers, Percent, Placements, Precision, Size, Workload};
-use std::net::IpAddr;
+use model::{HostAddress, Inject, Invalid, Peers, Percent, Placements, Precision, Size, Workload};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -178,9 +177,10 @@ pub struct RemoteOptions {
     /// Run the client through this command
     #[arg(long, value_name = "COMMAND")]
     pub client_via: Option<String>,
-    /// Address of the server, as the client reaches it [default: the first of its host's addresses that works]
+    /// Address of the server, as the client reaches it, of IPv4 or IPv6; or vsock:CID, its context id [default: the first of its
+    /// host's addresses that works, for each of both]
     #[arg(long, value_name = "ADDRESS")]
-    pub server_address: Option<IpAddr>,
+    pub server_address: Option<HostAddress>,
     /// Path of ipcmark on the other side [default: the path of this program, or else ipcmark]
     #[arg(long, value_name = "PATH")]
     pub via_program: Option<String>,

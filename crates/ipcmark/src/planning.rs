@@ -1,12 +1,13 @@
 //! What of a selection can be measured on this host: the plan, and the refusal where nothing can. It starts nothing.
 
+use harness::coordinator::remote::{Remote, ServerAddresses};
 use mechanisms::registry::{self, CARDS};
 use model::block::Block;
 use model::card::Support;
-use model::plan::{Plan, PlanEntry, Shared, between_hosts_and_here, plan, plan_remote};
+use model::plan::{Plan, PlanEntry, between_hosts_and_here, plan, plan_remote};
 use model::record::Dropped;
 use model::topology::Topology;
-use model::{Case, CpuPair, Endpoints, Invalid, Spec};
+use model::{Case, CpuPair, Endpoints, Invalid, Reach, Spec};
 
 /// The plan of `blocks` on this host, which has `topology`.
 pub fn plan_here(blocks: &[Block], endpoints: Endpoints, topology: &Topology) -> Plan {
@@ -19,21 +20,23 @@ pub fn plan_some(blocks: &[Block], endpoints: Endpoints, topology: &Topology) ->
     if requested(&plan).next().is_none() { Err(nothing_left(&plan.dropped)) } else { Ok(plan) }
 }
 
-/// The plan of `blocks` for endpoints that may be on two hosts and share what `shared` says, on the CPUs of `cpus`; refused where it
-/// has no case. Where some of them are placed between hosts, the others are measured on this one.
+/// The plan of `blocks` for the endpoints of `sides`, on the CPUs of `cpus`; refused where it has no case. Where some of them are
+/// placed between hosts, the others are measured on this one.
 pub fn plan_between_hosts(
     blocks: &[Block],
     cpus: CpuPair,
-    shared: Shared,
+    sides: &Remote,
     endpoints: Endpoints,
     topology: &Topology,
 ) -> Result<Plan, Invalid> {
     let (between, here) = between_hosts_and_here(blocks);
+    let remote = |blocks| {
+        let entry = |spec: &Spec| entry_between(spec, &sides.server_addresses);
+        plan_remote(blocks, cpus, sides.shared(), entry)
+    };
     let plan = match between.as_slice() {
-        [] => plan_remote(blocks, cpus, shared, entry),
-        between => {
-            plan_here(&here, endpoints, topology).followed_by(plan_remote(between, cpus, shared, entry))
-        }
+        [] => remote(blocks),
+        between => plan_here(&here, endpoints, topology).followed_by(remote(between)),
     };
     if plan.cases.is_empty() { Err(nothing_left(&plan.dropped)) } else { Ok(plan) }
 }
@@ -66,11 +69,43 @@ fn entry(spec: &Spec) -> PlanEntry {
     }
 }
 
+/// The same between two sides. What needs an address works where the client reaches the server at one; that virtual sockets work
+/// between machines does not depend on this host's own loopback.
+fn entry_between(spec: &Spec, addresses: &ServerAddresses) -> PlanEntry {
+    let entry = entry(spec);
+    let support = match (entry.card.reach, addresses.of(entry.card.reach)) {
+        (reach, Err(Invalid { problem, remedy })) if reach.leaves_the_machine() => {
+            Support::No { reason: problem.clone(), remedy: remedy.clone() }
+        }
+        (Reach::Guest, Ok(_)) => Support::UNLIMITED,
+        _ => entry.support,
+    };
+    PlanEntry { support, ..entry }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::selection::{Axes, by_hand};
     use model::Workload;
+
+    #[test]
+    fn what_meets_by_an_address_works_between_sides_where_the_server_is_reached_at_one() {
+        let unreached = |why: &str| Err(Invalid::new(why, "do something"));
+        let reached = |address: &str| Ok(address.parse().unwrap());
+        let support = |name: &str, addresses: &ServerAddresses| {
+            let entry = entry_between(&Spec::plain(name), addresses);
+            match entry.support {
+                Support::Yes { .. } => String::new(),
+                Support::No { reason, .. } => reason,
+            }
+        };
+        let guest = ServerAddresses { ip: unreached("no network"), vsock: reached("vsock:3") };
+        assert_eq!((support("vsock", &guest), support("tcp", &guest)), ("".into(), "no network".into()));
+        let network = ServerAddresses { ip: reached("10.0.0.2"), vsock: unreached("no guest") };
+        assert_eq!((support("vsock", &network), support("tcp", &network)), ("no guest".into(), "".into()));
+        assert_eq!((support("fifo", &guest), support("fifo", &network)), ("".into(), "".into()));
+    }
 
     #[test]
     fn a_floor_that_is_asked_for_is_a_requested_case_and_what_cannot_be_had_is_refused_with_the_reason() {

@@ -14,8 +14,7 @@ use mechanisms::registry::{self, CARDS};
 use model::block::Block;
 use model::observation::Probe;
 use model::suite::Suite;
-use model::{Endpoints, Inject, Invalid, Percent, Placements, Precision, Size, Spec};
-use std::net::IpAddr;
+use model::{Endpoints, HostAddress, Inject, Invalid, Percent, Placements, Precision, Size, Spec};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -61,7 +60,7 @@ pub struct RemoteRequest {
     /// By which the server is reached, unless it is here.
     pub server: Option<Via>,
     /// The address of the server.
-    pub server_address: Option<IpAddr>,
+    pub server_address: Option<HostAddress>,
     /// The path of ipcmark there.
     pub program: Option<String>,
     /// Whether to copy this program there.

@@ -2,9 +2,8 @@
 
 use model::card::{Card, Support};
 use model::record::Setting;
-use model::{Domain, Param, Params, Workload};
+use model::{Domain, HostAddress, Param, Params, Workload};
 use rustix::fd::{BorrowedFd, OwnedFd};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use sys::{Errno, Failure};
 
@@ -40,7 +39,7 @@ pub type NetworkToken = [u8; 16];
 #[derive(Debug, Clone, Copy)]
 pub struct Network {
     /// The address of the server, as the client reaches it.
-    pub server: IpAddr,
+    pub server: HostAddress,
     /// What the client shows.
     pub token: NetworkToken,
 }
@@ -86,7 +85,7 @@ impl Ticket {
 /// The client calls [`bind`](Self::bind), sends the ticket to the server, and calls [`accept`](Self::accept). The
 /// server calls [`connect`](Self::connect) with the ticket. `accept` and `connect` may wait for each other.
 ///
-/// If the card's reach is `network`, [`TrialContext::network`] may be set. Then the server binds and the client connects, the
+/// If the card's reach is `network` or `guest`, [`TrialContext::network`] may be set. Then the server binds and the client connects, the
 /// ticket has no descriptors, and the server takes nobody who does not show the token.
 ///
 /// When an endpoint is dropped, or its process dies, the calls of its peer must not wait forever where the kernel can

@@ -43,10 +43,19 @@ pub enum Reach {
     Related,
     /// Any two processes of one host that agree on a name.
     Host,
+    /// Processes of a host and of its guests, which are virtual machines.
+    Guest,
     /// Processes on two hosts.
     Network,
     /// A process alone.
     Process,
+}
+
+impl Reach {
+    /// Whether its two processes may be on two machines, of which one may be a guest of the other: then they meet by an address.
+    pub const fn leaves_the_machine(self) -> bool {
+        matches!(self, Reach::Guest | Reach::Network)
+    }
 }
 
 /// How two processes that have no descriptor from each other come to it.

@@ -45,6 +45,7 @@ pub mod tsc;
 pub mod tun;
 pub mod uring;
 pub mod usage;
+pub mod vsock;
 
 pub use failure::{Failure, OrFail};
 pub use rustix::io::Errno;

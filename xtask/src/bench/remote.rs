@@ -11,8 +11,7 @@ use harness::coordinator::trial_error::TrialError;
 use harness::coordinator::trials::EndpointTrials;
 use harness::coordinator::via::Via;
 use harness::protocol::orders::{Singly, SliceOrders};
-use model::{Case, Placement, Workload};
-use std::net::IpAddr;
+use model::{Case, Invalid, Placement, Workload};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -116,7 +115,8 @@ fn remote(hosts: &Namespaces) -> Result<Remote, String> {
         let host = RemoteHost::reach(&via, &programs, None, &AtomicBool::new(false));
         host.map_err(|invalid| invalid.to_string())
     };
-    let server: IpAddr = hosts.addresses[1].parse().map_err(|_| "no address".to_owned())?;
-    let (client, server_host) = (reach(0)?, reach(1)?);
-    Remote::new(Some(client), Some(server_host), server).map_err(|failure| failure.to_string())
+    let address = hosts.addresses[1].parse();
+    let mut sides = Remote::new(Some(reach(0)?), Some(reach(1)?)).map_err(|failure| failure.to_string())?;
+    sides.server_addresses.ip = Ok(address.map_err(|invalid: Invalid| invalid.to_string())?);
+    Ok(sides)
 }

@@ -13,9 +13,9 @@ use crate::protocol::orders::{NetworkOrders, Orders, Role, Singly, Sizing, Slice
 use crate::protocol::phase::{Iterations, Phase, PhaseKind};
 use crate::protocol::silence::SILENCE;
 use model::record::ClockSource;
-use model::{Case, Placement, Size, Spec, Workload, floor};
+use model::{Case, HostAddress, Placement, Size, Spec, Workload, floor};
 use peer::{Mistake, RawClient, RawServer};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -179,7 +179,7 @@ fn orders(mechanism: &str, role: Role, token: [u8; 16]) -> Orders {
         inject_ns: None,
         check: true,
         probe: None,
-        network: Some(NetworkOrders { server: IpAddr::V4(Ipv4Addr::LOCALHOST), token }),
+        network: Some(NetworkOrders { server: HostAddress::Ip(Ipv4Addr::LOCALHOST.into()), token }),
     }
 }
 

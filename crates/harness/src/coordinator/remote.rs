@@ -13,10 +13,9 @@ use crate::protocol::hello::{EndpointFacts, Hello};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use model::plan::Shared;
 use model::record::ClockSource;
-use model::{CpuPair, Invalid};
+use model::{CpuPair, HostAddress, Invalid, Reach};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::io::Read;
-use std::net::IpAddr;
 use std::process::{ChildStderr, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +37,34 @@ pub struct RemoteHost {
     pub facts: EndpointFacts,
 }
 
+/// Where the client reaches the server, in each of the ways there are; or why it does not.
+#[derive(Debug, Clone)]
+pub struct ServerAddresses {
+    /// Over a network.
+    pub ip: Result<HostAddress, Invalid>,
+    /// By virtual sockets.
+    pub vsock: Result<HostAddress, Invalid>,
+}
+
+impl Default for ServerAddresses {
+    fn default() -> Self {
+        let untried = || Err(Invalid::new("no address was tried", "report this bug"));
+        Self { ip: untried(), vsock: untried() }
+    }
+}
+
+impl ServerAddresses {
+    /// That of a mechanism which reaches so far.
+    pub fn of(&self, reach: Reach) -> &Result<HostAddress, Invalid> {
+        if reach == Reach::Guest { &self.vsock } else { &self.ip }
+    }
+
+    /// The same, to be changed.
+    pub fn of_mut(&mut self, reach: Reach) -> &mut Result<HostAddress, Invalid> {
+        if reach == Reach::Guest { &mut self.vsock } else { &mut self.ip }
+    }
+}
+
 /// The sides of a run that are reached by commands, at least one.
 #[derive(Debug)]
 pub struct Remote {
@@ -45,21 +72,18 @@ pub struct Remote {
     pub client: Option<RemoteHost>,
     /// Where the server is, unless it is here.
     pub server: Option<RemoteHost>,
-    /// The address of the server, as the client reaches it.
-    pub server_address: IpAddr,
+    /// Where the client reaches the server.
+    pub server_addresses: ServerAddresses,
     pub(crate) heartbeat: Heartbeat,
     lost: OnceLock<String>,
 }
 
 impl Remote {
-    /// Of sides that were reached.
-    pub fn new(
-        client: Option<RemoteHost>,
-        server: Option<RemoteHost>,
-        server_address: IpAddr,
-    ) -> Result<Self, Failure> {
+    /// Of sides that were reached, and of which no address is known yet.
+    pub fn new(client: Option<RemoteHost>, server: Option<RemoteHost>) -> Result<Self, Failure> {
         let heartbeat = Heartbeat::start()?;
-        Ok(Self { client, server, server_address, heartbeat, lost: OnceLock::new() })
+        let server_addresses = ServerAddresses::default();
+        Ok(Self { client, server, server_addresses, heartbeat, lost: OnceLock::new() })
     }
 
     /// The CPU of each side, which that side has chosen; `here` where it is this host.

@@ -21,13 +21,15 @@ use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::orders::{NetworkOrders, Orders, Role, Singly, Sizing, SliceOrders};
 use crate::protocol::report::{IterationTimes, SliceReport};
 use crate::protocol::silence::ANSWER;
+use mechanisms::registry;
 use model::inject::InjectedAmount;
 use model::observation::{CpuTrace, EventSet, ProbeRequest, RecordingWay, TracedClient};
 use model::record::ClockSource;
 use model::results::unsound;
-use model::{Case, CpuPair, Endpoints, Peers, Placement, Sample};
+use model::{Case, CpuPair, Endpoints, HostAddress, Peers, Placement, Reach, Sample};
 use observe::cpu_trace::CpuRecorder;
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,7 +111,11 @@ impl Trials for EndpointTrials<'_> {
         };
         let processes: Result<Vec<_>, Failure> = match self.remote {
             Some(remote) if case.placement == Placement::Remote => {
-                let network = Some(NetworkOrders { server: remote.server_address, token: rand::random() });
+                let reach = registry::card(&case.spec.name).map_or(Reach::Network, |card| card.reach);
+                // What meets by a name needs none.
+                let none = HostAddress::Ip(Ipv4Addr::LOCALHOST.into());
+                let server = *remote.server_addresses.of(reach).as_ref().unwrap_or(&none);
+                let network = Some(NetworkOrders { server, token: rand::random() });
                 let both = [Role::Client, Role::Server].into_iter();
                 both.map(|role| start_remote(remote, &Orders { network, ..orders(role, 0) })).collect()
             }

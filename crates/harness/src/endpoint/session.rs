@@ -9,7 +9,7 @@ use crate::protocol::message::{CoordinatorMessage, EndpointMessage, PeerMessage}
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Orders, Role, Sizing, SliceOrders};
 use mechanisms::{Endpoint, Mechanism, Network, Shape, Ticket, TrialContext, registry};
 use model::observation::{Probe, ProbeRequest};
-use model::{CpuPair, Peers, Reach, Size, Workload};
+use model::{CpuPair, HostAddress, Peers, Size, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ops::Range;
 use sys::{Failure, OrFail};
@@ -56,7 +56,8 @@ impl Session {
     pub(crate) fn context(&self, pair: u32) -> TrialContext<'_> {
         let Orders { case, directory, number, network, .. } = &self.orders;
         // What is of one host finds its peer there by its name, though the two are reached by commands.
-        let is_of_networks = registry::card(&case.spec.name).is_some_and(|card| card.reach == Reach::Network);
+        let is_of_networks =
+            registry::card(&case.spec.name).is_some_and(|card| card.reach.leaves_the_machine());
         let network = network.filter(|_| is_of_networks);
         TrialContext {
             params: &case.spec.params,
@@ -169,8 +170,11 @@ impl Session {
 
     /// What reads the kernel's counters of an endpoint over `socket`, where its peer may be on another host.
     pub(crate) fn network_meter(&self, socket: Option<BorrowedFd<'_>>) -> Option<NetworkMeter> {
-        let server = self.orders.network?.server;
-        Some(NetworkMeter::new(socket, self.role, server))
+        match self.orders.network?.server {
+            HostAddress::Ip(server) => Some(NetworkMeter::new(socket, self.role, server)),
+            // The kernel counts nothing of virtual sockets, and they have no route.
+            HostAddress::Vsock(_) => None,
+        }
     }
 
     /// Whether messages lie in memory that the timed iterations touch first.

@@ -1,5 +1,5 @@
-//! What an endpoint tells a coordinator of its host: the facts, the clock, the CPU that it takes, and the addresses by which it
-//! may be reached. It connects to nobody.
+//! What an endpoint tells a coordinator of its host: the facts, the clock, the CPU that it takes, and the addresses and the context
+//! id by which it may be reached. It connects to nobody.
 
 use super::facts;
 use super::isolation::{Isolation, Witness};
@@ -8,6 +8,7 @@ use crate::protocol::hello::EndpointFacts;
 use model::Placement;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
+use sys::vsock;
 
 /// The facts of this host, which take some 20 ms, and whether `witness` is seen here.
 pub(crate) fn facts(witness: Option<&Witness>) -> EndpointFacts {
@@ -18,9 +19,15 @@ pub(crate) fn facts(witness: Option<&Witness>) -> EndpointFacts {
         cpu,
         clock: Calibration::choose(root).record,
         addresses: addresses(),
+        cid: cid(),
         isolation: Isolation::own(witness),
         host,
     }
+}
+
+/// The context id of this machine's virtual sockets, if it has such.
+pub fn cid() -> Option<u32> {
+    vsock::own_cid().ok()
 }
 
 /// The addresses of this host in its network namespace but for loopback, that at which sshd was asked first.

@@ -48,6 +48,9 @@ pub struct EndpointFacts {
     pub cpu: Option<u32>,
     /// The addresses by which the host may be reached, the likeliest first.
     pub addresses: Vec<IpAddr>,
+    /// The context id of its virtual sockets (vsock(7)), if it has such.
+    #[serde(default)]
+    pub cid: Option<u32>,
     /// Its host, the namespaces that it is in, and whether it sees the coordinator's file.
     #[serde(default)]
     pub isolation: Isolation,

@@ -1,11 +1,10 @@
 //! What the coordinator says to an endpoint: what it is to do in its trial, and then slice by slice.
 
 use mechanisms::NetworkToken;
-use model::Case;
 use model::observation::ProbeRequest;
 use model::record::ClockSource;
+use model::{Case, HostAddress};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// The most iterations of a slice of which each event is recorded: they must find room.
@@ -42,7 +41,7 @@ pub(crate) struct Orders {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NetworkOrders {
     /// The address of the server, as the client reaches it.
-    pub(crate) server: IpAddr,
+    pub(crate) server: HostAddress,
     /// What the client must show first, so that the server takes nobody else.
     pub(crate) token: NetworkToken,
 }

@@ -36,14 +36,15 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let host = harness::host::facts::read(Path::new("/"));
     let session = if request.dry_run && request.remote.is_none() { None } else { Some(RunSession::open()?) };
     let remote = request.remote.as_ref().zip(session.as_ref());
-    let remote =
-        remote.map(|(remote, session)| RemoteRun::open(remote, session, own_cpu(&host))).transpose()?;
+    let remote = remote
+        .map(|(remote, session)| RemoteRun::open(remote, &suite.blocks, session, own_cpu(&host)))
+        .transpose()?;
     let endpoints = suite.endpoints.unwrap_or_default();
     let plan = match &remote {
         None => plan_some(&suite.blocks, endpoints, &host.topology)?,
         Some(remote) => {
             let cpus = remote.sides.cpus(own_cpu(&host));
-            plan_between_hosts(&suite.blocks, cpus, remote.sides.shared(), endpoints, &host.topology)?
+            plan_between_hosts(&suite.blocks, cpus, &remote.sides, endpoints, &host.topology)?
         }
     };
     let plan = match request.inject {

@@ -5,8 +5,10 @@ use crate::common::{
     GONE_WITHIN, IPCMARK, Place, Process, Running, asked, assert_none_failed, error, read, run, skip,
     tool_is_missing, wait_until,
 };
-use model::Placement;
+use mechanisms::registry;
+use model::card::Support;
 use model::record::Results;
+use model::{Params, Placement};
 use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
@@ -244,6 +246,32 @@ fn names_are_found_by_a_side_in_the_same_namespaces() {
     assert_eq!(measured, named);
     assert_dropped(&results, "eventfd", "sent a descriptor");
     assert_dropped(&results, "unix-stream:name=path connect", "makes the listener");
+}
+
+/// Virtual sockets of one host, by its loopback: as between a guest and its host, but for the context id.
+#[test]
+fn virtual_sockets_are_measured_through_a_command_or_dropped_with_the_reason() {
+    let (place, output) = (Place::new(), "vsock.jsonl");
+    let path = place.path(output);
+    let via = ["run", "--server-via", "env", "--via-program", IPCMARK, "-o", path.to_str().unwrap()];
+    let rest = "-m vsock -m tcp -w latency,throughput,connect -s 64 --rounds 2 --check";
+    let rest: Vec<&str> = rest.split(' ').collect();
+    run(&mut place.ipcmark(&[&via[..], &rest[..]].concat())).expect(0);
+    place.assert_nothing_is_left("a run of virtual sockets through a command");
+    let results = read(&path);
+    assert_none_failed(&results);
+    let addresses = results.header.remote.as_ref().unwrap().server_address.clone();
+    let works = registry::probe("vsock", &Params::default());
+    if !matches!(works, Some(Support::Yes { .. })) {
+        assert_dropped(&results, "vsock", "modprobe vsock_loopback");
+        assert!(!addresses.contains("vsock"), "{addresses}");
+        return skip(&format!("{works:?}"), "virtual sockets through a command are not measured");
+    }
+    assert!(addresses.ends_with(" and vsock:1"), "{addresses}");
+    let of_vsock: Vec<_> = asked(&results).filter(|record| record.case.spec.name == "vsock").collect();
+    assert_eq!(of_vsock.len(), 3);
+    // The kernel counts nothing of them.
+    assert!(of_vsock.iter().all(|record| record.samples.iter().all(|sample| sample.network.is_none())));
 }
 
 fn assert_dropped(results: &Results, case: &str, says: &str) {

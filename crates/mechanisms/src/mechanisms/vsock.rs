@@ -1,5 +1,5 @@
-//! One connection of virtual sockets over the host's own loopback. Such sockets usually connect a host and its
-//! guests.
+//! One connection of virtual sockets: between a guest and its host where a command reaches the other side, else over the host's
+//! own loopback.
 
 use crate::contract::TrialContext;
 use crate::support::cards::CONNECTION;
@@ -11,11 +11,10 @@ use crate::support::probe::support_of;
 use crate::support::wait::WAIT;
 use model::Params;
 use model::card::{Card, Reach, Support};
-use rustix::net::{Protocol, SocketType};
-use sys::Failure;
-use sys::address::vsock_loopback;
+use rustix::net::{Protocol, SocketAddrAny, SocketType};
+use sys::{Failure, vsock};
 
-/// vsock(7), `VMADDR_CID_LOCAL`.
+/// vsock(7); of one host `VMADDR_CID_LOCAL`.
 #[derive(Debug)]
 pub(crate) struct Vsock;
 
@@ -25,8 +24,8 @@ impl Connection for Vsock {
     type End = DescriptorEndpoint;
     const CARD: Card = Card {
         name: "vsock",
-        summary: "a connection of virtual sockets over the host's own loopback",
-        reach: Reach::Host,
+        summary: "a connection of virtual sockets over the host's own loopback; with --server-via, between a guest and its host",
+        reach: Reach::Guest,
         params: &[WAIT, SERVER],
         limits: "any message size; a buffer of 256 KiB (SO_VM_SOCKETS_BUFFER_SIZE), which is not set here; CONFIG_VSOCKETS_LOOPBACK: 'modprobe vsock_loopback'",
         semantics: OF_NETWORK,
@@ -35,7 +34,7 @@ impl Connection for Vsock {
     };
 
     fn probe(params: &Params) -> Support {
-        match support_of(try_connection::<Self>(vsock_loopback().into(), params)) {
+        match support_of(try_connection::<Self>(loopback().into(), params)) {
             // A guest has virtual sockets to its host, but loopback needs another module.
             Support::No { reason, .. } => Support::No {
                 reason,
@@ -45,7 +44,12 @@ impl Connection for Vsock {
         }
     }
 
-    fn listener_address(_: &TrialContext<'_>) -> Result<ListenerAddress, Failure> {
-        Ok(vsock_loopback().into())
+    fn listener_address(trial: &TrialContext<'_>) -> Result<ListenerAddress, Failure> {
+        Ok(trial.network.map_or_else(loopback, |network| network.own_address()).into())
     }
+}
+
+/// Any free port of the host's own loopback.
+fn loopback() -> SocketAddrAny {
+    vsock::address(vsock::LOCAL, vsock::ANY_PORT)
 }

@@ -14,16 +14,16 @@
 //! A server whose client is gone waits for another, as servers do. The coordinator ends it.
 
 use crate::support::connection::{Connection, Options, SocketFile, fresh_socket};
+use crate::support::network::host_of;
 use crate::support::wait::{Wait, read_after_hangup, set_blocking};
 use arrayvec::ArrayVec;
 use model::card::Card;
 use model::record::Setting;
-use model::{Domain, Param, Params};
+use model::{Domain, HostAddress, Param, Params};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, write};
 use rustix::net::{SocketAddrAny, SocketFlags, accept_with, acceptfrom_with, connect};
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
 use sys::fork::EchoChild;
 use sys::{Errno, Failure, OrFail};
 
@@ -116,7 +116,7 @@ fn flags_of(wait: &Wait) -> SocketFlags {
 pub(crate) struct AcceptingServer {
     listener: OwnedFd,
     /// Whose connections are served, where the endpoints may be on two hosts; else everybody's.
-    client: Option<IpAddr>,
+    client: Option<HostAddress>,
     wait: Wait,
     flags: SocketFlags,
     by: By,
@@ -138,7 +138,7 @@ const MOST_CHILDREN: usize = 64;
 impl AcceptingServer {
     pub(crate) fn new(
         listener: OwnedFd,
-        client: Option<IpAddr>,
+        client: Option<HostAddress>,
         params: &Params,
         card: &Card,
     ) -> Result<Self, Failure> {
@@ -159,8 +159,7 @@ impl AcceptingServer {
         let flags = self.flags | SocketFlags::CLOEXEC;
         let Some(client) = self.client else { return accept_with(&self.listener, flags) };
         let (connection, from) = acceptfrom_with(&self.listener, flags)?;
-        let from = from.and_then(|address| SocketAddr::try_from(address).ok());
-        let is_clients = from.is_some_and(|address| address.ip() == client);
+        let is_clients = from.as_ref().and_then(host_of) == Some(client);
         if is_clients { Ok(connection) } else { Err(Errno::CONNABORTED) }
     }
 

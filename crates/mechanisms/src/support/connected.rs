@@ -6,16 +6,14 @@ use crate::contract::{
 use crate::support::connect_each::{AcceptingServer, ConnectingClient};
 use crate::support::connection::{Connection, Listener, Options, open};
 use crate::support::descriptor::{Fds, OverDescriptors};
-use crate::support::network::{admit, introduce, strangers_setting};
+use crate::support::network::{admit, host_of, introduce, strangers_setting};
 use crate::support::socket::set_busy_polling;
-use model::Params;
-use model::Workload;
 use model::card::{Card, Support};
 use model::record::Setting;
+use model::{HostAddress, Params, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{connect, getpeername, sockopt};
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
 use sys::{Errno, Failure, OrFail, address};
 
 /// A [`Connection`] as a mechanism.
@@ -136,10 +134,9 @@ impl<C: Connection> Mechanism for Connected<C> {
 }
 
 /// The address of the client that `socket` is connected to.
-fn client_of(socket: &OwnedFd, name: &str) -> Result<IpAddr, Failure> {
+fn client_of(socket: &OwnedFd, name: &str) -> Result<HostAddress, Failure> {
     let client = getpeername(socket).or_fail("getpeername", name)?;
-    let client = client.and_then(|address| SocketAddr::try_from(address).ok());
-    client.map(|address| address.ip()).ok_or_else(|| Failure::of("getpeername", name, Errno::AFNOSUPPORT))
+    client.as_ref().and_then(host_of).ok_or_else(|| Failure::of("getpeername", name, Errno::AFNOSUPPORT))
 }
 
 /// An endpoint of a connection that lasts.

@@ -5,6 +5,7 @@
 //! by chance or scan for it; it is no protection from whoever reads the network.
 
 use crate::contract::{Network, NetworkToken};
+use model::HostAddress;
 use model::record::Setting;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +16,7 @@ use rustix::net::{
 };
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
-use sys::{Errno, Failure, OrFail};
+use sys::{Errno, Failure, OrFail, vsock};
 
 /// How many connections may be about to show the token. Beyond that, the oldest is closed.
 const MOST_STRANGERS: usize = 64;
@@ -38,7 +39,11 @@ impl Network {
     /// Any free port of the server's address, or of all addresses where its host does not have that itself, as behind a
     /// translation of addresses.
     pub(crate) fn own_address(&self) -> SocketAddrAny {
-        let own = SocketAddr::new(self.server, 0);
+        let own = match self.server {
+            HostAddress::Ip(server) => SocketAddr::new(server, 0),
+            // A machine may have several context ids: one as a guest, another as the host of guests.
+            HostAddress::Vsock(_) => return vsock::address(vsock::ANY, vsock::ANY_PORT),
+        };
         let is_own = |socket: OwnedFd| bind(&socket, &own) != Err(Errno::ADDRNOTAVAIL);
         let family = SocketAddrAny::from(own).address_family();
         match socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None).map(is_own) {
@@ -51,15 +56,26 @@ impl Network {
     /// The bytes by which the client finds `socket`, which the server has bound: its port.
     pub(crate) fn ticket(&self, socket: &OwnedFd, name: &str) -> Result<Vec<u8>, Failure> {
         let bound = getsockname(socket).or_fail("getsockname", name)?;
+        if let Some((_, port)) = vsock::cid_and_port(&bound) {
+            return Ok(port.to_be_bytes().to_vec());
+        }
         let port = SocketAddr::try_from(bound).or_fail("getsockname", name)?.port();
         Ok(port.to_be_bytes().to_vec())
     }
 
     /// The address at which the server of a ticket is reached.
     pub(crate) fn address_of(&self, ticket: &[u8], name: &str) -> Result<SocketAddrAny, Failure> {
-        let port = ticket.try_into().map(u16::from_be_bytes);
-        let port = port.map_err(|_| Failure::of("take the ticket of", name, Errno::INVAL))?;
-        Ok(SocketAddr::new(self.server, port).into())
+        let address = match self.server {
+            HostAddress::Ip(server) => {
+                let port = ticket.try_into().map(u16::from_be_bytes);
+                port.map(|port| SocketAddr::new(server, port).into())
+            }
+            HostAddress::Vsock(cid) => {
+                let port = ticket.try_into().map(u32::from_be_bytes);
+                port.map(|port| vsock::address(cid, port))
+            }
+        };
+        address.map_err(|_| Failure::of("take the ticket of", name, Errno::INVAL))
     }
 
     fn word(&self, kind: u8) -> [u8; WORD_BYTES] {
@@ -67,6 +83,12 @@ impl Network {
         word[..self.token.len()].copy_from_slice(&self.token);
         word
     }
+}
+
+/// The host that `address` is of.
+pub(crate) fn host_of(address: &SocketAddrAny) -> Option<HostAddress> {
+    let of_vsock = vsock::cid_and_port(address).map(|(cid, _)| HostAddress::Vsock(cid));
+    of_vsock.or_else(|| SocketAddr::try_from(address.clone()).ok().map(|at| HostAddress::Ip(at.ip())))
 }
 
 /// Who was turned away, as a setting of the record; nothing if nobody was.
@@ -86,8 +108,10 @@ pub(crate) fn introduce(
     server: &SocketAddrAny,
     name: &str,
 ) -> Result<(), Failure> {
-    let shown =
-        SocketAddr::try_from(server.clone()).map_or_else(|_| name.to_owned(), |at| format!("{name} {at}"));
+    let shown = match SocketAddr::try_from(server.clone()) {
+        Ok(at) => format!("{name} {at}"),
+        Err(_) => format!("{name} to {}", network.server),
+    };
     connect(socket, server).or_fail("connect", &shown)?;
     // A fresh connection has room for more than that.
     let sent = retry_on_intr(|| write(socket, &network.token)).or_fail("write", &shown)?;
@@ -250,4 +274,24 @@ pub(crate) fn is_readable(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool, E
 
 fn timespec(limit: Duration) -> Timespec {
     Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_of_a_ticket_is_reached_at_its_port_by_either_kind_of_address() {
+        let of = |server: &str| Network { server: server.parse().unwrap(), token: [7; 16] };
+        let ip = of("10.0.0.2");
+        let at = ip.address_of(&[0x12, 0x34], "it").unwrap();
+        assert_eq!(SocketAddr::try_from(at.clone()), Ok("10.0.0.2:4660".parse().unwrap()));
+        assert_eq!(host_of(&at), Some(ip.server));
+        let guest = of("vsock:3");
+        let at = guest.address_of(&[0, 1, 0x12, 0x34], "it").unwrap();
+        assert_eq!((vsock::cid_and_port(&at), host_of(&at)), (Some((3, 0x1_1234)), Some(guest.server)));
+        let own = guest.own_address();
+        assert_eq!(vsock::cid_and_port(&own), Some((vsock::ANY, vsock::ANY_PORT)));
+        assert!(ip.address_of(&[0; 4], "it").is_err() && guest.address_of(&[0; 2], "it").is_err());
+    }
 }

@@ -1,6 +1,6 @@
-//! The plan of a run whose endpoints are reached by commands, and may be on two hosts: what reaches over a network is measured, at every
-//! size and pace that was asked for; of one host, what both sides can find by its name; and all else is dropped with the reason. It
-//! has no floors: those are of one host without walls.
+//! The plan of a run whose endpoints are reached by commands, and may be on two hosts: what reaches over a network, or between a guest
+//! and its host, is measured, at every size and pace that was asked for; of one host, what both sides can find by its name; and all else
+//! is dropped with the reason. It has no floors: those are of one host without walls.
 
 use super::{NO_SIZES, Plan, PlanEntry, sizes, unpaceable};
 use crate::block::Block;
@@ -69,7 +69,7 @@ fn unreachable(entry: &PlanEntry, workload: Workload, shared: Shared) -> Option<
         return Some("it is of one host; measure it without --server-via and --client-via".to_owned());
     }
     let reason = match card.reach {
-        Reach::Network => None,
+        Reach::Network | Reach::Guest => None,
         Reach::Host | Reach::Related if shared.host => not_shared(entry, workload, shared),
         Reach::Host => Some("it reaches processes of one host; between two hosts choose tcp or udp"),
         Reach::Related => {
@@ -197,11 +197,13 @@ mod tests {
 
     #[test]
     fn what_reaches_a_network_is_measured_once_a_size_whatever_the_placement_and_has_no_floors() {
-        let plan = planned(Reach::Network, CardKind::Mechanism, Workload::Latency, Peers::Pair);
-        let keys: Vec<String> = plan.cases.iter().map(Case::key).collect();
-        assert_eq!(keys, ["it latency 1 remote", "it latency 64 remote"]);
-        assert!(plan.floors.is_empty() && plan.dropped.is_empty());
-        assert!(plan.cases.iter().all(|case| case.cpus == Some(CPUS) && floor::floor_of(case).is_none()));
+        for reach in [Reach::Network, Reach::Guest] {
+            let plan = planned(reach, CardKind::Mechanism, Workload::Latency, Peers::Pair);
+            let keys: Vec<String> = plan.cases.iter().map(Case::key).collect();
+            assert_eq!(keys, ["it latency 1 remote", "it latency 64 remote"]);
+            assert!(plan.floors.is_empty() && plan.dropped.is_empty());
+            assert!(plan.cases.iter().all(|case| case.cpus == Some(CPUS) && floor::floor_of(case).is_none()));
+        }
     }
 
     #[test]
