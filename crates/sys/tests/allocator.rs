@@ -1,5 +1,6 @@
 //! Whether freed memory is given back. It is a program of its own, because other tests would use memory meanwhile.
 #![cfg(target_env = "gnu")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
 use std::fs::read_to_string;
 

@@ -256,7 +256,7 @@ fn virtual_sockets_are_measured_through_a_command_or_dropped_with_the_reason() {
     let via = ["run", "--server-via", "env", "--via-program", IPCMARK, "-o", path.to_str().unwrap()];
     let rest = "-m vsock -m tcp -w latency,throughput,connect -s 64 --rounds 2 --check";
     let rest: Vec<&str> = rest.split(' ').collect();
-    run(&mut place.ipcmark(&[&via[..], &rest[..]].concat())).expect(0);
+    run(&mut place.ipcmark([&via[..], &rest[..]].concat())).expect(0);
     place.assert_nothing_is_left("a run of virtual sockets through a command");
     let results = read(&path);
     assert_none_failed(&results);

@@ -161,8 +161,16 @@ pub(crate) fn try_connection<C: Connection>(
     address: ListenerAddress,
     params: &Params,
 ) -> Result<(), Failure> {
+    connected_pair::<C>(address, params).map(drop)
+}
+
+/// Both sockets of a connection of `C` at `address`.
+pub(crate) fn connected_pair<C: Connection>(
+    address: ListenerAddress,
+    params: &Params,
+) -> Result<(OwnedFd, OwnedFd), Failure> {
     let listener = Listener::new::<C>(address, params)?;
     let (socket, _) = open::<C>(listener.address.address_family(), params)?;
     connect(&socket, &listener.address).or_fail("connect", C::CARD.name)?;
-    listener.accept(&C::CARD).map(drop)
+    Ok((socket, listener.accept(&C::CARD)?))
 }

@@ -2,11 +2,12 @@
 
 use crate::contract::TrialContext;
 use crate::support::connected::Connected;
-use crate::support::connection::{Connection, ListenerAddress};
+use crate::support::connection::{Connection, ListenerAddress, connected_pair};
 use crate::support::descriptor::OverDescriptors;
 use crate::support::probe::try_message;
+use crate::support::socket::largest_message;
 use model::Params;
-use model::card::{Card, Support};
+use model::card::{Card, Framing, Support};
 use rustix::fd::OwnedFd;
 use rustix::net::{
     AddressFamily, Protocol, SocketAddrAny, SocketFlags, SocketType, bind, getsockname, socket_with,
@@ -34,7 +35,12 @@ impl<I: InetStream> Connection for I {
     type End = I::End;
 
     fn probe(params: &Params) -> Support {
-        try_message::<Connected<Self>>(params)
+        match try_message::<Connected<Self>>(params) {
+            Support::Yes { .. } if I::CARD.framing == Framing::Message => {
+                largest_message(|| connected_pair::<Self>(SocketAddrAny::from(LOOPBACK).into(), params))
+            }
+            tried => tried,
+        }
     }
 
     fn listener_address(trial: &TrialContext<'_>) -> Result<ListenerAddress, Failure> {
