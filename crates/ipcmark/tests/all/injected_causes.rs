@@ -61,13 +61,13 @@ fn is_refusal(reason: &Value) -> bool {
     reason.as_str().is_some_and(|reason| names.iter().any(|name| reason.starts_with(name)))
 }
 
-/// A delay of 50 µs lies in the user code of `side`, and in nothing else.
+/// A delay of 50 µs, which is calibrated to 2%, lies in the user code of `side`, and in nothing else.
 fn is_found_in_user_code(side: &str, inject: &str) {
     path(&Place::new(), &["-m", "pipe", "--inject", inject, "-s", "1", "-p", "same-core"], |path| {
         let users = of_kind(path, side, "user");
         let segments = path["typical"]["segments"].as_array().unwrap();
         let others: Vec<&Value> = segments.iter().filter(|one| !users.contains(one)).collect();
-        longest_ns(&users) >= 50_000 && longest_ns(&others) < longest_ns(&users)
+        longest_ns(&users) >= 49_000 && longest_ns(&others) < longest_ns(&users)
     });
 }
 

@@ -317,7 +317,7 @@ fn one_client_sends_every_message_to_every_server() {
     }
     fs::create_dir(place.path("traces")).unwrap();
     let mut strace = place.command("strace");
-    strace.args(["-ff", "-qq", "-e", "trace=read,write", "-o", "traces/of", IPCMARK, "run"]);
+    strace.args(["-ff", "-qq", "-y", "-e", "trace=read,write", "-o", "traces/of", IPCMARK, "run"]);
     let said = run(strace.args(arguments).args(further));
     if said.err.contains("PTRACE") || said.err.contains("ptrace") {
         skip(&format!("strace may not trace here: {}", said.err.trim()), "messages are not counted");
