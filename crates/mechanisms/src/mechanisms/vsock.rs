@@ -24,7 +24,7 @@ impl Connection for Vsock {
     type End = DescriptorEndpoint;
     const CARD: Card = Card {
         name: "vsock",
-        summary: "a connection of virtual sockets over the host's own loopback; with --server-via, between a guest and its host",
+        summary: "a connection of virtual sockets, over loopback or between guest and host",
         reach: Reach::Guest,
         params: &[WAIT, SERVER],
         limits: "any message size; a buffer of 256 KiB (SO_VM_SOCKETS_BUFFER_SIZE), which is not set here; CONFIG_VSOCKETS_LOOPBACK: 'modprobe vsock_loopback'",
