@@ -1,4 +1,4 @@
-//! Whether freed memory is given back. It is a program of its own, because other tests would use memory meanwhile.
+//! Whether freed memory is returned to the kernel. It is a program of its own, because other tests would use memory meanwhile.
 #![cfg(target_env = "gnu")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
@@ -17,7 +17,7 @@ fn use_blocks() {
 }
 
 #[test]
-fn memory_that_was_used_once_is_given_back() {
+fn memory_that_was_used_once_is_returned() {
     // Such a block has a mapping of its own. When it is freed, the C library begins to keep twice as much.
     let of_own = || drop(std::hint::black_box(vec![1_u8; 8 << 20]));
     let before = resident_kib();

@@ -32,7 +32,7 @@ impl IterationTimes {
 pub(crate) fn in_common_window(
     case: &Case,
     clock: &Clock,
-    reports: &[SliceReport],
+    reports: Vec<SliceReport>,
 ) -> Result<SliceReport, TrialError> {
     let begun = reports.iter().map(|one| one.iteration_times.first().map(|times| times.start));
     let ended = reports.iter().map(|one| one.iteration_times.last().map(IterationTimes::end));
@@ -84,7 +84,7 @@ pub(crate) fn in_common_window(
         shares: Some(own.iter().map(|own| own.iterations).collect()),
         ..reports[0].sample.clone()
     };
-    let settings = reports.first().map(|first| first.settings.clone()).unwrap_or_default();
+    let settings = reports.into_iter().next().map(|first| first.settings).unwrap_or_default();
     Ok(SliceReport { settings, ..SliceReport::of(sample) })
 }
 
@@ -156,7 +156,7 @@ mod tests {
         // The first has 10 iterations from 0 to 1000, the second 40 from 500 to 2500: the window is from 500 to 1000.
         let reports = || vec![client(origin, 0, 10, 100), client(origin, 500, 40, 50)];
         let of = |workload, peers| {
-            in_common_window(&case(workload, peers), &Clock::new(CLOCK), &reports()).unwrap().sample
+            in_common_window(&case(workload, peers), &Clock::new(CLOCK), reports()).unwrap().sample
         };
         let asked = of(Workload::Latency, Peers::Pairs(2));
         assert_eq!(
@@ -184,10 +184,9 @@ mod tests {
             .push(IterationTimes { start: origin.after(1500), ..paused.iteration_times[0].clone() });
         paused.sample.iterations = 20;
         let reports = vec![paused, client(origin, 0, 25, 100)];
-        let sample =
-            in_common_window(&case(Workload::Latency, Peers::Pairs(2)), &Clock::new(CLOCK), &reports)
-                .unwrap()
-                .sample;
+        let sample = in_common_window(&case(Workload::Latency, Peers::Pairs(2)), &Clock::new(CLOCK), reports)
+            .unwrap()
+            .sample;
         assert_eq!((sample.shares.as_deref(), sample.iteration_ns()), (Some(&[20, 25][..]), 100.0));
     }
 
@@ -195,7 +194,7 @@ mod tests {
     fn peers_that_were_never_at_work_together_are_no_measurement() {
         let origin = Clock::new(CLOCK).now();
         let reports = vec![client(origin, 0, 10, 100), client(origin, 1000, 10, 100)];
-        let error = in_common_window(&case(Workload::Latency, Peers::Pairs(2)), &Clock::new(CLOCK), &reports)
+        let error = in_common_window(&case(Workload::Latency, Peers::Pairs(2)), &Clock::new(CLOCK), reports)
             .unwrap_err();
         assert!(error == TrialError::NeverTogether, "{error}");
     }

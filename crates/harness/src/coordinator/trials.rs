@@ -180,7 +180,8 @@ struct EndpointTrial<'a> {
 
 impl Trial for EndpointTrial<'_> {
     fn slice(&mut self, orders: SliceOrders) -> Result<SliceReport, TrialError> {
-        self.measured(orders).map(|(together, _)| together)
+        let (reports, stolen_ns) = self.reports(orders)?;
+        self.together(orders.singly, reports, stolen_ns)
     }
 
     fn traced_slice(
@@ -200,10 +201,11 @@ impl Trial for EndpointTrial<'_> {
             None => topology::allowed(),
         };
         let mut recorder = CpuRecorder::open(&cpus, threads, sets, way)?;
+        let singly = Singly::Throughout;
         recorder.begin()?;
-        let measured = self.measured(SliceOrders { size, singly: Singly::Throughout });
+        let measured = self.reports(SliceOrders { size, singly });
         recorder.end()?;
-        let (report, of_clients) = measured?;
+        let (of_clients, stolen_ns) = measured?;
         // Several clients go on after their first phase until every one of them has had it.
         let first_phase = |one: &SliceReport| one.iteration_times.first().cloned();
         let phases: Option<Vec<IterationTimes>> = of_clients.iter().map(first_phase).collect();
@@ -222,7 +224,7 @@ impl Trial for EndpointTrial<'_> {
             });
             trace.clients = clients.collect();
         }
-        Ok((report, trace))
+        Ok((self.together(singly, of_clients, stolen_ns)?, trace))
     }
 
     fn end(&mut self) -> Result<(), TrialError> {
@@ -243,8 +245,8 @@ enum Until {
 }
 
 impl EndpointTrial<'_> {
-    /// Has a slice measured. Returns what all clients did together, and what each of them reported, in their order.
-    fn measured(&mut self, orders: SliceOrders) -> Result<(SliceReport, Vec<SliceReport>), TrialError> {
+    /// Has a slice measured. Returns what each client reported, in their order, and what the hypervisor stole meanwhile.
+    fn reports(&mut self, orders: SliceOrders) -> Result<(Vec<SliceReport>, Option<u64>), TrialError> {
         // What is stolen of CPUs of another host is not known here.
         let cpus = self.case.cpus.filter(|_| self.case.placement != Placement::Remote);
         let stolen = || cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
@@ -252,22 +254,28 @@ impl EndpointTrial<'_> {
         self.lead(&CoordinatorMessage::Slice(orders))?;
         let limit = self.run.timeout.saturating_add(expected_time(orders.size) * self.case.peers.pairs());
         let reports = self.converse(Until::Slices, limit)?;
-        let clock = match orders.singly {
-            Singly::Throughout => ClockSource::MonotonicRaw,
-            _ => self.run.clock,
-        };
+        let stolen_ns = stolen_before.zip(stolen()).map(|(before, after)| after.saturating_sub(before));
+        Ok((reports, stolen_ns))
+    }
+
+    /// What all clients did together in the slice that they reported.
+    fn together(
+        &mut self,
+        singly: Singly,
+        reports: Vec<SliceReport>,
+        stolen_ns: Option<u64>,
+    ) -> Result<SliceReport, TrialError> {
         let report = match self.case.peers.clients() {
-            1 => reports.first().cloned().ok_or(TrialError::NoSample)?,
-            _ => in_common_window(&self.case, &Clock::new(clock), &reports)?,
+            1 => reports.into_iter().next().ok_or(TrialError::NoSample)?,
+            _ => in_common_window(&self.case, &Clock::new(singly.clock(self.run.clock)), reports)?,
         };
         if let Some(why) = self.run.remote.and_then(|_| unsound(&report.sample)) {
             let failure =
                 Failure::new("take", "a sample", format!("it has no {why}"), "see what the endpoint is");
             return Err(TrialError::Unreadable { failure });
         }
-        let stolen_ns = stolen_before.zip(stolen()).map(|(before, after)| after.saturating_sub(before));
         self.is_warm = true;
-        Ok((SliceReport { sample: Sample { stolen_ns, ..report.sample }, ..report }, reports))
+        Ok(SliceReport { sample: Sample { stolen_ns, ..report.sample }, ..report })
     }
 
     /// Tells the led endpoints what comes next: a slice, or nothing more. One that is gone is found when it is listened to.

@@ -252,10 +252,7 @@ impl<'a> Client<'a> {
     fn among_peers(&mut self, orders: SliceOrders) -> Outcome<(Sample, Vec<IterationTimes>)> {
         let is_answered = self.session.workload().is_answered();
         // What the kernel records beside the iterations is stamped by this clock.
-        let clock = match orders.singly {
-            Singly::Throughout => Clock::new(ClockSource::MonotonicRaw),
-            _ => self.clock,
-        };
+        let clock = Clock::new(orders.singly.clock(self.session.orders.clock));
         let iterations = self.iterations_among_peers(orders, is_answered)?;
         let phase = Phase { kind: PhaseKind::Common, iterations, check: false, reads_speed: false };
         let (mut all, mut times) = (sample(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());

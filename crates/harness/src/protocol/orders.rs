@@ -85,6 +85,16 @@ pub enum Singly {
     Throughout,
 }
 
+impl Singly {
+    /// The clock by which iterations are timed where it is otherwise `own`.
+    pub(crate) fn clock(self, own: ClockSource) -> ClockSource {
+        match self {
+            Singly::Throughout => ClockSource::MonotonicRaw,
+            Singly::First | Singly::Last | Singly::Omitted => own,
+        }
+    }
+}
+
 /// How many iterations a slice has.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
