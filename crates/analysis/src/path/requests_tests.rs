@@ -212,6 +212,25 @@ fn on_one_cpu_another_client_may_have_it() {
     assert!(paths.iter().all(|path| path.is_followed), "{paths:?}");
 }
 
+#[test]
+fn a_client_that_seems_to_run_on_two_cpus_at_once_has_no_longer_iteration() {
+    // The spans of the client end in another order than they begin.
+    let at = |at_ns, cpu, tid, what| event(at_ns, cpu, tid, what);
+    let mut trace = trace(&[(FIRST, 1002, 1242)], Vec::new());
+    trace.sets = Vec::new();
+    trace.events = vec![
+        at(1241, 1, FIRST, CpuEventKind::Waking { woken: 0, by_interrupt: false }),
+        at(1000, 2, FIRST, CpuEventKind::SoftirqOut),
+        at(1242, 1, 0, CpuEventKind::InterruptIn),
+        at(1001, 2, SERVER, CpuEventKind::On),
+        at(1242, 0, 0, CpuEventKind::On),
+        at(1000, 0, SERVER, CpuEventKind::On),
+        exit(1000, 1, FIRST, READ, -11),
+        enter(1000, 1, 0, READ),
+    ];
+    critical_paths(&trace).iter().for_each(adds_up);
+}
+
 /// What one server on a CPU of its own records that serves `clients` in their order, again and again, each of which has a CPU too, and what
 /// each request waits for the others: as long as these take.
 fn one_after_the_other(clients: u32, rounds: u64, service_ns: &[u64]) -> (CpuTrace, Vec<Vec<u64>>) {

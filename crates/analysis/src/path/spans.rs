@@ -59,6 +59,8 @@ impl<'a> Spans<'a> {
             by_cpu.entry(span.cpu).or_default().push(at);
             by_thread.entry(span.tid).or_default().push(at);
         }
+        // Where the clocks of two CPUs differ, a thread seems to run on both, and the span that ends first need not have begun first.
+        by_thread.values_mut().for_each(|of| of.sort_by_key(|at| all[*at].from_ns));
         Self { trace, all, by_cpu, by_thread, wakings }
     }
 
