@@ -11,6 +11,8 @@ use std::time::Duration;
 const UDP_SEGMENT: c_int = 103;
 /// `SO_BUF_LOCK` of asm-generic/socket.h, which libc does not name.
 const SO_BUF_LOCK: c_int = 72;
+/// `SCTP_NODELAY` of linux/sctp.h, which libc does not name.
+const SCTP_NODELAY: c_int = 3;
 /// `UDP_GRO` of linux/udp.h.
 const UDP_GRO: c_int = 104;
 /// What `SO_MEMINFO` gives: `SK_MEMINFO_VARS` numbers, of which the last counts drops (linux/sock_diag.h).
@@ -38,6 +40,11 @@ pub fn set_udp_segment(socket: impl AsFd, size_bytes: u16) -> Result<(), Errno> 
 /// Makes the kernel join datagrams of one sender, so that one receive takes several (`UDP_GRO`, udp(7)); Linux 5.0.
 pub fn set_udp_gro(socket: impl AsFd) -> Result<(), Errno> {
     set(socket, libc::IPPROTO_UDP, UDP_GRO, 1)
+}
+
+/// Whether an association sends small messages at once, rather than while nothing is unacknowledged (`SCTP_NODELAY`, sctp(7)).
+pub fn set_sctp_nodelay(socket: impl AsFd, nodelay: bool) -> Result<(), Errno> {
+    set(socket, libc::IPPROTO_SCTP, SCTP_NODELAY, c_int::from(nodelay))
 }
 
 /// How many segments the connection of `socket` has sent again (`TCP_INFO`, tcp(7)).

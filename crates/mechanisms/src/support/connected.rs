@@ -12,7 +12,7 @@ use model::card::{Card, Support};
 use model::record::Setting;
 use model::{HostAddress, Params, Workload};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::net::{connect, getpeername, sockopt};
+use rustix::net::{connect, getpeername};
 use std::marker::PhantomData;
 use sys::{Errno, Failure, OrFail, address};
 
@@ -148,7 +148,7 @@ fn lasting_endpoint<C: Connection>(
 ) -> Result<ConnectionEndpoint<C>, Failure> {
     if let Some(nodelay) = Options::from_params(params, &C::CARD).nodelay {
         // Accepted connections need not inherit the options of their listener.
-        sockopt::set_tcp_nodelay(&socket, nodelay).or_fail("setsockopt(TCP_NODELAY)", C::CARD.name)?;
+        C::set_nodelay(&socket, nodelay).or_fail("setsockopt(NODELAY)", C::CARD.name)?;
     }
     let busy_polling = set_busy_polling(&socket, params, &C::CARD)?;
     let settings = settings.into_iter().chain(busy_polling).collect();

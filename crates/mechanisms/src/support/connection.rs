@@ -16,10 +16,10 @@ use std::time::Duration;
 use sys::socket_option::set_busy_poll;
 use sys::{Errno, Failure, OrFail};
 
-/// `TCP_NODELAY`, tcp(7).
+/// `TCP_NODELAY`, tcp(7), or `SCTP_NODELAY`, sctp(7).
 pub(crate) const NODELAY: Param = Param {
     name: "nodelay",
-    summary: "send small segments at once (TCP_NODELAY)",
+    summary: "send small segments at once (TCP_NODELAY, SCTP_NODELAY)",
     domain: Domain::Choice(&["on", "off"]),
     default: Some("on"),
 };
@@ -43,6 +43,12 @@ pub(crate) trait Connection: 'static {
 
     /// The address at which a listener of `trial` shall be bound.
     fn listener_address(trial: &TrialContext<'_>) -> Result<ListenerAddress, Failure>;
+
+    /// Makes `socket` send small segments at once, or not.
+    #[inline(always)]
+    fn set_nodelay(socket: &OwnedFd, nodelay: bool) -> Result<(), Errno> {
+        sockopt::set_tcp_nodelay(socket, nodelay)
+    }
 
     /// Both sockets of a connection that lasts, if that takes no listener.
     fn pair(_params: &Params) -> Option<Result<Ends, Failure>> {
@@ -97,12 +103,12 @@ impl Options {
     }
 
     #[inline(always)]
-    fn set(&self, socket: &OwnedFd) -> Result<(), Errno> {
+    fn set<C: Connection>(&self, socket: &OwnedFd) -> Result<(), Errno> {
         self.buffers.set(socket)?;
         if !self.busy_poll.is_zero() {
             set_busy_poll(socket, self.busy_poll)?;
         }
-        self.nodelay.map_or(Ok(()), |nodelay| sockopt::set_tcp_nodelay(socket, nodelay))
+        self.nodelay.map_or(Ok(()), |nodelay| C::set_nodelay(socket, nodelay))
     }
 }
 
@@ -114,7 +120,7 @@ pub(crate) fn fresh_socket<C: Connection>(
     options: &Options,
 ) -> Result<OwnedFd, Errno> {
     let socket = socket_with(family, C::TYPE, flags | SocketFlags::CLOEXEC, C::PROTOCOL)?;
-    options.set(&socket)?;
+    options.set::<C>(&socket)?;
     Ok(socket)
 }
 

@@ -62,6 +62,16 @@ impl DescriptorEndpoint {
     pub(crate) fn output(&self) -> BorrowedFd<'_> {
         self.output.as_fd()
     }
+
+    /// Receives by `receive`, which gets the descriptor that the endpoint reads, and waits likewise: for endpoints that receive by other
+    /// calls than read(2).
+    #[inline(always)]
+    pub(crate) fn receive_by<T>(
+        &self,
+        mut receive: impl FnMut(BorrowedFd<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        self.wait.until_read(|| receive(self.input.as_fd()))
+    }
 }
 
 /// An endpoint over connected descriptors, however they came about.

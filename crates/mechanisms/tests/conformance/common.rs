@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 /// The longest that one check may take. It guards against a hang, and nothing else.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Parameters that affect the same code, so that testing each alone is not enough.
 const TOGETHER: &[(&str, &str)] = &[
