@@ -12,9 +12,6 @@ use harness::protocol::orders::Sizing;
 use model::Case;
 use std::time::Duration;
 
-/// More rounds would narrow the intervals little.
-const MOST_ROUNDS: u32 = 60;
-
 /// Measures `cases`, each by its own of `trials`, all in the same rounds, for `time`. A slice has so many `iterations`, or as many as it has time for.
 pub fn record(
     cases: &[Case],
@@ -29,7 +26,8 @@ pub fn record(
         cases,
         doses: &doses,
         size: iterations.map_or(a_slice, Sizing::Iterations),
-        rounds: MOST_ROUNDS,
+        // Until time is up.
+        rounds: u32::MAX,
     };
     let budget = TimeBudget { clock: &Timer::start(), time };
     let mut display = Progress::new();

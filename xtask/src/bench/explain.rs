@@ -18,9 +18,10 @@ use std::time::Duration;
 const MECHANISMS: [&str; 7] = ["pipe", "unix-stream", "tcp", "eventfd", "futex", "posix-mq", "shm-ring"];
 const WITHOUT_DATA: [&str; 2] = ["eventfd", "futex"];
 const SIZES: [u64; 3] = [1, 4096, 65_536];
-/// The time of a case: on an idle host, enough for some fifteen rounds.
-const TIME: Duration = Duration::from_secs(10);
-const ROUNDS: u32 = 40;
+/// The time of a case on one CPU: on an idle host, enough for some 40 rounds.
+const TIME_ON_ONE_CPU: Duration = Duration::from_secs(12);
+/// The same on two, where trials differ by more: some 200 rounds.
+const TIME_ON_TWO_CPUS: Duration = Duration::from_secs(60);
 
 /// Prints the table, of mechanisms whose name begins with `only`.
 pub fn run(bench: &Bench, only: &str) -> Result<(), String> {
@@ -68,9 +69,11 @@ fn measured(bench: &Bench, case: &Case) -> DosedTrials {
         cases: std::slice::from_ref(case),
         doses: &doses,
         size: Sizing::Slice { slice_ns: DOSED_SLICE_NS, hint_ns: None },
-        rounds: ROUNDS,
+        // Until time is up.
+        rounds: u32::MAX,
     };
-    let budget = TimeBudget { clock: &Timer::start(), time: TIME };
+    let time = if case.placement == Placement::SameCore { TIME_ON_ONE_CPU } else { TIME_ON_TWO_CPUS };
+    let budget = TimeBudget { clock: &Timer::start(), time };
     dose::measure(plan, &[&bench.trials()], budget, |DosedSlice { round, outcome, .. }| match outcome {
         Ok(DosedSample { sample, trace: None }) => dosed.add_bare(round, (&sample).into()),
         Ok(DosedSample { sample, trace: Some(trace) }) => dosed.add(round, &trace, (&sample).into()),

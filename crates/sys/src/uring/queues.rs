@@ -28,6 +28,9 @@ const COMPLETIONS: u32 = 64;
 /// The user data of an operation whose completion the call awaits. All other user data differ.
 pub(super) const CALL: u64 = u64::MAX;
 
+/// How often in a row an operation is begun again that the kernel has cancelled. Where it cannot have a thread at all, this ends.
+const MOST_CANCELLED: u32 = 1000;
+
 /// The two queues of one ring. They stay in the thread that made them: the kernel takes submissions from no other
 /// (`IORING_SETUP_SINGLE_ISSUER`).
 pub(super) struct Queues {
@@ -92,6 +95,7 @@ impl Queues {
         mut note: impl FnMut(&cqueue::Entry),
     ) -> Result<usize, Errno> {
         let entry = entry.user_data(CALL);
+        let mut cancelled = 0;
         loop {
             // SAFETY: by contract. This function does not return before the completion has arrived.
             unsafe { self.push(&entry) }?;
@@ -104,6 +108,9 @@ impl Queues {
             }
             match result.map_or(Err(Errno::CANCELED), operation_result) {
                 Err(Errno::INTR) => {}
+                // Nothing here cancels an operation. Kernels before 6.4 let a thread of their own wait for a pipe, and cancel what has
+                // not begun when signals keep them from starting that thread.
+                Err(Errno::CANCELED) if cancelled < MOST_CANCELLED => cancelled += 1,
                 result => return result,
             }
         }
