@@ -8,16 +8,18 @@ use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
 
 /// The hidden sub-command that removes a pushed copy when its standard input ends; the command and its words follow it.
 pub const REMOVER: &str = "__unpush";
-/// How long copying may take, and removing.
+/// How long copying may take, removing, and comparing the last of what came back.
 const COPY_WITHIN: Duration = Duration::from_secs(120);
+const COMPARED_WITHIN: Duration = Duration::from_secs(10);
 const REMOVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A copy of this program elsewhere. It is removed when this is dropped.
@@ -40,10 +42,22 @@ impl PushedProgram {
         let remover = remover.spawn().or_fail("start", "the remover (/proc/self/exe)")?;
         let pushed = Self { path, waker: Some(ours), remover };
         // tee keeps its standard output open. dd and cat into a file have it closed, and containerd then takes a command for
-        // done: it closes the input after some kilobytes, and no one says so.
-        let copy = via.command(&["tee", &pushed.path]);
-        finish(copy, Stdio::from(own), via, interrupted)?;
-        finish(via.command(&["chmod", "700", &pushed.path]), Stdio::null(), via, interrupted)?;
+        // done: it closes the input after some kilobytes, and no one says so. What tee writes there tells what has arrived.
+        let mut copy = via.command(&["tee", &pushed.path]);
+        let arrived = File::open("/proc/self/exe").or_fail("open", "/proc/self/exe")?;
+        let (echo, to_echo) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the copy's output")?;
+        copy.stdin(own).stdout(to_echo);
+        let (tell, compared) = mpsc::channel();
+        std::thread::spawn(move || tell.send(are_same(File::from(echo), arrived)));
+        finish(copy, via, interrupted)?;
+        if !compared.recv_timeout(COMPARED_WITHIN).unwrap_or(false) {
+            let why = "what arrived there is another file, or a part of it";
+            let next = "see whether the command passes its whole input on, and all output back, unchanged";
+            return Err(Failure::new("push", format!("this program by '{via}'"), why, next));
+        }
+        let mut chmod = via.command(&["chmod", "700", &pushed.path]);
+        chmod.stdin(Stdio::null()).stdout(Stdio::null());
+        finish(chmod, via, interrupted)?;
         Ok(pushed)
     }
 
@@ -61,10 +75,29 @@ impl Drop for PushedProgram {
     }
 }
 
+/// Whether `one` and `other` have the same bytes, up to their ends.
+fn are_same(one: File, other: File) -> bool {
+    const AT_ONCE: usize = 1 << 16;
+    let [mut one, mut other] = [one, other].map(|file| BufReader::with_capacity(AT_ONCE, file));
+    loop {
+        let (Ok(here), Ok(there)) = (one.fill_buf(), other.fill_buf()) else { return false };
+        let bytes = here.len().min(there.len());
+        if here[..bytes] != there[..bytes] {
+            return false;
+        }
+        if bytes == 0 {
+            return here.len() == there.len();
+        }
+        one.consume(bytes);
+        other.consume(bytes);
+    }
+}
+
 /// Runs `command` to its end.
-fn finish(mut command: Command, input: Stdio, via: &Via, interrupted: &AtomicBool) -> Result<(), Failure> {
-    let mut child =
-        command.stdin(input).stdout(Stdio::null()).spawn().or_fail("start", format!("'{via}'"))?;
+fn finish(mut command: Command, via: &Via, interrupted: &AtomicBool) -> Result<(), Failure> {
+    let mut child = command.spawn().or_fail("start", format!("'{via}'"))?;
+    // Its end of a pipe is the child's alone, so that the other end sees when it is closed.
+    drop(command);
     let ended = wait_within(&mut child, COPY_WITHIN, || interrupted.load(Ordering::Relaxed));
     let next = "see what the command says; a copy needs tee, chmod and rm there, and a /tmp from which programs may run";
     match ended {
