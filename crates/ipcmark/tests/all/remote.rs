@@ -406,7 +406,7 @@ fn a_copy_that_arrives_in_part_is_not_run() {
     let place = Place::new();
     fs::write(place.path("via.sh"), "case $1 in tee) head -c 100000 | \"$@\";; *) \"$@\";; esac").unwrap();
     let line = ["run", "-m", "tcp", "-s", "1", "--server-via", "sh via.sh", "--push"];
-    let said = run(&mut place.ipcmark(line)).expect(2);
+    let said = run(&mut place.ipcmark(line)).expect(1);
     assert!(said.err.contains("what arrived there is another file, or a part of it"), "{}", said.err);
     place.assert_nothing_is_left("a push that failed");
 }
