@@ -35,8 +35,8 @@ const OTHERS: [Other; 9] = [
     Other { name: "sockperf ping-pong", case: ("udp", Workload::Latency, 14, SAME), run: sockperf_udp },
     Other { name: "sockperf ping-pong", case: ("udp", Workload::Latency, 14, TWO), run: sockperf_udp },
     Other { name: "sockperf ping-pong --tcp", case: ("tcp", Workload::Latency, 14, SAME), run: sockperf_tcp },
-    Other { name: "iperf3 -l 64K", case: ("tcp", Workload::Throughput, 65_536, SAME), run: iperf3 },
-    Other { name: "iperf3 -l 64K", case: ("tcp", Workload::Throughput, 65_536, TWO), run: iperf3 },
+    Other { name: "iperf3 -l 64K -N", case: ("tcp", Workload::Throughput, 65_536, SAME), run: iperf3 },
+    Other { name: "iperf3 -l 64K -N", case: ("tcp", Workload::Throughput, 65_536, TWO), run: iperf3 },
 ];
 
 /// Rounds of one ratio: each program twice a round, in ABBA order.
@@ -154,7 +154,9 @@ fn sockperf(case: &Case, further: &[&str]) -> Result<f64, String> {
 fn iperf3(case: &Case) -> Result<f64, String> {
     let port = free_port()?;
     let _server = Server::start(server(case, "iperf3", &["--server", "--one-off", "--port", &port])?)?;
-    let asked = ["--client", "127.0.0.1", "--port", &port, "--time", "1", "--length", "65536", "--json"];
+    let asked = ["--client", "127.0.0.1", "--port", &port, "--time", "1", "--length", "65536"];
+    // TCP_NODELAY, as ipcmark has it.
+    let asked = [&asked[..], &["--no-delay", "--json"]].concat();
     let said = said_by(client(case, "iperf3", &asked)?)?;
     let value: serde_json::Value = serde_json::from_str(&said).map_err(|error| format!("iperf3: {error}"))?;
     let rate = value["end"]["sum_received"]["bits_per_second"].as_f64();

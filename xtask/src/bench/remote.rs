@@ -40,7 +40,7 @@ const OTHERS: [Other; 3] = [
         case: ("udp", Workload::Latency, 14),
         run: |hosts, case| sockperf(hosts, case, &[]),
     },
-    Other { name: "iperf3 -l 64K", case: ("tcp", Workload::Throughput, 65_536), run: iperf3 },
+    Other { name: "iperf3 -l 64K -N", case: ("tcp", Workload::Throughput, 65_536), run: iperf3 },
 ];
 
 /// Prints the ratios of the programs whose name begins with `program`.
@@ -86,7 +86,9 @@ fn sockperf(hosts: &Namespaces, case: &Case, further: &[&str]) -> Result<f64, St
 fn iperf3(hosts: &Namespaces, case: &Case) -> Result<f64, String> {
     let server = ["iperf3", "--server", "--one-off", "--port", PORT];
     let _server = Server::start(inside(hosts, case, 1, &server)?)?;
-    let asked = ["--client", &hosts.addresses[1], "--port", PORT, "--length", "65536", "--json"];
+    // TCP_NODELAY, as ipcmark has it.
+    let asked =
+        ["--client", &hosts.addresses[1], "--port", PORT, "--length", "65536", "--no-delay", "--json"];
     // Its first second, in which the connection opens its windows, is not counted: ipcmark warms up, too.
     let times = ["--time", "1", "--omit", "1"];
     let said = said_by(inside(hosts, case, 0, &[&["iperf3"], &asked[..], &times].concat())?)?;
