@@ -24,6 +24,9 @@ impl Namespaces {
             ip(&format!("-n {name} addr add {address}/24 dev eth0"))?;
             ip(&format!("-n {name} link set lo up"))?;
             ip(&format!("-n {name} link set eth0 up"))?;
+            // The kernel's default. bbr estimates what the link carries, and of streams over the same pair of devices it was seen to pace one
+            // at 2 GB/s and another at 5.
+            ip(&format!("-n {name} route replace {net}.0/24 dev eth0 src {address} congctl cubic"))?;
         }
         Ok(made)
     }
