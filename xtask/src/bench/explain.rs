@@ -18,9 +18,9 @@ use std::time::Duration;
 const MECHANISMS: [&str; 7] = ["pipe", "unix-stream", "tcp", "eventfd", "futex", "posix-mq", "shm-ring"];
 const WITHOUT_DATA: [&str; 2] = ["eventfd", "futex"];
 const SIZES: [u64; 3] = [1, 4096, 65_536];
-/// The time of a case on one CPU: on an idle host, enough for some 40 rounds.
+/// The time of a case on one CPU: on an idle host, enough for some 60 rounds.
 const TIME_ON_ONE_CPU: Duration = Duration::from_secs(12);
-/// The same on two, where trials differ by more: some 200 rounds.
+/// The same on two, where trials differ by more: some 250 rounds.
 const TIME_ON_TWO_CPUS: Duration = Duration::from_secs(60);
 
 /// Prints the table, of mechanisms whose name begins with `only`.

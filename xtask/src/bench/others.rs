@@ -154,11 +154,16 @@ fn sockperf(case: &Case, further: &[&str]) -> Result<f64, String> {
 fn iperf3(case: &Case) -> Result<f64, String> {
     let port = free_port()?;
     let _server = Server::start(server(case, "iperf3", &["--server", "--one-off", "--port", &port])?)?;
-    let asked = ["--client", "127.0.0.1", "--port", &port, "--time", "1", "--length", "65536"];
-    // TCP_NODELAY, as ipcmark has it.
-    let asked = [&asked[..], &["--no-delay", "--json"]].concat();
-    let said = said_by(client(case, "iperf3", &asked)?)?;
-    let value: serde_json::Value = serde_json::from_str(&said).map_err(|error| format!("iperf3: {error}"))?;
+    let at = ["--client", "127.0.0.1", "--port", &port, "--time", "1"];
+    iperf3_message_ns(&said_by(client(case, "iperf3", &[&at[..], &IPERF3_STREAM].concat())?)?)
+}
+
+/// How iperf3 sends what `tcp` sends in `throughput`: messages of 64 KiB, with TCP_NODELAY.
+pub(super) const IPERF3_STREAM: [&str; 4] = ["--length", "65536", "--no-delay", "--json"];
+
+/// The nanoseconds that one of these messages took, by what iperf3 `said`.
+pub(super) fn iperf3_message_ns(said: &str) -> Result<f64, String> {
+    let value: serde_json::Value = serde_json::from_str(said).map_err(|error| format!("iperf3: {error}"))?;
     let rate = value["end"]["sum_received"]["bits_per_second"].as_f64();
     let bits_per_s = rate.ok_or_else(|| format!("iperf3 said no rate: {}", value["error"]))?;
     Ok(65_536.0 * 8.0 / bits_per_s * 1e9)

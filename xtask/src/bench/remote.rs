@@ -2,7 +2,9 @@
 //!
 //! Both go by `ip netns exec` over the same pair of devices. It needs root.
 
-use super::others::{REMOTE_ROUNDS, Server, in_abba_order, number_after, said_by};
+use super::others::{
+    IPERF3_STREAM, REMOTE_ROUNDS, Server, in_abba_order, iperf3_message_ns, number_after, said_by,
+};
 use super::setup::{Bench, filling};
 use crate::namespaces::Namespaces;
 use harness::coordinator::remote::{Remote, RemoteHost};
@@ -86,16 +88,9 @@ fn sockperf(hosts: &Namespaces, case: &Case, further: &[&str]) -> Result<f64, St
 fn iperf3(hosts: &Namespaces, case: &Case) -> Result<f64, String> {
     let server = ["iperf3", "--server", "--one-off", "--port", PORT];
     let _server = Server::start(inside(hosts, case, 1, &server)?)?;
-    // TCP_NODELAY, as ipcmark has it.
-    let asked =
-        ["--client", &hosts.addresses[1], "--port", PORT, "--length", "65536", "--no-delay", "--json"];
     // Its first second, in which the connection opens its windows, is not counted: ipcmark warms up, too.
-    let times = ["--time", "1", "--omit", "1"];
-    let said = said_by(inside(hosts, case, 0, &[&["iperf3"], &asked[..], &times].concat())?)?;
-    let value: serde_json::Value = serde_json::from_str(&said).map_err(|error| format!("iperf3: {error}"))?;
-    let rate = value["end"]["sum_received"]["bits_per_second"].as_f64();
-    let bits_per_s = rate.ok_or_else(|| format!("iperf3 said no rate: {}", value["error"]))?;
-    Ok(65_536.0 * 8.0 / bits_per_s * 1e9)
+    let at = ["iperf3", "--client", &hosts.addresses[1], "--port", PORT, "--time", "1", "--omit", "1"];
+    iperf3_message_ns(&said_by(inside(hosts, case, 0, &[&at[..], &IPERF3_STREAM].concat())?)?)
 }
 
 /// `words` on the host of `side`, on the CPU of that side of `case`.

@@ -215,16 +215,15 @@ fn on_one_cpu_another_client_may_have_it() {
 #[test]
 fn a_client_that_seems_to_run_on_two_cpus_at_once_has_no_longer_iteration() {
     // The spans of the client end in another order than they begin.
-    let at = |at_ns, cpu, tid, what| event(at_ns, cpu, tid, what);
     let mut trace = trace(&[(FIRST, 1002, 1242)], Vec::new());
     trace.sets = Vec::new();
     trace.events = vec![
-        at(1241, 1, FIRST, CpuEventKind::Waking { woken: 0, by_interrupt: false }),
-        at(1000, 2, FIRST, CpuEventKind::SoftirqOut),
-        at(1242, 1, 0, CpuEventKind::InterruptIn),
-        at(1001, 2, SERVER, CpuEventKind::On),
-        at(1242, 0, 0, CpuEventKind::On),
-        at(1000, 0, SERVER, CpuEventKind::On),
+        event(1241, 1, FIRST, CpuEventKind::Waking { woken: 0, by_interrupt: false }),
+        event(1000, 2, FIRST, CpuEventKind::SoftirqOut),
+        event(1242, 1, 0, CpuEventKind::InterruptIn),
+        event(1001, 2, SERVER, CpuEventKind::On),
+        event(1242, 0, 0, CpuEventKind::On),
+        event(1000, 0, SERVER, CpuEventKind::On),
         exit(1000, 1, FIRST, READ, -11),
         enter(1000, 1, 0, READ),
     ];

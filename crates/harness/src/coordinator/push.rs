@@ -35,26 +35,12 @@ impl PushedProgram {
     /// Copies this program by `via` to a name in /tmp that nobody can guess.
     pub fn push(via: &Via, interrupted: &AtomicBool) -> Result<Self, Failure> {
         let path = format!("/tmp/ipcmark-push-{:032x}", rand::random::<u128>());
-        let own = File::open("/proc/self/exe").or_fail("open", "/proc/self/exe")?;
         let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the remover's pipe")?;
         let mut remover = reexecution(REMOVER, None);
         remover.args(via.words()).args(["rm", "-f", &path]).stdin(theirs).stdout(Stdio::null());
         let remover = remover.spawn().or_fail("start", "the remover (/proc/self/exe)")?;
         let pushed = Self { path, waker: Some(ours), remover };
-        // tee keeps its standard output open. dd and cat into a file have it closed, and containerd then takes a command for
-        // done: it closes the input after some kilobytes, and no one says so. What tee writes there tells what has arrived.
-        let mut copy = via.command(&["tee", &pushed.path]);
-        let arrived = File::open("/proc/self/exe").or_fail("open", "/proc/self/exe")?;
-        let (echo, to_echo) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the copy's output")?;
-        copy.stdin(own).stdout(to_echo);
-        let (tell, compared) = mpsc::channel();
-        std::thread::spawn(move || tell.send(are_same(File::from(echo), arrived)));
-        finish(copy, via, interrupted)?;
-        if !compared.recv_timeout(COMPARED_WITHIN).unwrap_or(false) {
-            let why = "what arrived there is another file, or a part of it";
-            let next = "see whether the command passes its whole input on, and all output back, unchanged";
-            return Err(Failure::new("push", format!("this program by '{via}'"), why, next));
-        }
+        copy_to(&pushed.path, via, interrupted)?;
         let mut chmod = via.command(&["chmod", "700", &pushed.path]);
         chmod.stdin(Stdio::null()).stdout(Stdio::null());
         finish(chmod, via, interrupted)?;
@@ -75,8 +61,34 @@ impl Drop for PushedProgram {
     }
 }
 
+/// Copies this program by `via` to `path`, and compares what has arrived there.
+fn copy_to(path: &str, via: &Via, interrupted: &AtomicBool) -> Result<(), Failure> {
+    let own = || File::open("/proc/self/exe").or_fail("open", "/proc/self/exe");
+    let (sent, expected) = (own()?, own()?);
+    let (echo, to_echo) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the copy's output")?;
+    // tee keeps its standard output open. dd and cat into a file have it closed, and containerd then takes a command for
+    // done: it closes the input after some kilobytes, and no one says so. What tee writes there tells what has arrived.
+    let mut copy = via.command(&["tee", path]);
+    copy.stdin(sent).stdout(to_echo);
+    let (tell, compared) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut echo = File::from(echo);
+        let is_same = are_same(&echo, &expected);
+        // A command whose output nobody reads would fail, and hide that it was wrong.
+        let _ = std::io::copy(&mut echo, &mut std::io::sink());
+        tell.send(is_same)
+    });
+    finish(copy, via, interrupted)?;
+    if compared.recv_timeout(COMPARED_WITHIN).unwrap_or(false) {
+        return Ok(());
+    }
+    let why = "what arrived there is another file, or a part of it";
+    let next = "see whether the command passes its whole input on, and all output back, unchanged";
+    Err(Failure::new("push", format!("this program by '{via}'"), why, next))
+}
+
 /// Whether `one` and `other` have the same bytes, up to their ends.
-fn are_same(one: File, other: File) -> bool {
+fn are_same(one: &File, other: &File) -> bool {
     const AT_ONCE: usize = 1 << 16;
     let [mut one, mut other] = [one, other].map(|file| BufReader::with_capacity(AT_ONCE, file));
     loop {

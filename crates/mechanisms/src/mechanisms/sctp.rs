@@ -13,10 +13,9 @@ use model::Params;
 use model::card::{Card, Framing};
 use model::record::Setting;
 use model::semantics::{Atomic, Semantics};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::io::IoSliceMut;
 use rustix::net::{Protocol, RecvAncillaryBuffer, RecvFlags, ReturnFlags, ipproto, recvmsg};
-use sys::socket_option::set_sctp_nodelay;
 use sys::{Errno, Failure};
 
 /// sctp(7), one-to-one style.
@@ -36,11 +35,6 @@ impl InetStream for Sctp {
         ..Tcp::CARD
     };
     type End = SctpEndpoint;
-
-    #[inline(always)]
-    fn set_nodelay(socket: &OwnedFd, nodelay: bool) -> Result<(), Errno> {
-        set_sctp_nodelay(socket, nodelay)
-    }
 }
 
 /// An endpoint that receives whole messages. The kernel delivers one that fills the receive buffer in pieces, and only recvmsg(2) says

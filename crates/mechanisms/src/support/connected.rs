@@ -4,7 +4,7 @@ use crate::contract::{
     Arrived, Endpoint, InPlace, Mechanism, Network, Shape, StepTrace, Ticket, TrialContext,
 };
 use crate::support::connect_each::{AcceptingServer, ConnectingClient};
-use crate::support::connection::{Connection, Listener, Options, open};
+use crate::support::connection::{Connection, Listener, Options, open, set_nodelay};
 use crate::support::descriptor::{Fds, OverDescriptors};
 use crate::support::network::{admit, host_of, introduce, strangers_setting};
 use crate::support::socket::set_busy_polling;
@@ -148,7 +148,7 @@ fn lasting_endpoint<C: Connection>(
 ) -> Result<ConnectionEndpoint<C>, Failure> {
     if let Some(nodelay) = Options::from_params(params, &C::CARD).nodelay {
         // Accepted connections need not inherit the options of their listener.
-        C::set_nodelay(&socket, nodelay).or_fail("setsockopt(NODELAY)", C::CARD.name)?;
+        set_nodelay::<C>(&socket, nodelay).or_fail("setsockopt(NODELAY)", C::CARD.name)?;
     }
     let busy_polling = set_busy_polling(&socket, params, &C::CARD)?;
     let settings = settings.into_iter().chain(busy_polling).collect();

@@ -9,11 +9,11 @@ use model::{Domain, Param, Params};
 use rustix::fd::OwnedFd;
 use rustix::net::{
     AddressFamily, Protocol, SocketAddrAny, SocketFlags, SocketType, accept_with, bind, connect, getsockname,
-    listen, socket_with, sockopt,
+    ipproto, listen, socket_with, sockopt,
 };
 use std::path::PathBuf;
 use std::time::Duration;
-use sys::socket_option::set_busy_poll;
+use sys::socket_option::{set_busy_poll, set_sctp_nodelay};
 use sys::{Errno, Failure, OrFail};
 
 /// `TCP_NODELAY`, tcp(7), or `SCTP_NODELAY`, sctp(7).
@@ -43,12 +43,6 @@ pub(crate) trait Connection: 'static {
 
     /// The address at which a listener of `trial` shall be bound.
     fn listener_address(trial: &TrialContext<'_>) -> Result<ListenerAddress, Failure>;
-
-    /// Makes `socket` send small segments at once, or not.
-    #[inline(always)]
-    fn set_nodelay(socket: &OwnedFd, nodelay: bool) -> Result<(), Errno> {
-        sockopt::set_tcp_nodelay(socket, nodelay)
-    }
 
     /// Both sockets of a connection that lasts, if that takes no listener.
     fn pair(_params: &Params) -> Option<Result<Ends, Failure>> {
@@ -108,7 +102,16 @@ impl Options {
         if !self.busy_poll.is_zero() {
             set_busy_poll(socket, self.busy_poll)?;
         }
-        self.nodelay.map_or(Ok(()), |nodelay| C::set_nodelay(socket, nodelay))
+        self.nodelay.map_or(Ok(()), |nodelay| set_nodelay::<C>(socket, nodelay))
+    }
+}
+
+/// Makes `socket` send small segments at once, or not, by the option of its protocol.
+#[inline(always)]
+pub(crate) fn set_nodelay<C: Connection>(socket: &OwnedFd, nodelay: bool) -> Result<(), Errno> {
+    match C::PROTOCOL == Some(ipproto::SCTP) {
+        true => set_sctp_nodelay(socket, nodelay),
+        false => sockopt::set_tcp_nodelay(socket, nodelay),
     }
 }
 

@@ -10,7 +10,7 @@ use model::Params;
 use model::card::{Card, Framing, Support};
 use rustix::fd::OwnedFd;
 use rustix::net::{
-    AddressFamily, Protocol, SocketAddrAny, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt,
+    AddressFamily, Protocol, SocketAddrAny, SocketFlags, SocketType, bind, getsockname, socket_with,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 use sys::{Errno, Failure, OrFail};
@@ -23,12 +23,6 @@ pub(crate) trait InetStream: 'static {
     const PROTOCOL: Option<Protocol>;
     /// The endpoints of a connection that lasts.
     type End: OverDescriptors;
-
-    /// Makes `socket` send small segments at once, or not.
-    #[inline(always)]
-    fn set_nodelay(socket: &OwnedFd, nodelay: bool) -> Result<(), Errno> {
-        sockopt::set_tcp_nodelay(socket, nodelay)
-    }
 }
 
 /// Any free port of 127.0.0.1.
@@ -39,11 +33,6 @@ impl<I: InetStream> Connection for I {
     const TYPE: SocketType = SocketType::STREAM;
     const PROTOCOL: Option<Protocol> = I::PROTOCOL;
     type End = I::End;
-
-    #[inline(always)]
-    fn set_nodelay(socket: &OwnedFd, nodelay: bool) -> Result<(), Errno> {
-        I::set_nodelay(socket, nodelay)
-    }
 
     fn probe(params: &Params) -> Support {
         match try_message::<Connected<Self>>(params) {

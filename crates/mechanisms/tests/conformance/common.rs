@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-/// The longest that one check may take. It guards against a hang, and nothing else.
+/// The longest that one check may take. It guards against a hang, and nothing else: emulated, the stream of
+/// `sctp` takes more than a minute.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Parameters that affect the same code, so that testing each alone is not enough.
