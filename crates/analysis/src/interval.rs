@@ -59,16 +59,58 @@ pub fn mean_over_trials(values: &[f64]) -> Option<MeanEstimate> {
     if values.is_empty() {
         return None;
     }
-    let mean = stats::mean(values);
     let interval = (values.len() >= FEWEST_TRIALS).then(|| {
-        let likeness = Likeness::of(values);
-        let error = (stats::squares(values) / (values.len() as f64 - 1.0) / values.len() as f64
-            * likeness.inflation)
-            .sqrt();
-        let half = student_quantile(TAIL, likeness.degrees) * error;
+        let MeanError { mean, variance, degrees } = MeanError::of(values);
+        let half = student_quantile(TAIL, degrees) * variance.sqrt();
         (mean - half, mean + half)
     });
-    Some(MeanEstimate { mean, interval })
+    Some(MeanEstimate { mean: stats::mean(values), interval })
+}
+
+/// A mean with the variance of its error.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MeanError {
+    pub(crate) mean: f64,
+    pub(crate) variance: f64,
+    /// The degrees of freedom of `variance`.
+    pub(crate) degrees: f64,
+}
+
+impl MeanError {
+    /// Of at least two values in the order of time, of which neighbours may have something in common.
+    fn of(values: &[f64]) -> Self {
+        let likeness = Likeness::of(values);
+        let count = values.len() as f64;
+        let variance = stats::squares(values) / (count - 1.0) / count * likeness.inflation;
+        Self { mean: stats::mean(values), variance, degrees: likeness.degrees }
+    }
+
+    /// The trimmed mean of one value a trial, in the order of time; `None` of fewer than [`FEWEST_TRIALS`]. A fifth of the values on each
+    /// side counts as the next value does, so that trials that went wrong count little (Yuen 1974). Of many trials it is that of
+    /// the medians of groups of successive ones.
+    pub(crate) fn of_trials(values: &[f64]) -> Option<Self> {
+        const LEAST_IN_SECTION: usize = 3;
+        if values.len() < LEAST_IN_SECTION * MOST_SECTIONS {
+            return (values.len() >= FEWEST_TRIALS).then(|| Self::trimmed(values));
+        }
+        let median = |section: Vec<&f64>| stats::median(&section.into_iter().copied().collect::<Vec<f64>>());
+        let medians: Option<Vec<f64>> = sections(values, |_| false)?.into_iter().map(median).collect();
+        medians.map(|medians| Self::trimmed(&medians))
+    }
+
+    fn trimmed(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let off = sorted.len() / 5;
+        let kept = &sorted[off..sorted.len() - off];
+        let (low, high) = (kept[0], kept[kept.len() - 1]);
+        let drawn_in: Vec<f64> = values.iter().map(|value| value.clamp(low, high)).collect();
+        let likeness = Likeness::of(&drawn_in);
+        let count = kept.len() as f64;
+        let variance = stats::squares(&drawn_in) / (count - 1.0) / count * likeness.inflation;
+        let degrees = ((count - 1.0) / likeness.inflation).max(2.0);
+        Self { mean: stats::mean(kept), variance, degrees }
+    }
 }
 
 /// The median of all values with its 95% interval, from the values of each trial in the order of time; `None` of no value.

@@ -29,8 +29,17 @@ pub struct CommunicatingProcess {
     pub cpu_ns: u64,
     /// How often its threads left a CPU.
     pub switches: u64,
+    /// The logical CPUs to which it was held at last; any where there are none.
+    pub cpus: Vec<u32>,
     /// Whether it was not recorded, and is known as the other side of an object only.
     pub outside: bool,
+}
+
+impl CommunicatingProcess {
+    /// One that is recorded, and has done nothing yet.
+    pub fn new(name: String) -> Self {
+        Self { name, cpu_ns: 0, switches: 0, cpus: Vec::new(), outside: false }
+    }
 }
 
 /// What the kernel keeps between processes: a pipe, two sockets, a queue. It has two sides; what is sent from one is

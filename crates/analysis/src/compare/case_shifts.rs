@@ -1,17 +1,24 @@
 //! The shifts of one case between two sides: of its time, and of its time as a multiple of floors.
 
-use super::chosen_pair::ChosenPair;
+use super::chosen_pair::{ChosenPair, ChosenSides};
 use super::references::Reference;
 use super::run_variance::RunVariance;
 use super::statistics::Shift;
 use model::case::Case;
-use model::floor::SYSCALL;
+use model::floor::{CACHE_LINE, SYSCALL};
+use model::sample::Sample;
 use model::workload::Workload;
+
+/// What a case is held against, where it is no floor of that name.
+const ITS_FLOOR: &str = "its floor";
+const ITS_WAKE_FLOOR: &str = "its floor of a wake-up";
+const SPEED_READINGS: &str = "the speed readings";
 
 /// The shifts of one case by which it is judged.
 pub(super) struct CaseShifts<'a> {
     pub(super) time: Shift,
-    /// As a multiple of its own floor, or of what stands in for it, with its name.
+    /// As a multiple of its own floor, or of what stands in for it, with its name. Of a case that sleeps on two CPUs it is the floor that
+    /// wakes a sleeper: a cache line that changes hands between two that spin drifts by laws of its own.
     pub(super) adjusted: Option<(&'a str, Shift)>,
     /// Whether the floor does as the case does.
     pub(super) floor_is_alike: bool,
@@ -22,18 +29,32 @@ pub(super) struct CaseShifts<'a> {
 impl<'a> CaseShifts<'a> {
     /// `None` where a side has too few trials.
     pub(super) fn of(pair: &ChosenPair<'_>, references: &[Reference<'a>]) -> Option<Self> {
-        let time = pair.shift(|_, _, _| Some(1.0))?;
-        let own = pair.shift(|_, _, sample| sample.floor_ns).map(|shift| ("its floor", shift));
-        let floor_is_alike = own.is_some() && is_switch(pair.case);
+        let time = pair.shown.shift(|_, _, _| Some(1.0))?;
+        let of = pair.of_multiples().map(|sides| Self::held(pair.case, time, sides, references));
+        let error = |of: &Self| of.adjusted.map_or(f64::INFINITY, |(_, shift)| shift.error());
+        of.min_by(|one, other| error(one).total_cmp(&error(other)))
+    }
+
+    /// With the multiples of `sides`.
+    fn held(case: &Case, time: Shift, sides: &ChosenSides<'_>, references: &[Reference<'a>]) -> Self {
+        let woken = sides.shift(|_, _, sample| sample.wake_floor_ns).map(|shift| (ITS_WAKE_FLOOR, shift));
+        let is_woken = woken.is_some();
+        let resembles = |reference: &&Reference<'_>| {
+            reference.resembles(case) && !(is_woken && reference.case.spec.name == CACHE_LINE)
+        };
         let mut others: Vec<(&str, Shift)> = references
             .iter()
-            .filter(|reference| reference.resembles(pair.case))
-            .filter_map(|reference| Some((reference.case.spec.name.as_str(), reference.shift(pair)?)))
+            .filter(resembles)
+            .filter_map(|reference| Some((reference.case.spec.name.as_str(), reference.shift(sides)?)))
             .collect();
-        // A case without a floor of its own, such as an operation, is held against the bare system call.
+        let own = woken.or_else(|| Some((ITS_FLOOR, sides.shift(|_, _, sample| sample.floor_ns)?)));
+        let floor_is_alike = own.is_some() && (is_woken || is_switch(case));
+        // A case without a floor of its own, such as an operation, is held against the speed of its CPU, or else against the bare
+        // system call.
+        let by_speed = || Some((SPEED_READINGS, sides.shift(|_, _, sample| reading_ns(sample))?));
         let stand_in = || others.iter().position(|(name, _)| *name == SYSCALL).map(|at| others.remove(at));
-        let adjusted = own.or_else(stand_in);
-        Some(Self { time, adjusted, floor_is_alike, others })
+        let adjusted = own.or_else(by_speed).or_else(stand_in);
+        Self { time, adjusted, floor_is_alike, others }
     }
 }
 
@@ -45,6 +66,11 @@ impl CaseShifts<'_> {
         let by_floor_alone = if self.floor_is_alike { adjusted.p(multiples.doubled()) } else { 1.0 };
         Some(adjusted.p(multiples).max(of_time.min(by_floor_alone)))
     }
+}
+
+/// How long the reading of the client's CPU took beside `sample`.
+fn reading_ns(sample: &Sample) -> Option<f64> {
+    sample.speed.map(|speed| speed.client.mean_ns())
 }
 
 /// Whether an iteration of `case` hands over and back by switching on one CPU.

@@ -1,4 +1,4 @@
-//! The slices of one case by which it is compared: those at full speed, or all.
+//! The slices of one case by which it is compared: those at full speed, and all.
 
 use super::pairing::{CasePair, CaseRuns};
 use super::statistics::{FEWEST_TRIALS, Shift};
@@ -11,21 +11,27 @@ use model::sample::Sample;
 use model::summary::HostView;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The slices of one case by which it is compared, of each run of A and of B.
+/// The slices of one case by which it is compared.
 pub(super) struct ChosenPair<'a> {
     pub(super) case: &'a Case,
-    /// Whether they are those at full speed, or all.
+    /// Whether its times are those at full speed, or all.
     pub(super) view: HostView,
-    pub(super) sides: [Vec<(usize, Vec<&'a Sample>)>; 2],
+    /// The slices of which that says the times.
+    pub(super) shown: ChosenSides<'a>,
+    /// All slices, where those are fewer.
+    all: Option<ChosenSides<'a>>,
     /// The delay that was injected in each side.
     pub(super) injects: [Option<Inject>; 2],
     /// Why runs of A and of B failed to measure it.
     pub(super) failures: [Vec<&'a str>; 2],
 }
 
+/// Slices of each run of A and of B, with the number of the run.
+pub(super) struct ChosenSides<'a>(pub(super) [Vec<(usize, Vec<&'a Sample>)>; 2]);
+
 impl<'a> ChosenPair<'a> {
-    /// The undisturbed slices, where every run has enough trials with some: those of a slow minute are then not compared with
-    /// those of a fast one. All slices elsewhere.
+    /// Times are of the undisturbed slices, where every run has enough trials with some: those of a slow minute are then not compared
+    /// with those of a fast one. They are of all slices elsewhere.
     pub(super) fn of(pair: &CasePair<'a>, full_speeds: [&[FullSpeed]; 2]) -> Self {
         let undisturbed = |side: usize, runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
             let chosen = runs.records.iter().map(|(run, record)| {
@@ -39,17 +45,22 @@ impl<'a> ChosenPair<'a> {
         let all = |runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
             runs.records.iter().map(|(run, record)| (*run, record.samples.iter().collect())).collect()
         };
-        let sides = [undisturbed(0, &pair.a), undisturbed(1, &pair.b)];
-        let have_enough = sides.iter().flatten().all(|(_, samples)| trials(samples) >= FEWEST_TRIALS);
-        let case = pair.a.case();
+        let undisturbed = [undisturbed(0, &pair.a), undisturbed(1, &pair.b)];
+        let all = ChosenSides([all(&pair.a), all(&pair.b)]);
+        let (view, shown, all) =
+            match undisturbed.iter().flatten().all(|(_, samples)| trials(samples) >= FEWEST_TRIALS) {
+                true => (HostView::Undisturbed, ChosenSides(undisturbed), Some(all)),
+                false => (HostView::AsFound, all, None),
+            };
         let injects = [&pair.a, &pair.b].map(|side| side.case().inject);
         let failures = [failures(&pair.a), failures(&pair.b)];
-        match have_enough {
-            true => Self { case, view: HostView::Undisturbed, sides, injects, failures },
-            false => {
-                Self { case, view: HostView::AsFound, sides: [all(&pair.a), all(&pair.b)], injects, failures }
-            }
-        }
+        Self { case: pair.a.case(), view, shown, all, injects, failures }
+    }
+
+    /// The slices whose multiples of a floor may be compared: a floor is as fast or slow as the host is beside it, so that those of a
+    /// slow minute do as well.
+    pub(super) fn of_multiples(&self) -> impl Iterator<Item = &ChosenSides<'a>> {
+        std::iter::once(&self.shown).chain(&self.all)
     }
 
     /// What was injected, where the sides differ in it: the name of a case is A's.
@@ -60,12 +71,14 @@ impl<'a> ChosenPair<'a> {
         let [a, b] = self.injects;
         (a != b).then(|| format!("A was measured with {} injected, B with {}", text(a), text(b)))
     }
+}
 
+impl ChosenSides<'_> {
     /// ln B − ln A of times as multiples of what `floor_ns` gives for the side, the run and the slice.
     pub(super) fn shift(&self, floor_ns: impl Fn(usize, usize, &Sample) -> Option<f64>) -> Option<Shift> {
         let logs = |side: usize| -> Vec<Vec<f64>> {
             let of_run = |(run, samples): &(usize, Vec<&Sample>)| logs(samples, |s| floor_ns(side, *run, s));
-            self.sides[side].iter().map(of_run).collect()
+            self.0[side].iter().map(of_run).collect()
         };
         Shift::between(&logs(0), &logs(1))
     }

@@ -47,6 +47,10 @@ pub struct PairedComparison {
     pub ratio: Option<Estimate>,
     /// Whether that is the ratio at the host's full speed; otherwise it is over all states in which the host was.
     pub at_full_speed: bool,
+    /// Why the kernel would not give the endpoints of both sides their memory at the same addresses; without a reason it did. Where it
+    /// would not, addresses are by chance, and intervals are wider by that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses_by_chance: Option<String>,
     /// Its 95% interval by which no difference is found.
     pub own_interval: Option<(f64, f64)>,
     /// The smallest difference that this comparison finds with a chance of 80%.
@@ -135,6 +139,7 @@ fn judge_paired(
         ratio: mean
             .map(|mean| Estimate { median: mean.log.exp(), interval: Some(ends(mean, mean.half(level))) }),
         at_full_speed: mean.is_some_and(|mean| mean.at_full_speed),
+        addresses_by_chance: None,
         own_interval: mean.map(|mean| ends(mean, mean.half(MISS))),
         finds: mean.map(|mean| Percent(mean.finds(level).exp_m1())),
         verdict,

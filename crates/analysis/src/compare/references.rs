@@ -1,6 +1,6 @@
 //! What else a change can be measured against: other floors, and the other cases of the same place.
 
-use super::chosen_pair::ChosenPair;
+use super::chosen_pair::ChosenSides;
 use super::pairing::CasePair;
 use super::statistics::Shift;
 use crate::stats;
@@ -36,9 +36,9 @@ impl<'a> Reference<'a> {
             || (self.case.placement == case.placement && self.case.workload == Workload::Latency)
     }
 
-    /// The shift of `pair` as a multiple of this floor.
-    pub(super) fn shift(&self, pair: &ChosenPair<'_>) -> Option<Shift> {
-        pair.shift(|side, run, sample| self.ns_by_round[side].get(&(run, sample.round)).copied())
+    /// The shift of `sides` as a multiple of this floor.
+    pub(super) fn shift(&self, sides: &ChosenSides<'_>) -> Option<Shift> {
+        sides.shift(|side, run, sample| self.ns_by_round[side].get(&(run, sample.round)).copied())
     }
 }
 

@@ -137,10 +137,10 @@ pub struct Ratio {
     pub own_interval: (f64, f64),
 }
 
-/// A ratio of multiples of a floor.
+/// A ratio of multiples of a floor, or of what stands in for one.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AdjustedRatio {
-    /// The floor.
+    /// What they are multiples of.
     pub by: String,
     /// The ratio.
     pub ratio: Ratio,

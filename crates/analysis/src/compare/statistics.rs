@@ -3,6 +3,7 @@
 use super::options::ComparisonOptions;
 use super::result::{ComparisonVerdict, Ratio};
 use super::run_variance::RunVariance;
+use crate::interval::MeanError;
 use crate::stats::{self, student_quantile, student_tail};
 
 /// The fewest trials of a case, in each run, that allow a verdict.
@@ -27,35 +28,6 @@ impl Caution {
     /// Whether a shift of `log` with an interval of half-width `half` lies within the margin.
     pub(super) fn within_margin(self, log: f64, half: f64) -> bool {
         log.abs() + half <= self.options.margin.0.ln_1p()
-    }
-}
-
-/// The mean of a run's batches, on logarithms.
-#[derive(Clone, Copy)]
-struct BatchMean {
-    mean: f64,
-    variance: f64,
-    degrees: f64,
-}
-
-impl BatchMean {
-    /// Of at least [`FEWEST_TRIALS`] logarithms in time order.
-    fn of(logs: &[f64]) -> Option<Self> {
-        let n = logs.len();
-        if n < FEWEST_TRIALS {
-            return None;
-        }
-        let batches = (n / 4).clamp(3, 10);
-        let medians: Option<Vec<f64>> = (0..batches)
-            .map(|nth| stats::median(&logs[nth * n / batches..(nth + 1) * n / batches]))
-            .collect();
-        let medians = medians?;
-        let degrees = (batches - 1) as f64;
-        Some(Self {
-            mean: stats::mean(&medians),
-            variance: stats::squares(&medians) / degrees / batches as f64,
-            degrees,
-        })
     }
 }
 
@@ -95,9 +67,9 @@ impl std::ops::Add for Replicates {
 impl SideMean {
     /// Of the logarithms of each run that has enough; `None` where no run has.
     fn of(runs: &[Vec<f64>]) -> Option<Self> {
-        let runs: Vec<BatchMean> = runs.iter().filter_map(|logs| BatchMean::of(logs)).collect();
+        let runs: Vec<MeanError> = runs.iter().filter_map(|logs| MeanError::of_trials(logs)).collect();
         let count = runs.len() as f64;
-        let sum = |of: &dyn Fn(&BatchMean) -> f64| runs.iter().map(of).sum::<f64>();
+        let sum = |of: &dyn Fn(&MeanError) -> f64| runs.iter().map(of).sum::<f64>();
         let means: Vec<f64> = runs.iter().map(|run| run.mean).collect();
         let within = sum(&|run| run.variance);
         (!runs.is_empty()).then(|| Self {
@@ -137,6 +109,11 @@ impl Shift {
             run_share: 1.0 / a.runs + 1.0 / b.runs,
             replicates: a.replicates + b.replicates,
         })
+    }
+
+    /// Half the width of its interval, were there no variance between runs.
+    pub(super) fn error(self) -> f64 {
+        student_quantile(MISS / 2.0, self.variance.powi(2) / self.spread) * self.variance.sqrt()
     }
 
     /// Its variance with that between runs in it, and the degrees of freedom by Welch and Satterthwaite.

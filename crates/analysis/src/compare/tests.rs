@@ -6,7 +6,7 @@ use crate::simulated::Random;
 use crate::stats;
 use model::case::Case;
 use model::fact::Fact;
-use model::floor::{CONTEXT_SWITCH, SYSCALL};
+use model::floor::{CACHE_LINE, CONTEXT_SWITCH, SYSCALL};
 use model::placement::CpuPair;
 use model::record::{Outcome, Record, Results};
 use model::sample::Sample;
@@ -36,7 +36,7 @@ fn a_real_change_is_found_as_far_as_the_noise_permits() {
     let calm = World { case_shift: 0.01, ..WORLD };
     for (drift, least_10, least_15) in [
         (Drift::Rest, 0.75, 0.95),
-        (Drift::Wander(15.0), 0.5, 0.8),
+        (Drift::Wander(15.0), 0.45, 0.8),
         (Drift::Modes(10.0), 0.3, 0.75),
         (Drift::Modes(30.0), 0.45, 0.8),
     ] {
@@ -143,6 +143,57 @@ fn an_operation_is_held_against_the_bare_system_call() {
     assert_eq!(slower.verdict, ComparisonVerdict::Slower);
     let host = only_case(&before, &with_operation(&run(20, 1300.0, Some(650.0))));
     assert_eq!((host.verdict, host.floors_differ), (ComparisonVerdict::NoDifference, true));
+}
+
+#[test]
+fn a_case_that_sleeps_on_two_cpus_is_held_against_the_floor_of_a_wake_up() {
+    // The cache line became 20% slower, which is nothing to a case that waits for a wake-up; then the wake-up did, which is.
+    let run = |case_ns: f64, line_ns: f64, wake_ns: f64| {
+        let sample = |round: u32| {
+            let ripple = 1.0 + 0.002 * f64::from(round * 7 % 5);
+            let sample = testing::sample(round, case_ns * ripple, Some(line_ns));
+            Sample { wake_floor_ns: Some(wake_ns), ..sample }
+        };
+        let cpus = Some(CpuPair { client: 1, server: 0 });
+        let case = Case { cpus, ..on_cpu("pipe", Workload::Latency) };
+        let line = Case { cpus, ..on_cpu(CACHE_LINE, Workload::Latency) };
+        let lines = (0..20).map(|round| testing::sample(round, line_ns, None)).collect();
+        let records = vec![
+            testing::record(case, (0..20).map(sample).collect()),
+            Record { floor: true, ..testing::record(line, lines) },
+        ];
+        Results { records, ..testing::results() }
+    };
+    let before = run(30e3, 100.0, 25e3);
+    let verdict = |after: &Results| {
+        let case = only_case(&before, after);
+        (case.verdict, case.adjusted.unwrap().by)
+    };
+    let by = || "its floor of a wake-up".to_owned();
+    assert_eq!(verdict(&run(30e3, 120.0, 25e3)), (ComparisonVerdict::NoDifference, by()));
+    assert_eq!(verdict(&run(36e3, 120.0, 25e3)), (ComparisonVerdict::Slower, by()));
+    assert_eq!(verdict(&run(36e3, 100.0, 30e3)), (ComparisonVerdict::NoDifference, by()));
+}
+
+#[test]
+fn an_operation_is_held_against_the_speed_of_its_cpu_where_that_was_read() {
+    let run = |case_ns: f64, reading_ns: f64| {
+        let sample = |round: u32| {
+            let ripple = 1.0 + 0.002 * f64::from(round * 7 % 5);
+            let reading = SpeedReading { before_ns: reading_ns, after_ns: reading_ns };
+            let speed = Some(SpeedReadings { client: reading, server: None, pair: None });
+            Sample { speed, ..testing::sample(round, case_ns * ripple, None) }
+        };
+        let record = testing::record(on_cpu("tsc", Workload::Cost), (0..20).map(sample).collect());
+        Results { records: vec![record], ..testing::results() }
+    };
+    let before = run(20.0, 7000.0);
+    let slower = only_case(&before, &run(26.0, 7000.0));
+    assert_eq!(
+        (slower.verdict, &*slower.adjusted.unwrap().by),
+        (ComparisonVerdict::Slower, "the speed readings")
+    );
+    assert_eq!(only_case(&before, &run(26.0, 9100.0)).verdict, ComparisonVerdict::NoDifference);
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn too_few_trials(pair: &ChosenPair<'_>) -> String {
         (most < FEWEST_TRIALS)
             .then(|| format!("{side} has {most} of the {FEWEST_TRIALS} trials needed{failure}"))
     };
-    let [a, b] = &pair.sides;
+    let [a, b] = &pair.shown.0;
     let [failures_a, failures_b] = &pair.failures;
     let reasons: Vec<String> =
         [of("A", a, failures_a), of("B", b, failures_b)].into_iter().flatten().collect();
@@ -202,8 +202,8 @@ fn judged_case(
             key: pair.case.key(),
             case: pair.case.clone(),
             view: pair.view,
-            a: median(&pair.sides[0]),
-            b: median(&pair.sides[1]),
+            a: median(&pair.shown.0[0]),
+            b: median(&pair.shown.0[1]),
             ratio: time.map(ShiftEstimate::ratio),
             adjusted: adjusted
                 .map(|(by, estimate)| AdjustedRatio { by: by.to_owned(), ratio: estimate.ratio() }),

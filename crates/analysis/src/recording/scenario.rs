@@ -67,7 +67,7 @@ pub fn scenario_of(
             };
             Process {
                 name: names.unique(&of.name, "process"),
-                cpus: Vec::new(),
+                cpus: of.cpus.clone(),
                 roots: if are_together(&drafts, *process) { Roots::Together } else { Roots::InTurn },
                 recorded: (!of.outside).then_some(recorded),
             }

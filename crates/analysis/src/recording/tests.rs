@@ -33,12 +33,7 @@ pub(super) struct Script {
 impl Default for Script {
     /// Three processes, and three objects.
     fn default() -> Self {
-        let process = |name: &str| CommunicatingProcess {
-            name: name.to_owned(),
-            cpu_ns: 0,
-            switches: 0,
-            outside: false,
-        };
+        let process = |name: &str| CommunicatingProcess::new(name.to_owned());
         let object = |mechanism: &str| KernelObject {
             mechanism: Some(mechanism.to_owned()),
             name: format!("a {mechanism}"),

@@ -89,6 +89,7 @@ fn judge(
     let mut compared = compare_paired(ratios, options(request));
     for (pair, compared) in pairs.iter().zip(&mut compared) {
         compared.reason = pair.failure.clone().or(compared.reason.take());
+        compared.addresses_by_chance = why_random().map(|errno| format!("personality: {errno}"));
     }
     print(&match json {
         true => format!("{:#}\n", serde_json::json!(compared)),

@@ -92,6 +92,9 @@ fn dockers_seccomp_profile_is_in_force() {
             ["compare", "pipe", "fifo", "-w", "latency", "-s", "1", "-p", "same-core", "--time", "1s"];
         let said = run(ordinary(&place, "./ipcmark").args(compare)).expect(0);
         assert!(said.out.contains("personality: Operation not permitted"), "{said}");
+        let said = run(ordinary(&place, "./ipcmark").args(compare).arg("--json")).expect(0);
+        let pairs: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(pairs[0]["addresses_by_chance"], "personality: Operation not permitted", "{said}");
     };
     std::thread::scope(|threads| threads.spawn(confined).join().unwrap());
 }

@@ -14,6 +14,7 @@ use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
 use rustix::thread::{CpuSet, futex, sched_getaffinity};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -347,7 +348,7 @@ fn recorders_take_no_events_from_each_other() {
 }
 
 #[test]
-fn where_messages_are_received_is_recorded() {
+fn where_messages_are_received_is_recorded_and_who_is_held_there() {
     let allowed = sched_getaffinity(None).unwrap();
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
     let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
@@ -359,6 +360,12 @@ fn where_messages_are_received_is_recorded() {
             let seen = flow.recorded.as_ref().unwrap().on_one_cpu;
             let is_told = way != "ptrace";
             assert_eq!(seen, is_told.then_some(f64::from(u8::from(own == other))), "{way}: {flow:#?}");
+            // Where there is one CPU, nobody is held to it.
+            if first != last {
+                let held = [flow.from, flow.to].map(|at| scenario.processes[at].cpus.clone());
+                let expected = [own, other].map(|cpu| vec![cpu as u32]);
+                assert_eq!(BTreeSet::from(held), BTreeSet::from(expected), "{way}: {scenario:#?}");
+            }
         }
     }
 }

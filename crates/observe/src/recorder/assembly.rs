@@ -4,9 +4,10 @@
 mod wake_ups;
 
 use super::calls::{CallMeaning, meaning};
+use super::cpus::held_cpus;
 use super::descriptors::{Descriptors, Referent};
 use super::holders::{Holder, process_name};
-use super::objects::{Objects, fd_info};
+use super::objects::{CLOEXEC, Objects, closes_at_exec};
 use super::raw::{RawCall, RawEvent, RawKind};
 use super::thread::{Entered, Thread, ThreadTotals};
 use model::communication::{
@@ -28,8 +29,6 @@ const F_DUPFD_CLOEXEC: u64 = 1030;
 const MSG_PEEK: u64 = 2;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
 const FUTEX_PRIVATE: u64 = 128;
-/// `O_CLOEXEC`, which is `SOCK_CLOEXEC` and `EFD_CLOEXEC` too.
-const CLOEXEC: u64 = 0o2_000_000;
 /// More calls through one descriptor are not kept while it is not known to what it refers.
 const MOST_PENDING: usize = 1024;
 /// What is said of calls of which that was never known.
@@ -139,7 +138,8 @@ impl Assembly {
             self.by_pid.insert(pid, 0);
             return 0;
         }
-        self.processes.push(CommunicatingProcess { name, cpu_ns: 0, switches: 0, outside: false });
+        let cpus = held_cpus(pid).unwrap_or_default();
+        self.processes.push(CommunicatingProcess { cpus, ..CommunicatingProcess::new(name) });
         self.by_pid.insert(pid, index);
         self.recorded.insert(pid);
         index
@@ -218,6 +218,7 @@ impl Assembly {
             RawKind::Exec { name } => {
                 let process = self.process(pid) as usize;
                 self.processes[process].name = name;
+                self.processes[process].cpus = held_cpus(pid).unwrap_or_default();
                 if let Some(table) = self.tables.get_mut(&pid) {
                     table.exec();
                 }
@@ -521,6 +522,12 @@ impl Assembly {
                 processes[*process as usize].cpu_ns += until_ns.saturating_sub(since.max(self.from_ns));
             }
         }
+        let running: BTreeSet<u32> = self.threads.values().map(|thread| thread.pid).collect();
+        for pid in running {
+            if let (Some(process), Some(cpus)) = (self.by_pid.get(&pid), held_cpus(pid)) {
+                processes[*process as usize].cpus = cpus;
+            }
+        }
         let aside = self.aside.clone();
         self.closed = Some(Closed { until_ns, calls: self.calls.len(), processes, aside });
     }
@@ -583,17 +590,12 @@ impl Assembly {
         for (side, holder) in holders {
             let process = *known.entry(holder.clone()).or_insert_with(|| {
                 let (Holder::Process { name, .. } | Holder::Address(name)) = holder;
-                self.processes.push(CommunicatingProcess { name, cpu_ns: 0, switches: 0, outside: true });
+                self.processes
+                    .push(CommunicatingProcess { outside: true, ..CommunicatingProcess::new(name) });
                 u32::try_from(self.processes.len() - 1).unwrap_or(u32::MAX)
             });
             found.push((side, process));
         }
         found
     }
-}
-
-/// Whether `fd` of `pid` is closed when the process becomes another program.
-fn closes_at_exec(pid: u32, fd: u32) -> bool {
-    let flags = fd_info::<String>(pid, fd, "flags:");
-    flags.and_then(|flags| u64::from_str_radix(&flags, 8).ok()).is_some_and(|flags| flags & CLOEXEC != 0)
 }

@@ -7,6 +7,7 @@ mod assembly;
 mod bpf;
 mod calls;
 mod clock;
+mod cpus;
 mod descriptors;
 mod holders;
 mod objects;
@@ -22,6 +23,7 @@ mod tracepoints;
 use assembly::Assembly;
 use bpf::BpfEvents;
 use clock::{now_ns, since};
+use cpus::online_cpus;
 use model::communication::{Communication, RecordingStretch};
 use process_events::ProcessEvents;
 use raw::{RawEvent, RawKind};
@@ -319,17 +321,6 @@ impl Taken {
             self.assembly.begin(at_ns);
         }
     }
-}
-
-/// The CPUs that run, as the kernel lists them: `0-3,6`.
-fn online_cpus() -> Vec<u32> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
-    };
-    let cpus: Vec<u32> = text.trim().split(',').filter_map(range).flatten().collect();
-    if cpus.is_empty() { vec![0] } else { cpus }
 }
 
 /// `pids` and all that they have made and that still runs.

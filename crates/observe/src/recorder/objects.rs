@@ -17,6 +17,8 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::str::FromStr;
 
+/// `O_CLOEXEC`, which is `SOCK_CLOEXEC` and `EFD_CLOEXEC` too.
+pub(super) const CLOEXEC: u64 = 0o2_000_000;
 /// More objects are not told apart.
 const MOST_OBJECTS: usize = 1 << 20;
 /// What a pipe holds by default.
@@ -441,8 +443,14 @@ fn buffers(socket: &OwnedFd) -> Vec<String> {
     params
 }
 
+/// Whether `fd` of `pid` is closed when the process becomes another program.
+pub(super) fn closes_at_exec(pid: u32, fd: u32) -> bool {
+    let flags = fd_info::<String>(pid, fd, "flags:");
+    flags.and_then(|flags| u64::from_str_radix(&flags, 8).ok()).is_some_and(|flags| flags & CLOEXEC != 0)
+}
+
 /// What /proc/PID/fdinfo/FD says of `what`.
-pub(super) fn fd_info<T: FromStr>(pid: u32, fd: u32, what: &str) -> Option<T> {
+fn fd_info<T: FromStr>(pid: u32, fd: u32, what: &str) -> Option<T> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     text.lines().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())
 }

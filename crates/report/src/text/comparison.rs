@@ -22,8 +22,8 @@ const CHANGE: Heading = Heading::new("time").meaning(
          cases called faster or slower are neither",
 );
 const ADJUSTED: Heading = Heading::new("×floor").meaning(
-    "the same for the time over the floor in each round (for operations: over a bare system call), \
-         which leaves out how the host changed",
+    "the same for the time over the floor in each round (where endpoints sleep on two CPUs: over the floor \
+         of a wake-up; for operations: over the speed readings), which leaves out how the host changed",
 );
 
 const FINDS: Heading =

@@ -14,6 +14,10 @@ const PORT: &str = "24329";
 /// How long a run of pgbench is, and one that is recorded.
 const SECONDS: &str = "5";
 const RECORDED_SECONDS: &str = "8";
+/// Where pgbench and the server run, as taskset takes it.
+const PGBENCH_CPU: &str = "0";
+const SERVER_CPU: &str = "1";
+const ALL_CPUS: &str = "0-1023";
 
 /// Prints a line for each number of clients.
 pub(super) fn run(ipcmark: &Ipcmark) -> Result<(), String> {
@@ -24,19 +28,27 @@ pub(super) fn run(ipcmark: &Ipcmark) -> Result<(), String> {
         );
         return Ok(());
     };
-    [1, 4].into_iter().try_for_each(|clients| tried(ipcmark, &Pgbench { server: &server, clients }))
+    for held in [false, true] {
+        server.hold(if held { SERVER_CPU } else { ALL_CPUS })?;
+        for clients in [1, 4] {
+            tried(ipcmark, &Pgbench { server: &server, clients, held })?;
+        }
+    }
+    Ok(())
 }
 
 /// So many clients of a server.
 struct Pgbench<'a> {
     server: &'a Server,
     clients: u32,
+    /// Whether it has a CPU of its own, and the server another.
+    held: bool,
 }
 
 impl Pgbench<'_> {
     /// `pgbench` for so many seconds.
     fn command(&self, seconds: &str, is_unix: bool) -> Command {
-        let mut command = self.server.pgbench(is_unix);
+        let mut command = self.server.pgbench(is_unix, if self.held { PGBENCH_CPU } else { ALL_CPUS });
         command.args(["-S", "-n", "-c", &self.clients.to_string(), "-j", "1", "-T", seconds, "postgres"]);
         command
     }
@@ -44,7 +56,8 @@ impl Pgbench<'_> {
 
 impl Program for Pgbench<'_> {
     fn name(&self) -> String {
-        format!("pgbench, clients {}", self.clients)
+        let held = if self.held { ", held to a CPU, the server to another" } else { "" };
+        format!("pgbench, clients {}{held}", self.clients)
     }
 
     fn is_exchanged(&self, _: &Scenario, flow: &Flow) -> bool {
@@ -93,7 +106,7 @@ impl Server {
         server.as_user(&format!("initdb --auth trust --username postgres -D {at}/data"))?;
         let options = format!("-p {PORT} -c listen_addresses=127.0.0.1 -c unix_socket_directories={at}");
         server.as_user(&format!("pg_ctl -D {at}/data -w -l {at}/log -o '{options}' start"))?;
-        said(server.pgbench(true).args(["-i", "-q", "-s", "1", "postgres"]))?;
+        said(server.pgbench(true, ALL_CPUS).args(["-i", "-q", "-s", "1", "postgres"]))?;
         Ok(Some(server))
     }
 
@@ -114,11 +127,23 @@ impl Server {
         first.ok_or_else(|| format!("{} names no process", path.display()))
     }
 
-    /// `pgbench` with the connection that it shall use.
-    fn pgbench(&self, is_unix: bool) -> Command {
+    /// Holds the processes that it will start, and those that it has, to `cpus`.
+    fn hold(&self, cpus: &str) -> Result<(), String> {
+        let pid = self.pid()?;
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let pids = std::iter::once(pid.to_string()).chain(children.split_whitespace().map(str::to_owned));
+        // A child may have ended meanwhile.
+        let held: Vec<Result<String, String>> =
+            pids.map(|pid| said(Command::new("taskset").args(["-a", "-p", "-c", cpus, &pid]))).collect();
+        held.into_iter().next().map_or(Ok(()), |first| first.map(drop))
+    }
+
+    /// `pgbench` on `cpus` with the connection that it shall use.
+    fn pgbench(&self, is_unix: bool, cpus: &str) -> Command {
         let host = if is_unix { self.directory.display().to_string() } else { "127.0.0.1".into() };
-        let mut command = Command::new("pgbench");
-        command.args(["-h", &host, "-p", PORT, "-U", "postgres"]);
+        let mut command = Command::new("taskset");
+        command.args(["-c", cpus, "pgbench", "-h", &host, "-p", PORT, "-U", "postgres"]);
         command
     }
 }

@@ -1,0 +1,24 @@
+//! Which CPUs there are, and to which of them a process is held. It moves no process.
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+/// The CPUs that run, as the kernel lists them: `0-3,6`.
+pub(super) fn online_cpus() -> Vec<u32> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
+    };
+    let cpus: Vec<u32> = text.trim().split(',').filter_map(range).flatten().collect();
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// The CPUs to which the first thread of `pid` is held; `None` if it may run on all, or is gone.
+pub(super) fn held_cpus(pid: u32) -> Option<Vec<u32>> {
+    let pid = Pid::from_raw(pid.cast_signed())?;
+    let allowed: CpuSet = sched_getaffinity(Some(pid)).ok()?;
+    let online = online_cpus();
+    let held: Vec<u32> = online.iter().copied().filter(|cpu| allowed.is_set(*cpu as usize)).collect();
+    (!held.is_empty() && held.len() < online.len()).then_some(held)
+}
