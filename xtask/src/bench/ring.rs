@@ -30,6 +30,8 @@ const ROUNDS_PER_BATCH: usize = 16;
 const CACHE_LINE: &str = "cache line";
 /// The floor of larger messages: written where the other endpoint reads them, with one hand-over.
 const SHARED_COPY: &str = "shared copy";
+/// The floor of larger messages that are copied in and out of whole slots: two copies and one hand-over.
+const BARE_COPIES: &str = "bare copies";
 
 /// The lines of the benchmark.
 const LINES: [(Traffic, usize); 5] = [
@@ -70,6 +72,7 @@ fn pairs(traffic: Traffic, size_bytes: usize) -> Outcome<Vec<(&'static str, Traf
     // What fits in a line has the line alone for its floor.
     if size_bytes > LONGEST_IN_LINE {
         pairs.push((SHARED_COPY, traffic, endpoints::shared_copy(traffic, size_bytes)?));
+        pairs.push((BARE_COPIES, traffic, endpoints::bare_copies(traffic, size_bytes)?));
     }
     Ok(pairs)
 }
@@ -106,7 +109,7 @@ fn line(traffic: Traffic, size_bytes: usize, cpus: CpuPair) -> Outcome<()> {
         };
         let said = match *name {
             "ring" => String::new(),
-            SHARED_COPY => format!("the ring over it {}", ratio(0, at)),
+            SHARED_COPY | BARE_COPIES => format!("the ring over it {}", ratio(0, at)),
             CACHE_LINE if size_bytes == 8 => format!("the ring over it {}", ratio(0, at)),
             IN_PLACE => format!("over the ring {}, made and read {}", ratio(at, 0), ratio(at, 1)),
             CACHE_LINE => format!("its round trip, 10% to 90% of the slices: {}", spread(&times, at)),

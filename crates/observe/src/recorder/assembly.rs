@@ -589,9 +589,7 @@ impl Assembly {
         let mut found = Vec::new();
         for (side, holder) in holders {
             let process = *known.entry(holder.clone()).or_insert_with(|| {
-                let (Holder::Process { name, .. } | Holder::Address(name)) = holder;
-                self.processes
-                    .push(CommunicatingProcess { outside: true, ..CommunicatingProcess::new(name) });
+                self.processes.push(holder.process());
                 u32::try_from(self.processes.len() - 1).unwrap_or(u32::MAX)
             });
             found.push((side, process));

@@ -1,5 +1,7 @@
 //! Who else holds a pipe or a socket: processes that were not recorded, found in /proc by what their descriptors refer to.
 
+use super::cpus::held_cpus;
+use model::communication::CommunicatingProcess;
 use std::collections::HashMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -36,6 +38,17 @@ pub(super) enum Holder {
     Process { pid: u32, name: String },
     /// Somebody at this address.
     Address(String),
+}
+
+impl Holder {
+    /// As a process that was not recorded.
+    pub(super) fn process(self) -> CommunicatingProcess {
+        let (name, cpus) = match self {
+            Holder::Process { pid, name } => (name, held_cpus(pid).unwrap_or_default()),
+            Holder::Address(name) => (name, Vec::new()),
+        };
+        CommunicatingProcess { outside: true, cpus, ..CommunicatingProcess::new(name) }
+    }
 }
 
 /// Finds who holds what is `wanted`, of the processes of which `is_recorded` does not hold.

@@ -3,7 +3,7 @@
 //!
 //! It starts both servers in the temporary directory and stops them again.
 
-use super::program::{Program, is_here, number_after, record_processes, said, tried};
+use super::program::{ALL_CPUS, Program, hold, is_here, number_after, on, record_processes, said, tried};
 use crate::bench::ipcmark::Ipcmark;
 use model::Scenario;
 use model::scenario::Flow;
@@ -16,6 +16,9 @@ use std::time::Duration;
 const OVER_TCP: &str = "24330";
 const OVER_UNIX: &str = "24331";
 const UPSTREAM: &str = "24332";
+/// Where the front server, with the load, and the upstream run when they are held, as taskset takes it.
+const FRONT_CPU: &str = "0";
+const UPSTREAM_CPU: &str = "1";
 /// How many requests a run has, and one that is recorded.
 const REQUESTS: &str = "40000";
 const RECORDED_REQUESTS: &str = "200000";
@@ -27,19 +30,29 @@ pub(super) fn run(ipcmark: &Ipcmark) -> Result<(), String> {
         return Ok(());
     }
     let servers = Servers::start()?;
-    [1, 4].into_iter().try_for_each(|connections| tried(ipcmark, &Proxied { servers: &servers, connections }))
+    for held in [false, true] {
+        for (pid, cpu) in servers.pids().zip([FRONT_CPU, UPSTREAM_CPU]) {
+            hold(pid?, if held { cpu } else { ALL_CPUS })?;
+        }
+        for connections in [1, 4] {
+            tried(ipcmark, &Proxied { servers: &servers, connections, held })?;
+        }
+    }
+    Ok(())
 }
 
 /// So many connections to the front server.
 struct Proxied<'a> {
     servers: &'a Servers,
     connections: u32,
+    /// Whether the front server and the load have a CPU of their own, and the upstream another.
+    held: bool,
 }
 
 impl Proxied<'_> {
     fn load(&self, requests: &str, is_unix: bool) -> Command {
         let port = if is_unix { OVER_UNIX } else { OVER_TCP };
-        let mut command = Command::new("ab");
+        let mut command = on(if self.held { FRONT_CPU } else { ALL_CPUS }, "ab");
         command.args(["-q", "-k", "-n", requests, "-c", &self.connections.to_string()]);
         command.arg(format!("http://127.0.0.1:{port}/"));
         command
@@ -48,7 +61,8 @@ impl Proxied<'_> {
 
 impl Program for Proxied<'_> {
     fn name(&self) -> String {
-        format!("nginx to nginx, connections {}", self.connections)
+        let held = if self.held { ", held to a CPU, the upstream to another" } else { "" };
+        format!("nginx to nginx, connections {}{held}", self.connections)
     }
 
     /// The load is of a process that is not recorded.

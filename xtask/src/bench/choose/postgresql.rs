@@ -2,7 +2,7 @@
 //!
 //! It starts a server of its own in the temporary directory and stops it again.
 
-use super::program::{Program, is_here, number_after, record_processes, said, tried};
+use super::program::{ALL_CPUS, Program, hold, is_here, number_after, on, record_processes, said, tried};
 use crate::bench::ipcmark::Ipcmark;
 use model::Scenario;
 use model::scenario::Flow;
@@ -14,10 +14,9 @@ const PORT: &str = "24329";
 /// How long a run of pgbench is, and one that is recorded.
 const SECONDS: &str = "5";
 const RECORDED_SECONDS: &str = "8";
-/// Where pgbench and the server run, as taskset takes it.
+/// Where pgbench and the server run when they are held, as taskset takes it.
 const PGBENCH_CPU: &str = "0";
 const SERVER_CPU: &str = "1";
-const ALL_CPUS: &str = "0-1023";
 
 /// Prints a line for each number of clients.
 pub(super) fn run(ipcmark: &Ipcmark) -> Result<(), String> {
@@ -29,7 +28,7 @@ pub(super) fn run(ipcmark: &Ipcmark) -> Result<(), String> {
         return Ok(());
     };
     for held in [false, true] {
-        server.hold(if held { SERVER_CPU } else { ALL_CPUS })?;
+        hold(server.pid()?, if held { SERVER_CPU } else { ALL_CPUS })?;
         for clients in [1, 4] {
             tried(ipcmark, &Pgbench { server: &server, clients, held })?;
         }
@@ -127,23 +126,11 @@ impl Server {
         first.ok_or_else(|| format!("{} names no process", path.display()))
     }
 
-    /// Holds the processes that it will start, and those that it has, to `cpus`.
-    fn hold(&self, cpus: &str) -> Result<(), String> {
-        let pid = self.pid()?;
-        let children =
-            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        let pids = std::iter::once(pid.to_string()).chain(children.split_whitespace().map(str::to_owned));
-        // A child may have ended meanwhile.
-        let held: Vec<Result<String, String>> =
-            pids.map(|pid| said(Command::new("taskset").args(["-a", "-p", "-c", cpus, &pid]))).collect();
-        held.into_iter().next().map_or(Ok(()), |first| first.map(drop))
-    }
-
     /// `pgbench` on `cpus` with the connection that it shall use.
     fn pgbench(&self, is_unix: bool, cpus: &str) -> Command {
         let host = if is_unix { self.directory.display().to_string() } else { "127.0.0.1".into() };
-        let mut command = Command::new("taskset");
-        command.args(["-c", cpus, "pgbench", "-h", &host, "-p", PORT, "-U", "postgres"]);
+        let mut command = on(cpus, "pgbench");
+        command.args(["-h", &host, "-p", PORT, "-U", "postgres"]);
         command
     }
 }

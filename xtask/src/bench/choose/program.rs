@@ -68,6 +68,26 @@ pub(super) fn record_processes(ipcmark: &Ipcmark, pids: &[u32], file: &Path) -> 
     ipcmark.said_by(&mut record).map(drop)
 }
 
+/// All CPUs, as taskset takes it.
+pub(super) const ALL_CPUS: &str = "0-1023";
+
+/// Holds the process `pid`, the processes that it has started, and those that it will start, to `cpus`.
+pub(super) fn hold(pid: u32, cpus: &str) -> Result<(), String> {
+    let to_cpus = |pid: &str| said(Command::new("taskset").args(["-a", "-p", "-c", cpus, pid])).map(drop);
+    to_cpus(&pid.to_string())?;
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    // One may have ended meanwhile.
+    children.split_whitespace().for_each(|child| to_cpus(child).unwrap_or_default());
+    Ok(())
+}
+
+/// `program` on `cpus`.
+pub(super) fn on(cpus: &str, program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", cpus, program]);
+    command
+}
+
 /// Whether `program` can be run.
 pub(super) fn is_here(program: &str, argument: &str) -> bool {
     let mut command = Command::new(program);

@@ -275,18 +275,49 @@ impl Messenger for SharedCopy {
     }
 }
 
+/// Slots into which messages are copied, and out of which: with its two copies and one hand-over it is the least that any ring does
+/// whose messages are copied whole.
+impl Copies for SlotEndpoint {
+    #[inline(always)]
+    fn send(&mut self, bytes: &[u8]) -> Outcome<()> {
+        self.reserve(bytes.len()).map_err(refused)?.copy_from_slice(bytes);
+        self.commit(bytes.len()).map_err(refused)
+    }
+
+    #[inline(always)]
+    fn receive(&mut self, into: &mut [u8]) -> Outcome<()> {
+        into.copy_from_slice(self.peek(into.len()).map_err(refused)?);
+        self.release();
+        Ok(())
+    }
+}
+
 /// The least for larger messages: what ipcmark has as the floor `shared-copy`.
 pub(super) fn shared_copy(traffic: Traffic, size_bytes: usize) -> Outcome<Pair> {
+    over_slots(traffic, size_bytes, move |slots| SharedCopy { slots, size_bytes })
+}
+
+/// The least for larger messages that are copied in and out.
+pub(super) fn bare_copies(traffic: Traffic, size_bytes: usize) -> Outcome<Pair> {
+    over_slots(traffic, size_bytes, move |slots| Copied::new(slots, size_bytes))
+}
+
+fn over_slots<E: Messenger + 'static>(
+    traffic: Traffic,
+    size_bytes: usize,
+    endpoint: impl Fn(SlotEndpoint) -> E + Clone + Send + 'static,
+) -> Outcome<Pair> {
     let geometry = match traffic {
         Traffic::RoundTrip => SlotGeometry::alternating(size_bytes),
         Traffic::Stream => SlotGeometry::of_stream(size_bytes),
     };
-    let (client, fd) = SharedMemory::create("bench-shared-copy", geometry.memory_bytes()).map_err(text)?;
+    let (client, fd) = SharedMemory::create("bench-slots", geometry.memory_bytes()).map_err(text)?;
     let server = SharedMemory::open(&fd, geometry.memory_bytes()).map_err(text)?;
     Ok([(client, MemorySide::Client), (server, MemorySide::Server)].map(|(memory, side)| {
+        let endpoint = endpoint.clone();
         let maker: Maker = Box::new(move || {
             let slots = SlotEndpoint::claim(memory, geometry, side).map_err(text)?;
-            Ok(Box::new(SharedCopy { slots, size_bytes }))
+            Ok(Box::new(endpoint(slots)))
         });
         maker
     }))
