@@ -5,9 +5,12 @@
 
 use super::ipcmark::Ipcmark;
 use super::setup::numbers;
+use analysis::host_speed::FullSpeed;
+use analysis::host_view::HostViews;
 use analysis::stats::median;
 use harness::clock::Timer;
 use model::estimate::Estimate;
+use model::record::Record;
 use model::results::parse;
 use model::summary::HostView;
 use model::units::format_ns;
@@ -20,6 +23,9 @@ use std::time::Duration;
 const MECHANISMS: [&str; 5] = ["pipe", "unix-stream", "tcp", "eventfd", "posix-mq"];
 const PLACEMENTS: [&str; 2] = ["same-core", "same-llc"];
 
+/// Evaluates what was measured before.
+const AGAIN: &str = "again";
+
 /// What one run says of one case.
 struct RunEstimate {
     iteration_ns: Estimate,
@@ -28,8 +34,12 @@ struct RunEstimate {
 }
 
 /// Measures ten cases again and again. Arguments: how many runs (12), the seconds of each (60), and the minutes over which they
-/// are spread (20).
+/// are spread (20); with [`AGAIN`] after them the samples of the last time are evaluated by this build.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
+    let (arguments, is_again) = match arguments {
+        [first @ .., AGAIN] => (first, true),
+        all => (all, false),
+    };
     let [runs, seconds, minutes] = numbers(arguments, [12, 60, 20])?;
     let ipcmark = Ipcmark::build("bench-coverage")?;
     let time = format!("{seconds}s");
@@ -40,9 +50,11 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     let between = Duration::from_secs(60 * minutes) / u32::try_from(runs.max(2) - 1).unwrap_or(u32::MAX);
     let mut cases: BTreeMap<String, Vec<RunEstimate>> = BTreeMap::new();
     for number in 0..u32::try_from(runs).unwrap_or(u32::MAX) {
-        std::thread::sleep((between * number).saturating_sub(begun.elapsed()));
         let name = number.to_string();
-        ipcmark.run(&arguments, &name)?;
+        if !is_again {
+            std::thread::sleep((between * number).saturating_sub(begun.elapsed()));
+            ipcmark.run(&arguments, &name)?;
+        }
         for (case, estimate) in estimates_of(&ipcmark, &name)? {
             cases.entry(case).or_default().push(estimate);
         }
@@ -57,13 +69,15 @@ fn estimates_of(ipcmark: &Ipcmark, name: &str) -> Result<Vec<(String, RunEstimat
     let open = File::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let results =
         parse(BufReader::new(open), &file.to_string_lossy()).map_err(|invalid| invalid.to_string())?;
-    let estimate = |record: model::record::Record| {
-        let summary = record.summary?;
-        let view = summary.speed.map_or(HostView::AsFound, |speed| speed.shown);
-        let estimate = RunEstimate { iteration_ns: summary.iteration_ns, view, trials: summary.trials };
+    let full_speed = FullSpeed::of(&results);
+    let estimate = |record: &Record| {
+        let views = HostViews::of(&record.case, &record.samples, &full_speed)?;
+        let view = views.speed.map_or(HostView::AsFound, |speed| speed.shown);
+        let trials = record.summary.as_ref().map_or(0, |summary| summary.trials);
+        let estimate = RunEstimate { iteration_ns: views.iteration_ns, view, trials };
         (!record.floor).then(|| (record.case.to_string(), estimate))
     };
-    Ok(results.records.into_iter().filter_map(estimate).collect())
+    Ok(results.records.iter().filter_map(estimate).collect())
 }
 
 fn print(cases: &BTreeMap<String, Vec<RunEstimate>>) {
