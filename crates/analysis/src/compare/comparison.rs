@@ -34,10 +34,9 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
     let times: Vec<Shift> = of_cases.iter().flatten().map(|shifts| shifts.time).collect();
     let multiples: Vec<Shift> =
         of_cases.iter().flatten().filter_map(|shifts| Some(shifts.adjusted?.1)).collect();
-    let times = run_variance(&times, options.repeatability);
-    let multiples = run_variance(&multiples, options.repeatability_of_multiples);
+    let (times, multiples) = (run_variance(&times, options), run_variance(&multiples, options));
     let of_floor_times: Vec<Shift> = of_floors.iter().flatten().map(|shifts| shifts.time).collect();
-    let floor_times = run_variance(&of_floor_times, options.repeatability);
+    let floor_times = run_variance(&of_floor_times, options);
 
     let caution = |level| Caution { level, times, multiples, options };
     let p = |shifts: &CaseShifts<'_>| shifts.p(times, multiples);

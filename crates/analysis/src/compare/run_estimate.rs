@@ -1,9 +1,9 @@
 //! The variance between runs, from replicates, or else from the differences of all cases, most of which do not differ.
 
+use super::options::ComparisonOptions;
 use super::run_variance::{RunVariance, RunVarianceSource};
 use super::statistics::{Replicates, Shift};
 use crate::stats;
-use model::units::Percent;
 
 /// The fewest cases whose differences say what is usual.
 const FEWEST_CASES: usize = 10;
@@ -12,9 +12,9 @@ const MOST_DEGREES: f64 = 20.0;
 /// What is assumed counts as much as an estimate of so many degrees of freedom: a few runs may agree by chance.
 const ASSUMED_DEGREES: f64 = 8.0;
 
-/// The variance between runs of the cases that have `shifts`, of times or of multiples of floors, which deviate as is `assumed`.
-pub(super) fn run_variance(shifts: &[Shift], assumed: Percent) -> RunVariance {
-    let assumed = assumed.0.powi(2);
+/// The variance between runs of the cases that have `shifts`, of times or of multiples of floors.
+pub(super) fn run_variance(shifts: &[Shift], options: ComparisonOptions) -> RunVariance {
+    let assumed = options.repeatability.0.powi(2);
     let estimated = |variance: f64, degrees: f64, source| {
         let degrees = degrees.clamp(1.0, MOST_DEGREES);
         let together = degrees + ASSUMED_DEGREES;

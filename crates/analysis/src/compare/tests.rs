@@ -216,12 +216,7 @@ fn what_cannot_be_told_says_why() {
 
     let slight = only_case(&before, &run(20, 1060.0, Some(500.0)));
     assert_eq!(slight.verdict, ComparisonVerdict::Slower, "a case alone: {slight:?}");
-    let of_runs = Percent(0.03);
-    let cautious = ComparisonOptions {
-        repeatability: of_runs,
-        repeatability_of_multiples: of_runs,
-        ..ComparisonOptions::default()
-    };
+    let cautious = ComparisonOptions { repeatability: Percent(0.03), ..ComparisonOptions::default() };
     let slight = compare(from_ref(&before), &[run(20, 1060.0, Some(500.0))], cautious).cases[0].clone();
     assert!(slight.reason.clone().unwrap().contains("its interval reaches beyond ±5%"), "{slight:?}");
 }

@@ -94,7 +94,8 @@ fn dockers_seccomp_profile_is_in_force() {
         assert!(said.out.contains("personality: Operation not permitted"), "{said}");
         let said = run(ordinary(&place, "./ipcmark").args(compare).arg("--json")).expect(0);
         let pairs: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-        assert_eq!(pairs[0]["addresses_by_chance"], "personality: Operation not permitted", "{said}");
+        let why = pairs[0]["addresses_by_chance"].as_str().unwrap();
+        assert!(why.starts_with("personality: Operation not permitted"), "{said}");
     };
     std::thread::scope(|threads| threads.spawn(confined).join().unwrap());
 }

@@ -1,6 +1,7 @@
 //! From the events of threads to calls on objects: which thread was in which call, for how long it slept in it, and to what
 //! the descriptor referred then. It takes events in the order of time, and opens no probe.
 
+mod held;
 mod wake_ups;
 
 use super::calls::{CallMeaning, meaning};
@@ -52,6 +53,8 @@ pub(super) struct Assembly {
     tables: HashMap<u32, Descriptors>,
     threads: HashMap<u32, Thread>,
     calls: Vec<CommunicationCall>,
+    /// How many calls each process has ended.
+    ended: HashMap<u32, u64>,
     /// Calls through descriptors of which it is not known yet to what they refer, by process and descriptor: a connection has no
     /// other side before it is accepted.
     pending: HashMap<(u32, u32), Vec<CommunicationCall>>,
@@ -81,6 +84,7 @@ impl Assembly {
             tables: HashMap::new(),
             threads: HashMap::new(),
             calls: Vec::new(),
+            ended: HashMap::new(),
             pending: HashMap::new(),
             aside: BTreeMap::new(),
             closed: None,
@@ -266,6 +270,7 @@ impl Assembly {
     fn ended(&mut self, at_ns: u64, pid: u32, tid: u32, cpu: Option<u32>, ended: RawCall) {
         let RawCall { entered, value, cpu_ns, asleep_ns } = ended;
         let Some(meaning) = meaning(entered.number) else { return };
+        self.find_cpus(pid);
         let call = CommunicationCall {
             process: self.process(pid),
             tid,
@@ -516,16 +521,11 @@ impl Assembly {
             let what = format!("the recording ended early, after {MOST_CALLS} calls");
             self.count(&what, Some(1));
         }
+        self.find_cpus_of_running();
         let mut processes = self.processes.clone();
         for thread in self.threads.values() {
             if let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&thread.pid)) {
                 processes[*process as usize].cpu_ns += until_ns.saturating_sub(since.max(self.from_ns));
-            }
-        }
-        let running: BTreeSet<u32> = self.threads.values().map(|thread| thread.pid).collect();
-        for pid in running {
-            if let (Some(process), Some(cpus)) = (self.by_pid.get(&pid), held_cpus(pid)) {
-                processes[*process as usize].cpus = cpus;
             }
         }
         let aside = self.aside.clone();

@@ -41,18 +41,18 @@ fn a_comparison_in_80_columns() {
     insta::assert_snapshot!(comparison(&compared(), &PLAIN), @r"
     B against A, 13 cases: 1 faster, 0 slower, 2 no difference found, 10 cannot tell
       on average  time +1.8% ±17%, ×floor +1.7% ±16%, floors +1.0% ±5.7%
-      run to run  time 0.8%, ×floor 0.4%, from the differences of all cases, most of
+      run to run  time 0.8%, ×floor 0.8%, from the differences of all cases, most of
                   which are taken not to differ
       differs     kernel: 6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
                   in A, 6.13.1 #1 SMP PREEMPT_DYNAMIC in B
 
     latency, no payload, same-core (cpu 1), per round trip
       mechanism             A         time       ×floor   finds
-      eventfd         2.34 µs  +1.0% ±7.3%  +0.0% ±2.1%    2.6%  no difference found
+      eventfd         2.34 µs  +1.0% ±7.3%  +0.0% ±4.1%    5.2%  no difference found
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism             A         time       ×floor   finds
-      shm-ring:       2.14 µs   -25% ±6.4%   -25% ±7.5%     12%  faster
+      shm-ring:       2.14 µs   -25% ±6.4%   -25% ±6.4%     11%  faster
         wait=futex
       pipe            2.83 µs  +1.0%  ±84%  +1.0%  ±84%    146%  cannot tell
       unix-stream     4.78 µs  +1.0%  ±30%  +1.0%  ±30%     42%  cannot tell
@@ -63,7 +63,7 @@ fn a_comparison_in_80_columns() {
       mechanism             A         time       ×floor   finds
       pipe            3.32 µs  +1.0%  ±84%  +1.0%  ±84%    146%  cannot tell
       fifo            3.45 µs   +50%  ±98%   +50%  ±98%    113%  cannot tell
-      unix-stream:    4.45 µs  +1.0% ±8.2%  +1.0% ±9.3%     11%  cannot tell
+      unix-stream:    4.45 µs  +1.0% ±8.2%  +1.0% ±8.2%     10%  cannot tell
         buffer=8M,
         wait=spin-th
         en-block
@@ -82,23 +82,23 @@ fn a_comparison_in_80_columns() {
       mechanism             A         time       ×floor   finds
       shm-ring:       13.7 µs  +1.0%  ±32%  +1.0%  ±32%     45%  cannot tell
         wait=spin
-      pipe:           31.3 µs  +1.0% ±9.1%  +1.0%  ±11%     13%  cannot tell
+      pipe:           31.3 µs  +1.0% ±9.1%  +1.0% ±9.1%     11%  cannot tell
         capacity=1M
       shm-ring:wait=spin, pipe:capacity=1M: its interval reaches beyond ±5%: give
         both runs more time, or more runs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
       mechanism             A         time       ×floor   finds
-      shm-ring:       12.8 µs  +1.0% ±8.7%  +1.0%  ±10%     12%  cannot tell
+      shm-ring:       12.8 µs  +1.0% ±8.7%  +1.0% ±8.7%     11%  cannot tell
         wait=spin
-      pipe:           38.3 µs  +1.0% ±9.1%  +1.0%  ±11%     13%  cannot tell
+      pipe:           38.3 µs  +1.0% ±9.1%  +1.0% ±9.1%     11%  cannot tell
         capacity=1M
       shm-ring:wait=spin, pipe:capacity=1M: its interval reaches beyond ±5%: give
         both runs more time, or more runs
 
     cost, same-core (cpu 1), per operation
       operation             A         time       ×floor   finds
-      getpid          58.5 ns  +1.0% ±7.3%  +0.0% ±2.1%    2.6%  no difference found
+      getpid          58.5 ns  +1.0% ±7.3%  +0.0% ±4.1%    5.2%  no difference found
 
     floors: how the host changed
       floor                  A         time        on   finds
