@@ -53,7 +53,7 @@ pub(super) struct Assembly {
     tables: HashMap<u32, Descriptors>,
     threads: HashMap<u32, Thread>,
     calls: Vec<CommunicationCall>,
-    /// How many calls each process has ended.
+    /// How many calls each thread has ended.
     ended: HashMap<u32, u64>,
     /// Calls through descriptors of which it is not known yet to what they refer, by process and descriptor: a connection has no
     /// other side before it is accepted.
@@ -270,7 +270,7 @@ impl Assembly {
     fn ended(&mut self, at_ns: u64, pid: u32, tid: u32, cpu: Option<u32>, ended: RawCall) {
         let RawCall { entered, value, cpu_ns, asleep_ns } = ended;
         let Some(meaning) = meaning(entered.number) else { return };
-        self.find_cpus(pid);
+        self.find_cpus(pid, tid);
         let call = CommunicationCall {
             process: self.process(pid),
             tid,

@@ -14,10 +14,10 @@ pub(super) fn online_cpus() -> Vec<u32> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// The CPUs to which the first thread of `pid` is held; none if it may run on all. `None` if it is gone.
-pub(super) fn held_cpus(pid: u32) -> Option<Vec<u32>> {
-    let pid = Pid::from_raw(pid.cast_signed())?;
-    let allowed: CpuSet = sched_getaffinity(Some(pid)).ok()?;
+/// The CPUs to which the thread `tid` is held, or the first one of a process; none if it may run on all. `None` if it is gone.
+pub(super) fn held_cpus(tid: u32) -> Option<Vec<u32>> {
+    let tid = Pid::from_raw(tid.cast_signed())?;
+    let allowed: CpuSet = sched_getaffinity(Some(tid)).ok()?;
     let online = online_cpus();
     let held: Vec<u32> = online.iter().copied().filter(|cpu| allowed.is_set(*cpu as usize)).collect();
     Some(if held.len() < online.len() { held } else { Vec::new() })
