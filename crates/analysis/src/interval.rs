@@ -79,10 +79,7 @@ pub(crate) struct MeanError {
 impl MeanError {
     /// Of at least two values in the order of time, of which neighbours may have something in common.
     fn of(values: &[f64]) -> Self {
-        let likeness = Likeness::of(values);
-        let count = values.len() as f64;
-        let variance = stats::squares(values) / (count - 1.0) / count * likeness.inflation;
-        Self { mean: stats::mean(values), variance, degrees: likeness.degrees }
+        Self::without(0, values)
     }
 
     /// The trimmed mean of one value a trial, in the order of time; `None` of fewer than [`FEWEST_TRIALS`]. A fifth of the values on each
@@ -99,12 +96,16 @@ impl MeanError {
     }
 
     fn trimmed(values: &[f64]) -> Self {
+        Self::without(values.len() / 5, values)
+    }
+
+    /// With the `off` least and the `off` greatest of `values` drawn in to the next.
+    fn without(off: usize, values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
-        let off = sorted.len() / 5;
         let kept = &sorted[off..sorted.len() - off];
         let (low, high) = (kept[0], kept[kept.len() - 1]);
-        let drawn_in: Vec<f64> = values.iter().map(|value| value.clamp(low, high)).collect();
+        let drawn_in: Vec<f64> = values.iter().map(|value| value.max(low).min(high)).collect();
         let likeness = Likeness::of(&drawn_in);
         let count = kept.len() as f64;
         let variance = stats::squares(&drawn_in) / (count - 1.0) / count * likeness.inflation;
@@ -311,6 +312,18 @@ impl TQuantiles {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn trials_that_went_wrong_count_little_and_those_without_a_time_are_no_panic() {
+        let mut trials: Vec<f64> = (0..20).map(|nth| f64::from(nth * 7 % 5)).collect();
+        let before = MeanError::of_trials(&trials).unwrap();
+        (trials[3], trials[11]) = (1e6, 1e7);
+        let after = MeanError::of_trials(&trials).unwrap();
+        assert!((after.mean - before.mean).abs() < 0.5 && after.variance < 1.0, "{before:?} {after:?}");
+        // A file from elsewhere may have iterations that took no time, and a floor that did not either.
+        assert!(MeanError::of_trials(&[f64::NAN; 8]).unwrap().mean.is_nan());
+        assert!(MeanError::of_trials(&[1.0; 5]).is_none());
+    }
 
     #[test]
     fn an_interval_has_an_end_whatever_times_drift_by() {

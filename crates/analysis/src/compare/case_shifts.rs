@@ -30,13 +30,18 @@ impl<'a> CaseShifts<'a> {
     /// `None` where a side has too few trials.
     pub(super) fn of(pair: &ChosenPair<'_>, references: &[Reference<'a>]) -> Option<Self> {
         let time = pair.shown.shift(|_, _, _| Some(1.0))?;
-        let of = pair.of_multiples().map(|sides| Self::held(pair.case, time, sides, references));
+        let of = pair.of_multiples().map(|sides| Self::with_multiples(pair.case, time, sides, references));
         let error = |of: &Self| of.adjusted.map_or(f64::INFINITY, |(_, shift)| shift.error());
         of.min_by(|one, other| error(one).total_cmp(&error(other)))
     }
 
     /// With the multiples of `sides`.
-    fn held(case: &Case, time: Shift, sides: &ChosenSides<'_>, references: &[Reference<'a>]) -> Self {
+    fn with_multiples(
+        case: &Case,
+        time: Shift,
+        sides: &ChosenSides<'_>,
+        references: &[Reference<'a>],
+    ) -> Self {
         let woken = sides.shift(|_, _, sample| sample.wake_floor_ns).map(|shift| (ITS_WAKE_FLOOR, shift));
         let is_woken = woken.is_some();
         let resembles = |reference: &&Reference<'_>| {

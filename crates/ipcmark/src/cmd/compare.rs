@@ -87,13 +87,14 @@ fn judge(
     json: bool,
 ) -> Result<bool, Error> {
     let mut compared = compare_paired(ratios, options(request));
+    let by_chance = why_random().map(|errno| format!("personality: {errno}"));
     for (pair, compared) in pairs.iter().zip(&mut compared) {
         compared.reason = pair.failure.clone().or(compared.reason.take());
-        compared.addresses_by_chance = why_random().map(|errno| format!("personality: {errno}"));
+        compared.addresses_by_chance.clone_from(&by_chance);
     }
     print(&match json {
         true => format!("{:#}\n", serde_json::json!(compared)),
-        false => format!("{}{}", report::paired(&compared, &style()), address_note()),
+        false => format!("{}{}", report::paired(&compared, &style()), address_note(by_chance.as_deref())),
     })?;
     let above = 1.0 + fail_above.map_or(f64::INFINITY, |above| above.0);
     Ok(compared.iter().any(|pair| {
@@ -101,12 +102,12 @@ fn judge(
     }))
 }
 
-/// What is to be said where both sides cannot have their memory at the same addresses.
-fn address_note() -> String {
-    why_random().map_or_else(String::new, |errno| {
+/// What is to be said where both sides cannot have their memory at the same addresses, and why.
+fn address_note(by_chance: Option<&str>) -> String {
+    by_chance.map_or_else(String::new, |why| {
         format!(
             "  addresses  endpoints have theirs by chance: the kernel refused to fix them\n             \
-             (personality: {errno}). Intervals are\n             \
+             ({why}). Intervals are\n             \
              wider by that: allow the container personality(2)\n"
         )
     })

@@ -5,7 +5,6 @@ mod held;
 mod wake_ups;
 
 use super::calls::{CallMeaning, meaning};
-use super::cpus::held_cpus;
 use super::descriptors::{Descriptors, Referent};
 use super::holders::{Holder, process_name};
 use super::objects::{CLOEXEC, Objects, closes_at_exec};
@@ -53,8 +52,6 @@ pub(super) struct Assembly {
     tables: HashMap<u32, Descriptors>,
     threads: HashMap<u32, Thread>,
     calls: Vec<CommunicationCall>,
-    /// How many calls each thread has ended.
-    ended: HashMap<u32, u64>,
     /// Calls through descriptors of which it is not known yet to what they refer, by process and descriptor: a connection has no
     /// other side before it is accepted.
     pending: HashMap<(u32, u32), Vec<CommunicationCall>>,
@@ -84,7 +81,6 @@ impl Assembly {
             tables: HashMap::new(),
             threads: HashMap::new(),
             calls: Vec::new(),
-            ended: HashMap::new(),
             pending: HashMap::new(),
             aside: BTreeMap::new(),
             closed: None,
@@ -142,9 +138,9 @@ impl Assembly {
             self.by_pid.insert(pid, 0);
             return 0;
         }
-        let cpus = held_cpus(pid).unwrap_or_default();
-        self.processes.push(CommunicatingProcess { cpus, ..CommunicatingProcess::new(name) });
+        self.processes.push(CommunicatingProcess::new(name));
         self.by_pid.insert(pid, index);
+        self.find_cpus(pid, pid);
         self.recorded.insert(pid);
         index
     }
@@ -222,7 +218,7 @@ impl Assembly {
             RawKind::Exec { name } => {
                 let process = self.process(pid) as usize;
                 self.processes[process].name = name;
-                self.processes[process].cpus = held_cpus(pid).unwrap_or_default();
+                self.find_cpus(pid, pid);
                 if let Some(table) = self.tables.get_mut(&pid) {
                     table.exec();
                 }
@@ -270,7 +266,7 @@ impl Assembly {
     fn ended(&mut self, at_ns: u64, pid: u32, tid: u32, cpu: Option<u32>, ended: RawCall) {
         let RawCall { entered, value, cpu_ns, asleep_ns } = ended;
         let Some(meaning) = meaning(entered.number) else { return };
-        self.find_cpus(pid, tid);
+        self.count_ended(pid, tid);
         let call = CommunicationCall {
             process: self.process(pid),
             tid,

@@ -11,6 +11,8 @@ pub(super) struct Thread {
     pub(super) off_since: Option<u64>,
     pub(super) cpu_ns: u64,
     pub(super) asleep_ns: u64,
+    /// How many calls it has ended that may communicate.
+    pub(super) ended: u64,
     /// What its process has been told of it, where the kernel counts.
     pub(super) counted: ThreadTotals,
 }
