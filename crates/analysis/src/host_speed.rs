@@ -2,6 +2,7 @@
 //!
 //! Only readings are compared here. What a slower host does to times is in `summary`.
 
+use crate::stats;
 use model::placement::CpuPair;
 use model::record::{Results, Sample};
 use model::speed::SpeedReading;
@@ -14,6 +15,13 @@ pub const UNDISTURBED_WITHIN: f64 = 0.05;
 /// How far a pair's reading may be from the fastest. A reading of a few hand-overs varies by a fifth by itself; two virtual CPUs
 /// that are on two cores at one time and on one at another differ by a factor of some five.
 pub const PAIR_WITHIN: f64 = 0.5;
+
+/// The time over which readings are put together to see how a host moves beyond what they vary by from slice to slice.
+const WINDOW_NS: u64 = 5_000_000_000;
+/// With fewer readings in a window its middle varies by chance.
+const FEWEST_IN_WINDOW: u64 = 20;
+/// With fewer windows nothing is known of how a host moves from one to the next.
+const FEWEST_WINDOWS: usize = 6;
 
 /// The readings of a run, of each CPU and of each pair of CPUs, and the lowest of them: full speed.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,8 +56,7 @@ impl FullSpeed {
                 Place::RemoteCpu(cpu) => self.remote_cpus.entry(cpu).or_default(),
                 Place::Pair(pair) => self.pairs.entry(pair).or_default(),
             };
-            readings.add(reading.before_ns);
-            readings.add(reading.after_ns);
+            readings.add(sample.started_ns, reading);
         }
     }
 
@@ -61,6 +68,16 @@ impl FullSpeed {
     /// The reading of a pair of CPUs at full speed, in nanoseconds; `None` without readings of it.
     pub fn pair_ns(&self, pair: CpuPair) -> Option<f64> {
         self.pairs.get(&ordered(pair))?.full_ns()
+    }
+
+    /// How the CPUs of `case` moved from one [`WINDOW_NS`] to the next: the standard deviation of what their readings were in the
+    /// middle of each, on logarithms, and of the CPU that moved more. `None` where fewer than [`FEWEST_WINDOWS`] have enough readings.
+    pub(crate) fn wander(&self, case: &Case) -> Option<f64> {
+        let cpus = case.cpus?;
+        let servers = if case.placement == Placement::Remote { &self.remote_cpus } else { &self.cpus };
+        let [client, server] = [self.cpus.get(&cpus.client), servers.get(&cpus.server)]
+            .map(|readings| readings.and_then(Readings::wander));
+        Some(client?.max(server?))
     }
 
     /// What the readings beside a sample of `case` say; `None` without readings.
@@ -181,15 +198,40 @@ fn ordered(pair: CpuPair) -> (u32, u32) {
 struct Readings {
     buckets: BTreeMap<i64, u64>,
     count: u64,
+    /// The same of each [`WINDOW_NS`] of the run.
+    windows: BTreeMap<u64, Window>,
+}
+
+/// The readings of a part of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Window {
+    buckets: BTreeMap<i64, u64>,
+    count: u64,
 }
 
 impl Readings {
     /// A two-thousandth, well below what readings differ by.
     const BUCKET: f64 = 0.0005;
 
-    fn add(&mut self, ns: f64) {
-        *self.buckets.entry((ns.ln() / Self::BUCKET).floor() as i64).or_default() += 1;
-        self.count += 1;
+    fn add(&mut self, started_ns: u64, reading: &SpeedReading) {
+        let window = self.windows.entry(started_ns / WINDOW_NS).or_default();
+        for ns in [reading.before_ns, reading.after_ns] {
+            let bucket = (ns.ln() / Self::BUCKET).floor() as i64;
+            for buckets in [&mut self.buckets, &mut window.buckets] {
+                *buckets.entry(bucket).or_default() += 1;
+            }
+            self.count += 1;
+            window.count += 1;
+        }
+    }
+
+    /// The standard deviation of the windows' middle readings, on logarithms.
+    fn wander(&self) -> Option<f64> {
+        let known = self.windows.values().filter(|window| window.count >= FEWEST_IN_WINDOW);
+        let middles: Option<Vec<f64>> = known
+            .map(|window| Some(Self::BUCKET * bucket_at(&window.buckets, window.count / 2)? as f64))
+            .collect();
+        middles.filter(|middles| middles.len() >= FEWEST_WINDOWS).map(|middles| stats::deviation(&middles))
     }
 
     /// The reading at full speed: the median of those within [`UNDISTURBED_WITHIN`] of the lowest. The lowest is one that few

@@ -19,7 +19,7 @@ pub const FEWEST_UNDISTURBED: usize = 20;
 /// seemed undisturbed; the slopes of twelve runs went from 0 to 1.1. Times as found varied by 1% from run to run, undisturbed ones by
 /// 3%, adjusted ones by 4%.)
 const LEAST_SHARE: f64 = 0.1;
-/// What times drift by from minute to minute, as a share of what readings vary by.
+/// What times at full speed drift by from minute to minute, as a share of what the readings beside them vary by.
 pub(crate) const DRIFT_ON_ONE_CPU: f64 = 0.25;
 /// The same where two CPUs have a part in an iteration.
 pub(crate) const DRIFT_ON_TWO_CPUS: f64 = 0.6;
@@ -87,9 +87,9 @@ impl<'a> HostViews<'a> {
         let with_speeds = || samples.iter().zip(&speeds);
         let undisturbed =
             ChosenSlices::of(with_speeds().filter(|(_, s)| s.undisturbed).map(|(sample, _)| (sample, 1.0)));
-        let drift = drift_of(case, speeds.iter());
+        let drift = drift_of(case, speeds.iter(), full_speed.wander(case));
         let as_found_ns = widened(as_found_ns, drift);
-        let still = drift_of(case, speeds.iter().filter(|slice| slice.undisturbed));
+        let still = drift_of(case, speeds.iter().filter(|slice| slice.undisturbed), None);
         let undisturbed_ns = undisturbed.median_time(iteration_ns).map(|of| widened(of, still));
         let adjustment = Adjustment::of(samples, &speeds);
         let adjusted = adjustment.as_ref().map(|adjustment| {
@@ -171,14 +171,17 @@ impl Adjustment {
 }
 
 /// What the host moves by from minute to minute without a sign of it within a minute: half the width of the interval that it has by
-/// itself, on logarithms. Its standard deviation is a share of that of the readings beside slices (docs/method.md has the
-/// experiments): where two CPUs wake each other, the hypervisor has a part in each iteration, and the share is larger. Where readings do
-/// not vary, nobody else is on the host, and it is nothing.
-fn drift_of<'a>(case: &Case, speeds: impl Iterator<Item = &'a SliceSpeed>) -> f64 {
+/// itself, on logarithms (docs/method.md has the experiments). Its standard deviation is what the CPUs moved by within the run from one
+/// window to the next, `wander`, because what moves a host within a minute goes on after it; and a share of what readings vary by. Where
+/// that is not known, as of a short run, or of slices that were chosen for their readings, it is a share of these alone: where two CPUs wake each
+/// other, the hypervisor has a part in each iteration, and the share is larger. Where readings do not vary, nobody else is on the
+/// host, and it is nothing.
+fn drift_of<'a>(case: &Case, speeds: impl Iterator<Item = &'a SliceSpeed>, wander: Option<f64>) -> f64 {
     const NORMAL: f64 = 1.96;
-    let share = if case.uses_two_cpus() { DRIFT_ON_TWO_CPUS } else { DRIFT_ON_ONE_CPU };
     let logs: Vec<f64> = speeds.map(|slice| slice.cpus.log).collect();
-    NORMAL * share * stats::deviation_of_most(&logs).unwrap_or(0.0)
+    let varied = stats::deviation_of_most(&logs).unwrap_or(0.0);
+    let by_share = if case.uses_two_cpus() { DRIFT_ON_TWO_CPUS } else { DRIFT_ON_ONE_CPU } * varied;
+    NORMAL * wander.map_or(by_share, |wander| wander.hypot(DRIFT_ON_ONE_CPU * varied))
 }
 
 /// The slope of times, each multiplied by what `known` is the logarithm of.

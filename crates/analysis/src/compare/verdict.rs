@@ -60,7 +60,10 @@ pub(super) fn judge_case(
         is_floor: true,
         rest: of_floor(*shift),
     });
-    let neighbours = neighbours.less_common_shift(pair.case, shifts.time).map(|shift| OtherCause {
+    // A floor that does as the case does says by itself what the host does.
+    let asked = (!shifts.floor_is_alike).then_some(neighbours);
+    let common = asked.and_then(|neighbours| neighbours.less_common_shift(pair.case, shifts.time));
+    let neighbours = common.map(|shift| OtherCause {
         what: "the other mechanisms with this workload and placement".to_owned(),
         is_floor: false,
         rest: shift.estimate(caution.times, caution),

@@ -29,17 +29,17 @@ impl PlainTimes {
         for trial in 0..u64::from(TRIALS) {
             times.push(measure(times.last().copied(), first + trial)?);
         }
-        let ns = of_fastest_quarter(times);
+        let ns = median(times);
         known.insert(plain.clone(), ns);
         Ok(ns)
     }
 }
 
-/// The median of the fastest quarter of [`TRIALS`] `times`: what disturbs a trial makes it slower.
-fn of_fastest_quarter(mut times: Vec<f64>) -> f64 {
+/// The median of [`TRIALS`] `times`. A delay in percent is a share of what the case takes on this host, as disturbed as it is: of
+/// the fastest trials it came out as less of what was measured afterwards.
+fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
-    let quarter = &times[..times.len().div_ceil(4)];
-    f64::midpoint(quarter[(quarter.len() - 1) / 2], quarter[quarter.len() / 2])
+    f64::midpoint(times[(times.len() - 1) / 2], times[times.len() / 2])
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn each_case_is_measured_once_and_slow_trials_do_not_count() {
+    fn each_case_is_measured_once_and_one_trial_that_is_off_counts_little() {
         let times = PlainTimes::default();
         let numbers = RefCell::new(Vec::new());
         let measure = |hint: Option<f64>, number: u64| {
@@ -58,9 +58,9 @@ mod tests {
             Ok::<f64, ()>(if number % 8 == 5 { 100.0 } else { 104.0 + number as f64 })
         };
         let [a, b] = ["a", "b"].map(|name| floor::operation(name, 0));
-        assert_eq!(times.ns(&a, measure), Ok(102.0));
-        assert_eq!(times.ns(&a, measure), Ok(102.0));
-        assert_eq!(times.ns(&b, measure), Ok(106.0));
+        assert_eq!(times.ns(&a, measure), Ok(106.5));
+        assert_eq!(times.ns(&a, measure), Ok(106.5));
+        assert_eq!(times.ns(&b, measure), Ok(114.5));
         assert_eq!(numbers.into_inner(), (0..16).collect::<Vec<_>>());
     }
 
