@@ -41,7 +41,8 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         all => (all, false),
     };
     let [runs, seconds, minutes] = numbers(arguments, [12, 60, 20])?;
-    let ipcmark = Ipcmark::build("bench-coverage")?;
+    let build = if is_again { Ipcmark::build_again } else { Ipcmark::build };
+    let ipcmark = build("bench-coverage")?;
     let time = format!("{seconds}s");
     let mut arguments = vec!["-w", "latency", "-s", "1", "--time", &time];
     MECHANISMS.iter().for_each(|mechanism| arguments.extend(["-m", mechanism]));

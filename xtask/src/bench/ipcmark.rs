@@ -16,6 +16,12 @@ pub(super) struct Ipcmark {
 impl Ipcmark {
     /// Builds it, unless IPCMARK names one. Results go to `directory` in the target directory, which is emptied.
     pub(super) fn build(directory: &str) -> Result<Self, String> {
+        let _ = std::fs::remove_dir_all(root().join("target").join(directory));
+        Self::build_again(directory)
+    }
+
+    /// The same, with the results that are in `directory`.
+    pub(super) fn build_again(directory: &str) -> Result<Self, String> {
         let ours = std::env::current_exe().map_err(|error| error.to_string())?;
         let program = match std::env::var_os("IPCMARK") {
             Some(program) => program.into(),
@@ -25,7 +31,6 @@ impl Ipcmark {
             }
         };
         let directory = root().join("target").join(directory);
-        let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         Ok(Self { program, directory })
     }
