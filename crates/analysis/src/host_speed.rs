@@ -3,6 +3,7 @@
 //! Only readings are compared here. What a slower host does to times is in `summary`.
 
 use crate::stats;
+use model::floor::{CACHE_LINE, CONTEXT_SWITCH, REMOTE_WAKE, SYSCALL};
 use model::placement::CpuPair;
 use model::record::{Results, Sample};
 use model::speed::SpeedReading;
@@ -16,14 +17,17 @@ pub const UNDISTURBED_WITHIN: f64 = 0.05;
 /// that are on two cores at one time and on one at another differ by a factor of some five.
 pub const PAIR_WITHIN: f64 = 0.5;
 
-/// The time over which readings are put together to see how a host moves beyond what they vary by from slice to slice.
+/// The time over which slices of a floor are put together to see how a host moves, beyond what slices differ by.
 const WINDOW_NS: u64 = 5_000_000_000;
-/// With fewer readings in a window its middle varies by chance.
-const FEWEST_IN_WINDOW: u64 = 20;
-/// With fewer windows nothing is known of how a host moves from one to the next.
+/// With fewer slices in a window its middle varies by chance.
+const FEWEST_IN_WINDOW: u64 = 4;
+/// The floors by which it is seen.
+const MOVED_WITH: [&str; 4] = [CONTEXT_SWITCH, SYSCALL, CACHE_LINE, REMOTE_WAKE];
+/// With fewer windows little is known of how a host moves from one to the next.
 const FEWEST_WINDOWS: usize = 6;
 
-/// The readings of a run, of each CPU and of each pair of CPUs, and the lowest of them: full speed.
+/// The readings of a run, of each CPU and of each pair of CPUs, and the lowest of them: full speed. Also how the floors of the run
+/// moved while it went on.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FullSpeed {
     cpus: BTreeMap<u32, Readings>,
@@ -31,6 +35,8 @@ pub struct FullSpeed {
     remote_cpus: BTreeMap<u32, Readings>,
     /// The lower CPU first.
     pairs: BTreeMap<(u32, u32), Readings>,
+    /// The times of floors in each window of the run, by name and CPUs.
+    floors: BTreeMap<(String, (u32, u32)), BTreeMap<u64, Readings>>,
 }
 
 impl FullSpeed {
@@ -56,8 +62,31 @@ impl FullSpeed {
                 Place::RemoteCpu(cpu) => self.remote_cpus.entry(cpu).or_default(),
                 Place::Pair(pair) => self.pairs.entry(pair).or_default(),
             };
-            readings.add(sample.started_ns, reading);
+            readings.add(reading.before_ns);
+            readings.add(reading.after_ns);
         }
+        if let Some(cpus) = case.cpus.filter(|_| MOVED_WITH.contains(&case.spec.name.as_str())) {
+            let windows = self.floors.entry((case.spec.name.clone(), ordered(cpus))).or_default();
+            let ns = sample.iteration_ns();
+            if ns.is_finite() && ns > 0.0 {
+                windows.entry(sample.started_ns / WINDOW_NS).or_default().add(ns);
+            }
+        }
+    }
+
+    /// By how much the host moved within the run for a case like `case`, which sleeps or not: the standard deviation, on logarithms, of what most
+    /// windows of the run say of the floor that does as the case does. `None` where there is no such floor in enough of them, and between hosts.
+    pub(crate) fn wander(&self, case: &Case, sleeps: bool) -> Option<f64> {
+        let cpus = case.cpus.filter(|_| case.placement != Placement::Remote)?;
+        let floors: &[&str] = match (case.uses_two_cpus(), sleeps) {
+            (true, true) => &[REMOTE_WAKE],
+            (true, false) => &[CACHE_LINE],
+            (false, _) => &[CONTEXT_SWITCH, SYSCALL],
+        };
+        floors.iter().find_map(|floor| {
+            let windows = self.floors.get(&((*floor).to_owned(), ordered(cpus)))?.values();
+            wander_of(&windows.filter(|window| window.count >= FEWEST_IN_WINDOW).collect::<Vec<_>>())
+        })
     }
 
     /// The reading of `cpu` at full speed, in nanoseconds; `None` without readings of it.
@@ -68,16 +97,6 @@ impl FullSpeed {
     /// The reading of a pair of CPUs at full speed, in nanoseconds; `None` without readings of it.
     pub fn pair_ns(&self, pair: CpuPair) -> Option<f64> {
         self.pairs.get(&ordered(pair))?.full_ns()
-    }
-
-    /// How the CPUs of `case` moved from one [`WINDOW_NS`] to the next: the standard deviation of what their readings were in the
-    /// middle of each, on logarithms, and of the CPU that moved more. `None` where fewer than [`FEWEST_WINDOWS`] have enough readings.
-    pub(crate) fn wander(&self, case: &Case) -> Option<f64> {
-        let cpus = case.cpus?;
-        let servers = if case.placement == Placement::Remote { &self.remote_cpus } else { &self.cpus };
-        let [client, server] = [self.cpus.get(&cpus.client), servers.get(&cpus.server)]
-            .map(|readings| readings.and_then(Readings::wander));
-        Some(client?.max(server?))
     }
 
     /// What the readings beside a sample of `case` say; `None` without readings.
@@ -188,6 +207,24 @@ fn readings<'a>(case: &Case, sample: &'a Sample) -> impl Iterator<Item = (Place,
         .filter(move |(_, reading)| is_time(reading.before_ns) && is_time(reading.after_ns))
 }
 
+/// By how much more the medians of `windows` differ than chance makes them; `None` of fewer than [`FEWEST_WINDOWS`].
+fn wander_of(windows: &[&Readings]) -> Option<f64> {
+    /// The variance of a median over that of a mean, of normal values.
+    const OF_MEDIAN: f64 = 1.57;
+    /// What is not seen in few windows may be there all the same.
+    const LEAST_SHARE: f64 = 0.25;
+
+    let quartiles: Vec<[f64; 3]> =
+        windows.iter().map(|window| [1, 2, 3].map(|quarter| window.log_at(quarter))).collect();
+    let middles: Vec<f64> = quartiles.iter().map(|[_, middle, _]| *middle).collect();
+    let seen = stats::deviation_of_most(&middles).filter(|_| middles.len() >= FEWEST_WINDOWS)?.powi(2);
+    let by_chance = |(window, [low, _, high]): (&&Readings, &[f64; 3])| {
+        OF_MEDIAN * ((high - low) / 1.349).powi(2) / window.count as f64
+    };
+    let by_chance: Vec<f64> = windows.iter().zip(&quartiles).map(by_chance).collect();
+    Some((seen - stats::median(&by_chance)?).max(LEAST_SHARE * seen).sqrt())
+}
+
 fn ordered(pair: CpuPair) -> (u32, u32) {
     (pair.client.min(pair.server), pair.client.max(pair.server))
 }
@@ -198,40 +235,20 @@ fn ordered(pair: CpuPair) -> (u32, u32) {
 struct Readings {
     buckets: BTreeMap<i64, u64>,
     count: u64,
-    /// The same of each [`WINDOW_NS`] of the run.
-    windows: BTreeMap<u64, Window>,
-}
-
-/// The readings of a part of a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Window {
-    buckets: BTreeMap<i64, u64>,
-    count: u64,
 }
 
 impl Readings {
     /// A two-thousandth, well below what readings differ by.
     const BUCKET: f64 = 0.0005;
 
-    fn add(&mut self, started_ns: u64, reading: &SpeedReading) {
-        let window = self.windows.entry(started_ns / WINDOW_NS).or_default();
-        for ns in [reading.before_ns, reading.after_ns] {
-            let bucket = (ns.ln() / Self::BUCKET).floor() as i64;
-            for buckets in [&mut self.buckets, &mut window.buckets] {
-                *buckets.entry(bucket).or_default() += 1;
-            }
-            self.count += 1;
-            window.count += 1;
-        }
+    fn add(&mut self, ns: f64) {
+        *self.buckets.entry((ns.ln() / Self::BUCKET).floor() as i64).or_default() += 1;
+        self.count += 1;
     }
 
-    /// The standard deviation of the windows' middle readings, on logarithms.
-    fn wander(&self) -> Option<f64> {
-        let known = self.windows.values().filter(|window| window.count >= FEWEST_IN_WINDOW);
-        let middles: Option<Vec<f64>> = known
-            .map(|window| Some(Self::BUCKET * bucket_at(&window.buckets, window.count / 2)? as f64))
-            .collect();
-        middles.filter(|middles| middles.len() >= FEWEST_WINDOWS).map(|middles| stats::deviation(&middles))
+    /// The logarithm of a quartile, to within a bucket.
+    fn log_at(&self, quarter: u64) -> f64 {
+        bucket_at(&self.buckets, self.count * quarter / 4).map_or(0.0, |bucket| Self::BUCKET * bucket as f64)
     }
 
     /// The reading at full speed: the median of those within [`UNDISTURBED_WITHIN`] of the lowest. The lowest is one that few
@@ -254,4 +271,78 @@ fn bucket_at<'a>(buckets: impl IntoIterator<Item = (&'a i64, &'a u64)>, below: u
         passed > below
     });
     found.map(|(bucket, _)| *bucket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host_view::HostViews;
+    use crate::simulated::Random;
+    use model::{floor, testing};
+
+    const SLICES: u32 = 600;
+
+    /// A case and the floor of a minute, each slice with an error of 2% of its own, on a host that is faster and slower by `deviation` from
+    /// window to window.
+    fn minute(deviation: f64, random: &mut Random) -> (Vec<Sample>, Vec<Sample>) {
+        let moves: Vec<f64> = (0..12).map(|_| deviation * random.normal()).collect();
+        let mut slice = |nth: u32, iteration_ns: f64| {
+            let started_ns = u64::from(nth) * 60_000_000_000 / u64::from(SLICES);
+            let log = moves[(started_ns / WINDOW_NS) as usize] + 0.02 * random.normal();
+            Sample { started_ns, trial: nth / 20, ..testing::sample(nth, iteration_ns * log.exp(), None) }
+        };
+        (0..SLICES).map(|nth| (slice(nth, 5000.0), slice(nth, 2000.0))).unzip()
+    }
+
+    fn switch() -> Case {
+        let cpus = Some(CpuPair { client: 1, server: 1 });
+        Case { cpus, workload: model::Workload::Latency, ..floor::operation(CONTEXT_SWITCH, 1) }
+    }
+
+    fn case() -> Case {
+        Case { spec: model::Spec::plain("pipe"), ..switch() }
+    }
+
+    #[test]
+    fn what_a_floor_moved_by_within_a_run_is_told_from_what_its_slices_differ_by() {
+        let mut random = Random(3);
+        let mut wanders = |deviation: f64| -> Vec<f64> {
+            let one = |_| {
+                let (_, floor) = minute(deviation, &mut random);
+                FullSpeed::of_records([(&switch(), floor.as_slice())]).wander(&case(), false).unwrap()
+            };
+            (0..50).map(one).collect()
+        };
+        // The median of 50 slices that differ by 2% varies by 0.35%.
+        assert!(stats::median(&wanders(0.0)).unwrap() < 0.003);
+        let moved = stats::median(&wanders(0.03)).unwrap();
+        assert!((0.024..0.036).contains(&moved), "{moved}");
+    }
+
+    #[test]
+    fn the_interval_of_a_case_is_as_wide_as_its_floor_moved() {
+        let mut random = Random(4);
+        let (_, moved) = minute(0.03, &mut random);
+        let (samples, still) = minute(0.0, &mut random);
+        let half = |floor: &[Sample]| {
+            let full = FullSpeed::of_records([(&switch(), floor)]);
+            HostViews::of(&case(), &samples, &full).unwrap().iteration_ns.half_width().unwrap()
+        };
+        assert!(half(&still) < 0.01 && half(&moved) > 0.035, "{} {}", half(&still), half(&moved));
+    }
+
+    #[test]
+    fn a_floor_of_other_cpus_or_of_too_short_a_run_says_nothing() {
+        let (_, floor) = minute(0.0, &mut Random(5));
+        let of = |case: &Case, floor: &[Sample], sleeps| {
+            FullSpeed::of_records([(&switch(), floor)]).wander(case, sleeps)
+        };
+        assert!(of(&case(), &floor, false).is_some());
+        // Between two CPUs a switch on one of them says nothing.
+        let other = |client, server| Case { cpus: Some(CpuPair { client, server }), ..case() };
+        assert_eq!(of(&other(0, 0), &floor, false), None);
+        assert_eq!(of(&other(1, 0), &floor, true), None);
+        assert_eq!(of(&Case { cpus: None, ..case() }, &floor, false), None);
+        assert_eq!(of(&case(), &floor[..SLICES as usize / 3], false), None);
+    }
 }

@@ -4,7 +4,9 @@
 //! What one interval is worth is in `interval`; what a reading says in `host_speed`.
 
 use crate::host_speed::{FullSpeed, SliceSpeed, Slowness};
-use crate::interval::{median_over_trials, median_time_over_trials, widened};
+use crate::interval::{
+    median_over_trials, median_over_trials_of_a_host_at_rest, median_time_over_trials, widened,
+};
 use crate::slope::{FittedSlope, TimedReading, fit_slope};
 use crate::stats;
 use model::Case;
@@ -18,11 +20,13 @@ pub const FEWEST_UNDISTURBED: usize = 20;
 /// With a smaller share of undisturbed slices all slices are shown as they were measured. (On hosts that were always disturbed, 0 to 5% of slices
 /// seemed undisturbed; the slopes of twelve runs went from 0 to 1.1. Times as found varied by 1% from run to run, undisturbed ones by
 /// 3%, adjusted ones by 4%.)
-const LEAST_SHARE: f64 = 0.1;
-/// What times at full speed drift by from minute to minute, as a share of what the readings beside them vary by.
+const LEAST_SHARE: f64 = 0.5;
+/// What times drift by from minute to minute, as a share of what readings vary by, where no floor says it.
 pub(crate) const DRIFT_ON_ONE_CPU: f64 = 0.25;
 /// The same where two CPUs have a part in an iteration.
 pub(crate) const DRIFT_ON_TWO_CPUS: f64 = 0.6;
+/// Half the width of a 95% interval, in standard deviations.
+const NORMAL: f64 = 1.96;
 /// Speeds that differ by less than this, as a fraction, are the same: the clock's grain.
 const LEAST_CHANGE: f64 = 0.002;
 
@@ -31,12 +35,22 @@ const LEAST_CHANGE: f64 = 0.002;
 pub struct ChosenSlices<'a> {
     /// The slices of each trial.
     trials: Vec<Vec<(&'a Sample, f64)>>,
+    drift: HostDrift,
+}
+
+/// What the host moves by from minute to minute: half the width of the interval that this has by itself, on logarithms.
+#[derive(Debug, Clone, Copy)]
+enum HostDrift {
+    /// As the floor of the case moved within the run.
+    OfFloor(f64),
+    /// No floor says it: a share of what the readings vary by, beside what the case itself shows.
+    OfReadings(f64),
 }
 
 impl<'a> ChosenSlices<'a> {
-    fn of(slices: impl IntoIterator<Item = (&'a Sample, f64)>) -> Self {
+    fn of(slices: impl IntoIterator<Item = (&'a Sample, f64)>, drift: HostDrift) -> Self {
         let slices = slices.into_iter().map(|(sample, factor)| (sample, (sample, factor)));
-        Self { trials: by_trial(slices.collect()) }
+        Self { trials: by_trial(slices.collect()), drift }
     }
 
     /// The samples.
@@ -47,7 +61,11 @@ impl<'a> ChosenSlices<'a> {
     /// The median with its interval of the times in nanoseconds that `time_ns` takes of samples, reduced to full speed where
     /// the slices are.
     pub fn median_time(&self, time_ns: impl Fn(&Sample) -> Option<f64>) -> Option<Estimate> {
-        median_time_over_trials(&self.values(|sample, factor| Some(time_ns(sample)? * factor)))
+        let times = self.values(|sample, factor| Some(time_ns(sample)? * factor));
+        match self.drift {
+            HostDrift::OfFloor(half) => Some(widened(median_over_trials_of_a_host_at_rest(&times)?, half)),
+            HostDrift::OfReadings(half) => Some(widened(median_time_over_trials(&times)?, half)),
+        }
     }
 
     /// The median with its interval of the ratios that `ratio` takes of samples. It is that of their logarithms: of an even number
@@ -79,24 +97,34 @@ pub struct HostViews<'a> {
 impl<'a> HostViews<'a> {
     /// Of `samples` of `case`, in a run that was as fast as `full_speed`; `None` without samples.
     pub fn of(case: &Case, samples: &'a [Sample], full_speed: &FullSpeed) -> Option<Self> {
-        let as_found = ChosenSlices::of(samples.iter().map(|sample| (sample, 1.0)));
+        let sleeps = samples.iter().any(|sample| sample.wake_floor_ns.is_some());
+        let wander = full_speed.wander(case, sleeps);
+        let speeds = speeds(case, samples, full_speed);
+        let drift = |chosen: &dyn Fn(&&SliceSpeed) -> bool| match wander {
+            Some(wander) => HostDrift::OfFloor(NORMAL * wander),
+            None => HostDrift::OfReadings(drift_of(case, speeds.iter().flatten().filter(chosen))),
+        };
+        let as_found = ChosenSlices::of(samples.iter().map(|sample| (sample, 1.0)), drift(&|_| true));
         let as_found_ns = as_found.median_time(iteration_ns)?;
-        let Some(speeds) = speeds(case, samples, full_speed) else {
+        let Some(speeds) = &speeds else {
             return Some(Self { chosen: as_found, iteration_ns: as_found_ns, speed: None });
         };
-        let with_speeds = || samples.iter().zip(&speeds);
-        let undisturbed =
-            ChosenSlices::of(with_speeds().filter(|(_, s)| s.undisturbed).map(|(sample, _)| (sample, 1.0)));
-        let drift = drift_of(case, speeds.iter(), full_speed.wander(case));
-        let as_found_ns = widened(as_found_ns, drift);
-        let still = drift_of(case, speeds.iter().filter(|slice| slice.undisturbed), None);
-        let undisturbed_ns = undisturbed.median_time(iteration_ns).map(|of| widened(of, still));
-        let adjustment = Adjustment::of(samples, &speeds);
+        let with_speeds = || samples.iter().zip(speeds);
+        let is_undisturbed = |slice: &&SliceSpeed| slice.undisturbed;
+        let undisturbed = ChosenSlices::of(
+            with_speeds().filter(|(_, speed)| is_undisturbed(speed)).map(|(sample, _)| (sample, 1.0)),
+            drift(&is_undisturbed),
+        );
+        let undisturbed_ns = undisturbed.median_time(iteration_ns);
+        let adjustment = Adjustment::of(samples, speeds);
         let adjusted = adjustment.as_ref().map(|adjustment| {
-            ChosenSlices::of(with_speeds().map(|(sample, speed)| (sample, adjustment.factor(speed))))
+            ChosenSlices::of(
+                with_speeds().map(|(sample, speed)| (sample, adjustment.factor(speed))),
+                as_found.drift,
+            )
         });
         let adjusted_ns = adjusted.as_ref().zip(adjustment.as_ref()).and_then(|(slices, adjustment)| {
-            Some(widened(slices.median_time(iteration_ns)?, adjustment.error().hypot(drift)))
+            Some(widened(slices.median_time(iteration_ns)?, adjustment.error()))
         });
         let is_known = |estimate: Option<Estimate>| estimate.is_some_and(|e| e.interval.is_some());
         let count = undisturbed.samples().count();
@@ -170,18 +198,14 @@ impl Adjustment {
     }
 }
 
-/// What the host moves by from minute to minute without a sign of it within a minute: half the width of the interval that it has by
-/// itself, on logarithms (docs/method.md has the experiments). Its standard deviation is what the CPUs moved by within the run from one
-/// window to the next, `wander`, because what moves a host within a minute goes on after it; and a share of what readings vary by. Where
-/// that is not known, as of a short run, or of slices that were chosen for their readings, it is a share of these alone: where two CPUs wake each
+/// What the host moves by from minute to minute, where no floor says it: half the width of the interval that this has by itself, on logarithms.
+/// Its standard deviation is a share of that of the readings beside slices (docs/method.md has the experiments): where two CPUs wake each
 /// other, the hypervisor has a part in each iteration, and the share is larger. Where readings do not vary, nobody else is on the
 /// host, and it is nothing.
-fn drift_of<'a>(case: &Case, speeds: impl Iterator<Item = &'a SliceSpeed>, wander: Option<f64>) -> f64 {
-    const NORMAL: f64 = 1.96;
+fn drift_of<'a>(case: &Case, speeds: impl Iterator<Item = &'a SliceSpeed>) -> f64 {
+    let share = if case.uses_two_cpus() { DRIFT_ON_TWO_CPUS } else { DRIFT_ON_ONE_CPU };
     let logs: Vec<f64> = speeds.map(|slice| slice.cpus.log).collect();
-    let varied = stats::deviation_of_most(&logs).unwrap_or(0.0);
-    let by_share = if case.uses_two_cpus() { DRIFT_ON_TWO_CPUS } else { DRIFT_ON_ONE_CPU } * varied;
-    NORMAL * wander.map_or(by_share, |wander| wander.hypot(DRIFT_ON_ONE_CPU * varied))
+    NORMAL * share * stats::deviation_of_most(&logs).unwrap_or(0.0)
 }
 
 /// The slope of times, each multiplied by what `known` is the logarithm of.

@@ -127,6 +127,11 @@ pub fn median_time_over_trials(trials: &[Vec<f64>]) -> Option<Estimate> {
     Some(widened(estimate, drift / estimate.median))
 }
 
+/// The same where what the host moves by is known from elsewhere, and is not in the interval.
+pub(crate) fn median_over_trials_of_a_host_at_rest(trials: &[Vec<f64>]) -> Option<Estimate> {
+    median_and_drift(trials, TAIL).map(|(estimate, _)| estimate)
+}
+
 /// `estimate` with an error that is not in its interval yet, `half` the width of the interval that this error has by itself.
 fn drifting(estimate: Estimate, half: f64) -> Estimate {
     let median = estimate.median;

@@ -252,23 +252,25 @@ fn a_run_is_no_different_from_itself() {
 }
 
 #[test]
-fn mechanisms_that_move_together_without_their_floors_are_not_called_and_noted() {
+fn mechanisms_that_move_together_are_called_where_a_floor_does_as_they_do_and_noted() {
     let mut random = Random(5);
     let (a, mut b) = (WORLD.run(1.0, &mut random), WORLD.run(1.0, &mut random));
     for record in b.records.iter_mut().filter(|record| !record.floor) {
         record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= 1.4);
     }
     let comparison = compare(from_ref(&a), from_ref(&b), ComparisonOptions::default());
-    // Of the two operations each has only one other in its place, which is too few to blame the host.
-    let called: Vec<&str> = slower(&comparison);
-    assert_eq!(called, ["row-9", "row-19"]);
+    // A round trip on one CPU switches, as its floor does. Of the two operations each has only one other in its place, which is too few to
+    // blame the host. A stream has the floor of a copy, which drifts by laws of its own.
+    let called: Vec<String> =
+        [0, 1, 2, 3, 4, 9, 10, 11, 12, 13, 14, 19].iter().map(|row| format!("row-{row}")).collect();
+    assert_eq!(slower(&comparison), called);
     assert!(
-        comparison.cases[0]
+        comparison.cases[5]
             .reason
             .as_deref()
             .is_some_and(|why| why.contains("the other mechanisms with this workload"))
     );
-    assert!(!comparison.cases[0].floors_differ);
+    assert!(!comparison.cases[5].floors_differ);
     assert!(
         comparison.notes.iter().any(|note| note.contains("more time together")),
         "{:?}",
