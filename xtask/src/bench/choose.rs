@@ -28,7 +28,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     if part == Some("random") {
         return Ok(());
     }
-    println!("\n| program | rate predicted | measured (least to most) | |\n| --- | --- | --- | --- |");
+    println!("\n| program | rate predicted | measured (95% interval) | |\n| --- | --- | --- | --- |");
     if wants("postgresql") {
         postgresql::run(&ipcmark)?;
     }

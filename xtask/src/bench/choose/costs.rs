@@ -1,6 +1,7 @@
 //! What the parts of the benchmark share: measuring costs, asking for a prediction, and setting it beside what was measured.
 
 use crate::bench::ipcmark::Ipcmark;
+use analysis::interval::mean_over_trials;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -54,17 +55,17 @@ pub(super) fn ratio(value: &Value) -> Option<(f64, (f64, f64))> {
     Some((value["ratio"].as_f64()?, (interval[0].as_f64()?, interval[1].as_f64()?)))
 }
 
-/// One line that sets a change that was `measured` beside the one that is predicted at `value`.
+/// One line that sets a change beside the one that is predicted at `value`: the geometric mean of the `measured` ratios, with its 95%
+/// interval.
 pub(super) fn compared(what: &str, value: &Value, measured: &[f64]) -> String {
-    let mut measured = measured.to_vec();
-    measured.sort_by(f64::total_cmp);
     let Some((predicted, interval)) = ratio(value) else { return format!("| {what} | not predicted | | |") };
-    let [first, .., last] = measured.as_slice() else { return format!("| {what} | | not measured | |") };
-    let middle = measured[measured.len() / 2];
-    let held = if (interval.0..=interval.1).contains(&middle) { "held" } else { "did not hold" };
+    let logs: Vec<f64> = measured.iter().map(|ratio| ratio.ln()).collect();
+    let Some(mean) = mean_over_trials(&logs) else { return format!("| {what} | | not measured | |") };
+    let of_logs = mean.map(f64::exp);
+    let held = if (interval.0..=interval.1).contains(&of_logs.mean) { "held" } else { "did not hold" };
     format!(
         "| {what} | {} | {} | {held} |",
         change(predicted, Some(interval)),
-        change(middle, Some((*first, *last)))
+        change(of_logs.mean, of_logs.interval)
     )
 }

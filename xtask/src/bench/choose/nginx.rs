@@ -20,7 +20,7 @@ const UPSTREAM: &str = "24332";
 const FRONT_CPU: &str = "0";
 const UPSTREAM_CPU: &str = "1";
 /// How many requests a run has, and one that is recorded.
-const REQUESTS: &str = "40000";
+const REQUESTS: &str = "20000";
 const RECORDED_REQUESTS: &str = "200000";
 
 /// Prints a line for each number of connections.

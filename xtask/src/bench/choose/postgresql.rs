@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const PORT: &str = "24329";
 /// How long a run of pgbench is, and one that is recorded.
-const SECONDS: &str = "5";
+const SECONDS: &str = "2";
 const RECORDED_SECONDS: &str = "8";
 /// Where pgbench and the server run when they are held, as taskset takes it.
 const PGBENCH_CPU: &str = "0";

@@ -10,8 +10,9 @@ use std::io::{Read, Seek};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// How many pairs of runs there are, before and after the change.
-const PAIRS: usize = 9;
+/// How many pairs of runs there are, before and after the change. What a program does in a second differs by several percent from one
+/// start to the next, so that many short runs say more than few long ones.
+const PAIRS: usize = 30;
 /// How long costs are measured for a prediction.
 const MEASURE: &str = "60s";
 
