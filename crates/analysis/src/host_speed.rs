@@ -2,7 +2,7 @@
 //!
 //! Only readings are compared here. What a slower host does to times is in `summary`.
 
-use crate::stats;
+use crate::wander::{WINDOW_NS, Window, wander};
 use model::floor::{CACHE_LINE, CONTEXT_SWITCH, REMOTE_WAKE, SYSCALL};
 use model::placement::CpuPair;
 use model::record::{Results, Sample};
@@ -17,14 +17,10 @@ pub const UNDISTURBED_WITHIN: f64 = 0.05;
 /// that are on two cores at one time and on one at another differ by a factor of some five.
 pub const PAIR_WITHIN: f64 = 0.5;
 
-/// The time over which slices of a floor are put together to see how a host moves, beyond what slices differ by.
-const WINDOW_NS: u64 = 5_000_000_000;
+/// The floors by which it is seen how a host moves while a run goes on.
+const MOVED_WITH: [&str; 4] = [CONTEXT_SWITCH, SYSCALL, CACHE_LINE, REMOTE_WAKE];
 /// With fewer slices in a window its middle varies by chance.
 const FEWEST_IN_WINDOW: u64 = 4;
-/// The floors by which it is seen.
-const MOVED_WITH: [&str; 4] = [CONTEXT_SWITCH, SYSCALL, CACHE_LINE, REMOTE_WAKE];
-/// With fewer windows little is known of how a host moves from one to the next.
-const FEWEST_WINDOWS: usize = 6;
 
 /// The readings of a run, of each CPU and of each pair of CPUs, and the lowest of them: full speed. Also how the floors of the run
 /// moved while it went on.
@@ -85,7 +81,7 @@ impl FullSpeed {
         };
         floors.iter().find_map(|floor| {
             let windows = self.floors.get(&((*floor).to_owned(), ordered(cpus)))?.values();
-            wander_of(&windows.filter(|window| window.count >= FEWEST_IN_WINDOW).collect::<Vec<_>>())
+            wander(&windows.filter_map(Readings::window).collect::<Vec<_>>())
         })
     }
 
@@ -207,24 +203,6 @@ fn readings<'a>(case: &Case, sample: &'a Sample) -> impl Iterator<Item = (Place,
         .filter(move |(_, reading)| is_time(reading.before_ns) && is_time(reading.after_ns))
 }
 
-/// By how much more the medians of `windows` differ than chance makes them; `None` of fewer than [`FEWEST_WINDOWS`].
-fn wander_of(windows: &[&Readings]) -> Option<f64> {
-    /// The variance of a median over that of a mean, of normal values.
-    const OF_MEDIAN: f64 = 1.57;
-    /// What is not seen in few windows may be there all the same.
-    const LEAST_SHARE: f64 = 0.25;
-
-    let quartiles: Vec<[f64; 3]> =
-        windows.iter().map(|window| [1, 2, 3].map(|quarter| window.log_at(quarter))).collect();
-    let middles: Vec<f64> = quartiles.iter().map(|[_, middle, _]| *middle).collect();
-    let seen = stats::deviation_of_most(&middles).filter(|_| middles.len() >= FEWEST_WINDOWS)?.powi(2);
-    let by_chance = |(window, [low, _, high]): (&&Readings, &[f64; 3])| {
-        OF_MEDIAN * ((high - low) / 1.349).powi(2) / window.count as f64
-    };
-    let by_chance: Vec<f64> = windows.iter().zip(&quartiles).map(by_chance).collect();
-    Some((seen - stats::median(&by_chance)?).max(LEAST_SHARE * seen).sqrt())
-}
-
 fn ordered(pair: CpuPair) -> (u32, u32) {
     (pair.client.min(pair.server), pair.client.max(pair.server))
 }
@@ -244,6 +222,18 @@ impl Readings {
     fn add(&mut self, ns: f64) {
         *self.buckets.entry((ns.ln() / Self::BUCKET).floor() as i64).or_default() += 1;
         self.count += 1;
+    }
+
+    /// What they say on logarithms as times of one window; `None` of too few.
+    fn window(&self) -> Option<Window> {
+        /// The width between the quartiles of normal values, in standard deviations.
+        const QUARTILES: f64 = 1.349;
+        let deviation = (self.log_at(3) - self.log_at(1)) / QUARTILES;
+        (self.count >= FEWEST_IN_WINDOW).then(|| Window {
+            middle: self.log_at(2),
+            deviation,
+            values: self.count as f64,
+        })
     }
 
     /// The logarithm of a quartile, to within a bucket.
@@ -278,6 +268,7 @@ mod tests {
     use super::*;
     use crate::host_view::HostViews;
     use crate::simulated::Random;
+    use crate::stats;
     use model::{floor, testing};
 
     const SLICES: u32 = 600;

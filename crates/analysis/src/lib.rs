@@ -28,3 +28,4 @@ pub mod stopping;
 pub mod study;
 pub mod summary;
 pub mod traces;
+mod wander;

@@ -104,8 +104,9 @@ pub fn power(arguments: &[&str]) -> Result<(), String> {
         }
         if wanted(BETWEEN_RUNS, &[INTERLEAVED]) {
             let mut verdicts = Vec::new();
-            for _ in 0..repetitions {
-                verdicts.extend(ipcmark.two_runs(placement, seconds, between_runs)?);
+            for repetition in 0..repetitions {
+                let names = ["without", "with"].map(|delay| format!("{placement}-{repetition}-{delay}"));
+                verdicts.extend(ipcmark.two_runs(placement, seconds, between_runs, &names)?);
             }
             println!("{placement}, {between_runs} injected, two runs: {}", Counts::of(&verdicts));
             by_mechanism(&verdicts, repetitions);
@@ -207,16 +208,22 @@ impl Ipcmark {
         cases.iter().map(|case| Verdict::of(case, "key", "/ratio/ratio")).collect()
     }
 
-    /// The verdicts on a run of all mechanisms, and one with `inject` in each iteration.
-    fn two_runs(&self, placement: &str, seconds: u64, inject: &str) -> Result<Vec<Verdict>, String> {
+    /// The verdicts on a run of all mechanisms, and one with `inject` in each iteration, kept by these `names`.
+    fn two_runs(
+        &self,
+        placement: &str,
+        seconds: u64,
+        inject: &str,
+        [without, with]: &[String; 2],
+    ) -> Result<Vec<Verdict>, String> {
         let time = format!("{seconds}s");
         // A run has its time: it does not end when its intervals are narrow enough to be read.
         let mut arguments =
             vec!["-w", "latency", "-s", "1", "-p", placement, "--time", &time, "--precision", "0.1%"];
         MECHANISMS.iter().for_each(|mechanism| arguments.extend(["-m", mechanism]));
-        self.run(&arguments, "without")?;
-        self.run(&[&arguments[..], &["--inject", inject]].concat(), "with")?;
-        self.compare_runs("without", "with")
+        self.run(&arguments, without)?;
+        self.run(&[&arguments[..], &["--inject", inject]].concat(), with)?;
+        self.compare_runs(without, with)
     }
 
     /// The verdict on a mechanism beside itself, interleaved, in its part of `seconds`.

@@ -1,6 +1,7 @@
 //! The shifts of one case between two sides: of its time, and of its time as a multiple of floors.
 
 use super::chosen_pair::{ChosenPair, ChosenSides};
+use super::common_wander::Multiples;
 use super::references::Reference;
 use super::run_variance::RunVariance;
 use super::statistics::Shift;
@@ -22,6 +23,8 @@ pub(super) struct CaseShifts<'a> {
     pub(super) adjusted: Option<(&'a str, Shift)>,
     /// Whether the floor does as the case does.
     pub(super) floor_is_alike: bool,
+    /// The trials of that multiple.
+    pub(super) multiples: Multiples,
     /// As multiples of other floors, with their names.
     pub(super) others: Vec<(&'a str, Shift)>,
 }
@@ -42,7 +45,11 @@ impl<'a> CaseShifts<'a> {
         sides: &ChosenSides<'_>,
         references: &[Reference<'a>],
     ) -> Self {
-        let woken = sides.shift(|_, _, sample| sample.wake_floor_ns).map(|shift| (ITS_WAKE_FLOOR, shift));
+        let of_floor = |by: &'a str, floor_ns: fn(&Sample) -> Option<f64>| {
+            let shift = sides.shift(|_, _, sample| floor_ns(sample))?;
+            Some(((by, shift), sides.trials(|_, _, sample| floor_ns(sample))))
+        };
+        let woken = of_floor(ITS_WAKE_FLOOR, |sample| sample.wake_floor_ns);
         let is_woken = woken.is_some();
         let resembles = |reference: &&Reference<'_>| {
             reference.resembles(case) && !(is_woken && reference.case.spec.name == CACHE_LINE)
@@ -52,14 +59,17 @@ impl<'a> CaseShifts<'a> {
             .filter(resembles)
             .filter_map(|reference| Some((reference.case.spec.name.as_str(), reference.shift(sides)?)))
             .collect();
-        let own = woken.or_else(|| Some((ITS_FLOOR, sides.shift(|_, _, sample| sample.floor_ns)?)));
+        let own = woken.or_else(|| of_floor(ITS_FLOOR, |sample| sample.floor_ns));
         let floor_is_alike = own.is_some() && (is_woken || is_switch(case));
         // A case without a floor of its own, such as an operation, is held against the speed of its CPU, or else against the bare
         // system call.
-        let by_speed = || Some((SPEED_READINGS, sides.shift(|_, _, sample| reading_ns(sample))?));
+        let by_speed = || of_floor(SPEED_READINGS, reading_ns);
         let stand_in = || others.iter().position(|(name, _)| *name == SYSCALL).map(|at| others.remove(at));
-        let adjusted = own.or_else(by_speed).or_else(stand_in);
-        Self { time, adjusted, floor_is_alike, others }
+        let (adjusted, multiples) = match own.or_else(by_speed) {
+            Some((adjusted, multiples)) => (Some(adjusted), multiples),
+            None => (stand_in(), Multiples::default()),
+        };
+        Self { time, adjusted, multiples, floor_is_alike, others }
     }
 }
 

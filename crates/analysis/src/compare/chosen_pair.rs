@@ -3,6 +3,7 @@
 use super::pairing::{CasePair, CaseRuns};
 use super::statistics::{FEWEST_TRIALS, Shift};
 use crate::host_speed::FullSpeed;
+use crate::host_view::LEAST_SHARE;
 use crate::stats;
 use model::case::Case;
 use model::inject::Inject;
@@ -18,8 +19,8 @@ pub(super) struct ChosenPair<'a> {
     pub(super) view: HostView,
     /// The slices of which that says the times.
     pub(super) shown: ChosenSides<'a>,
-    /// All slices, where those are fewer.
-    all: Option<ChosenSides<'a>>,
+    /// The other slices of these two that have enough trials: all, or those at full speed.
+    others: Option<ChosenSides<'a>>,
     /// The delay that was injected in each side.
     pub(super) injects: [Option<Inject>; 2],
     /// Why runs of A and of B failed to measure it.
@@ -30,8 +31,8 @@ pub(super) struct ChosenPair<'a> {
 pub(super) struct ChosenSides<'a>(pub(super) [Vec<(usize, Vec<&'a Sample>)>; 2]);
 
 impl<'a> ChosenPair<'a> {
-    /// Times are of the undisturbed slices, where every run has enough trials with some: those of a slow minute are then not compared
-    /// with those of a fast one. They are of all slices elsewhere.
+    /// Times are of the undisturbed slices, where every run has enough trials with some, and half of its slices are: those of a slow minute
+    /// are then not compared with those of a fast one. They are of all slices elsewhere (`host_view` has the reason).
     pub(super) fn of(pair: &CasePair<'a>, full_speeds: [&[FullSpeed]; 2]) -> Self {
         let undisturbed = |side: usize, runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
             let chosen = runs.records.iter().map(|(run, record)| {
@@ -46,21 +47,26 @@ impl<'a> ChosenPair<'a> {
             runs.records.iter().map(|(run, record)| (*run, record.samples.iter().collect())).collect()
         };
         let undisturbed = [undisturbed(0, &pair.a), undisturbed(1, &pair.b)];
-        let all = ChosenSides([all(&pair.a), all(&pair.b)]);
-        let (view, shown, all) =
-            match undisturbed.iter().flatten().all(|(_, samples)| trials(samples) >= FEWEST_TRIALS) {
-                true => (HostView::Undisturbed, ChosenSides(undisturbed), Some(all)),
-                false => (HostView::AsFound, all, None),
-            };
+        let all = [all(&pair.a), all(&pair.b)];
+        let runs = || undisturbed.iter().flatten().zip(all.iter().flatten());
+        let is_enough = runs().all(|((_, undisturbed), _)| trials(undisturbed) >= FEWEST_TRIALS);
+        let is_shown = runs()
+            .all(|((_, undisturbed), (_, all))| undisturbed.len() as f64 >= LEAST_SHARE * all.len() as f64);
+        let (undisturbed, all) = (ChosenSides(undisturbed), ChosenSides(all));
+        let (view, shown, others) = match (is_enough, is_shown) {
+            (true, true) => (HostView::Undisturbed, undisturbed, Some(all)),
+            (true, false) => (HostView::AsFound, all, Some(undisturbed)),
+            (false, _) => (HostView::AsFound, all, None),
+        };
         let injects = [&pair.a, &pair.b].map(|side| side.case().inject);
         let failures = [failures(&pair.a), failures(&pair.b)];
-        Self { case: pair.a.case(), view, shown, all, injects, failures }
+        Self { case: pair.a.case(), view, shown, others, injects, failures }
     }
 
     /// The slices whose multiples of a floor may be compared: a floor is as fast or slow as the host is beside it, so that those of a
     /// slow minute do as well.
     pub(super) fn of_multiples(&self) -> impl Iterator<Item = &ChosenSides<'a>> {
-        std::iter::once(&self.shown).chain(&self.all)
+        std::iter::once(&self.shown).chain(&self.others)
     }
 
     /// What was injected, where the sides differ in it: the name of a case is A's.
@@ -76,11 +82,23 @@ impl<'a> ChosenPair<'a> {
 impl ChosenSides<'_> {
     /// ln B − ln A of times as multiples of what `floor_ns` gives for the side, the run and the slice.
     pub(super) fn shift(&self, floor_ns: impl Fn(usize, usize, &Sample) -> Option<f64>) -> Option<Shift> {
-        let logs = |side: usize| -> Vec<Vec<f64>> {
-            let of_run = |(run, samples): &(usize, Vec<&Sample>)| logs(samples, |s| floor_ns(side, *run, s));
-            self.0[side].iter().map(of_run).collect()
+        let [a, b] = self.trials(floor_ns);
+        let logs = |runs: Vec<Vec<TrialLog>>| -> Vec<Vec<f64>> {
+            runs.iter().map(|trials| trials.iter().map(|trial| trial.log).collect()).collect()
         };
-        Shift::between(&logs(0), &logs(1))
+        Shift::between(&logs(a), &logs(b))
+    }
+
+    /// The trials of each run of A and of B, as multiples of what `floor_ns` gives.
+    pub(super) fn trials(
+        &self,
+        floor_ns: impl Fn(usize, usize, &Sample) -> Option<f64>,
+    ) -> [Vec<Vec<TrialLog>>; 2] {
+        [0, 1].map(|side| {
+            let of_run =
+                |(run, samples): &(usize, Vec<&Sample>)| trials_of(samples, |s| floor_ns(side, *run, s));
+            self.0[side].iter().map(of_run).collect()
+        })
     }
 }
 
@@ -97,8 +115,15 @@ pub(super) fn trials(samples: &[&Sample]) -> usize {
     samples.iter().map(|sample| sample.trial).collect::<BTreeSet<_>>().len()
 }
 
-/// The median logarithm of each trial as a multiple of `floor_ns`, in time order; without slices that have no floor.
-fn logs(samples: &[&Sample], floor_ns: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
+/// One trial: the median logarithm of its slices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TrialLog {
+    pub(super) started_ns: u64,
+    pub(super) log: f64,
+}
+
+/// The trials of `samples` in time order, as multiples of `floor_ns`; without slices that have no floor.
+fn trials_of(samples: &[&Sample], floor_ns: impl Fn(&Sample) -> Option<f64>) -> Vec<TrialLog> {
     let mut trials: BTreeMap<u32, (u64, Vec<f64>)> = BTreeMap::new();
     for sample in samples {
         let Some(floor_ns) = floor_ns(sample) else { continue };
@@ -106,7 +131,8 @@ fn logs(samples: &[&Sample], floor_ns: impl Fn(&Sample) -> Option<f64>) -> Vec<f
         *started_ns = sample.started_ns.min(*started_ns);
         logs.push((sample.iteration_ns() / floor_ns).ln());
     }
-    let mut trials: Vec<(u64, Vec<f64>)> = trials.into_values().collect();
-    trials.sort_by_key(|(started_ns, _)| *started_ns);
-    trials.iter().filter_map(|(_, logs)| stats::median(logs)).collect()
+    let log = |(started_ns, logs): (u64, Vec<f64>)| Some(TrialLog { started_ns, log: stats::median(&logs)? });
+    let mut trials: Vec<TrialLog> = trials.into_values().filter_map(log).collect();
+    trials.sort_by_key(|trial| trial.started_ns);
+    trials
 }

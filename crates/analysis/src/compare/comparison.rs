@@ -2,12 +2,13 @@
 
 use super::case_shifts::CaseShifts;
 use super::chosen_pair::ChosenPair;
+use super::common_wander::common_wander;
 use super::discoveries::levels;
 use super::options::ComparisonOptions;
 use super::pairing::{CasePair, pair};
 use super::references::{Neighbours, Reference};
 use super::result::{ComparedCase, Comparison, ComparisonVerdict, Ratio, RunDeviation};
-use super::run_estimate::run_variance;
+use super::run_estimate::{run_variance, run_variance_of_multiples};
 use super::statistics::{Caution, Shift};
 use super::totals::{differences, notes, totals};
 use super::verdict::{JudgedCase, judge_case, judge_floor};
@@ -34,7 +35,13 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
     let times: Vec<Shift> = of_cases.iter().flatten().map(|shifts| shifts.time).collect();
     let multiples: Vec<Shift> =
         of_cases.iter().flatten().filter_map(|shifts| Some(shifts.adjusted?.1)).collect();
-    let (times, multiples) = (run_variance(&times, options), run_variance(&multiples, options));
+    let placed = cases.iter().zip(&of_cases);
+    let wander =
+        common_wander(placed.filter_map(|(pair, shifts)| {
+            Some((pair.case.placement.to_string(), &shifts.as_ref()?.multiples))
+        }));
+    let times = run_variance(&times, options);
+    let multiples = run_variance_of_multiples(&multiples, wander, options);
     let of_floor_times: Vec<Shift> = of_floors.iter().flatten().map(|shifts| shifts.time).collect();
     let floor_times = run_variance(&of_floor_times, options);
 

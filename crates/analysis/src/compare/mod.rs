@@ -6,25 +6,23 @@
 //! This comparison works as follows.
 //!
 //! 1. Everything is on logarithms: a shift is ln B − ln A, and its exponential a ratio.
-//! 2. A run's trials, in time order, are cut into 3 to 10 batches of at least four where there are
-//!    as many. A batch counts as its median, a run as the mean of its batches, and the error comes
-//!    from the variance *between* batches, which neighbours that resemble each other do not shrink
-//!    (batch means: Law, *Simulation Modeling and Analysis*, 9.5.3). Degrees of freedom are
-//!    Welch's and Satterthwaite's, quantiles Student's.
-//! 3. Each run adds the variance between runs, from replicates or from the differences of all cases (`run_estimate`).
+//! 2. A run counts as the trimmed mean of its trials, in time order, and the error comes from what they differ by, with what
+//!    neighbours have in common (`interval::MeanError`). Degrees of freedom are Welch's and Satterthwaite's, quantiles Student's.
+//! 3. Each run adds the variance between runs, from replicates or from the differences of all cases (`run_estimate`), with what
+//!    multiples of floors move by together within a run (`common_wander`).
 //! 4. Which cases are called different is decided over mechanisms and their cases, so that few of those called are false
 //!    (`discoveries`); the interval of each is of the level by which it is judged.
 //! 5. Each case is judged by several ratios: of its time, of its time as a multiple of its floor in the
 //!    same round, and as multiples of the run's other floors that resemble it. It is faster or slower
 //!    when its multiple of the floor is, and its time is too, and nothing else explains the change:
-//!    neither another floor nor the other mechanisms with its workload and placement, if they moved as
-//!    much. Where the time varied too much to say, and the floor is a switch on one CPU as the case is,
+//!    neither another floor nor, where the floor does not do as the case does, the other mechanisms with its workload and
+//!    placement, if they moved as much. Where the time varied too much to say, and the floor is a switch on one CPU as the case is,
 //!    it is enough that the time does not contradict; but then the floor has a variance between runs of its own.
 //! 6. There is no difference when the case's own 95% interval, of its multiple of the floor where it has one, lies within
 //!    [`ComparisonOptions::margin`].
 //!
 //! What this cannot tell: a speed that changes from run to run for one mechanism alone looks like a change of that
-//! mechanism; and a real change of all mechanisms with one workload and placement that no floor shares is taken for one of
+//! mechanism; and a real change of all mechanisms with one workload and placement, whose floor does not do as they do, is taken for one of
 //! the host. Only further runs of A and B, in turn, can tell.
 //!
 //! Two sides measured interleaved need none of this: see [`compare_paired`].
@@ -32,6 +30,7 @@
 mod any_time;
 mod case_shifts;
 mod chosen_pair;
+mod common_wander;
 mod comparison;
 mod discoveries;
 mod mean_ratio;

@@ -4,6 +4,7 @@ use super::options::ComparisonOptions;
 use super::run_variance::{RunVariance, RunVarianceSource};
 use super::statistics::{Replicates, Shift};
 use crate::stats;
+use model::units::Percent;
 
 /// The fewest cases whose differences say what is usual.
 const FEWEST_CASES: usize = 10;
@@ -12,7 +13,22 @@ const MOST_DEGREES: f64 = 20.0;
 /// What is assumed counts as much as an estimate of so many degrees of freedom: a few runs may agree by chance.
 const ASSUMED_DEGREES: f64 = 8.0;
 
-/// The variance between runs of the cases that have `shifts`, of times or of multiples of floors.
+/// What multiples of floors are assumed to deviate by at the least, as a share of what times are.
+const LEAST_OF_MULTIPLES: f64 = 0.5;
+
+/// The variance between runs of the multiples of cases that have `shifts`, and that moved by `wander` together within a run: where floors
+/// share little of how the host moves, that shows within a run too.
+pub(super) fn run_variance_of_multiples(
+    shifts: &[Shift],
+    wander: Option<f64>,
+    options: ComparisonOptions,
+) -> RunVariance {
+    let assumed = wander
+        .map_or(options.repeatability.0, |wander| wander.max(LEAST_OF_MULTIPLES * options.repeatability.0));
+    run_variance(shifts, ComparisonOptions { repeatability: Percent(assumed), ..options })
+}
+
+/// The variance between runs of the cases that have `shifts`.
 pub(super) fn run_variance(shifts: &[Shift], options: ComparisonOptions) -> RunVariance {
     let assumed = options.repeatability.0.powi(2);
     let estimated = |variance: f64, degrees: f64, source| {
