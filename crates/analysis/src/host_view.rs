@@ -20,7 +20,7 @@ pub const FEWEST_UNDISTURBED: usize = 20;
 /// With a smaller share of undisturbed slices all slices are shown as they were measured. (On hosts that were always disturbed, 0 to 5% of slices
 /// seemed undisturbed; the slopes of twelve runs went from 0 to 1.1. Times as found varied by 1% from run to run, undisturbed ones by
 /// 3%, adjusted ones by 4%. With 15 to 40% undisturbed, times on one CPU as found varied by 1.0 to 1.2%, undisturbed ones by 1.5 to 1.7%.)
-pub(crate) const LEAST_SHARE: f64 = 0.5;
+const LEAST_SHARE: f64 = 0.5;
 /// What times drift by from minute to minute, as a share of what readings vary by, where no floor says it.
 pub(crate) const DRIFT_ON_ONE_CPU: f64 = 0.25;
 /// The same where two CPUs have a part in an iteration.

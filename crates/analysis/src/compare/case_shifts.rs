@@ -64,7 +64,8 @@ impl<'a> CaseShifts<'a> {
         // A case without a floor of its own, such as an operation, is held against the speed of its CPU, or else against the bare
         // system call.
         let by_speed = || of_floor(SPEED_READINGS, reading_ns);
-        let stand_in = || others.iter().position(|(name, _)| *name == SYSCALL).map(|at| others.remove(at));
+        let mut stand_in =
+            || others.iter().position(|(name, _)| *name == SYSCALL).map(|at| others.remove(at));
         let (adjusted, multiples) = match own.or_else(by_speed) {
             Some((adjusted, multiples)) => (Some(adjusted), multiples),
             None => (stand_in(), Multiples::default()),

@@ -3,7 +3,6 @@
 use super::pairing::{CasePair, CaseRuns};
 use super::statistics::{FEWEST_TRIALS, Shift};
 use crate::host_speed::FullSpeed;
-use crate::host_view::LEAST_SHARE;
 use crate::stats;
 use model::case::Case;
 use model::inject::Inject;
@@ -19,8 +18,8 @@ pub(super) struct ChosenPair<'a> {
     pub(super) view: HostView,
     /// The slices of which that says the times.
     pub(super) shown: ChosenSides<'a>,
-    /// The other slices of these two that have enough trials: all, or those at full speed.
-    others: Option<ChosenSides<'a>>,
+    /// All slices, where those are fewer.
+    all: Option<ChosenSides<'a>>,
     /// The delay that was injected in each side.
     pub(super) injects: [Option<Inject>; 2],
     /// Why runs of A and of B failed to measure it.
@@ -31,8 +30,8 @@ pub(super) struct ChosenPair<'a> {
 pub(super) struct ChosenSides<'a>(pub(super) [Vec<(usize, Vec<&'a Sample>)>; 2]);
 
 impl<'a> ChosenPair<'a> {
-    /// Times are of the undisturbed slices, where every run has enough trials with some, and half of its slices are: those of a slow minute
-    /// are then not compared with those of a fast one. They are of all slices elsewhere (`host_view` has the reason).
+    /// Times are of the undisturbed slices, where every run has enough trials with some: those of a slow minute are then not compared
+    /// with those of a fast one. They are of all slices elsewhere.
     pub(super) fn of(pair: &CasePair<'a>, full_speeds: [&[FullSpeed]; 2]) -> Self {
         let undisturbed = |side: usize, runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
             let chosen = runs.records.iter().map(|(run, record)| {
@@ -47,26 +46,21 @@ impl<'a> ChosenPair<'a> {
             runs.records.iter().map(|(run, record)| (*run, record.samples.iter().collect())).collect()
         };
         let undisturbed = [undisturbed(0, &pair.a), undisturbed(1, &pair.b)];
-        let all = [all(&pair.a), all(&pair.b)];
-        let runs = || undisturbed.iter().flatten().zip(all.iter().flatten());
-        let is_enough = runs().all(|((_, undisturbed), _)| trials(undisturbed) >= FEWEST_TRIALS);
-        let is_shown = runs()
-            .all(|((_, undisturbed), (_, all))| undisturbed.len() as f64 >= LEAST_SHARE * all.len() as f64);
-        let (undisturbed, all) = (ChosenSides(undisturbed), ChosenSides(all));
-        let (view, shown, others) = match (is_enough, is_shown) {
-            (true, true) => (HostView::Undisturbed, undisturbed, Some(all)),
-            (true, false) => (HostView::AsFound, all, Some(undisturbed)),
-            (false, _) => (HostView::AsFound, all, None),
-        };
+        let all = ChosenSides([all(&pair.a), all(&pair.b)]);
+        let (view, shown, all) =
+            match undisturbed.iter().flatten().all(|(_, samples)| trials(samples) >= FEWEST_TRIALS) {
+                true => (HostView::Undisturbed, ChosenSides(undisturbed), Some(all)),
+                false => (HostView::AsFound, all, None),
+            };
         let injects = [&pair.a, &pair.b].map(|side| side.case().inject);
         let failures = [failures(&pair.a), failures(&pair.b)];
-        Self { case: pair.a.case(), view, shown, others, injects, failures }
+        Self { case: pair.a.case(), view, shown, all, injects, failures }
     }
 
     /// The slices whose multiples of a floor may be compared: a floor is as fast or slow as the host is beside it, so that those of a
     /// slow minute do as well.
     pub(super) fn of_multiples(&self) -> impl Iterator<Item = &ChosenSides<'a>> {
-        std::iter::once(&self.shown).chain(&self.others)
+        std::iter::once(&self.shown).chain(&self.all)
     }
 
     /// What was injected, where the sides differ in it: the name of a case is A's.
