@@ -11,7 +11,7 @@ pub struct ComparisonOptions {
     pub margin: Percent,
     /// The standard deviation by which one run of a case differs from the next for reasons that trials within a run do not show:
     /// physical pages, the state of the host. It is assumed where there are neither replicates nor ten cases to estimate it
-    /// from. With 1%, a case alone is never called different below 2.8%.
+    /// from. Multiples of floors are assumed to deviate by half of it at the least, or by what they move by together within a run.
     pub repeatability: Percent,
     /// The expected share of false ones among the cases that are called different.
     pub false_discoveries: Percent,
