@@ -45,6 +45,7 @@ fn the_matrix_says_in_a_line_how_fast_the_host_was() {
     };
     insta::assert_snapshot!(note(HostView::Undisturbed, 0.4), @"times are of slices with the host at full speed");
     insta::assert_snapshot!(note(HostView::Adjusted, 0.03), @"the host was seldom at full speed: of 13 times 13 are adjusted to it");
+    insta::assert_snapshot!(note(HostView::AsFound, 0.3), @"the host was not always at full speed: of 13 times 13 are as found");
     insta::assert_snapshot!(note(HostView::AsFound, 0.0), @"the host was never at full speed: of 13 times 13 are as found");
     assert!(!matrix(&fixture::results(), &style).contains("full speed"));
 }

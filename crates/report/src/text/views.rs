@@ -79,15 +79,19 @@ pub(super) fn lines(results: &Results) -> Vec<String> {
 
 /// What a reader of times must know of the host's speed, in one line; `None` where no speed readings were taken.
 pub(super) fn note(analysed: &AnalysedResults<'_>) -> Option<String> {
+    /// With a smaller share of undisturbed slices the host was seldom at full speed.
+    const SELDOM: f64 = 0.1;
     let cases = analysed.records.iter().filter(|analysed| !analysed.record.floor);
     let speeds: Vec<SpeedSummary> = cases.filter_map(|analysed| analysed.trusted()?.speed).collect();
     let count = |view| speeds.iter().filter(|speed| speed.shown == view).count();
     let others = [(HostView::Adjusted, "adjusted to it"), (HostView::AsFound, "as found")];
     let others = others.map(|(view, what)| (count(view), what)).into_iter();
     let others: Vec<(usize, &str)> = others.filter(|(count, _)| *count > 0).collect();
-    let how_often = match speeds.iter().any(|speed| speed.undisturbed_share > 0.0) {
-        true => "seldom",
-        false => "never",
+    let most = speeds.iter().map(|speed| speed.undisturbed_share).fold(0.0, f64::max);
+    let how_often = match most {
+        0.0 => "never",
+        most if most < SELDOM => "seldom",
+        _ => "not always",
     };
     let times = match (speeds.as_slice(), others.as_slice()) {
         ([], _) => return None,
