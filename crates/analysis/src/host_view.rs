@@ -101,7 +101,7 @@ impl<'a> HostViews<'a> {
         let wander = full_speed.wander(case, sleeps);
         let speeds = speeds(case, samples, full_speed);
         let drift = |chosen: &dyn Fn(&&SliceSpeed) -> bool| match wander {
-            Some(wander) => HostDrift::OfFloor(NORMAL * wander),
+            Some(wander) => HostDrift::OfFloor(NORMAL * wander.max(least_drift(speeds.iter().flatten()))),
             None => HostDrift::OfReadings(drift_of(case, speeds.iter().flatten().filter(chosen))),
         };
         let as_found = ChosenSlices::of(samples.iter().map(|sample| (sample, 1.0)), drift(&|_| true));
@@ -198,14 +198,27 @@ impl Adjustment {
     }
 }
 
+/// What a host with neighbours moves by from minute to minute at the least, however quiet it was for this one: a standard deviation on
+/// logarithms, as `compare` assumes it between two runs. Readings that hardly vary are of a host that is not shared.
+fn least_drift<'a>(speeds: impl Iterator<Item = &'a SliceSpeed>) -> f64 {
+    const SHARED: f64 = 0.01;
+    const OF_READINGS: f64 = 0.5;
+    (OF_READINGS * varied(speeds)).min(SHARED)
+}
+
+/// What the readings beside slices vary by.
+fn varied<'a>(speeds: impl Iterator<Item = &'a SliceSpeed>) -> f64 {
+    let logs: Vec<f64> = speeds.map(|slice| slice.cpus.log).collect();
+    stats::deviation_of_most(&logs).unwrap_or(0.0)
+}
+
 /// What the host moves by from minute to minute, where no floor says it: half the width of the interval that this has by itself, on logarithms.
 /// Its standard deviation is a share of that of the readings beside slices (docs/method.md has the experiments): where two CPUs wake each
 /// other, the hypervisor has a part in each iteration, and the share is larger. Where readings do not vary, nobody else is on the
 /// host, and it is nothing.
 fn drift_of<'a>(case: &Case, speeds: impl Iterator<Item = &'a SliceSpeed>) -> f64 {
     let share = if case.uses_two_cpus() { DRIFT_ON_TWO_CPUS } else { DRIFT_ON_ONE_CPU };
-    let logs: Vec<f64> = speeds.map(|slice| slice.cpus.log).collect();
-    NORMAL * share * stats::deviation_of_most(&logs).unwrap_or(0.0)
+    NORMAL * share * varied(speeds)
 }
 
 /// The slope of times, each multiplied by what `known` is the logarithm of.
