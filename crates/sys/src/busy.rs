@@ -26,13 +26,13 @@ fn wait_for_instructions() {
     // SAFETY: both touch neither memory nor registers.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
-        std::arch::asm!("lfence", options(nostack, preserves_flags))
-    };
+        std::arch::asm!("lfence", options(nostack, preserves_flags));
+    }
     // SAFETY: as above.
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     unsafe {
-        std::arch::asm!("isb", options(nostack, preserves_flags))
-    };
+        std::arch::asm!("isb", options(nostack, preserves_flags));
+    }
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
