@@ -1,6 +1,7 @@
-//! How fast the host was beside a slice, as a fraction of the full speed that the run saw.
+//! How fast the host was beside a slice, as a fraction of the full speed that the run saw; and how its floors moved from one part of
+//! the run to the next.
 //!
-//! Only readings are compared here. What a slower host does to times is in `summary`.
+//! What a slower host does to the times of a case is in `host_view`.
 
 use crate::wander::{WINDOW_NS, Window, wander};
 use model::floor::{CACHE_LINE, CONTEXT_SWITCH, REMOTE_WAKE, SYSCALL};
