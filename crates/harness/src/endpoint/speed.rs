@@ -126,7 +126,12 @@ mod tests {
     #[test]
     fn both_endpoints_of_a_pair_pass_the_line_as_often() {
         let (ours, theirs) = channel().unwrap();
+        // Each has a CPU of its own: the kernel may else put both on one, where they never see each other.
+        let cpus = crate::host::topology::allowed();
+        let [client_cpu, server_cpu] = [cpus[0], cpus[cpus.len() - 1]];
+        sys::process::pin_to(client_cpu).unwrap();
         let server = std::thread::spawn(move || {
+            sys::process::pin_to(server_cpu).unwrap();
             let theirs = Link::Direct(theirs);
             let mut reader = SpeedReader::of_server(clock(), &theirs).unwrap();
             while theirs.receive("a word", Some).is_ok() {
