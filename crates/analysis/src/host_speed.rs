@@ -33,7 +33,7 @@ pub struct FullSpeed {
     /// The lower CPU first.
     pairs: BTreeMap<(u32, u32), Readings>,
     /// The times of floors in each window of the run, by name and CPUs.
-    floors: BTreeMap<(String, (u32, u32)), BTreeMap<u64, Readings>>,
+    floors: BTreeMap<(&'static str, (u32, u32)), Windows>,
 }
 
 impl FullSpeed {
@@ -62,8 +62,9 @@ impl FullSpeed {
             readings.add(reading.before_ns);
             readings.add(reading.after_ns);
         }
-        if let Some(cpus) = case.cpus.filter(|_| MOVED_WITH.contains(&case.spec.name.as_str())) {
-            let windows = self.floors.entry((case.spec.name.clone(), ordered(cpus))).or_default();
+        let floor = MOVED_WITH.into_iter().find(|floor| *floor == case.spec.name);
+        if let Some((floor, cpus)) = floor.zip(case.cpus) {
+            let windows = self.floors.entry((floor, ordered(cpus))).or_default();
             let ns = sample.iteration_ns();
             if ns.is_finite() && ns > 0.0 {
                 windows.entry(sample.started_ns / WINDOW_NS).or_default().add(ns);
@@ -75,13 +76,13 @@ impl FullSpeed {
     /// windows of the run say of the floor that does as the case does. `None` where there is no such floor in enough of them, and between hosts.
     pub(crate) fn wander(&self, case: &Case, sleeps: bool) -> Option<f64> {
         let cpus = case.cpus.filter(|_| case.placement != Placement::Remote)?;
-        let floors: &[&str] = match (case.uses_two_cpus(), sleeps) {
+        let floors: &[&'static str] = match (case.uses_two_cpus(), sleeps) {
             (true, true) => &[REMOTE_WAKE],
             (true, false) => &[CACHE_LINE],
             (false, _) => &[CONTEXT_SWITCH, SYSCALL],
         };
         floors.iter().find_map(|floor| {
-            let windows = self.floors.get(&((*floor).to_owned(), ordered(cpus)))?.values();
+            let windows = self.floors.get(&(*floor, ordered(cpus)))?.values();
             wander(&windows.filter_map(Readings::window).collect::<Vec<_>>())
         })
     }
@@ -207,6 +208,9 @@ fn readings<'a>(case: &Case, sample: &'a Sample) -> impl Iterator<Item = (Place,
 fn ordered(pair: CpuPair) -> (u32, u32) {
     (pair.client.min(pair.server), pair.client.max(pair.server))
 }
+
+/// Times by the window of the run in which they were taken.
+type Windows = BTreeMap<u64, Readings>;
 
 /// How often each reading was seen: buckets that are [`Readings::BUCKET`] wide on the logarithm, so that a run of any length
 /// takes little memory.

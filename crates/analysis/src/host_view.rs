@@ -100,9 +100,11 @@ impl<'a> HostViews<'a> {
         let sleeps = samples.iter().any(|sample| sample.wake_floor_ns.is_some());
         let wander = full_speed.wander(case, sleeps);
         let speeds = speeds(case, samples, full_speed);
-        let drift = |chosen: &dyn Fn(&&SliceSpeed) -> bool| match wander {
-            Some(wander) => HostDrift::OfFloor(NORMAL * wander.max(least_drift(speeds.iter().flatten()))),
-            None => HostDrift::OfReadings(drift_of(case, speeds.iter().flatten().filter(chosen))),
+        let of_floor = wander
+            .map(|wander| HostDrift::OfFloor(NORMAL * wander.max(least_drift(speeds.iter().flatten()))));
+        let drift = |chosen: &dyn Fn(&&SliceSpeed) -> bool| {
+            let of_readings = || drift_of(case, speeds.iter().flatten().filter(chosen));
+            of_floor.unwrap_or_else(|| HostDrift::OfReadings(of_readings()))
         };
         let as_found = ChosenSlices::of(samples.iter().map(|sample| (sample, 1.0)), drift(&|_| true));
         let as_found_ns = as_found.median_time(iteration_ns)?;

@@ -1,7 +1,6 @@
 //! The shifts of one case between two sides: of its time, and of its time as a multiple of floors.
 
-use super::chosen_pair::{ChosenPair, ChosenSides};
-use super::common_wander::Multiples;
+use super::chosen_pair::{ChosenPair, ChosenSides, Multiples, shift_of};
 use super::references::Reference;
 use super::run_variance::RunVariance;
 use super::statistics::Shift;
@@ -46,8 +45,8 @@ impl<'a> CaseShifts<'a> {
         references: &[Reference<'a>],
     ) -> Self {
         let of_floor = |by: &'a str, floor_ns: fn(&Sample) -> Option<f64>| {
-            let shift = sides.shift(|_, _, sample| floor_ns(sample))?;
-            Some(((by, shift), sides.trials(|_, _, sample| floor_ns(sample))))
+            let multiples = sides.trials(|_, _, sample| floor_ns(sample));
+            Some(((by, shift_of(&multiples)?), multiples))
         };
         let woken = of_floor(ITS_WAKE_FLOOR, |sample| sample.wake_floor_ns);
         let is_woken = woken.is_some();

@@ -76,24 +76,27 @@ impl<'a> ChosenPair<'a> {
 impl ChosenSides<'_> {
     /// ln B − ln A of times as multiples of what `floor_ns` gives for the side, the run and the slice.
     pub(super) fn shift(&self, floor_ns: impl Fn(usize, usize, &Sample) -> Option<f64>) -> Option<Shift> {
-        let [a, b] = self.trials(floor_ns);
-        let logs = |runs: Vec<Vec<TrialLog>>| -> Vec<Vec<f64>> {
-            runs.iter().map(|trials| trials.iter().map(|trial| trial.log).collect()).collect()
-        };
-        Shift::between(&logs(a), &logs(b))
+        shift_of(&self.trials(floor_ns))
     }
 
     /// The trials of each run of A and of B, as multiples of what `floor_ns` gives.
-    pub(super) fn trials(
-        &self,
-        floor_ns: impl Fn(usize, usize, &Sample) -> Option<f64>,
-    ) -> [Vec<Vec<TrialLog>>; 2] {
+    pub(super) fn trials(&self, floor_ns: impl Fn(usize, usize, &Sample) -> Option<f64>) -> Multiples {
         [0, 1].map(|side| {
-            let of_run =
-                |(run, samples): &(usize, Vec<&Sample>)| trials_of(samples, |s| floor_ns(side, *run, s));
+            let of_run = |(run, samples): &(usize, Vec<&Sample>)| {
+                (*run, trials_of(samples, |sample| floor_ns(side, *run, sample)))
+            };
             self.0[side].iter().map(of_run).collect()
         })
     }
+}
+
+/// ln B − ln A of `multiples`.
+pub(super) fn shift_of(multiples: &Multiples) -> Option<Shift> {
+    let logs = |runs: &[(usize, Vec<TrialLog>)]| -> Vec<Vec<f64>> {
+        runs.iter().map(|(_, trials)| trials.iter().map(|trial| trial.log).collect()).collect()
+    };
+    let [a, b] = multiples;
+    Shift::between(&logs(a), &logs(b))
 }
 
 fn failures<'a>(runs: &CaseRuns<'a>) -> Vec<&'a str> {
@@ -108,6 +111,9 @@ fn failures<'a>(runs: &CaseRuns<'a>) -> Vec<&'a str> {
 pub(super) fn trials(samples: &[&Sample]) -> usize {
     samples.iter().map(|sample| sample.trial).collect::<BTreeSet<_>>().len()
 }
+
+/// The multiples of one case: the trials of each run of A and of B, with the number of the run.
+pub(super) type Multiples = [Vec<(usize, Vec<TrialLog>)>; 2];
 
 /// One trial: the median logarithm of its slices.
 #[derive(Debug, Clone, Copy)]

@@ -1,15 +1,12 @@
 //! By how much the multiples of all cases move together within a run: what floors do not share of how the host moves.
 
-use super::chosen_pair::TrialLog;
+use super::chosen_pair::{Multiples, TrialLog};
 use crate::stats;
 use crate::wander::{WINDOW_NS, Window, wander};
 use std::collections::BTreeMap;
 
 /// With fewer trials in a window its middle varies by chance.
 const FEWEST_IN_WINDOW: usize = 4;
-
-/// The multiples of one case, the trials of each run of A and of B.
-pub(super) type Multiples = [Vec<Vec<TrialLog>>; 2];
 
 /// The standard deviation, on logarithms, of what the multiples of cases of one placement move by together from one [`WINDOW_NS`] to the
 /// next, of the placement where they move most; `None` where no run is long enough.
@@ -22,12 +19,12 @@ pub(super) fn common_wander<'a>(cases: impl Iterator<Item = (String, &'a Multipl
 
 /// The root of the mean square over the runs of both sides.
 fn of_placement(cases: &[&Multiples]) -> Option<f64> {
-    let runs = |side: usize| cases.iter().map(|case| case[side].len()).max().unwrap_or(0);
-    let all = (0..2).flat_map(|side| (0..runs(side)).map(move |run| (side, run)));
-    let squares: Vec<f64> = all
-        .filter_map(|(side, run)| of_run(cases.iter().filter_map(|case| case[side].get(run))))
-        .map(|wander| wander.powi(2))
-        .collect();
+    let mut runs: BTreeMap<(usize, usize), Vec<&Vec<TrialLog>>> = BTreeMap::new();
+    for (side, of_side) in cases.iter().flat_map(|case| case.iter().enumerate()) {
+        of_side.iter().for_each(|(run, trials)| runs.entry((side, *run)).or_default().push(trials));
+    }
+    let wanders = runs.into_values().filter_map(|cases| of_run(cases.into_iter()));
+    let squares: Vec<f64> = wanders.map(|wander| wander.powi(2)).collect();
     (!squares.is_empty()).then(|| stats::mean(&squares).sqrt())
 }
 
@@ -60,7 +57,7 @@ mod tests {
                     let log = 1.0 + moves[(started_ns / WINDOW_NS) as usize] + 0.01 * random.normal();
                     TrialLog { started_ns, log }
                 };
-                vec![(0..30).map(trial).collect()]
+                vec![(0, (0..30).map(trial).collect())]
             })
         };
         (0..cases).map(&mut case).collect()
@@ -84,7 +81,7 @@ mod tests {
     #[test]
     fn a_short_run_says_nothing() {
         let cases: Vec<Multiples> = minute(3, 0.0, &mut Random(2));
-        let short: Multiples = cases[0].clone().map(|runs| vec![runs[0][..10].to_vec()]);
+        let short: Multiples = cases[0].clone().map(|runs| vec![(0, runs[0].1[..10].to_vec())]);
         assert_eq!(common_wander([("same-core".to_owned(), &short)].into_iter()), None);
         assert_eq!(common_wander(std::iter::empty()), None);
     }
