@@ -174,6 +174,7 @@ impl SharedMemory {
     /// # Panics
     ///
     /// When `at` is not a multiple of 8, or when the 8 bytes are not all inside.
+    #[inline(always)]
     pub fn u64_at(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at.checked_add(8).is_some_and(|end| end <= self.len_bytes));
         // SAFETY: in bounds and aligned, by the check, because the base is aligned to a page. Mapped as long as
@@ -186,6 +187,7 @@ impl SharedMemory {
     /// # Panics
     ///
     /// When `at` is not a multiple of 4, or when the 4 bytes are not all inside.
+    #[inline(always)]
     pub fn u32_at(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4) && at.checked_add(4).is_some_and(|end| end <= self.len_bytes));
         // SAFETY: as in `u64_at`.

@@ -58,6 +58,7 @@ impl SlotGeometry {
     }
 
     /// Where the word of a message of at most `size_bytes` lies, from its first byte.
+    #[inline(always)]
     fn word_offset(size_bytes: usize) -> usize {
         size_bytes.next_multiple_of(WORD_BYTES).max(LONGEST_IN_LINE)
     }

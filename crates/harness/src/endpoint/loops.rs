@@ -10,7 +10,6 @@
 use super::buffered::BufferedEndpoint;
 use super::loop_error::LoopError;
 use super::meters::{IterationLog, Meter, StepMeter, Unmetered, Watch};
-use super::payload::number_from;
 use mechanisms::Endpoint;
 use model::Session;
 use rustix::fd::BorrowedFd;
@@ -21,10 +20,11 @@ impl<E: Endpoint> BufferedEndpoint<E> {
     /// The client's iterations of `latency`, `transfer` and `connect`: a message, and the answer to it.
     #[inline(never)]
     pub(crate) fn ask(&mut self, iterations: Range<u64>, watch: &mut impl Watch) -> Result<(), LoopError> {
+        let mut end = self.iterating();
         for iteration in iterations {
             watch.before();
-            self.send(iteration, &mut Unmetered)?;
-            self.receive(iteration, &mut Unmetered)?;
+            end.send(iteration, &mut Unmetered)?;
+            end.receive(iteration, &mut Unmetered)?;
             watch.after();
         }
         Ok(())
@@ -37,10 +37,11 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         iterations: Range<u64>,
         between: &mut (impl FnMut() + ?Sized),
     ) -> Result<(), LoopError> {
+        let mut end = self.iterating();
         for iteration in iterations {
-            self.receive(iteration, &mut Unmetered)?;
+            end.receive(iteration, &mut Unmetered)?;
             between();
-            self.send(iteration, &mut Unmetered)?;
+            end.send(iteration, &mut Unmetered)?;
         }
         Ok(())
     }
@@ -53,9 +54,10 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         meter: &mut impl Meter,
         watch: &mut impl Watch,
     ) -> Result<(), LoopError> {
+        let mut end = self.iterating();
         for iteration in iterations {
             watch.before();
-            self.send(iteration, meter)?;
+            end.send(iteration, meter)?;
             watch.after();
         }
         Ok(())
@@ -63,7 +65,7 @@ impl<E: Endpoint> BufferedEndpoint<E> {
 
     /// Waits for the server's word that all messages up to `next` have come, which is numbered so.
     pub(crate) fn await_word(&mut self, next: u64) -> Result<(), LoopError> {
-        self.receive(next, &mut Unmetered)
+        self.iterating().receive(next, &mut Unmetered)
     }
 
     /// The server's iterations of `throughput`. `between` runs after each message.
@@ -79,8 +81,9 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         if E::LOSES {
             return self.receive_lossy(iterations, meter, between);
         }
+        let mut end = self.iterating();
         for iteration in iterations {
-            self.receive(iteration, meter)?;
+            end.receive(iteration, meter)?;
             between();
         }
         Ok(())
@@ -89,7 +92,7 @@ impl<E: Endpoint> BufferedEndpoint<E> {
     /// Tells the client that all messages up to `next` have come, or were lost.
     pub(crate) fn send_word(&mut self, next: u64) -> Result<(), LoopError> {
         self.early = None;
-        self.send(next, &mut Unmetered)
+        self.iterating().send(next, &mut Unmetered)
     }
 
     /// The messages of a stream of which some may be lost, but none doubled, changed or overtaken.
@@ -102,28 +105,22 @@ impl<E: Endpoint> BufferedEndpoint<E> {
     ) -> Result<(), LoopError> {
         let (mut next, mut came) = (iterations.start, 0);
         let all = iterations.end - iterations.start;
-        if let Some(early) = self.early.take_if(|early| iterations.contains(early)) {
-            (next, came) = (early + 1, 1);
+        let mut early = self.early.take();
+        if let Some(number) = early.take_if(|number| iterations.contains(number)) {
+            (next, came) = (number + 1, 1);
             between();
         }
-        while next < iterations.end && self.early.is_none() {
-            let began = meter.start();
-            let (start, room_end) = (self.messages.incoming.start, self.messages.room_end);
-            let bytes = match self.inner.receive(&mut self.messages.bytes_mut()[start..room_end]) {
-                Err(Errno::NODATA) => break,
-                answer => answer.map_err(|errno| LoopError::Call { name: "receive", errno })?,
-            };
-            meter.end(began, bytes);
-            // Empty messages have no numbers: what was lost of them is taken for the last ones.
-            let iteration = number_from(&self.messages.bytes()[self.messages.incoming.clone()], next);
-            self.verify_received(start + bytes, iteration)?;
+        let mut end = self.iterating();
+        while next < iterations.end && early.is_none() {
+            let Some(iteration) = end.receive_any(next, meter)? else { break };
             if iteration >= iterations.end {
-                self.early = Some(iteration);
+                early = Some(iteration);
                 break;
             }
             between();
             (next, came) = (iteration + 1, came + 1);
         }
+        self.early = early;
         self.lost = all - came;
         Ok(())
     }
@@ -138,10 +135,10 @@ pub(crate) fn ask_all<E: Endpoint>(
 ) -> Result<(), LoopError> {
     for iteration in iterations {
         for endpoint in endpoints.iter_mut() {
-            endpoint.send(iteration, &mut Unmetered)?;
+            endpoint.iterating().send(iteration, &mut Unmetered)?;
         }
         for endpoint in endpoints.iter_mut() {
-            endpoint.receive(iteration, &mut Unmetered)?;
+            endpoint.iterating().receive(iteration, &mut Unmetered)?;
         }
         if let Some(log) = &mut log {
             log.after();
@@ -160,10 +157,12 @@ pub(crate) fn stream_to_all<E: Endpoint>(
     let end_of_iterations = iterations.end;
     for iteration in iterations {
         for endpoint in endpoints.iter_mut() {
-            endpoint.send(iteration, &mut Unmetered)?;
+            endpoint.iterating().send(iteration, &mut Unmetered)?;
         }
     }
-    endpoints.iter_mut().try_for_each(|endpoint| endpoint.receive(end_of_iterations, &mut Unmetered))
+    endpoints
+        .iter_mut()
+        .try_for_each(|endpoint| endpoint.iterating().receive(end_of_iterations, &mut Unmetered))
 }
 
 impl<E: Endpoint> BufferedEndpoint<E> {
@@ -176,9 +175,10 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         answer: Option<u64>,
         between: &mut impl FnMut(),
     ) -> Result<(), LoopError> {
-        self.receive(iteration, &mut Unmetered)?;
+        let mut end = self.iterating();
+        end.receive(iteration, &mut Unmetered)?;
         between();
-        answer.map_or(Ok(()), |number| self.send(number, &mut Unmetered))
+        answer.map_or(Ok(()), |number| end.send(number, &mut Unmetered))
     }
 }
 
@@ -196,12 +196,13 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         if !E::PASSES_FDS {
             return Err(LoopError::Call { name: "send", errno: Errno::OPNOTSUPP });
         }
+        let mut end = self.iterating();
         for iteration in iterations {
             watch.before();
             for message in 0..u64::from(messages) {
-                self.send_with(iteration * u64::from(messages) + message, fds, steps)?;
+                end.send_with(iteration * u64::from(messages) + message, fds, steps)?;
             }
-            self.receive(iteration, &mut Unmetered)?;
+            end.receive(iteration, &mut Unmetered)?;
             watch.after();
         }
         Ok(())
@@ -219,12 +220,13 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         if !E::PASSES_FDS {
             return Err(LoopError::Call { name: "receive", errno: Errno::OPNOTSUPP });
         }
+        let mut end = self.iterating();
         for iteration in iterations {
             for message in 0..u64::from(messages) {
-                self.receive_with(iteration * u64::from(messages) + message, fds as usize, steps)?;
+                end.receive_with(iteration * u64::from(messages) + message, fds as usize, steps)?;
             }
             between();
-            self.send(iteration, &mut Unmetered)?;
+            end.send(iteration, &mut Unmetered)?;
         }
         Ok(())
     }

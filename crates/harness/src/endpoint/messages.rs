@@ -18,12 +18,61 @@ pub(crate) struct Messages {
     /// Empty where messages are small.
     large: Vec<u8>,
     /// The message to send.
-    pub(super) outgoing: Range<usize>,
-    /// The message that is received.
-    pub(super) incoming: Range<usize>,
-    /// Where the room for an incoming message ends: with the message, unless that is empty. Then there is room for one byte:
-    /// a call that is given none may return at once, and a message that is not empty would not be noticed.
-    pub(super) room_end: usize,
+    outgoing: Range<usize>,
+    /// The message that is received. Of an empty one, there is room for its number behind it.
+    incoming: Range<usize>,
+}
+
+/// The memory in which the message to send is made.
+pub(super) struct Outgoing<'a> {
+    bytes: &'a mut [u8],
+    /// The size of the message.
+    pub(super) size_bytes: usize,
+}
+
+impl Outgoing<'_> {
+    /// Writes `number` at the start of the message, or as much of it as the message holds.
+    #[inline(always)]
+    pub(super) fn set_number(&mut self, number: u64) {
+        // `copy_from_slice` would be a call, and the copy itself another.
+        if let Some(bytes) = self.bytes.first_chunk_mut() {
+            *bytes = number.to_le_bytes();
+        }
+    }
+
+    /// The message from its byte `sent` on.
+    #[inline(always)]
+    pub(super) fn after(&mut self, sent: usize) -> &mut [u8] {
+        &mut self.bytes[sent..self.size_bytes]
+    }
+}
+
+/// The memory into which a message is received.
+pub(super) struct Room<'a> {
+    bytes: &'a mut [u8],
+    /// The size of the message.
+    pub(super) size_bytes: usize,
+}
+
+impl Room<'_> {
+    /// Where its bytes from `received` on come to lie. It ends with the message, unless that is empty: then there is room for one
+    /// byte, for a call that is given none may return at once, and a message that is not empty would not be noticed.
+    #[inline(always)]
+    pub(super) fn after(&mut self, received: usize) -> &mut [u8] {
+        &mut self.bytes[received..self.size_bytes.max(1)]
+    }
+
+    /// What stands where the number of the message does.
+    #[inline(always)]
+    pub(super) fn number(&self) -> u64 {
+        self.bytes.first_chunk().map_or(0, |number| u64::from_le_bytes(*number))
+    }
+
+    /// The message that was received.
+    #[inline(always)]
+    pub(super) fn message(&self) -> &[u8] {
+        &self.bytes[..self.size_bytes]
+    }
 }
 
 /// Two cache lines.
@@ -46,32 +95,32 @@ impl Messages {
             large,
             outgoing: start..start + sends_bytes,
             incoming: incoming_start..incoming_start + receives_bytes,
-            room_end: incoming_start + receives_bytes.max(1),
         }
     }
 
-    #[inline(always)]
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// The size of the message that is received.
+    pub(super) fn incoming_bytes(&self) -> usize {
+        self.incoming.len()
+    }
+
+    fn bytes(&self) -> &[u8] {
         if self.large.is_empty() { &self.small.0 } else { &self.large }
     }
 
     #[inline(always)]
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    fn bytes_mut(&mut self) -> &mut [u8] {
         if self.large.is_empty() { &mut self.small.0 } else { &mut self.large }
     }
 
-    /// What stands where the number of a received message does.
+    /// Where the message to send is made, and where a message is received.
     #[inline(always)]
-    pub(super) fn number(&self) -> u64 {
-        let number = self.bytes()[self.incoming.start..].first_chunk();
-        number.map_or(0, |number| u64::from_le_bytes(*number))
-    }
-
-    /// Writes the number of the message to send.
-    #[inline(always)]
-    pub(super) fn set_number(&mut self, number: u64) {
-        let start = self.outgoing.start;
-        self.bytes_mut()[start..start + NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
+    pub(super) fn both(&mut self) -> (Outgoing<'_>, Room<'_>) {
+        let (outgoing, incoming) = (self.outgoing.clone(), self.incoming.clone());
+        let (before, after) = self.bytes_mut().split_at_mut(incoming.start);
+        (
+            Outgoing { bytes: &mut before[outgoing.start..], size_bytes: outgoing.len() },
+            Room { bytes: after, size_bytes: incoming.len() },
+        )
     }
 
     /// Gives the memory back to the kernel, so that it is touched for the first time again. Small messages lie in one page with
@@ -98,15 +147,17 @@ mod tests {
                 let mut messages = Messages::new(sends, receives);
                 let (outgoing, incoming) = (messages.outgoing.clone(), messages.incoming.clone());
                 assert_eq!((outgoing.len(), incoming.len()), (sends, receives));
-                assert_eq!(messages.room_end, incoming.start + receives.max(1));
+                assert_eq!(messages.both().1.after(0).len(), receives.max(1));
                 assert!(outgoing.end.max(outgoing.start + NUMBER_BYTES) <= incoming.start);
                 let align = if sends.max(receives) < PAGE_BYTES { LINE_BYTES } else { PAGE_BYTES };
                 for start in [outgoing.start, incoming.start] {
                     assert!(messages.bytes()[start..].as_ptr().addr().is_multiple_of(align));
                 }
                 messages.bytes_mut()[incoming.start..incoming.start + NUMBER_BYTES].fill(7);
-                messages.set_number(u64::MAX);
-                assert_eq!(messages.number(), 0x0707_0707_0707_0707, "{sends} {receives}");
+                let (mut outgoing, room) = messages.both();
+                outgoing.set_number(u64::MAX);
+                assert_eq!(outgoing.after(0).len(), sends);
+                assert_eq!(room.number(), 0x0707_0707_0707_0707, "{sends} {receives}");
             }
         }
     }

@@ -59,6 +59,7 @@ impl DescriptorEndpoint {
     }
 
     /// The descriptor that it writes, for endpoints that send by other calls than write(2).
+    #[inline(always)]
     pub(crate) fn output(&self) -> BorrowedFd<'_> {
         self.output.as_fd()
     }
@@ -120,6 +121,21 @@ impl DescriptorEndpoint {
     }
 }
 
+impl DescriptorEndpoint {
+    /// What it means that no bytes came, but `answer`. Out of the loops, so that what they run every time lies in few lines.
+    #[cold]
+    #[inline(never)]
+    fn received_nothing(&self, answer: Result<usize, Errno>, into: &mut [u8]) -> Result<usize, Errno> {
+        match answer {
+            Ok(0) if self.empty => Ok(0),
+            Ok(0) | Err(Errno::IO) => read_after_hangup(&self.input, into),
+            // Some protocols report so that the peer has closed; all do if it left something unread.
+            Err(Errno::CONNRESET) => Err(Errno::PIPE),
+            received => received,
+        }
+    }
+}
+
 impl Endpoint for DescriptorEndpoint {
     const PASSES_FDS: bool = true;
 
@@ -131,11 +147,8 @@ impl Endpoint for DescriptorEndpoint {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         match self.wait.until_read(|| read(&self.input, &mut *into)) {
-            Ok(0) if self.empty => Ok(0),
-            Ok(0) | Err(Errno::IO) => read_after_hangup(&self.input, into),
-            // Some protocols report so that the peer has closed; all do if it left something unread.
-            Err(Errno::CONNRESET) => Err(Errno::PIPE),
-            received => received,
+            Ok(bytes @ 1..) => Ok(bytes),
+            nothing => self.received_nothing(nothing, into),
         }
     }
 

@@ -20,19 +20,60 @@ pub(crate) fn probe_token() -> Support {
 }
 
 /// `bytes`, at most four, as a number.
+///
+/// Each length has a line of its own, here and in [`unpack`]: of a loop over so few bytes the compiler makes vectors, which is
+/// several times as much code.
 #[inline(always)]
 pub(crate) fn pack(bytes: &[u8]) -> Result<u32, Errno> {
-    if bytes.len() > TOKEN_BYTES {
-        return Err(Errno::MSGSIZE);
-    }
-    Ok(bytes.iter().rev().fold(0, |token, byte| token << 8 | u32::from(*byte)))
+    Ok(match *bytes {
+        [] => 0,
+        [a] => u32::from(a),
+        [a, b] => u32::from_le_bytes([a, b, 0, 0]),
+        [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
+        _ => return Err(Errno::MSGSIZE),
+    })
 }
 
 /// Copies the first bytes of `token` to `into`. Returns how many.
 #[inline(always)]
 pub(crate) fn unpack(token: u32, into: &mut [u8]) -> usize {
-    for (at, byte) in into.iter_mut().take(TOKEN_BYTES).enumerate() {
-        *byte = (token >> (8 * at)) as u8;
+    let [a, b, c, d] = token.to_le_bytes();
+    match into {
+        [] => 0,
+        [w] => {
+            *w = a;
+            1
+        }
+        [w, x] => {
+            [*w, *x] = [a, b];
+            2
+        }
+        [w, x, y] => {
+            [*w, *x, *y] = [a, b, c];
+            3
+        }
+        [w, x, y, z, ..] => {
+            [*w, *x, *y, *z] = [a, b, c, d];
+            4
+        }
     }
-    into.len().min(TOKEN_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_packed_is_unpacked_and_longer_messages_are_refused() {
+        let bytes = [1, 2, 3, 4, 5];
+        for len in 0..=TOKEN_BYTES {
+            let mut into = [9; 5];
+            assert_eq!(pack(&bytes[..len]).map(|token| unpack(token, &mut into[..len])), Ok(len));
+            assert_eq!(into[..len], bytes[..len]);
+            assert!(into[len..].iter().all(|byte| *byte == 9), "{into:?}");
+        }
+        assert_eq!(pack(&bytes), Err(Errno::MSGSIZE));
+        assert_eq!(unpack(0x0403_0201, &mut [0; 5]), TOKEN_BYTES);
+    }
 }

@@ -104,14 +104,18 @@ impl Wait {
         trace: &mut impl StepTrace,
     ) -> Result<usize, Errno> {
         loop {
-            match (write(), self) {
-                (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
-                (Err(Errno::AGAIN), Wait::Epoll { writable, .. }) => {
+            let errno = match write() {
+                Ok(bytes) => return Ok(bytes),
+                Err(errno) => errno,
+            };
+            match (errno, self) {
+                (Errno::AGAIN, Wait::Spin) => std::hint::spin_loop(),
+                (Errno::AGAIN, Wait::Epoll { writable, .. }) => {
                     sleep_until_ready(writable)?;
                     trace.step_ended("epoll_wait, for room");
                 }
-                (Err(Errno::INTR), _) => {}
-                (answer, _) => return answer,
+                (Errno::INTR, _) => {}
+                _ => return Err(errno),
             }
         }
     }
@@ -134,10 +138,14 @@ impl Wait {
                 sleep_until_ready(readable)?;
                 trace.step_ended("epoll_wait");
             }
-            match (read(), self) {
-                (Err(Errno::AGAIN), Wait::Spin) => std::hint::spin_loop(),
-                (Err(Errno::AGAIN), Wait::Epoll { .. }) | (Err(Errno::INTR), _) => {}
-                (answer, _) => return answer,
+            let errno = match read() {
+                Ok(received) => return Ok(received),
+                Err(errno) => errno,
+            };
+            match (errno, self) {
+                (Errno::AGAIN, Wait::Spin) => std::hint::spin_loop(),
+                (Errno::AGAIN, Wait::Epoll { .. }) | (Errno::INTR, _) => {}
+                _ => return Err(errno),
             }
         }
     }
