@@ -4,7 +4,7 @@ mod buffered;
 mod client;
 mod control;
 mod fan_in;
-mod injected;
+pub mod injected;
 pub(crate) mod loop_error;
 mod loops;
 mod messages;

@@ -30,18 +30,32 @@ const CASES: [(&str, Workload, u64); 6] = [
     ("unix-stream", Workload::Throughput, 65_536),
 ];
 
-/// The argument by which the loop itself is tried with more memory.
-const PAGES: &str = "pages";
+/// The argument by which the loop is tried with a delay.
+const DELAY: &str = "delay";
 
-/// Prints the time of ipcmark over that of each loop whose case begins with `only`. With [`PAGES`] it is the time of a loop that
-/// touches some more pages in each iteration, over that of the loop: what the mere footprint of a program costs.
+/// The delays that are tried, in nanoseconds: up to some percent of a round trip.
+const DELAYS_NS: [(Placement, [u64; 8]); 2] = [
+    (Placement::SameCore, [0, 50, 100, 150, 200, 300, 400, 600]),
+    (Placement::SameLlc, [0, 500, 1000, 1500, 2000, 3000, 4000, 6000]),
+];
+
+/// Prints the time of ipcmark over that of each loop whose case begins with `only`. With [`DELAY`] it is what a round trip takes
+/// longer by a delay before each message: in the loop by hand, for what is asked is whether the mechanism hides a delay.
 pub fn run(bench: &Bench, only: &str) -> Result<(), String> {
-    if only == PAGES {
-        println!("a loop written by hand that touches more pages in each iteration, over the loop");
-        let case = bench.case("pipe", Workload::Latency, 1, Placement::SameCore)?;
-        for more_pages in [1, 2, 4, 8] {
-            print!("{more_pages} more: ");
-            against_loop(&case, &ByHandTrials { more_pages })?;
+    if only == DELAY {
+        println!(
+            "a loop written by hand with a delay before each message, over the same loop with one of 0 ns"
+        );
+        println!("{:<34} {:>11} {:>11}  ratio (95% interval), quadruples of slices", "", "0 ns", "delayed");
+        for (placement, delays_ns) in DELAYS_NS {
+            for spec in ["pipe", "unix-stream", "tcp"] {
+                let case = bench.case(spec, Workload::Latency, 1, placement)?;
+                for delay_ns in delays_ns {
+                    print!("{delay_ns:>4} ns: ");
+                    let delayed = |ns| ByHandTrials { delay_ns: Some(ns) };
+                    print_ratio(&case, [&delayed(0), &delayed(delay_ns)])?;
+                }
+            }
         }
         return Ok(());
     }
@@ -55,7 +69,7 @@ pub fn run(bench: &Bench, only: &str) -> Result<(), String> {
             }
             match bench.case(spec, workload, size, placement) {
                 Ok(case) if !case.key().starts_with(only) => {}
-                Ok(case) => against_loop(&case, &bench.trials())?,
+                Ok(case) => print_ratio(&case, [&ByHandTrials::default(), &bench.trials()])?,
                 Err(reason) => println!("{reason}"),
             }
         }
@@ -63,10 +77,11 @@ pub fn run(bench: &Bench, only: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn against_loop(case: &Case, trials: &dyn Trials) -> Result<(), String> {
+/// Measures `case` by two sources of trials, and prints the time of the second over that of the first.
+fn print_ratio(case: &Case, sources: [&dyn Trials; 2]) -> Result<(), String> {
     let mut pairs = [CasePair::new(case.clone(), case.clone())];
     let budget = TimeBudget { clock: &Timer::start(), time: TIME };
-    compare::measure(&mut pairs, [&ByHandTrials::default(), trials], budget, SLICE, &is_known, |_| {});
+    compare::measure(&mut pairs, sources, budget, SLICE, &is_known, |_| {});
     let [pair] = &pairs;
     if let Some(failure) = &pair.failure {
         return Err(failure.clone());
@@ -75,11 +90,11 @@ fn against_loop(case: &Case, trials: &dyn Trials) -> Result<(), String> {
         let times: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
         format_ns(median(&times).unwrap_or(f64::NAN))
     };
-    let [by_hand, ours] = pair.samples.each_ref().map(|samples| time(samples));
+    let [first, second] = pair.samples.each_ref().map(|samples| time(samples));
     let compared = compared(pair);
     let ratio = compared.ratio.map(|ratio| Estimate { interval: compared.own_interval, ..ratio });
     println!(
-        "{:<34} {by_hand:>11} {ours:>11}  {}, {}{}",
+        "{:<34} {first:>11} {second:>11}  {}, {}{}",
         case.key(),
         shown(ratio),
         compared.quadruples,

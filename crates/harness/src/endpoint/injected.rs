@@ -66,7 +66,7 @@ impl InjectedDelay {
 
 /// How many multiplications take a nanosecond: in the fastest of several tries, because nothing makes them faster than they
 /// are, and much makes them slower. It takes some hundred microseconds.
-pub(super) fn steps_per_ns(clock: &Clock) -> f64 {
+pub fn steps_per_ns(clock: &Clock) -> f64 {
     const STEPS: u64 = 20_000;
     const TRIES: u32 = 25;
     let one = |_| {

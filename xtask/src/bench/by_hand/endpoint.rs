@@ -4,6 +4,7 @@
 
 use super::descriptors::{Io, WORDS_BYTES, read_all, write_all};
 use harness::clock::Clock;
+use harness::endpoint::injected::steps_per_ns;
 use model::Workload;
 use model::record::ClockSource;
 use model::speed::SpeedReading;
@@ -15,6 +16,7 @@ use std::os::unix::net::UnixStream;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use sys::Errno;
+use sys::busy::multiply;
 use sys::shared_memory::SharedMemory;
 
 /// The hidden task by which this program becomes an endpoint of a loop written by hand.
@@ -24,9 +26,6 @@ pub const BY_HAND: &str = "__by_hand";
 const LEAD_IN: u64 = 4;
 const SETTLING: u64 = 1;
 const LEAD_OUT: u64 = 2;
-
-const PAGE_BYTES: usize = 4096;
-const LINE_BYTES: usize = 64;
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,19 +85,21 @@ impl FromStr for Answer {
 
 /// One process of a loop written by hand: iterations until nobody wants more.
 pub fn main(arguments: &[&str]) -> Result<(), String> {
-    let [role, mechanism, workload, size_bytes, cpu, reads_speed, more_pages] = arguments else {
+    let [role, mechanism, workload, size_bytes, cpu, reads_speed, delay_ns] = arguments else {
         return Err("too few arguments".to_owned());
     };
     let number = |text: &str| text.parse::<u64>().map_err(|error| error.to_string());
     sys::process::die_with_parent().map_err(|failure| failure.to_string())?;
     sys::process::pin_to(number(cpu)? as u32).map_err(|failure| failure.to_string())?;
+    let clock = Clock::new(ClockSource::MonotonicRaw);
+    let delay_ns = delay_ns.parse::<u64>().ok();
     let endpoint = Endpoint {
         is_client: *role == "client",
         is_stream: *workload == Workload::Throughput.name(),
         size_bytes: number(size_bytes)? as usize,
         reads_speed: number(reads_speed)? == 1,
-        more_pages: number(more_pages)? as usize,
-        clock: Clock::new(ClockSource::MonotonicRaw),
+        delay_steps: delay_ns.map(|ns| (ns as f64 * steps_per_ns(&clock)).round() as u64),
+        clock,
     };
     let served = match *mechanism {
         "context-switch" => endpoint.over_futex(),
@@ -113,8 +114,8 @@ struct Endpoint {
     is_stream: bool,
     size_bytes: usize,
     reads_speed: bool,
-    /// How many pages each iteration of a round trip touches beside those that it needs.
-    more_pages: usize,
+    /// By how many multiplications each message of a client is delayed, in the loops that have a delay.
+    delay_steps: Option<u64>,
     clock: Clock,
 }
 
@@ -126,13 +127,14 @@ impl Endpoint {
         // A message is where ipcmark has it, too: a small one on a cache line, a large one on a page.
         let start = memory.as_ptr().align_offset(if self.size_bytes < 4096 { 64 } else { 4096 });
         let message = &mut memory[start..start + self.size_bytes];
-        let mut pages = vec![[0; PAGE_BYTES]; self.more_pages];
         match (self.is_stream, self.is_client) {
-            (false, true) => {
-                self.serve_round_trips(&mut |iterations| ask(input, output, message, &mut pages, iterations))
+            (false, true) => self.serve_round_trips(&mut |iterations| match self.delay_steps {
+                None => ask(input, output, message, iterations),
+                Some(steps) => ask_after(steps, input, output, message, iterations),
+            }),
+            (false, false) => {
+                self.serve_round_trips(&mut |iterations| answer(input, output, message, iterations))
             }
-            (false, false) => self
-                .serve_round_trips(&mut |iterations| answer(input, output, message, &mut pages, iterations)),
             (true, true) => self
                 .serve_stream(&mut |iterations| send(output, message, iterations), &mut || {
                     read_all(input, &mut [0])
@@ -224,25 +226,31 @@ fn serve(mut slice: impl FnMut(Orders) -> Result<Answer, Errno>) -> Io<()> {
 
 // ---- the loops ----
 
-/// Writes to one line of each page: another line in each, so that they do not compete for one place in the cache.
-#[inline(always)]
-fn touch(pages: &mut [[u8; PAGE_BYTES]]) {
-    for (at, page) in pages.iter_mut().enumerate() {
-        let byte = &mut page[at * LINE_BYTES % PAGE_BYTES];
-        *byte = std::hint::black_box(byte.wrapping_add(1));
-    }
-}
-
 #[inline(never)]
 fn ask(
     input: BorrowedFd<'_>,
     output: BorrowedFd<'_>,
     message: &mut [u8],
-    pages: &mut [[u8; PAGE_BYTES]],
     iterations: u64,
 ) -> Result<(), Errno> {
     for _ in 0..iterations {
-        touch(pages);
+        write_all(output, message)?;
+        read_all(input, message)?;
+    }
+    Ok(())
+}
+
+/// The same, with a delay before each message.
+#[inline(never)]
+fn ask_after(
+    delay_steps: u64,
+    input: BorrowedFd<'_>,
+    output: BorrowedFd<'_>,
+    message: &mut [u8],
+    iterations: u64,
+) -> Result<(), Errno> {
+    for _ in 0..iterations {
+        multiply(delay_steps);
         write_all(output, message)?;
         read_all(input, message)?;
     }
@@ -254,11 +262,9 @@ fn answer(
     input: BorrowedFd<'_>,
     output: BorrowedFd<'_>,
     message: &mut [u8],
-    pages: &mut [[u8; PAGE_BYTES]],
     iterations: u64,
 ) -> Result<(), Errno> {
     for _ in 0..iterations {
-        touch(pages);
         read_all(input, message)?;
         write_all(output, message)?;
     }

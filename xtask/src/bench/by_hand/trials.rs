@@ -29,8 +29,8 @@ const GROWTH: u64 = 16;
 /// The loops written by hand, as a source of trials.
 #[derive(Default)]
 pub(super) struct ByHandTrials {
-    /// How many pages each iteration of a round trip touches beside those that it needs.
-    pub(super) more_pages: u64,
+    /// By how long each message of a client is delayed, in loops that have a delay; one of 0 is a loop that has one, too.
+    pub(super) delay_ns: Option<u64>,
 }
 
 impl Trials for ByHandTrials {
@@ -45,9 +45,9 @@ impl Trials for ByHandTrials {
         let [client, server] = open(&case.spec.name).map_err(|error| failed("open", &error.to_string()))?;
         let start = |role: &str, cpu: u32, own_cpu: bool, sides: [OwnedFd; 2]| {
             let words = [role, &case.spec.name, case.workload.name()].map(str::to_owned);
-            let numbers = [size_bytes, u64::from(cpu), u64::from(own_cpu), self.more_pages]
-                .map(|number| number.to_string());
-            Process::start(words.into_iter().chain(numbers), sides)
+            let numbers = [size_bytes, u64::from(cpu), u64::from(own_cpu)].map(|number| number.to_string());
+            let delay = self.delay_ns.map_or_else(|| "none".to_owned(), |ns| ns.to_string());
+            Process::start(words.into_iter().chain(numbers).chain([delay]), sides)
                 .map_err(|error| failed("start", &error.to_string()))
         };
         Ok(Box::new(ByHandTrial {
