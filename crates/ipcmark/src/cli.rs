@@ -154,7 +154,7 @@ pub struct AxesOptions {
     #[arg(short, long = "placement", value_name = "PLACEMENT")]
     pub placements: Vec<Placements>,
     /// How long the client waits, busy, before each iteration, so that the server falls asleep: 0,1us,10ms; 0 starts each
-    /// iteration at once
+    /// iteration at once; 100us-cold: meanwhile both fill their caches with something else
     #[arg(long = "think-time", value_name = "DURATIONS", allow_hyphen_values = true)]
     pub think_times: Option<String>,
     /// How many iterations are due each second, at even intervals: 1000,10k; 10k-poisson at random intervals. Each is timed

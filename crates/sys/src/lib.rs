@@ -12,6 +12,7 @@ pub mod busy;
 pub mod byte_queue;
 pub mod cold;
 pub mod delay;
+pub mod displace;
 pub mod failure;
 pub mod fork;
 mod libc_call;

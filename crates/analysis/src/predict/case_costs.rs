@@ -31,14 +31,17 @@ pub struct CostCase {
     pub place: EndPlace,
     /// How long the client waits before each iteration, in nanoseconds.
     pub think_time_ns: u64,
+    /// Whether both endpoints fill their caches with something else meanwhile.
+    pub has_cold_caches: bool,
 }
 
 impl CostCase {
     /// That of `case`; `None` of a case on which no prediction rests.
     pub fn of(case: &Case) -> Option<Self> {
-        let think_time_ns = match case.pace {
-            Pace::BackToBack => 0,
-            Pace::ThinkTime(ns) => ns,
+        let (think_time_ns, has_cold_caches) = match case.pace {
+            Pace::BackToBack => (0, false),
+            Pace::ThinkTime(ns) => (ns, false),
+            Pace::ColdThinkTime(ns) => (ns, true),
             Pace::Rate(_) => return None,
         };
         let is_plain =
@@ -55,6 +58,7 @@ impl CostCase {
             workload: case.workload,
             place,
             think_time_ns,
+            has_cold_caches,
         })
     }
 }
@@ -112,7 +116,7 @@ impl MeasuredCosts {
         cases.filter_map(|case| Some((case, self.sizes(case), self.fitted(case)?.elapsed)))
     }
 
-    /// The think times with which cases like `case` were measured, ascending, 0 left out.
+    /// The think times with which cases that are `case` but for them were measured, ascending, 0 left out.
     pub(super) fn think_times_ns<'a>(&'a self, case: &'a CostCase) -> impl Iterator<Item = u64> + 'a {
         let is_like = |other: &&CostCase| CostCase { think_time_ns: 0, ..(*other).clone() } == *case;
         self.cases.keys().filter(is_like).map(|case| case.think_time_ns).filter(|ns| *ns > 0)
@@ -251,6 +255,7 @@ mod tests {
             workload: Workload::Latency,
             place,
             think_time_ns: 0,
+            has_cold_caches: false,
         };
         assert_eq!(costs.sizes(&of(EndPlace::OneCpu)), [64]);
         assert!(costs.sizes(&of(EndPlace::TwoCpus)).is_empty());

@@ -37,7 +37,13 @@ fn add_costs_with(costs: &mut MeasuredCosts, name: &str, factor: f64, (longer, s
                     server_switches: switches,
                 };
                 costs.add(
-                    CostCase { spec: Spec::plain(name), workload, place, think_time_ns: 0 },
+                    CostCase {
+                        spec: Spec::plain(name),
+                        workload,
+                        place,
+                        think_time_ns: 0,
+                        has_cold_caches: false,
+                    },
                     bytes,
                     cost,
                 );
@@ -50,6 +56,29 @@ fn add_costs_with(costs: &mut MeasuredCosts, name: &str, factor: f64, (longer, s
         add(Workload::Throughput, EndPlace::OneCpu, 2.0 * streamed, streamed);
         add(Workload::Throughput, EndPlace::TwoCpus, streamed, streamed);
         add(Workload::Throughput, EndPlace::Anywhere, streamed, streamed);
+    }
+}
+
+/// Round trips of `name` after 100 µs on two CPUs, `longer_ns` longer than back to back.
+pub(super) fn add_think_time(costs: &mut MeasuredCosts, name: &str, has_cold_caches: bool, longer_ns: f64) {
+    let case = CostCase {
+        spec: Spec::plain(name),
+        workload: Workload::Latency,
+        place: EndPlace::TwoCpus,
+        think_time_ns: 0,
+        has_cold_caches: false,
+    };
+    let factor = if name == "slow" { 2.0 } else { 1.0 };
+    let each = factor * message_ns(64.0);
+    for _ in 0..8 {
+        let cost = CaseTrial {
+            elapsed_ns: 4.0 * each + 2.0 * factor * WAKE_NS + longer_ns,
+            client_ns: 2.0 * each,
+            server_ns: 2.0 * each,
+            client_switches: 1.0,
+            server_switches: 1.0,
+        };
+        costs.add(CostCase { think_time_ns: 100_000, has_cold_caches, ..case.clone() }, 64, cost);
     }
 }
 

@@ -28,6 +28,8 @@ pub struct FlowCosts {
     streamed: [Option<FittedCase>; 3],
     /// Round trips that begin after a think time, in nanoseconds, on two CPUs.
     asleep: Vec<(u64, FittedCase)>,
+    /// The same with cold caches.
+    cold: Vec<(u64, FittedCase)>,
     capacity_bytes: u64,
 }
 
@@ -47,6 +49,8 @@ pub(super) struct DrawnCosts {
     stream_apart: Option<CaseLines>,
     /// For how long a CPU was idle, in nanoseconds, and by how much longer waking takes then; ascending.
     wakes: Vec<(f64, f64)>,
+    /// By how much longer a round trip takes with caches as cold as they are.
+    cold_ns: f64,
     /// How often a receiver that sleeps is put on the sender's CPU though another is idle.
     pub(super) stay: f64,
     /// How far that share may be off.
@@ -88,29 +92,38 @@ impl FlowCosts {
             workload,
             place,
             think_time_ns,
+            has_cold_caches: false,
         };
         let places = [EndPlace::OneCpu, EndPlace::TwoCpus, EndPlace::Anywhere];
         let fitted = |workload| places.map(|place| costs.fitted(&case(workload, place, 0)));
         let apart = case(Workload::Latency, EndPlace::TwoCpus, 0);
-        let asleep = |ns| Some((ns, costs.fitted(&CostCase { think_time_ns: ns, ..apart.clone() })?));
+        let after_think_times = |has_cold_caches| {
+            let apart = CostCase { has_cold_caches, ..apart.clone() };
+            let fitted = |ns| Some((ns, costs.fitted(&CostCase { think_time_ns: ns, ..apart.clone() })?));
+            costs.think_times_ns(&apart).filter_map(fitted).collect()
+        };
         Self {
             is_stream: flow.is_stream(),
             answered: fitted(Workload::Latency),
             streamed: if flow.is_stream() { fitted(Workload::Throughput) } else { [None, None, None] },
-            asleep: costs.think_times_ns(&apart).filter_map(asleep).collect(),
+            asleep: after_think_times(false),
+            cold: after_think_times(true),
             capacity_bytes: capacity(&flow.mechanism),
         }
     }
 
     /// The costs as measured, or, with `random`, as they might be. `off` is how far the share of receivers that stay on the sender's
-    /// CPU may be from what one pair of processes shows, or the scenario itself.
-    pub(super) fn draw(&self, mut random: Option<&mut SmallRng>, off: f64) -> DrawnCosts {
+    /// CPU may be from what one pair of processes shows, or the scenario itself. `coldness` says how cold caches are: 0 as between
+    /// messages back to back, 1 as when both ends fill them with something else.
+    pub(super) fn draw(&self, mut random: Option<&mut SmallRng>, off: f64, coldness: f64) -> DrawnCosts {
         let mut lines =
             |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(random.as_deref_mut()));
         let [together, apart, anywhere] = [0, 1, 2].map(|at| lines(&self.answered[at]));
         let [stream_together, stream_apart, stream_anywhere] = [0, 1, 2].map(|at| lines(&self.streamed[at]));
         let asleep: Vec<(u64, CaseLines)> =
             self.asleep.iter().map(|(ns, fitted)| (*ns, fitted.lines(random.as_deref_mut()))).collect();
+        let cold: Vec<(u64, CaseLines)> =
+            self.cold.iter().map(|(ns, fitted)| (*ns, fitted.lines(random.as_deref_mut()))).collect();
         let stay = match self.is_stream {
             true => stay([&stream_together, &stream_apart, &stream_anywhere]),
             false => stay([&together, &apart, &anywhere]),
@@ -122,6 +135,8 @@ impl FlowCosts {
             stream_together,
             stream_apart,
             wakes,
+            // The messages of a stream are in a row.
+            cold_ns: if self.is_stream { 0.0 } else { coldness * cold_ns(&asleep, &cold) },
             stay,
             stay_off: off,
             capacity_bytes: self.capacity_bytes,
@@ -155,6 +170,15 @@ fn wakes(apart: &CaseLines, asleep: &[(u64, CaseLines)]) -> Vec<(f64, f64)> {
     std::iter::once(shortest).chain(asleep.iter().map(of)).collect()
 }
 
+/// By how much longer a round trip takes after the same think time if caches are cold.
+fn cold_ns(asleep: &[(u64, CaseLines)], cold: &[(u64, CaseLines)]) -> f64 {
+    let longer = |(ns, cold): &(u64, CaseLines)| {
+        let (_, warm) = asleep.iter().find(|(other, _)| other == ns)?;
+        Some((cold.elapsed.at(SMALL_BYTES) - warm.elapsed.at(SMALL_BYTES)).max(0.0))
+    };
+    cold.iter().find_map(longer).unwrap_or(0.0)
+}
+
 /// The bytes that a stream over `spec` holds.
 fn capacity(spec: &Spec) -> u64 {
     let of = |name: &&str| spec.params.given(name)?.parse::<model::Size>().ok();
@@ -180,7 +204,9 @@ impl DrawnCosts {
             Ends::Apart if both > elapsed => cpu_ns * elapsed / both,
             Ends::Apart => cpu_ns,
         };
-        EndCost { path_ns, cpu_ns, switches }
+        // Each end sends and receives once in a round trip, and each of the four has its part of what cold caches cost.
+        let cold_ns = self.cold_ns / 4.0;
+        EndCost { path_ns: path_ns + cold_ns, cpu_ns: cpu_ns + cold_ns, switches }
     }
 
     /// How long it takes until an end that sleeps goes on with a message of `bytes`, on a CPU that was idle for `idle_ns`.

@@ -16,6 +16,8 @@ const SMALL: u64 = 256;
 const MOST_SIZES: usize = 5;
 /// How long a server has slept, in nanoseconds, where it is measured what longer sleep costs.
 const THINK_TIMES_NS: [u64; 2] = [100_000, 2_000_000];
+/// The one of these with which it is also measured what cold caches cost.
+const COLD_THINK_TIME_NS: u64 = THINK_TIMES_NS[0];
 
 /// What a scenario needs, with the mechanisms that it has and with others.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -71,7 +73,13 @@ impl NeededCosts {
         let mut missing = Vec::new();
         for ((spec, workload), sizes) in &self.sizes {
             for place in self.places() {
-                let case = CostCase { spec: spec.clone(), workload: *workload, place, think_time_ns: 0 };
+                let case = CostCase {
+                    spec: spec.clone(),
+                    workload: *workload,
+                    place,
+                    think_time_ns: 0,
+                    has_cold_caches: false,
+                };
                 let known = costs.sizes(&case);
                 let lacking: Vec<String> = sizes
                     .iter()
@@ -92,7 +100,7 @@ impl NeededCosts {
     }
 
     /// What to measure: round trips and streams on one CPU, on two, and where the kernel puts them, and round trips whose server
-    /// has slept for a while.
+    /// has slept for a while, with caches as they were and cold.
     pub fn blocks(&self) -> Vec<Block> {
         let placements: Vec<Placements> = [
             Some("same-core"),
@@ -122,7 +130,8 @@ impl NeededCosts {
                 .cloned()
                 .collect();
             if *workload == Workload::Latency && !apart.is_empty() {
-                let paces = THINK_TIMES_NS.map(Pace::ThinkTime).to_vec();
+                let paces = THINK_TIMES_NS.map(Pace::ThinkTime).into_iter();
+                let paces = paces.chain([Pace::ColdThinkTime(COLD_THINK_TIME_NS)]).collect();
                 blocks.push(block(Workload::Latency, smallest, apart, paces));
             }
         }

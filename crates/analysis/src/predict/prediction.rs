@@ -10,7 +10,7 @@ use super::measured::Measured;
 use super::simulation::{Rest, Simulated, SimulationSetup, simulate};
 use super::size_line::{SizeFit, quantiles};
 use crate::stats::median;
-use model::scenario::Behaviour;
+use model::scenario::{Behaviour, Flow};
 use model::{Scenario, Workload};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -28,6 +28,9 @@ const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
 /// How far the share of receivers that stay on the sender's CPU may be off: where it was recorded, or there is a single pair; and of
 /// more processes, which replays show to go any way.
 const STAY_SPREAD: [f64; 2] = [0.1, 1.0];
+/// How long a program must work for each message so that its caches may be as cold as they are measured to be, in nanoseconds: about
+/// what filling them takes.
+const COLD_WORK_NS: f64 = 20_000.0;
 /// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
 const QUANTUM_NS: (u64, u64) = (700_000, 2_800_000);
 /// How many steps the calibration has, from nothing and from what is nearly right.
@@ -140,7 +143,12 @@ pub fn predict(
         let setup = SimulationSetup { costs, rests, cpus, quantum_ns, seed, events: options.events };
         simulate(scenario, &setup)
     };
-    let central: Vec<DrawnCosts> = fitted[0].iter().map(|costs| costs.draw(None, 0.0)).collect();
+    let central: Vec<DrawnCosts> = before
+        .flows
+        .iter()
+        .zip(&fitted[0])
+        .map(|(flow, costs)| costs.draw(None, 0.0, 0.5 * most_cold(before, flow)))
+        .collect();
     let begin = calibrated(before, measured, None, FIRST_STEPS, |rests| {
         setup(&central, rests, QUANTUM_NS.1, options.seed, before)
     });
@@ -189,17 +197,27 @@ fn draw_of(
 ) -> [Vec<DrawnCosts>; 2] {
     let is_crowd = scenarios[0].processes.len() > 2;
     let moves = scenarios[0] != scenarios[1] && is_crowd;
+    // What the program leaves in the caches is not known, but it is the same before and after.
+    let coldness = SmallRng::seed_from_u64(!seed).random_range(0.0..=1.0);
     [0, 1].map(|which| {
-        let of = |((flow, costs), seen): ((&model::scenario::Flow, &FlowCosts), &Option<f64>)| {
+        let of = |((flow, costs), seen): ((&Flow, &FlowCosts), &Option<f64>)| {
             let spread = STAY_SPREAD[usize::from(is_crowd && seen.is_none())];
             let name = flow.mechanism.to_string();
             let own = name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
             let place = own.wrapping_add(if moves { which as u64 + 1 } else { 0 });
             let off = spread * SmallRng::seed_from_u64(place).random_range(-1.0..1.0);
-            costs.draw(Some(&mut SmallRng::seed_from_u64(own)), off)
+            let coldness = coldness * most_cold(scenarios[which], flow);
+            costs.draw(Some(&mut SmallRng::seed_from_u64(own)), off, coldness)
         };
         scenarios[which].flows.iter().zip(&fitted[which]).zip(&measured.on_one_cpu).map(of).collect()
     })
+}
+
+/// How cold caches may be at a message of `flow`, from 0 to 1: the colder the more the program does for each. The work of a scenario
+/// that was not recorded is computation, as in a replay, which leaves caches as they are.
+fn most_cold(scenario: &Scenario, flow: &Flow) -> f64 {
+    let work_ns = flow.client_work.mean() + flow.server_work.mean();
+    if scenario.recorded.is_some() { (work_ns / COLD_WORK_NS).min(1.0) } else { 0.0 }
 }
 
 fn flow(
@@ -312,6 +330,10 @@ fn basis(scenarios: [&Scenario; 2], costs: &MeasuredCosts) -> Vec<Basis> {
                     0 => String::new(),
                     ns => format!(", {} idle before", model::units::format_ns(ns as f64)),
                 };
+                let think = match case.has_cold_caches {
+                    true => format!("{think}, cold caches"),
+                    false => think,
+                };
                 let case = format!("{} {workload}, {place}{think}", flow.mechanism);
                 if basis.iter().all(|known| known.case != case) {
                     basis.push(Basis { case, sizes, fit });
@@ -359,6 +381,18 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
             "no case of {} begins after a think time: waking after a long sleep is taken to cost what it does back to back",
             without_sleep.join(" and ")
         ));
+    }
+    let lacks_cold = |flow: &&Flow| {
+        let is_measured =
+            costs.basis(&flow.mechanism, Workload::Latency).any(|(case, ..)| case.has_cold_caches);
+        !is_measured && !flow.is_stream() && most_cold(before, flow) > 0.0
+    };
+    if cpus.len() > 1
+        && scenarios.into_iter().flat_map(|scenario| &scenario.flows).any(|flow| lacks_cold(&flow))
+    {
+        notes.push(
+            "messages are taken to cost what they do back to back: there are no costs with cold caches (--think-time 100us-cold), as programs leave them".to_owned(),
+        );
     }
     notes
 }

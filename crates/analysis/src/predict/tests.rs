@@ -1,7 +1,7 @@
 //! Predictions from costs that are known.
 
 use super::calibrate::calibrated;
-use super::fixture::{add_costs, costs, flow, message_ns, scenario, us};
+use super::fixture::{add_costs, add_think_time, costs, flow, message_ns, scenario, us};
 use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::simulation::{SimulationSetup, simulate};
 use super::{CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
@@ -18,6 +18,18 @@ fn exchanged(scenario: &Scenario, name: &str) -> Scenario {
     let mut scenario = scenario.clone();
     scenario.flows.iter_mut().for_each(|flow| flow.mechanism = Spec::plain(name));
     scenario
+}
+
+fn recording(slowdown: Option<f64>) -> Recording {
+    Recording {
+        command: String::new(),
+        seconds: 1.0,
+        by: "tracepoints".to_owned(),
+        host: String::new(),
+        slowdown,
+        slowdown_interval: None,
+        unseen: Vec::new(),
+    }
 }
 
 #[test]
@@ -72,17 +84,8 @@ fn what_recording_cost_is_taken_out() {
         on_one_cpu: Some(1.0),
     };
     before.flows[0].recorded = Some(recorded);
-    let known = |slowdown| Recording {
-        command: String::new(),
-        seconds: 1.0,
-        by: "tracepoints".to_owned(),
-        host: String::new(),
-        slowdown: Some(slowdown),
-        slowdown_interval: None,
-        unseen: Vec::new(),
-    };
     let rate = |slowdown| {
-        let before = Scenario { recorded: Some(known(slowdown)), ..before.clone() };
+        let before = Scenario { recorded: Some(recording(Some(slowdown))), ..before.clone() };
         let after = exchanged(&before, "slow");
         let found = predict(&before, &after, &costs(), &Measured::recorded(&before), &[0], QUICK);
         (found.flows[0].per_s.unwrap(), found.notes.iter().any(|note| note.contains("taken out")))
@@ -103,7 +106,7 @@ fn receivers_are_put_where_they_were_seen() {
     let free = scenario(&[&[], &[], &[]], vec![served(0, 1), served(0, 2)]);
     let known = costs();
     let costs: Vec<DrawnCosts> =
-        free.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0)).collect();
+        free.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
     let run = |rests: &[_]| {
         let (costs, quantum_ns) = (&costs, 2_000_000);
         simulate(&free, &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 })
@@ -146,7 +149,7 @@ fn cases_that_are_missing_are_named_and_planned() {
     assert_eq!(needed([&one], 1).missing(&MeasuredCosts::default()).len(), 2);
     let blocks = needs.blocks();
     assert!(blocks.iter().any(|block| block.workloads == [Workload::Throughput]), "{blocks:?}");
-    assert!(blocks.iter().any(|block| block.paces.len() == 2), "{blocks:?}");
+    assert!(blocks.iter().any(|block| block.paces.len() == 3), "{blocks:?}");
     let mut few = MeasuredCosts::default();
     add_costs(&mut few, "other", 1.0);
     assert_eq!(needs.missing(&few).len(), 4);
@@ -155,8 +158,37 @@ fn cases_that_are_missing_are_named_and_planned() {
         workload: Workload::Latency,
         place: EndPlace::OneCpu,
         think_time_ns: 0,
+        has_cold_caches: false,
     };
     assert_eq!(costs().sizes(&case).len(), 6);
+}
+
+#[test]
+fn what_cold_caches_cost_is_in_the_change_of_a_program_that_works_between_messages() {
+    let mut with_cold = costs();
+    for (name, longer_ns) in [("fast", 4000.0), ("slow", 12_000.0)] {
+        add_think_time(&mut with_cold, name, false, 0.0);
+        add_think_time(&mut with_cold, name, true, longer_ns);
+    }
+    let mut program = scenario(&[&[0], &[1]], vec![Flow { server_work: us(30), ..flow(0, 1) }]);
+    let change = |before: &Scenario, costs: &MeasuredCosts| {
+        let measured = Measured::recorded(before);
+        let found = predict(before, &exchanged(before, "slow"), costs, &measured, &[0, 1], QUICK);
+        let round_trip = found.flows[0].round_trip_ns.unwrap();
+        (round_trip.after - round_trip.before, found.notes)
+    };
+    let is_told = |notes: &[String]| notes.iter().any(|note| note.contains("cold caches"));
+    // Nobody recorded it: its work is computation.
+    let (written_ns, notes) = change(&program, &with_cold);
+    assert!(!is_told(&notes), "{notes:?}");
+    program.recorded = Some(recording(None));
+    let (warm_ns, notes) = change(&program, &costs());
+    assert!(is_told(&notes), "{notes:?}");
+    let (cold_ns, notes) = change(&program, &with_cold);
+    assert!(!is_told(&notes), "{notes:?}");
+    assert!((written_ns - warm_ns).abs() < 500.0, "{written_ns} {warm_ns}");
+    // From nothing to 8 µs more, as the caches may be: some 4 µs.
+    assert!((2000.0..6000.0).contains(&(cold_ns - warm_ns)), "{cold_ns} {warm_ns}");
 }
 
 #[test]

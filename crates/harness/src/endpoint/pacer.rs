@@ -10,6 +10,7 @@ use model::pace::Arrivals;
 use model::record::ScheduleSample;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use sys::displace::CacheDisplacer;
 
 /// Paces iterations and times each.
 pub(crate) struct Pacer {
@@ -23,6 +24,8 @@ pub(crate) struct Pacer {
 enum Waits {
     /// For so many ticks after the last iteration.
     ThinkTime(u64),
+    /// The same, and meanwhile the caches are filled with something else.
+    ColdThinkTime(u64, CacheDisplacer),
     /// Until the next iteration is due.
     Due(Due),
 }
@@ -49,6 +52,7 @@ impl Pacer {
         let waits = match pace {
             Pace::BackToBack => return None,
             Pace::ThinkTime(ns) => Waits::ThinkTime(clock.ticks(ns as f64)),
+            Pace::ColdThinkTime(ns) => Waits::ColdThinkTime(clock.ticks(ns as f64), CacheDisplacer::new()),
             Pace::Rate(rate) => Waits::Due(Due {
                 interval_ticks: clock.ticks_per_ns() * rate.interval_ns(),
                 distances: distances(rate.arrivals, seed),
@@ -65,7 +69,7 @@ impl Pacer {
     /// How long the schedule was and how late its last iteration began; `None` without a schedule.
     pub(crate) fn schedule(&self) -> Option<ScheduleSample> {
         match &self.waits {
-            Waits::ThinkTime(_) => None,
+            Waits::ThinkTime(_) | Waits::ColdThinkTime(..) => None,
             Waits::Due(due) => Some(ScheduleSample {
                 span_ns: self.clock.ns(due.due_ticks as u64),
                 late_ns: self.clock.ns(due.late_ticks.last().copied().unwrap_or(0)),
@@ -79,9 +83,22 @@ impl Pacer {
 pub(crate) fn wall_ns(pace: Pace, iteration_ns: f64) -> f64 {
     match pace {
         Pace::BackToBack => iteration_ns,
-        Pace::ThinkTime(think_time_ns) => iteration_ns + think_time_ns as f64,
+        Pace::ThinkTime(think_time_ns) | Pace::ColdThinkTime(think_time_ns) => {
+            iteration_ns + think_time_ns as f64
+        }
         Pace::Rate(rate) => iteration_ns.max(rate.interval_ns()),
     }
+}
+
+/// Waits awake until it is `ticks` after `since`, and says when that was.
+#[inline(always)]
+fn wait(clock: &Clock, since: Stamp, ticks: u64) -> Stamp {
+    let mut now = clock.now();
+    while Clock::ticks_between(since, now) < ticks {
+        std::hint::spin_loop();
+        now = clock.now();
+    }
+    now
 }
 
 /// Room for `count` values, with every page of it touched.
@@ -126,13 +143,11 @@ impl Watch for Pacer {
     #[inline(always)]
     fn before(&mut self) {
         match &mut self.waits {
-            Waits::ThinkTime(ticks) => {
+            Waits::ThinkTime(ticks) => self.began = wait(&self.clock, self.clock.now(), *ticks),
+            Waits::ColdThinkTime(ticks, caches) => {
                 let idle_since = self.clock.now();
-                self.began = idle_since;
-                while Clock::ticks_between(idle_since, self.began) < *ticks {
-                    std::hint::spin_loop();
-                    self.began = self.clock.now();
-                }
+                caches.run();
+                self.began = wait(&self.clock, idle_since, *ticks);
             }
             Waits::Due(due) => {
                 due.due_ticks += due.interval_ticks * due.distances[due.iteration % due.distances.len()];
@@ -181,13 +196,15 @@ mod tests {
     #[test]
     fn a_think_time_is_no_part_of_an_iteration() {
         let clock = Clock::new(ClockSource::MonotonicRaw);
-        let start = clock.now();
-        let pacer = paced(Pace::ThinkTime(2_000_000), 10, |_| {});
-        assert!(clock.ns_between(start, clock.now()) >= 20e6);
-        assert_eq!(pacer.ticks.len(), 10);
-        assert!(pacer.schedule().is_none());
-        // The fastest is not disturbed by other load, and holds none of the 2 ms of the think time.
-        assert!(*pacer.ticks.iter().min().unwrap() < 1_000_000);
+        for pace in [Pace::ThinkTime(2_000_000), Pace::ColdThinkTime(2_000_000)] {
+            let start = clock.now();
+            let pacer = paced(pace, 10, |_| {});
+            assert!(clock.ns_between(start, clock.now()) >= 20e6);
+            assert_eq!(pacer.ticks.len(), 10);
+            assert!(pacer.schedule().is_none());
+            // The fastest is not disturbed by other load, and holds none of the 2 ms of the think time.
+            assert!(*pacer.ticks.iter().min().unwrap() < 1_000_000);
+        }
     }
 
     #[test]

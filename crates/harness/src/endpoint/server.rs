@@ -13,8 +13,9 @@ use crate::clock::Clock;
 use crate::protocol::message::PeerMessage;
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use model::speed::SpeedReading;
-use model::{EndpointRole, Workload};
+use model::{EndpointRole, Pace, Workload};
 use std::ops::Range;
+use sys::displace::CacheDisplacer;
 use sys::usage::of_this_thread;
 
 /// What is between a message and its answer in iterations that are not timed.
@@ -31,6 +32,8 @@ pub(crate) struct Server<'a> {
     speed: SpeedReader,
     /// Where the client may be on another host.
     network: Option<NetworkMeter>,
+    /// What fills its caches before it waits for a message, where they are to be cold.
+    caches: Option<CacheDisplacer>,
 }
 
 impl<'a> Server<'a> {
@@ -47,7 +50,9 @@ impl<'a> Server<'a> {
         };
         let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
         let network = session.network_meter(endpoint.network_socket());
-        Ok(Self { session, link, clock, endpoint, delay, speed, network })
+        let is_cold = matches!(session.orders.case.pace, Pace::ColdThinkTime(_));
+        let caches = is_cold.then(CacheDisplacer::new);
+        Ok(Self { session, link, clock, endpoint, delay, speed, network, caches })
     }
 
     /// Serves one phase after the other until the client says that there are no more.
@@ -164,9 +169,17 @@ impl<'a> Server<'a> {
         Ok(ServerPhase { observation: Some(probe.observation()?), ..ServerPhase::default() })
     }
 
-    /// The server's side of timed iterations, each with the delay that is injected in it.
-    fn timed(&mut self, iterations: Range<u64>) -> Result<(), LoopError> {
-        self.iterations(iterations, Between::Delay(self.delay))
+    /// The server's side of timed iterations, each with the delay that is injected in it. Where their caches are to be cold, it
+    /// fills them before it waits for each.
+    fn timed(&mut self, mut iterations: Range<u64>) -> Result<(), LoopError> {
+        let (workload, delay) = (self.session.workload(), self.delay);
+        let Some(caches) = &mut self.caches else {
+            return self.endpoint.run(workload, iterations, Between::Delay(delay));
+        };
+        iterations.try_for_each(|iteration| {
+            caches.run();
+            self.endpoint.run(workload, iteration..iteration + 1, Between::Delay(delay))
+        })
     }
 
     /// The server's side of `iterations`; `between` runs after each message and before its answer.

@@ -196,7 +196,9 @@ impl FlowInFile {
             }),
             (None, Some(rate), None) => match Pace::rate(rate).map_err(at("rate"))? {
                 Pace::Rate(rate) => Ok(Begin::Open(rate)),
-                Pace::BackToBack | Pace::ThinkTime(_) => unreachable!("a rate was parsed"),
+                Pace::BackToBack | Pace::ThinkTime(_) | Pace::ColdThinkTime(_) => {
+                    unreachable!("a rate was parsed")
+                }
             },
             (None, None, think_time) => {
                 Ok(Begin::Closed { think_time: think_time.clone().unwrap_or_else(none) })

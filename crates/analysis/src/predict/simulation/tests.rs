@@ -16,7 +16,7 @@ use rand::{Rng, SeedableRng};
 fn run_for(scenario: &Scenario, cpus: &[u32], events: u64) -> Simulated {
     let measured = costs();
     let costs: Vec<DrawnCosts> =
-        scenario.flows.iter().map(|flow| FlowCosts::of(flow, &measured).draw(None, 0.0)).collect();
+        scenario.flows.iter().map(|flow| FlowCosts::of(flow, &measured).draw(None, 0.0, 0.0)).collect();
     let rests = vec![Rest::default(); scenario.flows.len()];
     let setup =
         SimulationSetup { costs: &costs, rests: &rests, cpus, quantum_ns: 2_000_000, seed: 3, events };
@@ -106,7 +106,7 @@ fn who_does_not_sleep_has_no_part_in_the_sleep_that_was_measured() {
     add_sleepy_stream(&mut known, "sleepy");
     let mut flow = Flow { server_work: us(100), ..stream(0, 1) };
     flow.mechanism = Spec::plain("sleepy");
-    let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0);
+    let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0, 0.0);
     let of = |end, slept| drawn.streamed(end, 64.0, Ends::Apart, slept).cpu_ns;
     near(of(FlowEnd::To, true), 1.5 * message_ns(64.0), 0.01);
     near(of(FlowEnd::To, false), 0.5 * message_ns(64.0), 0.01);
@@ -119,7 +119,7 @@ fn a_stream_that_holds_little_keeps_sender_and_receiver_in_step() {
     let size = Mix::only(Size(10_240));
     let flow = Flow { client_work: lumpy(20), server_work: lumpy(20), size, ..stream(0, 1) };
     let rate = |capacity_bytes| {
-        let mut drawn = FlowCosts::of(&flow, &costs()).draw(None, 0.0);
+        let mut drawn = FlowCosts::of(&flow, &costs()).draw(None, 0.0, 0.0);
         drawn.capacity_bytes = capacity_bytes;
         let costs = [drawn];
         let setup = SimulationSetup {
