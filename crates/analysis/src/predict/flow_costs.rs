@@ -114,7 +114,7 @@ impl FlowCosts {
 
     /// The costs as measured, or, with `random`, as they might be. `off` is how far the share of receivers that stay on the sender's
     /// CPU may be from what one pair of processes shows, or the scenario itself. `coldness` says how cold caches are: 0 as between
-    /// messages back to back, 1 as when both ends fill them with something else.
+    /// messages back to back, 1 as when each end fills its own with something else.
     pub(super) fn draw(&self, mut random: Option<&mut SmallRng>, off: f64, coldness: f64) -> DrawnCosts {
         let mut lines =
             |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(random.as_deref_mut()));
